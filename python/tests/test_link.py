@@ -20,7 +20,9 @@ import pytest
 import reachable
 from conftest import CWND
 
+from cwnd import _core
 from cwnd.infer import infer
+from cwnd.link import Direction, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -457,6 +459,29 @@ def test_what_is_wrong_in_an_option_is_told_as_in_a_scenario(cli: Cli):
     assert answer.code == 2
     assert "quench" in answer.err
     assert cli("link", "--rate", "1Mbit/s").code == 2
+
+
+#: A queue with a limit of its own that is wrong.
+LIMITED = '{ kind = "fifo", limit = "3 foo" }'
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (Settings(Direction(queue=LIMITED), Direction(queue=LIMITED)), f"--queue {LIMITED}"),
+        (Settings(Direction(buffer="3 foo"), Direction(buffer="3 foo")), "--buffer 3 foo"),
+        (Settings(Direction(), Direction(buffer="3 foo")), "--uplink-buffer 3 foo"),
+        (Settings(seed=-4), "--seed -4"),
+        (Settings(sample="3 foo"), "run.sample"),
+        (Settings(rtt="3 foo"), "--rtt 3 foo"),
+        (Settings(Direction("1 foo"), Direction("1 Mbit/s")), "--rate 1 foo"),
+    ],
+)
+def test_an_error_names_the_option_that_is_concerned(settings: Settings, said: str):
+    with pytest.raises(_core.ScenarioError) as caught:
+        _core.parse(settings.scenario().to_toml(), name="the link")
+    (line,) = settings.explain(caught.value).splitlines()
+    assert line.startswith(f"{said}: ")
 
 
 @needs_root

@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-#: Options by the beginning of the key of a link that they set; the first that fits.
-_OPTIONS = {
-    "queue.limit": "buffer",
-    **{key: key for key in ("rate", "trace", "queue", "loss", "jitter")},
-    **{key: key for key in ("reorder_delay", "reorder", "meter", "messenger")},
-}
+#: The beginning of a key of a link, and the option that sets it; the first that fits and is given.
+_OPTIONS = (
+    ("queue.limit", "buffer"),
+    *((key, key) for key in ("rate", "trace", "queue", "loss", "jitter")),
+    *((key, key) for key in ("reorder_delay", "reorder", "meter", "messenger")),
+    # A trace is a rate, too.
+    ("rate", "trace"),
+)
+#: Keys outside the links, and the options that set them.
+_OTHER_OPTIONS = {"run.seed": "seed", "flow.command.edge_rtt": "rtt"}
 #: The shortest run that a scenario is written for.
 _LEAST_DURATION_S = 0.001
 #: What sizes in BDP refer to where no round-trip time was given.
@@ -135,15 +139,20 @@ class Settings:
         return "\n".join(f"{option}: {why}" for option, why in wrong.items())
 
     def _option(self, key: str) -> str:
-        """The option that a key of the scenario is from, with its value."""
+        """The option that a key of the scenario is from, with its value; else the key."""
         section, _, rest = key.partition(".")
-        if section != "link":
-            option = "seed" if section == "run" else "rtt"
-            return f"--{option} {getattr(self, option)}"
         way, _, rest = rest.partition(".")
-        if rest == "bdp_rtt":
-            return f"--rtt {self.rtt}"
-        option = next((name for begin, name in _OPTIONS.items() if rest.startswith(begin)), rest)
-        down, up = (getattr(each, option, None) for each in (self.downlink, self.uplink))
-        name = option.replace("_", "-")
-        return f"--uplink-{name} {up}" if way == "uplink" and up != down else f"--{name} {down}"
+        other = "rtt" if section == "link" and rest == "bdp_rtt" else _OTHER_OPTIONS.get(key)
+        if other is not None:
+            return f"--{other} {getattr(self, other)}"
+        if section != "link":
+            return key
+        if rest == "queue.ecn" and self.ecn is not None:
+            return "--ecn" if self.ecn else "--no-ecn"
+        here = self.uplink if way == "uplink" else self.downlink
+        for begin, option in _OPTIONS:
+            value = getattr(here, option)
+            if rest.startswith(begin) and value is not None:
+                own = way == "uplink" and value != getattr(self.downlink, option)
+                return f"--{'uplink-' if own else ''}{option.replace('_', '-')} {value}"
+        return key
