@@ -55,7 +55,7 @@ def check(
         found.update(runs=plan.runs, diagnostics=warnings, total=total, notes=plan.scenario.notes)
         if not json:
             output.warnings(plan.scenario)
-            output.notes(plan.scenario)
+            output.scenario_notes(plan.scenario)
             runs = f"{plan.runs} run{'s' * (plan.runs != 1)}"
             output.line(f"{file}: ok, {runs}")
     if json:

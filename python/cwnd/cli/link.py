@@ -152,13 +152,15 @@ def _say(link: Link) -> None:
     """What a user should know before the command starts."""
     if link.confined is not None:
         caller, _ = link.addresses
-        _note(f"COMMAND reaches this machine (at {caller}) and nothing beyond it: {link.confined}")
+        output.note(
+            f"COMMAND reaches this machine (at {caller}) and nothing beyond it: {link.confined}",
+            output.stderr(),
+        )
     elif link.confined6 is not None and _has_way_out6():
-        _note(f"COMMAND reaches nothing beyond this machine over IPv6: {link.confined6}")
-
-
-def _note(text: str) -> None:
-    output.stderr().print(f"[yellow]note[/]: {text}", highlight=False, soft_wrap=True)
+        output.note(
+            f"COMMAND reaches nothing beyond this machine over IPv6: {link.confined6}",
+            output.stderr(),
+        )
 
 
 def _has_way_out6() -> bool:
@@ -182,7 +184,7 @@ def _show(finished: Finished, place: Path | None) -> None:
             f"valid: the router waited {summary['idle']:.0%} of the time", highlight=False
         )
     if not finished.own_proc:
-        _note("/proc can't be mounted here: COMMAND saw none, or that of others")
+        output.note("/proc can't be mounted here: COMMAND saw none, or that of others", console)
     for flaw in summary["flaws"]:
         console.print(f"[bold red]invalid[/]: {flaw}", highlight=False, soft_wrap=True)
     if place is not None:

@@ -132,12 +132,10 @@ def warnings(scenario: Scenario) -> None:
         warn(f"{more} more warning{'s are' if more > 1 else ' is'} not shown")
 
 
-def notes(scenario: Scenario) -> None:
+def scenario_notes(scenario: Scenario) -> None:
     """Prints the notes of a scenario, beside its warnings."""
     for each in scenario.notes:
-        stderr().print(
-            f"[yellow]note[/]: {_escape(_placed(each))}", highlight=False, soft_wrap=True
-        )
+        note(_placed(each), stderr())
 
 
 def _placed(each: Diagnostic) -> str:
@@ -146,9 +144,10 @@ def _placed(each: Diagnostic) -> str:
     return f"{each['file']}:{each['line']}:{each['column']}: {each['message']}{help_text}"
 
 
-def note(text: str) -> None:
-    """Prints what a reader of the numbers should know."""
-    stdout().print(f"[yellow]note[/]: {_escape(text)}", highlight=False, soft_wrap=True)
+def note(text: str, console: Console | None = None) -> None:
+    """Prints a note, beside the results unless a console is given."""
+    console = console or stdout()
+    console.print(f"[yellow]note[/]: {_escape(text)}", highlight=False, soft_wrap=True)
 
 
 def _console(*, stderr: bool) -> Console:

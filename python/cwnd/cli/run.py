@@ -124,7 +124,7 @@ def run(
             else:
                 _show(result, target, quiet=quiet)
                 if not quiet:
-                    output.notes(plan.scenario)
+                    output.scenario_notes(plan.scenario)
         if result.manifest.missing:
             output.left = f"what was finished is in {target}"
             raise KeyboardInterrupt

@@ -90,7 +90,7 @@ def fill(
     else:
         _show(filled, result, target, quiet=quiet)
         if not quiet:
-            output.notes(plan.scenario)
+            output.scenario_notes(plan.scenario)
     if filled.failed:
         if not json:
             output.fail(filling.failures(filled))
