@@ -69,8 +69,12 @@ impl<R: BufRead> Read for Frames<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         loop {
             let n = self.frame.read(to)?;
-            if n > 0 || to.is_empty() || self.frame.get_mut().fill_buf()?.is_empty() {
+            if n > 0 || to.is_empty() {
                 return Ok(n);
+            }
+            self.verify()?;
+            if self.frame.get_mut().fill_buf()?.is_empty() {
+                return Ok(0);
             }
             self.begin_frame()?;
         }
@@ -78,6 +82,18 @@ impl<R: BufRead> Read for Frames<R> {
 }
 
 impl<R: BufRead> Frames<R> {
+    /// Compares the checksum of a frame that was read to its end (RFC 8878 § 3.1.1), if it has one.
+    fn verify(&self) -> io::Result<()> {
+        let decoder = &self.frame.decoder;
+        match decoder.get_checksum_from_data() {
+            Some(written) if decoder.get_calculated_checksum() != Some(written) => {
+                let message = "the checksum of a Zstandard frame is not that of its content";
+                Err(io::Error::new(io::ErrorKind::InvalidData, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Begins the next frame; bytes of a skippable frame (RFC 8878 § 3.1.2) are read and dropped.
     fn begin_frame(&mut self) -> io::Result<()> {
         let mut decoder = FrameDecoder::new();

@@ -149,6 +149,30 @@ fn packed_files_are_known_by_how_they_begin() {
 }
 
 #[test]
+fn a_zstandard_frame_with_a_flipped_bit_is_an_error_or_the_same() {
+    let whole = zstd(&talk(false).pcap());
+    let expected = format!("{:?}", read(&whole).expect("it is a capture"));
+    // Behind the magic number and the header of the frame.
+    for at in 18..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << (at % 8);
+        match read(&damaged) {
+            Err(Error::Capture { .. }) => {}
+            // Bits that pad a stream, or an offset that another code stands for, too.
+            found => assert_eq!(format!("{:?}", found.expect("it is whole")), expected, "{at}"),
+        }
+    }
+    let plain = talk(false).pcap();
+    let (first, second) = plain.split_at(plain.len() / 2);
+    let mut frames = [zstd(first), zstd(second)].concat();
+    *frames.last_mut().expect("it is not empty") ^= 1;
+    let Err(Error::Capture { error: CaptureError::Read(error), .. }) = read(&frames) else {
+        panic!("the second frame is damaged");
+    };
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
+}
+
+#[test]
 fn headers_are_enough() {
     let mut file = header(NANOSECONDS, 101);
     let talk = talk(false);
