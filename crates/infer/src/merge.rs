@@ -163,7 +163,7 @@ impl<'a, 'i> Part<'a, 'i> {
     /// Closes the file; it is read again from its beginning.
     fn close(&mut self) {
         (self.capture, self.block, self.counts) = (None, 0, Counts::default());
-        (self.window, self.ended) = (VecDeque::new(), false);
+        (self.window, self.ended, self.shuffled) = (VecDeque::new(), false, false);
     }
 
     /// Reads until the window is full.

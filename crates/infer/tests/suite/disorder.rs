@@ -148,6 +148,26 @@ fn several_files_are_merged_in_whatever_order_they_are_given() {
 }
 
 #[test]
+fn a_file_that_is_closed_and_read_again_is_sorted_as_one_that_stays_open() {
+    let mut talk = Talk::new(20);
+    // An ACK and data that it does not acknowledge at one time, and later packets out of order.
+    talk.packets.swap(5, 6);
+    talk.packets[5].0 = talk.packets[6].0;
+    talk.packets.swap(20, 21);
+    let (file, empty) = (talk.pcap(), header(0xa1b2_3c4d, 101));
+    let with_empty_files = |files: usize| {
+        let mut inputs = vec![Input::of("run/a", &file)];
+        inputs.extend((0..files).map(|i| Input::of(format!("run/{i}"), &empty)));
+        read_all(&inputs).expect("they are captures")
+    };
+    let open = with_empty_files(0);
+    assert_eq!(count(&open, "reordered"), 1);
+    let closed = with_empty_files(20);
+    assert_eq!(count(&closed, "reordered"), 1);
+    assert_eq!(tables(&closed), tables(&open));
+}
+
+#[test]
 fn runs_whose_clocks_begin_at_zero_are_told_apart_by_their_directories() {
     let file = talk(false, false, true).pcap();
     let connections = |names: [&str; 2]| {
