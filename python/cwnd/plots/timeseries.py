@@ -350,9 +350,9 @@ def _lines(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> list[Line]:
 
 
 def thresholds_in_sight(flows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
-    """The slow-start threshold over time, as `value`, where it does not flatten the windows.
+    """The slow-start threshold over time, as `value`, and its name in the legend.
 
-    With it what the legend calls it.
+    Thresholds that would flatten the windows are left out.
     """
     highest = float(flows["snd_cwnd_pkts"].max() or 0)  # type: ignore[arg-type]
     threshold = pl.col("snd_ssthresh_pkts")
