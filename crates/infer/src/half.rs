@@ -1,10 +1,10 @@
 //! What one end of a connection sends, as it is seen from near the other.
 
-use cwnd_units::{Duration, Time};
+use cwnd_units::{Duration, Ecn, Time};
 
 use crate::clock::{Echoes, Heard, Rtt, Source};
 use crate::event::{Event, GAP, is_long};
-use crate::headers::{Segment, ecn, flag};
+use crate::headers::{Segment, flag, precedes};
 use crate::identification::Identifications;
 use crate::ranges::{Fresh, Ranges};
 
@@ -174,8 +174,8 @@ impl Half {
     #[inline]
     pub fn count(&mut self, segment: &Segment) {
         self.counts.packets += 1;
-        self.counts.ect += u64::from(segment.ecn != ecn::NOT_ECT);
-        self.counts.ce += u64::from(segment.ecn == ecn::CE);
+        self.counts.ect += u64::from(segment.ecn.is_ect());
+        self.counts.ce += u64::from(segment.ecn == Ecn::Ce);
         self.counts.ece += u64::from(segment.has(flag::ECE) && !segment.has(flag::SYN));
     }
 
@@ -220,7 +220,7 @@ impl Half {
         self.mss = self.mss.max(segment.length.min(self.most));
         let (at, data, push) = (segment.at, segment.length, segment.has(flag::PSH));
         let stamp = segment.timestamps.map(|(value, _)| value);
-        let overtaken = stamp.zip(self.stamp).is_some_and(|(a, b)| is_older(a, b));
+        let overtaken = stamp.zip(self.stamp).is_some_and(|(a, b)| precedes(a, b));
         if !overtaken {
             self.stamp = stamp;
         }
@@ -263,8 +263,7 @@ impl Half {
         let Self { echoes, theirs, seen, answers, .. } = self;
         answers.taken = Some(segment.ack);
         // It says that the request came twice (RFC 2883 § 4): it had heard it before.
-        let below = |start: u32| start.wrapping_sub(segment.ack).cast_signed() < 0;
-        if segment.blocks[0].is_some_and(|(start, _)| below(start)) {
+        if segment.blocks[0].is_some_and(|(start, _)| precedes(start, segment.ack)) {
             answers.repeated = None;
         }
         // A request that came again and was answered at once had not been heard before.
@@ -285,7 +284,7 @@ impl Half {
         let (round, before) = (self.rtt.smoothed, theirs.newest());
         let sent = seen.as_ref().map_or(0, Ranges::high);
         let heard = echoes.heard(echo, segment.at, |said| theirs.hears(said, round, sent));
-        if theirs.newest() == before && !self.stamp.is_some_and(|newest| is_older(value, newest)) {
+        if theirs.newest() == before && !self.stamp.is_some_and(|newest| precedes(value, newest)) {
             theirs.silent(Time(segment.at.0.saturating_sub((round * 9 / 8).0)));
         }
         heard
@@ -431,9 +430,4 @@ impl Half {
     pub const fn scale(&self) -> Option<u8> {
         self.scale
     }
-}
-
-/// Whether a timestamp is older than another (RFC 7323 § 5.2).
-const fn is_older(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b).cast_signed() < 0
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use cwnd_units::Time;
+use cwnd_units::{Ecn, Time};
 use etherparse::{IpNumber, LaxIpSlice, TcpOptionElement, TcpOptionsIterator};
 
 use crate::capture::Frame;
@@ -64,19 +64,11 @@ pub struct Segment {
     /// The identification of an IPv4 header.
     pub id: Option<u16>,
     /// The ECN field of the IP header (RFC 3168 § 5).
-    pub ecn: u8,
+    pub ecn: Ecn,
     /// A digest of the headers, the same for each copy of a packet.
     pub digest: u64,
     /// The number of the file that it is from.
     pub file: u32,
-}
-
-/// ECN fields of IP headers (RFC 3168 § 5).
-pub mod ecn {
-    /// The transport does not use ECN.
-    pub const NOT_ECT: u8 = 0;
-    /// A router marked the packet.
-    pub const CE: u8 = 3;
 }
 
 /// Flags of a TCP header.
@@ -113,14 +105,14 @@ impl Segment {
     /// `true` if it acknowledges what `other` brought, by SACK maybe.
     #[must_use]
     pub fn answers(&self, other: &Self) -> bool {
-        let below = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
         let end = other.seq.wrapping_add(other.space());
-        let in_block = |&(start, past): &(u32, u32)| !below(other.seq, start) && !below(past, end);
+        let in_block =
+            |&(start, past): &(u32, u32)| !precedes(other.seq, start) && !precedes(past, end);
         other.space() > 0
             && self.has(flag::ACK)
             && self.from == other.to
             && self.to == other.from
-            && (!below(self.ack, end) || self.blocks.iter().flatten().any(in_block))
+            && (!precedes(self.ack, end) || self.blocks.iter().flatten().any(in_block))
     }
 
     /// `true` if it goes before `other`: it is earlier, or as early and `other` answers it.
@@ -142,6 +134,12 @@ impl Segment {
         }
         self.from == other.to && self.to == other.from && self.space() == 0 && other.space() > 0
     }
+}
+
+/// `true` if a sequence number or timestamp is before another: their difference is signed
+/// (RFC 9293 § 3.4, RFC 7323 § 5.2).
+pub const fn precedes(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() < 0
 }
 
 /// Why a frame is not looked at.
@@ -191,7 +189,7 @@ pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
                 IpAddr::V4(header.source_addr()),
                 IpAddr::V4(header.destination_addr()),
                 Some(header.identification()),
-                packet[1] & 3,
+                Ecn::of_traffic_class(packet[1]),
                 usize::from(header.total_len()),
             )
         }
@@ -200,7 +198,7 @@ pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
             let length = usize::from(header.payload_length());
             let whole = if length == 0 { 0 } else { length + IPV6_HEADER };
             let (from, to) = (header.source_addr(), header.destination_addr());
-            (IpAddr::V6(from), IpAddr::V6(to), None, packet[1] >> 4 & 3, whole)
+            (IpAddr::V6(from), IpAddr::V6(to), None, Ecn::of_traffic_class(packet[1] >> 4), whole)
         }
     };
     // A packet that the network card is yet to cut has no length (Linux, BIG TCP).
@@ -289,7 +287,7 @@ fn transport(tcp: &[u8], length: usize, wrong: Skip) -> Result<Segment, Skip> {
         scale: None,
         blocks: [None; 2],
         id: None,
-        ecn: ecn::NOT_ECT,
+        ecn: Ecn::NotEct,
         digest: 0,
         file: 0,
     };

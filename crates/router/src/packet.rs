@@ -174,12 +174,7 @@ pub fn ecn(bytes: &[u8]) -> Ecn {
         [_, second, ..] => *second,
         _ => 0,
     };
-    match traffic_class & ECN_BITS {
-        0b00 => Ecn::NotEct,
-        0b01 => Ecn::Ect1,
-        0b10 => Ecn::Ect0,
-        _ => Ecn::Ce,
-    }
+    Ecn::of_traffic_class(traffic_class)
 }
 
 /// Sets the ECN field of a packet that was parsed, and its IPv4 header checksum right.

@@ -14,6 +14,18 @@ pub enum Ecn {
 }
 
 impl Ecn {
+    /// The code point in the lower two bits of a traffic class, or of IPv4's TOS byte.
+    #[inline]
+    #[must_use]
+    pub const fn of_traffic_class(traffic_class: u8) -> Self {
+        match traffic_class & 0b11 {
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
     /// Whether a queue may mark this packet instead of dropping it (RFC 3168 § 5).
     #[inline]
     #[must_use]

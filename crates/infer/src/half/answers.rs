@@ -4,7 +4,7 @@ use cwnd_units::{Duration, Time};
 
 use super::{FARTHEST, Half, MOST_DELAY, TIMESTAMPS};
 use crate::clock::Sent;
-use crate::headers::{Segment, flag};
+use crate::headers::{Segment, flag, precedes};
 use crate::ranges::Ranges;
 
 /// Packets among which is the last that the sender heard, where no timestamps tell.
@@ -86,9 +86,8 @@ impl Half {
             }
             answers.closed = closed;
             if let [Some((start, end)), other] = segment.blocks {
-                let below = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
-                let inside = other.is_some_and(|(a, b)| !below(start, a) && !below(b, end));
-                self.counts.dsacks += u64::from(below(start, segment.ack) || inside);
+                let inside = other.is_some_and(|(a, b)| !precedes(start, a) && !precedes(b, end));
+                self.counts.dsacks += u64::from(precedes(start, segment.ack) || inside);
             }
         }
         self.answers.recent.copy_within(..RECENT - 1, 1);
