@@ -44,7 +44,7 @@ use rows::{Connections, Labels, Silences};
 use rto::Scores;
 pub use source::{Meter, unpacked};
 pub use watch::Limits;
-use watch::{Taken, Watch};
+use watch::Watch;
 
 /// What was found in captures.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl Inference {
             let mut watch = Watch::new(self.limits, |summary| summaries.push(summary));
             counts += merged(parts, go_on, |segment| {
                 let since = duplicates.since(segment);
-                copies += u64::from(watch.take(segment, since) == Taken::Duplicate);
+                copies += u64::from(watch.take(segment, since));
             })?;
             watch.finish();
             counts.add(Count::Duplicates, copies);

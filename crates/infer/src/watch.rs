@@ -29,14 +29,6 @@ const LINGER: Duration = Duration::from_secs(10);
 /// How often the quiet ones are looked for.
 const SWEEP: Duration = Duration::from_secs(10);
 
-/// The fate of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    Yes,
-    /// The capture holds the packet more than once.
-    Duplicate,
-}
-
 type Ends = [Host; 2];
 
 /// The connections of a capture.
@@ -66,9 +58,10 @@ impl<F: FnMut(Summary)> Watch<F> {
         }
     }
 
-    /// Takes a segment in, unless it is a duplicate: the same packet was seen `since` ago.
+    /// Takes a segment in, unless it is a duplicate: the same packet was seen `since` ago. `true`
+    /// if it is one.
     #[inline]
-    pub fn take(&mut self, segment: &Segment, since: Option<Duration>) -> Taken {
+    pub fn take(&mut self, segment: &Segment, since: Option<Duration>) -> bool {
         let ends = if segment.from < segment.to {
             [segment.from, segment.to]
         } else {
@@ -86,7 +79,7 @@ impl<F: FnMut(Summary)> Watch<F> {
                 let of = &mut self.connections[place as usize];
                 let copied = |since| of.as_mut().is_some_and(|c| c.is_duplicate(segment, since));
                 if since.is_some_and(copied) {
-                    return Taken::Duplicate;
+                    return true;
                 }
                 if of.as_ref().is_some_and(|c| c.is_replaced_by(segment)) {
                     self.close(place, End::Replaced);
@@ -96,14 +89,14 @@ impl<F: FnMut(Summary)> Watch<F> {
                 }
             }
             // What follows the end of a connection does not begin one.
-            None if segment.has(flag::RST) => return Taken::Yes,
+            None if segment.has(flag::RST) => return false,
             None => self.open(ends, segment),
         };
         self.recent = Some((ends, place));
         if let Some(connection) = &mut self.connections[place as usize] {
             connection.take(segment);
         }
-        Taken::Yes
+        false
     }
 
     /// No more segments come.
