@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use cwnd_units::{Duration, Rng};
+use cwnd_units::{Duration, Rng, splitmix64};
 
 cwnd_units::param_enum! {
     /// The quantity that varies from seed to seed besides what a scenario draws itself.
@@ -35,7 +35,7 @@ impl Noise {
 
 /// Lateness of the packets at one host: real hosts take a time that varies from packet to packet.
 ///
-/// Lognormal, one draw a packet. The testbed's router is late by 35 µs in the median and 200 to
+/// Lognormal, one draw a packet, which a [`DrawLog`](cwnd_units::DrawLog) does not record. The testbed's router is late by 35 µs in the median and 200 to
 /// 450 µs at the 99th percentile; its hosts are real already, so this is for the simulator only.
 #[derive(Clone, Copy, Debug)]
 pub struct Lateness {
@@ -53,13 +53,8 @@ impl Lateness {
     /// Draws how late the next packet is.
     #[inline]
     pub fn draw(&mut self) -> Duration {
-        // SplitMix64 (Steele, Lea, Flood 2014): a table and three multiplications in place of a
-        // normal deviate and its exponential.
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let draw = z ^ (z >> 31);
+        // A table and two multiplications in place of a normal deviate and its exponential.
+        let draw = splitmix64(&mut self.state);
         Duration(u64::from(self.quantiles[(draw >> 56) as usize]))
     }
 }

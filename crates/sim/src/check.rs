@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cwnd_scenario::Scenario;
 use cwnd_trace::Records;
-use cwnd_units::{Draw, DrawLog, Streams, Time};
+use cwnd_units::{Draw, DrawLog, Streams, Time, splitmix64};
 
 use crate::event::Event;
 use crate::world::{EVENTS_BETWEEN_LOOKS, World};
@@ -199,10 +199,7 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// The finaliser of SplitMix64: a bijection in which each bit of the input bears on all of the output.
-const fn mix(word: u64) -> u64 {
-    let mut z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// A bijection in which each bit of the input bears on all of the output.
+const fn mix(mut word: u64) -> u64 {
+    splitmix64(&mut word)
 }

@@ -39,6 +39,6 @@ pub use params::{Field, Invalid, Kind, Param, Params, ParamsChoice, Preset, Valu
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
 pub use queue_size::{Limit, LinkFacts, QueueSize};
 pub use rate::{Bytes, Rate, Serialiser};
-pub use rng::Rng;
+pub use rng::{Rng, splitmix64};
 pub use streams::Streams;
 pub use time::{Duration, Time};
