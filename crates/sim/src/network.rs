@@ -216,7 +216,7 @@ impl Network {
     pub fn set_lateness(&mut self, route: Route, lateness: [Lateness; 2]) {
         let pipes = route.edge_pipes().into_iter().flatten();
         for (pipe, lateness) in pipes.zip(lateness) {
-            self.pipes[pipe as usize].set_lateness(Some(lateness));
+            self.pipes[pipe as usize].set_lateness(lateness);
         }
     }
 

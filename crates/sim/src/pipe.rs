@@ -70,9 +70,9 @@ impl Pipe {
         Self { variation: Some(Box::new(Variation::Faults { faults, late })), ..self }
     }
 
-    /// Makes packets late, or on time.
-    pub fn set_lateness(&mut self, lateness: Option<Lateness>) {
-        self.variation = lateness.map(|lateness| Box::new(Variation::Lateness(lateness)));
+    /// Makes packets late.
+    pub fn set_lateness(&mut self, lateness: Lateness) {
+        self.variation = Some(Box::new(Variation::Lateness(lateness)));
     }
 
     /// A packet enters.
