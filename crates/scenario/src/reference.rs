@@ -359,7 +359,7 @@ Versions of the file format differ in defaults only:
 
 | | `schema = 1` | `schema = 2` |
 |---|---|---|
-| `noise` under `[run]` | `\"none\"` | `\"path\"`: [seeds differ in the RTT](noise.md) |
+| `noise` under `[run]` | `\"none\"` | `\"path\"`: [RTTs differ by seed, hosts are late](noise.md) |
 | `stack` under `[flow.NAME]` | `\"rfc6675\"` | `\"linux\"` |
 
 A file of schema 1, or without a schema, runs as it always did, and a note says which defaults it
