@@ -193,8 +193,6 @@ pub struct Red<P> {
 struct Law {
     min_th: f64,
     max_th: f64,
-    /// `true` if the thresholds are equal: a step.
-    is_step: bool,
     max_p: f64,
     w_q: f64,
     mode: Mode,
@@ -222,7 +220,7 @@ enum Zone {
     Quiet,
     /// By chance, with p_b.
     Early(f64),
-    /// At or above two equal thresholds: always, marks included.
+    /// At or above thresholds that are equal on this link: always, marks included.
     Step,
     /// Always.
     Forced,
@@ -239,7 +237,6 @@ impl Law {
         Self {
             min_th: in_mode(p.min_th),
             max_th: in_mode(p.max_th),
-            is_step: p.min_th == p.max_th,
             max_p: p.max_p,
             w_q: p.w_q,
             mode: p.mode,
@@ -272,7 +269,7 @@ impl Law {
             Zone::Quiet
         } else if average < self.max_th {
             Zone::Early(self.max_p * (average - self.min_th) / (self.max_th - self.min_th))
-        } else if self.is_step {
+        } else if self.max_th <= self.min_th {
             Zone::Step
         } else if self.gentle && average < 2.0 * self.max_th {
             Zone::Early(self.max_p + (1.0 - self.max_p) * (average - self.max_th) / self.max_th)
