@@ -106,7 +106,10 @@ impl Config {
     ) -> Self {
         let first_controller = AnyController::Own(make(&self.start()));
         let steering = Steering::of(&first_controller);
-        Self { first_controller, steering, own_controller: Some(Own(Arc::new(make))), ..self }
+        // A controller of somebody's own declares nothing of how it is heard.
+        let ecn_retransmissions = self.params.ecn_retransmissions;
+        let own_controller = Some(Own(Arc::new(make)));
+        Self { first_controller, steering, own_controller, ecn_retransmissions, ..self }
     }
 
     /// The same with an echo policy of somebody's own: each receiver begins with a copy.

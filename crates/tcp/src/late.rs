@@ -164,7 +164,6 @@ impl Late {
 
     /// All below `una` has arrived, in its order; when the first of it went.
     pub fn on_in_order(&mut self, now: Time, una: u64) -> Option<Time> {
-        self.on_delivery(now);
         let first = self.sent.front().map(|&(_, at)| at);
         while self.sent.front().is_some_and(|&(end, _)| end < una) {
             self.forget_first();
@@ -175,6 +174,7 @@ impl Late {
                 self.forget_first();
             }
         }
+        self.on_delivery(now);
         first
     }
 
@@ -253,7 +253,7 @@ impl Late {
         self.duplicate = true;
     }
 
-    /// Data arrived. After a duplicate the window is a step wider where data comes late, too late
+    /// An ACK was taken in that reported data. After a duplicate the window is a step wider where data comes late, too late
     /// for it, once a round trip, for the next recoveries (RFC 8985 § 6.2, step 4; Linux,
     /// `tcp_rack_update_reo_wnd`).
     pub fn on_delivery(&mut self, now: Time) {
@@ -443,22 +443,21 @@ mod tests {
         let mut late = twenty();
         let (least, srtt) = (Duration::from_millis(40), Duration::from_millis(45));
         let window = |late: &Late| late.window(true, least, srtt);
-        let duplicate = |late: &mut Late, at| {
-            late.on_duplicate();
-            late.on_delivery(ms(at));
-        };
-        duplicate(&mut late, 50);
+        late.on_duplicate();
+        late.on_delivery(ms(50));
         assert_eq!(window(&late), Duration::ZERO, "nothing came out of order");
         late.see_reordering(1);
         late.on_arrival(ms(50), (ms(9), 10_000), None);
         late.on_duplicate();
         assert_eq!(window(&late), Duration::from_millis(10), "not before data arrives");
         late.on_delivery(ms(50));
-        duplicate(&mut late, 51);
+        late.on_duplicate();
+        late.on_delivery(ms(51));
         assert_eq!(window(&late), Duration::from_millis(20), "once a round trip");
         for round in 1..4 {
+            late.on_duplicate();
             late.on_arrival(ms(100 * round), (ms(100 * round - 41), 20_000), None);
-            duplicate(&mut late, 100 * round);
+            late.on_delivery(ms(100 * round));
         }
         assert_eq!(window(&late), srtt, "and no more than the smoothed round trip");
         (0..15).for_each(|_| late.on_recovered(false));

@@ -31,8 +31,6 @@ pub struct Prr {
     quota: u64,
     /// Whether a fast retransmit begins it.
     fast_retransmit: bool,
-    /// `true` before the first ACK.
-    first: bool,
 }
 
 /// What an ACK says to proportional rate reduction.
@@ -56,7 +54,6 @@ impl Prr {
             out: 0,
             quota: mss,
             fast_retransmit: true,
-            first: true,
         }
     }
 
@@ -87,11 +84,10 @@ impl Prr {
         }
         let linux = self.rule == PrrRule::Linux;
         let rfc9937 = self.rule == PrrRule::Rfc9937;
-        if rfc9937 && self.first {
+        if rfc9937 && self.fast_retransmit && self.delivered == delivered {
             // RFC 9937 § 6: data that the first ACK delivers is part of RecoverFS.
             self.recover_fs += delivered;
         }
-        self.first = false;
         self.quota = if pipe > ssthresh {
             // Proportional rate reduction: CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out
             // Linux counts segments (tcp_input.c, tcp_cwnd_reduction): the ceiling is one of segments.

@@ -197,7 +197,7 @@ impl Sender {
                 self.cwr = None;
             }
             let frozen = ece && (self.waits_at_one || self.obeys_echo_in_loss());
-            self.on_new_ack::<PLAIN>(now, acked);
+            self.on_new_ack::<PLAIN>(now, acked, late);
             if late {
                 self.take_back_late(now, ack - acked);
             }
@@ -358,9 +358,10 @@ impl Sender {
         r
     }
 
-    /// RFC 6298 § 5.2–5.3, and what each state makes of new data acknowledged.
+    /// RFC 6298 § 5.2–5.3, and what each state makes of new data acknowledged; `late` if the ACK
+    /// shows that a timeout was needless.
     #[inline(always)]
-    fn on_new_ack<const PLAIN: bool>(&mut self, now: Time, acked: u64) {
+    fn on_new_ack<const PLAIN: bool>(&mut self, now: Time, acked: u64, late: bool) {
         let mut restart_timer = true;
         let above = if PLAIN { 0 } else { self.held_above(self.una) };
         let spread = !PLAIN && self.spreads_without_sack();
@@ -376,7 +377,8 @@ impl Sender {
                     self.last_recover = Some(*recover);
                     self.recovery = State::Open;
                 }
-                if told > 0 {
+                // Linux takes a timeout back first, and looks no further (`tcp_process_loss`).
+                if told > 0 && !late {
                     self.on_end_of_loss(now, acked, told);
                 }
             }

@@ -133,6 +133,12 @@ impl Sender {
         }
         let new = self.scoreboard.update_above(upwards, ack, una.max(ack), high);
         self.scoreboard.look_at_retransmissions(una);
+        if new > 0
+            && self.whole(ack) <= una
+            && let Some(late) = &mut self.late
+        {
+            late.on_delivery(now);
+        }
         new
     }
 
@@ -163,6 +169,7 @@ impl Sender {
             at = new.end;
         }
         let Some(late) = &mut self.late else { return (false, None) };
+        late.on_delivery(now);
         late.forget_below(ack);
         let acked = late.sacked.take().filter(|_| !went_again);
         (true, acked.or(sacked).map(|(first, _)| first).filter(|_| noted))
@@ -172,7 +179,6 @@ impl Sender {
     /// retransmission that arrived (Linux, `tcp_skb_spurious_retrans`).
     fn on_arrival(&mut self, now: Time, new: Range, top: u64, echo: Option<Time>) {
         let Some(late) = &mut self.late else { return };
-        late.on_delivery(now);
         let least = self.rtt.min().unwrap_or(Duration::ZERO);
         let is_it = |sent: Time| echo.is_none_or(|echo| echo >= sent);
         // Of several the one counts that went last. Sooner than any round trip comes the original

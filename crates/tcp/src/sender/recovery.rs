@@ -67,12 +67,7 @@ impl Sender {
         }
         self.echo_is_first = false;
         let sack = params.recovery == Recovery::Sack;
-        // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
-        let recover_fs = match params.prr_rule {
-            PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.high - self.una,
-            PrrRule::Rfc9937 => self.high - self.una - self.scoreboard.sacked_bytes(),
-            PrrRule::Linux => self.recover_fs(before),
-        };
+        let recover_fs = self.recover_fs_of_losses(before);
         // A reduction that is under way goes on, unless there is another.
         let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
         let spread = cwr.filter(|_| !reduces);
@@ -129,9 +124,20 @@ impl Sender {
         }
     }
 
+    /// RecoverFS of a recovery, bytes; the window was `before` it. It counts what limited transmit
+    /// sent, too (RFC 6937 § 3), and nothing that was SACKed before (RFC 9937 § 6).
+    fn recover_fs_of_losses(&self, before: u64) -> u64 {
+        match self.config.params.prr_rule {
+            PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.high - self.una,
+            PrrRule::Rfc9937 => self.high - self.una - self.scoreboard.sacked_bytes(),
+            PrrRule::Linux => self.recover_fs(before),
+        }
+    }
+
     /// Retransmissions are lost in turn: a second indication of congestion (RFC 5681 § 4.3), once
     /// a round trip: for what was SACKed above the last recovery point (FreeBSD,
-    /// `tcp_sack_lost_retransmission`). Linux leaves it to proportional rate reduction.
+    /// `tcp_sack_lost_retransmission`). Linux leaves it to proportional rate reduction; so does
+    /// `lost_retransmissions_reduce = false` where that, or a rate, spaces what goes out.
     #[cold]
     pub(super) fn lose_again(&mut self, now: Time) {
         let params = &self.config.params;
@@ -141,7 +147,8 @@ impl Sender {
         if !params.lost_retransmissions_reduce && is_clocked {
             return;
         }
-        let (top, outstanding) = (self.scoreboard.top(self.una), self.high - self.una);
+        let top = self.scoreboard.top(self.una);
+        let recover_fs = self.recover_fs_of_losses(self.cc.window().cwnd);
         let first = self.scoreboard.next_lost(self.una).is_some_and(|hole| hole.start == self.una);
         match &mut self.recovery {
             State::Recovery(r) if top > r.recover => {
@@ -149,7 +156,7 @@ impl Sender {
                 // RFC 6675 § 5 (4.3): the first goes whatever the smaller window.
                 r.retransmit_now |= first && r.prr.is_none();
                 if let Some(prr) = &mut r.prr {
-                    **prr = Prr::new(params.prr_rule, outstanding, self.config.mss);
+                    **prr = Prr::new(params.prr_rule, recover_fs, self.config.mss);
                 }
             }
             _ => return,

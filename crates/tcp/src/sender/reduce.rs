@@ -54,20 +54,16 @@ impl Sender {
         self.cwr = Some(Box::new(Prr::without_loss(rule, recover_fs, self.config.mss, room)));
     }
 
-    /// RecoverFS of the reduction that just happened, bytes: FlightSize (RFC 6937 § 3), or the
-    /// window `before` the reduction (Linux, `prior_cwnd`). More than that window may be
+    /// RecoverFS of a reduction without losses that just happened, bytes: FlightSize for FreeBSD,
+    /// else the window `before` the reduction (Linux, `prior_cwnd`). More than that window may be
     /// outstanding, and a controller that takes its share of FlightSize then leaves a threshold
     /// above the window; in proportion to the window each delivered segment would send several.
     pub(super) fn recover_fs(&self, before: u64) -> u64 {
         let outstanding = self.high - self.una;
         match self.config.params.prr_rule {
             PrrRule::FreeBsd => outstanding,
-            PrrRule::Rfc6937 | PrrRule::Rfc9937 | PrrRule::Linux | PrrRule::Halving
-                if self.cc.window().ssthresh > before =>
-            {
-                before.max(outstanding)
-            }
-            PrrRule::Rfc6937 | PrrRule::Rfc9937 | PrrRule::Linux | PrrRule::Halving => before,
+            _ if self.cc.window().ssthresh > before => before.max(outstanding),
+            _ => before,
         }
     }
 
@@ -151,7 +147,7 @@ impl Sender {
     /// Whether the losses of a timeout are being repaired, and an ECN-echo counts all the same.
     pub(super) fn obeys_echo_in_loss(&self) -> bool {
         let params = &self.config.params;
-        let asked = params.ecn_in_loss && params.ecn_retransmissions;
+        let asked = params.ecn_in_loss && self.config.ecn_retransmissions;
         asked && matches!(self.recovery, State::Loss { .. })
     }
 }

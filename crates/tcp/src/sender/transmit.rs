@@ -357,7 +357,7 @@ impl Sender {
             return None;
         }
         let seq = self.high.saturating_sub(self.config.mss).max(tail);
-        Some(Choice { seq, len: self.high - seq, rescue: true })
+        self.retransmission(seq, self.high).map(|choice| Choice { rescue: true, ..choice })
     }
 
     #[inline(always)]
