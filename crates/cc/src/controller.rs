@@ -344,8 +344,9 @@ pub trait Controller {
     }
     /// What the ACK told of the delivery rate of which it hears next.
     fn on_rate(&mut self, _sample: &RateSample) {}
-    /// Its window and threshold, for what the transport does to any controller's: taking a reduction
-    /// back, raising the threshold, keeping data in flight. `None`, the default, keeps it from all three.
+    /// Its window and threshold, for what the transport does to any controller's: taking a
+    /// reduction back, raising the threshold, keeping data in flight. Without it, the default, the
+    /// methods for these three do nothing.
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         None
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use cwnd_units::{Duration, Time};
 
 use crate::controller::{
-    AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
+    AckSample, Cause, Controller, Path, Request, Signal, Start, Window, WindowMut, min_ssthresh,
 };
 use crate::decrease::{Decrease, Factors, Resting};
 use crate::slow_start::{Credit, SlowStartState};
@@ -244,7 +244,7 @@ impl Controller for Cubic {
     /// RFC 9438 § 4.9. Linux restores the larger window and threshold (`tcp_undo_cwnd_reduction`):
     /// the stage of the curve, its maximum and HyStart stay as they are, which after a timeout is
     /// as at the start.
-    fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+    fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
         let least = match &self.avoidance {
             Avoidance::Counted(counted) if counted.stays() => counted.delay_min(),
             _ => {
@@ -254,14 +254,11 @@ impl Controller for Cubic {
                 return;
             }
         };
-        self.cwnd = self.cwnd.max(before.cwnd);
-        self.ssthresh = self.ssthresh.max(before.ssthresh);
+        if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
+            window.restore(&before);
+        }
         self.resting = before.resting;
         self.slow_start.undo(before.slow_start, now, after_timeout, least);
-    }
-
-    fn raise_threshold(&mut self, least: u64) {
-        self.ssthresh = self.ssthresh.max(least);
     }
 
     /// Linux alone looks at it (`cubictcp_acked`).
@@ -275,9 +272,9 @@ impl Controller for Cubic {
         }
     }
 
-    fn add_in_flight(&mut self, bytes: u64) {
-        self.cwnd += bytes as f64;
-        self.bound();
+    fn window_mut(&mut self) -> Option<WindowMut<'_>> {
+        let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
+        Some(WindowMut { cwnd, ssthresh, most: self.max_window as f64 })
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, param_enum, params};
+use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Time, param_enum, params};
 
 use crate::below_one::{Below, BelowOne, spacing};
 use crate::controller::{
@@ -485,6 +485,16 @@ impl Controller for DelayAimd {
             }
             Signal::Resume { .. } => {}
         }
+    }
+
+    /// Also the increase as it was, and slow start if it lasted until then.
+    fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
+        if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
+            window.restore(&before);
+        }
+        (self.alpha, self.beta, self.since) = (before.alpha, before.beta, before.since);
+        (self.avoids, self.by_delay, self.taken) = (before.avoids, before.by_delay, before.taken);
+        self.slow_start.undo(before.slow_start, now, after_timeout, None);
     }
 
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {

@@ -320,14 +320,15 @@ impl Controller for HTcp {
     }
 
     /// Also the time since the last reduction, the longest RTT and the throughput of the reduction
-    /// before (Linux, `htcp_cwnd_undo`).
-    fn undo(&mut self, mut before: Self, _: Time, _: bool) {
+    /// before (Linux, `htcp_cwnd_undo`), and slow start.
+    fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
         if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
             window.restore(&before);
         }
         self.since = before.since;
         self.max_rtt = before.max_rtt;
         self.throughput.before = before.throughput.before;
+        self.slow_start.undo(before.slow_start, now, after_timeout, None);
     }
 
     fn window(&self) -> Window {

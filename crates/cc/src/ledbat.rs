@@ -386,6 +386,14 @@ impl Controller for Ledbat {
         }
     }
 
+    /// Also the stage, and the next slowdown: the reduction may have ended slow start.
+    fn undo(&mut self, mut before: Self, _: Time, _: bool) {
+        if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
+            window.restore(&before);
+        }
+        (self.stage, self.next) = (before.stage, before.next);
+    }
+
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
         Some(WindowMut { cwnd, ssthresh, most: self.law.max_window })

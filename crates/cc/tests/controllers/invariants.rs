@@ -6,6 +6,8 @@ use cwnd_cc::{
 use cwnd_units::{Duration, Echo, ParamsChoice, Time, Value};
 use proptest::prelude::*;
 
+use crate::script::{Script, avoiding, start};
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Ack { segments_tenths: u64, ece: bool, limited: bool, rtt_us: u64, echo: Option<u16> },
@@ -148,4 +150,49 @@ proptest! {
             }
         }
     }
+}
+
+/// Grown by some rounds, reduced by a loss and taken back: the window of the next rounds is that of
+/// a controller that was not reduced. Linux's CUBIC keeps its plateau and Vegas begins its round
+/// anew (both have `tcp_reno_undo_cwnd`): their windows are compared at once only.
+#[test]
+fn a_reduction_that_is_taken_back_leaves_the_growth_as_it_was() {
+    let mut without = Vec::new();
+    for params in controllers() {
+        for start in [start(10), avoiding(10)] {
+            let mut s = Script::new(&params, &start);
+            for _ in 0..3 {
+                s.path.round += 1;
+                s.path.now += Duration::from_millis(100);
+                let window = s.window().cwnd;
+                s.ack(window);
+            }
+            let mut other = s.clone();
+            let before = s.controller.clone();
+            s.signal(Signal::Reduce(Cause::Loss));
+            let reduced = s.window();
+            s.controller.undo(before, s.path.now, false);
+            let kind = params.kind();
+            if s.window() == reduced && reduced != other.window() {
+                without.push(kind);
+                continue;
+            }
+            assert!(s.window().ssthresh >= other.window().ssthresh, "{params:?}");
+            let is_linux = params.params().get("growth") == Some(Value::Text("linux".to_owned()));
+            if is_linux || kind == "vegas" {
+                continue;
+            }
+            for _ in 0..3 {
+                for s in [&mut s, &mut other] {
+                    s.path.round += 1;
+                    s.path.now += Duration::from_millis(100);
+                    let window = s.window().cwnd;
+                    s.ack(window);
+                }
+                assert_eq!(s.window().cwnd, other.window().cwnd, "{params:?}");
+            }
+        }
+    }
+    without.dedup();
+    assert_eq!(without, ["xcp", "copa", "vcp", "mlcp"], "these have no undo");
 }

@@ -43,6 +43,7 @@ pub fn text(value: &str) -> Value {
 }
 
 /// A controller and the facts its transport would know.
+#[derive(Clone)]
 pub struct Script {
     pub controller: AnyController,
     pub path: Path,
