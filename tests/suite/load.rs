@@ -82,9 +82,9 @@ fn bmcc_and_vcp_fill_links_of_any_length_without_a_queue() {
                 // § VII a and b: 90 % of any rate at 80 ms, 80 % at any round trip.
                 let least = if rtt == "80 ms" { 0.9 } else { 0.8 };
                 assert!(link("utilisation") > least, "{rate} {rtt}: {}", link("utilisation"));
-                // At 400 ms (1 + ξ)^(T/t_p) is 8.9 a round trip: the first windows overrun the buffer
-                // both ways, and so may the growth after a decrease. Both ways are in use: flows
-                // that repair a timeout do not stand at one segment.
+                // At 400 ms (1 + ξ)^(T/t_p) is 8.9 a round trip: the first windows overrun the
+                // buffer both ways, and so may the growth after a decrease. Both ways are in use:
+                // flows that repair a timeout do not stand at one segment.
                 let most = if rtt == "400 ms" { 0.005 } else { 0.001 };
                 assert!(link("drop_ratio") < most, "{rate} {rtt}: {}", link("drop_ratio"));
                 let goodputs = column(&records.flows, "goodput_bit_s");

@@ -120,7 +120,7 @@ params! {
         pub ids: Ids = Ids::Counter,
     }
     presets {
-        /// Qazi, Andrew, Znati 2009; the default.
+        /// Qazi, Andrew, Znati 2009; the default of schema 1.
         "paper" => Self::default(),
         /// The same, which `cwnd-kernel` does on Linux.
         "linux" => Self::default(),

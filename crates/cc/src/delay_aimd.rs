@@ -103,7 +103,7 @@ params! {
         pub growing: Growing = Growing::default(),
     }
     presets {
-        /// The thesis, chapters 2 to 4; the default.
+        /// The thesis, chapters 2 to 4; the default of schema 1.
         "thesis" => Self::default(),
         /// With delayed ACKs (§ 3.4.5): a delay leaves two segments, and the endpoint says what a
         /// round-trip time is of.

@@ -109,8 +109,8 @@ impl Guided {
     }
 
     /// The rate of a window in a round trip. A window below two segments is not paced: its ACKs are
-    /// a round trip apart already, and a pace of payload, which counts headers, would be slower and
-    /// let the retransmission timer expire.
+    /// a round trip apart already, and the pacer, which charges headers to a rate of payload, would
+    /// be slower and let the retransmission timer expire.
     pub(crate) fn pace(&self, mss: u64, rtt: Duration) -> Option<Rate> {
         let bits = self.cwnd * 8.0;
         let rate = Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1));

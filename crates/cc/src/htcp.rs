@@ -60,7 +60,7 @@ params! {
         pub growing: Growing = Growing::default(),
     }
     presets {
-        /// Leith & Shorten 2004 and the draft; the default.
+        /// Leith & Shorten 2004 and the draft; the default of schema 1.
         "draft" => Self::default(),
         /// Linux 6.1 (tcp_htcp.c), in real numbers.
         "linux" => Self {

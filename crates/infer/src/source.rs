@@ -82,7 +82,8 @@ impl<R: BufRead> Read for Frames<R> {
 }
 
 impl<R: BufRead> Frames<R> {
-    /// Compares the checksum of a frame that was read to its end (RFC 8878 § 3.1.1), if it has one.
+    /// Compares the checksum of a frame that was read to its end (RFC 8878 § 3.1.1), if it has
+    /// one.
     fn verify(&self) -> io::Result<()> {
         let decoder = &self.frame.decoder;
         match decoder.get_checksum_from_data() {

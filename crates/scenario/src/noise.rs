@@ -35,8 +35,9 @@ impl Noise {
 
 /// Lateness of the packets at one host: real hosts take a time that varies from packet to packet.
 ///
-/// Lognormal, one draw a packet, which a [`DrawLog`](cwnd_units::DrawLog) does not record. The testbed's router is late by 35 µs in the median and 200 to
-/// 450 µs at the 99th percentile; its hosts are real already, so this is for the simulator only.
+/// Lognormal, one draw a packet, which a [`DrawLog`](cwnd_units::DrawLog) does not record. The
+/// testbed's router is late by 35 µs in the median and 200 to 450 µs at the 99th percentile; its
+/// hosts are real already, so this is for the simulator only.
 #[derive(Clone, Copy, Debug)]
 pub struct Lateness {
     state: u64,

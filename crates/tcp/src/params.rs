@@ -117,7 +117,8 @@ params! {
         #[source("RFC 2018 § 8, RFC 6675 § 5.1: the timer is waited for; Linux: yes (tcp_check_sack_reneging)")]
         pub reneging_hurries: bool = false,
         /// Whether retransmissions that are found to be lost reduce the window once more, at most once a round trip. Nothing without
-        /// `lost_retransmissions`. Without `prr`, or with `prr_rule = "halving"`, they always do, unless the controller sends by rate.
+        /// `lost_retransmissions`. Without `prr`, or with `prr_rule = "halving"`, they always do,
+        /// unless the controller sends by rate.
         #[source("RFC 5681 § 4.3: they must, where RFC 6675 finds none; Linux: no; FreeBSD: yes (tcp_sack_lost_retransmission)")]
         pub lost_retransmissions_reduce: bool = false,
         /// Whether, while a timeout is repaired, a retransmission that is found to be lost begins a fast recovery, which reduces the window
