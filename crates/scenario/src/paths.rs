@@ -3,9 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostics::{Sink, Span};
-use crate::sections::{SHORTHANDS, TOP};
+use crate::sections::TOP;
 use crate::suggest::{closest, list};
 use crate::tree::{Entry, Item, Node, Table};
+
+/// Keys whose plain value is short for a table with that value under the second name:
+/// `queue = "codel"` is `queue = { kind = "codel" }`.
+const SHORTHANDS: &[(&str, &str)] = &[
+    ("queue", "kind"),
+    ("reverse_queue", "kind"),
+    ("meter", "kind"),
+    ("reverse_meter", "kind"),
+    ("messenger", "kind"),
+    ("reverse_messenger", "kind"),
+    ("controller", "kind"),
+    ("workload", "kind"),
+    ("arrivals", "kind"),
+    ("attacker", "kind"),
+    ("endpoint", "preset"),
+    ("rate", "initial"),
+    ("reverse_rate", "initial"),
+];
 
 /// A path, split at its dots; each part knows where it is written.
 #[derive(Clone, Debug)]

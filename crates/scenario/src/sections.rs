@@ -523,24 +523,6 @@ keys! {
     }
 }
 
-/// Keys whose plain value is short for a table with that value under the second name: `queue = "codel"` is
-/// `queue = { kind = "codel" }`.
-pub(crate) const SHORTHANDS: &[(&str, &str)] = &[
-    ("queue", "kind"),
-    ("reverse_queue", "kind"),
-    ("meter", "kind"),
-    ("reverse_meter", "kind"),
-    ("messenger", "kind"),
-    ("reverse_messenger", "kind"),
-    ("controller", "kind"),
-    ("workload", "kind"),
-    ("arrivals", "kind"),
-    ("attacker", "kind"),
-    ("endpoint", "preset"),
-    ("rate", "initial"),
-    ("reverse_rate", "initial"),
-];
-
 /// Runs that fit a plan.
 pub(crate) const MOST_CELLS: u64 = 1_000_000;
 /// Flows that can be simulated at a time.
