@@ -220,7 +220,7 @@ enum Zone {
     Quiet,
     /// By chance, with p_b.
     Early(f64),
-    /// At or above thresholds that are equal on this link: always, marks included.
+    /// At or above thresholds with nothing between them on this link: always, marks included.
     Step,
     /// Always.
     Forced,

@@ -272,6 +272,14 @@ fn equal_thresholds_are_a_step_whatever_the_line_above_it_would_be() {
             assert_eq!(probability_at(&params, depth).0, expected, "at {depth}");
         }
     }
+    // Thresholds in two units may meet, or change places, on a link.
+    for packets in [10, 8] {
+        let max_th = QueueSize::Bytes(Bytes(packets * params.mean_packet.0));
+        let mixed = Params { max_th, gentle: true, ..params.clone() };
+        for (depth, expected) in [(9, 0.0), (10, 1.0)] {
+            assert_eq!(probability_at(&mixed, depth).0, expected, "{packets}, at {depth}");
+        }
+    }
     // Each packet is hit: marked if it can be, and below ns-2's bound on the probability.
     for (ecn, mark_p, marks) in [(true, None, 50), (false, None, 0), (true, Some(1.0), 0)] {
         let (_, mut queue) = probability_at(&Params { ecn, mark_p, ..params.clone() }, 10);
