@@ -120,7 +120,7 @@ params! {
         pub ids: Ids = Ids::Counter,
     }
     presets {
-        /// Qazi, Andrew, Znati 2009; the default of schema 1.
+        /// Qazi, Andrew, Znati 2009; the default where the stack has none.
         "paper" => Self::default(),
         /// The same, which `cwnd-kernel` does on Linux.
         "linux" => Self::default(),

@@ -350,15 +350,22 @@ pub trait Controller {
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         None
     }
-    /// Takes the last reduction back, as the loss it answered was none: `before` is the controller
-    /// at that reduction (Linux, `undo_cwnd`; RFC 4015 § 3.2).
-    fn undo(&mut self, mut before: Self, _now: Time, _after_timeout: bool)
+    /// Raises window and threshold to those `before` a reduction, if it gives access to them.
+    fn restore_window(&mut self, before: &mut Self)
     where
         Self: Sized,
     {
         if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
             window.restore(&before);
         }
+    }
+    /// Takes the last reduction back, as the loss it answered was none: `before` is the controller
+    /// at that reduction (Linux, `undo_cwnd`; RFC 4015 § 3.2).
+    fn undo(&mut self, mut before: Self, _now: Time, _after_timeout: bool)
+    where
+        Self: Sized,
+    {
+        self.restore_window(&mut before);
     }
     /// Raises the slow-start threshold to `least` bytes (Linux, `tcp_current_ssthresh`).
     fn raise_threshold(&mut self, least: u64) {

@@ -254,9 +254,7 @@ impl Controller for Cubic {
                 return;
             }
         };
-        if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
-            window.restore(&before);
-        }
+        self.restore_window(&mut before);
         self.resting = before.resting;
         self.slow_start.undo(before.slow_start, now, after_timeout, least);
     }

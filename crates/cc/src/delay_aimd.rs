@@ -103,7 +103,7 @@ params! {
         pub growing: Growing = Growing::default(),
     }
     presets {
-        /// The thesis, chapters 2 to 4; the default of schema 1.
+        /// The thesis, chapters 2 to 4; the default where the stack has none.
         "thesis" => Self::default(),
         /// With delayed ACKs (§ 3.4.5): a delay leaves two segments, and the endpoint says what a
         /// round-trip time is of.
@@ -489,9 +489,7 @@ impl Controller for DelayAimd {
 
     /// Also the increase as it was, and slow start if it lasted until then.
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
-        if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
-            window.restore(&before);
-        }
+        self.restore_window(&mut before);
         (self.alpha, self.beta, self.since) = (before.alpha, before.beta, before.since);
         (self.avoids, self.by_delay, self.taken) = (before.avoids, before.by_delay, before.taken);
         self.slow_start.undo(before.slow_start, now, after_timeout, None);

@@ -60,7 +60,7 @@ params! {
         pub growing: Growing = Growing::default(),
     }
     presets {
-        /// Leith & Shorten 2004 and the draft; the default of schema 1.
+        /// Leith & Shorten 2004 and the draft; the default where the stack has none.
         "draft" => Self::default(),
         /// Linux 6.1 (tcp_htcp.c), in real numbers.
         "linux" => Self {
@@ -322,9 +322,7 @@ impl Controller for HTcp {
     /// Also the time since the last reduction, the longest RTT and the throughput of the reduction
     /// before (Linux, `htcp_cwnd_undo`), and slow start.
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
-        if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
-            window.restore(&before);
-        }
+        self.restore_window(&mut before);
         self.since = before.since;
         self.max_rtt = before.max_rtt;
         self.throughput.before = before.throughput.before;

@@ -388,9 +388,7 @@ impl Controller for Ledbat {
 
     /// Also the stage, and the next slowdown: the reduction may have ended slow start.
     fn undo(&mut self, mut before: Self, _: Time, _: bool) {
-        if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
-            window.restore(&before);
-        }
+        self.restore_window(&mut before);
         (self.stage, self.next) = (before.stage, before.next);
     }
 

@@ -55,7 +55,7 @@ params! {
         pub growing: Growing = Growing::default(),
     }
     presets {
-        /// RFC 5681 and RFC 3168: ECN as loss; the default of schema 1.
+        /// RFC 5681 and RFC 3168: ECN as loss; the default where the stack has none.
         "rfc" => Self::default(),
         /// The same with HyStart++ (RFC 9406).
         "rfc9406" => Self {

@@ -51,7 +51,7 @@ params! {
         pub surplus_gain: f64 = 0.0,
     }
     presets {
-        /// draft-cardwell-iccrg-bbr-congestion-control-00; the default of schema 1.
+        /// draft-cardwell-iccrg-bbr-congestion-control-00; the default where the stack has none.
         "draft" => Self::default(),
         /// Linux's `bbr`, but for its estimate of policers.
         "linux" => Self {

@@ -85,7 +85,7 @@ params! {
         pub growing: Growing = Growing::default(),
     }
     presets {
-        /// RFC 9438: ECN as loss; the default of schema 1.
+        /// RFC 9438: ECN as loss; the default where the stack has none.
         "rfc" => Self::default(),
         /// The same with HyStart++ (RFC 9406).
         "rfc9406" => Self {

@@ -121,8 +121,8 @@ params! {
         pub forgets_when_idle: bool = false,
     }
     presets {
-        /// McCullagh 2008, eq. 2.1 to 2.4, with the slow start of Brakmo & Peterson; the default of
-        /// schema 1.
+        /// McCullagh 2008, eq. 2.1 to 2.4, with the slow start of Brakmo & Peterson; the default
+        /// where the stack has none.
         "thesis" => Self::default(),
         /// Brakmo & Peterson 1995, Vegas-1,3: rates of what was sent, RTT of the segment that began the round trip.
         "paper" => Self {

@@ -177,6 +177,7 @@ fn a_reduction_that_is_taken_back_leaves_the_growth_as_it_was() {
                 without.push(kind);
                 continue;
             }
+            assert_eq!(s.window().cwnd, other.window().cwnd, "{params:?}");
             assert!(s.window().ssthresh >= other.window().ssthresh, "{params:?}");
             let is_linux = params.params().get("growth") == Some(Value::Text("linux".to_owned()));
             if is_linux || kind == "vegas" {
