@@ -106,7 +106,7 @@ impl Config {
     ) -> Self {
         let first_controller = AnyController::Own(make(&self.start()));
         let steering = Steering::of(&first_controller);
-        // A controller of somebody's own declares nothing of how it is heard.
+        // The registry's controller may have asked for it, one of somebody's own can't.
         let ecn_retransmissions = self.params.ecn_retransmissions;
         let own_controller = Some(Own(Arc::new(make)));
         Self { first_controller, steering, own_controller, ecn_retransmissions, ..self }

@@ -254,9 +254,8 @@ impl Late {
     }
 
     /// An ACK was taken in that reported data. After a duplicate the window is a step wider where
-    /// data comes late, too late for it, once a round trip, for the next recoveries (RFC 8985 §
-    /// 6.2, step 4; Linux,
-    /// `tcp_rack_update_reo_wnd`).
+    /// data comes late, too late for it, once a round trip, for the next recoveries (RFC 8985
+    /// § 6.2, step 4; Linux, `tcp_rack_update_reo_wnd`).
     pub fn on_delivery(&mut self, now: Time) {
         let duplicate = core::mem::take(&mut self.duplicate);
         if duplicate && self.reordered && self.newest.0 >= self.widened {

@@ -124,8 +124,8 @@ impl Sender {
         }
     }
 
-    /// RecoverFS of a recovery, bytes; the window was `before` it. It counts what limited transmit
-    /// sent, too (RFC 6937 § 3), and nothing that was SACKed before (RFC 9937 § 6).
+    /// RecoverFS of a reduction by losses, bytes; the window was `before` it. It counts what
+    /// limited transmit sent, too (RFC 6937 § 3), and nothing that was SACKed before (RFC 9937 § 6).
     fn recover_fs_of_losses(&self, before: u64) -> u64 {
         match self.config.params.prr_rule {
             PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.high - self.una,
@@ -148,22 +148,23 @@ impl Sender {
             return;
         }
         let top = self.scoreboard.top(self.una);
-        let recover_fs = self.recover_fs_of_losses(self.cc.window().cwnd);
         let first = self.scoreboard.next_lost(self.una).is_some_and(|hole| hole.start == self.una);
         match &mut self.recovery {
             State::Recovery(r) if top > r.recover => {
                 r.recover = self.high;
                 // RFC 6675 § 5 (4.3): the first goes whatever the smaller window.
                 r.retransmit_now |= first && r.prr.is_none();
-                if let Some(prr) = &mut r.prr {
-                    **prr = Prr::new(params.prr_rule, recover_fs, self.config.mss);
-                }
             }
             _ => return,
         }
         self.cwr_pending = params.says_cwr();
         self.counters.reductions[Cause::Loss.index()] += 1;
+        let before = self.cc.window().cwnd;
         let path = Path { flight_size: self.in_flight(), ..self.path(now) };
         self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
+        let recover_fs = self.recover_fs_of_losses(before);
+        if let State::Recovery(FastRecovery { prr: Some(prr), .. }) = &mut self.recovery {
+            **prr = Prr::new(self.config.params.prr_rule, recover_fs, self.config.mss);
+        }
     }
 }

@@ -54,8 +54,8 @@ impl Sender {
         self.cwr = Some(Box::new(Prr::without_loss(rule, recover_fs, self.config.mss, room)));
     }
 
-    /// RecoverFS of a reduction without losses that just happened, bytes: FlightSize for FreeBSD,
-    /// else the window `before` the reduction (Linux, `prior_cwnd`). More than that window may be
+    /// RecoverFS of a reduction that just happened, bytes, where no loss began it or Linux's rule
+    /// holds: all that is outstanding for FreeBSD, else the window `before` (`prior_cwnd`). More may be
     /// outstanding, and a controller that takes its share of FlightSize then leaves a threshold
     /// above the window; in proportion to the window each delivered segment would send several.
     pub(super) fn recover_fs(&self, before: u64) -> u64 {

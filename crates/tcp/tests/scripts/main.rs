@@ -231,6 +231,7 @@ scripts!(
     one_segment_goes_out_for_every_two_delivered,
     what_a_partial_ack_acknowledges_counts_as_delivered,
     what_was_reported_by_sack_before_does_not_count_as_delivered_again,
+    what_was_sacked_is_left_out_of_a_further_reduction_too,
 );
 
 scripts!(
