@@ -96,6 +96,6 @@ def test_a_statement_about_a_column_with_the_name_of_an_axis_has_no_warning(tmp_
     cwnd.run(tmp_path / "named.toml").save(tmp_path / "run")
     cwnd.query(tmp_path / "run", "select sum(retrans) from flows")
     # Links have no such column.
-    warned = r"if you mean the axis, the axis `retrans` is the column `axis_retrans`"
+    warned = r"the axis `retrans` is the column `axis_retrans`, if you mean that"
     with pytest.warns(CwndWarning, match=warned), pytest.raises(InputError, match="retrans"):
         cwnd.query(tmp_path / "run", "select retrans, utilisation from links")

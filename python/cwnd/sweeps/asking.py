@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import glob
-import re
+import json
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -81,7 +81,7 @@ def _views(path: Path, sql: str) -> Iterator[DuckDBPyConnection]:
                 connection.execute(f"create view {name} as {select}")
         if any(axis.column != axis.name for axis in axes):
             there = {column for name in views for column in _columns(connection, name)}
-            _warn_of_renamed(axes, there, sql)
+            _warn_of_renamed(axes, there, _columns_named(connection, sql))
         yield connection
     finally:
         connection.close()
@@ -108,32 +108,33 @@ def _asked(connection: DuckDBPyConnection, sql: str) -> set[str]:
     return names & set(TABLES) or set(TABLES)
 
 
-#: Text and comments in a statement.
-_TEXT = re.compile(r"'(?:[^']|'')*'|--[^\n]*")
-#: Words that follow a table without being its alias.
-_KEYWORDS = (
-    "where|group|order|having|qualify|window|limit|offset|union|intersect|except|on|using|join"
-    "|inner|left|right|full|cross|natural|semi|anti|asof|positional|lateral|tablesample"
-)
-_TABLE = rf'"?\w+"?(?:\s+(?:as\s+)?(?!(?:{_KEYWORDS})\b)\w+)?'
-#: Tables in a statement, each with its alias, and names before a dot.
-_TABLES = re.compile(rf'\b(?:from|join)\s+{_TABLE}(?:\s*,\s*{_TABLE})*|\b\w+"?\.', re.IGNORECASE)
+def _columns_named(connection: DuckDBPyConnection, sql: str) -> set[str]:
+    """The columns that a select names, by DuckDB's parser; none of another statement."""
+    (text,) = connection.execute("select json_serialize_sql(?)", [sql]).fetchone() or ("{}",)
+    names: set[str] = set()
+
+    def collect(node: dict[str, Any]) -> dict[str, Any]:
+        if node.get("class") == "COLUMN_REF":
+            names.add(node["column_names"][-1])
+        return node
+
+    json.loads(text, object_hook=collect)
+    return names
 
 
-def _warn_of_renamed(axes: list[Axis], there: set[str], sql: str) -> None:
+def _warn_of_renamed(axes: list[Axis], there: set[str], named: set[str]) -> None:
     """Warns of columns in a statement that are an axis's name, and no column of its views.
 
     Args:
         axes: Those of the result.
         there: The columns of the views that the statement reads.
-        sql: The statement.
+        named: The columns that the statement names.
     """
-    words = set(re.findall(r"\w+", _TABLES.sub(" ", _TEXT.sub(" ", sql))))
     for axis in axes:
-        if axis.name in words - there and axis.column not in words | {axis.name}:
+        if axis.name in named - there and axis.column not in named | {axis.name}:
             warnings.warn(
-                f"if you mean the axis, the axis `{axis.name}` is the column `{axis.column}`:"
-                " its own name is that of a column or table",
+                f"the axis `{axis.name}` is the column `{axis.column}`, if you mean that: its own"
+                " name is that of a column or table",
                 CwndWarning,
                 stacklevel=2,
             )
