@@ -169,6 +169,8 @@ END
     [
         # Drops at a queue far below a round trip.
         ({"CONTROLLER": "fast"}, "queue", "held a round trip of 200 ms"),
+        # Jitter keeps the order of packets.
+        ({"CONTROLLER": "fast", "LINE": 'jitter = "100 us"'}, "queue", "held a round trip"),
         ({"LINE": "loss = 0.01"}, "loss", "its line lost packets"),
         ({"LINE": "burst_loss = { p = 0.005, r = 0.5 }"}, "loss", "its line lost packets"),
         ({"LINE": "loss_every = 300"}, "loss", "its line lost packets"),

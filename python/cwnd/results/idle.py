@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import polars as pl
 
 from cwnd import _core
-from cwnd.results.mechanisms import read_lines, where
+from cwnd.results.mechanisms import read_bytes, read_lines, where
 from cwnd.results.unrecorded import part
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: The lines that say what a dumbbell's queue holds, what disturbs its line, what its senders want.
 _LINES = re.compile(
     r"^(?:\[.+\]|(?:kind|direction|limit|target|interval|bdp_rtt|mss|header|max_window"
-    r"|receive_window|edge_rate|rate|loss|loss_every|burst_loss|jitter|reorder|delay_steps"
+    r"|receive_window|edge_rate|rate|loss|loss_every|burst_loss|reorder|delay_steps"
     r"|option_loss|option_damage) = .*)$",
     re.MULTILINE,
 )
@@ -29,9 +29,9 @@ IDLE = 0.7
 _SHORT = 4
 #: A flow that sends for a smaller part of the time is absent for some of it.
 _THROUGHOUT = 0.95
-#: Values of keys with which a line loses nothing, or delays and changes nothing.
+#: Values of keys with which a line loses nothing, or keeps order and headers; jitter keeps both.
 _LOSSLESS = {"loss": 0.0, "loss_every": "none", "burst_loss": "none"}
-_UNDISTURBED: dict[str, Any] = {"jitter": "0 ns", "reorder": 0.0, "delay_steps": []}
+_UNDISTURBED: dict[str, Any] = {"reorder": 0.0, "delay_steps": []}
 _UNDISTURBED |= {"option_loss": 0.0, "option_damage": 0.0}
 #: Counts of reductions of a window that drops and marks cause.
 _REDUCTIONS = ("cwnd_reductions_loss", "cwnd_reductions_ecn", "cwnd_reductions_rto")
@@ -205,8 +205,3 @@ def _held(
         held = rate * _core.read_quantity("time", limit) / 8
     ends = [group["endpoint"] for group in groups]
     return held / max(read_bytes(end["mss"]) + read_bytes(end["header"]) for end in ends)
-
-
-def read_bytes(text: str) -> float:
-    """A size as a resolved scenario writes it."""
-    return _core.read_quantity("bytes", text)

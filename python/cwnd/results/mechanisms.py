@@ -47,6 +47,11 @@ def read_lines(text: str) -> dict[str, Any]:
     return _core.read_toml(text, name="resolved")
 
 
+def read_bytes(text: str) -> float:
+    """A size as a resolved scenario writes it."""
+    return _core.read_quantity("bytes", text)
+
+
 def is_reported(flows: pl.DataFrame, column: str) -> bool:
     """`True` if a result has this count of each flow; Linux does not report all."""
     return column in flows.columns and flows[column].null_count() == 0

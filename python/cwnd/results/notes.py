@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.results.idle import read_bytes
 from cwnd.results.mechanisms import (
     NAMED,
     OF_CONTROLLERS,
@@ -17,6 +16,7 @@ from cwnd.results.mechanisms import (
     asked_for,
     is_reported,
     mechanisms_of,
+    read_bytes,
     read_lines,
     totals,
     where,
