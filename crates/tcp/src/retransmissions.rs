@@ -157,15 +157,32 @@ impl Retransmissions {
         Some(sent)
     }
 
+    /// Counts bytes as lost again, each once: segments that went at other boundaries overlap.
     fn lose(&mut self, range: Range) {
-        if range.start < range.end {
-            let before = self.lost.get(range.start).unwrap_or(range.start);
-            let end = range.end.max(before);
-            self.lost.insert(range.start, end);
-            self.lost_bytes += end - before;
-            self.longest = self.longest.max(end - range.start);
-            self.top = self.top.max(end);
+        let Range { start, end } = range;
+        if start >= end {
+            return;
         }
+        let mut at = self.lost.below(start).map_or(start, |(_, reaches)| reaches.max(start));
+        while at < end {
+            let (first, reaches) = self.lost.from(at).unwrap_or((end, end));
+            if first > at {
+                let next = first.min(end);
+                self.lost.insert(at, next);
+                self.lost_bytes += next - at;
+                at = next;
+            } else if at == start && reaches < end {
+                // The segment that begins there is longer by now.
+                let next = self.lost.from(at + 1).map_or(end, |(next, _)| next.min(end));
+                self.lost.insert(at, next);
+                self.lost_bytes += next - reaches;
+                at = next;
+            } else {
+                at = reaches;
+            }
+        }
+        self.longest = self.longest.max(end - start);
+        self.top = self.top.max(end);
     }
 
     fn clear_lost(&mut self) {
@@ -474,6 +491,17 @@ mod tests {
         assert_eq!(retransmissions.doubled_bytes(0), Some(2000));
         retransmissions.forget_old(3000, ms(61), Duration::from_millis(50));
         assert_eq!(retransmissions.doubled_bytes(0), Some(0));
+    }
+
+    #[test]
+    fn bytes_that_are_lost_again_in_two_segments_count_once() {
+        let mut retransmissions = Retransmissions::new(3, true);
+        for (start, end) in [(1000, 2000), (204, 1204), (1500, 2500), (0, 3000), (0, 3000)] {
+            retransmissions.lose(Range { start, end });
+        }
+        assert_eq!(retransmissions.lost_bytes(), 3000);
+        let lost: Vec<(u64, u64)> = retransmissions.lost.iter().collect();
+        assert_eq!(lost, [(0, 204), (204, 1000), (1000, 2000), (2000, 2500), (2500, 3000)]);
     }
 
     #[test]

@@ -32,7 +32,15 @@ impl Listed {
 
     fn lose(&mut self, una: u64, is_lost: impl Fn(&(Range, u64, u64, u64)) -> bool) {
         for sent in self.in_flight.extract_if(.., |sent| is_lost(sent)) {
-            self.lost.push(Range { start: sent.0.start.max(una), ..sent.0 });
+            // Each byte once; two segments that begin at one byte end the test.
+            let (start, end) = (sent.0.start.max(una), sent.0.end);
+            let same = self.lost.iter().any(|lost| lost.start == start);
+            let is_new =
+                |byte: &u64| same || !self.lost.iter().any(|l| (l.start..l.end).contains(byte));
+            let bytes: Vec<u64> = (start..end).filter(is_new).collect();
+            for run in bytes.chunk_by(|a, b| a + 1 == *b) {
+                self.lost.push(Range { start: run[0], end: run[run.len() - 1] + 1 });
+            }
         }
         self.lost.sort_unstable_by_key(|range| range.start);
     }
