@@ -24,6 +24,7 @@ mod fuzz;
 mod goldens;
 mod guides;
 mod htcp;
+mod idle_keys;
 mod infer;
 mod kernel;
 mod late;

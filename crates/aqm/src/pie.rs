@@ -117,6 +117,11 @@ params! {
         /// The routers of the ABE paper (§ IV-A): Linux 3.17 that marks at any probability.
         "abe" => Self { mark_ecnth: None, ..Self::linux_3_17() },
     }
+    idle |p| {
+        [dq_threshold, dq_weight] if p.estimator == Estimator::Timestamp
+            => "without `estimator = \"departure-rate\"`",
+        [mark_ecnth] if !p.ecn => "without `ecn`",
+    }
 }
 
 impl Declares for Params {

@@ -165,6 +165,11 @@ params! {
             return Err(Invalid { key: "max_th", message });
         }
     }
+    idle |p| {
+        [max_p, gentle, forced] if p.min_th == p.max_th => "with `min_th` equal to `max_th`",
+        [count] if p.mode == Mode::Packets => "without `mode = \"bytes\"`",
+        [mark_p] if !p.ecn => "without `ecn`",
+    }
 }
 
 impl Declares for Params {

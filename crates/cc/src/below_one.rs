@@ -29,6 +29,9 @@ params! {
         #[bounds(above 0.0, up_to 1.0; "it is below one segment")]
         pub below_one_least: f64 = 0.01,
     }
+    idle |p| {
+        [below_one_gain, below_one_least] if !p.allowed() => "with `below_one = \"never\"`",
+    }
 }
 
 impl BelowOne {

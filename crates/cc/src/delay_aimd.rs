@@ -147,6 +147,12 @@ params! {
             });
         }
     }
+    idle |p| {
+        [filter_weight] if p.filter != Filter::Mean => "without `filter = \"mean\"`",
+        [gamma] if !p.per_packet => "without `per_packet`",
+        [increase] if p.alpha_factor.is_some() => "with `alpha_factor`",
+        [allow_delayed_acks] if p.below.allowed() => "with `below_one`",
+    }
 }
 
 /// It backs off for delay.

@@ -139,6 +139,9 @@ params! {
         /// BECN's sender of 1998 (draft-salim-jhsbnns-ecn-00): the same, but it grows with the next ACK.
         "becn-1998" => Self::becn(RestAfterQuench::Never),
     }
+    idle |p| {
+        [keep_count] if p.increase != Increase::Abc => "without `increase = \"abc\"`",
+    }
 }
 
 impl Kind for Params {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cell;
 use crate::diagnostics::{Diagnostics, Sink, Source, Span};
+use crate::idle::{self, IdleKey};
 use crate::outline::{Blueprint, Outline, Point};
 use crate::paths::{self, KeyPath};
 use crate::plan::{Cell, Plan};
@@ -168,6 +169,7 @@ impl<'f> Document<'f> {
             delays: BTreeMap::new(),
             tables: BTreeMap::new(),
             schema: SCHEMAS[0],
+            idle: Vec::new(),
         };
         let mut root = self.root.clone();
         let swept = root.entries.iter().position(|e| e.key == "sweep");
@@ -187,6 +189,7 @@ impl<'f> Document<'f> {
             return (told, None);
         };
         sweep.report_replaced(&root, &mut told);
+        let mut no_effect: BTreeMap<IdleKey, usize> = BTreeMap::new();
         let mut points = Vec::new();
         let mut title = None;
         for combination in 0..sweep.combinations() {
@@ -197,6 +200,9 @@ impl<'f> Document<'f> {
                 // What could not be set may be what is missing.
                 cx.sink.forgive_missing();
             }
+            core::mem::take(&mut cx.idle)
+                .into_iter()
+                .for_each(|key| *no_effect.entry(key).or_default() += 1);
             let good = applied && !cx.sink.has_errors();
             told.merge(core::mem::take(&mut cx.sink));
             if let Some(cell::Read { scenario, .. }) = read.filter(|_| good) {
@@ -207,6 +213,12 @@ impl<'f> Document<'f> {
             if told.len() > ENOUGH {
                 break;
             }
+        }
+        let errs = cx.schema > SCHEMAS[0];
+        for (key, times) in no_effect {
+            let of_file = !key.by_preset && !sweep.has_value_at(key.span);
+            let is_error = errs && of_file && times == sweep.combinations();
+            idle::report(key, is_error, &mut told);
         }
         let (name, description) = title.unwrap_or_default();
         let Context { traces, delays, tables, .. } = cx;

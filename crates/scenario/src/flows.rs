@@ -5,6 +5,7 @@ use cwnd_cc::ControllerParams;
 use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, Params, ParamsChoice as _, Time};
 
+use crate::idle;
 use crate::links::Topology;
 use crate::model::{FlowGroup, Stack};
 use crate::reader::{At, Context, Section, choice, choice_from, preset_or_table};
@@ -148,6 +149,7 @@ fn tcp(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
     let (endpoint, of_endpoint) = written?.unwrap_or_else(|| {
         let mut params = cwnd_tcp::Params::default();
         params.apply_preset(of_stack);
+        idle::reset(&mut params, cx.schema);
         (params, of_stack)
     });
     let (name, (controller, of_controller)) = (name?, controller?);

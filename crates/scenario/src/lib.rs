@@ -10,6 +10,7 @@ mod columns;
 mod diagnostics;
 mod document;
 mod flows;
+mod idle;
 mod lines;
 mod link_rate;
 mod links;

@@ -6,12 +6,13 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_units::{Duration, DurationDist, Rate, Time};
 
 use crate::diagnostics::Span;
+use crate::idle;
 use crate::link_rate::LinkRate;
 use crate::model::{BurstLoss, Impairments, Link, Tampering};
 use crate::rates::{link_rate, trace_file};
 use crate::reader::{At, Context, OptionalRate, Section, choice};
 use crate::routes::{Edge, Routes};
-use crate::sections::{BURST_LOSS, DEFAULT_BESIDE, DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK};
+use crate::sections::{BURST_LOSS, DEFAULT_BESIDE, DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK, SCHEMAS};
 use crate::steps::delay_steps;
 use crate::suggest::{closest, list};
 use crate::tree::{Entry, Table};
@@ -349,7 +350,7 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
         let (span, path) = (section.span_of("delay_steps"), section.path_of("delay_steps"));
         cx.sink.error(span, path, message).help("keep `reorder` or `delay_steps`");
     }
-    Some(Impairments {
+    let mut impairments = Impairments {
         loss: loss?,
         loss_every: loss_every?,
         burst_loss: burst_loss?,
@@ -359,7 +360,30 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
         reorder_delay: reorder_delay?,
         delay_steps: delay_steps?,
         delay_steps_period: delay_steps_period?,
-    })
+    };
+    without_effect(&mut impairments, section, cx);
+    Some(impairments)
+}
+
+/// Notes the times of impairments that are not there, and takes them out.
+fn without_effect(found: &mut Impairments, section: &Section<'_>, cx: &mut Context<'_>) {
+    let resets = cx.schema > SCHEMAS[0];
+    let mut note = |key: &str, why: &str| {
+        let entry = section.entry(key).into_iter();
+        cx.idle.extend(entry.map(|entry| idle::of_section(entry, section.path_of(key), why)));
+    };
+    if found.jitter == DurationDist::default() && found.jitter_correlation > Duration::ZERO {
+        note("jitter_correlation", "without `jitter`");
+        found.jitter_correlation = if resets { Duration::ZERO } else { found.jitter_correlation };
+    }
+    if found.reorder == 0.0 && found.reorder_delay > Duration::ZERO {
+        note("reorder_delay", "without `reorder`");
+        found.reorder_delay = if resets { Duration::ZERO } else { found.reorder_delay };
+    }
+    if found.delay_steps.is_empty() && found.delay_steps_period.is_some() {
+        note("delay_steps_period", "without `delay_steps`");
+        found.delay_steps_period = found.delay_steps_period.filter(|_| !resets);
+    }
 }
 
 /// Probabilities of burst loss, or `"none"`.

@@ -138,6 +138,7 @@ impl Blueprint {
             delays: self.delays.clone(),
             tables: self.tables.clone(),
             schema: SCHEMAS[0],
+            idle: Vec::new(),
         };
         let mut root = self.root.clone();
         self.sweep.apply(combination, &mut root, &mut cx.sink);

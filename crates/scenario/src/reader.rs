@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
 
 use crate::diagnostics::{Sink, Span};
+use crate::idle::{self, IdleKey};
 use crate::link_rate::LinkRate;
 use crate::phrases::{example, example_value, phrase};
 use crate::sections::{Fallback, Key, SCHEMAS};
@@ -29,6 +30,8 @@ pub(crate) struct Context<'f> {
     pub tables: Tables,
     /// The file's schema, one of [`SCHEMAS`].
     pub schema: u64,
+    /// Keys without effect, of the combination of the sweep that is read.
+    pub idle: Vec<IdleKey>,
 }
 
 impl Context<'_> {
@@ -302,6 +305,7 @@ pub(crate) fn choice_from<T: ParamsChoice>(
             return None;
         };
         let preset = begin(chosen.params_mut(), base);
+        idle::reset(chosen.params_mut(), cx.schema);
         let title = format!("the {what} `{}`", chosen.kind());
         let complete = tell_missing(chosen.params(), None, &title, at, cx);
         return complete.then_some((chosen, preset));
@@ -363,7 +367,9 @@ pub(crate) fn preset_or_table<P: Params + Default>(
             let names: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
             unknown_name_of(at, ("preset", title), &names, cx);
         }
-        return named.filter(|name| params.apply_preset(name)).map(|name| (params, name));
+        let named = named.filter(|name| params.apply_preset(name));
+        idle::reset(&mut params, cx.schema);
+        return named.map(|name| (params, name));
     };
     let shape = Shape { title, besides: &[], elsewhere: &|_| None, renames: true };
     let good = parameters(&mut params, table, &shape, at, cx);
@@ -407,6 +413,7 @@ fn parameters(
         unknown_name_of(At { node: &entry.node, path: &path }, ("preset", title), &presets, cx);
         good = false;
     }
+    let of_preset: Vec<&str> = params.idle().iter().map(|idle| idle.key).collect();
     let mut names: Vec<&str> = params.fields().iter().map(|f| f.name).collect();
     names.extend_from_slice(shape.besides);
     if !presets.is_empty() {
@@ -443,6 +450,10 @@ fn parameters(
         let span = table.get(invalid.key).map_or(at.node.span, |e| e.node.span);
         cx.sink.error(span, path_of(invalid.key), invalid.message);
         good = false;
+    }
+    if good {
+        idle::note(params, &of_preset, table, (at.node.span, at.path), &mut cx.idle);
+        idle::reset(params, cx.schema);
     }
     good
 }

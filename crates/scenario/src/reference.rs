@@ -247,6 +247,15 @@ impl<T: ParamsChoice> Params for Chosen<T> {
     fn check(&self) -> Result<(), cwnd_units::Invalid> {
         self.0.params().check()
     }
+    fn idle(&self) -> Vec<cwnd_units::Idle> {
+        self.0.params().idle()
+    }
+    fn reset(&mut self, name: &str) {
+        self.0.params_mut().reset(name);
+    }
+    fn is_default(&self, name: &str) -> bool {
+        self.0.params().is_default(name)
+    }
 }
 
 fn written(value: &Value) -> String {
@@ -355,12 +364,16 @@ into a short form: after `queue = \"codel\"`, `dumbbell.queue.target` is a path.
 ";
 
 const SCHEMA_TEXT: &str = "\
-Versions of the file format differ in defaults only:
+Versions of the file format differ in defaults, and in keys without effect:
 
 | | `schema = 1` | `schema = 2` |
 |---|---|---|
 | `noise` under `[run]` | `\"none\"` | `\"path\"`: [RTTs differ by seed, hosts are late](noise.md) |
 | `stack` under `[flow.NAME]` | `\"rfc6675\"` | `\"linux\"` |
+| a key that others leave without effect, as `prr_rule` with `prr = false` | a note | an error |
+
+It is a note in schema 2, too, if a preset or an axis of the sweep brings the key, or the others in
+some of the runs only. Such a key then has its default, and the resolved file leaves it out.
 
 A file of schema 1, or without a schema, runs as it always did, and a note says which defaults it
 does not have. The resolved file states its schema.

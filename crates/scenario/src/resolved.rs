@@ -16,7 +16,7 @@ use crate::stack;
 
 /// The file. It reads back to an equal scenario, and gives itself again.
 pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
-    let mut out = Writer::default();
+    let mut out = Writer { text: String::new(), has_idle: scenario.schema == SCHEMAS[0] };
     out.key("schema", &scenario.schema.write());
     out.key("name", &scenario.name.write());
     out.key("description", &scenario.description.write());
@@ -50,7 +50,7 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     for group in &scenario.flows {
         out.group(group, scenario, dumbbell);
     }
-    out.0
+    out.text
 }
 
 /// 128 bits of FNV-1a over the text, as hexadecimal digits.
@@ -61,8 +61,11 @@ pub(crate) fn content_hash(text: &str) -> String {
     format!("{hash:032x}")
 }
 
-#[derive(Default)]
-struct Writer(String);
+struct Writer {
+    text: String,
+    /// `true` if keys without effect are written, too, as in files of schema 1.
+    has_idle: bool,
+}
 
 impl Writer {
     fn section(&mut self, path: &[&str]) {
@@ -76,7 +79,7 @@ impl Writer {
 
     fn line(&mut self, text: core::fmt::Arguments<'_>) {
         // Writing to a string can't fail.
-        let _ = writeln!(self.0, "{text}");
+        let _ = writeln!(self.text, "{text}");
     }
 
     fn dumbbell(&mut self, forward: &Link, reverse: &Link, edge_rate: OptionalRate) {
@@ -241,7 +244,8 @@ impl Writer {
 
     /// Parameters; a comment marks those that `plain`, the preset or the defaults, has otherwise.
     fn params_over(&mut self, params: &dyn Params, plain: &dyn Params) {
-        for field in params.fields() {
+        let idle = self.idle(params);
+        for field in params.fields().iter().filter(|field| !idle.contains(&field.name)) {
             let Some(value) = params.get(field.name) else { continue };
             let origin = if plain.get(field.name).as_ref() == Some(&value) {
                 String::new()
@@ -250,6 +254,11 @@ impl Writer {
             };
             self.line(format_args!("{} = {}{origin}", field.name, toml(&value)));
         }
+    }
+
+    /// Keys without effect, which are left out: they are errors where a file has them.
+    fn idle(&self, params: &dyn Params) -> Vec<&'static str> {
+        if self.has_idle { Vec::new() } else { params.idle().iter().map(|idle| idle.key).collect() }
     }
 
     fn hosts(&mut self, group: &FlowGroup) {
@@ -297,7 +306,8 @@ impl Writer {
     }
 
     fn params(&mut self, params: &dyn Params) {
-        for field in params.fields() {
+        let idle = self.idle(params);
+        for field in params.fields().iter().filter(|field| !idle.contains(&field.name)) {
             if let Some(value) = params.get(field.name) {
                 self.key(field.name, &value);
             }

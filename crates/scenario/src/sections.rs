@@ -117,7 +117,7 @@ const DIRECTIONS: Kind = Kind::Choice(&["forward", "reverse"]);
 keys! {
     /// The top of a file.
     TOP {
-        /// Version of the file format: 1 or 2, which differ in defaults only. A file without it has
+        /// Version of the file format: 1 or 2, which have other defaults. A file without it has
         /// schema 1.
         #[source("cwnd: files from before there were two")]
         schema: Plain(Kind::Integer) => Toml("1"),

@@ -132,6 +132,13 @@ impl Sweep {
         }
     }
 
+    /// `true` if a value of an axis stands there.
+    pub fn has_value_at(&self, span: Span) -> bool {
+        let nodes = self.axes.iter().flat_map(|axis| &axis.points).flat_map(|point| &point.values);
+        let mut spans = nodes.map(|node| node.span);
+        spans.any(|of| of.source == span.source && of.start <= span.start && span.end <= of.end)
+    }
+
     /// Sets the values of combination `index`. A path that leads into another one's value is set after it.
     pub fn apply(&self, index: usize, root: &mut Table, sink: &mut Sink) -> bool {
         let mut settings: Vec<(&KeyPath, &Node)> = Vec::new();

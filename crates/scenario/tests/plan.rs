@@ -484,3 +484,57 @@ fn an_axis_says_which_labels_are_counted_over_which() {
     assert_eq!(over, [("c", vec!["a", "b"]), ("b", vec!["a"])]);
     assert!(axes[1].over.is_empty());
 }
+
+/// Errors, and notes as (key, message), of a file of schema 2 with these keys.
+fn idle(flow: &str, sweep: &str) -> Result<Vec<(String, String)>, String> {
+    let text = format!(
+        "schema = 2\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+         [flow.main]\nrtt = \"100 ms\"\n{flow}\n{sweep}\n"
+    );
+    let outline = document(&text).outline().map_err(|errors| errors.to_string())?;
+    Ok(outline.notes.iter().map(|note| (note.key.clone(), note.message.clone())).collect())
+}
+
+#[test]
+fn a_key_without_effect_is_an_error_only_if_the_file_has_it_for_all_runs() {
+    let axis = |path: &str, values: &str| {
+        format!("[sweep.axis.a]\npath = \"flow.main.endpoint.{path}\"\nvalues = {values}\n")
+    };
+    let note = |key: &str, why: &str| {
+        vec![(format!("flow.main.endpoint.{key}"), format!("`{key}` has no effect {why}"))]
+    };
+    let prr_rule = "endpoint = { prr = false, prr_rule = \"rfc6937\" }";
+    assert!(
+        idle(prr_rule, "").is_err_and(|e| e.contains("`prr_rule` has no effect without `prr`"))
+    );
+    // The preset `linux` has another `prr_rule` than the default.
+    let by_preset = note("prr_rule", "without `prr`");
+    assert_eq!(idle("endpoint = { prr = false }", "").unwrap(), by_preset);
+    assert_eq!(idle("endpoint = \"linux\"", "").unwrap(), []);
+    let off = "endpoint = { ecn = false, obey_ece = true, ecn_in_loss = false }";
+    assert_eq!(idle(off, "").unwrap(), []);
+    let swept = idle("endpoint = { prr_rule = \"rfc6937\" }", &axis("prr", "[true, false]"));
+    assert!(swept.unwrap().starts_with(&note("prr_rule", "without `prr`")));
+    let values = axis("ecn_at_one", "[\"waits\", \"sends\"]");
+    let without = "without `ecn`";
+    assert_eq!(idle("endpoint = { ecn = false }", &values).unwrap(), note("ecn_at_one", without));
+    let all = axis("prr", "[false]");
+    assert!(idle("endpoint = { prr_rule = \"rfc6937\" }", &all).is_err());
+}
+
+#[test]
+fn a_resolved_file_leaves_out_keys_without_effect() {
+    let text = "schema = 2\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+         queue = { kind = \"pie\", preset = \"linux-3.17\", estimator = \"timestamp\" }\n\
+         [flow.main]\nrtt = \"100 ms\"\nendpoint = { prr = false }\n\
+         [sweep.axis.a]\npath = \"flow.main.endpoint.ecn_at_one\"\nvalues = [\"waits\", \"sends\"]\n";
+    for cell in document(text).plan().unwrap().cells {
+        let resolved = &cell.resolved_toml;
+        for key in ["prr_rule", "ecn_at_one", "dq_weight"] {
+            assert!(!resolved.contains(key), "{key} in {resolved}");
+        }
+        let again = document(resolved).plan().unwrap().cells.remove(0);
+        assert_eq!(again.scenario, cell.scenario);
+        assert_eq!(again.resolved_toml, *resolved);
+    }
+}

@@ -76,8 +76,9 @@ params! {
         /// Which text proportional rate reduction follows.
         #[source("RFC 6937; Linux has what became RFC 9937")]
         pub prr_rule: PrrRule = PrrRule::Rfc6937,
-        /// Whether proportional rate reduction also spreads the reduction for an ECN-echo over a round trip, as in
-        /// Linux (`TCP_CA_CWR`); nothing without `prr`.
+        /// Whether proportional rate reduction also spreads the reduction for an ECN-echo over a
+        /// round trip, as in Linux (`TCP_CA_CWR`). As there, a reduction that a controller makes by
+        /// itself (quench, delay, load) then ends no recovery early; without `prr` that is all.
         #[source("RFC 3168 § 6.1.2 reduces at once")]
         pub prr_on_ecn: bool = false,
         /// What the factors of a controller with `base = "flight-size"` multiply.
@@ -332,6 +333,40 @@ params! {
         if p.rto_min == Duration::ZERO && p.rto_granularity == Duration::ZERO {
             return invalid("rto_min", "a timeout of zero expires for ever; give `rto_min` or `rto_granularity`");
         }
+    }
+    idle |p| {
+        [prr_rule] if !p.prr => "without `prr`",
+        [pipe_rule, doubtful_holes, lost_retransmissions, sack_in_old_acks, reneging_hurries, dsack]
+            if p.recovery != Recovery::Sack => "without `recovery = \"sack\"`",
+        [tail_loss_probe, whole_segments, recovers_in_loss, rtt_from_notes]
+            if p.recovery != Recovery::Sack => "without `recovery = \"sack\"`",
+        [tail_loss_probe, whole_segments, recovers_in_loss, rtt_from_notes]
+            if p.loss_rule != LossRule::Rack => "without `loss_rule = \"rack\"`",
+        [lost_retransmissions_reduce] if p.recovery != Recovery::Sack || !p.lost_retransmissions
+            => "without `lost_retransmissions`",
+        [timeout_eifel] if !p.timestamps => "without `timestamps`",
+        [on_forged] if p.signature.timestamp_signature == 0 => "without `timestamp_signature`",
+        [push_bursts] if p.ack_policy != AckPolicy::Linux => "without `ack_policy = \"linux\"`",
+        [tso_defer, tso_window_part, tso_sizing] if p.tso.tso.is_none() => "without `tso`",
+        [obey_ece, ecn_retransmissions, ecn_in_loss, ecn_after_timeout, ecn_in_recovery, ecn_at_one]
+            if !p.ecn => "without `ecn`",
+        [ecn_in_loss, ecn_after_timeout, ecn_in_recovery, ecn_at_one]
+            if !p.obey_ece => "without `obey_ece`",
+        [ecn_in_loss] if !p.ecn_retransmissions => "without `ecn_retransmissions`",
+        [quench_answer] if !p.obey_quench => "without `obey_quench`",
+        [quench_guesses] if p.quench_check == QuenchCheck::None
+            => "with `quench_check = \"none\"`",
+        [squid_step, squid_least, squid_decrease, squid_event, squid_period]
+            if !p.obey_quench || p.quench_answer != QuenchAnswer::Pause
+            => "without `quench_answer = \"pause\"`",
+        [rto_backoff_rounds, rto_thin_linear, rto_backoff_until, syn_backoff_after,
+            syn_backoff_rounds] if p.rto_backoff == Backoff::Off => "with `rto_backoff = \"off\"`",
+        [rto_backoff_after] if !matches!(p.rto_backoff, Backoff::After | Backoff::Bounded)
+            => "without `rto_backoff = \"after\"` or `\"bounded\"`",
+        [syn_retries, ssthresh_after_syn_loss, syn_backoff_after, syn_backoff_rounds,
+            rto_after_syn_loss] if !p.handshake => "without `handshake`",
+        [syn_backoff_rounds] if p.syn_backoff_after.is_none() => "without `syn_backoff_after`",
+        [restart_window] if !p.idle_restart => "without `idle_restart`",
     }
 }
 

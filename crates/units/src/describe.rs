@@ -1,7 +1,7 @@
 //! Definitions of parameters: what one macro makes of a struct, another of an enum, a third of a registry.
 
 use crate::bounds::{Bounds, Quantity};
-use crate::params::{Field, Kind};
+use crate::params::{Field, Idle, Kind};
 use crate::parse::ParseError;
 
 /// An enum whose variants are written as names in a scenario.
@@ -50,7 +50,7 @@ macro_rules! param_enum {
 }
 
 /// Defines a struct of parameters: fields with documentation, default and source; bounds; presets, each a whole value;
-/// a check of what lies between fields. A field without a default must be given in a scenario; until then it is what its
+/// a check of what lies between fields; and which fields have no effect beside the values of others. A field without a default must be given in a scenario; until then it is what its
 /// type has by `Default`.
 ///
 /// `#[bounds(…)]` says `from`, `above`, `up_to` or `below` which value a parameter goes, and what is wrong outside. A
@@ -141,6 +141,10 @@ macro_rules! params {
             return Some(value);
         }
     };
+    (@idle $self:ident, $found:ident, $field:ident, []) => {};
+    (@idle $self:ident, $found:ident, $field:ident, [($($sources:tt)*)]) => {
+        $found.extend($crate::Params::idle(&$self.$field));
+    };
     (@check $self:ident, $field:ident, []) => {
         $crate::within(Self::FIELDS, stringify!($field), $crate::Param::quantity(&$self.$field))
             .map_err(|e| $crate::Invalid { key: stringify!($field), message: e.0 })?;
@@ -159,6 +163,7 @@ macro_rules! params {
         )* }
         $( presets { $( $(#[doc = $pdoc:literal])+ $pname:literal => $preset:expr, )* } )?
         $( check |$c:ident| $check:block )?
+        $( idle |$i:ident| { $( [$($ikey:ident),+ $(,)?] if $cond:expr => $why:literal, )+ } )?
     ) => {
         $(#[doc = $sdoc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -217,6 +222,29 @@ macro_rules! params {
                 $( $crate::params!(@check self, $field, [$(($($sources)*))?]); )*
                 $( let $c = self; $check; )?
                 Ok(())
+            }
+            fn idle(&self) -> Vec<$crate::Idle> {
+                #[allow(unused_mut, reason = "most parameters always have an effect")]
+                let mut found: Vec<$crate::Idle> = Vec::new();
+                $( $crate::params!(@idle self, found, $field, [$(($($sources)*))?]); )*
+                $(
+                    let $i = self;
+                    $( if $cond {
+                        found.extend(
+                            [$(stringify!($ikey)),+].map(|key| $crate::Idle { key, why: $why }),
+                        );
+                    } )+
+                )?
+                $crate::each_once(Self::FIELDS, found)
+            }
+            fn is_default(&self, name: &str) -> bool {
+                $crate::Params::get(self, name) == $crate::Params::get(&Self::default(), name)
+            }
+            fn reset(&mut self, name: &str) {
+                if let Some(value) = $crate::Params::get(&Self::default(), name) {
+                    // A default is a value that the parameter takes.
+                    let _ = $crate::Params::set(self, name, &value);
+                }
             }
         }
     };
@@ -291,6 +319,26 @@ const NOTHING: Field = Field {
     bounds: Bounds::NONE,
     required: false,
 };
+
+/// Idle parameters, each with the first reason.
+///
+/// # Panics
+/// In tests, if a rule names a parameter that is not there.
+#[doc(hidden)]
+#[must_use]
+pub fn each_once(fields: &[Field], mut found: Vec<Idle>) -> Vec<Idle> {
+    debug_assert!(
+        found.iter().all(|idle| fields.iter().any(|field| field.name == idle.key)),
+        "{found:?}"
+    );
+    let mut seen = Vec::new();
+    found.retain(|idle| {
+        let is_new = !seen.contains(&idle.key);
+        seen.push(idle.key);
+        is_new
+    });
+    found
+}
 
 /// Whether a value lies within the bounds of the parameter of this name.
 ///

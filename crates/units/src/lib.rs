@@ -27,7 +27,7 @@ mod time;
 
 pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use contract::{Ability, Ask, Contract, Declares, Place};
-pub use describe::{joined, resourced, total, within};
+pub use describe::{each_once, joined, resourced, total, within};
 pub use dist::{CountDist, DurationDist, Shape, SizeDist};
 pub use divisor::Divisor;
 pub use draws::{Draw, DrawLog};
@@ -35,7 +35,9 @@ pub use ecn::Ecn;
 pub use header::{Echo, Guidance, Header, Rate48};
 pub use levels::Levels;
 pub use param_kinds::Share;
-pub use params::{Field, Invalid, Kind, Param, Params, ParamsChoice, Preset, Value, not_a_choice};
+pub use params::{
+    Field, Idle, Invalid, Kind, Param, Params, ParamsChoice, Preset, Value, not_a_choice,
+};
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
 pub use queue_size::{Limit, LinkFacts, QueueSize};
 pub use rate::{Bytes, Rate, Serialiser};

@@ -65,6 +65,25 @@ pub enum Kind {
     Text,
 }
 
+impl Kind {
+    /// `true` if a value of it can say that something is not there or not done.
+    #[must_use]
+    pub const fn can_be_off(self) -> bool {
+        matches!(
+            self,
+            Self::Bool
+                | Self::OptionalDuration
+                | Self::OptionalBytes
+                | Self::OptionalInteger
+                | Self::OptionalNumber
+                | Self::OptionalDurationDist
+                | Self::OptionalParts
+                | Self::OptionalQueueSizes
+                | Self::OptionalCountDist
+        )
+    }
+}
+
 /// One parameter: its name, what it means, what it is by default and who says so.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
@@ -100,6 +119,15 @@ pub struct Invalid {
     pub message: String,
 }
 
+/// A parameter without effect, whatever its value, because of what others say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// Its key.
+    pub key: &'static str,
+    /// The other parameter's value, as in "without `prr`".
+    pub why: &'static str,
+}
+
 /// A set of parameters, made by [`params!`](crate::params!).
 pub trait Params {
     /// What parameters there are, in order.
@@ -120,6 +148,12 @@ pub trait Params {
     /// # Errors
     /// If they contradict each other or lie out of range.
     fn check(&self) -> Result<(), Invalid>;
+    /// Lists the parameters without effect, each once.
+    fn idle(&self) -> Vec<Idle>;
+    /// Gives a parameter its default.
+    fn reset(&mut self, name: &str);
+    /// `true` if a parameter has its default.
+    fn is_default(&self, name: &str) -> bool;
 }
 
 /// A type that can be a parameter.

@@ -145,6 +145,12 @@ params! {
         /// The same of 1998 (draft-salim-jhsbnns-ecn-00): it grows with the next ACK.
         "becn-1998" => Self::reading(becn(RestAfterQuench::Never)),
     }
+    idle |p| {
+        [fast_convergence_point] if !p.fast_convergence => "without `fast_convergence`",
+        [reno_catches_up, alpha_ecn] if !p.reno_friendly => "without `reno_friendly`",
+        [tick] if matches!(p.growth, Growth::Fluid | Growth::Ns3)
+            => "without a `growth` of Linux",
+    }
 }
 
 impl Kind for Params {
