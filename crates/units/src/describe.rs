@@ -141,9 +141,9 @@ macro_rules! params {
             return Some(value);
         }
     };
-    (@idle $self:ident, $found:ident, $field:ident, []) => {};
-    (@idle $self:ident, $found:ident, $field:ident, [($($sources:tt)*)]) => {
-        $found.extend($crate::Params::idle(&$self.$field));
+    (@idle $self:ident, $field:ident, []) => { Vec::new() };
+    (@idle $self:ident, $field:ident, [($($sources:tt)*)]) => {
+        $crate::Params::idle(&$self.$field)
     };
     (@check $self:ident, $field:ident, []) => {
         $crate::within(Self::FIELDS, stringify!($field), $crate::Param::quantity(&$self.$field))
@@ -224,18 +224,18 @@ macro_rules! params {
                 Ok(())
             }
             fn idle(&self) -> Vec<$crate::Idle> {
-                #[allow(unused_mut, reason = "most parameters always have an effect")]
-                let mut found: Vec<$crate::Idle> = Vec::new();
-                $( $crate::params!(@idle self, found, $field, [$(($($sources)*))?]); )*
-                $(
-                    let $i = self;
-                    $( if $cond {
-                        found.extend(
-                            [$(stringify!($ikey)),+].map(|key| $crate::Idle { key, why: $why }),
-                        );
-                    } )+
-                )?
-                $crate::each_once(Self::FIELDS, found)
+                $( let $i = self; )?
+                let parts: &[Vec<$crate::Idle>] = &[
+                    $( $crate::params!(@idle self, $field, [$(($($sources)*))?]), )*
+                    $( $( if $cond {
+                        [$(stringify!($ikey)),+]
+                            .map(|key| $crate::Idle { key, why: $why })
+                            .to_vec()
+                    } else {
+                        Vec::new()
+                    }, )+ )?
+                ];
+                $crate::each_once(Self::FIELDS, parts.concat())
             }
             fn is_default(&self, name: &str) -> bool {
                 $crate::Params::get(self, name) == $crate::Params::get(&Self::default(), name)
