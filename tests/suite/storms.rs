@@ -28,32 +28,53 @@ fn no_controller_floods_a_marking_queue() {
         vec!["linux", "rfc", "rfc6675", "freebsd"]
     };
     let queues: &[&str] =
-        if is_long() { &["codel", "pie", "red", "fq-codel"] } else { &["codel", "red"] };
+        if is_long() { &["codel", "pie", "red", "fq-codel"] } else { &["codel", "pie", "red"] };
     let loads: &[(u32, u32)] = if is_long() {
         &[(1, 1), (1, 10), (1, 50), (10, 1), (10, 10), (10, 50)]
     } else {
         &[(1, 10)]
     };
+    let mut floods = Vec::new();
     for pair in pairs().iter().filter(|pair| !OTHERS.contains(&pair.kind())) {
         for stack in &stacks {
             let ecn = if pair.is_guided() { "" } else { ", ecn = true" };
             let sender = pair.sender(&format!("preset = \"{stack}\"{ecn}"));
             for queue in queues {
                 for (mbit, flows) in loads {
-                    let ratio = arrivals_per_delivery(&format!(
-                        "schema = 2\n[run]\nduration = \"30 s\"\nsample = \"none\"\nnoise = \
-                        \"none\"\n\
-                         [dumbbell]\nrate = \"{mbit} Mbit/s\"\nqueue = \"{queue}\"\n\
-                         [flow.main]\nrtt = \"10 ms\"\ncount = {flows}\n\
-                         start = \"uniform(0 s, 100 ms)\"\n{sender}"
-                    ));
-                    let name = pair.name();
-                    let cell = format!("{name} over {stack}, {queue}, {mbit} Mbit/s, {flows}");
-                    assert!(ratio < 1.5, "{cell}: {ratio:.2} arrivals a delivery");
+                    let ratio = |sender: &str| {
+                        arrivals_per_delivery(&format!(
+                            "schema = 2\n[run]\nduration = \"30 s\"\nsample = \"none\"\n\
+                             noise = \"none\"\n\
+                             [dumbbell]\nrate = \"{mbit} Mbit/s\"\nqueue = \"{queue}\"\n\
+                             [flow.main]\nrtt = \"10 ms\"\ncount = {flows}\n\
+                             start = \"uniform(0 s, 100 ms)\"\n{sender}"
+                        ))
+                    };
+                    let with_ecn = ratio(&sender);
+                    if with_ecn < 1.5 {
+                        continue;
+                    }
+                    // Windows of one or two segments of many flows are more than the path holds,
+                    // and PIE drops ECT packets, too, above a probability of 0.1. Without ECN as
+                    // much is lost then; Linux 6.18 has 1.57 with ten flows of CUBIC.
+                    let plain = match pair.kind() {
+                        // It needs ECN.
+                        "dctcp" => format!("endpoint = \"{stack}\""),
+                        _ => sender.replace(", ecn = true", ""),
+                    };
+                    let without = ratio(&plain);
+                    if with_ecn > 1.25 * without {
+                        let name = pair.name();
+                        floods.push(format!(
+                            "{name} over {stack}, {queue}, {mbit} Mbit/s, {flows}: {with_ecn:.2} \
+                             arrivals a delivery, {without:.2} without ECN"
+                        ));
+                    }
                 }
             }
         }
     }
+    assert!(floods.is_empty(), "{floods:#?}");
 }
 
 /// Values of the keys of recovery.
