@@ -41,33 +41,34 @@ fn no_controller_floods_a_marking_queue() {
             let sender = pair.sender(&format!("preset = \"{stack}\"{ecn}"));
             for queue in queues {
                 for (mbit, flows) in loads {
-                    let ratio = |sender: &str| {
+                    let ratio = |sender: &str, seed: u32| {
                         arrivals_per_delivery(&format!(
-                            "schema = 2\n[run]\nduration = \"30 s\"\nsample = \"none\"\n\
-                             noise = \"none\"\n\
+                            "schema = 2\n[run]\nduration = \"30 s\"\nseed = {seed}\n\
+                             sample = \"none\"\nnoise = \"none\"\n\
                              [dumbbell]\nrate = \"{mbit} Mbit/s\"\nqueue = \"{queue}\"\n\
                              [flow.main]\nrtt = \"10 ms\"\ncount = {flows}\n\
                              start = \"uniform(0 s, 100 ms)\"\n{sender}"
                         ))
                     };
-                    let with_ecn = ratio(&sender);
-                    if with_ecn < 1.5 {
-                        continue;
+                    let mean =
+                        |sender: &str| (1..=4).map(|seed| ratio(sender, seed)).sum::<f64>() / 4.0;
+                    let (mut found, mut most) = (ratio(&sender, 1), 1.5);
+                    if found >= most && *queue == "pie" {
+                        // PIE drops ECT packets, too, above a probability of 0.1, and the least
+                        // windows of ten flows and more are more than this path holds: without ECN
+                        // as much is lost. Linux 6.18 has 1.57 with ten flows of CUBIC.
+                        let without_ecn = match pair.kind() {
+                            // It needs ECN; NewReno is in its place.
+                            "dctcp" => format!("endpoint = \"{stack}\""),
+                            _ => sender.replace(", ecn = true", ""),
+                        };
+                        (found, most) = (mean(&sender), 1.1 * mean(&without_ecn));
                     }
-                    // Windows of one or two segments of many flows are more than the path holds,
-                    // and PIE drops ECT packets, too, above a probability of 0.1. Without ECN as
-                    // much is lost then; Linux 6.18 has 1.57 with ten flows of CUBIC.
-                    let plain = match pair.kind() {
-                        // It needs ECN.
-                        "dctcp" => format!("endpoint = \"{stack}\""),
-                        _ => sender.replace(", ecn = true", ""),
-                    };
-                    let without = ratio(&plain);
-                    if with_ecn > 1.25 * without {
+                    if found >= most {
                         let name = pair.name();
                         floods.push(format!(
-                            "{name} over {stack}, {queue}, {mbit} Mbit/s, {flows}: {with_ecn:.2} \
-                             arrivals a delivery, {without:.2} without ECN"
+                            "{name} over {stack}, {queue}, {mbit} Mbit/s, {flows}: {found:.2} \
+                             arrivals a delivery, at most {most:.2}"
                         ));
                     }
                 }
