@@ -76,19 +76,18 @@ fn set(scenario: &mut Scenario, part: Part, key: &str, value: &Value) -> bool {
 /// Runs a scenario with other values of each key that has no effect: the values that acted all the
 /// same go to `acting`. Counts the runs.
 fn runs_of(base: &Scenario, part: Part, name: &str, acting: &mut Vec<String>) -> usize {
-    let mut with = base.clone();
-    let params = part(&mut with).swap_remove(0);
-    let (idle, fields) = (params.idle(), params.fields());
+    let mut params_of = base.clone();
+    let params = part(&mut params_of).swap_remove(0);
+    let idle = params.idle();
     if idle.is_empty() {
         return 0;
     }
     let plain = digest(base);
     let mut runs = 0;
     for key in idle.iter().map(|idle| idle.key) {
-        let mut with = base.clone();
-        let now = part(&mut with)[0].get(key).expect("it is there");
-        let kind = fields.iter().find(|field| field.name == key).expect("it is there").kind;
-        for value in others(kind, &now) {
+        let field = params.fields().iter().find(|field| field.name == key).expect("it is there");
+        let now = params.get(key).expect("it is there");
+        for value in others(field.kind, &now) {
             let mut with = base.clone();
             if set(&mut with, part, key, &value) {
                 runs += 1;

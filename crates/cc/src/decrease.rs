@@ -138,7 +138,8 @@ params! {
         }
     }
     idle |p| {
-        [ecn_in_slow_start] if p.own_beta_ecn().is_none() => "without a `beta_ecn` other than `beta`",
+        [ecn_in_slow_start] if p.own_beta_ecn().is_none()
+            => "without a `beta_ecn` other than `beta`",
         [quench_rest] if p.rest_after_quench == RestAfterQuench::Never
             => "with `rest_after_quench = \"never\"`",
     }

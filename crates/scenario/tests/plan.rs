@@ -527,7 +527,8 @@ fn a_resolved_file_leaves_out_keys_without_effect() {
     let text = "schema = 2\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
          queue = { kind = \"pie\", preset = \"linux-3.17\", estimator = \"timestamp\" }\n\
          [flow.main]\nrtt = \"100 ms\"\nendpoint = { prr = false }\n\
-         [sweep.axis.a]\npath = \"flow.main.endpoint.ecn_at_one\"\nvalues = [\"waits\", \"sends\"]\n";
+         [sweep.axis.a]\npath = \"flow.main.endpoint.ecn_at_one\"\n\
+         values = [\"waits\", \"sends\"]\n";
     for cell in document(text).plan().unwrap().cells {
         let resolved = &cell.resolved_toml;
         for key in ["prr_rule", "ecn_at_one", "dq_weight"] {

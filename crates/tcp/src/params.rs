@@ -76,8 +76,8 @@ params! {
         /// Which text proportional rate reduction follows.
         #[source("RFC 6937; Linux has what became RFC 9937")]
         pub prr_rule: PrrRule = PrrRule::Rfc6937,
-        /// Whether proportional rate reduction also spreads the reduction for an ECN-echo over a
-        /// round trip, as in Linux (`TCP_CA_CWR`). As there, a reduction that a controller makes by
+        /// Proportional rate reduction for ECN-echoes, too: it spreads the reduction over a round
+        /// trip, as Linux does (`TCP_CA_CWR`). As there, a reduction that a controller makes by
         /// itself (quench, delay, load) then ends no recovery early; without `prr` that is all.
         #[source("RFC 3168 § 6.1.2 reduces at once")]
         pub prr_on_ecn: bool = false,

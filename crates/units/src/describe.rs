@@ -50,8 +50,8 @@ macro_rules! param_enum {
 }
 
 /// Defines a struct of parameters: fields with documentation, default and source; bounds; presets, each a whole value;
-/// a check of what lies between fields; and which fields have no effect beside the values of others. A field without a default must be given in a scenario; until then it is what its
-/// type has by `Default`.
+/// a check of what lies between fields; rules for fields without effect. A field without a default
+/// must be given in a scenario; until then it is what its type has by `Default`.
 ///
 /// `#[bounds(…)]` says `from`, `above`, `up_to` or `below` which value a parameter goes, and what is wrong outside. A
 /// field with `#[flatten(…)]` is a set of parameters of its own, whose keys stand among the others; those whose defaults

@@ -125,7 +125,8 @@ impl Sender {
     }
 
     /// RecoverFS of a reduction by losses, bytes; the window was `before` it. It counts what
-    /// limited transmit sent, too (RFC 6937 § 3), and nothing that was SACKed before (RFC 9937 § 6).
+    /// limited transmit sent, too (RFC 6937 § 3), and nothing that was SACKed before (RFC 9937
+    /// § 6).
     fn recover_fs_of_losses(&self, before: u64) -> u64 {
         match self.config.params.prr_rule {
             PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.high - self.una,

@@ -55,8 +55,8 @@ impl Sender {
     }
 
     /// RecoverFS of a reduction that just happened, bytes, where no loss began it or Linux's rule
-    /// holds: all that is outstanding for FreeBSD, else the window `before` (`prior_cwnd`). More may be
-    /// outstanding, and a controller that takes its share of FlightSize then leaves a threshold
+    /// holds: all that is outstanding for FreeBSD, else the window `before` (`prior_cwnd`). More may
+    /// be outstanding, and a controller that takes its share of FlightSize then leaves a threshold
     /// above the window; in proportion to the window each delivered segment would send several.
     pub(super) fn recover_fs(&self, before: u64) -> u64 {
         let outstanding = self.high - self.una;
