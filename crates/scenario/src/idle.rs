@@ -36,7 +36,8 @@ pub(crate) fn note(
         };
         if counts {
             let path = format!("{path}.{key}");
-            let message = format!("`{key}` has no effect {why}");
+            let of = if written.is_some() { "" } else { " of the preset" };
+            let message = format!("`{key}`{of} has no effect {why}");
             let span = written.map_or(at, place);
             found.push(IdleKey { span, path, message, by_preset: written.is_none() });
         }
