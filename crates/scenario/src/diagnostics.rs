@@ -281,6 +281,19 @@ impl Sink {
         Self { problems: once.collect() }
     }
 
+    /// Takes the warnings out.
+    pub fn take_warnings(&mut self) -> Vec<Problem> {
+        self.problems.extract_if(.., |p| p.severity == Severity::Warning).collect()
+    }
+
+    /// Adds a problem of some runs of a sweep, with the place of these.
+    pub fn push_at(&mut self, mut problem: Problem, place: Option<String>) {
+        if let Some(place) = place {
+            problem.message = cut(format!("{} (at {place})", problem.message));
+        }
+        self.problems.push(problem);
+    }
+
     fn push(
         &mut self,
         span: Span,

@@ -1,9 +1,9 @@
 //! The front door: a scenario file, the overrides of the command line, and the cells they make.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cell;
-use crate::diagnostics::{Diagnostics, Sink, Source, Span};
+use crate::diagnostics::{Diagnostics, Problem, Sink, Source, Span};
 use crate::idle::{self, IdleKey};
 use crate::outline::{Blueprint, Outline, Point};
 use crate::paths::{self, KeyPath};
@@ -189,7 +189,8 @@ impl<'f> Document<'f> {
             return (told, None);
         };
         sweep.report_replaced(&root, &mut told);
-        let mut no_effect: BTreeMap<IdleKey, usize> = BTreeMap::new();
+        let mut no_effect: BTreeMap<IdleKey, BTreeSet<usize>> = BTreeMap::new();
+        let mut warned: BTreeMap<Problem, BTreeSet<usize>> = BTreeMap::new();
         let mut points = Vec::new();
         let mut title = None;
         for combination in 0..sweep.combinations() {
@@ -202,8 +203,11 @@ impl<'f> Document<'f> {
             }
             core::mem::take(&mut cx.idle)
                 .into_iter()
-                .for_each(|key| *no_effect.entry(key).or_default() += 1);
+                .for_each(|key| _ = no_effect.entry(key).or_default().insert(combination));
             let good = applied && !cx.sink.has_errors();
+            for warning in cx.sink.take_warnings() {
+                warned.entry(warning).or_default().insert(combination);
+            }
             told.merge(core::mem::take(&mut cx.sink));
             if let Some(cell::Read { scenario, .. }) = read.filter(|_| good) {
                 seeds_fit(scenario.run.seed, sweep.repeat, &mut told);
@@ -214,11 +218,14 @@ impl<'f> Document<'f> {
                 break;
             }
         }
+        for (warning, combinations) in warned {
+            told.push_at(warning, sweep.place(&combinations));
+        }
         let errs = cx.schema > SCHEMAS[0];
-        for (key, times) in no_effect {
+        for (key, combinations) in no_effect {
             let of_file = !key.by_preset && !sweep.has_value_at(key.span);
-            let is_error = errs && of_file && times == sweep.combinations();
-            idle::report(key, is_error, &mut told);
+            let is_error = errs && of_file && combinations.len() == sweep.combinations();
+            idle::report(key, is_error, sweep.place(&combinations), &mut told);
         }
         let (name, description) = title.unwrap_or_default();
         let Context { traces, delays, tables, .. } = cx;

@@ -63,11 +63,12 @@ pub(crate) fn of_section(entry: &Entry, path: String, why: &str) -> IdleKey {
 }
 
 /// Reports a key without effect: an error if the file itself has it, for all combinations of its
-/// sweep.
-pub(crate) fn report(key: IdleKey, is_error: bool, sink: &mut Sink) {
+/// sweep; a note has their place in it if it has no effect in some of them.
+pub(crate) fn report(key: IdleKey, is_error: bool, place: Option<String>, sink: &mut Sink) {
     if is_error {
         sink.error(key.span, key.path, key.message).help("remove it");
     } else {
-        sink.note(key.span, key.path, key.message);
+        let place = place.map(|place| format!(" (at {place})")).unwrap_or_default();
+        sink.note(key.span, key.path, format!("{}{place}", key.message));
     }
 }

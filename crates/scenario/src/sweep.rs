@@ -139,6 +139,38 @@ impl Sweep {
         spans.any(|of| of.source == span.source && of.start <= span.start && span.end <= of.end)
     }
 
+    /// Where combinations are, given that they are not all: "queue fifo, ecn on".
+    pub fn place(&self, combinations: &BTreeSet<usize>) -> Option<String> {
+        /// More labels than so many are counted.
+        const MOST: usize = 3;
+        if combinations.len() == self.combinations() {
+            return None;
+        }
+        let mut found = vec![BTreeSet::new(); self.axes.len()];
+        for &index in combinations {
+            for (labels, (_, point)) in found.iter_mut().zip(self.position(index)) {
+                labels.insert(point.label.as_str());
+            }
+        }
+        let mut parts = Vec::new();
+        if found.iter().map(BTreeSet::len).product::<usize>() != combinations.len() {
+            parts.push(format!("{} of {} combinations", combinations.len(), self.combinations()));
+        }
+        for (axis, all) in self.axes.iter().zip(found) {
+            if all.len() == axis.points.len() {
+                continue;
+            }
+            let in_order = axis.points.iter().map(|point| point.label.as_str());
+            let labels: Vec<&str> = in_order.filter(|label| all.contains(label)).collect();
+            parts.push(if labels.len() > MOST {
+                format!("{} of the {} values of {}", labels.len(), axis.points.len(), axis.name)
+            } else {
+                format!("{} {}", axis.name, labels.join(" or "))
+            });
+        }
+        Some(parts.join(", "))
+    }
+
     /// Sets the values of combination `index`. A path that leads into another one's value is set after it.
     pub fn apply(&self, index: usize, root: &mut Table, sink: &mut Sink) -> bool {
         let mut settings: Vec<(&KeyPath, &Node)> = Vec::new();

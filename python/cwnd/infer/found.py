@@ -112,6 +112,7 @@ class Capture:
         return asdict(self) | {"rtt_ms": rtts, "retransmission_share": self.retransmission_share}
 
 
+_ENDS = ("client", "server")
 #: Data of one end at least.
 HAS_DATA = pl.col("server_bytes") + pl.col("client_bytes") > 0
 #: Data, and packets of one end only.
@@ -191,6 +192,12 @@ class Inferred:
                 f"{self.capture.one_direction} connections have packets of one direction only:"
                 " timeouts cannot be found there"
             )
+        sent, answered = (int(self.connections[f"{end}_bytes"].sum()) for end in _ENDS)
+        if sent > answered:
+            notes.append(
+                f"{sent / (sent + answered):.0%} of the data go from clients to servers, which are"
+                " the ends farther away: timeouts of clients are not looked for"
+            )
         placed = self.heard["position"].drop_nulls()
         near = int((placed < _HALF_WAY).sum())
         if near:
@@ -207,6 +214,7 @@ class Inferred:
             "unknown_link_type": "frames of a link type that is not read",
             "ip_fragments": "fragments of IP packets",
             "headers_cut_off": "frames whose headers were not captured whole",
+            "dropped_on_link": "packets that the link dropped, as their comments say",
             "malformed": "frames whose headers contradict themselves",
             "without_time": "packets without a time",
             "files_cut_off": "files that end within a packet",

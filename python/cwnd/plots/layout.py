@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from cwnd.results import Axis
 
+#: Labels that mean nothing without the name of their axis.
+_BARE = frozenset({"on", "off", "true", "false", "yes", "no", "none"})
 #: More lines than this in a panel are not told apart.
 MAX_LINES = 7
 #: More panels have no room in a figure, nor more side by side.
@@ -97,11 +99,12 @@ class Layout:
         return self.looks.get(label or "", Look.of(index))
 
     def line_name(self, label: str | None) -> str | None:
-        """What the legend calls a line; a number has the name of its axis before it."""
+        """What the legend calls a line; with its axis before it if the label alone says nothing."""
         if self.lines is None or label is None:
             return label
         shown = self.lines.shown(label)
-        return shown if self.lines.value_column is None else f"{self.lines.name} = {shown}"
+        named = self.lines.value_column is None and _BARE.isdisjoint(self.lines.labels)
+        return shown if named else f"{self.lines.name} = {shown}"
 
     def panel_points(self) -> list[dict[str, str]]:
         """The points of the panels' axes, as column → label."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from cwnd.results.run import Run
+
+#: Lines of a resolved scenario with defaults that decide what results say.
+_DEFAULTS = re.compile(r'^(stack|noise) = "(.+)"$', re.MULTILINE)
 
 #: What the table of results shows, in its order.
 COLUMNS = (
@@ -296,8 +300,18 @@ def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -
     columns = [*COLUMNS, *(c for c in OPTIONAL if _telling(summary, c))]
     metrics = [METRICS[column] for column in columns]
     about = [f"link {link}, after the warm-up"] if link is not None else []
+    about += _defaults_chosen(run)
     keys = run.remarks.keys(summary)
     return sheet_of(run.name, about, keys, summary, metrics, intervals=intervals)
+
+
+def _defaults_chosen(run: Run) -> list[str]:
+    """The stacks and the noise of all points, which a file need not name."""
+    found: dict[str, dict[str, None]] = {"stack": {}, "noise": {}}
+    for indices in run.rows_by_point.values():
+        for key, value in _DEFAULTS.findall(run.resolved[indices[0]]):
+            found[key][value] = None
+    return [f"{key} {', '.join(values)}" for key, values in found.items() if values]
 
 
 def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:

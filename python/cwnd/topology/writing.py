@@ -83,7 +83,7 @@ def scenario(
         InputError: The traffic is so little, or so much, that no interval between arrivals fits.
     """
     lines = [f"# {line}" for line in _comments(graph, made_by)]
-    lines += ["schema = 1", f"name = {_text(graph.name)}"]
+    lines += ["schema = 2"]
     lines += [f"description = {_text(f'Traffic over {graph.name}')}"]
     lines += ["", "[run]", f"duration = {_text(duration)}", 'sample = "1 s"']
     for name, link in zip(graph.link_names(), graph.links, strict=True):
