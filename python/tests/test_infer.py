@@ -115,6 +115,18 @@ def test_ecn_of_a_capture_is_counted(tmp_path: Path):
     assert summary.ece_packets > 0
 
 
+def test_a_capture_of_uploads_is_said_to_be_one(tmp_path: Path):
+    # The link has no delay: the receiver is the end that is farther away.
+    settings = {"run.duration": "5 s", "run.warmup": "1 s"}
+    scenario = ROOT / "scenarios/fifo-one-flow.toml"
+    cwnd.run(scenario, set=settings, pcap="bottleneck+reverse", pcap_dir=tmp_path)
+    (capture,) = tmp_path.glob("*/*.pcapng")
+    sent, dropped = infer(capture).notes()
+
+    assert sent.startswith("100% of the data go from clients to servers")
+    assert dropped.endswith("packets that the link dropped, as their comments say")
+
+
 def test_tables_summary_and_figure_are_written(cli: Cli, losses: tuple[cwnd.Run, Path]):
     answer = cli("infer", losses[1], "--out", "found", "--json")
 

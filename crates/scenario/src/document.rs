@@ -223,9 +223,12 @@ impl<'f> Document<'f> {
         }
         let errs = cx.schema > SCHEMAS[0];
         for (key, combinations) in no_effect {
-            let of_file = !key.by_preset && !sweep.has_value_at(key.span);
+            let of_axis = sweep.has_value_at(key.span);
+            let of_file = !key.by_preset && !of_axis;
             let is_error = errs && of_file && combinations.len() == sweep.combinations();
-            idle::report(key, is_error, sweep.place(&combinations), &mut told);
+            // A value of an axis is a place itself.
+            let place = if of_axis { None } else { sweep.place(&combinations) };
+            idle::report(key, is_error, place, &mut told);
         }
         let (name, description) = title.unwrap_or_default();
         let Context { traces, delays, tables, .. } = cx;
