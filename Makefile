@@ -68,7 +68,7 @@ test-rust: ## Run the Rust tests
 	cargo test --workspace --quiet
 
 test-long: fuzz-tools ## Check the properties on more than ten thousand random scenarios each, and fuzz for a minute each
-	LONG=1 cargo test --quiet -p cwnd-tests -- conservation
+	LONG=1 cargo test --quiet -p cwnd-tests -- conservation storms bursts livelock idle_keys links
 	$(FUZZ) --seconds 60
 
 TARGET ?=

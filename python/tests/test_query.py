@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import signal
+import time
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +16,10 @@ from polars.testing import assert_frame_equal
 import cwnd
 from cwnd.errors import InputError
 from cwnd.results.layout import TABLES
+from cwnd.sweeps import asking
+
+#: Half a second, and what a busy machine needs to free memory.
+AT_ONCE_S = 1.0
 
 
 @pytest.fixture(scope="module")
@@ -114,14 +120,88 @@ def test_forms_of_output(cli: Cli, dataset: Path):
     [
         ("selct 1", "syntax error"),
         ("select nothing from runs", "nothing"),
-        ("create table a (b int)", "gives no table"),
+        ("create table a (b int)", "must be one that reads, such as select, describe or summarize"),
+        ("copy runs to 'runs.csv'", "and is: copy; or ask with --unsafe"),
+        ("attach 'other.db'", "is: attach"),
+        ("set memory_limit = '1 TB'", "is: set"),
+        ("install httpfs", "is: load"),
+        ("select 1; select 2", "is: select, select"),
+        ("", "is: nothing"),
+        ("pivot runs on seed using count(*)", "only with the values of its columns"),
+        ("select * from read_text('/etc/hostname')", 'Cannot access file "/etc/hostname"'),
+        ("select * from read_text('secret.txt')", 'Cannot access file "secret.txt"'),
+        ("select * from glob('/etc/*')", 'Cannot access file "/etc/*"'),
+        ("select * from 'https://localhost/a.parquet'", "Cannot access file"),
     ],
 )
 def test_a_wrong_statement_is_told(cli: Cli, dataset: Path, sql: str, said: str):
+    cli.write("secret.txt", "a secret")
+    before = sorted(cli.directory.iterdir())
+
     answer = cli("query", dataset, sql)
 
     assert answer.code == 2
     assert said in answer.err
+    assert "a secret" not in answer.err
+    assert sorted(cli.directory.iterdir()) == before
+
+
+@pytest.mark.parametrize("sql", ["describe flows", "summarize runs", "from runs", "values (1)"])
+def test_what_reads_is_answered(dataset: Path, sql: str):
+    assert cwnd.query(dataset, sql).height > 0
+    assert cwnd.query(dataset, "pivot runs on seed in (1) using count(*)").height > 0
+
+
+def test_a_statement_takes_half_of_the_memory_and_loads_nothing(dataset: Path):
+    def setting(name: str) -> str:
+        sql = f"select value from duckdb_settings() where name = '{name}'"
+        return str(cwnd.query(dataset, sql).item())
+
+    gib, unit = setting("memory_limit").split()
+    assert unit == "GiB"
+    assert float(gib) == pytest.approx(asking.most_memory_bytes() / 2**30, abs=0.1)
+    assert setting("lock_configuration") == "true"
+    for name in ("autoinstall_known_extensions", "autoload_known_extensions"):
+        assert setting(name) == "false"
+
+
+def test_unsafe_statements_do_what_duckdb_can(cli: Cli, dataset: Path):
+    cli.write("a.txt", "some text")
+
+    answer = cli(
+        "query", dataset, "create table a as from read_text('a.txt'); from a", "--unsafe", "--csv"
+    )
+
+    assert "some text" in answer.out
+    assert "DuckDB" not in answer.err
+
+
+#: Counting, sorting and building lists without end.
+ENDLESS = (
+    "select count(*) from range(100000000000) a, range(1000) b",
+    "select range r from range(300000000) order by hash(r) limit 9 offset 100000000",
+    "with recursive t as (select 1 n union all select n + 1 from t) select max(n) from t",
+)
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("sql", ENDLESS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_statement_at_once(
+    cli: Cli, dataset: Path, sql: str, number: signal.Signals
+):
+    before = sorted(cli.directory.iterdir())
+    asked = cli.start("query", dataset, sql)
+    time.sleep(2)
+    assert asked.poll() is None, asked.communicate()
+    begin = time.monotonic()
+    asked.send_signal(number)
+    _, err = asked.communicate(timeout=30)
+
+    assert time.monotonic() - begin < AT_ONCE_S
+    assert asked.returncode == 128 + number
+    assert "Traceback" not in err
+    assert sorted(cli.directory.iterdir()) == before
 
 
 def test_two_forms_at_once_are_refused(cli: Cli, dataset: Path):

@@ -22,13 +22,15 @@ def query(
     *,
     csv: Annotated[bool, Parameter(negative=())] = False,
     parquet: Annotated[Path | None, Parameter(negative=())] = None,
+    unsafe: Annotated[bool, Parameter(negative=())] = False,
     json: output.Json = False,
 ) -> int:
     """Ask a result with SQL.
 
     The views are runs, flows, links, series, link_series, qdelay and requests. Each row has
     the axes of the sweep as columns: labels as text, values as numbers in SI units. "describe
-    flows" shows the columns of a view.
+    flows" shows the columns of a view. A statement reads nothing but the result, and takes at most
+    half of the machine's memory.
 
     Args:
         directory: What `cwnd run` or `cwnd sweep` wrote.
@@ -36,6 +38,8 @@ def query(
             by rtt".
         csv: Comma-separated values on stdout.
         parquet: Write the answer to this file.
+        unsafe: Let the statement do all that DuckDB can: several statements, other files, databases
+            and extensions.
         json: Machine-readable output.
     """
     from cwnd.sweeps import asking
@@ -44,12 +48,12 @@ def query(
         raise InputError("one form of output at a time: --csv, --json or --parquet FILE")
     if parquet is not None:
         try:
-            asking.write_parquet(directory, sql, parquet)
+            asking.write_parquet(directory, sql, parquet, unsafe=unsafe)
         except OSError as error:
             raise CwndError(explain(error)) from error
         output.line(str(parquet))
         return 0
-    answer = asking.query(directory, sql)
+    answer = asking.query(directory, sql, unsafe=unsafe)
     if json:
         output.document({"columns": answer.columns, "rows": answer.rows()})
     elif csv:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import glob
 import json
+import os
 import warnings
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -18,73 +22,163 @@ from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in
 from cwnd.sweeps.reading import ACTIVITY_COLUMN, Tables
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
     from cwnd.results import Axis
 
+_T = TypeVar("_T")
+_TICK_S = 0.05
+#: A statement that is interrupted ends sooner.
+_STOPS_WITHIN_S = 0.3
 
-def query(directory: str | os.PathLike[str], sql: str) -> pl.DataFrame:
+
+def query(directory: str | os.PathLike[str], sql: str, *, unsafe: bool = False) -> pl.DataFrame:
     """Answers a question about a result of `cwnd run` or `cwnd sweep`.
 
     The views are `runs`, `flows`, `links`, `series`, `link_series`, `qdelay` and `requests`;
     each row has the axes of the sweep as columns, with their labels as text and their values as
     numbers.
 
+    The statement reads nothing but the result, takes at most half of the machine's memory, and is
+    stopped by `KeyboardInterrupt`.
+
     Args:
         directory: The result.
-        sql: One statement in DuckDB's SQL, such as
+        sql: One statement in DuckDB's SQL that only reads, such as
             `"select rtt, avg(goodput_bit_s) from flows group by rtt"`.
+        unsafe: Whether it may do all that DuckDB can: read and write other files, load extensions,
+            several statements.
+
+    Raises:
+        InputError: It is another statement, or DuckDB refuses it.
     """
-    with _views(Path(directory), sql) as connection:
-        # The relation must be gone before its connection is.
-        return _answer(connection, sql)
+    with _views(Path(directory), sql, unsafe=unsafe) as connection:
+        # Polars, which lets no Ctrl-C through while it works, gets an answer that is complete.
+        return _run(connection, lambda: pl.DataFrame(_relation(connection, sql).execute()))
 
 
-def write_parquet(directory: str | os.PathLike[str], sql: str, file: Path) -> None:
+def write_parquet(
+    directory: str | os.PathLike[str], sql: str, file: Path, *, unsafe: bool = False
+) -> None:
     """Writes an answer as Parquet, which may be larger than memory."""
-    with _views(Path(directory), sql) as connection, _explained():
-        relation = connection.sql(sql)
-        if relation is None:
-            raise InputError(_NOTHING)
-        relation.write_parquet(str(file))
-        del relation
+    with _views(Path(directory), sql, writes=file, unsafe=unsafe) as connection:
+        _run(connection, lambda: _relation(connection, sql).write_parquet(str(file)))
 
 
-_NOTHING = "the statement gives no table; it should be a select"
+def _relation(connection: DuckDBPyConnection, sql: str) -> DuckDBPyRelation:
+    relation = connection.sql(sql)
+    if relation is None:
+        raise InputError("the statement gives no table; it should be a select")
+    return relation
 
 
-def _answer(connection: DuckDBPyConnection, sql: str) -> pl.DataFrame:
-    with _explained():
-        relation = connection.sql(sql)
-        if relation is None:
-            raise InputError(_NOTHING)
-        return pl.DataFrame(relation)
+def _run(connection: DuckDBPyConnection, work: Callable[[], _T]) -> _T:
+    """Does what may take long in another thread: DuckDB lets no signal through."""
+    done: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            with _explained():
+                done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        # Polars lets Ctrl-C end no wait of any length.
+        while not wait([done], timeout=_TICK_S).done:
+            pass
+        return done.result()
+    except KeyboardInterrupt:
+        connection.interrupt()
+        thread.join(_STOPS_WITHIN_S)
+        raise
 
 
 @contextmanager
-def _views(path: Path, sql: str) -> Iterator[DuckDBPyConnection]:
+def _views(
+    path: Path, sql: str, *, writes: Path | None = None, unsafe: bool
+) -> Iterator[DuckDBPyConnection]:
     import duckdb
 
-    connection = duckdb.connect(":memory:")
-    try:
-        asked = _asked(connection, sql)
-        sweep = Dataset.open(path) if Dataset.is_at(path) else None
-        if sweep is None:
-            axes, views = _of_run(path, asked)
-        else:
-            axes, views = _of_sweep(connection, sweep, asked)
-        with _explained():
-            for name, select in views.items():
-                connection.execute(f"create view {name} as {select}")
-        if any(axis.column != axis.name for axis in axes):
-            there = {column for name in views for column in _columns(connection, name)}
-            _warn_of_renamed(axes, there, _columns_named(connection, sql))
-        yield connection
-    finally:
-        connection.close()
+    with TemporaryDirectory(prefix="cwnd-query-") as scratch:
+        connection = duckdb.connect(":memory:", config={"temp_directory": scratch})
+        try:
+            if not unsafe:
+                _must_be_select(connection, sql)
+            asked = _asked(connection, sql)
+            sweep = Dataset.open(path) if Dataset.is_at(path) else None
+            if sweep is None:
+                axes, views = _of_run(path, asked)
+            else:
+                axes, views = _of_sweep(connection, sweep, asked)
+            orders = [f"create view {name} as {select}" for name, select in views.items()]
+            _run(connection, lambda: connection.execute(";".join(orders)))
+            if any(axis.column != axis.name for axis in axes):
+                there = {column for name in views for column in _columns(connection, name)}
+                _warn_of_renamed(axes, there, _columns_named(connection, sql))
+            if not unsafe:
+                _confine(connection, path, writes)
+            yield connection
+        finally:
+            connection.close()
+
+
+def _must_be_select(connection: DuckDBPyConnection, sql: str) -> None:
+    """Refuses what is not one statement that only reads."""
+    import duckdb
+
+    with _explained():
+        found = [statement.type for statement in connection.extract_statements(sql)]
+    if found == [duckdb.StatementType.SELECT]:
+        return
+    more = "; or ask with --unsafe"
+    if found == [duckdb.StatementType.CREATE, duckdb.StatementType.SELECT]:
+        raise InputError(
+            "`pivot` is a single statement only with the values of its columns, as in"
+            f" `pivot runs on seed in (1, 2) using count(*)`: name them{more}"
+        )
+    names = ", ".join(kind.name.lower() for kind in found) or "nothing"
+    raise InputError(
+        "the statement must be one that reads, such as select, describe or summarize, and is:"
+        f" {names}{more}"
+    )
+
+
+def _confine(connection: DuckDBPyConnection, path: Path, writes: Path | None) -> None:
+    """Leaves a statement nothing but the result, and the file that the answer is written to."""
+    settings: dict[str, bool | str | list[str]] = {
+        # Views read patterns, whose letters are looked at before what they match.
+        "allowed_directories": [
+            text for at in (path, path.resolve()) for text in (str(at), glob.escape(str(at)))
+        ],
+        "allowed_paths": [str(writes)] if writes is not None else [],
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "memory_limit": f"{most_memory_bytes()} B",
+        "enable_external_access": False,
+        # Last: nothing can be set after it.
+        "lock_configuration": True,
+    }
+    for name, value in settings.items():
+        connection.execute(f"set {name} = {_literal(value)}")
+
+
+def most_memory_bytes() -> int:
+    """The memory that a statement may take: half of the machine's."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def _literal(value: bool | str | list[str]) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_literal(each) for each in value)}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "'" + value.replace("'", "''") + "'"
 
 
 @contextmanager
@@ -190,9 +284,8 @@ def _cells(dataset: Dataset, name: str, cells: list[str]) -> str:
 
 
 def _columns(connection: DuckDBPyConnection, table: str) -> list[str]:
-    with _explained():
-        described = connection.execute(f"describe select * from {table}")  # noqa: S608
-        return [str(row[0]) for row in described.fetchall()]
+    order = f"describe select * from {table}"  # noqa: S608
+    return _run(connection, lambda: [str(row[0]) for row in connection.execute(order).fetchall()])
 
 
 def _read(files: list[Path], pattern: str = "", options: str = "") -> str:

@@ -35,4 +35,5 @@ def red(rate_bit_s: float, delay_s: float, target_s: float = 0.005) -> str:
     weight = -math.expm1(-1 / (10 * rtt * per_s))
     low_bytes = round(low * MEAN_PACKET)
     sizes = f'min_th = "{low_bytes} B", max_th = "{3 * low_bytes} B", limit = "{12 * low_bytes} B"'
-    return f'{{ kind = "red", preset = "ns-2", {sizes}, w_q = {weight!r}, ecn = false }}'
+    rest = 'ecn = false, mark_p = "none"'
+    return f'{{ kind = "red", preset = "ns-2", {sizes}, w_q = {weight!r}, {rest} }}'
