@@ -337,15 +337,16 @@ def test_a_matrix_is_read_from_a_table(tmp_path: Path):
     ("text", "said"),
     [
         ("", r"m\.csv:1: the first line names the columns"),
-        ("from,to\na,b\n", r"m\.csv:1: .*this one has from, to"),
+        ("from,to\na,b\n", r"m\.csv:1: .*this one does not"),
         ("from,to,rate,share\n", r"m\.csv:1: "),
         ("from,to,rate\n", r"m\.csv: no traffic"),
-        ("from,to,rate\na,b,5\n", r"m\.csv:2: `rate` '5': .*unit"),
-        ("from,to,rate\na,b,-5 Mbit/s\n", r"m\.csv:2: `rate`"),
-        ("from,to,share\na,b,1\nb,c,-1\n", r"m\.csv:3: `share`: a share is a number from 0"),
-        ("from,to,share\na,b,nan\n", r"m\.csv:2: `share`"),
-        ("from,to,share\na,bb,1\n", r"m\.csv:2: `to`: there is no node `bb`.*did you mean `b`"),
-        ("from,to,share\na,b,1\na,b,2\n", r"m\.csv:3: `a` to `b` stands in line 2 already"),
+        ("from,to,rate\na,b,5\n", r"m\.csv:2: column 3 \(`rate`\): not a rate such as"),
+        ("from,to,rate\na,b,-5 Mbit/s\n", r"m\.csv:2: column 3 \(`rate`\)"),
+        ("from,to,share\na,b,1\nb,c,-1\n", r"m\.csv:3: column 3 \(`share`\): not a number from"),
+        ("from,to,share\na,b,nan\n", r"m\.csv:2: column 3 \(`share`\)"),
+        ("from,to,share\na,b,1\nb,a,1e-300\n", r"m\.csv: a share is less than 1e-12 of all"),
+        ("from,to,share\na,bb,1\n", r"m\.csv:2: column 2 \(`to`\): no node .*did you mean `b`"),
+        ("from,to,share\na,b,1\na,b,2\n", r"m\.csv:3: the pair stands in line 2 already"),
         ("from,to,share\na,b\n", r"m\.csv:2: 2 values"),
         ('from,to,share\na,"b,1\n', r"m\.csv:\d: no CSV"),
     ],
@@ -355,6 +356,48 @@ def test_what_is_wrong_in_a_matrix_is_named_with_its_line(text: str, said: str, 
     file.write_text(text)
     with pytest.raises(InputError, match=said):
         read_matrix(file, row(1e6, 1e6))
+
+
+def test_an_error_shows_nothing_of_a_matrix(tmp_path: Path):
+    file = tmp_path / "m.csv"
+    for text in (
+        "SECRET,x,y\n",
+        "from,to,share\nSECRET,b,1\n",
+        "from,to,share\na,b,SECRET\n",
+        "from,to,rate\na,b,SECRET\n",
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError) as raised:
+            read_matrix(file, row(1e6, 1e6))
+        assert "SECRET" not in str(raised.value)
+
+
+def test_shares_may_be_as_large_as_numbers_are(tmp_path: Path):
+    file = tmp_path / "m.csv"
+    file.write_text("from,to,share\na,b,1e308\nb,a,1e308\n")
+    assert read_matrix(file, row(1e6, 1e6)).pairs == [("a", "b", 0.5), ("b", "a", 0.5)]
+
+
+@pytest.mark.parametrize("load", ["1e308", "inf", "nan", "0", "-1", "101"])
+def test_a_load_is_a_part_that_can_be(cli: Cli, load: str):
+    cli.write("small.gml", GML)
+    for asked in (("hot",), ("import", "small.gml")):
+        answer = cli("topology", *asked, f"--load={load}", "-o", "made.toml")
+        assert answer.code == 2
+        assert "above 0 and at most 100" in answer.err
+
+
+def test_labels_and_numbers_that_are_long_are_cut(cli: Cli):
+    long = "x" * 1_000_000
+    cli.write("long.gml", GML.replace('"A"', f'"{long}"'))
+    answer = cli("topology", "import", "long.gml", "-o", "made.toml")
+    assert answer.code == 0, answer.err
+    assert "nodes whose label has more than 100 characters, cut: 1" in answer.err
+    assert len(answer.err) < 1000
+    answer = cli("topology", "hot", "--nodes", "9" * 400, "-o", "made.toml")
+    assert answer.code == 2
+    assert "(401 characters)" in answer.err
+    assert len(answer.err) < 500
 
 
 def test_import_writes_a_scenario_that_says_how_it_was_made(cli: Cli):

@@ -146,6 +146,7 @@ impl Loaded {
             for path in pinned {
                 let _ = fs::remove_file(path);
             }
+            leave_no_folder();
         }
         kept.map(|()| Some(path))
     }
@@ -268,6 +269,7 @@ pub fn unload(name: &str) -> Result<Option<Card>, Error> {
             }
         }
         fs::remove_file(&path)?;
+        leave_no_folder();
         wait_until_gone(name)?;
         return find();
     }
@@ -291,6 +293,12 @@ pub fn unload(name: &str) -> Result<Option<Card>, Error> {
     }
     table.delete(&0_u32.to_ne_bytes()).map_err(refused)?;
     find()
+}
+
+/// Removes the folder of pins after the last one.
+fn leave_no_folder() {
+    // It is not empty as long as others are loaded.
+    let _ = fs::remove_dir(PINS);
 }
 
 /// A map of this name and size that is loaded already.

@@ -13,7 +13,7 @@ use crate::needs::{self, Parts};
 use crate::noise::Noise;
 use crate::reader::{At, Context, Section};
 use crate::sections::{MOST_FLOWS, NODE, RECORD, RUN, SCHEMAS, TOP};
-use crate::tree::{Entry, Table, locate};
+use crate::tree::{Entry, Table, locate, too_long};
 
 /// A scenario and the form in which it was written.
 #[derive(Clone, Debug)]
@@ -98,6 +98,9 @@ fn schema(top: &Section<'_>, cx: &mut Context<'_>) -> u64 {
 fn name(top: &Section<'_>, stem: &str, cx: &mut Context<'_>) -> Option<String> {
     let name = top.optional("name", cx, |at, cx| at.plain::<String>(cx))?;
     let Some(name) = name else { return Some(stem.to_owned()) };
+    if too_long(&name, top.span_of("name"), "name", &mut cx.sink) {
+        return None;
+    }
     let bad = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
     if name.trim().is_empty() || name.contains(bad) || name.starts_with('.') {
         let message =

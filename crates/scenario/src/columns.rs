@@ -1,4 +1,5 @@
-//! Text tables: cells between commas, tabs or blanks, with a header or without one.
+//! Text tables: cells between commas, tabs or blanks, with a header or without one. Errors say where they are and quote
+//! nothing: a file that is not the one that was meant may be secret.
 
 /// A table; all rows have the same number of cells. It holds no cells: each pass over its rows
 /// splits their lines again.
@@ -58,11 +59,11 @@ impl<'t> Columns<'t> {
         self.header.map_or_else(Vec::new, |row| row.cells().collect())
     }
 
-    /// The columns of the header, or that there is none, for an error.
-    pub fn heading(&self) -> String {
+    /// That the header is another one, or that there is none, for an error.
+    pub const fn heading(&self) -> &'static str {
         match self.header {
-            Some(_) => format!("its columns are `{}`", self.names().join(",")),
-            None => "it has no header".to_owned(),
+            Some(_) => "its header has other columns",
+            None => "it has no header",
         }
     }
 }
@@ -96,12 +97,6 @@ impl<'t> Row<'t> {
     /// A finite number of a column that has `what`.
     pub fn number(self, column: usize, what: &str) -> Result<f64, String> {
         let number = self.cell(column).parse().ok().filter(|x: &f64| x.is_finite());
-        number.ok_or_else(|| self.wrong(column, self.is_no(column, what)))
-    }
-
-    /// The message that a cell has no `what`; of a long cell it has the beginning.
-    pub fn is_no(self, column: usize, what: &str) -> String {
-        let start: String = self.cell(column).chars().take(20).collect();
-        format!("`{start}` is no {what}")
+        number.ok_or_else(|| self.wrong(column, format_args!("no {what}")))
     }
 }

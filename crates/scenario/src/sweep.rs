@@ -11,7 +11,7 @@ use crate::plan::{self, AxisValue};
 use crate::reader::{At, Context, Section};
 use crate::sections::{AXIS, MOST_CELLS, SWEEP};
 use crate::suggest::{closest, list};
-use crate::tree::{Entry, Item, Node, Table};
+use crate::tree::{Entry, Item, Node, Table, too_long};
 
 /// What is varied.
 #[derive(Debug)]
@@ -217,6 +217,9 @@ fn axis(entry: &Entry, cx: &mut Context<'_>) -> Option<Axis> {
     let labels = labels.unwrap_or_else(|| rows.iter().map(|values| label_of(values)).collect());
     let mut earlier = BTreeSet::new();
     for label in &labels {
+        if too_long(label, section.span_of("labels"), &section.path_of("labels"), &mut cx.sink) {
+            return None;
+        }
         if !earlier.insert(label) {
             let key = if section.entry("labels").is_some() { "labels" } else { "values" };
             let message = format!("two values of the axis are called `{label}`");

@@ -86,9 +86,9 @@ type Read = fn(&str) -> Result<u64, ParseError>;
 /// the last one is nearer to 100 than to 1.
 fn distribution(text: &str, unit: &str) -> Result<String, String> {
     let table = Columns::read(text)?;
-    let (read, plain): (Read, _) = match unit {
-        "B" => (|text| parse_bytes(text).map(|bytes| bytes.0), Some("B")),
-        _ => (|text| parse_duration(text).map(|span| span.0), None),
+    let (read, what, plain): (Read, _, _) = match unit {
+        "B" => (|text| parse_bytes(text).map(|bytes| bytes.0), "size", Some("B")),
+        _ => (|text| parse_duration(text).map(|span| span.0), "time", None),
     };
     let example = if plain.is_some() { "bytes,probability" } else { "ms,probability" };
     let expected = |found: String| {
@@ -103,13 +103,15 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
         return Err(expected(format!("it has {of} column{}", if of == 1 { "" } else { "s" })));
     }
     if names.last().is_some_and(|name| !PROBABILITY.contains(&&*name.to_lowercase())) {
-        return Err(expected(table.heading()));
+        return Err(expected(table.heading().to_owned()));
     }
     let unit = match (&table.header, plain) {
         // A name may carry its unit at the end, as in `size_bytes`.
         (Some(header), _) => {
             let unit = names[0].rsplit('_').next().unwrap_or_default();
-            read(&format!("1 {unit}")).map_err(|e| expected(header.wrong(0, e)))?;
+            let why = format_args!("its name ends in no unit of {what}");
+            let no_unit = |_| expected(header.wrong(0, why));
+            read(&format!("1 {unit}")).map_err(no_unit)?;
             unit
         }
         (None, Some(unit)) => unit,
@@ -120,7 +122,7 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
     let mut points = Vec::with_capacity(table.length);
     for row in table.rows() {
         let quantity = format!("{} {unit}", row.cell(0));
-        let value = read(&quantity).map_err(|e| row.wrong(0, e))?;
+        let value = read(&quantity).map_err(|_| row.wrong(0, format_args!("no {what}")))?;
         points.push((value, row.number(last, "probability")?));
     }
     let whole = points.last().map_or(1.0, |(_, p)| *p);
@@ -148,12 +150,13 @@ pub(crate) fn delays(text: &str) -> Recorded {
         ["time_s", added] => added.strip_prefix("added_"),
         _ => None,
     };
-    let unit = unit.ok_or_else(|| table.heading())?;
+    let unit =
+        unit.ok_or_else(|| format!("{}; expected are `time_s,added_ms`", table.heading()))?;
     let mut steps: Vec<(Time, Duration)> = Vec::with_capacity(table.length);
     for row in table.rows() {
         let read = |column: usize, unit: &str| {
             let quantity = format!("{} {unit}", row.cell(column));
-            parse_duration(&quantity).map_err(|e| row.wrong(column, e))
+            parse_duration(&quantity).map_err(|_| row.wrong(column, "no time"))
         };
         let (at, added) = (Time(read(0, "s")?.0), read(1, unit)?);
         if steps.last().is_some_and(|(before, _)| *before >= at) {
@@ -172,10 +175,7 @@ fn recorded(text: &str) -> Result<String, String> {
     let unknown = names.iter().any(|name| !COLUMNS.contains(name));
     if unknown || !names.contains(&COLUMNS[0]) {
         let expected = "`time_s` and, where they are known, `server`, `client` and `size_bytes`";
-        return Err(match &table.header {
-            Some(_) => format!("its columns are {expected}, not `{}`", names.join(",")),
-            None => format!("{}; expected is one with {expected}", table.heading()),
-        });
+        return Err(format!("{}; expected are {expected}", table.heading()));
     }
     let column_of = |name: &str| names.iter().position(|other| *other == name);
     let columns = COLUMNS.map(column_of);
@@ -187,15 +187,16 @@ fn recorded(text: &str) -> Result<String, String> {
         };
         let name = |i: usize| match cell(i) {
             Some((column, name)) if name.contains(';') => {
-                Err(row.wrong(column, format!("the name `{name}` has a semicolon")))
+                Err(row.wrong(column, "a name with a semicolon"))
             }
             name => Ok(name.map(|(_, name)| name.to_owned())),
         };
         let (column, time) = cell(0).unwrap_or_default();
-        let at = parse_duration(&format!("{time} s")).map_err(|e| row.wrong(column, e))?;
+        let at = parse_duration(&format!("{time} s"))
+            .map_err(|_| row.wrong(column, "no number of seconds from 0"))?;
         let size = cell(3).map(|(column, bytes)| match parse_bytes(&format!("{bytes} B")) {
             Ok(Bytes(0)) => Err(row.wrong(column, "a transfer of 0 bytes sends nothing")),
-            read => read.map_err(|e| row.wrong(column, e)),
+            read => read.map_err(|_| row.wrong(column, "no number of bytes")),
         });
         let (server, client) = (name(1)?, name(2)?);
         listed.push(Listed { at, server, client, size: size.transpose()? });
@@ -248,7 +249,9 @@ mod tests {
         let why = |text: &str| sizes(text).unwrap_err();
         let (first, second) = ("line 3, column 1: ", "line 3, column 2: ");
         assert!(why("bytes,probability\n1,0.5\nx,1\n").contains(first));
-        assert!(why("bytes,probability\n1,0.5\n2,half\n").contains(&format!("{second}`half`")));
+        assert!(
+            why("bytes,probability\n1,0.5\n2,half\n").contains(&format!("{second}no probability"))
+        );
         let falls = why("bytes,probability\n1,0.5\n2,0.4\n3,1\n");
         assert!(falls.contains(&format!("{second}a cumulative")), "{falls}");
         assert!(why("bytes,probability\n1,0.5\n2\n").contains("line 3 has another number"));
@@ -260,10 +263,12 @@ mod tests {
         assert!(why("1 50\n2 100.5\n").contains("not at 1.005 (per cent divided by 100)"));
         assert!(why("bytes,probability\n").contains("no rows"));
         assert!(why("# nothing\n\n").contains("it is empty"));
-        assert!(why("ms,probability\n1,1\n").contains("line 1, column 1: unknown unit `ms`"));
+        assert!(
+            why("ms,probability\n1,1\n").contains("line 1, column 1: its name ends in no unit")
+        );
         assert!(why("bytes\n1\n").contains("it has 1 column;"));
         assert!(why("1 2 3 1\n").contains("it has 4 columns;"));
-        assert!(why("bytes,share\n1,1\n").contains("`bytes,share`; expected are"));
+        assert!(why("bytes,share\n1,1\n").contains("its header has other columns; expected are"));
         let unnamed = distribution("1 0.5\n2 1\n", "ns").unwrap_err();
         assert!(unnamed.contains("line 1 names no unit"), "{unnamed}");
     }
@@ -278,10 +283,10 @@ mod tests {
         assert!(why("time_s,added_ms\n0,1\n0,2\n").contains("line 3 is no later"));
         assert!(why("time_s,added_ms\n0,-1\n").contains("line 2"));
         assert!(why("time_s,added_ms\n0,x\n").contains("line 2"));
-        assert!(why("time_s,rtt_ms\n0,1\n").contains("`time_s,rtt_ms`"));
-        assert!(why("time_s,added_ms,x\n0,1,1\n").contains("`time_s,added_ms,x`"));
+        assert!(why("time_s,rtt_ms\n0,1\n").contains("its header has other columns"));
+        assert!(why("time_s,added_ms,x\n0,1,1\n").contains("its header has other columns"));
         assert!(why("time_s,added_ms\n").contains("no rows"));
-        assert_eq!(why("0 1.5\n0.02 30\n"), "it has no header");
+        assert_eq!(why("0 1.5\n0.02 30\n"), "it has no header; expected are `time_s,added_ms`");
     }
 
     #[test]
@@ -290,16 +295,39 @@ mod tests {
         assert_eq!(found, "250 ms, a; 1.5 s, a, b, 2 kB");
         let why = |text: &str| recorded(text).unwrap_err();
         assert!(why("time_s\n1\nx\n").contains("line 3"));
-        assert!(why("time_s\n-1\n").contains("line 2, column 1: a time can't be negative"));
+        assert!(why("time_s\n-1\n").contains("line 2, column 1: no number of seconds from 0"));
         assert!(
             why("time_s,size_bytes\n1,0\n").contains("line 2, column 2: a transfer of 0 bytes")
         );
-        assert!(why("time_s,server\n1,a;b\n").contains("line 2, column 2: the name `a;b`"));
-        assert!(why("time_s,from\n1,a\n").contains("not `time_s,from`"));
-        assert!(why("server\na\n").contains("not `server`"));
+        assert!(
+            why("time_s,server\n1,a;b\n").contains("line 2, column 2: a name with a semicolon")
+        );
+        assert!(why("time_s,from\n1,a\n").contains("other columns; expected are `time_s`"));
+        assert!(why("server\na\n").contains("other columns; expected are `time_s`"));
         assert!(why("time_s\n").contains("no rows"));
-        let expected = "it has no header; expected is one with `time_s` and, ";
+        let expected = "it has no header; expected are `time_s` and, ";
         assert!(why("1.5 2000\n").starts_with(expected));
+    }
+
+    #[test]
+    fn errors_show_nothing_of_a_file_that_is_not_the_one_that_was_meant() {
+        for text in [
+            "SECRET:x:1\n",
+            "SECRET,x\n1,2\n",
+            "1 SECRET\n",
+            "time_s\nSECRET\n",
+            "time_s,added_ms\n1,SECRET\n",
+            "bytes,probability\nSECRET,1\n",
+            "SECRET\n1\n",
+            "time_s,size_bytes\n1,SECRET\n",
+            "x_SECRET,probability\n1,1\n",
+            "0 1\n1 SECRET\n",
+        ] {
+            let of_trace = crate::rates::parse_trace(text).err();
+            let told = [sizes(text).err(), delays(text).err(), recorded(text).err(), of_trace];
+            assert!(told.iter().flatten().all(|why| !why.contains("SECRET")), "{told:?}");
+            assert!(told.iter().flatten().count() >= 3, "{text}: {told:?}");
+        }
     }
 
     #[test]

@@ -164,9 +164,25 @@ fn convert_table(table: &DeTable<'_>, place: Place, sink: &mut Sink) -> Table {
             set: false,
         })
         .collect();
+    for entry in &entries {
+        too_long(&entry.key, entry.key_span, &entry.key, sink);
+    }
     // The parser sorts by name; a scenario's flows and links are in the order in which they were written.
     entries.sort_by_key(|e| e.key_span);
     Table { entries }
+}
+
+/// Names are in tables, figures and messages.
+const MOST_NAME_CHARS: usize = 200;
+
+/// Reports a name or label that is too long for what it is shown in.
+pub(crate) fn too_long(name: &str, span: Span, path: &str, sink: &mut Sink) -> bool {
+    let count = if name.len() > MOST_NAME_CHARS { name.chars().count() } else { 0 };
+    if count > MOST_NAME_CHARS {
+        let message = format!("a name of {count} characters: at most {MOST_NAME_CHARS} are shown");
+        sink.error(span, path, message);
+    }
+    count > MOST_NAME_CHARS
 }
 
 fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node {

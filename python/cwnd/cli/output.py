@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -89,8 +90,26 @@ def finite(data: Any) -> Any:
     return str(data)
 
 
+#: A longer word is a value of a million digits; names of files are shorter.
+_LONG_WORD = re.compile(r"\S{300,}")
+#: Characters of a longer message that are shown.
+_MOST_SHOWN = 5000
+
+
+def brief(text: str) -> str:
+    """A message without most of what a stranger's file or argument has too much of."""
+
+    def cut(found: re.Match[str]) -> str:
+        word = found[0]
+        return f"{word[:150]}…{word[-50:]} ({len(word)} characters)"
+
+    text = _LONG_WORD.sub(cut, text)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} …"
+
+
 def fail(message: str, help: str | None = None) -> None:  # noqa: A002 - as in a diagnostic
     """Says what went wrong."""
+    message = brief(message)
     if as_json:
         found: dict[str, Any] = {"diagnostics": [], "total": 0}
         document({"error": {"message": message, "help": help, **found}})
@@ -120,7 +139,7 @@ def rendered(error: ScenarioError) -> None:
 
 def warn(text: str) -> None:
     """Prints a warning."""
-    stderr().print(f"[yellow]warning[/]: {_escape(text)}", highlight=False, soft_wrap=True)
+    stderr().print(f"[yellow]warning[/]: {_escape(brief(text))}", highlight=False, soft_wrap=True)
 
 
 def warnings(scenario: Scenario) -> None:
@@ -147,7 +166,7 @@ def _placed(each: Diagnostic) -> str:
 def note(text: str, console: Console | None = None) -> None:
     """Prints a note, beside the results unless a console is given."""
     console = console or stdout()
-    console.print(f"[yellow]note[/]: {_escape(text)}", highlight=False, soft_wrap=True)
+    console.print(f"[yellow]note[/]: {_escape(brief(text))}", highlight=False, soft_wrap=True)
 
 
 def _console(*, stderr: bool) -> Console:

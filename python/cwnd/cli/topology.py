@@ -23,6 +23,8 @@ topology = App(
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 #: Heavy-tailed, with the mean of TCP* § 3.2.
 _SIZE = "pareto(1.2, 7 kB)"
+#: More is no question about a network.
+_MOST_LOAD = 100
 
 
 @topology.command
@@ -73,8 +75,7 @@ def hot(
     from cwnd.topology import Hot, Traffic, quantity
     from cwnd.topology import hot as make
 
-    if load <= 0:
-        raise InputError(f"--load {load:g}: a part of all clients' rates, above 0")
+    _check_load(load, "a part of all clients' rates")
     asked = Hot(
         nodes=nodes,
         seed=seed,
@@ -204,11 +205,15 @@ def import_(
         offered = quantity("rate", total, "--total")
     else:
         load = 0.5 if load is None else load
-        if not 0 < load < float("inf"):
-            raise InputError(f"--load {load:g}: a part of the busiest link, above 0")
+        _check_load(load, "a part of the busiest link")
         offered = total_for(graph, sent, load)
     groups = [Traffic("matrix", pairs=pairs, sizes=size, offered_bit_s=offered)]
     return _write(graph, groups, duration, output_file, json=json)
+
+
+def _check_load(load: float, what: str) -> None:
+    if not 0 < load <= _MOST_LOAD:
+        raise InputError(f"--load {load:g}: {what}, above 0 and at most {_MOST_LOAD}")
 
 
 def _attribute(option: str, name: str | None, unit: str | None) -> Attribute | None:

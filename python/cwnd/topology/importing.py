@@ -175,6 +175,10 @@ def _graphml(text: str) -> Any:
     return nx.parse_graphml(text, force_multigraph=True)
 
 
+#: Longer names have no room in tables and figures.
+_LONGEST_LABEL = 100
+
+
 #: Strings and comments of GML, which are skipped; where a graph begins; that it is a multigraph.
 _GML = re.compile(r'"[^"]*"|#[^\n]*|(?P<graph>\bgraph\s*+\[)|(?P<multi>\bmultigraph\s++1\b)')
 
@@ -205,6 +209,9 @@ def _names(network: Any, tell: Callable[[str, str], None]) -> dict[Any, str]:
         )
         text = str(next(named, key))
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        if len(text) > _LONGEST_LABEL:
+            text = f"{text[:_LONGEST_LABEL]}…"
+            tell(f"nodes whose label has more than {_LONGEST_LABEL} characters, cut", text)
         labels.append(text or f"node {len(labels)}")
     own = unique(labels)
     for label, name in zip(labels, own, strict=True):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from cwnd import _core
 from cwnd.errors import InputError, explain
-from cwnd.topology.writing import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
 #: What a group of flows can have.
 MOST_PAIRS = 1_000_000
+#: Less is nothing in any run.
+_LEAST_SHARE = 1e-12
 #: A scenario file of more pairs would be larger than its reader takes.
 _MOST_WRITTEN = 150_000
 
@@ -70,9 +71,11 @@ def _read(rows: csv._reader, file: Path, known: set[str]) -> Matrix:  # type: ig
         if len(row) <= max(columns.values()):
             raise InputError(f"{file}:{line}: {len(row)} values, and the first line names more")
         cells = {name: row[at].strip() for name, at in columns.items()}
+        # What stands there is not shown: the file may be another than was meant, and secret.
+        where = {name: f"{file}:{line}: column {at + 1} (`{name}`)" for name, at in columns.items()}
         for end in ("from", "to"):
-            _known(cells[end], known, f"{file}:{line}: `{end}`")
-        amount = _amount(cells[measure], measure, f"{file}:{line}: `{measure}`")
+            _known(cells[end], known, where[end])
+        amount = _amount(cells[measure], measure, where[measure])
         pair = (cells["from"], cells["to"])
         if amount == 0:
             idle += 1
@@ -80,8 +83,8 @@ def _read(rows: csv._reader, file: Path, known: set[str]) -> Matrix:  # type: ig
             inside += 1
         elif pair in pairs:
             raise InputError(
-                f"{file}:{line}: `{pair[0]}` to `{pair[1]}` stands in line {pairs[pair][1]}"
-                " already; write the pair once, with the sum"
+                f"{file}:{line}: the pair stands in line {pairs[pair][1]} already; write it once,"
+                " with the sum"
             )
         else:
             pairs[pair] = (amount, line)
@@ -89,10 +92,16 @@ def _read(rows: csv._reader, file: Path, known: set[str]) -> Matrix:  # type: ig
         raise InputError(f"{file}: no traffic: write lines such as `a,b,5 Mbit/s` below the names")
     warnings = [f"{idle} pairs without traffic are left out"] if idle else []
     warnings += [f"{inside} nodes' traffic to themselves crosses no link"] if inside else []
-    total = math.fsum(amount for amount, _ in pairs.values())
-    shares = [(*pair, amount / total) for pair, (amount, _) in pairs.items()]
-    _fits(len(shares))
-    return Matrix(shares, total if measure == "rate" else None, warnings)
+    _fits(len(pairs))
+    amounts = [amount for amount, _ in pairs.values()]
+    # Beside the largest, so that no sum is infinite.
+    most = max(amounts)
+    parts = [amount / most for amount in amounts]
+    whole = math.fsum(parts)
+    shares = [(*pair, part / whole) for pair, part in zip(pairs, parts, strict=True)]
+    if min(parts) / whole < _LEAST_SHARE:
+        raise InputError(f"{file}: a share is less than {_LEAST_SHARE:g} of all: leave it out")
+    return Matrix(shares, whole * most if measure == "rate" else None, warnings)
 
 
 def _columns(header: list[str], file: Path) -> tuple[dict[str, int], str]:
@@ -101,10 +110,9 @@ def _columns(header: list[str], file: Path) -> tuple[dict[str, int], str]:
     found = {name: names.index(name) for name in columns if name in names}
     measures = [name for name in columns[2:] if name in found]
     if not {"from", "to"} <= found.keys() or len(measures) != 1:
-        shown = ", ".join(header) or "nothing"
         raise InputError(
             f"{file}:1: the first line names the columns `from`, `to`, and either `rate` or"
-            f" `share`; this one has {shown:.200}"
+            " `share`; this one does not"
         )
     return found, measures[0]
 
@@ -114,19 +122,22 @@ def _known(name: str, known: set[str], where: str) -> None:
         return
     near = difflib.get_close_matches(name, known, 1)
     hint = f"; did you mean `{near[0]}`?" if near else ""
-    raise InputError(f"{where}: there is no node `{name:.100}` in the graph{hint}")
+    raise InputError(f"{where}: no node of the graph has this name{hint}")
 
 
 def _amount(text: str, measure: str, where: str) -> float:
     if measure == "rate":
         # A zero needs no unit.
-        return 0.0 if text == "0" else quantity("rate", text, where)
+        try:
+            return 0.0 if text == "0" else _core.read_quantity("rate", text)
+        except ValueError:
+            raise InputError(f"{where}: not a rate such as 5 Mbit/s") from None
     try:
         share = float(text)
     except ValueError:
         share = math.nan
     if not 0 <= share < math.inf:
-        raise InputError(f"{where}: a share is a number from 0, not {text!r:.50}")
+        raise InputError(f"{where}: not a number from 0")
     return share
 
 

@@ -61,7 +61,7 @@ fn what_is_pinned_at_an_interface_stays_until_it_is_unloaded() {
          python3 -c '{SEND}'
          {0} status {name} --json
          {0} unload {name}
-         test -z \"$(ls /sys/fs/bpf/cwnd)\"
+         test ! -e /sys/fs/bpf/cwnd
          ! {0} unload {name} 2> /dev/null",
         program()
     ));

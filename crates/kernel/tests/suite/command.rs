@@ -118,7 +118,8 @@ fn a_pinned_controller_stays_until_it_is_unloaded() {
          {0} status {name}
          {0} unload {name}
          ! grep -qw {name} /proc/sys/net/ipv4/tcp_available_congestion_control
-         ! {0} unload {name}",
+         ! {0} unload {name}
+         test ! -e /sys/fs/bpf/cwnd",
         program()
     );
     let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
