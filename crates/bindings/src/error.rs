@@ -71,9 +71,12 @@ impl Diverged {
 
 /// What the system refused, as Python itself would raise it: error number, text, file.
 pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
-    let text = error.to_string();
-    let reason = text.split(" (os error").next().unwrap_or_default().to_owned();
-    PyOSError::new_err((error.raw_os_error(), reason, path.to_string_lossy().into_owned()))
+    PyOSError::new_err((error.raw_os_error(), reason(error), path.to_string_lossy().into_owned()))
+}
+
+/// The system's words, without its number.
+pub fn reason(error: &io::Error) -> String {
+    error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// The Python exception for a checked run that gives nothing.

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::capture::{Capture, Opened};
-use crate::error::{Cancelled, as_dicts, check_error, scenario_error};
+use crate::error::{Cancelled, as_dicts, check_error, reason, scenario_error};
 use crate::file::read;
 use crate::run::{Control, Result};
 use crate::testbed;
@@ -321,8 +322,16 @@ fn outline(
     overrides: &[String],
     seed: Option<u64>,
 ) -> core::result::Result<Outline, Diagnostics> {
-    let files =
-        |file: &str| read(&base.join(file), MOST_TRACE_BYTES).map_err(|error| error.to_string());
+    let files = |file: &str| {
+        let path = base.join(file);
+        read(&path, MOST_TRACE_BYTES).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                let looked_at = std::path::absolute(&path).unwrap_or(path);
+                format!("there is no {}", looked_at.display())
+            }
+            _ => reason(&error),
+        })
+    };
     let mut document = Document::parse(name, text, &files)?.with_overrides(overrides)?;
     if let Some(seed) = seed {
         document = document.with_seed(seed)?;

@@ -210,7 +210,9 @@ fn axis(entry: &Entry, cx: &mut Context<'_>) -> Option<Axis> {
     if let Some(labels) = &labels
         && labels.len() != rows.len()
     {
-        let message = format!("there are {} labels for {} values", labels.len(), rows.len());
+        let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let (labels, values) = (counted(labels.len(), "label"), counted(rows.len(), "value"));
+        let message = format!("{labels} for {values}: each has one");
         cx.sink.error(section.span_of("labels"), section.path_of("labels"), message);
         return None;
     }

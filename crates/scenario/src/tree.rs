@@ -114,7 +114,7 @@ pub(crate) fn parse_document(
 ) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        report(error, source, 0, malformed);
+        report(error, text, Place { source, offset: 0 }, malformed);
     }
     convert_table(table.get_ref(), Place { source, offset: 0 }, sink)
 }
@@ -129,16 +129,25 @@ pub(crate) fn parse_value(
     match DeValue::parse(text) {
         Ok(value) => Some(convert(&value, Place { source, offset }, sink)),
         Err(error) => {
-            report(&error, source, offset, sink);
+            report(&error, text, Place { source, offset }, sink);
             None
         }
     }
 }
 
-fn report(error: &toml::de::Error, source: usize, offset: usize, sink: &mut Sink) {
+fn report(error: &toml::de::Error, text: &str, place: Place, sink: &mut Sink) {
     let range = error.span().unwrap_or(0..0);
+    let (source, offset) = (place.source, place.offset);
     let span = Span { source, start: range.start + offset, end: range.end + offset };
-    sink.error(span, "", format!("this is not TOML: {}", error.message()));
+    let rest = text.get(range.start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let before = text.get(..range.start).unwrap_or_default().trim_end();
+    let is_empty = rest.trim().is_empty() || rest.starts_with('#');
+    let why = if is_empty && before.ends_with('=') {
+        "a value is missing behind `=`"
+    } else {
+        error.message()
+    };
+    sink.error(span, "", format!("this is not TOML: {why}"));
 }
 
 #[derive(Clone, Copy)]
