@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import signal
 import time
 from pathlib import Path
@@ -128,6 +129,9 @@ def test_forms_of_output(cli: Cli, dataset: Path):
         ("select 1; select 2", "is: select, select"),
         ("", "is: nothing"),
         ("pivot runs on seed using count(*)", "only with the values of its columns"),
+        ("select 1 as a, 2 as a", "two columns are called `a`"),
+        ("select interval 1 day as x", "the column `x` is of the type interval"),
+        ("select [union_value(a := 1)] as x", "the column `x` is of the type"),
         ("select * from read_text('/etc/hostname')", 'Cannot access file "/etc/hostname"'),
         ("select * from read_text('secret.txt')", 'Cannot access file "secret.txt"'),
         ("select * from glob('/etc/*')", 'Cannot access file "/etc/*"'),
@@ -202,6 +206,15 @@ def test_a_signal_ends_a_statement_at_once(
     assert asked.returncode == 128 + number
     assert "Traceback" not in err
     assert sorted(cli.directory.iterdir()) == before
+
+
+def test_lists_have_a_form_of_output(cli: Cli, dataset: Path):
+    assert json.loads(cli("query", dataset, "select [1, 2] as z", "--json").out)["rows"] == [
+        [[1, 2]]
+    ]
+    answer = cli("query", dataset, "select [1, 2] as z", "--csv")
+    assert answer.code == 2
+    assert "the column `z` is a list or bytes" in answer.err
 
 
 def test_two_forms_at_once_are_refused(cli: Cli, dataset: Path):

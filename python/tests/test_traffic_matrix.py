@@ -48,7 +48,8 @@ def test_a_matrix_is_read_from_a_table(tmp_path: Path):
         ("from,to,share\na,b,1\nb,a,1e-300\n", r"m\.csv: a share is less than 1e-12 of all"),
         ("from,to,share\na,bb,1\n", r"m\.csv:2: column 2 \(`to`\): no node .*did you mean `b`"),
         ("from,to,share\na,b,1\na,b,2\n", r"m\.csv:3: the pair stands in line 2 already"),
-        ("from,to,share\na,b\n", r"m\.csv:2: 2 values"),
+        ("from,to,share\na,b\n", r"m\.csv:2: 2 values, and the first line names 3"),
+        ("from,to,share\na,b,1,9\n", r"m\.csv:2: 4 values, and the first line names 3"),
         ('from,to,share\na,"b,1\n', r"m\.csv:\d: no CSV"),
     ],
 )

@@ -42,6 +42,8 @@ def query(
             and extensions.
         json: Machine-readable output.
     """
+    import polars as pl
+
     from cwnd.sweeps import asking
 
     if csv + json + (parquet is not None) > 1:
@@ -57,6 +59,9 @@ def query(
     if json:
         output.document({"columns": answer.columns, "rows": answer.rows()})
     elif csv:
+        for name, kind in answer.schema.items():
+            if kind.is_nested() or kind == pl.Binary:
+                raise InputError(f"the column `{name}` is a list or bytes: --json can hold it")
         sys.stdout.write(answer.write_csv())
     else:
         _show(answer)

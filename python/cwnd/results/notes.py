@@ -81,15 +81,21 @@ def silent_mechanisms(run: Data) -> list[str]:
     # A queue that only ACKs go through is not what is studied.
     with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
     verdicts = totals(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")
+    # Flows count from the end of the warm-up on.
+    since = " after the warm-up" if (run.runs["warmup_s"] > 0).any() else ""
     for point, indices in points.items():
         scenario = asked_for(run.resolved[indices[0]])
         ids = [run_ids[i] for i in indices]
         found = (
-            *_silent_ecn(scenario, ids, reductions),
-            *(_silent_quenches(scenario, ids, quenches, answers) if quenches is not None else ()),
+            *_silent_ecn(scenario, ids, reductions, since),
+            *(
+                _silent_quenches(scenario, ids, quenches, answers, since)
+                if quenches is not None
+                else ()
+            ),
             *_unheard_quenches(scenario, ids, told_of),
             *_silent_queues(scenario, ids, verdicts),
-            *_silent_controllers(scenario, ids, acts),
+            *_silent_controllers(scenario, ids, acts, since),
             *_silent_routers(scenario, run.manifest.activity),
         )
         for sentence in _told(found):
@@ -222,7 +228,7 @@ def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: 
 
 
 def _silent_ecn(
-    scenario: dict[str, Any], ids: list[str], reductions: dict[tuple[str, str], int]
+    scenario: dict[str, Any], ids: list[str], reductions: dict[tuple[str, str], int], since: str
 ) -> Iterable[tuple[str, str]]:
     for name, flow in scenario.get("flow", {}).items():
         endpoint, controller = flow.get("endpoint", {}), flow.get("controller", {})
@@ -237,10 +243,10 @@ def _silent_ecn(
             continue
         asked = _asked_of(controller)
         if asked is not None:
-            yield f"{asked} never acted: no window of {{}} was reduced by ECN", name
+            yield f"{asked} never acted: no window of {{}} was reduced by ECN{since}", name
         # Who is capable of ECN and ignores its echoes has another reason to be.
         elif endpoint.get("obey_ece", True):
-            yield "ECN never acted: no window of {} was reduced by it", name
+            yield f"ECN never acted: no window of {{}} was reduced by it{since}", name
 
 
 def _silent_quenches(
@@ -248,6 +254,7 @@ def _silent_quenches(
     ids: list[str],
     quenches: dict[tuple[str, str], int],
     answers: dict[tuple[str, str], int],
+    since: str,
 ) -> Iterable[tuple[str, str]]:
     """Flows that are to obey source quenches and heard of none, or did nothing about them."""
     for name, flow in scenario.get("flow", {}).items():
@@ -256,9 +263,9 @@ def _silent_quenches(
             continue
         reduces = endpoint.get("quench_answer", "reduce") == "reduce"
         if not any(quenches.get((run_id, name), 0) for run_id in ids):
-            yield "source quenches never acted: none came to {}", name
+            yield f"source quenches never acted: none came to {{}}{since}", name
         elif reduces and not any(answers.get((run_id, name), 0) for run_id in ids):
-            yield "source quenches never acted: no window of {} was reduced by one", name
+            yield f"source quenches never acted: no window of {{}} was reduced by one{since}", name
 
 
 def _unheard_quenches(
@@ -281,7 +288,10 @@ def _asked_of(controller: dict[str, Any]) -> str | None:
 
 
 def _silent_controllers(
-    scenario: dict[str, Any], ids: list[str], acts: dict[str, dict[tuple[str, str], int]]
+    scenario: dict[str, Any],
+    ids: list[str],
+    acts: dict[str, dict[tuple[str, str], int]],
+    since: str,
 ) -> Iterable[tuple[str, str]]:
     """Mechanisms of controllers, those that answer ECN apart, that did nothing."""
     for name, flow in scenario.get("flow", {}).items():
@@ -290,7 +300,7 @@ def _silent_controllers(
             of_column = acts.get(column, {})
             counts = [of_column[id_, name] for id_ in ids if (id_, name) in of_column]
             if counts and not any(counts):
-                yield f"{mechanism} never acted: no window of {{}} was reduced by it", name
+                yield f"{mechanism} never acted: no window of {{}} was reduced by it{since}", name
 
 
 def _silent_routers(

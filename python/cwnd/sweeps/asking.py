@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import warnings
+from collections import Counter
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +72,15 @@ def _relation(connection: DuckDBPyConnection, sql: str) -> DuckDBPyRelation:
     relation = connection.sql(sql)
     if relation is None:
         raise InputError("the statement gives no table; it should be a select")
+    twice = [name for name, count in Counter(relation.columns).items() if count > 1]
+    if twice:
+        raise InputError(f"two columns are called `{twice[0]}`: name one of them by `as`")
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        if any(word in str(kind) for word in ("INTERVAL", "UNION")):
+            raise InputError(
+                f"the column `{name}` is of the type {str(kind).lower()}, which no frame has:"
+                f" write it as text, as in {_name(name)}::varchar"
+            )
     return relation
 
 

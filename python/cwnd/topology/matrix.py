@@ -61,15 +61,17 @@ def read_matrix(file: Path, graph: Graph) -> Matrix:
 
 
 def _read(rows: csv._reader, file: Path, known: set[str]) -> Matrix:  # type: ignore[name-defined]
-    columns, measure = _columns(next(rows, []), file)
+    header: list[str] = next(rows, [])
+    columns, measure = _columns(header, file)
     pairs: dict[tuple[str, str], tuple[float, int]] = {}
     idle = inside = 0
     for row in rows:
         line = rows.line_num
         if not any(cell.strip() for cell in row):
             continue
-        if len(row) <= max(columns.values()):
-            raise InputError(f"{file}:{line}: {len(row)} values, and the first line names more")
+        if len(row) != len(header):
+            named = len(header)
+            raise InputError(f"{file}:{line}: {len(row)} values, and the first line names {named}")
         cells = {name: row[at].strip() for name, at in columns.items()}
         # What stands there is not shown: the file may be another than was meant, and secret.
         where = {name: f"{file}:{line}: column {at + 1} (`{name}`)" for name, at in columns.items()}
