@@ -1,5 +1,7 @@
-//! Text tables: cells between commas, tabs or blanks, with a header or without one. Errors say where they are and quote
-//! nothing: a file that is not the one that was meant may be secret.
+//! Text tables: cells between commas, tabs or blanks, with a header or without one.
+//!
+//! Errors say where they are and quote nothing: a file that is not the one that was meant may be
+//! secret.
 
 /// A table; all rows have the same number of cells. It holds no cells: each pass over its rows
 /// splits their lines again.
@@ -59,7 +61,7 @@ impl<'t> Columns<'t> {
         self.header.map_or_else(Vec::new, |row| row.cells().collect())
     }
 
-    /// That the header is another one, or that there is none, for an error.
+    /// What is wrong with the header, for an error.
     pub const fn heading(&self) -> &'static str {
         match self.header {
             Some(_) => "its header has other columns",

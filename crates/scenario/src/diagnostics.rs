@@ -197,6 +197,14 @@ pub(crate) struct Problem {
     missing: bool,
 }
 
+/// A message with the place in a sweep where it holds, unless that is everywhere.
+pub(crate) fn at_place(message: String, place: Option<&str>) -> String {
+    match place {
+        Some(place) => format!("{message} (at {place})"),
+        None => message,
+    }
+}
+
 impl Problem {
     /// Adds how to mend it.
     pub fn help(&mut self, help: impl Into<String>) {
@@ -274,23 +282,19 @@ impl Sink {
     /// Takes the notes out, each message once.
     pub fn take_notes(&mut self) -> Self {
         let mut told = BTreeSet::new();
-        let (notes, rest): (Vec<_>, Vec<_>) =
-            self.problems.drain(..).partition(|p| p.severity == Severity::Note);
-        self.problems = rest;
-        let once = notes.into_iter().filter(|note| told.insert(note.message.clone()));
-        Self { problems: once.collect() }
+        let mut notes = self.take(Severity::Note);
+        notes.retain(|note| told.insert(note.message.clone()));
+        Self { problems: notes }
     }
 
-    /// Takes the warnings out.
-    pub fn take_warnings(&mut self) -> Vec<Problem> {
-        self.problems.extract_if(.., |p| p.severity == Severity::Warning).collect()
+    /// Takes the problems of one severity out.
+    pub fn take(&mut self, severity: Severity) -> Vec<Problem> {
+        self.problems.extract_if(.., |p| p.severity == severity).collect()
     }
 
-    /// Adds a problem of some runs of a sweep, with the place of these.
-    pub fn push_at(&mut self, mut problem: Problem, place: Option<String>) {
-        if let Some(place) = place {
-            problem.message = cut(format!("{} (at {place})", problem.message));
-        }
+    /// Adds a problem of some combinations of a sweep, with their place unless they are all.
+    pub fn add_at(&mut self, place: Option<&str>, mut problem: Problem) {
+        problem.message = cut(at_place(problem.message, place));
         self.problems.push(problem);
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cell;
-use crate::diagnostics::{Diagnostics, Problem, Sink, Source, Span};
+use crate::diagnostics::{Diagnostics, Problem, Severity, Sink, Source, Span};
 use crate::idle::{self, IdleKey};
 use crate::outline::{Blueprint, Outline, Point};
 use crate::paths::{self, KeyPath};
@@ -201,11 +201,11 @@ impl<'f> Document<'f> {
                 // What could not be set may be what is missing.
                 cx.sink.forgive_missing();
             }
-            core::mem::take(&mut cx.idle)
-                .into_iter()
-                .for_each(|key| _ = no_effect.entry(key).or_default().insert(combination));
+            for key in core::mem::take(&mut cx.idle) {
+                no_effect.entry(key).or_default().insert(combination);
+            }
             let good = applied && !cx.sink.has_errors();
-            for warning in cx.sink.take_warnings() {
+            for warning in cx.sink.take(Severity::Warning) {
                 warned.entry(warning).or_default().insert(combination);
             }
             told.merge(core::mem::take(&mut cx.sink));
@@ -219,7 +219,7 @@ impl<'f> Document<'f> {
             }
         }
         for (warning, combinations) in warned {
-            told.push_at(warning, sweep.place(&combinations));
+            told.add_at(sweep.place(&combinations).as_deref(), warning);
         }
         let errs = cx.schema > SCHEMAS[0];
         for (key, combinations) in no_effect {
@@ -228,7 +228,7 @@ impl<'f> Document<'f> {
             let is_error = errs && of_file && combinations.len() == sweep.combinations();
             // A value of an axis is a place itself.
             let place = if of_axis { None } else { sweep.place(&combinations) };
-            idle::report(key, is_error, place, &mut told);
+            idle::report(key, is_error, place.as_deref(), &mut told);
         }
         let (name, description) = title.unwrap_or_default();
         let Context { traces, delays, tables, .. } = cx;

@@ -2,7 +2,7 @@
 
 use cwnd_units::{Idle, Kind, Params};
 
-use crate::diagnostics::{Sink, Span};
+use crate::diagnostics::{Sink, Span, at_place};
 use crate::sections::SCHEMAS;
 use crate::tree::{Entry, Table};
 
@@ -64,11 +64,10 @@ pub(crate) fn of_section(entry: &Entry, path: String, why: &str) -> IdleKey {
 
 /// Reports a key without effect: an error if the file itself has it, for all combinations of its
 /// sweep; a note has their place in it if it has no effect in some of them.
-pub(crate) fn report(key: IdleKey, is_error: bool, place: Option<String>, sink: &mut Sink) {
+pub(crate) fn report(key: IdleKey, is_error: bool, place: Option<&str>, sink: &mut Sink) {
     if is_error {
         sink.error(key.span, key.path, key.message).help("remove it");
     } else {
-        let place = place.map(|place| format!(" (at {place})")).unwrap_or_default();
-        sink.note(key.span, key.path, format!("{}{place}", key.message));
+        sink.note(key.span, key.path, at_place(key.message, place));
     }
 }

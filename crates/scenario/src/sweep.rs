@@ -139,7 +139,7 @@ impl Sweep {
         spans.any(|of| of.source == span.source && of.start <= span.start && span.end <= of.end)
     }
 
-    /// Where combinations are, given that they are not all: "queue fifo, ecn on".
+    /// Names the place of some combinations, as in "queue fifo, ecn on"; `None` if they are all.
     pub fn place(&self, combinations: &BTreeSet<usize>) -> Option<String> {
         /// More labels than so many are counted.
         const MOST: usize = 3;

@@ -186,12 +186,13 @@ const MOST_NAME_CHARS: usize = 200;
 
 /// Reports a name or label that is too long for what it is shown in.
 pub(crate) fn too_long(name: &str, span: Span, path: &str, sink: &mut Sink) -> bool {
-    let count = if name.len() > MOST_NAME_CHARS { name.chars().count() } else { 0 };
-    if count > MOST_NAME_CHARS {
+    let count = name.chars().count();
+    let is_too_long = count > MOST_NAME_CHARS;
+    if is_too_long {
         let message = format!("a name of {count} characters: at most {MOST_NAME_CHARS} are shown");
         sink.error(span, path, message);
     }
-    count > MOST_NAME_CHARS
+    is_too_long
 }
 
 fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node {

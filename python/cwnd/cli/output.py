@@ -90,7 +90,7 @@ def finite(data: Any) -> Any:
     return str(data)
 
 
-#: A longer word is a value of a million digits; names of files are shorter.
+#: A longer word is cut: a number of many digits, the label of a stranger's file.
 _LONG_WORD = re.compile(r"\S{300,}")
 #: Characters of a longer message that are shown.
 _MOST_SHOWN = 5000

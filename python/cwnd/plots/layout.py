@@ -99,7 +99,7 @@ class Layout:
         return self.looks.get(label or "", Look.of(index))
 
     def line_name(self, label: str | None) -> str | None:
-        """What the legend calls a line; with its axis before it if the label alone says nothing."""
+        """Names a line in the legend, with its axis before it if the label alone says nothing."""
         if self.lines is None or label is None:
             return label
         shown = self.lines.shown(label)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cwnd.results.run import Run
 
 #: Lines of a resolved scenario with defaults that decide what results say.
-_DEFAULTS = re.compile(r'^(stack|noise) = "(.+)"$', re.MULTILINE)
+_STACK_OR_NOISE = re.compile(r'^(stack|noise) = "(.+)"$', re.MULTILINE)
 
 #: What the table of results shows, in its order.
 COLUMNS = (
@@ -300,16 +300,16 @@ def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -
     columns = [*COLUMNS, *(c for c in OPTIONAL if _telling(summary, c))]
     metrics = [METRICS[column] for column in columns]
     about = [f"link {link}, after the warm-up"] if link is not None else []
-    about += _defaults_chosen(run)
+    about += _stacks_and_noise(run)
     keys = run.remarks.keys(summary)
     return sheet_of(run.name, about, keys, summary, metrics, intervals=intervals)
 
 
-def _defaults_chosen(run: Run) -> list[str]:
+def _stacks_and_noise(run: Run) -> list[str]:
     """The stacks and the noise of all points, which a file need not name."""
     found: dict[str, dict[str, None]] = {"stack": {}, "noise": {}}
     for indices in run.rows_by_point.values():
-        for key, value in _DEFAULTS.findall(run.resolved[indices[0]]):
+        for key, value in _STACK_OR_NOISE.findall(run.resolved[indices[0]]):
             found[key][value] = None
     return [f"{key} {', '.join(values)}" for key, values in found.items() if values]
 
