@@ -16,9 +16,9 @@ _OBJECTS = 100_000
 def main() -> NoReturn:
     """Starts the command line; a Ctrl-C while it is still being imported shows no traceback."""
     gc.set_threshold(_OBJECTS)
-    if sys.platform == "linux":
-        _settle()
     try:
+        if sys.platform == "linux":
+            _settle()
         from cwnd.cli import main as command_line
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

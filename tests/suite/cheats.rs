@@ -23,7 +23,7 @@ fn share_of_cheat(both: &str, cheat: &str) -> f64 {
         {both} }}
     "#
     );
-    let world = World::new(scenario(&text));
+    let mut world = World::new(scenario(&text));
     let records = world.run(|_| true).expect("nothing stops it");
     let goodput = column(&records.flows, "goodput_bit_s");
     assert_eq!(column(&records.flows, "forged_echoes"), [0.0, 0.0]);

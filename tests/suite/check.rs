@@ -1,6 +1,7 @@
 //! Check mode: two runs step by step, and the steps of every build against those that are pinned.
 
-use cwnd_sim::{CheckError, Divergence, Witness, World, check, compare};
+use cwnd_sim::{CheckError, Checked, Divergence, Witness, World, compare};
+use cwnd_units::Time;
 
 use crate::common::{assert_golden, run, scenario};
 use crate::determinism::PINNED;
@@ -13,9 +14,15 @@ fn with_rate(rate: &str) -> String {
     )
 }
 
+/// Two runs of the same.
+fn check(text: &str, go_on: impl FnMut(Time) -> bool) -> Result<Checked, CheckError> {
+    let [mut one, mut other] = [(); 2].map(|()| Witness::new(scenario(text)));
+    compare(&mut one, &mut other, go_on)
+}
+
 fn divergence(one: &str, other: &str) -> Divergence {
-    let [one, other] = [one, other].map(|text| Witness::new(scenario(text)));
-    match compare(one, other, |_| true) {
+    let [mut one, mut other] = [one, other].map(|text| Witness::new(scenario(text)));
+    match compare(&mut one, &mut other, |_| true) {
         Err(CheckError::Diverged(divergence)) => *divergence,
         other => panic!("{other:?}"),
     }
@@ -24,9 +31,9 @@ fn divergence(one: &str, other: &str) -> Divergence {
 #[test]
 fn two_runs_of_a_scenario_take_the_same_steps_and_give_what_one_run_gives() {
     for (name, text) in PINNED {
-        let checked = check(&scenario(text), |_| true).expect(name);
+        let checked = check(text, |_| true).expect(name);
         assert_eq!(checked.records.digest(), run(text).digest(), "{name}");
-        let again = check(&scenario(text), |_| true).expect(name);
+        let again = check(text, |_| true).expect(name);
         assert_eq!(checked.chain, again.chain, "{name}");
     }
 }
@@ -81,8 +88,10 @@ fn a_run_that_ends_before_the_other_is_found() {
 
 #[test]
 fn a_checked_run_can_be_called_off() {
-    let outcome = check(&scenario(PINNED[0].1), |now| now.as_secs_f64() < 5.0);
-    assert_eq!(outcome.err(), Some(CheckError::Cancelled));
+    for until_s in [0.0, 5.0] {
+        let outcome = check(PINNED[0].1, |now| now.as_secs_f64() < until_s);
+        assert_eq!(outcome.err(), Some(CheckError::Cancelled));
+    }
 }
 
 /// The chains are the same in every build: this test, built for debugging, and the tests of the extension, built for
@@ -91,7 +100,7 @@ fn a_checked_run_can_be_called_off() {
 fn the_steps_of_a_run_are_what_they_were() {
     let mut found = "# Hash of every step of a run: time, event, random draws.\n".to_owned();
     for (name, text) in PINNED {
-        let checked = check(&scenario(text), |_| true).expect(name);
+        let checked = check(text, |_| true).expect(name);
         found += &format!("{name} {:016x} {} events\n", checked.chain, checked.records.events);
     }
     assert_golden("steps.txt", &found);

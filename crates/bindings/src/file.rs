@@ -8,11 +8,14 @@ use pyo3::prelude::*;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::error::os_error;
+use crate::patience::interruptible;
 
 /// Reads a scenario, or another text that people write; `OSError` has no number if the file is too large, or no text.
 #[pyfunction]
 pub fn read_text(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    py.detach(|| read(&path, MOST_SCENARIO_BYTES)).map_err(|error| os_error(&error, &path))
+    let of = path.clone();
+    interruptible(py, move || read(&of, MOST_SCENARIO_BYTES))?
+        .map_err(|error| os_error(&error, &path))
 }
 
 /// Reads a text of so many bytes at most from a file or a pipe. What has no end is no file.

@@ -6,6 +6,7 @@ mod file;
 mod infer;
 #[cfg(target_os = "linux")]
 mod link;
+mod patience;
 mod picture;
 mod quantity;
 mod run;

@@ -27,7 +27,12 @@ impl Control {
     pub fn tell(&self, now_s: f64, end_s: f64) -> bool {
         let fraction = (now_s / end_s).min(1.0);
         self.shared.fraction.store(fraction.to_bits(), Ordering::Relaxed);
-        !self.shared.cancelled.load(Ordering::Relaxed)
+        !self.is_cancelled()
+    }
+
+    /// Whether the run is to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(Ordering::Relaxed)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cwnd_cc::{Acts, ControllerParams};
 use cwnd_scenario::{AxisValue, Diagnostics, Document, MOST_TRACE_BYTES, Outline};
-use cwnd_sim::World;
-use cwnd_units::ParamsChoice as _;
+use cwnd_sim::{Witness, World};
+use cwnd_units::{ParamsChoice as _, Time};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,6 +14,7 @@ use pyo3::types::PyDict;
 use crate::capture::{Capture, Opened};
 use crate::error::{Cancelled, as_dicts, check_error, reason, scenario_error};
 use crate::file::read;
+use crate::patience::{free, interruptible};
 use crate::run::{Control, Result};
 use crate::testbed;
 
@@ -251,11 +252,14 @@ impl Cell {
         let scenario = Arc::clone(&self.scenario);
         let end = scenario.run.duration.as_secs_f64();
         let (records, captures) = py.detach(move || {
-            let mut world = World::new(scenario);
+            let go_on = |now: Time| control.tell(now.as_secs_f64(), end);
+            let mut world = World::unbuilt(scenario);
+            let built = world.build(go_on);
             let captures = self.begin_captures(&mut world, &captures)?;
-            let records = world.run(|now| {
-                control.tell(now.as_secs_f64(), end) && captures.iter().all(Capture::is_fine)
+            let records = built.and_then(|()| {
+                world.run(|now| go_on(now) && captures.iter().all(Capture::is_fine))
             });
+            free(world, &control);
             Ok::<_, PyErr>((records, captures))
         })?;
         if let Some(error) = captures.iter().find_map(Capture::failed) {
@@ -292,8 +296,13 @@ impl Cell {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
         let scenario = Arc::clone(&self.scenario);
         let end = scenario.run.duration.as_secs_f64();
-        let checked = py
-            .detach(move || cwnd_sim::check(&scenario, |now| control.tell(now.as_secs_f64(), end)));
+        let checked = py.detach(move || {
+            let mut both = [(); 2].map(|()| Witness::new(Arc::clone(&scenario)));
+            let [one, other] = &mut both;
+            let checked = cwnd_sim::compare(one, other, |now| control.tell(now.as_secs_f64(), end));
+            free(both, &control);
+            checked
+        });
         checked.map(Result::of_checked).map_err(|error| check_error(py, &error))
     }
 }
@@ -303,14 +312,14 @@ impl Cell {
 #[pyo3(signature = (text, *, name, base_dir=None, overrides=Vec::new(), seed=None))]
 pub fn parse(
     py: Python<'_>,
-    text: &str,
-    name: &str,
+    text: String,
+    name: String,
     base_dir: Option<PathBuf>,
     overrides: Vec<String>,
     seed: Option<u64>,
 ) -> PyResult<Scenario> {
     let base = base_dir.unwrap_or_default();
-    outline(name, text, &base, &overrides, seed)
+    interruptible(py, move || outline(&name, &text, &base, &overrides, seed))?
         .map(|outline| Scenario { outline })
         .map_err(|diagnostics| scenario_error(py, diagnostics))
 }

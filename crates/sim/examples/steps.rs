@@ -37,6 +37,7 @@ fn print(file: &str, from: u64, to: u64) -> Result<(), String> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     for cell in plan.cells {
         let mut witness = Witness::new(Arc::new(cell.scenario));
+        let _never_cancelled = witness.build(|_| true);
         loop {
             let step = witness.step();
             if (from..=to).contains(&step.index) {

@@ -8,7 +8,7 @@ use cwnd_trace::Records;
 use cwnd_units::{Draw, DrawLog, Streams, Time, splitmix64};
 
 use crate::event::Event;
-use crate::world::{EVENTS_BETWEEN_LOOKS, World};
+use crate::world::{Cancelled, EVENTS_BETWEEN_LOOKS, World};
 
 /// A run that tells of each of its steps: when, what, which random numbers were drawn.
 #[derive(Debug)]
@@ -60,27 +60,19 @@ pub struct Divergence {
     pub steps: [Option<Step>; 2],
 }
 
-/// Runs a scenario twice, side by side, and compares every step. `go_on` is asked as in [`World::run`].
-///
-/// # Errors
-/// If the runs differ, or `go_on` said no.
-pub fn check(
-    scenario: &Arc<Scenario>,
-    go_on: impl FnMut(Time) -> bool,
-) -> Result<Checked, CheckError> {
-    let run = || Witness::new(Arc::clone(scenario));
-    compare(run(), run(), go_on)
-}
-
-/// Takes two runs to their end, step by step, as long as they are the same.
+/// Takes two runs from their beginning to their end, step by step, as long as they are the same. `go_on` is asked as in
+/// [`World::run`].
 ///
 /// # Errors
 /// If the runs differ, or `go_on` said no.
 pub fn compare(
-    mut one: Witness,
-    mut other: Witness,
+    one: &mut Witness,
+    other: &mut Witness,
     mut go_on: impl FnMut(Time) -> bool,
 ) -> Result<Checked, CheckError> {
+    for run in [&mut *one, &mut *other] {
+        run.build(&mut go_on).map_err(|Cancelled| CheckError::Cancelled)?;
+    }
     let mut before = None;
     while one.step == other.step {
         let step = &one.step;
@@ -94,17 +86,17 @@ pub fn compare(
             (true, true) => {}
             (false, false) => return compare_records(one, other, before),
             (a, b) => {
-                let steps = [a.then_some(one.step), b.then_some(other.step)];
+                let steps = [a.then(|| one.step.clone()), b.then(|| other.step.clone())];
                 return Err(diverged(before, steps));
             }
         }
     }
-    Err(diverged(before, [Some(one.step), Some(other.step)]))
+    Err(diverged(before, [Some(one.step.clone()), Some(other.step.clone())]))
 }
 
 fn compare_records(
-    one: Witness,
-    other: Witness,
+    one: &mut Witness,
+    other: &mut Witness,
     last: Option<Step>,
 ) -> Result<Checked, CheckError> {
     let chain = one.step.chain;
@@ -121,18 +113,26 @@ fn diverged(last_common: Option<Step>, steps: [Option<Step>; 2]) -> CheckError {
 }
 
 impl Witness {
-    /// Builds the world of a scenario; its first step is that.
+    /// A run of a scenario whose world is not built.
     #[must_use]
     pub fn new(scenario: Arc<Scenario>) -> Self {
         let log = DrawLog::default();
         let random = Streams::logged(scenario.run.seed, log.clone());
-        let mut witness = Self {
+        Self {
             world: World::with_streams(scenario, random),
             log,
             step: Step { index: 0, at: Time::ZERO, event: None, draws: Vec::new(), chain: 0 },
-        };
-        witness.note();
-        witness
+        }
+    }
+
+    /// Takes the first step, which is to build the world. `go_on` is asked as in [`World::run`].
+    ///
+    /// # Errors
+    /// [`Cancelled`] if `go_on` said no.
+    pub fn build(&mut self, go_on: impl FnMut(Time) -> bool) -> Result<(), Cancelled> {
+        self.world.build(go_on)?;
+        self.note();
+        Ok(())
     }
 
     /// The step that was taken last.

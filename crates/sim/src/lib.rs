@@ -28,7 +28,7 @@ mod timeouts;
 mod watch;
 mod world;
 
-pub use check::{CheckError, Checked, Divergence, Step, Witness, check, compare};
+pub use check::{CheckError, Checked, Divergence, Step, Witness, compare};
 pub use network::Messages;
 pub use packet::Packet;
 pub use world::{Cancelled, Verdicts, World};

@@ -72,14 +72,14 @@ pub struct Cancelled;
 pub const EVENTS_BETWEEN_LOOKS: u64 = 8192;
 
 impl World {
-    /// Builds the world of a scenario.
+    /// A world with links and without flows: those come with [`World::build`].
     #[must_use]
-    pub fn new(scenario: Arc<Scenario>) -> Self {
+    pub fn unbuilt(scenario: Arc<Scenario>) -> Self {
         let random = Streams::new(scenario.run.seed);
         Self::with_streams(scenario, random)
     }
 
-    /// The same, with the random streams of the scenario's seed given.
+    /// [`World::unbuilt`], with the random streams of the scenario's seed given.
     pub(crate) fn with_streams(scenario: Arc<Scenario>, random: Streams) -> Self {
         let mut events = EventQueue::default();
         let network = Network::new(&scenario, &random, &mut events);
@@ -121,9 +121,6 @@ impl World {
                 world.network.add_messenger(&scenario, i, messenger);
             }
         }
-        for g in 0..scenario.flows.len() {
-            world.add_group(g);
-        }
         world
     }
 
@@ -156,9 +153,11 @@ impl World {
 
     /// Runs to the end. `go_on` is asked now and then, with the simulated time, whether to.
     ///
+    /// Millions of flows take seconds to free: whoever has no time leaves the world to another thread.
+    ///
     /// # Errors
     /// [`Cancelled`] if `go_on` said no.
-    pub fn run(mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<Records, Cancelled> {
+    pub fn run(&mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<Records, Cancelled> {
         while self.step() {
             if self.events_done.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !go_on(self.now) {
                 return Err(Cancelled);
@@ -527,9 +526,9 @@ impl World {
         self.flows.iter().map(|flow| flow.sender.controller())
     }
 
-    /// Closes the books.
+    /// Closes the books: what comes later is not recorded.
     #[must_use]
-    pub fn finish(mut self) -> Records {
+    pub fn finish(&mut self) -> Records {
         self.network.end_capture();
         let warmup = Time(self.scenario.run.warmup.0);
         self.recorder.expect_flows(self.flows.len() + self.streams.len());
@@ -542,7 +541,8 @@ impl World {
             self.recorder.flow(flow, self.end, warmup);
         }
         streams.for_each(|stream| self.recorder.stream(stream, self.end, warmup));
-        let mut records = self.recorder.finish(self.end, &self.scenario, &mut self.network);
+        let recorder = core::mem::take(&mut self.recorder);
+        let mut records = recorder.finish(self.end, &self.scenario, &mut self.network);
         records.events = self.events_done;
         records.delivered_data_packets = self.data_delivered;
         records

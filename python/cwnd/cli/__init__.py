@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """What the `cwnd` command does; a user never sees a traceback."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     output.as_json = output.wants_json(tokens)
-    signal.signal(signal.SIGTERM, _terminated)
+    signals = _Signals()
     warnings.simplefilter("always", CwndWarning)
     warnings.showwarning = _warned
     try:
@@ -80,12 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except CycloptsError as error:
         output.fail(f"{error}", "see `cwnd --help`, or `cwnd COMMAND --help`")
         code = USAGE
-    except _Terminated:
-        output.fail(f"terminated; {output.left}")
-        code = _SIGNALLED + signal.SIGTERM
     except KeyboardInterrupt:
-        output.fail(f"interrupted; {output.left}")
-        code = _SIGNALLED + signal.SIGINT
+        code = _stopped(signals.arrived or signal.SIGINT)
     except CwndError as error:
         output.fail(str(error))
         code = error.exit_code
@@ -101,16 +97,30 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         output.fail("out of memory", "run fewer cells at a time (--threads), or sample less often")
         code = FAILED
     except BaseException as error:  # a panic of the extension is no Exception
-        code = _unexpected(error)
+        # Libraries make errors of their own of a signal that comes while they are imported.
+        code = _stopped(signals.arrived) if signals.arrived else _unexpected(error)
     _exit(code if isinstance(code, int) else OK)
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM arrived."""
+class _Signals:
+    """Ctrl-C and SIGTERM, which end a command alike."""
+
+    def __init__(self) -> None:
+        #: The last one; 0 if there was none.
+        self.arrived = 0
+        signal.signal(signal.SIGTERM, self._stop)
+        # A shell lets what it starts in the background ignore Ctrl-C.
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._stop)
+
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        self.arrived = number
+        raise KeyboardInterrupt
 
 
-def _terminated(_signal: int, _frame: FrameType | None) -> None:
-    raise _Terminated
+def _stopped(by: int) -> int:
+    output.fail(f"{'terminated' if by == signal.SIGTERM else 'interrupted'}; {output.left}")
+    return _SIGNALLED + by
 
 
 def _warned(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:

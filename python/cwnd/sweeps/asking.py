@@ -85,7 +85,7 @@ def _relation(connection: DuckDBPyConnection, sql: str) -> DuckDBPyRelation:
 
 
 def _run(connection: DuckDBPyConnection, work: Callable[[], _T]) -> _T:
-    """Does what may take long in another thread: DuckDB lets no signal through."""
+    """Does what DuckDB does in another thread: in this one it would take signals for its own."""
     done: Future[_T] = Future()
 
     def run() -> None:
@@ -118,8 +118,8 @@ def _views(
         connection = duckdb.connect(":memory:", config={"temp_directory": scratch})
         try:
             if not unsafe:
-                _must_be_select(connection, sql)
-            asked = _asked(connection, sql)
+                _run(connection, lambda: _must_be_select(connection, sql))
+            asked = _run(connection, lambda: _asked(connection, sql))
             sweep = Dataset.open(path) if Dataset.is_at(path) else None
             if sweep is None:
                 axes, views = _of_run(path, asked)
@@ -129,9 +129,10 @@ def _views(
             _run(connection, lambda: connection.execute(";".join(orders)))
             if any(axis.column != axis.name for axis in axes):
                 there = {column for name in views for column in _columns(connection, name)}
-                _warn_of_renamed(axes, there, _columns_named(connection, sql))
+                named = _run(connection, lambda: _columns_named(connection, sql))
+                _warn_of_renamed(axes, there, named)
             if not unsafe:
-                _confine(connection, path, writes)
+                _run(connection, lambda: _confine(connection, path, writes))
             yield connection
         finally:
             connection.close()
@@ -141,8 +142,7 @@ def _must_be_select(connection: DuckDBPyConnection, sql: str) -> None:
     """Refuses what is not one statement that only reads."""
     import duckdb
 
-    with _explained():
-        found = [statement.type for statement in connection.extract_statements(sql)]
+    found = [statement.type for statement in connection.extract_statements(sql)]
     if found == [duckdb.StatementType.SELECT]:
         return
     more = "; or ask with --unsafe"

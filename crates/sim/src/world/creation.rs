@@ -11,12 +11,15 @@ use cwnd_scenario::{FlowGroup, Lateness, Noise, Scenario};
 use cwnd_tcp::Config;
 use cwnd_units::{Bytes, Duration, Rng, Time};
 
-use super::World;
+use super::{Cancelled, World};
 use crate::datagrams::Stream;
 use crate::event::{Event, FlowId};
 use crate::flow::{Flow, Identity};
 use crate::network::Route;
 use crate::stack::Connection;
+
+/// How many flows of a group are added between two looks at whether to go on.
+const FLOWS_BETWEEN_LOOKS: u32 = 1024;
 
 pub(super) struct Group {
     pub(super) config: Arc<Config>,
@@ -81,7 +84,27 @@ pub(super) fn lasting_flows(group: &FlowGroup) -> usize {
 }
 
 impl World {
-    pub(super) fn add_group(&mut self, g: usize) {
+    /// Builds the world of a scenario.
+    #[must_use]
+    pub fn new(scenario: Arc<Scenario>) -> Self {
+        let mut world = Self::unbuilt(scenario);
+        let _never_cancelled = world.build(|_| true);
+        world
+    }
+
+    /// Adds the flows of an unbuilt world. `go_on` is asked as in [`World::run`].
+    ///
+    /// # Errors
+    /// [`Cancelled`] if `go_on` said no: the world is of no use then.
+    pub fn build(&mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<(), Cancelled> {
+        (0..self.scenario.flows.len()).try_for_each(|g| self.add_group(g, &mut go_on))
+    }
+
+    fn add_group(
+        &mut self,
+        g: usize,
+        go_on: &mut dyn FnMut(Time) -> bool,
+    ) -> Result<(), Cancelled> {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
         let own_routes = scenario.has_own_hosts(group);
@@ -111,6 +134,9 @@ impl World {
             listed_ways,
         });
         for i in 0..group.count {
+            if i.is_multiple_of(FLOWS_BETWEEN_LOOKS) && !go_on(self.now) {
+                return Err(Cancelled);
+            }
             let name = format!("flow.{}.{i}", group.name);
             let mut rng = self.random.named(&name);
             let start = Time(group.start.sample(&mut rng).0) + group.spacing * u64::from(i);
@@ -147,6 +173,7 @@ impl World {
                 }
             }
         }
+        Ok(())
     }
 
     /// The way of the next flow of a group; it is called `name`.
