@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 #: Who called a program that changed to root: sudo, pkexec, doas.
 _CALLERS = ("SUDO_UID", "PKEXEC_UID", "DOAS_USER")
-#: Commands that may run on Linux, and those that always do.
-_MAY_RUN_ON_LINUX, _RUN_ON_LINUX = ("run", "sweep"), ("agree", "testbed")
+#: Commands that always run on Linux; others are asked to by `--on`.
+_RUN_ON_LINUX = ("agree", "testbed")
+#: Commands that look at the machine or change it as root, and open no file that their caller names.
+_OF_ROOT = ("doctor", "kernel")
 #: What the machine lacks: the exit code that README promises.
 _LACKING = 3
 #: What works on a fresh machine, where sudo looks for programs in its own places only.
@@ -51,11 +53,13 @@ def settle(arguments: Sequence[str]) -> None:
         if who is not None:
             _Standing.caller = who
             become(who)
-    elif who is not None and (
-        command in _RUN_ON_LINUX or (command in _MAY_RUN_ON_LINUX and _asks_for_linux(arguments))
-    ):
+    elif who is None or command in _OF_ROOT:
+        return
+    elif command in _RUN_ON_LINUX or _asks_for_linux(arguments):
         _core.keep_network_rights(who.pw_uid)
         _live_as(who)
+    else:
+        become(who)
 
 
 def _asks_for_linux(arguments: Sequence[str]) -> bool:
@@ -71,18 +75,17 @@ def become(who: pwd.struct_passwd) -> None:
 
 def _live_as(who: pwd.struct_passwd) -> None:
     os.environ |= {"HOME": who.pw_dir, "USER": who.pw_name, "LOGNAME": who.pw_name}
-    for file in (__file__, os.__file__):
-        try:
-            Path(file).read_bytes()
-        except OSError:
+    for file in (__file__, os.__file__, sys.executable):
+        if not os.access(file, os.R_OK):
             _say_unreadable(file, who.pw_name)
 
 
 def _say_unreadable(file: str, user: str) -> NoReturn:
     # What would print it better can't be read either.
     sys.stderr.write(
-        f"error: {user} may not read {file}, which is part of cwnd, and cwnd runs as {user} here;"
-        " install it below a directory that everybody may enter\n"
+        f"error: {user} may not read {file}, which is part of cwnd, and cwnd runs as {user} here\n"
+        "  help: install it for everybody, with a Python that everybody may read: in a clone,"
+        " `/usr/bin/python3 -m venv /opt/cwnd`, then `/opt/cwnd/bin/pip install .`\n"
     )
     sys.exit(_LACKING)
 
