@@ -97,6 +97,7 @@ impl Diagnostics {
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        let renderer = renderer.term_width(MOST_QUOTED);
         let mut texts: Vec<String> =
             self.list.iter().map(|d| self.render_one(&renderer, d)).collect();
         if let Some(rest) = self.rest() {
@@ -133,7 +134,10 @@ impl Diagnostics {
             Some(source) if !source.text.is_empty() => {
                 // Only its own line is handed on: to look for that in the whole text takes as long as the text is.
                 let (start, around) = around(&source.text, d.span);
-                let (from, to) = (d.span.start - start, d.span.end - start);
+                let from = d.span.start - start;
+                // What is marked is never left out.
+                let to = around.len().min(d.span.end - start).min(from + MOST_MARKED);
+                let to = boundary(around, to);
                 let snippet = Snippet::source(around)
                     .line_start(d.line)
                     .annotation(AnnotationKind::Primary.span(from..to));
@@ -380,6 +384,10 @@ impl Places<'_> {
     }
 }
 
+/// The characters that a quoted line has about, what is left of them for what is marked.
+const MOST_QUOTED: usize = 80;
+const MOST_MARKED: usize = 50;
+
 /// The line of a span within it, and where it begins; of a long line only what is near.
 fn around(text: &str, span: Span) -> (usize, &str) {
     /// No terminal shows more.
@@ -388,9 +396,9 @@ fn around(text: &str, span: Span) -> (usize, &str) {
     if span.start - start > NEAR {
         start = boundary(text, span.start - NEAR / 2);
     }
-    let mut end = text[span.end..].find('\n').map_or(text.len(), |i| span.end + i);
-    if end - span.end > NEAR {
-        end = boundary(text, span.end + NEAR / 2);
+    let mut end = text[span.start..].find('\n').map_or(text.len(), |i| span.start + i);
+    if end - span.start > NEAR {
+        end = boundary(text, span.start + NEAR / 2);
     }
     (start, &text[start..end])
 }

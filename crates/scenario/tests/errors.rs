@@ -47,3 +47,23 @@ fn every_broken_file_says_what_is_wrong_with_it() {
         settings.bind(|| insta::assert_snapshot!(name, diagnostics.render(false)));
     }
 }
+
+#[test]
+fn of_a_line_at_most_80_characters_are_quoted() {
+    let long = "x".repeat(10_000);
+    for text in [
+        format!("schema = 2\nname = \"{long}\"\n"),
+        format!("schema = 2\n{long} = 1\n"),
+        format!("[run]\nduration = [{}]\n", "\"1 s\", ".repeat(5_000)),
+        format!("[run]{} bad = 1\n", " ".repeat(5_000)),
+        format!("[run]\nduration = \"1 s\" # {long}\nsample = \"ä{}\"\n", "ü".repeat(5_000)),
+    ] {
+        let shown = diagnostics("long.toml", &text).render(false);
+        let quoted = shown.lines().filter_map(|line| {
+            let (number, quote) = line.split_once(" | ")?;
+            number.trim().parse::<u32>().is_ok().then_some(quote)
+        });
+        let lengths: Vec<usize> = quoted.map(|quote| quote.chars().count()).collect();
+        assert!(!lengths.is_empty() && lengths.iter().all(|&n| n <= 80), "{lengths:?}\n{shown}");
+    }
+}

@@ -10,28 +10,26 @@ impl Table {
     /// The points, in order.
     ///
     /// # Errors
-    /// If they are no cumulative distribution: the index of the first that can't follow the one before it, with the reason.
+    /// If they are no cumulative distribution: the index of the first that can't follow the one before it, with the reason,
+    /// which has no number of theirs: they may be a file's that not everybody may read.
     pub fn new(points: Vec<(u64, f64)>) -> Result<Self, (usize, String)> {
         let mut before = (0, 0.0);
         for (i, &(value, p)) in points.iter().enumerate() {
             if !(0.0..=1.0).contains(&p) {
-                return Err((i, format!("a probability lies between 0 and 1, not at {p}")));
+                return Err((i, "a probability lies between 0 and 1".to_owned()));
             }
             if i > 0 && value < before.0 {
                 return Err((i, "the values must not fall from one point to the next".to_owned()));
             }
             if p < before.1 {
-                let message =
-                    format!("a cumulative probability never falls, and {p} follows {}", before.1);
-                return Err((i, message));
+                let why = "a cumulative probability must not fall from one point to the next";
+                return Err((i, why.to_owned()));
             }
             before = (value, p);
         }
         match points.last() {
             Some(&(_, 1.0)) => Ok(Self(points)),
-            Some(&(_, p)) => {
-                Err((points.len() - 1, format!("the last probability must be 1, and is {p}")))
-            }
+            Some(_) => Err((points.len() - 1, "the last probability must be 1".to_owned())),
             None => Err((0, "there is no point".to_owned())),
         }
     }
