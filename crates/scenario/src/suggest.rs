@@ -6,11 +6,14 @@ pub(crate) fn closest<'a>(
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     // A third of a word may be wrong, as in rustc's own suggestions; of a short one, one letter.
-    let most = (wrong.chars().count() / 3).max(1);
+    let length = wrong.chars().count();
+    let most = (length / 3).max(1);
     let lower = wrong.to_lowercase().replace('-', "_");
     candidates
         .into_iter()
         .take(MOST_CANDIDATES)
+        // Each letter more or less is a slip, and to count those of a long word takes long.
+        .filter(|c| c.chars().count().abs_diff(length) <= most)
         .map(|c| (distance(&lower, &c.to_lowercase().replace('-', "_")), c))
         .filter(|&(d, _)| d <= most)
         .min_by_key(|&(d, _)| d)

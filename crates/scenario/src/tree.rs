@@ -139,10 +139,11 @@ fn report(error: &toml::de::Error, text: &str, place: Place, sink: &mut Sink) {
     let range = error.span().unwrap_or(0..0);
     let (source, offset) = (place.source, place.offset);
     let span = Span { source, start: range.start + offset, end: range.end + offset };
-    let rest = text.get(range.start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-    let before = text.get(..range.start).unwrap_or_default().trim_end();
-    let is_empty = rest.trim().is_empty() || rest.starts_with('#');
-    let why = if is_empty && before.ends_with('=') {
+    let (before, rest) = text.split_at_checked(range.start).unwrap_or_default();
+    // No further than to what is there: of a long line each byte may be an error.
+    let written = rest.trim_start_matches([' ', '\t', '\r']).chars().next();
+    let is_empty = rest.starts_with('#') || matches!(written, None | Some('\n'));
+    let why = if before.trim_end().ends_with('=') && is_empty {
         "a value is missing behind `=`"
     } else {
         error.message()
