@@ -7,7 +7,6 @@ import difflib
 import io
 import math
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cwnd import _core
@@ -200,18 +199,23 @@ def loads(graph: Graph, pairs: list[tuple[str, str, float]]) -> dict[tuple[str, 
         old = network.get_edge_data(source, target)
         if old is None or weight < old["weight"]:
             network.add_edge(source, target, weight=weight)
-    by_source: dict[str, list[tuple[str, float]]] = {}
+    by_source: dict[str, dict[str, float]] = {}
     for source, target, share in pairs:
-        by_source.setdefault(source, []).append((target, share))
+        to = by_source.setdefault(source, {})
+        to[target] = to.get(target, 0.0) + share
     carried: dict[tuple[str, str], float] = {}
-    for source, targets in by_source.items():
-        _, ways = nx.single_source_dijkstra(network, source)
-        for target, share in targets:
-            if target not in ways:
-                raise InputError(f"no links lead from `{source}` to `{target}`")
-            way = ways[target]
-            for hop in pairwise(way):
-                carried[hop] = carried.get(hop, 0.0) + share
+    for source, shares in by_source.items():
+        before, away = nx.dijkstra_predecessor_and_distance(network, source)
+        lost = next((target for target in shares if target not in away), None)
+        if lost is not None:
+            raise InputError(f"no links lead from `{source}` to `{lost}`")
+        # From the farthest node inwards: what goes to a node, and through it to those beyond.
+        through = dict.fromkeys(away, 0.0) | shares
+        for node in reversed(away):
+            if node != source and through[node]:
+                hop = (before[node][0], node)
+                carried[hop] = carried.get(hop, 0.0) + through[node]
+                through[hop[0]] += through[node]
     return carried
 
 
