@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError, UncheckedWarning
 from cwnd.files import Sums
+from cwnd.files.objects import read_object
 from cwnd.results.data import OnDisk
 from cwnd.results.layout import CELLS, MANIFEST, ROWS, SAMPLES, SCENARIO
 from cwnd.results.manifest import Manifest
@@ -67,7 +67,7 @@ def opened(path: Path) -> tuple[Manifest, Sums]:
     if files.of is None and not file.exists():
         raise InputError(f"{path}: not a cwnd result (it has no {MANIFEST})")
     try:
-        data = json.loads(files.data(MANIFEST))
+        data = read_object(files.data(MANIFEST))
     except ValueError as error:
         raise InputError(f"{file}: damaged manifest ({error})") from error
     manifest = Manifest.from_json(data, str(file))

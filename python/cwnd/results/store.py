@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from cwnd.errors import CwndError, InputError, explain
 from cwnd.files import atomic_directory, checksums
+from cwnd.files.objects import read_object
 from cwnd.results.keep import keep
 from cwnd.results.layout import (
     CELLS,
@@ -120,10 +121,9 @@ def check_same(directory: Path, manifest: Mapping[str, object]) -> None:
 def _written(directory: Path) -> dict[str, Any]:
     """What the manifest of a directory says; nothing if it is none, or damaged."""
     try:
-        data = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+        return read_object((directory / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return data if isinstance(data, dict) else {}
 
 
 def _write(run: Data, place: Path) -> None:

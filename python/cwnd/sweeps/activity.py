@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from cwnd.errors import InputError, UncheckedWarning
 from cwnd.files import checksums
+from cwnd.files.objects import read_object
 from cwnd.machine import machine
 from cwnd.sweeps.layout import ACTIVITY
 
@@ -153,17 +154,17 @@ def _read(file: Path) -> Past:
     with contextlib.suppress(OSError):
         *lines, last = file.read_bytes().split(b"\n")
         # A writer that is killed may leave half a line.
-        for line in [*lines, last] if _is_whole(last) else lines:
-            if not _is_whole(line):
-                warnings.warn(
-                    f"{file}: damaged: who wrote when and for how long is not all that is told;"
-                    " the numbers of the sweep do not depend on it, and the file may be removed",
-                    UncheckedWarning,
-                    stacklevel=2,
-                )
-                continue
-            said = json.loads(line)
-            event = said.get("event") if isinstance(said, dict) else None
+        whole = list(filter(_is_whole, lines))
+        if len(whole) < len(lines):
+            warnings.warn(
+                f"{file}: damaged: who wrote when and for how long is not all that is told;"
+                " the numbers of the sweep do not depend on it, and the file may be removed",
+                UncheckedWarning,
+                stacklevel=2,
+            )
+        for line in [*whole, last] if _is_whole(last) else whole:
+            said = read_object(line)
+            event = said.get("event")
             if event == "start":
                 start = said
             elif event == "progress":
@@ -180,7 +181,8 @@ def _is_whole(line: bytes) -> bool:
     holds = checksums.signature_holds(line)
     if holds is None:  # as older versions wrote
         with contextlib.suppress(ValueError):
-            return isinstance(json.loads(line), dict)
+            read_object(line)
+            return True
     return bool(holds)
 
 

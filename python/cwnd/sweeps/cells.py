@@ -14,6 +14,7 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.files import checksums
+from cwnd.files.objects import read_object
 from cwnd.results import rows_metadata
 from cwnd.running import SIMULATOR
 
@@ -178,7 +179,7 @@ def hashes(mark: bytes) -> dict[str, str] | None:
     if not checksums.signature_holds(mark):
         return None
     found = _SHA256.search(mark)
-    said = {} if found is None else json.loads(found[1])
+    said = {} if found is None else read_object(found[1])
     return said if said.keys() == set(RECORDS) else None
 
 
@@ -209,7 +210,7 @@ class Mark:
         """Reads it; `InputError` if it is not what was written."""
         if not checksums.signature_holds(data):
             raise InputError(checksums.DAMAGED)
-        said = json.loads(pl.read_parquet_metadata(io.BytesIO(data))[_METADATA])
+        said = read_object(pl.read_parquet_metadata(io.BytesIO(data))[_METADATA])
         text = pl.read_parquet(io.BytesIO(data), columns=[RESOLVED])[RESOLVED][0]
         return cls(said["engine"], said["polars"], said["sha256"], text)
 

@@ -15,6 +15,7 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import DamageError, InputError
 from cwnd.files import checksums
+from cwnd.files.objects import read_object
 from cwnd.results import DATASET, SCENARIO, SUMMARY, Axis, described, sha256
 from cwnd.running import KEYS, axes_of, run_id
 from cwnd.sweeps.cells import CELL_ID, MARK, cell_id, content, heading
@@ -106,7 +107,7 @@ class Dataset:
         if checksums.signature_holds(written) is False:
             raise DamageError(file, checksums.DAMAGED, remedy)
         try:
-            data = json.loads(written)
+            data = read_object(written)
         except ValueError as error:
             raise DamageError(file, checksums.DAMAGED, remedy) from error
         return cls(path, Info.from_json(data, str(file)))
@@ -151,7 +152,7 @@ class Dataset:
     def failure(self, cell: str) -> dict[str, str]:
         """Why a cell failed."""
         try:
-            said = json.loads(self.error_file(cell, "json").read_text(encoding="utf-8"))
+            said = read_object(self.error_file(cell, "json").read_bytes())
         except (OSError, ValueError):
             return {"error": "unknown", "message": "what it said cannot be read"}
         return {key: str(said.get(key, "")) for key in ("error", "message")}
