@@ -7,6 +7,7 @@ use std::sync::Arc;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::lines::{Lines, boundary, cut};
+use crate::suggest::closest;
 
 /// How bad a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +63,8 @@ pub struct Diagnostics {
 
 /// So many are told one by one, errors before warnings; the rest is counted.
 pub const MOST_SHOWN: usize = 50;
+/// Problems that are found before those that are shown, about.
+const MOST_SUGGESTED: usize = 1000;
 
 impl Diagnostics {
     /// One by one, [`MOST_SHOWN`] at most.
@@ -313,6 +316,15 @@ impl Sink {
         let (key, message) = (cut(key), cut(message));
         self.problems.push(Problem { span, severity, key, message, help: None, missing: false });
         &mut self.problems[at]
+    }
+
+    /// What a name was probably meant to be; nothing once there are more problems than anybody reads.
+    pub fn closest<'c>(
+        &self,
+        wrong: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Option<&'c str> {
+        (self.problems.len() <= MOST_SUGGESTED).then(|| closest(wrong, candidates)).flatten()
     }
 
     /// Whether anything stops the run.

@@ -14,7 +14,7 @@ use crate::reader::{At, Context, OptionalRate, Section, choice};
 use crate::routes::{Edge, Routes};
 use crate::sections::{BURST_LOSS, DEFAULT_BESIDE, DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK, SCHEMAS};
 use crate::steps::delay_steps;
-use crate::suggest::{closest, list};
+use crate::suggest::list;
 use crate::tree::{Entry, Table};
 
 /// A scenario's nodes and links; what could not be read is `None`.
@@ -42,12 +42,12 @@ impl Topology {
         }
         let name = &entry.key;
         let message = format!("there is no node `{name}`: no link leaves or enters it");
-        let problem = cx.sink.error(entry.key_span, path, message);
         let names = self.nodes.iter().map(String::as_str);
-        problem.help(match closest(name, names.clone()) {
+        let help = match cx.sink.closest(name, names.clone()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are {}", list(names)),
-        });
+        };
+        cx.sink.error(entry.key_span, path, message).help(help);
     }
 
     /// The link of this name.

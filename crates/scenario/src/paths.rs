@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostics::{Sink, Span};
 use crate::sections::TOP;
-use crate::suggest::{closest, list};
+use crate::suggest::list;
 use crate::tree::{Entry, Item, Node, Table};
 
 /// Keys whose plain value is short for a table with that value under the second name:
@@ -224,7 +224,7 @@ fn names_what_is_there(
     }
     let whole: Vec<&str> = parts.iter().map(|p| p.0.as_str()).collect();
     let whole = whole.join(".");
-    if let Some(near) = closest(name, known.iter().copied()) {
+    if let Some(near) = sink.closest(name, known.iter().copied()) {
         let message = format!("there is no `{whole}`, did you mean `{near}`?");
         sink.error(*span, &path.text, message);
         return false;

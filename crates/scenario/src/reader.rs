@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
 
-use crate::diagnostics::{Sink, Span};
+use crate::diagnostics::{MOST_SHOWN, Sink, Span};
 use crate::idle::{self, IdleKey};
 use crate::link_rate::LinkRate;
 use crate::phrases::{example, example_value, phrase};
@@ -133,8 +133,7 @@ impl<'t> Section<'t> {
     /// Whether a key is there under a name that was meant to be its own.
     pub fn misspelt(&self, name: &str) -> bool {
         let names: Vec<&str> = self.names().collect();
-        let unknown = self.table.keys().filter(|key| !names.contains(key));
-        unknown.into_iter().any(|key| closest(key, names.iter().copied()) == Some(name))
+        is_meant(name, self.table.keys(), &names)
     }
 
     fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
@@ -227,6 +226,12 @@ impl<'t> Section<'t> {
     }
 }
 
+/// Whether one of the first keys that are not among `names` was probably meant to be `name`.
+fn is_meant<'k>(name: &str, keys: impl Iterator<Item = &'k str>, names: &[&str]) -> bool {
+    let mut unknown = keys.filter(|key| !names.contains(key)).take(MOST_SHOWN);
+    unknown.any(|key| closest(key, names.iter().copied()) == Some(name))
+}
+
 /// Tells of a key that is not among `names`.
 pub(crate) fn unknown_key(
     entry: &Entry,
@@ -241,7 +246,7 @@ pub(crate) fn unknown_key(
         let message = format!("unknown key `{key}` in {title}: {hint}");
         let problem = cx.sink.error(entry.key_span, path, message);
         problem.help(format!("there are {}", list(names.iter().copied())));
-    } else if let Some(name) = closest(key, names.iter().copied()) {
+    } else if let Some(name) = cx.sink.closest(key, names.iter().copied()) {
         let message = format!("unknown key `{key}`, did you mean `{name}`?");
         cx.sink.error(entry.key_span, path, message);
     } else {
@@ -267,7 +272,7 @@ fn unknown_name_of(at: At<'_>, (what, owner): (&str, &str), names: &[&str], cx: 
         return;
     };
     let of = if owner.is_empty() { String::new() } else { format!(" of the {owner}") };
-    let message = match closest(text, names.iter().copied()) {
+    let message = match cx.sink.closest(text, names.iter().copied()) {
         Some(name) => format!("unknown {what} `{text}`{of}, did you mean `{name}`?"),
         None => format!("unknown {what} `{text}`{of}"),
     };
@@ -467,11 +472,7 @@ fn tell_missing(
     cx: &mut Context<'_>,
 ) -> bool {
     let names: Vec<&str> = params.fields().iter().map(|f| f.name).collect();
-    let meant = |name: &str| {
-        let written = table.into_iter().flat_map(Table::keys);
-        let unknown = written.filter(|key| !names.contains(key));
-        unknown.into_iter().any(|key| closest(key, names.iter().copied()) == Some(name))
-    };
+    let meant = |name: &str| is_meant(name, table.into_iter().flat_map(Table::keys), &names);
     // A preset is a whole value.
     let absent = |name: &str| {
         table.is_none_or(|table| table.get(name).is_none() && table.get("preset").is_none())

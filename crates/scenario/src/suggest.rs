@@ -5,19 +5,24 @@ pub(crate) fn closest<'a>(
     wrong: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
+    let wrong: Vec<char> = folded(wrong).collect();
     // A third of a word may be wrong, as in rustc's own suggestions; of a short one, one letter.
-    let length = wrong.chars().count();
-    let most = (length / 3).max(1);
-    let lower = wrong.to_lowercase().replace('-', "_");
+    let most = (wrong.len() / 3).max(1);
+    let mut slips = Slips::default();
     candidates
         .into_iter()
         .take(MOST_CANDIDATES)
         // Each letter more or less is a slip, and to count those of a long word takes long.
-        .filter(|c| c.chars().count().abs_diff(length) <= most)
-        .map(|c| (distance(&lower, &c.to_lowercase().replace('-', "_")), c))
-        .filter(|&(d, _)| d <= most)
-        .min_by_key(|&(d, _)| d)
+        .filter(|c| c.chars().count().abs_diff(wrong.len()) <= most)
+        .map(|c| (slips.between(&wrong, c), c))
+        .filter(|&(slips, _)| slips <= most)
+        .min_by_key(|&(slips, _)| slips)
         .map(|(_, c)| c)
+}
+
+/// The letters that count: neither case nor the kind of a dash is a slip.
+fn folded(word: &str) -> impl Iterator<Item = char> {
+    word.chars().flat_map(char::to_lowercase).map(|c| if c == '-' { '_' } else { c })
 }
 
 /// The names as a list in prose, [`MOST_LISTED`] at most.
@@ -37,25 +42,38 @@ const MOST_LISTED: usize = 40;
 /// So many candidates are looked at.
 const MOST_CANDIDATES: usize = 1000;
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn one word into the other (optimal string
+/// Counts insertions, deletions, substitutions and swaps of neighbours that turn one word into another (optimal string
 /// alignment).
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let substituted = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = substituted.min(above[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(before[j - 2] + 1);
+#[derive(Default)]
+struct Slips {
+    other: Vec<char>,
+    /// The two rows of the table before the one that is filled, and that one.
+    rows: [Vec<usize>; 3],
+}
+
+impl Slips {
+    fn between(&mut self, a: &[char], b: &str) -> usize {
+        self.other.clear();
+        self.other.extend(folded(b));
+        let (b, [before, above, row]) = (&self.other, &mut self.rows);
+        above.clear();
+        above.extend(0..=b.len());
+        for i in 1..=a.len() {
+            row.clear();
+            row.push(i);
+            for j in 1..=b.len() {
+                let substituted = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut best = substituted.min(above[j] + 1).min(row[j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    best = best.min(before[j - 2] + 1);
+                }
+                row.push(best);
             }
-            row.push(best);
+            core::mem::swap(before, above);
+            core::mem::swap(above, row);
         }
-        before = core::mem::replace(&mut above, row);
+        above[b.len()]
     }
-    above[b.len()]
 }
 
 #[cfg(test)]
@@ -80,6 +98,8 @@ mod tests {
 
     #[test]
     fn a_swap_of_neighbours_is_one_slip() {
+        let mut slips = Slips::default();
+        let mut distance = |a: &str, b: &str| slips.between(&a.chars().collect::<Vec<_>>(), b);
         assert_eq!(distance("enc", "ecn"), 1);
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("", "abc"), 3);

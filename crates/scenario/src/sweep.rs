@@ -10,7 +10,7 @@ use crate::paths::{KeyPath, Varied, set};
 use crate::plan::{self, AxisValue};
 use crate::reader::{At, Context, Section};
 use crate::sections::{AXIS, MOST_CELLS, SWEEP};
-use crate::suggest::{closest, list};
+use crate::suggest::list;
 use crate::tree::{Entry, Item, Node, Table, too_long};
 
 /// What is varied.
@@ -350,7 +350,7 @@ fn labelled(name: &str, at: Span, path: &str, labels: &[String], cx: &mut Contex
         return true;
     }
     let names = || labels.iter().map(String::as_str);
-    let help = match closest(name, names()) {
+    let help = match cx.sink.closest(name, names()) {
         Some(label) => format!("did you mean `{label}`?"),
         None => format!("they are called {}", list(names())),
     };
