@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test test-rust test-long test-python test-instructions test-memory test-kernel packetdrill probes lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-recovery bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test test-rust test-long test-python test-instructions test-memory test-readers test-kernel packetdrill probes lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,7 +62,7 @@ $(VENV)/dev: $(VENV)/installed
 # LONG=1 adds the long mode. What one core is enough for goes beside the rest, as long as no test measures time.
 test: ## Run all tests and all linters
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-instructions lint test-rust fuzz-check
-	@$(MAKE) --no-print-directory test-memory test-python test-kernel $(if $(LONG),test-long)
+	@$(MAKE) --no-print-directory test-memory test-readers test-python test-kernel $(if $(LONG),test-long)
 
 test-rust: ## Run the Rust tests
 	cargo test --workspace --quiet
@@ -103,6 +103,10 @@ test-python: dev ## Run the Python tests
 test-instructions: $(VENV)/installed ## Check that no packet takes more instructions than were accepted
 	cargo build --release --quiet --package cwnd-sim --example simulate
 	@$(BIN)/python benches/instructions.py $(ARGS)
+
+test-readers: build ## Check that hostile files take time in proportion to their length
+	cargo build --release --quiet --package cwnd-tests --example readers
+	@$(BIN)/python benches/readers.py $(ARGS)
 
 test-memory: $(VENV)/installed ## Check that no flow takes more memory than was accepted
 	cargo build --release --quiet --package cwnd-sim --example simulate

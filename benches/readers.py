@@ -35,8 +35,10 @@ IN_PYTHON = ("gml", "graphml", "matrix", "manifest", "activity")
 SIZES = (10_000, 100_000, 1_000_000)
 #: Bar: instructions of ten times the bytes.
 MOST = 15.0
-#: Instructions for a byte that are few, whatever they grew from.
-FEW = 30
+#: Instructions for a byte that are few, whatever they grew from; Python's start varies by more.
+FEW, FEW_IN_PYTHON = 30, 300
+#: What is read, in bytes, when nearly all that it takes is to start.
+TO_START = 100
 #: A step of CPU time that is suspect, if it is so long.
 SUSPECT, SUSPECT_S = 12.0, 0.03
 #: More is suspect without a step.
@@ -54,7 +56,8 @@ class Growth:
     @property
     def step(self) -> float:
         """The largest step."""
-        floors = [max(FEW * size, n) for size, n in zip(SIZES, self.instructions, strict=True)]
+        few = FEW_IN_PYTHON if self.reader in IN_PYTHON else FEW
+        floors = [max(few * size, n) for size, n in zip(SIZES, self.instructions, strict=True)]
         return max(n / before for before, n in zip(floors, self.instructions[1:], strict=False))
 
 
@@ -169,7 +172,7 @@ def counted(valgrind: str, reader: str, case: Hostile) -> Growth:
             sys.exit(f"error: {reader}, {case}: {done.stderr[-500:]}")
         return int(found[1].replace(",", ""))
 
-    start = count(b"")
+    start = count(case.file(TO_START))
     return Growth(reader, str(case), tuple(count(case.file(size)) - start for size in SIZES))
 
 

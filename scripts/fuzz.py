@@ -27,7 +27,10 @@ ATHERIS = TOOLS / "python"
 
 @dataclass(frozen=True)
 class Target:
-    """What is tried, with inputs of so many bytes at most: longer ones take time, find little."""
+    """What is tried, with inputs of so many bytes at most: longer ones take time, find little.
+
+    Files may be long: what makes a reader slow, or nests too deeply, needs thousands of bytes.
+    """
 
     name: str
     about: str
@@ -38,15 +41,18 @@ class Target:
     counters: bool = True
 
 
+#: Bytes of a file that is read, at most.
+LONG = 1 << 16
+
 TARGETS = (
     Target(
         "scenario",
         "scenario files with overrides: reading, errors, writing out",
-        512,
+        LONG,
         counters=False,
     ),
     Target("packet", "packets from a device: IPv4, IPv6, TCP, UDP headers", 256),
-    Target("capture", "capture files: pcap, pcapng, packed ones, all headers, connections", 2048),
+    Target("capture", "capture files: pcap, pcapng, packed ones, all headers, connections", LONG),
     Target("netlink", "replies of the kernel: rtnetlink, sock_diag", 256),
     Target("keeper", "messages of a link's processes, to the one with rights as well", 256),
     Target("names", "resolv.conf, and queries that no server takes", 256),
@@ -55,9 +61,9 @@ TARGETS = (
     Target("endpoint", "TCP's two ends over a path that does anything, and forged segments", 256),
     Target("router", "the router's engine with any settings and packets", 256),
     Target("world", "whole simulations: links, routes, faults, flows, up to 2000 events", 64),
-    Target("claims", "files of claims (Python)", 512, python=True),
-    Target("graph", "graphs of others: GraphML, GML (Python)", 2048, python=True),
-    Target("manifest", "descriptions of results (Python)", 2048, python=True),
+    Target("claims", "files of claims (Python)", LONG, python=True),
+    Target("graph", "graphs of others: GraphML, GML (Python)", LONG, python=True),
+    Target("manifest", "descriptions of results (Python)", LONG, python=True),
 )
 NAMES = tuple(target.name for target in TARGETS)
 

@@ -34,11 +34,12 @@ def claims(data: bytes) -> None:
 def manifest(data: bytes) -> None:
     """A manifest that can be read is the same when it is written and read again."""
     from cwnd.errors import InputError
+    from cwnd.files.objects import read_object
     from cwnd.results.manifest import Manifest
 
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
+        found = read_object(data)
+    except ValueError:
         return
     try:
         read = Manifest.from_json(found, "manifest.json")

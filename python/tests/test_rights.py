@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import reachable
-from conftest import CWND, SHORT
+from conftest import SHORT
 from test_link_security import BY_SUDO, NOBODY, Room, room
 
 pytestmark = [

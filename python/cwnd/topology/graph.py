@@ -94,15 +94,17 @@ def parts(nodes: Iterable[str], links: Iterable[tuple[str, str]]) -> list[list[s
     for source, target in links:
         around[source].append(target)
         around[target].append(source)
-    left, found = dict.fromkeys(around), []
-    while left:
-        first = next(iter(left))
-        del left[first]
+    seen: set[str] = set()
+    found = []
+    for first in around:
+        if first in seen:
+            continue
+        seen.add(first)
         part, open_nodes = [first], deque([first])
         while open_nodes:
             for node in around[open_nodes.popleft()]:
-                if node in left:
-                    del left[node]
+                if node not in seen:
+                    seen.add(node)
                     part.append(node)
                     open_nodes.append(node)
         found.append(part)
