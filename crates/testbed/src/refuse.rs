@@ -172,8 +172,8 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
 /// The kernel's controllers do what the preset `linux` says; mechanisms besides are those of `cwnd-kernel`.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     let mechanisms = group.controller.stated().mechanisms();
-    let free: Vec<&str> = mechanisms.iter().flat_map(|m| m.in_cwnd_kernel).copied().collect();
     let given = group.controller.params();
+    let free: Vec<&str> = mechanisms.iter().flat_map(|m| m.in_cwnd_kernel).copied().collect();
     let Some(mut kernels) = ControllerParams::of_kind(group.controller.kind()) else { return };
     let had = group.controller.stated().on_linux().is_some();
     if !(had && kernels.params_mut().apply_preset(PRESET)) {
@@ -258,10 +258,12 @@ fn differ(
     (what, help): (&str, &str),
     found: &mut Vec<Refusal>,
 ) {
+    // Such as `ecn_at_one` without `ecn`: no world hears of it.
+    let without_effect: Vec<&str> = given.idle().iter().map(|idle| idle.key).collect();
     let different: Vec<(&str, Value, Value)> = given
         .fields()
         .iter()
-        .filter(|field| !free.contains(&field.name))
+        .filter(|field| !free.contains(&field.name) && !without_effect.contains(&field.name))
         .filter_map(|field| Some((field.name, given.get(field.name)?, kernels.get(field.name)?)))
         .filter(|(_, given, kernels)| given != kernels)
         .collect();

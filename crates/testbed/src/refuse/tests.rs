@@ -46,6 +46,22 @@ fn what_the_kernel_has_is_not_refused() {
 }
 
 #[test]
+fn the_defaults_of_the_newest_schema_are_not_refused() {
+    let newest = ("[run]", "schema = 2\n        [run]");
+    let controller = r#"controller = { kind = "newreno", preset = "linux" }"#;
+    for kind in ["newreno", "cubic", "bbr"] {
+        let named = format!("controller = \"{kind}\"");
+        for endpoint in ["", r#"endpoint = { ecn = true }"#, r#"endpoint = { mss = "1000 B" }"#] {
+            let changes = [newest, (controller, &named), (ENDPOINT_LINE, endpoint)];
+            assert_eq!(refused(&changes), [""; 0], "{kind} {endpoint}");
+        }
+    }
+    let idle = r#"endpoint = { preset = "linux", timestamps = false }"#;
+    let why = refused(&[newest, (ENDPOINT_LINE, idle)]);
+    assert_eq!(why, ["flow.main.endpoint.timestamps"]);
+}
+
+#[test]
 fn what_linux_has_for_laboratories_is_not_refused_and_what_is_near_it_is() {
     let told = r#"{ kind = "cubic", preset = "linux", adaptive_delta = 0.8 }"#;
     let key = |more: &str, controller: &str| {
