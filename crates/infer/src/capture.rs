@@ -71,6 +71,8 @@ const MAGICS: [u32; 6] =
     [0xa1b2_c3d4, 0xd4c3_b2a1, 0xa1b2_3c4d, 0x4d3c_b2a1, 0xa1b2_cd34, 0x34cd_b2a1];
 /// The length of the header of a pcap file.
 const HEADER: usize = 24;
+/// A block's kind and its length, twice.
+const LEAST_BLOCK: usize = 12;
 /// Wireshark refuses longer packets and blocks, too (`WTAP_MAX_PACKET_SIZE_*`, 128 MiB for the largest kind).
 const LONGEST_BLOCK: usize = 16 << 20;
 const BUFFER: usize = 1 << 20;
@@ -205,6 +207,11 @@ impl<'a> Capture<'a> {
     pub fn next(&mut self, each: impl FnOnce(Frame<'_>)) -> Result<More, CaptureError> {
         loop {
             let at = self.read;
+            // Of some kinds of blocks the parser would subtract their head from less.
+            if !self.is_legacy && self.reader.data().len() >= 8 && self.announced() < LEAST_BLOCK {
+                let what = "a block that is shorter than its own head";
+                return Err(CaptureError::Damaged { at, what });
+            }
             let missing = match self.reader.next() {
                 Ok((length, block)) => {
                     let more = take(block, &mut self.interfaces, &mut self.legacy, each);

@@ -69,7 +69,7 @@ pub struct World {
 pub struct Cancelled;
 
 /// How many events pass between two looks at whether to go on.
-pub const EVENTS_BETWEEN_LOOKS: u64 = 8192;
+pub const EVENTS_BETWEEN_LOOKS: u64 = 32;
 
 impl World {
     /// A world with links and without flows: those come with [`World::build`].
