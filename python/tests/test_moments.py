@@ -28,12 +28,12 @@ LONG = bool(os.environ.get("LONG"))
 MOMENTS = 20 if LONG else 4
 AT_ONCE_S = 0.5
 #: Flows of a world that takes long to build, to close and to free.
-FLOWS = 1_000_000 if LONG else 150_000
+FLOWS = 1_000_000 if LONG else 100_000
 
 CROWD = f"""\
 schema = 2
 [run]
-duration = "20 s"
+duration = "2 s"
 sample = "none"
 [dumbbell]
 rate = "10 Gbit/s"
@@ -55,7 +55,7 @@ count = 200
 rtt = "10 ms"
 endpoint = { ecn = true }
 """
-FAST = SHORT.replace('"10 Mbit/s"', '"500 Mbit/s"').replace('"2 s"', '"20 s"')
+FAST = SHORT.replace('"10 Mbit/s"', '"500 Mbit/s"').replace('"2 s"', '"60 s"')
 CELLS = SHORT.replace('"2 s"', '"20 s"') + "[sweep]\nrepeat = 150\n"
 REAL = SHORT.replace("schema = 1", "schema = 2").replace(
     'controller = { kind = "newreno", preset = "abe" }', 'controller = "newreno"'
@@ -132,7 +132,7 @@ def _cells(room: Room) -> None:
 
 COMMANDS = {
     "run": Command("run crowd.toml -o new"),
-    "checked run": Command("run crowd.toml --check -o new"),
+    "checked run": Command("run crowd.toml --check -o new", watched_s=4),
     "all marked": Command("run marked.toml -o new", watched_s=4),
     "captured run": Command("run fast.toml --pcap all -o new --no-plots"),
     "run of a pipe": Command("run pipe.toml -o new", watched_s=2),
@@ -144,9 +144,9 @@ COMMANDS = {
     "query": Command("query swept 'select count(*) from series a, series b, series c'", _cells, 3),
     "infer": Command("infer captured/pcap", _capture),
     "topology": Command("topology import graph.gml -o new.toml"),
-    "reproduce": Command("reproduce abe --quick -o new", watched_s=6),
+    "reproduce": Command("reproduce abe --quick -o new", watched_s=5),
     "run on Linux": Command("run real.toml --on linux -o new"),
-    "agree": Command("agree real.toml -o new", watched_s=8),
+    "agree": Command("agree real.toml -o new", watched_s=6),
 }
 ON_LINUX = ("run on Linux", "agree")
 

@@ -23,9 +23,9 @@ struct Shared {
 }
 
 impl Control {
-    /// Notes how far a run is; whether it is to go on.
-    pub fn tell(&self, now_s: f64, end_s: f64) -> bool {
-        let fraction = (now_s / end_s).min(1.0);
+    /// Notes which part of a run is done; whether it is to go on. Cheap: it is called every few events.
+    #[inline]
+    pub fn tell(&self, fraction: f64) -> bool {
         self.shared.fraction.store(fraction.to_bits(), Ordering::Relaxed);
         !self.is_cancelled()
     }
@@ -51,7 +51,7 @@ impl Control {
     /// Simulated time ÷ duration, 0 to 1.
     #[getter]
     fn fraction(&self) -> f64 {
-        f64::from_bits(self.shared.fraction.load(Ordering::Relaxed))
+        f64::from_bits(self.shared.fraction.load(Ordering::Relaxed)).min(1.0)
     }
 }
 

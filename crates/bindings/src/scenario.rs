@@ -250,9 +250,9 @@ impl Cell {
     ) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
         let scenario = Arc::clone(&self.scenario);
-        let end = scenario.run.duration.as_secs_f64();
+        let per_ns = 1.0 / scenario.run.duration.0 as f64;
         let (records, captures) = py.detach(move || {
-            let go_on = |now: Time| control.tell(now.as_secs_f64(), end);
+            let go_on = |now: Time| control.tell(now.0 as f64 * per_ns);
             let mut world = World::unbuilt(scenario);
             let built = world.build(go_on);
             let captures = self.begin_captures(&mut world, &captures)?;
@@ -295,11 +295,12 @@ impl Cell {
     fn check(&self, py: Python<'_>, control: Option<Bound<'_, Control>>) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
         let scenario = Arc::clone(&self.scenario);
-        let end = scenario.run.duration.as_secs_f64();
+        let per_ns = 1.0 / scenario.run.duration.0 as f64;
         let checked = py.detach(move || {
             let mut both = [(); 2].map(|()| Witness::new(Arc::clone(&scenario)));
             let [one, other] = &mut both;
-            let checked = cwnd_sim::compare(one, other, |now| control.tell(now.as_secs_f64(), end));
+            let checked =
+                cwnd_sim::compare(one, other, |now: Time| control.tell(now.0 as f64 * per_ns));
             free(both, &control);
             checked
         });

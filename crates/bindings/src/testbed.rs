@@ -97,7 +97,7 @@ mod linux {
         let (captures, files): (Vec<Capture>, Vec<_>) = captures.into_iter().map(split).unzip();
         let outcome = py.detach(|| {
             cwnd_testbed::run(&scenario, &options, files, &mut |now| {
-                control.tell(now.as_secs_f64(), end) && captures.iter().all(Capture::is_fine)
+                control.tell(now.as_secs_f64() / end) && captures.iter().all(Capture::is_fine)
             })
         });
         if let Some(error) = captures.iter().find_map(Capture::failed) {

@@ -68,8 +68,8 @@ pub struct World {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
-/// How many events pass between two looks at whether to go on.
-pub const EVENTS_BETWEEN_LOOKS: u64 = 32;
+/// How many events pass between two looks at whether to go on: few, for one event may take milliseconds.
+pub const EVENTS_BETWEEN_LOOKS: u64 = 16;
 
 impl World {
     /// A world with links and without flows: those come with [`World::build`].
