@@ -67,8 +67,9 @@ test: ## Run all tests and all linters
 test-rust: ## Run the Rust tests
 	cargo test --workspace --quiet
 
-test-long: fuzz-tools ## Check the properties on more than ten thousand random scenarios each, and fuzz for a minute each
+test-long: dev fuzz-tools ## Check the properties on more than ten thousand random scenarios each, and fuzz for a minute each
 	LONG=1 cargo test --quiet -p cwnd-tests -- conservation storms bursts livelock idle_keys links
+	LONG=1 $(BIN)/pytest -m real_time python/tests/test_moments.py
 	$(FUZZ) --seconds 60
 
 TARGET ?=

@@ -10,6 +10,9 @@ use cwnd_units::{Draw, DrawLog, Streams, Time, splitmix64};
 use crate::event::Event;
 use crate::world::{Cancelled, EVENTS_BETWEEN_LOOKS, World};
 
+/// How many draws of a step are noted between two looks at whether to go on: a million flows draw millions.
+const DRAWS_BETWEEN_LOOKS: usize = 1 << 16;
+
 /// A run that tells of each of its steps: when, what, which random numbers were drawn.
 #[derive(Debug)]
 pub struct Witness {
@@ -74,7 +77,8 @@ pub fn compare(
         run.build(&mut go_on).map_err(|Cancelled| CheckError::Cancelled)?;
     }
     let mut before = None;
-    while one.step == other.step {
+    // The hash is of all that a step is.
+    while one.step.chain == other.step.chain {
         let step = &one.step;
         if step.index.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !go_on(step.at) {
             return Err(CheckError::Cancelled);
@@ -129,10 +133,9 @@ impl Witness {
     ///
     /// # Errors
     /// [`Cancelled`] if `go_on` said no.
-    pub fn build(&mut self, go_on: impl FnMut(Time) -> bool) -> Result<(), Cancelled> {
-        self.world.build(go_on)?;
-        self.note();
-        Ok(())
+    pub fn build(&mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<(), Cancelled> {
+        self.world.build(&mut go_on)?;
+        self.note(go_on)
     }
 
     /// The step that was taken last.
@@ -148,11 +151,11 @@ impl Witness {
         self.step.index += 1;
         self.step.at = at;
         self.step.event = Some(event);
-        self.note();
+        let _never_cancelled = self.note(|_| true);
         true
     }
 
-    fn note(&mut self) {
+    fn note(&mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<(), Cancelled> {
         let step = &mut self.step;
         self.log.take(&mut step.draws);
         let event = step.event.map_or(0, Event::code);
@@ -160,11 +163,17 @@ impl Witness {
         for word in [step.at.0, event, step.draws.len() as u64] {
             chain = mix(chain ^ word);
         }
-        for draw in &step.draws {
-            let name = draw.stream.bytes().fold(0, |h, b| mix(h ^ u64::from(b)));
-            chain = mix(mix(chain ^ name) ^ draw.bits);
+        for draws in step.draws.chunks(DRAWS_BETWEEN_LOOKS) {
+            if !go_on(step.at) {
+                return Err(Cancelled);
+            }
+            for draw in draws {
+                let name = draw.stream.bytes().fold(0, |h, b| mix(h ^ u64::from(b)));
+                chain = mix(mix(chain ^ name) ^ draw.bits);
+            }
         }
         step.chain = chain;
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use cwnd_aqm::{QueueParams, fifo};
@@ -109,12 +110,13 @@ impl Calibration {
 }
 
 /// Measures a router like that of the run, but with plain buffers and without the flows' own delays. Packets are as large as the
-/// run's, which the hosts' devices let through whole.
+/// run's, which the hosts' devices let through whole. It ends early, with an error, once it is stopped.
 pub fn calibrate(
     config: &Config,
     largest: Bytes,
     tuns: [&Tun; 2],
     probes: [&Probe; 2],
+    stopped: &AtomicBool,
 ) -> io::Result<Calibration> {
     let mut rows = Vec::new();
     let probe = PROBE.min(largest.0 as usize);
@@ -144,7 +146,8 @@ pub fn calibrate(
                 .spawn_scoped(scope, || cwnd_router::run(&test, tuns[0], tuns[1], &stop, None))?;
             let full = buffer.map_or(Duration::ZERO, |rate| rate.time_for(largest));
             let train = buffer.map(|rate| Train { rate, largest, room });
-            let measured = measure(from, to, probe, train, delay + full * 3 + SILENCE);
+            let silence = delay + full * 3 + SILENCE;
+            let measured = measure((from, to), probe, train, silence, stopped);
             stop.stop();
             router.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             measured
@@ -216,20 +219,30 @@ struct Measured {
 }
 
 fn measure(
-    from: &Probe,
-    to: &Probe,
+    (from, to): (&Probe, &Probe),
     probe: usize,
     train: Option<Train>,
     silence: Duration,
+    stopped: &AtomicBool,
 ) -> io::Result<Measured> {
-    to.socket.set_read_timeout(Some(core::time::Duration::from_nanos(silence.0)))?;
+    let look = core::time::Duration::from_nanos(silence.0.min(LOOK.0));
+    to.socket.set_read_timeout(Some(look))?;
     let (sent, train_ns, arrivals) = thread::scope(|scope| {
         let receiver = thread::Builder::new().spawn_scoped(scope, || {
-            let mut arrivals = Vec::new();
-            while let Some(arrival) = to.receive()? {
-                arrivals.push(arrival);
+            let (mut arrivals, mut last) = (Vec::new(), monotonic_ns());
+            while !stopped.load(Ordering::Relaxed) {
+                match to.receive()? {
+                    Some(arrival) => {
+                        last = arrival.1;
+                        arrivals.push(arrival);
+                    }
+                    None if monotonic_ns() - last >= silence.0 => {
+                        return Ok::<_, io::Error>(arrivals);
+                    }
+                    None => {}
+                }
             }
-            Ok::<_, io::Error>(arrivals)
+            Err(io::ErrorKind::Interrupted.into())
         })?;
         let mut sent = Vec::new();
         for number in 0..DELAYS {
@@ -296,6 +309,8 @@ const BUFFER: u64 = 40;
 const FULL: u64 = 1500;
 /// So many times what does not fit is sent at most, where packets leave about as fast as they are written.
 const MOST_SENT: usize = 4;
+/// Between two looks at whether to go on.
+const LOOK: Duration = Duration::from_millis(20);
 /// Nothing came for so long, besides its delay: nothing more comes.
 const SILENCE: Duration = Duration::from_millis(150);
 /// Between small packets.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -171,9 +172,8 @@ fn router(
 ) -> Result<(Report, Option<Calibration>), Error> {
     let calibration = options
         .calibrate
-        .then(|| calibrate(config, world.packet(), [left, right]))
-        .transpose()
-        .map_err(Error::at("the calibration"))?;
+        .then(|| calibrate(config, world.packet(), [left, right], go_on))
+        .transpose()?;
     let end = world.scenario.run.duration;
     let stop = Stop::new().map_err(Error::at("the router"))?;
     thread::scope(|scope| {
@@ -209,19 +209,25 @@ fn calibrate(
     config: &Config,
     largest: Bytes,
     [left, right]: [&Ready; 2],
-) -> io::Result<Calibration> {
-    thread::scope(|scope| {
+    go_on: &mut dyn FnMut(Time) -> bool,
+) -> Result<Calibration, Error> {
+    let stopped = AtomicBool::new(false);
+    let measured = thread::scope(|scope| {
         let measuring = thread::Builder::new().spawn_scoped(scope, || {
             realtime(HOSTS_PRIORITY);
-            calibrate::calibrate(
-                config,
-                largest,
-                [&left.tun, &right.tun],
-                [&left.probe, &right.probe],
-            )
+            let (tuns, probes) = ([&left.tun, &right.tun], [&left.probe, &right.probe]);
+            calibrate::calibrate(config, largest, tuns, probes, &stopped)
         })?;
+        while !measuring.is_finished() {
+            thread::sleep(LOOK_IN_CALIBRATION);
+            stopped.fetch_or(!go_on(Time::ZERO), Ordering::Relaxed);
+        }
         measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    });
+    if stopped.into_inner() {
+        return Err(Error::Cancelled);
+    }
+    measured.map_err(Error::at("the calibration"))
 }
 
 /// The life of a side, in a thread and a namespace of its own.
@@ -371,6 +377,7 @@ const SPIN_FROM_BIT_S: f64 = 100e6;
 const HOSTS_PRIORITY: u8 = 40;
 /// How often it is asked whether to go on.
 const LOOK: Duration = Duration::from_millis(50);
+const LOOK_IN_CALIBRATION: core::time::Duration = core::time::Duration::from_millis(10);
 /// Packets that wait for the router to take them; more than any window here, so that no second bottleneck is there.
 const DEVICE_QUEUE: u32 = 20_000;
 /// What is set; all else is as a new namespace has it.

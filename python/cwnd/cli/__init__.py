@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -99,7 +100,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except BaseException as error:  # a panic of the extension is no Exception
         # Libraries make errors of their own of a signal that comes while they are imported.
         code = _stopped(signals.arrived) if signals.arrived else _unexpected(error)
-    _exit(code if isinstance(code, int) else OK)
+    code = code if isinstance(code, int) else OK
+    if signals.arrived:
+        _leave(code)
+    _exit(code)
 
 
 class _Signals:
@@ -114,8 +118,20 @@ class _Signals:
             signal.signal(signal.SIGINT, self._stop)
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
+        if not self.arrived:
+            _silence_libraries()
         self.arrived = number
         raise KeyboardInterrupt
+
+
+def _silence_libraries() -> None:
+    """Lets only this command write to stderr: libraries report it as their fault that they end."""
+    try:
+        ours = os.dup(sys.stderr.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        sys.stderr = os.fdopen(ours, "w", buffering=1, errors="backslashreplace")
+    except (OSError, ValueError, AttributeError):  # there is none
+        return
 
 
 def _stopped(by: int) -> int:
@@ -128,6 +144,16 @@ def _warned(message: Warning | str, category: type[Warning], *place: Any, **name
         output.warn(str(message))
     else:
         _show_warning(message, category, *place, **named)
+
+
+def _leave(code: int) -> None:
+    """Exits without waiting for threads of libraries, which may not be stopped as they are."""
+    if "ray" in sys.modules:  # its processes end with this one's last functions
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _exit(code: int) -> NoReturn:
