@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -158,7 +159,7 @@ def test_a_command_ends_within_half_a_second(room: Room, name: str) -> None:
     command = COMMANDS[name]
     if command.before is not None:
         command.before(room)
-    words = [word.strip("'") for word in _words(command.arguments)]
+    words = shlex.split(command.arguments)
     if words[0] == "infer":
         words[1:] = [str(file) for file in sorted((room.folder / "captured").rglob("*.pcapng"))]
     whole_s = command.watched_s or _whole_s(room, words)
@@ -191,11 +192,6 @@ def test_a_command_ends_within_half_a_second(room: Room, name: str) -> None:
             writer.wait()
     assert not late, late
     assert stopped >= MOMENTS / 2, f"{stopped} of {MOMENTS} moments were before its end"
-
-
-def _words(text: str) -> list[str]:
-    before, quote, rest = text.partition("'")
-    return before.split() + ([rest.rstrip("'")] if quote else [])
 
 
 def _whole_s(room: Room, words: list[str]) -> float:

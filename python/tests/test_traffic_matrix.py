@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cwnd.errors import InputError
 from cwnd.topology import Graph, Link, Node, read_matrix
+from cwnd.topology.matrix import loads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,3 +81,18 @@ def test_shares_may_be_as_large_as_numbers_are(tmp_path: Path):
     file = tmp_path / "m.csv"
     file.write_text("from,to,share\na,b,1e308\nb,a,1e308\n")
     assert read_matrix(file, ROW).pairs == [("a", "b", 0.5), ("b", "a", 0.5)]
+
+
+def test_loads_take_memory_in_proportion_to_the_graph():
+    nodes = [f"n{i}" for i in range(4_000)]
+    links = [Link(*ends, 1e6, 0.001) for ends in pairwise(nodes)]
+    row = Graph("long row", [Node(name) for name in nodes], links)
+    tracemalloc.start()
+    carried = loads(row, [(nodes[0], nodes[-1], 0.5), (nodes[0], nodes[1], 0.25)])
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert carried[nodes[0], nodes[1]] == 0.75
+    assert carried[nodes[1], nodes[2]] == carried[nodes[-2], nodes[-1]] == 0.5
+    assert len(carried) == len(links)
+    # All ways written out are 8 million nodes.
+    assert peak_bytes < 20e6
