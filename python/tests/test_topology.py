@@ -497,3 +497,19 @@ def test_a_dumbbell_has_no_graph(cli: Cli):
     answer = cli("plot", "out", "--kind", "graph")
     assert answer.code == 2
     assert "a dumbbell has no graph to draw" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("root:x:0:0\n", "line 1, column 5: nothing that GML has begins there"),
+        ("secret root\n", "line 1, column 8: expected an int, float, string or '['"),
+        ("graph [ node [ id 0 ] %root\n]\n", "line 1, column 23: nothing that"),
+        ("graph [\n node [ id 0 ]\n node root\n]\n", "line 3, column 7: expected an int"),
+    ],
+)
+def test_an_error_in_a_graph_says_where_and_shows_nothing(text: str, said: str):
+    with pytest.raises(InputError) as refused:
+        graph_of(text, Path("a.gml"), Defaults())
+    assert said in str(refused.value)
+    assert "root" not in str(refused.value)

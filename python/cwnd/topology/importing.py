@@ -183,15 +183,33 @@ _LONGEST_LABEL = 100
 _GML = re.compile(r'"[^"]*"|#[^\n]*|(?P<graph>\bgraph\s*+\[)|(?P<multi>\bmultigraph\s++1\b)')
 
 
+#: Says to networkx that links may be there twice.
+_MULTI = " multigraph 1 "
+#: Where networkx could not go on, and what of the file stands there, which is not shown: it may be
+#: another than was meant, and secret.
+_STUCK = re.compile(r"(?:cannot tokenize|(expected .+?), found) .* at \((\d+), (\d+)\)", re.DOTALL)
+
+
 def _gml(text: str) -> Any:
     import networkx as nx
 
     tokens = {token.lastgroup: token for token in reversed([*_GML.finditer(text)])}
     # Files with links that are there twice seldom say that they are multigraphs.
-    if "graph" in tokens and "multi" not in tokens:
-        begin = tokens["graph"].end()
-        text = f"{text[:begin]}\n  multigraph 1\n{text[begin:]}"
-    return nx.parse_gml(text, label="id")
+    added = tokens["graph"].end() if "graph" in tokens and "multi" not in tokens else None
+    if added is not None:
+        text = f"{text[:added]}{_MULTI}{text[added:]}"
+    try:
+        return nx.parse_gml(text, label="id")
+    except nx.NetworkXError as error:
+        stuck = _STUCK.fullmatch(str(error))
+        if stuck is None:
+            raise
+        line, column = int(stuck[2]), int(stuck[3])
+        if added is not None and line == text.count("\n", 0, added) + 1:
+            before = added - (text.rfind("\n", 0, added) + 1)
+            column -= len(_MULTI) if column > before else 0
+        why = stuck[1] or "nothing that GML has begins there"
+        raise ValueError(f"line {line}, column {column}: {why}") from None
 
 
 #: By the ending of a file.
