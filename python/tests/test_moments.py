@@ -148,8 +148,9 @@ COMMANDS = {
     "reproduce": Command("reproduce abe --quick -o new", watched_s=5),
     "run on Linux": Command("run real.toml --on linux -o new"),
     "agree": Command("agree real.toml -o new", watched_s=6),
+    "calibration": Command("testbed calibrate"),
 }
-ON_LINUX = ("run on Linux", "agree")
+ON_LINUX = ("run on Linux", "agree", "calibration")
 
 
 @pytest.mark.parametrize(

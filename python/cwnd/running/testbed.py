@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import CwndError
 from cwnd.machine import kernel_helper
-from cwnd.running import plans
+from cwnd.running import plans, runner
 from cwnd.running.scenario import Scenario
 from cwnd.running.worlds import Linux
 
@@ -50,8 +50,10 @@ def calibrate(rate: str, rtt: str, mss: str | None = None) -> list[dict[str, Any
     )
     plan, linux = plans.plan(scenario), Linux()
     linux.check(plan.scenario)
-    facts = json.loads(linux.run(plan.scenario.cell(0), None).facts or "{}")
-    rows: list[dict[str, Any]] = facts["calibration"]
+    # In another thread: this one waits for Ctrl-C.
+    with runner.running(plan.scenario, linux.run, 1) as (results, _):
+        ((_, result),) = results
+    rows: list[dict[str, Any]] = json.loads(result.facts or "{}")["calibration"]
     return rows
 
 
