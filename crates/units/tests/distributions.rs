@@ -129,7 +129,7 @@ fn what_is_no_distribution_is_refused_with_the_fix() {
         ("weibull(0.01, 30 kB)", "from 0.05 to 100"),
         ("cdf(sizes.csv)", "no file that could be read"),
         ("cdf(1 kB: 0.5)", "last probability must be 1"),
-        ("cdf(1 kB: 0.5, 2 kB: 0.4, 3 kB: 1)", "point 2 of `cdf`: a cumulative probability never"),
+        ("cdf(1 kB: 0.5, 2 kB: 0.4, 3 kB: 1)", "point 2 of `cdf`: a cumulative probability must"),
         ("cdf(2 kB: 0.5, 1 kB: 1)", "point 2 of `cdf`: the values must not fall"),
         ("cdf(2 kB: 1.5)", "between 0 and 1"),
         ("cdf(2 kB: 0.5, 3 kB)", "`3 kB` is no point"),
