@@ -35,8 +35,9 @@ IN_PYTHON = ("gml", "graphml", "matrix", "manifest", "activity")
 SIZES = (10_000, 100_000, 1_000_000)
 #: Bar: instructions of ten times the bytes.
 MOST = 15.0
-#: Instructions for a byte that are few, whatever they grew from; Python's start varies by more.
-FEW, FEW_IN_PYTHON = 30, 300
+#: Instructions for a byte that are few, whatever they grew from: captures that are out of order are
+#: read up to sixteen times, each time they turn out to have one more part.
+FEW = 500
 #: What is read, in bytes, when nearly all that it takes is to start.
 TO_START = 100
 #: A step of CPU time that is suspect, if it is so long.
@@ -56,8 +57,7 @@ class Growth:
     @property
     def step(self) -> float:
         """The largest step."""
-        few = FEW_IN_PYTHON if self.reader in IN_PYTHON else FEW
-        floors = [max(few * size, n) for size, n in zip(SIZES, self.instructions, strict=True)]
+        floors = [max(FEW * size, n) for size, n in zip(SIZES, self.instructions, strict=True)]
         return max(n / before for before, n in zip(floors, self.instructions[1:], strict=False))
 
 
