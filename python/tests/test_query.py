@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -114,6 +115,9 @@ def test_forms_of_output(cli: Cli, dataset: Path):
     assert document.json["columns"] == ["arm", "seed", "rtt_s"]
     assert [tuple(row) for row in document.json["rows"]] == expected.rows()
     assert_frame_equal(pl.read_parquet(cli.directory / "answer.parquet"), expected)
+    again = cli("query", dataset, "select 1 as a", "--parquet", "answer.parquet")
+    assert again.code == 0, again.err
+    assert pl.read_parquet(cli.directory / "answer.parquet")["a"].to_list() == [1]
 
 
 @pytest.mark.parametrize(
@@ -136,10 +140,16 @@ def test_forms_of_output(cli: Cli, dataset: Path):
         ("select * from read_text('secret.txt')", 'Cannot access file "secret.txt"'),
         ("select * from glob('/etc/*')", 'Cannot access file "/etc/*"'),
         ("select * from 'https://localhost/a.parquet'", "Cannot access file"),
+        # DuckDB reads and runs its files while it parses it.
+        ("import database '.'", "`import` reads files that are no result's"),
+        ("/* é */ Import database '.'", "`import` reads files"),
+        ("select 1; import database '.'", "`import` reads files"),
     ],
 )
 def test_a_wrong_statement_is_told(cli: Cli, dataset: Path, sql: str, said: str):
     cli.write("secret.txt", "a secret")
+    cli.write("load.sql", "a secret")
+    os.mkfifo(cli.directory / "schema.sql")
     before = sorted(cli.directory.iterdir())
 
     answer = cli("query", dataset, sql)

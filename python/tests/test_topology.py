@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from itertools import pairwise
 from pathlib import Path
@@ -513,3 +514,12 @@ def test_an_error_in_a_graph_says_where_and_shows_nothing(text: str, said: str):
         graph_of(text, Path("a.gml"), Defaults())
     assert said in str(refused.value)
     assert "root" not in str(refused.value)
+
+
+def test_a_pipe_or_a_device_is_not_replaced(cli: Cli):
+    cli.write("good.gml", GML)
+    os.mkfifo(cli.directory / "pipe.toml")
+    answer = cli("topology", "import", "good.gml", "-o", "pipe.toml")
+    assert answer.code == 2
+    assert "pipe.toml: a device or a pipe is in the way" in answer.err.replace("\n", " ")
+    assert (cli.directory / "pipe.toml").is_fifo()

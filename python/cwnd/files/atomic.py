@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cwnd.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -87,7 +89,13 @@ def scratch_directory(target: Path) -> Iterator[Path]:
 
 
 def write_atomically(file: Path, content: bytes) -> None:
-    """Writes a file that is complete or not there."""
+    """Writes a file that is complete or not there.
+
+    Raises:
+        InputError: A device or a pipe has that name, which root would replace.
+    """
+    if file.exists() and not file.is_file() and not file.is_dir():
+        raise InputError(f"{file}: a device or a pipe is in the way; give the name of a file")
     remove_abandoned(file.parent)
     temporary, descriptor = _locked(file, "")
     try:

@@ -130,7 +130,10 @@ class Sums:
 
     def text(self, name: str) -> str:
         """Reads a file of the result as text."""
-        return self.data(name).decode()
+        try:
+            return self.data(name).decode()
+        except UnicodeDecodeError as error:
+            raise DamageError(self.root / name, "no text in UTF-8", self.remedy) from error
 
     def file(self, name: str) -> Path:
         """A file that has been compared with its hash, if it has one."""

@@ -10,10 +10,12 @@ def read_object(text: str | bytes) -> dict[str, Any]:
     """Reads an object.
 
     Raises:
-        ValueError: It is no JSON, is nested beyond all use, or is no object.
+        ValueError: It is no JSON, is nested beyond all use, is no object, or has text that is none.
     """
     try:
         found = json.loads(text)
+        # A half of a surrogate pair can be shown nowhere.
+        json.dumps(found, ensure_ascii=False).encode()
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(found, dict):

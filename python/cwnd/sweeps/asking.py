@@ -118,6 +118,8 @@ def _views(
         connection = duckdb.connect(":memory:", config={"temp_directory": scratch})
         try:
             if not unsafe:
+                # Before the statement is as much as parsed: `import database` reads files there.
+                _run(connection, lambda: _confine(connection, path, writes))
                 _run(connection, lambda: _must_be_select(connection, sql))
             asked = _run(connection, lambda: _asked(connection, sql))
             sweep = Dataset.open(path) if Dataset.is_at(path) else None
@@ -131,8 +133,6 @@ def _views(
                 there = {column for name in views for column in _columns(connection, name)}
                 named = _run(connection, lambda: _columns_named(connection, sql))
                 _warn_of_renamed(axes, there, named)
-            if not unsafe:
-                _run(connection, lambda: _confine(connection, path, writes))
             yield connection
         finally:
             connection.close()
@@ -142,6 +142,8 @@ def _must_be_select(connection: DuckDBPyConnection, sql: str) -> None:
     """Refuses what is not one statement that only reads."""
     import duckdb
 
+    if _imports(sql):
+        raise InputError("`import` reads files that are no result's; or ask with --unsafe")
     found = [statement.type for statement in connection.extract_statements(sql)]
     if found == [duckdb.StatementType.SELECT]:
         return
@@ -158,6 +160,20 @@ def _must_be_select(connection: DuckDBPyConnection, sql: str) -> None:
     )
 
 
+def _imports(sql: str) -> bool:
+    """Whether a statement is `import database`, which reads and runs files while it is parsed."""
+    import duckdb
+
+    text, begins = sql.encode(), True
+    for offset, kind in duckdb.tokenize(sql):
+        if kind == duckdb.token_type.comment:
+            continue
+        if begins and text[offset : offset + len(b"import")].lower() == b"import":
+            return True
+        begins = text[offset : offset + 1] == b";"
+    return False
+
+
 def _confine(connection: DuckDBPyConnection, path: Path, writes: Path | None) -> None:
     """Leaves a statement nothing but the result, and the file that the answer is written to."""
     settings: dict[str, bool | str | list[str]] = {
@@ -165,7 +181,10 @@ def _confine(connection: DuckDBPyConnection, path: Path, writes: Path | None) ->
         "allowed_directories": [
             text for at in (path, path.resolve()) for text in (str(at), glob.escape(str(at)))
         ],
-        "allowed_paths": [str(writes)] if writes is not None else [],
+        # What is there is replaced by a file that DuckDB calls so.
+        "allowed_paths": [str(writes), str(writes.with_name(f"tmp_{writes.name}"))]
+        if writes is not None
+        else [],
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
