@@ -97,12 +97,16 @@ def _called_by() -> pwd.struct_passwd | None:
         if not name:
             continue
         try:
-            who = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+            who = pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)
         except KeyError:
             raise InputError(f"{variable} is {name}: there is no such user") from None
         if who.pw_uid != 0:
             return who
     return None
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdecimal()
 
 
 def user(name: str | None) -> pwd.struct_passwd:
@@ -115,7 +119,7 @@ def user(name: str | None) -> pwd.struct_passwd:
     if name is None:
         return own
     try:
-        asked = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+        asked = pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)
     except KeyError:
         raise InputError(f"there is no user {name}") from None
     if own.pw_uid not in {asked.pw_uid, 0}:

@@ -36,10 +36,10 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     """
     path = Path(directory)
     manifest, files = opened(path)
-    tables = {name: _scan(files, name).collect() for name in ROWS}
+    tables = {name: _collected(files, name) for name in ROWS}
     samples: Mapping[str, pl.LazyFrame] = OnDisk(SAMPLES, lambda name: _scan(files, name))
     if not samples_on_disk:
-        samples = {name: _scan(files, name).collect().lazy() for name in SAMPLES}
+        samples = {name: _collected(files, name).lazy() for name in SAMPLES}
     return Run(
         manifest=manifest,
         source=files.text(SCENARIO),
@@ -85,6 +85,24 @@ def opened(path: Path) -> tuple[Manifest, Sums]:
     return manifest, files
 
 
+def _collected(files: Sums, name: str) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        return _scan(files, name).collect()
+    except pl.exceptions.PolarsError as error:
+        raise _unreadable(files.file(f"{name}.parquet"), error) from error
+
+
+def _unreadable(file: Path, error: Exception) -> InputError:
+    import polars as pl
+
+    reason = str(error).splitlines()[0]
+    return InputError(
+        f"{file}: unreadable by polars {pl.__version__} ({reason}); run its scenario again"
+    )
+
+
 def _scan(files: Sums, name: str) -> pl.LazyFrame:
     """A table of a result, compared with its hash."""
     import polars as pl
@@ -94,8 +112,5 @@ def _scan(files: Sums, name: str) -> pl.LazyFrame:
         table = pl.scan_parquet(file, glob=False)
         table.collect_schema()
     except pl.exceptions.PolarsError as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(
-            f"{file}: unreadable by polars {pl.__version__} ({reason}); run its scenario again"
-        ) from error
+        raise _unreadable(file, error) from error
     return table
