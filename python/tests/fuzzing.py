@@ -34,7 +34,7 @@ def claims(data: bytes) -> None:
 def manifest(data: bytes) -> None:
     """A manifest that can be read is the same when it is written and read again."""
     from cwnd.errors import InputError
-    from cwnd.files.objects import read_object
+    from cwnd.files import read_object
     from cwnd.results.manifest import Manifest
 
     try:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cwnd.errors import DamageError
-from cwnd.files import Sums
-from cwnd.files.objects import read_object
+from cwnd.files import Sums, read_object
 
 if TYPE_CHECKING:
     from pathlib import Path

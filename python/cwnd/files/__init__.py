@@ -15,12 +15,14 @@ if TYPE_CHECKING:
         write_atomically,
     )
     from cwnd.files.checksums import SUMS, Sums
+    from cwnd.files.objects import read_object
 
 __all__ = [
     "PARTIAL",
     "SUMS",
     "Sums",
     "atomic_directory",
+    "read_object",
     "sync_all",
     "sync_file_system",
     "write_atomically",
@@ -31,5 +33,6 @@ __getattr__, __dir__ = offers(
     {
         "atomic": ("PARTIAL atomic_directory sync_all sync_file_system write_atomically"),
         "checksums": "SUMS Sums",
+        "objects": "read_object",
     },
 )

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError, UncheckedWarning
-from cwnd.files import Sums
-from cwnd.files.objects import read_object
+from cwnd.files import Sums, read_object
 from cwnd.results.data import OnDisk
 from cwnd.results.layout import CELLS, MANIFEST, ROWS, SAMPLES, SCENARIO
 from cwnd.results.manifest import Manifest

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from cwnd.errors import CwndError, InputError, explain
-from cwnd.files import atomic_directory, checksums
-from cwnd.files.objects import read_object
+from cwnd.files import atomic_directory, checksums, read_object
 from cwnd.results.keep import keep
 from cwnd.results.layout import (
     CELLS,

@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from cwnd.errors import InputError, UncheckedWarning
-from cwnd.files import checksums
-from cwnd.files.objects import read_object
+from cwnd.files import checksums, read_object
 from cwnd.machine import machine
 from cwnd.sweeps.layout import ACTIVITY
 

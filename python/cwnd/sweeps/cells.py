@@ -13,8 +13,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.files import checksums
-from cwnd.files.objects import read_object
+from cwnd.files import checksums, read_object
 from cwnd.results import rows_metadata
 from cwnd.running import SIMULATOR
 

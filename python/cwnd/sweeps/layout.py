@@ -14,8 +14,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import DamageError, InputError
-from cwnd.files import checksums
-from cwnd.files.objects import read_object
+from cwnd.files import checksums, read_object
 from cwnd.results import DATASET, SCENARIO, SUMMARY, Axis, described, sha256
 from cwnd.running import KEYS, axes_of, run_id
 from cwnd.sweeps.cells import CELL_ID, MARK, cell_id, content, heading
