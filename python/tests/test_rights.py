@@ -39,7 +39,7 @@ READERS = {
     "matrix": ("topology", "import", "graph.gml", "--matrix", "secret"),
     "link": ("link", "--trace", "secret", "--", "true"),
     "agree": ("agree", "secret"),
-    "reproduce on Linux": ("run", "--on=linux", "secret"),
+    "run on Linux": ("run", "--on=linux", "secret"),
 }
 
 
