@@ -102,10 +102,14 @@ impl Inference {
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::Part { file, block, back }) => {
                     let place = file as usize - before;
-                    if splits[place].len() + 1 == MOST_PARTS {
-                        return Err(Error::Disordered { name: inputs[place].name.clone(), back });
+                    let further = Part::splits(&inputs[place], block, &mut go_on)?;
+                    for (block, back) in std::iter::once((block, back)).chain(further) {
+                        if splits[place].len() + 1 == MOST_PARTS {
+                            let name = inputs[place].name.clone();
+                            return Err(Error::Disordered { name, back });
+                        }
+                        splits[place].push(block);
                     }
-                    splits[place].push(block);
                 }
             }
         }

@@ -136,20 +136,7 @@ impl<'a, 'i> Part<'a, 'i> {
         let ends = splits.iter().copied().chain(std::iter::once(u64::MAX));
         let mut parts: Vec<Self> = Vec::with_capacity(splits.len() + 1);
         for (from, until) in begins.zip(ends) {
-            let mut part = Self {
-                input,
-                file,
-                from,
-                until,
-                capture: None,
-                block: 0,
-                ended: false,
-                window: VecDeque::new(),
-                shuffled: false,
-                taken: Time::ZERO,
-                first: None,
-                counts: Counts::default(),
-            };
+            let mut part = Self::new(input, file, from, until);
             part.fill(go_on)?;
             part.first = part.next();
             if !keep_open {
@@ -160,13 +147,53 @@ impl<'a, 'i> Part<'a, 'i> {
         Ok(parts)
     }
 
+    fn new(input: &'i Input<'a>, file: u32, from: u64, until: u64) -> Self {
+        Self {
+            input,
+            file,
+            from,
+            until,
+            capture: None,
+            block: 0,
+            ended: false,
+            window: VecDeque::new(),
+            shuffled: false,
+            taken: Time::ZERO,
+            first: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The blocks where further parts of an input begin, behind one that begins at `from`, and how
+    /// far its clock steps back there: as many as can be merged, and one more.
+    pub fn splits(
+        input: &'i Input<'a>,
+        from: u64,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<(u64, Duration)>, Error> {
+        let mut part = Self::new(input, 0, from, u64::MAX);
+        let mut splits = Vec::new();
+        while splits.len() < MOST_PARTS {
+            match part.fill(go_on) {
+                Ok(()) => match part.window.pop_front() {
+                    Some(segment) => part.taken = segment.at,
+                    None => break,
+                },
+                Err(Stop::Part { block, back, .. }) => splits.push((block, back)),
+                Err(Stop::Failed(error)) => return Err(error),
+            }
+        }
+        Ok(splits)
+    }
+
     /// Closes the file; it is read again from its beginning.
     fn close(&mut self) {
         (self.capture, self.block, self.counts) = (None, 0, Counts::default());
         (self.window, self.ended, self.shuffled) = (VecDeque::new(), false, false);
     }
 
-    /// Reads until the window is full.
+    /// Reads until the window is full. Where another part begins it is an error, and this is that
+    /// part from then on.
     fn fill(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), Stop> {
         let name = &self.input.name;
         let failed = |error| Stop::Failed(Error::Capture { name: name.clone(), error });
@@ -187,13 +214,18 @@ impl<'a, 'i> Part<'a, 'i> {
             if here {
                 self.counts.block(more, found.as_ref());
             }
-            if let Some(Ok(segment)) = found
-                && !self.insert(Segment { file: self.file, ..segment })
-            {
-                let (file, block) = (self.file, self.block);
-                return Err(Stop::Part { file, block, back: self.taken.since(segment.at) });
-            }
+            let (file, block) = (self.file, self.block);
             self.block += 1;
+            if let Some(Ok(segment)) = found {
+                let segment = Segment { file, ..segment };
+                if segment.at < self.taken {
+                    let back = self.taken.since(segment.at);
+                    (self.taken, self.shuffled) = (Time::ZERO, false);
+                    self.window = VecDeque::from([segment]);
+                    return Err(Stop::Part { file, block, back });
+                }
+                self.insert(segment);
+            }
             if self.block.is_multiple_of(ASKED_EVERY) && !go_on() {
                 return Err(Error::Cancelled.into());
             }
@@ -201,21 +233,13 @@ impl<'a, 'i> Part<'a, 'i> {
         Ok(())
     }
 
-    /// Inserts a segment where its time is; `false` if later ones were taken already.
+    /// Inserts a segment where its time is.
     #[inline]
-    fn insert(&mut self, segment: Segment) -> bool {
-        if segment.at < self.taken {
-            return false;
-        }
-        let mut place = self.window.len();
-        for (before, other) in self.window.iter().enumerate().rev() {
-            if segment.at > other.at {
-                break;
-            }
-            if segment.precedes(other, self.shuffled) {
-                place = before;
-            }
-        }
+    fn insert(&mut self, segment: Segment) {
+        let place = match self.window.back() {
+            Some(last) if segment.at <= last.at => self.place_of(&segment),
+            _ => self.window.len(),
+        };
         if place == self.window.len() {
             self.window.push_back(segment);
         } else {
@@ -223,7 +247,15 @@ impl<'a, 'i> Part<'a, 'i> {
             self.shuffled = true;
             self.window.insert(place, segment);
         }
-        true
+    }
+
+    /// Where a segment goes that is not later than all others.
+    fn place_of(&self, segment: &Segment) -> usize {
+        let from = self.window.partition_point(|other| other.at < segment.at);
+        let mut others = self.window.range(from..);
+        others
+            .position(|other| segment.precedes(other, self.shuffled))
+            .map_or(self.window.len(), |behind| from + behind)
     }
 
     /// The time of the segment that goes next.
