@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 class Hostile(Protocol):
     """Makes a file of about so many bytes."""
 
+    @property
+    def repeats(self) -> str:
+        """What is repeated."""
+
     def file(self, size: int, /) -> bytes:
         """The file."""
 
@@ -37,9 +41,13 @@ class Repeated:
             length += len(tokens[-1])
         return self.before + b"".join(tokens) + self.after
 
+    @property
+    def repeats(self) -> str:
+        """The token."""
+        return repr(self.token[:40])[1:]
+
     def __str__(self) -> str:
-        token, before = (repr(text)[1:] for text in (self.token[:40], self.before[-24:]))
-        return f"{token} behind {before}"
+        return f"{self.repeats} behind {repr(self.before[-24:])[1:]}"
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,11 @@ class Numbered:
         """The file."""
         count = size // len(self.record(0))
         return self.head + b"".join(map(self.record, range(count)))
+
+    @property
+    def repeats(self) -> str:
+        """The records."""
+        return self.name
 
     def __str__(self) -> str:
         return self.name

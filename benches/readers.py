@@ -25,8 +25,6 @@ from typing import TYPE_CHECKING
 from hostile import READERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hostile import Hostile
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,34 +33,46 @@ IN_PYTHON = ("gml", "graphml", "matrix", "manifest", "activity")
 SIZES = (10_000, 100_000, 1_000_000)
 #: Bar: instructions of ten times the bytes.
 MOST = 15.0
-#: Instructions for a byte that are few, whatever they grew from: captures that are out of order are
-#: read up to sixteen times, each time they turn out to have one more part.
-FEW = 500
+#: Captures whose cost has a bound that is reached behind 10⁵ bytes are measured from 10⁶ to 10⁷:
+#: 1,024 segments of one time are held against each further one; parts whose clock steps back, 16 at
+#: most, are each read from the beginning of the file.
+BOUNDED = ("the same time", "backwards in time")
+BOUNDED_SIZES = (1_000_000, 10_000_000)
+#: Instructions for a byte that are few, whatever they grew from.
+FEW = 30
+#: By how many instructions the start of Python varies.
+START_VARIES = 30_000_000
 #: What is read, in bytes, when nearly all that it takes is to start.
 TO_START = 100
-#: A step of CPU time that is suspect, if it is so long.
-SUSPECT, SUSPECT_S = 12.0, 0.03
+#: A step of CPU time that is suspect, if it is so long each time; valgrind takes half a minute in
+#: Python.
+SUSPECT, SUSPECT_S, SUSPECT_IN_PYTHON_S, TIMES = 15.0, 0.015, 0.1, 3
 #: More is suspect without a step.
 SLOW_S = 3.0
+#: Instructions are counted for so long.
+COUNTED_S = 240
 
 
 @dataclass(frozen=True)
 class Growth:
-    """What a file took by its length."""
+    """Instructions of reading a file, by its length."""
 
     reader: str
     case: str
+    sizes: tuple[int, ...]
     instructions: tuple[int, ...]
 
     @property
     def step(self) -> float:
         """The largest step."""
-        floors = [max(FEW * size, n) for size, n in zip(SIZES, self.instructions, strict=True)]
+        varies = START_VARIES if self.reader in IN_PYTHON else 0
+        counts = zip(self.sizes, self.instructions, strict=True)
+        floors = [max(FEW * size, n + varies) for size, n in counts]
         return max(n / before for before, n in zip(floors, self.instructions[1:], strict=False))
 
 
 def read(reader: str, file: Path) -> None:
-    """What cwnd does with a file, in Python; a refusal is an answer."""
+    """Reads a file as cwnd does in Python; a refusal is an answer."""
     from cwnd.errors import CwndError
     from cwnd.results import read as results
     from cwnd.sweeps import activity
@@ -83,7 +93,7 @@ def read(reader: str, file: Path) -> None:
 
 
 def placed(reader: str, folder: Path) -> Path:
-    """Where a file has to be to be read."""
+    """The path at which a reader looks for a file."""
     names = {
         "gml": "file.gml",
         "graphml": "file.graphml",
@@ -136,17 +146,33 @@ def _waited(child: int, reader: str) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def suspects(reader: str) -> Iterator[tuple[Hostile, bool]]:
-    """The files of a reader, and whether reading one may take more than n log n."""
+def suspects(reader: str) -> tuple[int, list[Hostile]]:
+    """The number of a reader's files, and those whose reading may take more than n log n.
+
+    Of those that repeat the same the slowest stands for all.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = placed(reader, Path(folder))
-        for case in READERS[reader]():
+        least_s = SUSPECT_IN_PYTHON_S if reader in IN_PYTHON else SUSPECT_S
+
+        def slowness(case: Hostile) -> float:
             took = []
-            for size in SIZES[1:]:
+            for size in (TO_START, *SIZES[1:]):
                 file.write_bytes(case.file(size))
                 took.append(seconds(reader, file))
-            step = took[-1] / max(took[-2], SUSPECT_S / SUSPECT)
-            yield case, step > SUSPECT or took[-1] > SLOW_S
+            start, short, long = took
+            step = (long - start) / max(short - start, least_s / SUSPECT)
+            return long if step > SUSPECT or long > SLOW_S or str(case) in BOUNDED else 0.0
+
+        cases = list(READERS[reader]())
+        found: dict[str, tuple[float, Hostile]] = {}
+        for case in cases:
+            slow = slowness(case)
+            for _ in range(1, TIMES):
+                slow = slow and min(slow, slowness(case))
+            if slow > found.get(case.repeats, (0.0, case))[0]:
+                found[case.repeats] = slow, case
+    return len(cases), [case for _, case in found.values()]
 
 
 def counted(valgrind: str, reader: str, case: Hostile) -> Growth:
@@ -159,21 +185,27 @@ def counted(valgrind: str, reader: str, case: Hostile) -> Growth:
             file.write_bytes(content)
             whole = [valgrind, *options, *command(reader, file)]
             environment = {**os.environ, "PYTHONHASHSEED": "0"}
-            done = subprocess.run(
-                whole,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                env=environment,
-            )
+            try:
+                done = subprocess.run(
+                    whole,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    check=False,
+                    env=environment,
+                    timeout=COUNTED_S,
+                )
+            except subprocess.TimeoutExpired:
+                sys.exit(f"error: {reader}, {case}: {len(content):,} bytes take too long to count")
         found = re.search(r"I +refs: +([\d,]+)", done.stderr)
         if done.returncode != 0 or found is None:
             sys.exit(f"error: {reader}, {case}: {done.stderr[-500:]}")
         return int(found[1].replace(",", ""))
 
     start = count(case.file(TO_START))
-    return Growth(reader, str(case), tuple(count(case.file(size)) - start for size in SIZES))
+    sizes = BOUNDED_SIZES if str(case) in BOUNDED else SIZES
+    counts = tuple(count(case.file(size)) - start for size in sizes)
+    return Growth(reader, str(case), sizes, counts)
 
 
 def main() -> int:
@@ -193,21 +225,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for reader in IN_PYTHON:  # what they import
             file = placed(reader, Path(folder))
-            file.write_bytes(b"")
+            file.write_bytes(b"<graphml/>" if reader == "graphml" else b"graph [ ]")
             read(reader, file)
     with ThreadPoolExecutor() as pool:
-        looked_at = list(pool.map(lambda reader: list(suspects(reader)), readers))
-        found = [
-            (reader, case)
-            for reader, cases in zip(readers, looked_at, strict=True)
-            for case, suspect in cases
-            if suspect
-        ]
+        looked_at = dict(zip(readers, pool.map(suspects, readers), strict=True))
+        found = [(reader, case) for reader, (_, cases) in looked_at.items() for case in cases]
         grown = list(pool.map(lambda each: counted(valgrind, *each), found))
-    for reader, cases in zip(readers, looked_at, strict=True):
-        print(f"{reader:<10} {len(cases):>5} files, {sum(s for _, s in cases)} counted")
+    for reader, (files, cases) in looked_at.items():
+        print(f"{reader:<10} {files:>5} files, {len(cases)} counted")
     for growth in grown:
-        counts = " ".join(f"{n:>14,}" for n in growth.instructions)
+        counts = " ".join(f"{n:>14,}" for n in growth.instructions).rjust(44)
         print(f"{growth.reader:<10} {growth.step:>6.1f} {counts}  {growth.case}")
     worst = [growth for growth in grown if growth.step > MOST]
     for growth in worst:
