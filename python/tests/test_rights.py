@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
 import reachable
 from conftest import SHORT
+from test_link import needs_root
 from test_link_security import BY_SUDO, NOBODY, Room, room
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can be called by sudo"),
-    # Each starts in a mount namespace of its own.
-    pytest.mark.real_time,
-]
+# Each starts in a mount namespace of its own.
+pytestmark = [needs_root, pytest.mark.real_time]
 
 __all__ = ["room"]
 

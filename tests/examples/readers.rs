@@ -1,4 +1,6 @@
-//! Reads a file as a scenario, a table that scenarios name or a capture, and says what came of it: for `benches/readers.py`.
+//! Reads a file as a scenario, a table that scenarios name or a capture, and says what came of it.
+//!
+//! `benches/readers.py` counts its instructions.
 
 use std::process::ExitCode;
 
@@ -20,8 +22,9 @@ fn naming(kind: &str) -> Option<String> {
     };
     let rate = if link.starts_with("rate") { "" } else { "rate = \"10 Mbit/s\"" };
     Some(format!(
-        "schema = 2\n[run]\nduration = \"1 s\"\n[link.a]\nfrom = \"a\"\nto = \"b\"\ndelay = \"5 ms\"\nduplex = true\n\
-         {rate}\n{link}\n[flow.main]\nfrom = \"a\"\nto = \"b\"\n{flow}\n"
+        "schema = 2\n[run]\nduration = \"1 s\"\n[link.a]\nfrom = \"a\"\nto = \"b\"\n\
+         delay = \"5 ms\"\nduplex = true\n{rate}\n{link}\n\
+         [flow.main]\nfrom = \"a\"\nto = \"b\"\n{flow}\n"
     ))
 }
 

@@ -34,7 +34,7 @@ impl<T: Send + 'static> Work<T> {
 /// Does what may take long. Ctrl-C ends the waiting at once, and the work at its own end.
 ///
 /// # Errors
-/// What a signal raises; that of a system without threads.
+/// The exception of a signal, or that of a system without threads.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -49,7 +49,8 @@ pub fn interruptible<T: Send + 'static>(
     }
 }
 
-/// Frees what was run, and no longer waits for that once the run is cancelled: a million flows take seconds.
+/// Frees what was run, and no longer waits for that once the run is cancelled: a million flows
+/// take seconds.
 pub fn free<T: Send + 'static>(run: T, control: &Control) {
     // Without a thread it is freed here.
     let Ok(mut work) = Work::begin(move || drop(run)) else { return };

@@ -23,14 +23,14 @@ struct Shared {
 }
 
 impl Control {
-    /// Notes which part of a run is done; whether it is to go on. Cheap: it is called every few events.
+    /// Notes which part of a run is done; whether it is to go on. It is called every few events.
     #[inline]
     pub fn tell(&self, fraction: f64) -> bool {
         self.shared.fraction.store(fraction.to_bits(), Ordering::Relaxed);
         !self.is_cancelled()
     }
 
-    /// Whether the run is to stop.
+    /// Tells whether the run is to stop.
     pub fn is_cancelled(&self) -> bool {
         self.shared.cancelled.load(Ordering::Relaxed)
     }

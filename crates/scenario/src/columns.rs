@@ -61,7 +61,7 @@ impl<'t> Columns<'t> {
         self.header.map_or_else(Vec::new, |row| row.cells().collect())
     }
 
-    /// What is wrong with the header, for an error.
+    /// Explains what is wrong with the header, for an error.
     pub const fn heading(&self) -> &'static str {
         match self.header {
             Some(_) => "its header has other columns",

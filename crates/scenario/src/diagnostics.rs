@@ -318,7 +318,8 @@ impl Sink {
         &mut self.problems[at]
     }
 
-    /// What a name was probably meant to be; nothing once there are more problems than anybody reads.
+    /// Finds what a name was probably meant to be; nothing once there are more problems than
+    /// anybody reads.
     pub fn closest<'c>(
         &self,
         wrong: &str,

@@ -226,7 +226,7 @@ impl<'t> Section<'t> {
     }
 }
 
-/// Whether one of the first keys that are not among `names` was probably meant to be `name`.
+/// Tells whether one of the first keys that are not among `names` was meant to be `name`.
 fn is_meant<'k>(name: &str, keys: impl Iterator<Item = &'k str>, names: &[&str]) -> bool {
     let mut unknown = keys.filter(|key| !names.contains(key)).take(MOST_SHOWN);
     unknown.any(|key| closest(key, names.iter().copied()) == Some(name))

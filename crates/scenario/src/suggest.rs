@@ -42,8 +42,8 @@ const MOST_LISTED: usize = 40;
 /// So many candidates are looked at.
 const MOST_CANDIDATES: usize = 1000;
 
-/// Counts insertions, deletions, substitutions and swaps of neighbours that turn one word into another (optimal string
-/// alignment).
+/// Counts insertions, deletions, substitutions and swaps of neighbours that turn one word into
+/// another (optimal string alignment).
 #[derive(Default)]
 struct Slips {
     other: Vec<char>,

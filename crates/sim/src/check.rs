@@ -10,7 +10,8 @@ use cwnd_units::{Draw, DrawLog, Streams, Time, splitmix64};
 use crate::event::Event;
 use crate::world::{Cancelled, EVENTS_BETWEEN_LOOKS, World};
 
-/// How many draws of a step are noted between two looks at whether to go on: a million flows draw millions.
+/// Draws of a step that are noted between two looks at whether to go on: a million flows draw
+/// millions.
 const DRAWS_BETWEEN_LOOKS: usize = 1 << 16;
 
 /// A run that tells of each of its steps: when, what, which random numbers were drawn.
@@ -63,8 +64,8 @@ pub struct Divergence {
     pub steps: [Option<Step>; 2],
 }
 
-/// Takes two runs from their beginning to their end, step by step, as long as they are the same. `go_on` is asked as in
-/// [`World::run`].
+/// Takes two runs from their beginning to their end, step by step, as long as they are the same.
+/// `go_on` is asked as in [`World::run`].
 ///
 /// # Errors
 /// If the runs differ, or `go_on` said no.

@@ -68,7 +68,7 @@ pub struct World {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
-/// How many events pass between two looks at whether to go on: few, for one event may take milliseconds.
+/// Events between two looks at whether to go on: few, for one event may take milliseconds.
 pub const EVENTS_BETWEEN_LOOKS: u64 = 16;
 
 impl World {
@@ -153,7 +153,7 @@ impl World {
 
     /// Runs to the end. `go_on` is asked now and then, with the simulated time, whether to.
     ///
-    /// Millions of flows take seconds to free: whoever has no time leaves the world to another thread.
+    /// Millions of flows take seconds to free: who has no time leaves the world to another thread.
     ///
     /// # Errors
     /// [`Cancelled`] if `go_on` said no.

@@ -109,8 +109,10 @@ impl Calibration {
     }
 }
 
-/// Measures a router like that of the run, but with plain buffers and without the flows' own delays. Packets are as large as the
-/// run's, which the hosts' devices let through whole. It ends early, with an error, once it is stopped.
+/// Measures a router like that of the run, but with plain buffers and without the flows' own delays.
+///
+/// Packets are as large as the run's, which the hosts' devices let through whole. It ends early,
+/// with an error, once it is stopped.
 pub fn calibrate(
     config: &Config,
     largest: Bytes,

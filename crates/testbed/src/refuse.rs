@@ -172,8 +172,8 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
 /// The kernel's controllers do what the preset `linux` says; mechanisms besides are those of `cwnd-kernel`.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     let mechanisms = group.controller.stated().mechanisms();
-    let given = group.controller.params();
     let free: Vec<&str> = mechanisms.iter().flat_map(|m| m.in_cwnd_kernel).copied().collect();
+    let given = group.controller.params();
     let Some(mut kernels) = ControllerParams::of_kind(group.controller.kind()) else { return };
     let had = group.controller.stated().on_linux().is_some();
     if !(had && kernels.params_mut().apply_preset(PRESET)) {

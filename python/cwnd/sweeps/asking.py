@@ -161,7 +161,7 @@ def _must_be_select(connection: DuckDBPyConnection, sql: str) -> None:
 
 
 def _imports(sql: str) -> bool:
-    """Whether a statement is `import database`, which reads and runs files while it is parsed."""
+    """Tells whether a statement is `import database`, which runs files while it is parsed."""
     import duckdb
 
     text, begins = sql.encode(), True

@@ -18,7 +18,7 @@ use crate::flow::{Flow, Identity};
 use crate::network::Route;
 use crate::stack::Connection;
 
-/// How many flows of a group are added between two looks at whether to go on.
+/// Flows of a group that are added between two looks at whether to go on.
 const FLOWS_BETWEEN_LOOKS: u32 = 1024;
 
 pub(super) struct Group {

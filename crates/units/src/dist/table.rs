@@ -10,8 +10,8 @@ impl Table {
     /// The points, in order.
     ///
     /// # Errors
-    /// If they are no cumulative distribution: the index of the first that can't follow the one before it, with the reason,
-    /// which has no number of theirs: they may be a file's that not everybody may read.
+    /// If they are no cumulative distribution: the index of the first that can't follow the one
+    /// before it, with the reason. That names no number: the points may be a secret file's.
     pub fn new(points: Vec<(u64, f64)>) -> Result<Self, (usize, String)> {
         let mut before = (0, 0.0);
         for (i, &(value, p)) in points.iter().enumerate() {
