@@ -9,20 +9,14 @@
 mod application;
 pub mod arrivals;
 pub mod attackers;
-mod bulk;
-mod bytes;
 mod listed;
-mod on_off;
-mod poisson;
-mod registry;
 mod session;
-pub mod udp;
 pub mod users;
-mod web;
+pub mod workloads;
 
 pub use application::{Application, Do, Facts, PoissonArrivals, Then, Transport, Volume, Workload};
 pub use arrivals::{ArrivalParams, Arriving};
-pub use attackers::{Attacker, AttackerParams, Forged};
+pub use attackers::{Attacker, AttackerInfo, AttackerParams, Forged};
 pub use listed::{Listed, Rows};
-pub use registry::{AnyApplication, Maker, WorkloadParams};
 pub use session::{Heard, Session};
+pub use workloads::{AnyApplication, Maker, WorkloadParams};

@@ -1,7 +1,7 @@
 use cwnd_units::{Rng, Time};
 
 use crate::application::{Application as _, Do, Then};
-use crate::registry::AnyApplication;
+use crate::workloads::AnyApplication;
 
 /// An application at work on a flow: what it has written and what it wants to hear of.
 ///
@@ -218,7 +218,7 @@ mod tests {
     }
 
     fn started(script: &[Do]) -> Session {
-        let app = AnyApplication::Own(Box::new(Script(script.to_vec())));
+        let app = AnyApplication::Boxed(Box::new(Script(script.to_vec())));
         let mut session = Session::new(app, Rng::named(1, "script"));
         let _ = session.start(Time(0));
         session

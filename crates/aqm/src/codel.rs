@@ -2,15 +2,22 @@
 //! above the target, at intervals that shrink with the square root of the count.
 
 use cwnd_units::{
-    Ability, Bytes, Contract, Declares, Duration, Invalid, LinkFacts, QueueSize, Time, params,
+    Ability, Bytes, Contract, Declares, Duration, Invalid, LinkFacts, QueueSize, RegistryEntry,
+    Rng, Time, params,
 };
 
 use crate::mark::congested;
-use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 use crate::store::Store;
 
 /// CoDel's control law said so at dequeue.
 pub const REASON: Reason = Reason::named("codel");
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "codel",
+    "Controlled delay: marks or drops at the head when the delay stays above a target (RFC 8289).",
+);
 
 params! {
     /// CoDel (RFC 8289).
@@ -34,6 +41,14 @@ params! {
     }
     check |p| {
         check_delays(p.target, p.interval)?;
+    }
+}
+
+impl QueueInfo for Params {
+    type Queue<P> = CoDelQueue<P>;
+
+    fn build<P: Packet>(&self, link: &LinkFacts, _: Rng) -> CoDelQueue<P> {
+        CoDelQueue::new(self, link)
     }
 }
 

@@ -1,9 +1,13 @@
 //! First in, first out, with a hard limit: the queue without an opinion (drop-tail).
 
-use cwnd_units::{Contract, Declares, LinkFacts, QueueSize, Time, params};
+use cwnd_units::{Contract, Declares, LinkFacts, QueueSize, RegistryEntry, Rng, Time, params};
 
-use crate::qdisc::{Backlog, Context, Packet, Qdisc};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo};
 use crate::store::Store;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("fifo", "First in, first out; drops when full.");
 
 params! {
     /// First in, first out; a packet that would exceed the limit is dropped.
@@ -11,6 +15,14 @@ params! {
         /// How much may wait; a limit in bytes, time or BDP is counted in bytes on the wire, one in packets in packets.
         #[source("rule of thumb: one bandwidth-delay product (Villamizar & Song 1994)")]
         pub limit: QueueSize = QueueSize::MilliBdp(1000),
+    }
+}
+
+impl QueueInfo for Params {
+    type Queue<P> = Fifo<P>;
+
+    fn build<P: Packet>(&self, link: &LinkFacts, _: Rng) -> Fifo<P> {
+        Fifo::new(self, link)
     }
 }
 

@@ -2,12 +2,17 @@
 //! its own CoDel.
 
 use cwnd_units::{
-    Ability, Bytes, Contract, Declares, Duration, Limit, LinkFacts, QueueSize, Rng, Time, params,
+    Ability, Bytes, Contract, Declares, Duration, Limit, LinkFacts, QueueSize, RegistryEntry, Rng,
+    Time, params,
 };
 
 use crate::codel::{CoDel, Law, check_delays};
-use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 use crate::store::Store;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("fq-codel", "Fair queueing with CoDel in each queue (RFC 8290).");
 
 params! {
     /// FQ-CoDel (RFC 8290).
@@ -39,6 +44,18 @@ params! {
     }
     check |p| {
         check_delays(p.target, p.interval)?;
+    }
+}
+
+impl QueueInfo for Params {
+    type Queue<P> = FqCoDel<P>;
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqCoDel<P> {
+        FqCoDel::new(self, link, rng)
+    }
+
+    fn tells_flows_apart(&self) -> bool {
+        true
     }
 }
 

@@ -6,11 +6,23 @@
 //! reason, to a [`Context`].
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod registry;
+
+use cwnd_units::{Contract, Declares, LinkFacts, Rng};
+
+queues! {
+    Fifo(fifo),
+    Red(red),
+    CoDel(codel),
+    Pie(pie),
+    FqCoDel(fq_codel),
+}
+
+mod any;
 pub mod capacity;
-pub mod codel;
 mod departure;
-pub mod fifo;
-pub mod fq_codel;
+mod dynamic;
 pub mod load;
 mod mark;
 mod messenger;
@@ -18,18 +30,27 @@ pub mod messengers;
 mod meter;
 pub mod meters;
 pub mod none;
-mod own;
-pub mod pie;
 mod qdisc;
-pub mod red;
-mod registry;
 mod store;
 
+pub use dynamic::DynQdisc;
 pub use mark::{congested, mark};
-pub use messenger::{Messenger, Outcome, Verdict};
+pub use messenger::{Messenger, MessengerInfo, Outcome, Verdict};
 pub use messengers::MessengerParams;
-pub use meter::Meter;
+pub use meter::{Meter, MeterInfo};
 pub use meters::MeterParams;
-pub use own::OwnQdisc;
-pub use qdisc::{Backlog, Context, Packet, Qdisc, Reason};
-pub use registry::{AnyQdisc, QueueParams};
+pub use qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
+
+impl QueueParams {
+    /// `true` if the queue asks packets for their flow.
+    #[must_use]
+    pub fn tells_flows_apart(&self) -> bool {
+        each_kind!(self, params => params.tells_flows_apart())
+    }
+}
+
+impl Declares for QueueParams {
+    fn contract(&self) -> Contract {
+        each_kind!(self, params => params.contract())
+    }
+}

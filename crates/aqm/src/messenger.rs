@@ -1,6 +1,6 @@
 use core::fmt;
 
-use cwnd_units::Time;
+use cwnd_units::{Declares, LinkFacts, Params, Time};
 
 use crate::qdisc::{Backlog, Context, Reason};
 
@@ -28,6 +28,12 @@ pub enum Outcome {
         /// Whether it carried CE already when it came.
         already: bool,
     },
+}
+
+/// A kind of messenger.
+pub trait MessengerInfo: Params + Declares {
+    /// Builds the messenger at the queue of a link; `None` of the kind that stands for none.
+    fn build<P>(&self, link: &LinkFacts) -> Option<Box<dyn Messenger<P>>>;
 }
 
 /// Decides of which of its queue's verdicts a router tells the source of the packet: RED's BECN, a source quench.

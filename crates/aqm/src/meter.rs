@@ -1,8 +1,14 @@
 use core::fmt;
 
-use cwnd_units::{Guidance, Rate, Time};
+use cwnd_units::{Declares, Guidance, LinkFacts, Params, Rate, Rng, Time};
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc};
+
+/// A kind of meter.
+pub trait MeterInfo: Params + Declares {
+    /// Builds the meter beside the queue of a link; `None` of the kind that stands for none.
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Option<Box<dyn Meter<P>>>;
+}
 
 /// What a router measures and writes into packets beside queueing them: load factors, headers of XCP and RCP, marks of its
 /// own. It goes with any queue discipline and neither drops nor holds packets.

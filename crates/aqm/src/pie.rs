@@ -2,13 +2,13 @@
 //! steers so that the queueing delay stays near a reference. Also as Linux had it from 3.14 to 4.5, before the RFC.
 
 use cwnd_units::{
-    Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, Rng, Time, param_enum,
-    params,
+    Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, RegistryEntry, Rng, Time,
+    param_enum, params,
 };
 
 use crate::departure::DepartureRate;
 use crate::mark::congested;
-use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 use crate::store::Store;
 
 /// PIE's drop probability said so at enqueue.
@@ -44,6 +44,12 @@ param_enum! {
         Rest = "rest",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "pie",
+    "Proportional integral controller: marks or drops on arrival to hold a delay (RFC 8033).",
+);
 
 params! {
     /// PIE (RFC 8033).
@@ -121,6 +127,14 @@ params! {
         [dq_threshold, dq_weight] if p.estimator == Estimator::Timestamp
             => "without `estimator = \"departure-rate\"`",
         [mark_ecnth] if !p.ecn => "without `ecn`",
+    }
+}
+
+impl QueueInfo for Params {
+    type Queue<P> = Pie<P>;
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Pie<P> {
+        Pie::new(self, link, rng)
     }
 }
 

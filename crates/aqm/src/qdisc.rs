@@ -1,4 +1,4 @@
-use cwnd_units::{Ecn, Guidance, Header, Rate, Time};
+use cwnd_units::{Declares, Ecn, Guidance, Header, LinkFacts, Params, Rate, Rng, Time};
 
 /// What a queue must know of a packet as long as it only waits; the rest is asked of a [`Context`].
 pub trait Packet {
@@ -6,6 +6,20 @@ pub trait Packet {
     fn wire_bytes(&self) -> u32;
     /// Identifies the flow, for fair queueing: equal for the packets of one flow and direction.
     fn flow_hash(&self) -> u64;
+}
+
+/// A kind of queue discipline: how it is built, and what others must know of it without its name.
+pub trait QueueInfo: Params + Declares {
+    /// The queue of packets of any type.
+    type Queue<P>;
+
+    /// Builds an empty queue before a link; `rng` serves those that draw.
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
+
+    /// `true` if it asks packets for their flow.
+    fn tells_flows_apart(&self) -> bool {
+        false
+    }
 }
 
 /// Why a packet was dropped or marked: a name that the mechanism which did it has for it.

@@ -2,12 +2,12 @@
 //! with a probability that grows with a weighted average of the queue length.
 
 use cwnd_units::{
-    Ability, Bytes, Contract, Declares, Invalid, Limit, LinkFacts, QueueSize, Rate, Rng, Time,
-    param_enum, params,
+    Ability, Bytes, Contract, Declares, Invalid, Limit, LinkFacts, QueueSize, Rate, RegistryEntry,
+    Rng, Time, param_enum, params,
 };
 
 use crate::mark::congested;
-use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 use crate::store::Store;
 
 /// RED between its thresholds: by chance.
@@ -58,6 +58,12 @@ param_enum! {
         Unanswered = "unanswered",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "red",
+    "Random early detection: marks or drops on arrival by an average of the queue length (Floyd & Jacobson 1993).",
+);
 
 params! {
     /// RED (Floyd & Jacobson 1993).
@@ -169,6 +175,14 @@ params! {
         [max_p, gentle, forced] if p.min_th == p.max_th => "with `min_th` equal to `max_th`",
         [count] if p.mode == Mode::Packets => "without `mode = \"bytes\"`",
         [mark_p] if !p.ecn => "without `ecn`",
+    }
+}
+
+impl QueueInfo for Params {
+    type Queue<P> = Red<P>;
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Red<P> {
+        Red::new(self, link, rng)
     }
 }
 

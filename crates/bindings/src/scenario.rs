@@ -363,7 +363,7 @@ pub fn mechanisms() -> Vec<([&'static str; 5], Vec<&'static str>, &'static str)>
     let mut found = Vec::new();
     for kind in ControllerParams::KINDS {
         let Some(params) = ControllerParams::of_kind(kind.name) else { continue };
-        for m in params.stated().mechanisms() {
+        for m in params.info().mechanisms() {
             let (column, counters, silence) = match m.acts_in {
                 Acts::Column(column) => (column, Vec::new(), ""),
                 Acts::Counters { names, silence } => ("", names.to_vec(), silence),

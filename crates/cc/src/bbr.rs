@@ -9,13 +9,31 @@ mod surplus;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cwnd_units::{Duration, Header, Rate, Time};
+use cwnd_units::{Duration, Header, Rate, RegistryEntry, Time};
 
 use crate::controller::{
     AckSample, Controller, Departing, Path, Phase, RateSample, Request, Signal, Start, Window,
 };
+use crate::dynamic::DynController;
+use crate::info::{ControllerInfo, OnLinux};
 pub use params::Params;
 use surplus::Surplus;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "bbr",
+    "BBR, version 1: sends at the bandwidth that it found (draft-cardwell-iccrg-bbr-congestion-control-00).",
+);
+
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Bbr::new(self, start))
+    }
+
+    fn on_linux(&self) -> Option<OnLinux> {
+        Some(OnLinux::own("bbr"))
+    }
+}
 
 /// The controller. Windows are bytes, bandwidths bytes a nanosecond, as floating point.
 #[derive(Clone, Debug)]

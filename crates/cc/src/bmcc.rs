@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cwnd_units::{
     Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Params as _, Rate,
-    Value,
+    RegistryEntry, Value,
     adpm::{self, Scale},
     param_enum, params,
 };
@@ -14,8 +14,9 @@ use cwnd_units::{
 use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
 };
+use crate::dynamic::DynController;
 use crate::guided::{self, Guided, Pause, intervals};
-use crate::kind::{Hears, Kind, Mechanism, OnLinux};
+use crate::info::{ControllerInfo, Hears, Mechanism, OnLinux};
 
 param_enum! {
     /// When the window follows eq. 3 and 4.
@@ -60,6 +61,12 @@ param_enum! {
         Shuffled = "shuffled",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "bmcc",
+    "BMCC: by an estimate of the load factor, from two bits of many packets (Qazi, Andrew, Znati 2009).",
+);
 
 params! {
     /// BMCC.
@@ -163,7 +170,11 @@ const STEERED: Mechanism = Mechanism {
 /// What `cwnd-kernel` calls it.
 const NAME: &str = "bmcc";
 
-impl Kind for Params {
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Bmcc::new(self, start))
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }

@@ -312,15 +312,6 @@ pub trait Controller {
     fn stamp(&mut self, _data: &Departing) -> Header {
         Header::None
     }
-    /// All that is asked when data goes out, in one call: it is for each packet. No controller has one of its own.
-    ///
-    /// What it stamps is written where it stays: a header that is returned is stored in narrow pieces and loaded in wide ones, which wait for
-    /// the stores.
-    fn departs(&mut self, data: &Departing, header: &mut Header) -> Leave {
-        let (pacing, spacing) = (self.pacing(), self.spacing());
-        *header = self.stamp(data);
-        Leave { pacing, spacing }
-    }
     /// The window it allows now.
     fn window(&self) -> Window;
     /// The rate it wants packets paced at; `None` sends as ACKs arrive.
@@ -350,22 +341,13 @@ pub trait Controller {
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         None
     }
-    /// Raises window and threshold to those `before` a reduction, if it gives access to them.
-    fn restore_window(&mut self, before: &mut Self)
-    where
-        Self: Sized,
-    {
-        if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
-            window.restore(&before);
-        }
-    }
     /// Takes the last reduction back, as the loss it answered was none: `before` is the controller
     /// at that reduction (Linux, `undo_cwnd`; RFC 4015 § 3.2).
     fn undo(&mut self, mut before: Self, _now: Time, _after_timeout: bool)
     where
         Self: Sized,
     {
-        self.restore_window(&mut before);
+        restore_window(self, &mut before);
     }
     /// Raises the slow-start threshold to `least` bytes (Linux, `tcp_current_ssthresh`).
     fn raise_threshold(&mut self, least: u64) {
@@ -393,6 +375,14 @@ pub trait Controller {
     }
     /// Tells what it counted, each by a name that is its own: columns and activity take them as they are.
     fn count(&self, _each: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+/// Raises window and threshold to those `before` a reduction, if the controller gives access to
+/// them.
+pub(crate) fn restore_window<C: Controller>(controller: &mut C, before: &mut C) {
+    if let (Some(mut window), Some(before)) = (controller.window_mut(), before.window_mut()) {
+        window.restore(&before);
+    }
 }
 
 /// The least slow-start threshold, bytes (RFC 5681 eq. 4).

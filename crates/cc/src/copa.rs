@@ -5,12 +5,15 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Rate, Time, param_enum, params};
+use cwnd_units::{
+    Ability, Contract, Declares, Duration, Rate, RegistryEntry, Time, param_enum, params,
+};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::kind::Kind;
+use crate::dynamic::DynController;
+use crate::info::ControllerInfo;
 use crate::windowed::Windowed;
 
 param_enum! {
@@ -22,6 +25,12 @@ param_enum! {
         Newest = "newest",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "copa",
+    "Copa: steers towards a rate of 1 / (δ · queueing delay) (Arun & Balakrishnan 2018).",
+);
 
 params! {
     /// Copa.
@@ -104,7 +113,11 @@ params! {
     }
 }
 
-impl Kind for Params {}
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Copa::new(self, start))
+    }
+}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

@@ -9,15 +9,39 @@ pub use params::{FastConvergencePoint, Growth, Params};
 
 use std::sync::Arc;
 
-use cwnd_units::{Duration, Time};
+use cwnd_units::{Duration, RegistryEntry, Time};
 
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, WindowMut, min_ssthresh,
+    restore_window,
 };
-use crate::decrease::{Decrease, Factors, Resting};
+use crate::decrease::{ABE, ADAPTIVE, Decrease, Factors, QUENCHED, Resting};
+use crate::dynamic::DynController;
+use crate::info::{ControllerInfo, Mechanism, OnLinux};
+use crate::min_rtt::estimating;
 use crate::slow_start::{Credit, SlowStartState};
 use counted::Counted;
 use fluid::Fluid;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "cubic",
+    "CUBIC: growth by a cubic function of the time since the last reduction (RFC 9438).",
+);
+
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        estimating(&self.rule, Cubic::new(self, start))
+    }
+
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[ABE, ADAPTIVE, QUENCHED]
+    }
+
+    fn on_linux(&self) -> Option<OnLinux> {
+        Some(self.rule.on_linux("cubic"))
+    }
+}
 
 /// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
 #[derive(Clone, Debug)]
@@ -254,7 +278,7 @@ impl Controller for Cubic {
                 return;
             }
         };
-        self.restore_window(&mut before);
+        restore_window(self, &mut before);
         self.resting = before.resting;
         self.slow_start.undo(before.slow_start, now, after_timeout, least);
     }

@@ -3,13 +3,18 @@
 //! RFC 8257; Alizadeh, Greenberg, Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan, *Data center TCP (DCTCP)*, SIGCOMM 2010. The
 //! receiver's part (RFC 8257 § 3.2) is the echo `changes`, the switch's (§ 3.1) the meter `step`.
 
-use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, Time, params};
+use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, RegistryEntry, Time, params};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
 use crate::decrease::Rule;
-use crate::kind::Kind;
+use crate::dynamic::DynController;
+use crate::info::ControllerInfo;
 use crate::newreno::{self, NewReno};
 use crate::slow_start::Growing;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("dctcp", "DCTCP: backs off by how much of its data was marked (RFC 8257).");
 
 params! {
     /// DCTCP.
@@ -37,7 +42,11 @@ params! {
 }
 
 // Linux has it (tcp_dctcp.c), but its receiver is DCTCP's only if it has the controller, too, and the testbed sets that of senders.
-impl Kind for Params {}
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Dctcp::new(self, start))
+    }
+}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

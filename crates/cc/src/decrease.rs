@@ -7,7 +7,7 @@ use cwnd_units::{
 };
 
 use crate::controller::{Cause, Grow, Path};
-use crate::kind::{Acts, Hears, Mechanism, OnLinux};
+use crate::info::{Acts, Hears, Mechanism, OnLinux};
 
 param_enum! {
     /// What β multiplies.
@@ -165,7 +165,6 @@ pub(crate) const ABE: Mechanism = Mechanism {
     name: "ABE",
     key: Some("beta_ecn"),
     base: Some("beta"),
-    parameters: &["beta_ecn", "ecn_in_slow_start"],
     acts_in: Acts::Column("cwnd_reductions_ecn"),
     in_cwnd_kernel: &["beta_ecn", "ecn_in_slow_start"],
 };
@@ -175,7 +174,6 @@ pub(crate) const ADAPTIVE: Mechanism = Mechanism {
     name: "adaptive backoff",
     key: Some("adaptive_delta"),
     base: None,
-    parameters: &["adaptive_delta", "initial_min_rtt"],
     acts_in: Acts::Column("cwnd_reductions_loss"),
     in_cwnd_kernel: &["adaptive_delta"],
 };
@@ -185,7 +183,6 @@ pub(crate) const QUENCHED: Mechanism = Mechanism {
     name: "BECN",
     key: Some("beta_quench"),
     base: None,
-    parameters: &["beta_quench", "rest_after_quench", "quench_rest"],
     acts_in: Acts::Column("cwnd_reductions_quench"),
     in_cwnd_kernel: &["beta_quench", "rest_after_quench"],
 };

@@ -5,14 +5,17 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Time, param_enum, params};
+use cwnd_units::{
+    Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Time, param_enum, params,
+};
 
 use crate::below_one::{Below, BelowOne, spacing};
 use crate::controller::{
     AckSample, Cause, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut,
-    min_ssthresh,
+    min_ssthresh, restore_window,
 };
-use crate::kind::{Acts, Kind, Mechanism, OnLinux};
+use crate::dynamic::DynController;
+use crate::info::{Acts, ControllerInfo, Mechanism, OnLinux};
 use crate::min_rtt::MinRtt;
 use crate::since_reduction::{Increase, SinceReduction};
 use crate::slow_start::{Credit, Growing, SlowStartState};
@@ -38,6 +41,12 @@ param_enum! {
         HTcp = "h-tcp",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "delay-aimd",
+    "Delay-based AIMD: backs off once packets wait longer than a threshold (McCullagh 2008).",
+);
 
 params! {
     /// Delay-based AIMD.
@@ -160,12 +169,15 @@ const BACKOFF: Mechanism = Mechanism {
     name: "backoff for delay",
     key: Some("threshold"),
     base: None,
-    parameters: &["threshold", "delta", "filter"],
     acts_in: Acts::Column("cwnd_reductions_delay"),
     in_cwnd_kernel: &["threshold", "delta", "least_window"],
 };
 
-impl Kind for Params {
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(DelayAimd::new(self, start))
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[BACKOFF]
     }
@@ -495,7 +507,7 @@ impl Controller for DelayAimd {
 
     /// Also the increase as it was, and slow start if it lasted until then.
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
-        self.restore_window(&mut before);
+        restore_window(self, &mut before);
         (self.alpha, self.beta, self.since) = (before.alpha, before.beta, before.since);
         (self.avoids, self.by_delay, self.taken) = (before.avoids, before.by_delay, before.taken);
         self.slow_start.undo(before.slow_start, now, after_timeout, None);

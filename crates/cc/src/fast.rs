@@ -5,13 +5,20 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, params};
+use cwnd_units::{Ability, Contract, Declares, Duration, RegistryEntry, params};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,
     min_ssthresh,
 };
-use crate::kind::Kind;
+use crate::dynamic::DynController;
+use crate::info::ControllerInfo;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "fast",
+    "FAST TCP: keeps α segments in queues, by one step every other round trip (Wei et al. 2006).",
+);
 
 params! {
     /// FAST TCP.
@@ -48,7 +55,11 @@ params! {
     }
 }
 
-impl Kind for Params {}
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Fast::new(self, start))
+    }
+}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

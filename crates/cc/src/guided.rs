@@ -3,7 +3,7 @@
 use cwnd_units::{Duration, Rate, Time};
 
 use crate::controller::{AckSample, Grow, Path, Phase, Start, Window, min_ssthresh};
-use crate::kind::{Acts, Mechanism};
+use crate::info::{Acts, Mechanism};
 
 /// The part of a paced window that is in flight where the window is what holds.
 const USED: f64 = 0.75;

@@ -5,15 +5,23 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Time, params};
+use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Time, params};
 
 use crate::controller::{
     AckSample, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut, min_ssthresh,
+    restore_window,
 };
-use crate::kind::{Kind, OnLinux};
+use crate::dynamic::DynController;
+use crate::info::{ControllerInfo, OnLinux};
 use crate::min_rtt::MinRtt;
 use crate::since_reduction::{Increase, SinceReduction};
 use crate::slow_start::{Credit, Growing, SlowStartState};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "htcp",
+    "H-TCP: the longer the last loss is ago, the faster it grows (Leith & Shorten 2004).",
+);
 
 params! {
     /// H-TCP.
@@ -90,7 +98,11 @@ params! {
     }
 }
 
-impl Kind for Params {
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(HTcp::new(self, start))
+    }
+
     fn on_linux(&self) -> Option<OnLinux> {
         Some(OnLinux::own("htcp"))
     }
@@ -322,7 +334,7 @@ impl Controller for HTcp {
     /// Also the time since the last reduction, the longest RTT and the throughput of the reduction
     /// before (Linux, `htcp_cwnd_undo`), and slow start.
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
-        self.restore_window(&mut before);
+        restore_window(self, &mut before);
         self.since = before.since;
         self.max_rtt = before.max_rtt;
         self.throughput.before = before.throughput.before;

@@ -5,13 +5,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Time, param_enum, params};
+use cwnd_units::{Ability, Contract, Declares, Duration, RegistryEntry, Time, param_enum, params};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,
-    min_ssthresh,
+    min_ssthresh, restore_window,
 };
-use crate::kind::Kind;
+use crate::dynamic::DynController;
+use crate::info::ControllerInfo;
 
 param_enum! {
     /// How the window answers the delay.
@@ -22,6 +23,10 @@ param_enum! {
         Linear = "linear",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("ledbat", "LEDBAT++ (also `ledbat++`): background traffic that keeps the delay it adds near a target (draft-irtf-iccrg-ledbat-plus-plus).").alias(&["ledbat++"]);
 
 params! {
     /// LEDBAT++ and LEDBAT.
@@ -94,7 +99,11 @@ params! {
     }
 }
 
-impl Kind for Params {}
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Ledbat::new(self, start))
+    }
+}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {
@@ -388,7 +397,7 @@ impl Controller for Ledbat {
 
     /// Also the stage, and the next slowdown: the reduction may have ended slow start.
     fn undo(&mut self, mut before: Self, _: Time, _: bool) {
-        self.restore_window(&mut before);
+        restore_window(self, &mut before);
         (self.stage, self.next) = (before.stage, before.next);
     }
 

@@ -6,37 +6,48 @@
 //! once for all.
 #![forbid(unsafe_code)]
 
-pub mod bbr;
+use cwnd_units::{Contract, Declares, ParamsChoice as _, registry};
+
+registry! {
+    /// The controllers, each with its parameters.
+    #[each(each_kind)]
+    pub enum ControllerParams {
+        NewReno(newreno),
+        Cubic(cubic),
+        Dctcp(dctcp),
+        DelayAimd(delay_aimd),
+        HTcp(htcp),
+        Vegas(vegas),
+        Rcp(rcp),
+        Xcp(xcp),
+        Ledbat(ledbat),
+        Copa(copa),
+        Bbr(bbr),
+        Fast(fast),
+        Vcp(vcp),
+        Mlcp(mlcp),
+        Bmcc(bmcc),
+    }
+}
+
+mod any;
 mod below_one;
-pub mod bmcc;
 mod controller;
-pub mod copa;
-pub mod cubic;
-pub mod dctcp;
 mod decrease;
-pub mod delay_aimd;
-pub mod fast;
+mod dynamic;
 mod guided;
-pub mod htcp;
 mod hystart;
 mod hystart_classic;
-mod kind;
-pub mod ledbat;
+mod info;
 mod min_rtt;
-pub mod mlcp;
-pub mod newreno;
-pub mod rcp;
 #[cfg(feature = "record")]
 pub mod record;
-mod registry;
 mod rto;
 mod since_reduction;
 mod slow_start;
-pub mod vcp;
-pub mod vegas;
 mod windowed;
-pub mod xcp;
 
+pub use any::AnyController;
 pub use below_one::{Below, BelowOne};
 pub use controller::{
     AckSample, Cause, Controller, Departing, Grow, Leave, Path, Phase, RateSample, Request,
@@ -46,8 +57,42 @@ pub use decrease::{
     Base, ByDelay, Decrease, EcnInSlowStart, QuenchRest, Rest, RestAfterQuench, Rounding, Rule,
     Stage,
 };
-pub use kind::{Acts, Hears, Kind, Mechanism, OnLinux};
-pub use registry::{AnyController, ControllerParams, OwnController};
+pub use dynamic::DynController;
+pub use info::{Acts, ControllerInfo, Hears, Mechanism, OnLinux};
 pub use rto::{Backoff, RtoPolicy};
 pub use since_reduction::Increase;
 pub use slow_start::{Growing, SlowStart};
+
+impl ControllerParams {
+    /// Builds a controller with these parameters at the start of its connection.
+    #[must_use]
+    pub fn build(&self, start: &Start) -> AnyController {
+        match self {
+            Self::NewReno(p) if p.rule.adaptive_delta.is_none() => {
+                AnyController::NewReno(newreno::NewReno::new(p, start))
+            }
+            Self::Cubic(p) if p.rule.adaptive_delta.is_none() => {
+                AnyController::Cubic(Box::new(cubic::Cubic::new(p, start)))
+            }
+            other => AnyController::Boxed(other.info().build(start)),
+        }
+    }
+
+    /// What the kind states of itself.
+    #[must_use]
+    pub fn info(&self) -> &dyn ControllerInfo {
+        each_kind!(self, params => params)
+    }
+
+    /// The mechanisms that are asked for.
+    pub fn asked_for(&self) -> impl Iterator<Item = &'static Mechanism> {
+        let all = self.info().mechanisms().iter();
+        all.filter(|mechanism| mechanism.is_asked_for(self.params()))
+    }
+}
+
+impl Declares for ControllerParams {
+    fn contract(&self) -> Contract {
+        self.info().contract()
+    }
+}

@@ -1,8 +1,12 @@
 //! The least round-trip time: what a controller takes for the round trip without queues.
 
+use core::fmt;
+
 use cwnd_units::{Duration, Guidance, Header, Rate, Time};
 
 use crate::controller::{AckSample, Controller, Departing, Path, Request, Signal, Window};
+use crate::decrease::Rule;
+use crate::dynamic::DynController;
 
 /// An estimate of the round trip without queues (McCullagh 2008 § 4.1: minRTT for baseRTT).
 ///
@@ -62,13 +66,13 @@ impl MinRtt {
 
 /// A controller that is told of this estimate in place of what the transport measured.
 #[derive(Clone, Debug)]
-pub(crate) struct Estimating<C> {
+struct Estimating<C> {
     inner: C,
     min_rtt: MinRtt,
 }
 
 impl<C: Controller> Estimating<C> {
-    pub(crate) const fn new(inner: C, wrong: Option<Duration>) -> Self {
+    const fn new(inner: C, wrong: Option<Duration>) -> Self {
         Self { inner, min_rtt: MinRtt::new(wrong) }
     }
 
@@ -126,4 +130,15 @@ impl<C: Controller> Controller for Estimating<C> {
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         self.inner.count(each);
     }
+}
+
+/// The controller behind a pointer; with an estimate of its own if its rule goes by that.
+pub(crate) fn estimating<C>(rule: &Rule, controller: C) -> Box<dyn DynController>
+where
+    C: Controller + Clone + fmt::Debug + Send + Sync + 'static,
+{
+    if rule.adaptive_delta.is_none() {
+        return Box::new(controller);
+    }
+    Box::new(Estimating::new(controller, rule.initial_min_rtt))
 }

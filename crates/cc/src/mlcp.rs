@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use cwnd_units::{
-    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate,
+    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, RegistryEntry,
     mlcp::{HIGH, MOST, Scale},
     params,
 };
@@ -16,8 +16,15 @@ use cwnd_units::{
 use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
 };
+use crate::dynamic::DynController;
 use crate::guided::{self, Counters, Guided, Pause, intervals};
-use crate::kind::{Kind, Mechanism};
+use crate::info::{ControllerInfo, Mechanism};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "mlcp",
+    "MLCP: by one of sixteen levels of load that routers write (Qazi & Znati 2008).",
+);
 
 params! {
     /// MLCP.
@@ -84,7 +91,11 @@ params! {
 
 const STEERED: Mechanism = guided::load_factors(&["load_acks_added", "load_decreases"]);
 
-impl Kind for Params {
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Mlcp::new(self, start))
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }

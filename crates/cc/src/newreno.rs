@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Contract, Declares, Time, param_enum, params};
+use cwnd_units::{Contract, Declares, RegistryEntry, Time, param_enum, params};
 
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
@@ -12,7 +12,9 @@ use crate::decrease::{
     ABE, ADAPTIVE, Base, Decrease, EcnInSlowStart, Factors, QUENCHED, RestAfterQuench, Resting,
     Rounding, Rule,
 };
-use crate::kind::{Kind, Mechanism, OnLinux};
+use crate::dynamic::DynController;
+use crate::info::{ControllerInfo, Mechanism, OnLinux};
+use crate::min_rtt::estimating;
 use crate::slow_start::{Credit, Growing, SlowStart, SlowStartState};
 
 param_enum! {
@@ -26,6 +28,12 @@ param_enum! {
         PerAckWholeBytes = "per-ack-whole-bytes",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "newreno",
+    "NewReno: additive increase, multiplicative decrease (RFC 5681).",
+);
 
 params! {
     /// NewReno.
@@ -144,7 +152,11 @@ params! {
     }
 }
 
-impl Kind for Params {
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        estimating(&self.rule, NewReno::new(self, start))
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[ABE, ADAPTIVE, QUENCHED]
     }

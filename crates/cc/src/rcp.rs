@@ -2,12 +2,19 @@
 //!
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3.
 
-use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, Rate, params};
+use cwnd_units::{
+    Ability, Contract, Declares, Echo, Guidance, Header, Rate, RegistryEntry, params,
+};
 
 use crate::controller::{
     AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::kind::{Acts, Kind, Mechanism};
+use crate::dynamic::DynController;
+use crate::info::{Acts, ControllerInfo, Mechanism};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("rcp", "RCP: sends at the rate of routers (Dukkipati et al. 2005).");
 
 params! {
     /// RCP's sender (Dukkipati et al. 2005).
@@ -28,7 +35,11 @@ const STEERED: Mechanism = Mechanism::of_kind(
     Acts::Counters { names: &["rcp_rates"], silence: "no ACK told of a rate" },
 );
 
-impl Kind for Params {
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Rcp::new(self, start))
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }

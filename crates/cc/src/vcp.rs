@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Echo, param_enum, params};
+use cwnd_units::{Ability, Contract, Declares, Duration, Echo, RegistryEntry, param_enum, params};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
+use crate::dynamic::DynController;
 use crate::guided::{self, Counters, Guided, Pause, intervals};
-use crate::kind::{Kind, Mechanism};
+use crate::info::{ControllerInfo, Mechanism};
 
 param_enum! {
     /// How additive increase depends on the round-trip time T.
@@ -20,6 +21,10 @@ param_enum! {
         Bounded = "bounded",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("vcp", "VCP: routers tell of low, high or too much load (Xia et al. 2005).");
 
 params! {
     /// VCP.
@@ -70,7 +75,11 @@ params! {
 
 const STEERED: Mechanism = guided::load_factors(&["load_acks_added", "load_decreases"]);
 
-impl Kind for Params {
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Vcp::new(self, start))
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }

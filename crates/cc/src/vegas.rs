@@ -10,13 +10,29 @@ pub use params::{Exit, Params, Rates, RoundRtt, Rounding};
 
 use std::sync::Arc;
 
-use cwnd_units::Duration;
+use cwnd_units::{Duration, RegistryEntry};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,
     min_ssthresh,
 };
+use crate::dynamic::DynController;
+use crate::info::{ControllerInfo, OnLinux};
 use crate::slow_start::limited;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("vegas", "Vegas: keeps a few segments in queues (Brakmo & Peterson 1995).");
+
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Vegas::new(self, start))
+    }
+
+    fn on_linux(&self) -> Option<OnLinux> {
+        Some(OnLinux::own("vegas"))
+    }
+}
 
 /// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
 #[derive(Clone, Debug)]

@@ -2,12 +2,19 @@
 //!
 //! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.2 and 3.3.
 
-use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, params};
+use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, RegistryEntry, params};
 
 use crate::controller::{
     AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::kind::{Acts, Kind, Mechanism};
+use crate::dynamic::DynController;
+use crate::info::{Acts, ControllerInfo, Mechanism};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "xcp",
+    "XCP: its window changes by what routers write (Katabi, Handley, Rohrs 2002).",
+);
 
 params! {
     /// XCP's sender (Katabi, Handley, Rohrs 2002).
@@ -37,7 +44,11 @@ const STEERED: Mechanism = Mechanism::of_kind(
     },
 );
 
-impl Kind for Params {
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        Box::new(Xcp::new(self, start))
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }

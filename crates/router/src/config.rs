@@ -123,9 +123,9 @@ impl Direction {
         Self {
             name: name.to_owned(),
             rate: LinkRate::Unlimited,
-            queue: QueueParams::Fifo(cwnd_aqm::fifo::Params::default()),
-            meter: MeterParams::None(cwnd_aqm::none::Params::default()),
-            messenger: MessengerParams::None(cwnd_aqm::none::Params::default()),
+            queue: QueueParams::default(),
+            meter: MeterParams::default(),
+            messenger: MessengerParams::default(),
             told: None,
             device_queue: 0,
             bdp_rtt: Duration::ZERO,
@@ -150,14 +150,20 @@ impl Direction {
     /// Why its meter would do nothing, if that is so: it fills headers that simulated packets have, and real ones have not.
     #[must_use]
     pub fn unfilled(&self) -> Option<String> {
-        let fills = |ability| IN_OPTIONS.contains(ability);
-        let kind = self.meter.kind();
-        let why = || {
-            format!(
-                "packets of real hosts have no header that `{kind}` could fill; `step`, `vcp` and `adpm` write the ECN field"
-            )
+        let in_options = |meter: &MeterParams| {
+            meter.contract().provides.iter().any(|ability| IN_OPTIONS.contains(ability))
         };
-        self.meter.contract().provides.iter().any(fills).then(why)
+        in_options(&self.meter).then(|| {
+            let all = MeterParams::KINDS.iter().filter_map(|kind| MeterParams::of_kind(kind.name));
+            let others = all.filter(|meter| !meter.contract().provides.is_empty());
+            let others: Vec<_> = others.filter(|meter| !in_options(meter)).collect();
+            let others: Vec<String> = others.iter().map(|m| format!("`{}`", m.kind())).collect();
+            format!(
+                "packets of real hosts have no header that `{}` could fill; {} write the ECN field",
+                self.meter.kind(),
+                listed(&others),
+            )
+        })
     }
 
     /// What a scenario says of a link.
@@ -215,3 +221,12 @@ const IDLE: f64 = 0.02;
 const NO_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 /// What routers write in options of TCP: no system sends these.
 const IN_OPTIONS: [Ability; 3] = [Ability::WritesXcp, Ability::WritesRcp, Ability::WritesLevel];
+
+/// `a, b and c`.
+fn listed(names: &[String]) -> String {
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => "no meters".to_owned(),
+    }
+}

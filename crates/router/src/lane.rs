@@ -1,6 +1,6 @@
 //! One direction of a router: what comes from far, queue, line, propagation, and what was counted there.
 
-use cwnd_aqm::{Outcome, Packet as _, QueueParams};
+use cwnd_aqm::{Outcome, Packet as _};
 use cwnd_link::{Line, Reader, Settings};
 use cwnd_scenario::LinkRate;
 use cwnd_trace::{Activity, Histogram, LinkSampleRow, LinkSamples};
@@ -70,8 +70,7 @@ impl Lane {
             counters: Counters::default(),
             before: None,
             warmup: Time(config.warmup.0),
-            needs_flows: matches!(of.queue, QueueParams::FqCoDel(_))
-                && of.rate != LinkRate::Unlimited,
+            needs_flows: of.queue.tells_flows_apart() && of.rate != LinkRate::Unlimited,
             sample: config.sample.filter(|&interval| interval > Duration::ZERO),
             next_sample: if config.sample.is_some() { Time::ZERO } else { Time::NEVER },
             samples: LinkSamples::default(),

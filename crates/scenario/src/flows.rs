@@ -9,10 +9,7 @@ use crate::idle;
 use crate::links::Topology;
 use crate::model::{FlowGroup, Stack};
 use crate::reader::{At, Context, Section, choice, choice_from, preset_or_table};
-use crate::sections::{
-    DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_WORKLOAD, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Key,
-    SCHEMAS,
-};
+use crate::sections::{FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Key, SCHEMAS};
 use crate::stack;
 use crate::tree::{Entry, Table};
 use crate::ways::{across, through};
@@ -73,14 +70,12 @@ fn group(
     let start = section.plain::<DurationDist>("start", cx);
     let spacing = section.plain::<Duration>("spacing", cx);
     let stop = section.plain::<Option<Duration>>("stop", cx);
-    let workload = section.read("workload", cx, |at, cx| {
-        choice::<WorkloadParams>(at, "workload", DEFAULT_WORKLOAD, cx)
-    });
-    let arrivals = section
-        .read("arrivals", cx, |at, cx| choice::<ArrivalParams>(at, "arrivals", DEFAULT_BESIDE, cx));
-    let attacker = section.read("attacker", cx, |at, cx| {
-        choice::<AttackerParams>(at, "attacker", DEFAULT_BESIDE, cx)
-    });
+    let workload =
+        section.read("workload", cx, |at, cx| choice::<WorkloadParams>(at, "workload", cx));
+    let arrivals =
+        section.read("arrivals", cx, |at, cx| choice::<ArrivalParams>(at, "arrivals", cx));
+    let attacker =
+        section.read("attacker", cx, |at, cx| choice::<AttackerParams>(at, "attacker", cx));
     let facts = workload.as_ref().map(WorkloadParams::facts);
     let connects = facts.as_ref().is_some_and(|f| f.transport == Transport::Connection);
     if let (Some(Some(stop)), Some(start)) = (stop, &start)
@@ -89,7 +84,7 @@ fn group(
         let message = format!("the flows stop at {stop}, before they start");
         cx.sink.error(section.span_of("stop"), section.path_of("stop"), message);
     }
-    let arrive = arrivals.as_ref().is_some_and(|arrivals| arrivals.kind() != DEFAULT_BESIDE);
+    let arrive = arrivals.as_ref().is_some_and(|arrivals| !arrivals.arriving().is_none());
     let ends = |facts: &Facts| !(facts.can_be_stopped || facts.arrivals.is_some() || arrive);
     if let (Some(Some(_)), Some(true)) = (stop, facts.as_ref().map(ends)) {
         let message = "only bulk flows, datagrams and arrivals can be stopped: the others end with their transfers";
@@ -140,7 +135,7 @@ fn tcp(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
     let name = stack::read(section, cx);
     let of_stack = |params: &dyn Params| stack::controller_preset(name?, params);
     let controller = section.read("controller", cx, |at, cx| {
-        choice_from::<ControllerParams>(at, "controller", DEFAULT_CONTROLLER, &of_stack, cx)
+        choice_from::<ControllerParams>(at, "controller", &of_stack, cx)
     });
     // Of a stack that is none, everything beside it is looked at all the same.
     let of_stack = name.unwrap_or(stack::stacks()[0].name);

@@ -12,7 +12,7 @@ use crate::model::{BurstLoss, Impairments, Link, Tampering};
 use crate::rates::{link_rate, trace_file};
 use crate::reader::{At, Context, OptionalRate, Section, choice};
 use crate::routes::{Edge, Routes};
-use crate::sections::{BURST_LOSS, DEFAULT_BESIDE, DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK, SCHEMAS};
+use crate::sections::{BURST_LOSS, DUMBBELL, FAULTS, LINK, SCHEMAS};
 use crate::steps::delay_steps;
 use crate::suggest::list;
 use crate::tree::{Entry, Table};
@@ -290,10 +290,9 @@ fn router(
     [queue, meter, messenger]: Keys,
     cx: &mut Context<'_>,
 ) -> Option<Router> {
-    let queue = section.read(queue, cx, |at, cx| choice(at, "queue", DEFAULT_QUEUE, cx));
-    let meter = section.read(meter, cx, |at, cx| choice(at, "meter", DEFAULT_BESIDE, cx));
-    let messenger =
-        section.read(messenger, cx, |at, cx| choice(at, "messenger", DEFAULT_BESIDE, cx));
+    let queue = section.read(queue, cx, |at, cx| choice(at, "queue", cx));
+    let meter = section.read(meter, cx, |at, cx| choice(at, "meter", cx));
+    let messenger = section.read(messenger, cx, |at, cx| choice(at, "messenger", cx));
     Some(Router { queue: queue?, meter: meter?, messenger: messenger? })
 }
 

@@ -315,10 +315,10 @@ impl FlowGroup {
     /// How its flows arrive while the run goes on; `None` if they are there from the beginning.
     #[must_use]
     pub fn arriving(&self) -> Option<ArrivalParams> {
-        match (&self.arrivals, self.workload.facts().arrivals) {
-            (ArrivalParams::None(_), own) => own.map(ArrivalParams::from),
-            (arrivals, _) => Some(arrivals.clone()),
+        if self.arrivals.arriving().is_none() {
+            return self.workload.facts().arrivals.map(ArrivalParams::from);
         }
+        Some(self.arrivals.clone())
     }
 
     /// The part of its flows that go each of its ways, in the long run.

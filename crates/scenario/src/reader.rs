@@ -285,13 +285,8 @@ fn unknown_name_of(at: At<'_>, (what, owner): (&str, &str), names: &[&str], cx: 
 }
 
 /// One of several algorithms: `"codel"`, or `{ kind = "codel", preset = "…", target = "5 ms" }`.
-pub(crate) fn choice<T: ParamsChoice>(
-    at: At<'_>,
-    what: &str,
-    default_kind: &str,
-    cx: &mut Context<'_>,
-) -> Option<T> {
-    choice_from(at, what, default_kind, &|_| None, cx).map(|(chosen, _)| chosen)
+pub(crate) fn choice<T: ParamsChoice>(at: At<'_>, what: &str, cx: &mut Context<'_>) -> Option<T> {
+    choice_from(at, what, &|_| None, cx).map(|(chosen, _)| chosen)
 }
 
 /// As [`choice`], from the preset that `base` has for the kind unless another one is written; with
@@ -299,7 +294,6 @@ pub(crate) fn choice<T: ParamsChoice>(
 pub(crate) fn choice_from<T: ParamsChoice>(
     at: At<'_>,
     what: &str,
-    default_kind: &str,
     base: &dyn Fn(&dyn Params) -> Option<&'static str>,
     cx: &mut Context<'_>,
 ) -> Option<(T, Option<&'static str>)> {
@@ -317,7 +311,7 @@ pub(crate) fn choice_from<T: ParamsChoice>(
     };
     let kind_path = format!("{}.kind", at.path);
     let chosen = match table.get("kind") {
-        None => T::of_kind(default_kind),
+        None => Some(T::default()),
         Some(entry) => {
             let chosen = entry.node.text().and_then(T::of_kind);
             if chosen.is_none() {

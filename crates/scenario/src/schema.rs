@@ -4,14 +4,15 @@ use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::dist::{FORMS, NAMED_SIZES};
-use cwnd_units::{Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, Value};
+use cwnd_units::{
+    Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, RegistryEntry, Value,
+};
 use serde_json::{Map, Value as Json, json};
 
 use crate::phrases::{by_schema, phrase};
 use crate::sections::{
-    AXIS, BURST_LOSS, DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD,
-    DELAY_STEP, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE,
-    PAIR, RATE, RECORD, RUN, STEP, SWEEP, TOP,
+    AXIS, BURST_LOSS, DELAY_STEP, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback,
+    Form, Key, LINK, NODE, PAIR, RATE, RECORD, RUN, STEP, SWEEP, TOP,
 };
 use crate::tables::EXTENSIONS;
 
@@ -71,15 +72,15 @@ pub fn json_schema() -> Json {
         "size-distribution": distribution("bytes", "pareto(1.2, 30 kB)", NAMED_SIZES),
         "count-distribution": drawn("lomax(1.5, 3)"),
         "link-rate": any_of(&[reference("rate"), none(), object(&[RATE])]),
-        "queue": choice::<QueueParams>(DEFAULT_QUEUE),
-        "meter": choice::<MeterParams>(DEFAULT_BESIDE),
-        "messenger": choice::<MessengerParams>(DEFAULT_BESIDE),
-        "controller": choice::<ControllerParams>(DEFAULT_CONTROLLER),
+        "queue": choice::<QueueParams>(),
+        "meter": choice::<MeterParams>(),
+        "messenger": choice::<MessengerParams>(),
+        "controller": choice::<ControllerParams>(),
         "endpoint": endpoint(),
         "stack": presets(&cwnd_tcp::Params::default()),
-        "workload": choice::<WorkloadParams>(DEFAULT_WORKLOAD),
-        "arrivals": choice::<ArrivalParams>(DEFAULT_BESIDE),
-        "attacker": choice::<AttackerParams>(DEFAULT_BESIDE),
+        "workload": choice::<WorkloadParams>(),
+        "arrivals": choice::<ArrivalParams>(),
+        "attacker": choice::<AttackerParams>(),
     });
     root
 }
@@ -283,18 +284,19 @@ fn drawn(example: &str) -> Json {
 }
 
 /// A kind by its name, or a table of its parameters.
-fn choice<T: ParamsChoice>(default_kind: &str) -> Json {
+fn choice<T: ParamsChoice>() -> Json {
+    let default = T::default().kind();
     let complete = |name| {
         T::of_kind(name).is_some_and(|c| c.params().fields().iter().all(|field| !field.required))
     };
-    let kinds = T::KINDS.iter().map(|k| k.name);
-    let names = kinds.chain(T::ALIASES.iter().map(|(alias, _)| *alias));
+    let aliases = T::KINDS.iter().flat_map(|kind| kind.aliases.iter().copied());
+    let names = T::KINDS.iter().map(|kind| kind.name).chain(aliases);
     let names: Vec<&str> = names.filter(|name| complete(name)).collect();
     let mut forms = vec![json!({ "enum": names })];
     for kind in T::KINDS {
         if let Some(chosen) = T::of_kind(kind.name) {
-            let mut form = table(kind, chosen.params(), kind.name == default_kind);
-            for (alias, _) in T::ALIASES.iter().filter(|(_, of)| *of == kind.name) {
+            let mut form = table(kind, chosen.params(), kind.name == default);
+            for alias in kind.aliases {
                 form["properties"]["kind"] = json!({ "enum": [kind.name, alias] });
             }
             forms.push(form);
@@ -303,7 +305,7 @@ fn choice<T: ParamsChoice>(default_kind: &str) -> Json {
     any_of(&forms)
 }
 
-fn table(kind: &Preset, params: &dyn Params, default_kind: bool) -> Json {
+fn table(kind: &RegistryEntry, params: &dyn Params, default_kind: bool) -> Json {
     let mut properties = Map::new();
     properties.insert("kind".to_owned(), json!({ "const": kind.name }));
     insert_params(&mut properties, params);

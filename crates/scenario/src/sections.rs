@@ -527,13 +527,5 @@ keys! {
 pub(crate) const MOST_CELLS: u64 = 1_000_000;
 /// Flows that can be simulated at a time.
 pub(crate) const MOST_FLOWS: u64 = 8_000_000;
-/// The controller of a table without `kind`.
-pub(crate) const DEFAULT_CONTROLLER: &str = "newreno";
-/// The queue of a table without `kind`.
-pub(crate) const DEFAULT_QUEUE: &str = "fifo";
-/// The meter of a table without `kind`, the messenger, the arrivals and the attacker.
-pub(crate) const DEFAULT_BESIDE: &str = "none";
-/// The workload of a table without `kind`.
-pub(crate) const DEFAULT_WORKLOAD: &str = "bulk";
 /// The versions of the file format; the last is the newest.
 pub(crate) const SCHEMAS: [u64; 2] = [1, 2];

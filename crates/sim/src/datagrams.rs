@@ -1,6 +1,6 @@
 //! Datagrams without a connection: a source that sends at its own pace, and a sink that counts.
 
-use cwnd_apps::udp::LARGEST_DATAGRAM;
+use cwnd_apps::workloads::udp::LARGEST_DATAGRAM;
 use cwnd_apps::{AnyApplication, Do, Session, Then};
 use cwnd_tcp::{Body, Flags, Segment};
 use cwnd_units::{Bytes, Duration, Ecn, Rng, Time};

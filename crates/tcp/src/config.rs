@@ -1,7 +1,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_cc::{AnyController, Controller as _, ControllerParams, OwnController, RtoPolicy, Start};
+use cwnd_cc::{AnyController, Controller as _, ControllerParams, DynController, RtoPolicy, Start};
 use cwnd_units::{Divisor, Duration};
 
 use crate::echo::{AnyEcho, OwnEcho};
@@ -63,7 +63,7 @@ impl Steering {
 /// Makes controllers.
 #[derive(Clone)]
 struct Own(Arc<Make>);
-type Make = dyn Fn(&Start) -> Box<dyn OwnController> + Send + Sync;
+type Make = dyn Fn(&Start) -> Box<dyn DynController> + Send + Sync;
 
 impl fmt::Debug for Own {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,8 +87,7 @@ impl Config {
             rto: params.rto_policy(),
             syn_rto: params.syn_rto_policy(),
             clock: Divisor::new(params.clock.0),
-            ecn_retransmissions: params.ecn_retransmissions
-                || controller.stated().reads_ecn_field(),
+            ecn_retransmissions: params.ecn_retransmissions || controller.info().reads_ecn_field(),
             steering: Steering::of(&first_controller),
             first_controller,
             own_controller: None,
@@ -102,9 +101,9 @@ impl Config {
     #[must_use]
     pub fn with_controller(
         self,
-        make: impl Fn(&Start) -> Box<dyn OwnController> + Send + Sync + 'static,
+        make: impl Fn(&Start) -> Box<dyn DynController> + Send + Sync + 'static,
     ) -> Self {
-        let first_controller = AnyController::Own(make(&self.start()));
+        let first_controller = AnyController::Boxed(make(&self.start()));
         let steering = Steering::of(&first_controller);
         // The registry's controller may have asked for it, one of somebody's own can't.
         let ecn_retransmissions = self.params.ecn_retransmissions;
@@ -142,7 +141,7 @@ impl Config {
 
     /// `true` if it sees no round-trip time of ACKs that the receiver may have held back.
     pub(crate) fn ignores_held_acks(&self) -> bool {
-        self.own_controller.is_none() && self.controller.stated().ignores_held_acks()
+        self.own_controller.is_none() && self.controller.info().ignores_held_acks()
     }
 
     /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).
@@ -152,7 +151,7 @@ impl Config {
             start.initial_ssthresh = ssthresh.0;
         }
         match &self.own_controller {
-            Some(Own(make)) => AnyController::Own(make(&start)),
+            Some(Own(make)) => AnyController::Boxed(make(&start)),
             None => self.controller.build(&start),
         }
     }

@@ -109,7 +109,7 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// What `cwnd-kernel` is to load for a group's controller; `None` if the kernel's own does it.
 pub fn of_our_own(group: &FlowGroup) -> Option<Vec<String>> {
-    let linux = group.controller.stated().on_linux()?;
+    let linux = group.controller.info().on_linux()?;
     let mut words = vec!["hold".to_owned()];
     words.extend(linux.loaded?);
     if linux.by_rtt {
@@ -227,7 +227,7 @@ fn lacking(name: &str, available: &str) -> String {
 impl Controller {
     /// Provides a group's: the kernel's own, or one that `program` loads, now or once there is where it hears of the path.
     pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Self, Error> {
-        let linux = group.controller.stated().on_linux();
+        let linux = group.controller.info().on_linux();
         let (Some(linux), Some(arguments)) = (&linux, of_our_own(group)) else {
             // A kind that Linux does not have was refused before.
             let name = linux.map_or(group.controller.kind(), |linux| linux.own);

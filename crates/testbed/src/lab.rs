@@ -9,7 +9,7 @@ use cwnd_units::Duration;
 pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     let endpoint = &group.endpoint;
     let mut free = Vec::new();
-    let told = group.controller.stated().on_linux().is_some_and(|linux| linux.by_rtt);
+    let told = group.controller.info().on_linux().is_some_and(|linux| linux.by_rtt);
     match (endpoint.timing.rtt_from, endpoint.rtt_from_notes) {
         // That is what the kernel tells of.
         (RttFrom::Sack, true) => free.push("rtt_from"),

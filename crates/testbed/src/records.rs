@@ -288,7 +288,7 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
 
 /// Whether its controller is one of ours that goes by the least RTT that the kernel has measured.
 fn goes_by_rtt(group: &FlowGroup) -> bool {
-    group.controller.stated().on_linux().is_some_and(|linux| linux.by_rtt)
+    group.controller.info().on_linux().is_some_and(|linux| linux.by_rtt)
 }
 
 /// The least RTT that the kernel has measured.

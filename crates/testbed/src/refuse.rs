@@ -1,10 +1,10 @@
 //! What of a scenario real Linux can't provide: told by name before anything starts.
 
-use cwnd_apps::{AttackerParams, Transport};
+use cwnd_apps::Transport;
 use cwnd_cc::{ControllerParams, Hears};
 use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
-use cwnd_units::{Ability, Bytes, Declares as _, Params, ParamsChoice as _, Rate, Value};
+use cwnd_units::{Ability, Bytes, Declares as _, Params, ParamsChoice as _, Rate, Time, Value};
 
 pub use self::timeouts::Timeouts;
 use crate::lab;
@@ -160,7 +160,7 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
         let message = format!("a group has ports for {MOST_FLOWS_OF_GROUP} flows on Linux");
         found.push(of(group, &["count"], &message, None));
     }
-    if !matches!(group.attacker, AttackerParams::None(_)) {
+    if group.attacker.build(Time::ZERO).is_some() {
         let message = "on Linux nobody forges packets";
         let help = "write `\"none\"`, or run it in the simulator";
         found.push(of(group, &["attacker"], message, Some(help)));
@@ -171,11 +171,11 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
 
 /// The kernel's controllers do what the preset `linux` says; mechanisms besides are those of `cwnd-kernel`.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
-    let mechanisms = group.controller.stated().mechanisms();
+    let mechanisms = group.controller.info().mechanisms();
     let free: Vec<&str> = mechanisms.iter().flat_map(|m| m.in_cwnd_kernel).copied().collect();
     let given = group.controller.params();
     let Some(mut kernels) = ControllerParams::of_kind(group.controller.kind()) else { return };
-    let had = group.controller.stated().on_linux().is_some();
+    let had = group.controller.info().on_linux().is_some();
     if !(had && kernels.params_mut().apply_preset(PRESET)) {
         let message = format!("Linux has no controller `{}`", group.controller.kind());
         found.push(of(group, &["controller"], &message, None));
@@ -233,7 +233,7 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
         ));
     }
     // Who hears marks at the receiver brings a program that tells them, as `echo` says.
-    let linux = group.controller.stated().on_linux();
+    let linux = group.controller.info().on_linux();
     if linux.is_some_and(|linux| linux.hears == Hears::Receiver) {
         free.push("echo");
     }

@@ -353,40 +353,62 @@ pub fn within(fields: &[Field], name: &str, value: Option<Quantity>) -> Result<(
     }
 }
 
-/// Defines an enum over sets of parameters, told apart in a scenario by `kind = "…"`: the registry of a crate's
-/// algorithms. Each variant's kind, documentation and parameters come from one line.
+/// Defines the registry of a kind of parts: an enum over their parameters, told apart in a scenario
+/// by `kind = "…"`.
+///
+/// Each line names a variant and its module, which the macro declares. The module holds `ENTRY`,
+/// its [`RegistryEntry`](crate::RegistryEntry), and `Params`. The first kind is the default.
+/// `#[each(name)]` names a macro: `name!(self, params => …)` evaluates an expression for the
+/// parameters of whichever kind it is.
 #[macro_export]
-macro_rules! params_choice {
+macro_rules! registry {
     (
         $(#[doc = $edoc:literal])*
-        pub enum $name:ident { $(
-            $(#[doc = $doc:literal])+
-            $variant:ident($ty:ty) = $text:literal $(| $alias:literal)*,
-        )+ }
+        #[each($each:ident)]
+        pub enum $name:ident { $( $variant:ident($module:ident), )+ }
     ) => {
+        $( pub mod $module; )+
+
         $(#[doc = $edoc])*
         #[derive(Clone, Debug, PartialEq)]
-        pub enum $name { $( $(#[doc = $doc])+ $variant($ty), )+ }
+        pub enum $name { $(
+            #[doc = concat!("[`", stringify!($module), "`].")]
+            $variant($module::Params),
+        )+ }
+
+        /// Evaluates an expression for the parameters of whichever kind it is.
+        macro_rules! $each {
+            ($self:expr, $params:pat => $value:expr) => {
+                match $self { $( $name::$variant($params) => $value, )+ }
+            };
+        }
+
+        impl $name {
+            /// The defaults of each kind.
+            const DEFAULTS: &'static [fn() -> Self] =
+                &[$( || Self::$variant($module::Params::default()), )+];
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::DEFAULTS[0]()
+            }
+        }
 
         impl $crate::ParamsChoice for $name {
-            const KINDS: &'static [$crate::Preset] =
-                &[$( $crate::Preset { name: $text, doc: concat!($($doc),+) }, )+];
-            const ALIASES: &'static [(&'static str, &'static str)] =
-                &[$( $( ($alias, $text), )* )+];
+            const KINDS: &'static [$crate::RegistryEntry] = &[$( $module::ENTRY, )+];
             fn of_kind(kind: &str) -> Option<Self> {
-                match kind {
-                    $( $text $(| $alias)* => Some(Self::$variant(<$ty>::default())), )+
-                    _ => None,
-                }
+                let place = Self::KINDS.iter().position(|entry| entry.is(kind))?;
+                Some(Self::DEFAULTS[place]())
             }
             fn kind(&self) -> &'static str {
-                match self { $( Self::$variant(_) => $text, )+ }
+                match self { $( Self::$variant(_) => $module::ENTRY.name, )+ }
             }
             fn params(&self) -> &dyn $crate::Params {
-                match self { $( Self::$variant(p) => p, )+ }
+                $each!(self, params => params)
             }
             fn params_mut(&mut self) -> &mut dyn $crate::Params {
-                match self { $( Self::$variant(p) => p, )+ }
+                $each!(self, params => params)
             }
         }
     };

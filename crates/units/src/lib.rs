@@ -36,7 +36,8 @@ pub use header::{Echo, Guidance, Header, Rate48};
 pub use levels::Levels;
 pub use param_kinds::Share;
 pub use params::{
-    Field, Idle, Invalid, Kind, Param, Params, ParamsChoice, Preset, Value, not_a_choice,
+    Field, Idle, Invalid, Kind, Param, Params, ParamsChoice, Preset, RegistryEntry, Value,
+    not_a_choice,
 };
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
 pub use queue_size::{Limit, LinkFacts, QueueSize};

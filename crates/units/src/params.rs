@@ -209,15 +209,44 @@ pub fn not_a_choice(value: &Value, names: &[&str]) -> ParseError {
     )
 }
 
-/// One of several sets of parameters, made by [`params_choice!`](crate::params_choice!).
-pub trait ParamsChoice: Sized {
-    /// The kinds there are, with what each is.
-    const KINDS: &'static [Preset];
-    /// Other names of kinds, each with the kind's own.
-    const ALIASES: &'static [(&'static str, &'static str)];
+/// What a registry lists of a kind of parts.
+#[derive(Clone, Copy, Debug)]
+pub struct RegistryEntry {
+    /// Its name in a scenario: `kind = "…"`.
+    pub name: &'static str,
+    /// Other names of it.
+    pub aliases: &'static [&'static str],
+    /// A sentence for schema and reference.
+    pub doc: &'static str,
+}
+
+impl RegistryEntry {
+    /// A kind with one name.
+    #[must_use]
+    pub const fn new(name: &'static str, doc: &'static str) -> Self {
+        Self { name, aliases: &[], doc }
+    }
+
+    /// The same kind under more names.
+    #[must_use]
+    pub const fn alias(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    /// `true` if the kind has this name.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+/// One of several sets of parameters, made by [`registry!`](crate::registry!).
+pub trait ParamsChoice: Sized + Default {
+    /// The kinds there are.
+    const KINDS: &'static [RegistryEntry];
     /// The defaults of a kind, by its name or another one; `None` if there is no such kind.
     fn of_kind(kind: &str) -> Option<Self>;
-    /// Which kind this is.
+    /// The name of this kind.
     fn kind(&self) -> &'static str;
     /// Its parameters.
     fn params(&self) -> &dyn Params;

@@ -2,31 +2,23 @@
 //!
 //! An attacker says when its next packet reaches a connection, and what it is: the simulator makes it arrive.
 
-pub mod quench;
-
 use core::fmt;
 
-use cwnd_units::{Contract, Declares, Rng, Time, params, params_choice};
+use cwnd_units::{Contract, Declares, Params, Rng, Time, registry};
 
-params_choice! {
-    /// Which attacker each connection of a group has, with its parameters.
+registry! {
+    /// The attackers that each connection of a group may have, with their parameters.
+    #[each(each_attacker)]
     pub enum AttackerParams {
-        /// None: what arrives was sent by whom it names.
-        None(Nobody) = "none",
-        /// Source quenches that no router sent (RFC 5927 § 6.1).
-        Quench(quench::Params) = "quench",
+        None(none),
+        Quench(quench),
     }
 }
 
-params! {
-    /// Nobody.
-    pub struct Nobody {}
-}
-
-impl Declares for Nobody {
-    fn contract(&self) -> Contract {
-        Contract::new()
-    }
+/// A kind of attacker.
+pub trait AttackerInfo: Params + Declares {
+    /// Builds the attacker of a connection that begins now; `None` of the kind that stands for none.
+    fn build(&self, now: Time) -> Option<Box<dyn Attacker>>;
 }
 
 /// A packet that reaches a connection and is not what it says.
@@ -56,21 +48,15 @@ pub trait Attacker: fmt::Debug + Send {
 }
 
 impl AttackerParams {
-    /// The attacker of a connection that begins now, if it has one.
+    /// Builds the attacker of a connection that begins now, if it has one.
     #[must_use]
     pub fn build(&self, now: Time) -> Option<Box<dyn Attacker>> {
-        match self {
-            Self::None(_) => None,
-            Self::Quench(params) => Some(Box::new(quench::Quench::new(params, now))),
-        }
+        each_attacker!(self, params => params.build(now))
     }
 }
 
 impl Declares for AttackerParams {
     fn contract(&self) -> Contract {
-        match self {
-            Self::None(params) => params.contract(),
-            Self::Quench(params) => params.contract(),
-        }
+        each_attacker!(self, params => params.contract())
     }
 }

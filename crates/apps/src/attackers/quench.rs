@@ -1,8 +1,10 @@
 //! Forged source quenches: "blind throughput-reduction attacks" (RFC 5927 § 6.1), from anywhere or on the path.
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Rng, Time, param_enum, params};
+use cwnd_units::{
+    Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Rng, Time, param_enum, params,
+};
 
-use super::{Attacker, Forged, Message};
+use super::{Attacker, AttackerInfo, Forged, Message};
 
 param_enum! {
     /// What an attacker knows of a connection.
@@ -15,6 +17,10 @@ param_enum! {
         Packets = "packets",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("quench", "Source quenches that no router sent (RFC 5927 § 6.1).");
 
 params! {
     /// Source quenches (RFC 792) in a router's name, at equal distances. No link carries them: an attacker may be anywhere.
@@ -45,6 +51,12 @@ params! {
             let message = format!("the attack ends at {stop}, before it begins");
             return Err(Invalid { key: "stop", message });
         }
+    }
+}
+
+impl AttackerInfo for Params {
+    fn build(&self, now: Time) -> Option<Box<dyn Attacker>> {
+        Some(Box::new(Quench::new(self, now)))
     }
 }
 

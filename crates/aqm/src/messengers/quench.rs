@@ -1,12 +1,18 @@
 //! Source quenches: the source of a packet that the queue marks, or drops, is told at once (BECN § IV-A).
 
 use cwnd_units::{
-    Ability, Contract, Declares, Duration, Invalid, Levels, Limit, LinkFacts, QueueSize, Time,
-    params,
+    Ability, Contract, Declares, Duration, Invalid, Levels, Limit, LinkFacts, QueueSize,
+    RegistryEntry, Time, params,
 };
 
-use crate::messenger::{Messenger, Outcome, Verdict};
+use crate::messenger::{Messenger, MessengerInfo, Outcome, Verdict};
 use crate::qdisc::{Backlog, Context};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "quench",
+    "A source quench for each packet that the queue marks or drops (BECN's router).",
+);
 
 params! {
     /// An ICMP source quench (RFC 792) for what the queue decides about data; one bit says whether the packet was marked or
@@ -29,6 +35,12 @@ params! {
             let message = format!("a message has room for levels up to {MOST_THRESHOLDS}");
             return Err(Invalid { key: "levels", message });
         }
+    }
+}
+
+impl MessengerInfo for Params {
+    fn build<P>(&self, link: &LinkFacts) -> Option<Box<dyn Messenger<P>>> {
+        Some(Box::new(Quench::new(self, link)))
     }
 }
 

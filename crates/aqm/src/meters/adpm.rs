@@ -4,13 +4,14 @@
 //! deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
 
 use cwnd_units::{
-    Ability, Contract, Declares, Ecn, Guidance, Header, Invalid, Rate, Rng, Time,
+    Ability, Contract, Declares, Ecn, Guidance, Header, Invalid, LinkFacts, Rate, RegistryEntry,
+    Rng, Time,
     adpm::{PLACES, Scale, hash},
     param_enum, params,
 };
 
 use crate::load::{self, LoadFactor};
-use crate::meter::Meter;
+use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet, Reason};
 
 /// What it marks for: a load factor of u or more.
@@ -26,6 +27,12 @@ param_enum! {
         Drawn = "drawn",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "adpm",
+    "Whether the load factor is above the threshold that a packet stands for (BMCC).",
+);
 
 params! {
     /// Adaptive deterministic packet marking of the load factor.
@@ -60,6 +67,12 @@ params! {
                 message: "`least` is above `high`: no threshold could be between them".to_owned(),
             });
         }
+    }
+}
+
+impl MeterInfo for Params {
+    fn build<P: Packet>(&self, _: &LinkFacts, rng: Rng) -> Option<Box<dyn Meter<P>>> {
+        Some(Box::new(Adpm::new(self, rng)))
     }
 }
 

@@ -5,14 +5,19 @@
 //! `cwnd_units::mlcp` says which loads the levels are.
 
 use cwnd_units::{
-    Ability, Contract, Declares, Guidance, Header, Invalid, Rate, Time,
+    Ability, Contract, Declares, Guidance, Header, Invalid, LinkFacts, Rate, RegistryEntry, Rng,
+    Time,
     mlcp::{HIGH, Scale},
     params,
 };
 
 use crate::load::{self, LoadFactor};
-use crate::meter::Meter;
+use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("mlcp", "A level of load, in four bits of a header (MLCP).");
 
 params! {
     /// A level of load in four bits.
@@ -40,6 +45,12 @@ params! {
                 message: "`least` is above `high`: no level could be between them".to_owned(),
             });
         }
+    }
+}
+
+impl MeterInfo for Params {
+    fn build<P: Packet>(&self, _: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+        Some(Box::new(Mlcp::new(self)))
     }
 }
 

@@ -5,12 +5,17 @@
 //! ns-2 code (`rcp.cc`) has it. Rates are bytes a second.
 
 use cwnd_units::{
-    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, Time, params,
+    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, RegistryEntry, Rng,
+    Time, params,
 };
 
 use crate::capacity::Capacity;
-use crate::meter::Meter;
+use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("rcp", "Tells all senders one rate (Dukkipati et al. 2005).");
 
 params! {
     /// RCP's router (Dukkipati et al. 2005).
@@ -50,6 +55,12 @@ params! {
     presets {
         /// What was recorded with the authors' ns-2 code: β as α.
         "ns2" => Self { beta: 0.4, ..Self::default() },
+    }
+}
+
+impl MeterInfo for Params {
+    fn build<P: Packet>(&self, link: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+        Some(Box::new(Rcp::new(self, link)))
     }
 }
 

@@ -1,13 +1,21 @@
 //! A step: every ECN-capable packet that finds more than a threshold waiting is marked, no other is.
 
-use cwnd_units::{Ability, Contract, Declares, Limit, LinkFacts, QueueSize, Time, params};
+use cwnd_units::{
+    Ability, Contract, Declares, Limit, LinkFacts, QueueSize, RegistryEntry, Rng, Time, params,
+};
 
 use crate::mark::mark;
-use crate::meter::Meter;
+use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet, Reason};
 
 /// What it marks for.
 pub const STEP: Reason = Reason::named("step");
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "step",
+    "Marks each packet that finds more than a threshold waiting (DCTCP's router).",
+);
 
 params! {
     /// Marks at a threshold of what waits (RFC 8257 § 3.1; Alizadeh et al. 2010 § 3.1 (1)). The queue beside it drops, and may
@@ -16,6 +24,12 @@ params! {
         /// K: an ECN-capable packet that makes what waits larger than this is marked.
         #[source("Alizadeh et al. 2010 § 3.4 eq. 13: over a seventh of the BDP; RFC 8257 § 4.1")]
         pub threshold: QueueSize = QueueSize::MilliBdp(170),
+    }
+}
+
+impl MeterInfo for Params {
+    fn build<P: Packet>(&self, link: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+        Some(Box::new(Step::new(self, link)))
     }
 }
 

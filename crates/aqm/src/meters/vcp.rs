@@ -3,14 +3,21 @@
 //! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2; what it leaves open is from its authors'
 //! program for ns-2 (`vcp-queue.cc`).
 
-use cwnd_units::{Ability, Contract, Declares, Ecn, Guidance, Invalid, Rate, Time, params};
+use cwnd_units::{
+    Ability, Contract, Declares, Ecn, Guidance, Invalid, LinkFacts, Rate, RegistryEntry, Rng, Time,
+    params,
+};
 
 use crate::load::{self, LoadFactor};
-use crate::meter::Meter;
+use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet, Reason};
 
 /// What it marks for: a load factor of 1 or more.
 pub const OVERLOAD: Reason = Reason::named("overload");
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("vcp", "Low, high or overload, in the two bits of ECN (Xia et al. 2005).");
 
 params! {
     /// Low, high or overload, in the two bits of ECN.
@@ -49,6 +56,12 @@ params! {
                 message: "`high` is above `over`: no load would be high".to_owned(),
             });
         }
+    }
+}
+
+impl MeterInfo for Params {
+    fn build<P: Packet>(&self, _: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+        Some(Box::new(Vcp::new(self)))
     }
 }
 

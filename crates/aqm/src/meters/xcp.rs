@@ -5,12 +5,12 @@
 //! what a router gives, and the persistent queue, as draft-falk-xcp-spec-03 § 4.2 and ns-2.35 (`xcpq.cc`) have them. Rates are bytes a second.
 
 use cwnd_units::{
-    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, Time, param_enum,
-    params,
+    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, RegistryEntry, Rng,
+    Time, param_enum, params,
 };
 
 use crate::capacity::Capacity;
-use crate::meter::Meter;
+use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet};
 
 param_enum! {
@@ -22,6 +22,12 @@ param_enum! {
         Leaving = "leaving",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "xcp",
+    "Tells each sender by how much its window shall change (Katabi, Handley, Rohrs 2002).",
+);
 
 params! {
     /// XCP's router (Katabi, Handley, Rohrs 2002).
@@ -76,6 +82,12 @@ params! {
                 message: "`most_rtt` is below `least_interval`: no interval would be both".to_owned(),
             });
         }
+    }
+}
+
+impl MeterInfo for Params {
+    fn build<P: Packet>(&self, link: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+        Some(Box::new(Xcp::new(self, link)))
     }
 }
 

@@ -2,8 +2,6 @@
 
 use cwnd_units::{Ability, Contract, Declares, Duration, params};
 
-use crate::kind::{Kind, OnLinux};
-
 params! {
     /// BBR, version 1.
     pub struct Params {
@@ -60,12 +58,6 @@ params! {
             surplus_gain: 1.0,
             ..Self::default()
         },
-    }
-}
-
-impl Kind for Params {
-    fn on_linux(&self) -> Option<OnLinux> {
-        Some(OnLinux::own("bbr"))
     }
 }
 

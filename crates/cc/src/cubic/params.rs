@@ -2,10 +2,7 @@
 
 use cwnd_units::{Contract, Declares, Duration, Levels, param_enum, params};
 
-use crate::decrease::{
-    ABE, ADAPTIVE, Base, EcnInSlowStart, QUENCHED, RestAfterQuench, Rounding, Rule,
-};
-use crate::kind::{Kind, Mechanism, OnLinux};
+use crate::decrease::{Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};
 use crate::slow_start::{Growing, SlowStart};
 
 param_enum! {
@@ -150,16 +147,6 @@ params! {
         [reno_catches_up, alpha_ecn] if !p.reno_friendly => "without `reno_friendly`",
         [tick] if matches!(p.growth, Growth::Fluid | Growth::Ns3)
             => "without a `growth` of Linux",
-    }
-}
-
-impl Kind for Params {
-    fn mechanisms(&self) -> &'static [Mechanism] {
-        &[ABE, ADAPTIVE, QUENCHED]
-    }
-
-    fn on_linux(&self) -> Option<OnLinux> {
-        Some(self.rule.on_linux("cubic"))
     }
 }
 

@@ -1,7 +1,5 @@
 use cwnd_units::{Ability, Contract, Declares, Invalid, param_enum, params};
 
-use crate::kind::{Kind, OnLinux};
-
 param_enum! {
     /// What the rates of eq. 2.1 and 2.2 are of.
     pub enum Rates {
@@ -180,12 +178,6 @@ params! {
                 message: "α is above β: the same delay would make the window larger and smaller".to_owned(),
             });
         }
-    }
-}
-
-impl Kind for Params {
-    fn on_linux(&self) -> Option<OnLinux> {
-        Some(OnLinux::own("vegas"))
     }
 }
 

@@ -139,10 +139,9 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
     let mut asked = Vec::new();
     for kind in ControllerParams::KINDS {
         let fresh = || ControllerParams::of_kind(kind.name).unwrap();
-        for mechanism in fresh().stated().mechanisms() {
+        for mechanism in fresh().info().mechanisms() {
             let keys = mechanism.key.into_iter().chain(mechanism.base);
-            let keys = keys.chain(mechanism.in_cwnd_kernel.iter().copied());
-            for key in keys.chain(mechanism.parameters.iter().copied()) {
+            for key in keys.chain(mechanism.in_cwnd_kernel.iter().copied()) {
                 assert!(fresh().params().get(key).is_some(), "{}: no `{key}`", kind.name);
             }
         }
@@ -150,13 +149,13 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
         let rare = [Some("adaptive_delta"), Some("beta_quench")];
         let own = |m: &&Mechanism| m.base.is_none() && !rare.contains(&m.key);
         let stated = fresh();
-        let own = stated.stated().mechanisms().iter().filter(own).count();
+        let own = stated.info().mechanisms().iter().filter(own).count();
         assert_eq!(fresh().asked_for().count(), own, "{}", kind.name);
         for preset in fresh().params().presets() {
             let mut params = fresh();
             assert!(params.params_mut().apply_preset(preset.name));
             let names: Vec<&str> = params.asked_for().map(|m| m.name).collect();
-            let loaded = params.stated().on_linux().and_then(|linux| linux.loaded);
+            let loaded = params.info().on_linux().and_then(|linux| linux.loaded);
             let in_kernel = params.asked_for().any(Mechanism::is_in_cwnd_kernel);
             assert_eq!(loaded.is_some(), in_kernel, "{} {}", kind.name, preset.name);
             if let Some(loaded) = loaded.filter(|_| kind.name == "newreno") {
@@ -172,7 +171,7 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
         ("adaptive-backoff", "adaptive backoff", "adaptive_reno --delta 0.8".to_owned())
     );
     let bmcc = ControllerParams::of_kind("bmcc").unwrap();
-    let loaded = bmcc.stated().on_linux().and_then(|linux| linux.loaded).unwrap();
+    let loaded = bmcc.info().on_linux().and_then(|linux| linux.loaded).unwrap();
     assert_eq!(
         loaded.join(" "),
         "bmcc --interval 200 --mi-step 0.35 --alpha 1 --beta-most 0.875 --beta-least 0.65 --least 0.15 --high 0.75 --most 1.2 \

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cwnd_apps::{AnyApplication, Application};
 use cwnd_aqm::{AnyQdisc, Messenger, Meter, Qdisc, Verdict};
-use cwnd_cc::{OwnController, Start};
+use cwnd_cc::{DynController, Start};
 use cwnd_link::{Reader, Settings};
 use cwnd_scenario::Scenario;
 use cwnd_scenario::needs::{Part, Parts, Unmet, unmet};
@@ -32,20 +32,20 @@ impl World {
         make: impl Fn() -> Box<dyn Application> + Send + 'static,
     ) -> bool {
         let Some(g) = self.group_named(group) else { return false };
-        let own = || AnyApplication::Own(make());
+        let own = || AnyApplication::Boxed(make());
         for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
             flow.session.replace(own());
         }
         for stream in self.streams.iter_mut().filter(|stream| stream.group as usize == g) {
             stream.session.replace(own());
         }
-        self.groups[g].make = Box::new(move || AnyApplication::Own(make()));
+        self.groups[g].make = Box::new(move || AnyApplication::Boxed(make()));
         true
     }
 
     /// Gives the connections of a group controllers that no kind is, before the run; false if there is no such group. What
     /// they ask of their path and provide counts in [`World::unmet`].
-    pub fn replace_controllers<C: OwnController + Declares + 'static>(
+    pub fn replace_controllers<C: DynController + Declares + 'static>(
         &mut self,
         group: &str,
         make: impl Fn(&Start) -> C + Send + Sync + 'static,
@@ -83,7 +83,7 @@ impl World {
         let part = Part::new("own", "queue", queue.contract());
         self.parts().links[i].retain(|part| part.key != "queue");
         self.parts().links[i].insert(0, part);
-        let queue = AnyQdisc::own(queue);
+        let queue = AnyQdisc::boxed(queue);
         self.network.rebuild_line(line, |line| line.with_queue(queue), &mut self.events);
         true
     }

@@ -240,7 +240,7 @@ impl Sender {
                 echo,
                 grow: if frozen { Grow::No } else { Grow::of(&path, obeyed) },
             };
-            let request = self.cc.hear(path, sample);
+            let request = self.cc.dispatch_ack(path, sample);
             if let Request::Reduce(cause) = request {
                 self.on_request(&Path { flight_size, phase, ..self.path(now) }, cause);
             }
@@ -290,7 +290,7 @@ impl Sender {
             }
             self.update_prr(delivered, acked > 0 && !lost);
         }
-        if acked == 0 && self.cc.beyond_window().is_some() {
+        if acked == 0 && self.cc.hears_duplicates() {
             let path = Path { flight_size, ..self.path(now) };
             let rtt = sacked_rtt;
             let grow = if grows_by > 0 {
@@ -317,8 +317,7 @@ impl Sender {
     fn tell_duplicate(&mut self, path: &Path, mut sample: AckSample) {
         sample.newly_lost = self.scoreboard.take_newly_lost();
         self.tell_rate(path.now);
-        let Some(cc) = self.cc.beyond_window() else { return };
-        if let Request::Reduce(cause) = cc.on_ack(path, &sample) {
+        if let Request::Reduce(cause) = self.cc.on_duplicate(path, &sample) {
             self.on_request(path, cause);
         }
     }

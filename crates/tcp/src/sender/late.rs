@@ -378,13 +378,13 @@ impl Sender {
         if !open || degree <= u64::from(self.config.params.dup_thresh) {
             return 0;
         }
-        if self.cc.beyond_window().is_some() {
+        if self.cc.hears_duplicates() {
             return bytes;
         }
         let path = self.path(now);
         let grow = Grow::of(&path, ece && self.config.params.obey_ece);
         let sample = AckSample { acked_bytes: bytes, ece, grow, ..AckSample::default() };
-        if let Request::Reduce(cause) = self.cc.hear(path, sample) {
+        if let Request::Reduce(cause) = self.cc.dispatch_ack(path, sample) {
             self.on_request(&self.path(now), cause);
         }
         0

@@ -84,7 +84,7 @@ impl Sender {
     /// What its controller says of a segment that goes. Whether pacing holds the next back.
     #[inline(always)]
     fn leaves(&mut self, now: Time, segment: &mut Segment) -> bool {
-        self.cc.beyond_window().is_some() && self.departs(now, segment)
+        self.cc.shapes_departures() && self.departs(now, segment)
     }
 
     /// A SYN, or a probe of a closed window.
@@ -119,7 +119,7 @@ impl Sender {
         // A SYN asks routers, too, so that data has an answer when it begins (Dukkipati et al. 2005 § 3).
         let (mss, delivered, sent) = (self.config.mss as u32, self.una, self.high);
         let data = Departing { now, mss, delivered, sent, rtts: &self.rtt };
-        let header = self.cc.beyond_window().map_or(Header::None, |cc| cc.stamp(&data));
+        let header = self.cc.stamp(&data);
         Segment {
             seq: 0,
             ts: self.stamp(now),
@@ -409,10 +409,9 @@ impl Sender {
     fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
         let (mss, delivered, sent) = (self.config.mss as u32, self.una, self.high);
         let data = Departing { now, mss, delivered, sent, rtts: &self.rtt };
-        let Some(cc) = self.cc.beyond_window() else { return false };
         let wire = segment.wire;
         let Body::Data { header, .. } = &mut segment.body else { return false };
-        let Leave { pacing, spacing } = cc.departs(&data, header);
+        let Leave { pacing, spacing } = self.cc.departs(&data, header);
         if let Some(rate) = pacing {
             self.paced = if self.config.steering.paces_anew { wire } else { 0 };
             // Delivery rates are of payload, and so is a pace that follows from them.

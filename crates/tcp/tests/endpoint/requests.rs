@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use cwnd_cc::{
-    AckSample, Cause, Controller, Departing, Grow, OwnController, Path, Phase, Request, Signal,
+    AckSample, Cause, Controller, Departing, DynController, Grow, Path, Phase, Request, Signal,
     Start, Window,
 };
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, Segment, Sender};
@@ -56,7 +56,7 @@ fn hand(params: Params, toy: Toy) -> (Hand, Arc<Mutex<Heard>>) {
     let toy = Toy { cwnd: 12 * MSS, ..toy };
     let heard = Arc::clone(&toy.heard);
     let mut h = Hand::new(params);
-    let make = move |_: &Start| -> Box<dyn OwnController> { Box::new(toy.clone()) };
+    let make = move |_: &Start| -> Box<dyn DynController> { Box::new(toy.clone()) };
     let config = Config::new(h.params.clone(), newreno(&[])).with_controller(make);
     let mut sender = Sender::new(Arc::new(config));
     sender.write(1 << 40);

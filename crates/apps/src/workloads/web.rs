@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use cwnd_units::dist::Width;
 use cwnd_units::{
-    Bytes, CountDist, Duration, DurationDist, Rng, Shape, SizeDist, Time, param_enum, params,
+    Bytes, CountDist, Duration, DurationDist, RegistryEntry, Rng, Shape, SizeDist, Time,
+    param_enum, params,
 };
 
 use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Volume, Workload};
@@ -19,6 +20,10 @@ param_enum! {
         Object = "object",
     }
 }
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("web", "Clients who open connections and ask for pages of objects.");
 
 params! {
     /// Sessions of clients: each asks for one object after the other, page by page.

@@ -3,10 +3,17 @@
 use std::sync::Arc;
 
 use cwnd_units::{
-    Bytes, Duration, DurationDist, Invalid, Rate, Rng, Serialiser, Time, param_enum, params,
+    Bytes, Duration, DurationDist, Invalid, Rate, RegistryEntry, Rng, Serialiser, Time, param_enum,
+    params,
 };
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "udp",
+    "Datagrams at a rate of their own, without a connection: no controller, no endpoint, no way back, no ECN.",
+);
 
 params! {
     /// A stream of datagrams.

@@ -3,9 +3,13 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Bytes, Duration, Rng, SizeDist, Time, params};
+use cwnd_units::{Bytes, Duration, RegistryEntry, Rng, SizeDist, Time, params};
 
 use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Volume, Workload};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("poisson", "New connections arrive at random, each with one transfer.");
 
 params! {
     /// Transfers that arrive.

@@ -1,4 +1,4 @@
-//! Disciplines that are not among the kinds, behind a pointer.
+//! Queue disciplines of any type, behind a pointer.
 
 use core::fmt;
 
@@ -7,98 +7,98 @@ use cwnd_units::{Guidance, Rate, Time};
 use crate::qdisc::{Backlog, Context, Erased, Packet, Qdisc};
 
 /// A [`Qdisc`] of any type. Each discipline is one by itself.
-pub trait OwnQdisc<P>: fmt::Debug + Send {
+pub trait DynQdisc<P>: fmt::Debug + Send {
     /// As [`Qdisc::enqueue`].
-    fn enqueue_own(&mut self, now: Time, packet: P, context: &mut dyn Context<P>);
+    fn enqueue_dyn(&mut self, now: Time, packet: P, context: &mut dyn Context<P>);
     /// As [`Qdisc::dequeue`].
-    fn dequeue_own(&mut self, now: Time, context: &mut dyn Context<P>) -> Option<(P, Time)>;
+    fn dequeue_dyn(&mut self, now: Time, context: &mut dyn Context<P>) -> Option<(P, Time)>;
     /// As [`Qdisc::backlog`].
-    fn backlog_own(&self) -> Backlog;
+    fn backlog_dyn(&self) -> Backlog;
     /// As [`Qdisc::next_timer`].
-    fn next_timer_own(&self) -> Option<Time>;
+    fn next_timer_dyn(&self) -> Option<Time>;
     /// As [`Qdisc::on_timer`].
-    fn on_timer_own(&mut self, now: Time);
+    fn on_timer_dyn(&mut self, now: Time);
     /// As [`Qdisc::on_rate`].
-    fn on_rate_own(&mut self, now: Time, rate: Rate);
+    fn on_rate_dyn(&mut self, now: Time, rate: Rate);
     /// As [`Qdisc::probability`].
-    fn probability_own(&self) -> Option<f64>;
+    fn probability_dyn(&self) -> Option<f64>;
     /// As [`Qdisc::guidance`].
-    fn guidance_own(&self) -> Option<Guidance>;
+    fn guidance_dyn(&self) -> Option<Guidance>;
     /// As [`Qdisc::count`].
-    fn count_own(&self, each: &mut dyn FnMut(&'static str, u64));
+    fn count_dyn(&self, each: &mut dyn FnMut(&'static str, u64));
 }
 
-impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> OwnQdisc<P> for Q {
-    fn enqueue_own(&mut self, now: Time, packet: P, context: &mut dyn Context<P>) {
+impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> DynQdisc<P> for Q {
+    fn enqueue_dyn(&mut self, now: Time, packet: P, context: &mut dyn Context<P>) {
         self.enqueue(now, packet, &mut Erased(context));
     }
-    fn dequeue_own(&mut self, now: Time, context: &mut dyn Context<P>) -> Option<(P, Time)> {
+    fn dequeue_dyn(&mut self, now: Time, context: &mut dyn Context<P>) -> Option<(P, Time)> {
         self.dequeue(now, &mut Erased(context))
     }
-    fn backlog_own(&self) -> Backlog {
+    fn backlog_dyn(&self) -> Backlog {
         self.backlog()
     }
-    fn next_timer_own(&self) -> Option<Time> {
+    fn next_timer_dyn(&self) -> Option<Time> {
         self.next_timer()
     }
-    fn on_timer_own(&mut self, now: Time) {
+    fn on_timer_dyn(&mut self, now: Time) {
         self.on_timer(now);
     }
-    fn on_rate_own(&mut self, now: Time, rate: Rate) {
+    fn on_rate_dyn(&mut self, now: Time, rate: Rate) {
         self.on_rate(now, rate);
     }
-    fn probability_own(&self) -> Option<f64> {
+    fn probability_dyn(&self) -> Option<f64> {
         self.probability()
     }
-    fn guidance_own(&self) -> Option<Guidance> {
+    fn guidance_dyn(&self) -> Option<Guidance> {
         self.guidance()
     }
-    fn count_own(&self, each: &mut dyn FnMut(&'static str, u64)) {
+    fn count_dyn(&self, each: &mut dyn FnMut(&'static str, u64)) {
         self.count(each);
     }
 }
 
 // Out of the way of the kinds, whose code stays close together.
-impl<P: Packet> Qdisc<P> for Box<dyn OwnQdisc<P>> {
+impl<P: Packet> Qdisc<P> for Box<dyn DynQdisc<P>> {
     #[cold]
     #[inline(never)]
     fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
-        (**self).enqueue_own(now, packet, context);
+        (**self).enqueue_dyn(now, packet, context);
     }
     #[cold]
     #[inline(never)]
     fn dequeue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<(P, Time)> {
-        (**self).dequeue_own(now, context)
+        (**self).dequeue_dyn(now, context)
     }
     #[cold]
     #[inline(never)]
     fn backlog(&self) -> Backlog {
-        (**self).backlog_own()
+        (**self).backlog_dyn()
     }
     #[cold]
     #[inline(never)]
     fn next_timer(&self) -> Option<Time> {
-        (**self).next_timer_own()
+        (**self).next_timer_dyn()
     }
     #[cold]
     #[inline(never)]
     fn on_timer(&mut self, now: Time) {
-        (**self).on_timer_own(now);
+        (**self).on_timer_dyn(now);
     }
     #[cold]
     #[inline(never)]
     fn on_rate(&mut self, now: Time, rate: Rate) {
-        (**self).on_rate_own(now, rate);
+        (**self).on_rate_dyn(now, rate);
     }
     #[cold]
     #[inline(never)]
     fn probability(&self) -> Option<f64> {
-        (**self).probability_own()
+        (**self).probability_dyn()
     }
     fn guidance(&self) -> Option<Guidance> {
-        (**self).guidance_own()
+        (**self).guidance_dyn()
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        (**self).count_own(each);
+        (**self).count_dyn(each);
     }
 }

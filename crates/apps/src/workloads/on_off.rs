@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Duration, DurationDist, Rng, SizeDist, Time, params};
+use cwnd_units::{Duration, DurationDist, RegistryEntry, Rng, SizeDist, Time, params};
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("on-off", "Transfers on one connection with pauses between them.");
 
 params! {
     /// Transfers and pauses in turn.

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Rng, Time, params};
+use cwnd_units::{RegistryEntry, Rng, Time, params};
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("bulk", "As much as it can for as long as it may.");
 
 params! {
     /// A flow without end.

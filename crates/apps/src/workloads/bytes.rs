@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use cwnd_units::dist::Shape;
-use cwnd_units::{Bytes, Rng, SizeDist, Time, params};
+use cwnd_units::{Bytes, RegistryEntry, Rng, SizeDist, Time, params};
 
 use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("bytes", "One transfer, then the connection closes.");
 
 params! {
     /// A transfer.

@@ -1,6 +1,9 @@
 //! What a kind of controller states of itself, so that nobody else has to know it by name.
 
-use cwnd_units::{Params, Value};
+use cwnd_units::{Declares, Params, Value};
+
+use crate::controller::Start;
+use crate::dynamic::DynController;
 
 /// A mechanism that a controller has besides what it is: what asks for it, and where it shows that it acted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,8 +14,6 @@ pub struct Mechanism {
     pub key: Option<&'static str>,
     /// The parameter that holds in its place where it is not asked for, if there is one.
     pub base: Option<&'static str>,
-    /// All parameters that say how it is.
-    pub parameters: &'static [&'static str],
     /// Where it shows that it acted.
     pub acts_in: Acts,
     /// Those of the parameters that `cwnd-kernel` takes on Linux; none where it does not do it.
@@ -67,8 +68,10 @@ impl OnLinux {
     }
 }
 
-/// A kind of controller: its parameters, and what is to be known of it where it is of no interest which it is.
-pub trait Kind: Params {
+/// A kind of controller: how it is built, and what others must know of it without its name.
+pub trait ControllerInfo: Params + Declares {
+    /// Builds a controller with these parameters at the start of its connection.
+    fn build(&self, start: &Start) -> Box<dyn DynController>;
     /// The mechanisms that it may be asked for.
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[]
@@ -93,7 +96,7 @@ pub trait Kind: Params {
 impl Mechanism {
     /// What the kind is, so that nothing asks for it.
     pub(crate) const fn of_kind(name: &'static str, acts_in: Acts) -> Self {
-        Self { name, key: None, base: None, parameters: &[], acts_in, in_cwnd_kernel: &[] }
+        Self { name, key: None, base: None, acts_in, in_cwnd_kernel: &[] }
     }
 
     /// Whether `cwnd-kernel` does it on Linux.

@@ -1,0 +1,36 @@
+//! Flows that are there from the beginning, or come as their workload says.
+
+use cwnd_units::{RegistryEntry, Rng, params};
+
+use super::{Arriving, Next, Process};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "none",
+    "None arrives: flows are there from the beginning, or come as their workload says.",
+);
+
+params! {
+    /// No arrivals.
+    pub struct Params {}
+}
+
+impl Arriving for Params {
+    fn process(&self) -> Box<dyn Process> {
+        Box::new(Nothing)
+    }
+
+    fn is_none(&self) -> bool {
+        true
+    }
+}
+
+/// Nothing arrives.
+#[derive(Debug)]
+struct Nothing;
+
+impl Process for Nothing {
+    fn next(&mut self, _: &mut Rng) -> Option<Next> {
+        None
+    }
+}

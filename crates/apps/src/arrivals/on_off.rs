@@ -1,0 +1,112 @@
+//! Independent arrivals for a while, then none for a while.
+
+use cwnd_units::{Duration, DurationDist, RegistryEntry, Rng, params};
+
+use super::{Arriving, Next, Pace, Process};
+use crate::application::PoissonArrivals;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "on-off",
+    "Independent of each other while they are on; then there are none for a while.",
+);
+
+params! {
+    /// Independent arrivals for a while, then none for a while.
+    pub struct Params {
+        /// How often.
+        #[flatten()]
+        pub pace: Pace = Pace::default(),
+        /// How long connections arrive, drawn each time.
+        #[source("none")]
+        pub on: DurationDist,
+        /// How long none does after that, drawn each time.
+        #[source("none")]
+        pub off: DurationDist,
+    }
+    presets {
+        /// Flash crowds (Mondal & Kuzmanovic 2008, § 4.6): Pareto periods of 16 s and 8 s in the mean, 200 connections a second;
+        /// the paper has no shape, 1.5 is that of ns-2's Pareto on/off source.
+        "flash-crowd" => Self {
+            pace: Pace { interval: Some(Duration::from_millis(5)), ..Pace::default() },
+            on: pareto(Duration::from_secs(16)),
+            off: pareto(Duration::from_secs(8)),
+        },
+    }
+}
+
+impl Arriving for Params {
+    fn process(&self) -> Box<dyn Process> {
+        let (on, off) = (self.on.clone(), self.off.clone());
+        Box::new(Bursts { gaps: self.pace.gaps(), on, off, left: None })
+    }
+    fn pace(&self) -> Option<&Pace> {
+        Some(&self.pace)
+    }
+    fn pace_mut(&mut self) -> Option<&mut Pace> {
+        Some(&mut self.pace)
+    }
+    fn on_share(&self) -> f64 {
+        let (on, off) = (self.on.0.mean(), self.off.0.mean());
+        on / (on + off)
+    }
+    fn settled(&self) -> Result<(), (&'static str, String)> {
+        let interval = self.pace.gaps().mean;
+        // About so many periods pass without an arrival, each of which takes a draw.
+        let useful = self.on.0.limited_mean(interval.0 as f64);
+        if useful * MOST_EMPTY < interval.0 as f64 {
+            let message = format!(
+                "periods of {} are over before a connection arrives, once in {interval}",
+                self.on
+            );
+            return Err(("on", message));
+        }
+        Ok(())
+    }
+}
+
+/// More empty periods in a row than this are refused.
+const MOST_EMPTY: f64 = 1_000.0;
+
+fn pareto(mean: Duration) -> DurationDist {
+    use cwnd_units::dist::{Shape, Width};
+    DurationDist(Shape::Pareto(1.5, Width::Mean(mean.0)))
+}
+
+/// Arrivals with pauses; it begins with a period in which they come.
+#[derive(Clone, Debug)]
+struct Bursts {
+    gaps: PoissonArrivals,
+    on: DurationDist,
+    off: DurationDist,
+    /// What is left of the period; `None` before the first.
+    left: Option<Duration>,
+}
+
+impl Bursts {
+    /// The gap in time that is on, and all pauses that fall into it.
+    fn gap(&mut self, rng: &mut Rng) -> Duration {
+        let mut left = self.left.take().unwrap_or_else(|| self.on.sample(rng));
+        let mut busy = self.gaps.gap(rng);
+        let mut gap = Duration::ZERO;
+        while busy > left {
+            busy = busy.saturating_sub(left);
+            gap = gap.saturating_add(left).saturating_add(self.off.sample(rng));
+            left = self.on.sample(rng);
+            if gap >= NEVER {
+                break;
+            }
+        }
+        self.left = Some(left.saturating_sub(busy));
+        gap.saturating_add(busy)
+    }
+}
+
+impl Process for Bursts {
+    fn next(&mut self, rng: &mut Rng) -> Option<Next> {
+        Some(Next::after(self.gap(rng)))
+    }
+}
+
+/// Longer than any run.
+const NEVER: Duration = Duration(u64::MAX / 2);

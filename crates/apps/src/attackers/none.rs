@@ -1,0 +1,26 @@
+//! Connections that nobody attacks.
+
+use cwnd_units::{Contract, Declares, RegistryEntry, Time, params};
+
+use super::{Attacker, AttackerInfo};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("none", "None: what arrives was sent by whom it names.");
+
+params! {
+    /// Nobody.
+    pub struct Params {}
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+    }
+}
+
+impl AttackerInfo for Params {
+    fn build(&self, _: Time) -> Option<Box<dyn Attacker>> {
+        None
+    }
+}

@@ -1,0 +1,114 @@
+//! What flows send: a file for each kind of workload.
+
+use std::sync::Arc;
+
+use cwnd_units::{Bytes, Rng, Time};
+
+use crate::application::{Application, Do, Facts, Volume, Workload};
+use crate::users::Habits;
+
+/// Defines the registry of workloads, and an enum over their applications.
+macro_rules! workloads {
+    ($( $kind:ident($module:ident), )+) => {
+        cwnd_units::registry! {
+            /// The workloads, each with its parameters.
+            #[each(each_kind)]
+            pub enum WorkloadParams { $( $kind($module), )+ }
+        }
+
+        /// The application of a flow of any kind, told apart by a branch instead of a pointer.
+        #[derive(Debug)]
+        pub enum AnyApplication {
+            $(
+                #[doc = concat!("[`", stringify!($module), "`].")]
+                $kind(<$module::Params as Workload>::App),
+            )+
+            /// One that is not among the kinds.
+            Boxed(Box<dyn Application>),
+        }
+
+        impl WorkloadParams {
+            /// The application of a flow whose size was recorded; `None` where flows have no one size.
+            #[must_use]
+            pub fn of_size(&self, size: Bytes) -> Option<AnyApplication> {
+                match self { $(
+                    Self::$kind(_) => <$module::Params as Workload>::of_size(size).map(AnyApplication::$kind),
+                )+ }
+            }
+
+            /// Makes the applications of a group.
+            #[must_use]
+            pub fn maker(&self) -> Maker {
+                match self { $( Self::$kind(params) => {
+                    let shared = Arc::new(params.clone());
+                    Box::new(move || AnyApplication::$kind(Workload::application(&shared)))
+                } )+ }
+            }
+        }
+
+        /// Calls a method of whichever application it is.
+        macro_rules! each_application {
+            ($self:expr, $app:ident => $call:expr) => {
+                match $self { $( AnyApplication::$kind($app) => $call, )+ AnyApplication::Boxed($app) => $call }
+            };
+        }
+    };
+}
+
+workloads! {
+    Bulk(bulk),
+    Bytes(bytes),
+    OnOff(on_off),
+    Poisson(poisson),
+    Udp(udp),
+    Web(web),
+}
+
+/// Makes the applications of a group's flows, one by one.
+pub type Maker = Box<dyn Fn() -> AnyApplication + Send>;
+
+impl WorkloadParams {
+    /// What others must know of the kind.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        each_kind!(self, params => params.facts())
+    }
+
+    /// What a flow transfers in the mean, in segments of so many bytes, where that is known beforehand.
+    #[must_use]
+    pub fn volume(&self, segment: Bytes) -> Option<Volume> {
+        each_kind!(self, params => params.volume(segment))
+    }
+
+    /// What each of its users does, if a user is more than one connection.
+    #[must_use]
+    pub fn habits(&self) -> Option<Habits> {
+        each_kind!(self, params => params.habits())
+    }
+}
+
+impl Application for AnyApplication {
+    fn start(&mut self, now: Time, rng: &mut Rng) -> Do {
+        each_application!(self, app => app.start(now, rng))
+    }
+
+    fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        each_application!(self, app => app.on_delivered(now, total, rng))
+    }
+
+    fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        each_application!(self, app => app.on_request(now, total, rng))
+    }
+
+    fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        each_application!(self, app => app.on_acked(now, total, rng))
+    }
+
+    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
+        each_application!(self, app => app.on_timer(now, rng))
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each_application!(self, app => app.count(each));
+    }
+}

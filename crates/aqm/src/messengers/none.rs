@@ -1,0 +1,16 @@
+//! A link whose sources hear nothing from their routers.
+
+use cwnd_units::{LinkFacts, RegistryEntry};
+
+use crate::messenger::{Messenger, MessengerInfo};
+pub use crate::none::Params;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("none", "None: sources hear nothing from routers.");
+
+impl MessengerInfo for Params {
+    fn build<P>(&self, _: &LinkFacts) -> Option<Box<dyn Messenger<P>>> {
+        None
+    }
+}

@@ -1,0 +1,17 @@
+//! A link without a meter.
+
+use cwnd_units::{LinkFacts, RegistryEntry, Rng};
+
+use crate::meter::{Meter, MeterInfo};
+pub use crate::none::Params;
+use crate::qdisc::Packet;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("none", "None: packets pass as they came, or as the queue marked them.");
+
+impl MeterInfo for Params {
+    fn build<P: Packet>(&self, _: &LinkFacts, _: Rng) -> Option<Box<dyn Meter<P>>> {
+        None
+    }
+}

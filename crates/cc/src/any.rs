@@ -1,0 +1,181 @@
+//! Any controller, and how a flow gets its own.
+
+#[cfg(feature = "record")]
+use core::any::Any;
+
+use cwnd_units::{Duration, Guidance, Header, Rate, Time};
+
+use crate::controller::{
+    AckSample, Controller, Departing, Leave, Path, RateSample, Request, Signal, Window,
+};
+use crate::cubic::Cubic;
+use crate::dynamic::DynController;
+use crate::newreno::NewReno;
+#[cfg(feature = "record")]
+use crate::record::{Entry, Recorded};
+
+/// A controller; NewReno and CUBIC are called without a pointer to their methods.
+#[derive(Clone, Debug)]
+// A tag of its own, in no niche of NewReno's: to read it takes one instruction in place of four.
+#[repr(u8)]
+pub enum AnyController {
+    /// NewReno.
+    NewReno(NewReno),
+    /// CUBIC, boxed because it is larger.
+    Cubic(Box<Cubic>),
+    /// Any other.
+    Boxed(Box<dyn DynController>),
+}
+
+/// Calls a method of whichever controller it is.
+macro_rules! each {
+    ($self:expr, $c:ident => $call:expr) => {
+        match $self {
+            AnyController::NewReno($c) => $call,
+            AnyController::Cubic($c) => $call,
+            AnyController::Boxed($c) => $call,
+        }
+    };
+}
+
+// What the transport asks once, so that a controller costs nothing for what it does not use.
+impl AnyController {
+    /// [`Controller::on_ack`].
+    // What NewReno makes of the facts is less than it takes to write them into memory. So it is inlined where they are known, and only
+    // others get a copy there.
+    #[inline(always)]
+    pub fn dispatch_ack(&mut self, path: Path, ack: AckSample) -> Request {
+        match self {
+            Self::NewReno(c) => c.on_ack(&path, &ack),
+            Self::Cubic(c) => on_ack(c.as_mut(), path, ack),
+            Self::Boxed(c) => on_ack(c.as_mut(), path, ack),
+        }
+    }
+
+    /// `false` if it makes nothing of ACKs that acknowledge nothing new: NewReno, CUBIC.
+    #[inline]
+    #[must_use]
+    pub const fn hears_duplicates(&self) -> bool {
+        matches!(self, Self::Boxed(_))
+    }
+
+    /// [`Controller::on_ack`], for an ACK that acknowledges nothing new.
+    pub fn on_duplicate(&mut self, path: &Path, ack: &AckSample) -> Request {
+        match self {
+            Self::NewReno(_) | Self::Cubic(_) => Request::Nothing,
+            Self::Boxed(c) => c.on_ack(path, ack),
+        }
+    }
+
+    /// `false` if it writes no headers and does not pace: NewReno, CUBIC.
+    #[inline]
+    #[must_use]
+    pub const fn shapes_departures(&self) -> bool {
+        matches!(self, Self::Boxed(_))
+    }
+
+    /// Stamps data that goes out into `header`, and gives the pace: [`DynController::departs`].
+    #[inline]
+    pub fn departs(&mut self, data: &Departing, header: &mut Header) -> Leave {
+        match self {
+            Self::NewReno(_) | Self::Cubic(_) => Leave { pacing: None, spacing: None },
+            Self::Boxed(c) => c.departs(data, header),
+        }
+    }
+}
+
+#[inline(never)]
+fn on_ack(controller: &mut (impl Controller + ?Sized), path: Path, ack: AckSample) -> Request {
+    controller.on_ack(&path, &ack)
+}
+
+#[cfg(feature = "record")]
+impl AnyController {
+    /// The same controller, which records its calls from now on.
+    #[must_use]
+    pub fn recorded(self) -> Self {
+        Self::Boxed(Box::new(Recorded::new(self)))
+    }
+
+    /// The recorded calls; empty of one that does not record.
+    #[must_use]
+    pub fn record(&self) -> &[Entry] {
+        let Self::Boxed(controller) = self else { return &[] };
+        let recorded = (controller.as_ref() as &dyn Any).downcast_ref::<Recorded<Self>>();
+        recorded.map_or(&[], Recorded::entries)
+    }
+}
+
+impl Controller for AnyController {
+    #[inline]
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        each!(self, c => c.on_ack(path, ack))
+    }
+    #[inline]
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        each!(self, c => c.on_signal(path, signal))
+    }
+    #[inline]
+    fn window(&self) -> Window {
+        match self {
+            Self::NewReno(c) => c.window(),
+            Self::Cubic(c) => c.window(),
+            Self::Boxed(c) => boxed_window(c.as_ref()),
+        }
+    }
+    #[inline]
+    fn pacing(&self) -> Option<Rate> {
+        each!(self, c => c.pacing())
+    }
+    fn paces_anew(&self) -> bool {
+        each!(self, c => c.paces_anew())
+    }
+
+    fn spacing(&self) -> Option<Duration> {
+        each!(self, c => c.spacing())
+    }
+    fn by_rate(&self) -> bool {
+        each!(self, c => c.by_rate())
+    }
+    fn on_rate(&mut self, sample: &RateSample) {
+        each!(self, c => c.on_rate(sample))
+    }
+    fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+        match (self, before) {
+            (Self::NewReno(c), Self::NewReno(before)) => c.undo(before, now, after_timeout),
+            (Self::Cubic(c), Self::Cubic(before)) => c.undo(*before, now, after_timeout),
+            (Self::Boxed(c), Self::Boxed(before)) => c.boxed_undo(before, now, after_timeout),
+            // A connection keeps its controller.
+            _ => {}
+        }
+    }
+    fn raise_threshold(&mut self, least: u64) {
+        each!(self, c => c.raise_threshold(least))
+    }
+    fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
+        each!(self, c => c.on_sack_rtt(path, rtt))
+    }
+    fn add_in_flight(&mut self, bytes: u64) {
+        each!(self, c => c.add_in_flight(bytes))
+    }
+    #[inline]
+    fn stamp(&mut self, data: &Departing) -> Header {
+        each!(self, c => c.stamp(data))
+    }
+    fn min_rtt(&self) -> Option<Duration> {
+        each!(self, c => c.min_rtt())
+    }
+    fn guidance(&self) -> Option<Guidance> {
+        each!(self, c => c.guidance())
+    }
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each!(self, c => c.count(each))
+    }
+}
+
+/// Apart, so that who asks has no copy of this call.
+#[cold]
+#[inline(never)]
+fn boxed_window(controller: &dyn DynController) -> Window {
+    controller.window()
+}
