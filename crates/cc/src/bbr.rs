@@ -15,7 +15,7 @@ use crate::controller::{
     AckSample, Controller, Departing, Path, Phase, RateSample, Request, Signal, Start, Window,
 };
 use crate::dynamic::DynController;
-use crate::info::{ControllerInfo, OnLinux};
+use crate::info::ControllerInfo;
 pub use params::Params;
 use surplus::Surplus;
 
@@ -30,8 +30,8 @@ impl ControllerInfo for Params {
         Box::new(Bbr::new(self, start))
     }
 
-    fn on_linux(&self) -> Option<OnLinux> {
-        Some(OnLinux::own("bbr"))
+    fn linux_name(&self) -> Option<&'static str> {
+        Some("bbr")
     }
 }
 

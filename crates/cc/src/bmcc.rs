@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use cwnd_units::{
-    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Params as _, Rate,
-    RegistryEntry, Value,
+    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, RegistryEntry,
     adpm::{self, Scale},
     param_enum, params,
 };
@@ -16,7 +15,7 @@ use crate::controller::{
 };
 use crate::dynamic::DynController;
 use crate::guided::{self, Guided, Pause, intervals};
-use crate::info::{ControllerInfo, Hears, Mechanism, OnLinux};
+use crate::info::{ControllerInfo, Mechanism};
 
 param_enum! {
     /// When the window follows eq. 3 and 4.
@@ -148,27 +147,7 @@ params! {
     }
 }
 
-const STEERED: Mechanism = Mechanism {
-    in_cwnd_kernel: &[
-        "interval",
-        "mi_step",
-        "alpha",
-        "beta_most",
-        "beta_least",
-        "least",
-        "high",
-        "most",
-        "multiplies_first",
-        "rests",
-        "mi_rtt_most",
-        "on_loss",
-        "paced",
-    ],
-    ..guided::load_factors(&["load_acks_heard"])
-};
-
-/// What `cwnd-kernel` calls it.
-const NAME: &str = "bmcc";
+const STEERED: Mechanism = guided::load_factors(&["load_acks_heard"]);
 
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {
@@ -182,41 +161,7 @@ impl ControllerInfo for Params {
     fn reads_ecn_field(&self) -> bool {
         true
     }
-
-    fn on_linux(&self) -> Option<OnLinux> {
-        let ms = |time: Duration| (time.as_secs_f64() * 1e3).to_string();
-        let option = |&key: &&str| {
-            let value = match (key, self.get(key)?) {
-                ("interval", _) => ms(self.interval),
-                ("mi_rtt_most", _) => ms(self.mi_rtt_most.unwrap_or(LONGEST)),
-                (_, Value::Text(text)) => text,
-                (_, Value::Bool(yes)) => yes.to_string(),
-                (_, Value::Integer(number)) => number.to_string(),
-                (_, Value::Float(number)) => number.to_string(),
-            };
-            Some([format!("--{}", key.replace('_', "-")), value])
-        };
-        let options = STEERED.in_cwnd_kernel.iter().filter_map(option).flatten();
-        let loaded = [NAME.to_owned()].into_iter().chain(options).collect();
-        let counters = &[
-            "load_acks_heard",
-            "load_acks_multiplied",
-            "load_acks_added",
-            "load_acks_rested",
-            "load_decreases",
-            "losses_only_repaired",
-        ];
-        Some(OnLinux {
-            loaded: Some(loaded),
-            hears: Hears::Receiver,
-            counters,
-            ..OnLinux::own(NAME)
-        })
-    }
 }
-
-/// No round trip is longer.
-const LONGEST: Duration = Duration::from_secs(60);
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

@@ -17,7 +17,7 @@ use crate::controller::{
 };
 use crate::decrease::{ABE, ADAPTIVE, Decrease, Factors, QUENCHED, Resting};
 use crate::dynamic::DynController;
-use crate::info::{ControllerInfo, Mechanism, OnLinux};
+use crate::info::{ControllerInfo, Mechanism};
 use crate::min_rtt::estimating;
 use crate::slow_start::{Credit, SlowStartState};
 use counted::Counted;
@@ -38,8 +38,8 @@ impl ControllerInfo for Params {
         &[ABE, ADAPTIVE, QUENCHED]
     }
 
-    fn on_linux(&self) -> Option<OnLinux> {
-        Some(self.rule.on_linux("cubic"))
+    fn linux_name(&self) -> Option<&'static str> {
+        Some("cubic")
     }
 }
 

@@ -7,7 +7,7 @@ use cwnd_units::{
 };
 
 use crate::controller::{Cause, Grow, Path};
-use crate::info::{Acts, Hears, Mechanism, OnLinux};
+use crate::info::{Acts, Mechanism};
 
 param_enum! {
     /// What β multiplies.
@@ -166,7 +166,6 @@ pub(crate) const ABE: Mechanism = Mechanism {
     key: Some("beta_ecn"),
     base: Some("beta"),
     acts_in: Acts::Column("cwnd_reductions_ecn"),
-    in_cwnd_kernel: &["beta_ecn", "ecn_in_slow_start"],
 };
 
 /// What is left of a window depends on the round trip (McCullagh 2008 ch. 4).
@@ -175,7 +174,6 @@ pub(crate) const ADAPTIVE: Mechanism = Mechanism {
     key: Some("adaptive_delta"),
     base: None,
     acts_in: Acts::Column("cwnd_reductions_loss"),
-    in_cwnd_kernel: &["adaptive_delta"],
 };
 
 /// An answer of its own to a router's source quench (BECN § IV-B).
@@ -184,45 +182,12 @@ pub(crate) const QUENCHED: Mechanism = Mechanism {
     key: Some("beta_quench"),
     base: None,
     acts_in: Acts::Column("cwnd_reductions_quench"),
-    in_cwnd_kernel: &["beta_quench", "rest_after_quench"],
 };
 
 impl Rule {
     /// The factor for ECN, where it is not that for a loss.
     fn own_beta_ecn(&self) -> Option<f64> {
         self.beta_ecn.filter(|&beta_ecn| beta_ecn != self.beta)
-    }
-
-    /// How Linux has it: in a controller of its own, or in one of `cwnd-kernel` where ABE, BECN or adaptive backoff is asked for, whose
-    /// name begins with the mechanism's.
-    pub(crate) fn on_linux(&self, own: &'static str) -> OnLinux {
-        let words = |of: &str, options: &[(&str, String)]| {
-            let options =
-                options.iter().flat_map(|(name, value)| [(*name).to_owned(), value.clone()]);
-            [format!("{of}_{own}")].into_iter().chain(options).collect::<Vec<_>>()
-        };
-        let abe = self.own_beta_ecn().map(|beta_ecn| {
-            let mode = match self.ecn_in_slow_start {
-                EcnInSlowStart::Beta => "avoidance",
-                EcnInSlowStart::BetaEcn => "always",
-            };
-            words("abe", &[("--beta-ecn", beta_ecn.to_string()), ("--mode", mode.to_owned())])
-        });
-        let becn = self.beta_quench.map(|beta_quench| {
-            let rest = match self.rest_after_quench {
-                RestAfterQuench::Never => "never",
-                RestAfterQuench::Marked => "marked",
-                RestAfterQuench::Always => "always",
-            };
-            let beta_quench = ("--beta-quench", beta_quench.to_string());
-            words("becn", &[beta_quench, ("--rest", rest.to_owned())])
-        });
-        let adaptive =
-            self.adaptive_delta.map(|delta| words("adaptive", &[("--delta", delta.to_string())]));
-        let at_interface = abe.is_none() && becn.is_some();
-        let hears = if at_interface { Hears::Interface } else { Hears::Acks };
-        let by_rtt = adaptive.is_some();
-        OnLinux { loaded: abe.or(becn).or(adaptive), hears, by_rtt, ..OnLinux::own(own) }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::controller::{
     min_ssthresh, restore_window,
 };
 use crate::dynamic::DynController;
-use crate::info::{Acts, ControllerInfo, Mechanism, OnLinux};
+use crate::info::{Acts, ControllerInfo, Mechanism};
 use crate::min_rtt::MinRtt;
 use crate::since_reduction::{Increase, SinceReduction};
 use crate::slow_start::{Credit, Growing, SlowStartState};
@@ -170,7 +170,6 @@ const BACKOFF: Mechanism = Mechanism {
     key: Some("threshold"),
     base: None,
     acts_in: Acts::Column("cwnd_reductions_delay"),
-    in_cwnd_kernel: &["threshold", "delta", "least_window"],
 };
 
 impl ControllerInfo for Params {
@@ -185,24 +184,7 @@ impl ControllerInfo for Params {
     fn ignores_held_acks(&self) -> bool {
         self.allow_delayed_acks && !self.below.allowed()
     }
-
-    fn on_linux(&self) -> Option<OnLinux> {
-        let Self { threshold, delta, least_window, .. } = self;
-        let words = [
-            NAME.to_owned(),
-            "--threshold".to_owned(),
-            (threshold.as_secs_f64() * 1e3).to_string(),
-            "--delta".to_owned(),
-            delta.to_string(),
-            "--least-window".to_owned(),
-            least_window.to_string(),
-        ];
-        Some(OnLinux { loaded: Some(words.to_vec()), by_rtt: true, ..OnLinux::own(NAME) })
-    }
 }
-
-/// What `cwnd-kernel` calls it.
-const NAME: &str = "delay_aimd";
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

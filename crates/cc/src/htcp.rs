@@ -12,7 +12,7 @@ use crate::controller::{
     restore_window,
 };
 use crate::dynamic::DynController;
-use crate::info::{ControllerInfo, OnLinux};
+use crate::info::ControllerInfo;
 use crate::min_rtt::MinRtt;
 use crate::since_reduction::{Increase, SinceReduction};
 use crate::slow_start::{Credit, Growing, SlowStartState};
@@ -103,8 +103,8 @@ impl ControllerInfo for Params {
         Box::new(HTcp::new(self, start))
     }
 
-    fn on_linux(&self) -> Option<OnLinux> {
-        Some(OnLinux::own("htcp"))
+    fn linux_name(&self) -> Option<&'static str> {
+        Some("htcp")
     }
 }
 

@@ -16,8 +16,6 @@ pub struct Mechanism {
     pub base: Option<&'static str>,
     /// Where it shows that it acted.
     pub acts_in: Acts,
-    /// Those of the parameters that `cwnd-kernel` takes on Linux; none where it does not do it.
-    pub in_cwnd_kernel: &'static [&'static str],
 }
 
 /// What counts what a mechanism does.
@@ -32,40 +30,6 @@ pub enum Acts {
         /// What did not happen, as a sentence ends that begins with "never acted:".
         silence: &'static str,
     },
-}
-
-/// How Linux does what a controller does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnLinux {
-    /// The kernel's own controller of this kind.
-    pub own: &'static str,
-    /// What `cwnd-kernel` is told to load in its place, where the kernel's own does not do it: a name and options.
-    pub loaded: Option<Vec<String>>,
-    /// What that must know of where it hears of the path.
-    pub hears: Hears,
-    /// Whether that goes by round trips: by the least of its connection, which Linux tells of each socket, and by those that it is told to
-    /// (`--rtt-from`).
-    pub by_rtt: bool,
-    /// What it counts under the names that the controller has for it.
-    pub counters: &'static [&'static str],
-}
-
-/// Where a controller that `cwnd-kernel` loads hears of the path, besides ACKs as every controller does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hears {
-    /// Nowhere else.
-    Acks,
-    /// Packets of routers, at the sender's interface.
-    Interface,
-    /// Packets of data, at the receiver, which tells by the endpoint's `echo`.
-    Receiver,
-}
-
-impl OnLinux {
-    /// One of the kernel's own controllers.
-    pub(crate) const fn own(own: &'static str) -> Self {
-        Self { own, loaded: None, hears: Hears::Acks, by_rtt: false, counters: &[] }
-    }
 }
 
 /// A kind of controller: how it is built, and what others must know of it without its name.
@@ -87,8 +51,8 @@ pub trait ControllerInfo: Params + Declares {
     fn reads_ecn_field(&self) -> bool {
         false
     }
-    /// How Linux does it; `None` if it can't.
-    fn on_linux(&self) -> Option<OnLinux> {
+    /// Linux's own controller of this kind; `None` if it has none.
+    fn linux_name(&self) -> Option<&'static str> {
         None
     }
 }
@@ -96,13 +60,7 @@ pub trait ControllerInfo: Params + Declares {
 impl Mechanism {
     /// What the kind is, so that nothing asks for it.
     pub(crate) const fn of_kind(name: &'static str, acts_in: Acts) -> Self {
-        Self { name, key: None, base: None, acts_in, in_cwnd_kernel: &[] }
-    }
-
-    /// Whether `cwnd-kernel` does it on Linux.
-    #[must_use]
-    pub const fn is_in_cwnd_kernel(&self) -> bool {
-        !self.in_cwnd_kernel.is_empty()
+        Self { name, key: None, base: None, acts_in }
     }
 
     /// Whether these parameters ask for it.

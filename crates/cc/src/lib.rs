@@ -58,7 +58,7 @@ pub use decrease::{
     Stage,
 };
 pub use dynamic::DynController;
-pub use info::{Acts, ControllerInfo, Hears, Mechanism, OnLinux};
+pub use info::{Acts, ControllerInfo, Mechanism};
 pub use rto::{Backoff, RtoPolicy};
 pub use since_reduction::Increase;
 pub use slow_start::{Growing, SlowStart};

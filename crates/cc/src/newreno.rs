@@ -13,7 +13,7 @@ use crate::decrease::{
     Rounding, Rule,
 };
 use crate::dynamic::DynController;
-use crate::info::{ControllerInfo, Mechanism, OnLinux};
+use crate::info::{ControllerInfo, Mechanism};
 use crate::min_rtt::estimating;
 use crate::slow_start::{Credit, Growing, SlowStart, SlowStartState};
 
@@ -161,8 +161,8 @@ impl ControllerInfo for Params {
         &[ABE, ADAPTIVE, QUENCHED]
     }
 
-    fn on_linux(&self) -> Option<OnLinux> {
-        Some(self.rule.on_linux("reno"))
+    fn linux_name(&self) -> Option<&'static str> {
+        Some("reno")
     }
 }
 

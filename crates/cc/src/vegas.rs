@@ -17,7 +17,7 @@ use crate::controller::{
     min_ssthresh,
 };
 use crate::dynamic::DynController;
-use crate::info::{ControllerInfo, OnLinux};
+use crate::info::ControllerInfo;
 use crate::slow_start::limited;
 
 /// Name and description in scenarios.
@@ -29,8 +29,8 @@ impl ControllerInfo for Params {
         Box::new(Vegas::new(self, start))
     }
 
-    fn on_linux(&self) -> Option<OnLinux> {
-        Some(OnLinux::own("vegas"))
+    fn linux_name(&self) -> Option<&'static str> {
+        Some("vegas")
     }
 }
 

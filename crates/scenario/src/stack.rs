@@ -59,8 +59,7 @@ pub(crate) fn note(stack: &str, kind: &str, (span, path): (Span, String), sink: 
         }
         Some(preset) => {
             plain.params_mut().apply_preset(preset);
-            let loaded = plain.info().on_linux().and_then(|on_linux| on_linux.loaded);
-            if stack == "linux" && loaded.is_some() {
+            if stack == "linux" && plain.info().linux_name().is_none() {
                 let message = format!(
                     "Linux has no `{kind}`: its preset `{preset}` is the controller of \
                     `cwnd-kernel`"

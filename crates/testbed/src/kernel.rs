@@ -7,7 +7,6 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cwnd_cc::Hears;
 use cwnd_scenario::FlowGroup;
 use cwnd_units::{Params as _, ParamsChoice as _, Value as Setting};
 use rustix::io::Errno;
@@ -16,6 +15,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::lab;
+use crate::programs::{self, Hears};
 
 /// What a controller of ours counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,13 +109,13 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// What `cwnd-kernel` is to load for a group's controller; `None` if the kernel's own does it.
 pub fn of_our_own(group: &FlowGroup) -> Option<Vec<String>> {
-    let linux = group.controller.info().on_linux()?;
+    let program = programs::asked_for(&group.controller).next()?;
     let mut words = vec!["hold".to_owned()];
-    words.extend(linux.loaded?);
-    if linux.by_rtt {
+    words.extend(program.words(&group.controller));
+    if program.by_rtt {
         words.extend(lab::seen(&group.endpoint));
     }
-    if linux.hears == Hears::Receiver
+    if program.hears == Hears::Receiver
         && let Some(Setting::Text(echo)) = group.endpoint.get("echo")
     {
         words.extend(["--echo".to_owned(), echo]);
@@ -227,22 +227,22 @@ fn lacking(name: &str, available: &str) -> String {
 impl Controller {
     /// Provides a group's: the kernel's own, or one that `program` loads, now or once there is where it hears of the path.
     pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Self, Error> {
-        let linux = group.controller.info().on_linux();
-        let (Some(linux), Some(arguments)) = (&linux, of_our_own(group)) else {
+        let asked_for = programs::asked_for(&group.controller).next();
+        let (Some(of), Some(arguments)) = (asked_for, of_our_own(group)) else {
             // A kind that Linux does not have was refused before.
-            let name = linux.map_or(group.controller.kind(), |linux| linux.own);
+            let name = group.controller.info().linux_name().unwrap_or(group.controller.kind());
             has(name)?;
             return Ok(Self { name: name.to_owned(), ours: None });
         };
-        let place = match linux.hears {
+        let place = match of.hears {
             Hears::Acks => Place::Anywhere,
             Hears::Interface => Place::SendersInterface,
             Hears::Receiver => Place::ReceiversAddress,
         };
         let loaded = Loaded::new(arguments, place, program)?;
         // An ECN-echo of what tells a load reduces nothing.
-        let reduces_for_ecn = linux.hears != Hears::Receiver;
-        let ours = Ours { reduces_for_ecn, counters: linux.counters, loaded };
+        let reduces_for_ecn = of.hears != Hears::Receiver;
+        let ours = Ours { reduces_for_ecn, counters: of.counters, loaded };
         Ok(Self { name: ours.loaded.name.clone(), ours: Some(ours) })
     }
 

@@ -5,11 +5,13 @@ use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{Params, RttFrom, TsoParams, TsoSizing};
 use cwnd_units::Duration;
 
+use crate::programs;
+
 /// Parameters of this group's endpoint that Linux can have as they are given.
 pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     let endpoint = &group.endpoint;
     let mut free = Vec::new();
-    let told = group.controller.info().on_linux().is_some_and(|linux| linux.by_rtt);
+    let told = programs::asked_for(&group.controller).any(|program| program.by_rtt);
     match (endpoint.timing.rtt_from, endpoint.rtt_from_notes) {
         // That is what the kernel tells of.
         (RttFrom::Sack, true) => free.push("rtt_from"),

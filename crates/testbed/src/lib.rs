@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod lab;
+mod programs;
 mod refuse;
 
 #[cfg(target_os = "linux")]

@@ -13,6 +13,7 @@ use cwnd_units::{Duration, ParamsChoice as _, Time};
 use crate::host::{Received, Seen, Sent};
 use crate::inet_diag::TcpInfo;
 use crate::kernel::{self, Counts};
+use crate::programs;
 use crate::world::World;
 
 /// The states of `TCP_CA_*` in their order; the simulator has no `Disorder`.
@@ -288,7 +289,7 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
 
 /// Whether its controller is one of ours that goes by the least RTT that the kernel has measured.
 fn goes_by_rtt(group: &FlowGroup) -> bool {
-    group.controller.info().on_linux().is_some_and(|linux| linux.by_rtt)
+    programs::asked_for(&group.controller).any(|program| program.by_rtt)
 }
 
 /// The least RTT that the kernel has measured.

@@ -1,13 +1,14 @@
 //! What of a scenario real Linux can't provide: told by name before anything starts.
 
 use cwnd_apps::Transport;
-use cwnd_cc::{ControllerParams, Hears};
+use cwnd_cc::ControllerParams;
 use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
 use cwnd_units::{Ability, Bytes, Declares as _, Params, ParamsChoice as _, Rate, Time, Value};
 
 pub use self::timeouts::Timeouts;
 use crate::lab;
+use crate::programs::{self, Hears, Program};
 use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
 
 mod timeouts;
@@ -171,19 +172,18 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
 
 /// The kernel's controllers do what the preset `linux` says; mechanisms besides are those of `cwnd-kernel`.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
-    let mechanisms = group.controller.info().mechanisms();
-    let free: Vec<&str> = mechanisms.iter().flat_map(|m| m.in_cwnd_kernel).copied().collect();
+    let programs = || programs::of_kind(&group.controller);
+    let free: Vec<&str> = programs().flat_map(Program::parameters).collect();
     let given = group.controller.params();
     let Some(mut kernels) = ControllerParams::of_kind(group.controller.kind()) else { return };
-    let had = group.controller.info().on_linux().is_some();
+    let had = group.controller.info().linux_name().is_some() || programs().next().is_some();
     if !(had && kernels.params_mut().apply_preset(PRESET)) {
         let message = format!("Linux has no controller `{}`", group.controller.kind());
         found.push(of(group, &["controller"], &message, None));
         return;
     }
     let kept = kept((given, kernels.params()), &free);
-    let names: Vec<&str> =
-        group.controller.asked_for().filter(|m| m.is_in_cwnd_kernel()).map(|m| m.name).collect();
+    let names: Vec<&str> = programs::asked_for(&group.controller).map(|p| p.mechanism).collect();
     if let [first, second, ..] = names.as_slice() {
         let message = format!("no controller of `cwnd-kernel` does both: {first} and {second}");
         found.push(of(group, &["controller"], &message, Some("ask for one of them")));
@@ -233,8 +233,7 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
         ));
     }
     // Who hears marks at the receiver brings a program that tells them, as `echo` says.
-    let linux = group.controller.info().on_linux();
-    if linux.is_some_and(|linux| linux.hears == Hears::Receiver) {
+    if programs::asked_for(&group.controller).any(|program| program.hears == Hears::Receiver) {
         free.push("echo");
     }
     let mut kernels = cwnd_tcp::Params::default();

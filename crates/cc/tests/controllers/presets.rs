@@ -140,8 +140,7 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
     for kind in ControllerParams::KINDS {
         let fresh = || ControllerParams::of_kind(kind.name).unwrap();
         for mechanism in fresh().info().mechanisms() {
-            let keys = mechanism.key.into_iter().chain(mechanism.base);
-            for key in keys.chain(mechanism.in_cwnd_kernel.iter().copied()) {
+            for key in mechanism.key.into_iter().chain(mechanism.base) {
                 assert!(fresh().params().get(key).is_some(), "{}: no `{key}`", kind.name);
             }
         }
@@ -155,26 +154,12 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
             let mut params = fresh();
             assert!(params.params_mut().apply_preset(preset.name));
             let names: Vec<&str> = params.asked_for().map(|m| m.name).collect();
-            let loaded = params.info().on_linux().and_then(|linux| linux.loaded);
-            let in_kernel = params.asked_for().any(Mechanism::is_in_cwnd_kernel);
-            assert_eq!(loaded.is_some(), in_kernel, "{} {}", kind.name, preset.name);
-            if let Some(loaded) = loaded.filter(|_| kind.name == "newreno") {
-                asked.push((preset.name, names[0], loaded.join(" ")));
+            if let ("newreno", [name, ..]) = (kind.name, &names[..]) {
+                asked.push((preset.name, *name));
             }
         }
     }
-    assert_eq!(asked[0], ("abe", "ABE", "abe_reno --beta-ecn 0.8 --mode avoidance".to_owned()));
-    assert_eq!(asked[1], ("paper", "ABE", "abe_reno --beta-ecn 0.8 --mode always".to_owned()));
+    assert_eq!(asked[..2], [("abe", "ABE"), ("paper", "ABE")]);
     assert_eq!(asked.len(), 7);
-    assert_eq!(
-        asked[6],
-        ("adaptive-backoff", "adaptive backoff", "adaptive_reno --delta 0.8".to_owned())
-    );
-    let bmcc = ControllerParams::of_kind("bmcc").unwrap();
-    let loaded = bmcc.info().on_linux().and_then(|linux| linux.loaded).unwrap();
-    assert_eq!(
-        loaded.join(" "),
-        "bmcc --interval 200 --mi-step 0.35 --alpha 1 --beta-most 0.875 --beta-least 0.65 --least 0.15 --high 0.75 --most 1.2 \
-         --multiplies-first true --rests both --mi-rtt-most 500 --on-loss if-overload --paced true"
-    );
+    assert_eq!(asked[6], ("adaptive-backoff", "adaptive backoff"));
 }

@@ -1,0 +1,259 @@
+//! The controllers of `cwnd-kernel`: which of them does what a group asks for, and its options.
+
+use cwnd_cc::{ControllerParams, Mechanism};
+use cwnd_units::{ParamsChoice as _, Value, parse_duration};
+
+/// A controller that `cwnd-kernel` loads.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The mechanism that it is for.
+    pub mechanism: &'static str,
+    name: Name,
+    options: &'static [Opt],
+    /// Where it hears of the path, besides ACKs.
+    pub hears: Hears,
+    /// `true` if it goes by round trips: by the least of its connection, which Linux reports for
+    /// each socket, and by those that it is given (`--rtt-from`).
+    pub by_rtt: bool,
+    /// Its counters, under the names that the simulator's controller has for them.
+    pub counters: &'static [&'static str],
+}
+
+/// Its name on the command line.
+#[derive(Debug, PartialEq, Eq)]
+enum Name {
+    /// This, `_`, and the name of the kernel's controller of the same kind.
+    Before(&'static str),
+    /// This, which is the kind's with `_` for `-`.
+    Kind(&'static str),
+}
+
+/// A parameter of the controller, and the option that sets it.
+#[derive(Debug, PartialEq, Eq)]
+struct Opt(&'static str, &'static str, As);
+
+/// How the value of a parameter is written.
+#[derive(Debug, PartialEq, Eq)]
+enum As {
+    /// As in a scenario.
+    Plain,
+    /// In milliseconds.
+    Ms,
+    /// By a word for each.
+    Words(&'static [(&'static str, &'static str)]),
+}
+
+/// Where a controller hears of the path, besides ACKs as every controller does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hears {
+    /// Nowhere else.
+    Acks,
+    /// Packets of routers, at the sender's interface.
+    Interface,
+    /// Packets of data, at the receiver, which reports by the endpoint's `echo`.
+    Receiver,
+}
+
+/// No round trip is longer, ms.
+const LONGEST_MS: f64 = 60_000.0;
+
+const PROGRAMS: [Program; 5] = [
+    Program {
+        mechanism: "ABE",
+        name: Name::Before("abe"),
+        options: &[
+            Opt("beta_ecn", "--beta-ecn", As::Plain),
+            Opt(
+                "ecn_in_slow_start",
+                "--mode",
+                As::Words(&[("beta", "avoidance"), ("beta-ecn", "always")]),
+            ),
+        ],
+        hears: Hears::Acks,
+        by_rtt: false,
+        counters: &[],
+    },
+    Program {
+        mechanism: "BECN",
+        name: Name::Before("becn"),
+        options: &[
+            Opt("beta_quench", "--beta-quench", As::Plain),
+            Opt("rest_after_quench", "--rest", As::Plain),
+        ],
+        hears: Hears::Interface,
+        by_rtt: false,
+        counters: &[],
+    },
+    Program {
+        mechanism: "adaptive backoff",
+        name: Name::Before("adaptive"),
+        options: &[Opt("adaptive_delta", "--delta", As::Plain)],
+        hears: Hears::Acks,
+        by_rtt: true,
+        counters: &[],
+    },
+    Program {
+        mechanism: "backoff for delay",
+        name: Name::Kind("delay_aimd"),
+        options: &[
+            Opt("threshold", "--threshold", As::Ms),
+            Opt("delta", "--delta", As::Plain),
+            Opt("least_window", "--least-window", As::Plain),
+        ],
+        hears: Hears::Acks,
+        by_rtt: true,
+        counters: &[],
+    },
+    Program {
+        mechanism: "load factors",
+        name: Name::Kind("bmcc"),
+        options: &[
+            Opt("interval", "--interval", As::Ms),
+            Opt("mi_step", "--mi-step", As::Plain),
+            Opt("alpha", "--alpha", As::Plain),
+            Opt("beta_most", "--beta-most", As::Plain),
+            Opt("beta_least", "--beta-least", As::Plain),
+            Opt("least", "--least", As::Plain),
+            Opt("high", "--high", As::Plain),
+            Opt("most", "--most", As::Plain),
+            Opt("multiplies_first", "--multiplies-first", As::Plain),
+            Opt("rests", "--rests", As::Plain),
+            Opt("mi_rtt_most", "--mi-rtt-most", As::Ms),
+            Opt("on_loss", "--on-loss", As::Plain),
+            Opt("paced", "--paced", As::Plain),
+        ],
+        hears: Hears::Receiver,
+        by_rtt: false,
+        counters: &[
+            "load_acks_heard",
+            "load_acks_multiplied",
+            "load_acks_added",
+            "load_acks_rested",
+            "load_decreases",
+            "losses_only_repaired",
+        ],
+    },
+];
+
+/// The programs for a kind of controller, whatever is asked of it.
+pub fn of_kind(controller: &ControllerParams) -> impl Iterator<Item = &'static Program> {
+    PROGRAMS.iter().filter(|program| {
+        let names = |m: &Mechanism| m.name == program.mechanism;
+        let is_of_kind = match program.name {
+            Name::Before(_) => controller.info().linux_name().is_some(),
+            Name::Kind(name) => controller.kind().replace('-', "_") == name,
+        };
+        is_of_kind && controller.info().mechanisms().iter().any(names)
+    })
+}
+
+/// The programs for what is asked of a controller; Linux runs the first.
+pub fn asked_for(controller: &ControllerParams) -> impl Iterator<Item = &'static Program> {
+    of_kind(controller)
+        .filter(|program| controller.asked_for().any(|m| m.name == program.mechanism))
+}
+
+impl Program {
+    /// The parameters that it takes.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
+        self.options.iter().map(|Opt(key, ..)| *key)
+    }
+
+    /// Its name and options on the command line of `cwnd-kernel`.
+    pub fn words(&self, controller: &ControllerParams) -> Vec<String> {
+        let name = match (&self.name, controller.info().linux_name()) {
+            (Name::Before(mechanism), Some(own)) => format!("{mechanism}_{own}"),
+            (Name::Before(name) | Name::Kind(name), _) => (*name).to_owned(),
+        };
+        let options = self.options.iter().filter_map(|Opt(key, option, form)| {
+            let value = written(controller.params().get(key)?, form);
+            Some([(*option).to_owned(), value])
+        });
+        [name].into_iter().chain(options.flatten()).collect()
+    }
+}
+
+fn written(value: Value, form: &As) -> String {
+    let text = match value {
+        Value::Text(text) => text,
+        Value::Bool(yes) => yes.to_string(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+    };
+    match form {
+        As::Plain => text,
+        As::Ms => parse_duration(&text).map_or(LONGEST_MS, |t| t.as_secs_f64() * 1e3).to_string(),
+        As::Words(words) => {
+            words.iter().find(|(of, _)| *of == text).map_or(text, |(_, word)| (*word).to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kind as one of its presets has it.
+    fn preset(kind: &str, name: &str) -> ControllerParams {
+        let mut params = ControllerParams::of_kind(kind).unwrap();
+        assert!(params.params_mut().apply_preset(name) || name.is_empty(), "{kind} {name}");
+        params
+    }
+
+    fn line(controller: &ControllerParams) -> Option<String> {
+        Some(asked_for(controller).next()?.words(controller).join(" "))
+    }
+
+    #[test]
+    fn every_parameter_and_mechanism_of_a_program_is_its_kinds() {
+        for program in &PROGRAMS {
+            let kinds = ControllerParams::KINDS.iter().filter_map(|kind| {
+                let params = ControllerParams::of_kind(kind.name)?;
+                let is_for = of_kind(&params).any(|other| other == program);
+                is_for.then_some(params)
+            });
+            let kinds: Vec<_> = kinds.collect();
+            assert!(!kinds.is_empty(), "{}", program.mechanism);
+            for (kind, key) in kinds.iter().flat_map(|k| program.parameters().map(move |p| (k, p)))
+            {
+                assert!(kind.params().get(key).is_some(), "{}: no `{key}`", kind.kind());
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_line_says_what_the_preset_asks_for() {
+        let lines = [
+            ("newreno", "linux", None),
+            ("newreno", "abe", Some("abe_reno --beta-ecn 0.8 --mode avoidance")),
+            ("newreno", "paper", Some("abe_reno --beta-ecn 0.8 --mode always")),
+            ("newreno", "adaptive-backoff", Some("adaptive_reno --delta 0.8")),
+            ("htcp", "", None),
+            (
+                "bmcc",
+                "",
+                Some(
+                    "bmcc --interval 200 --mi-step 0.35 --alpha 1 --beta-most 0.875 --beta-least 0.65 \
+                     --least 0.15 --high 0.75 --most 1.2 --multiplies-first true --rests both \
+                     --mi-rtt-most 500 --on-loss if-overload --paced true",
+                ),
+            ),
+        ];
+        for (kind, name, expected) in lines {
+            assert_eq!(line(&preset(kind, name)).as_deref(), expected, "{kind} {name}");
+        }
+        let mut quenched = preset("newreno", "linux");
+        quenched.params_mut().set("beta_quench", &Value::Float(0.5)).unwrap();
+        assert_eq!(line(&quenched).unwrap(), "becn_reno --beta-quench 0.5 --rest marked");
+    }
+
+    #[test]
+    fn a_kind_with_presets_for_linux_is_the_kernels_or_a_programs() {
+        for kind in ControllerParams::KINDS {
+            let params = ControllerParams::of_kind(kind.name).unwrap();
+            let linux = params.params().presets().iter().any(|preset| preset.name == "linux");
+            let has = params.info().linux_name().is_some() || of_kind(&params).next().is_some();
+            assert!(!has || linux, "{}: no preset `linux`", kind.name);
+        }
+    }
+}
