@@ -1,10 +1,15 @@
 //! Tables of the main scenarios, one phenomenon each, to be read as much as compared.
 
+use cwnd_aqm::QueueParams;
 use cwnd_trace::Records;
+use cwnd_units::ParamsChoice as _;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, run};
 
-const QUEUES: [&str; 5] = ["fifo", "codel", "pie", "red", "fq-codel"];
+/// Names of all queues.
+fn queues() -> impl Iterator<Item = &'static str> {
+    QueueParams::KINDS.iter().map(|kind| kind.name)
+}
 
 fn one_flow(queue: &str, rtt: &str, controller: &str, ecn: bool, seconds: u32) -> Records {
     run(&format!(
@@ -29,7 +34,7 @@ fn one_flow_over_every_queue() {
         "# One flow, 10 Mbit/s, 80 ms, the first 60 s; rates in Mbit/s, delay in ms.\n".to_owned();
     table += "controller queue    ecn goodput utilisation qdelay_p50 drops marks by_loss by_ecn timeouts\n";
     for controller in ["newreno", "cubic"] {
-        for queue in QUEUES {
+        for queue in queues() {
             for ecn in [false, true] {
                 let records = one_flow(
                     &format!("\"{queue}\""),
@@ -100,7 +105,7 @@ fn flows_that_share_a_queue() {
     let mut table = "# Two NewReno flows of 20 and 80 ms, 10 Mbit/s, 60 s after 20 s: goodput in Mbit/s, delay in ms.\n\
          queue    short  long  qdelay_p50 qdelay_p99\n"
         .to_owned();
-    for queue in QUEUES {
+    for queue in queues() {
         let records = run(&format!(
             r#"
             [run]

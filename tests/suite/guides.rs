@@ -1,7 +1,11 @@
 //! Senders that routers guide, for scenarios drawn at random: they need meters and echoes of their own.
 
+use std::sync::LazyLock;
+
+use cwnd_aqm::MeterParams;
 use cwnd_cc::ControllerParams;
-use cwnd_units::ParamsChoice as _;
+use cwnd_tcp::EchoKind;
+use cwnd_units::{Ability, Contract, Declares as _, Param as _, ParamsChoice as _, Place, Value};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -14,16 +18,41 @@ pub struct Guide {
     echo: &'static str,
 }
 
-pub const GUIDES: [Guide; 8] = [
-    Guide { meter: "xcp", controller: "xcp", echo: "sum" },
-    Guide { meter: "rcp", controller: "rcp", echo: "last" },
-    Guide { meter: "vcp", controller: "vcp", echo: "changes" },
-    Guide { meter: "mlcp", controller: "mlcp", echo: "level" },
-    Guide { meter: "adpm", controller: "bmcc", echo: "load" },
-    Guide { meter: "adpm", controller: "bmcc", echo: "load-changed" },
-    Guide { meter: "adpm", controller: "bmcc", echo: "load-every" },
-    Guide { meter: "step", controller: "dctcp", echo: "changes" },
-];
+/// A guide for each controller that needs something of routers or receivers: the first meter that
+/// provides all that it asks of links, and each echo that provides what it asks of receivers.
+pub static GUIDES: LazyLock<Vec<Guide>> = LazyLock::new(|| {
+    let mut all = Vec::new();
+    for kind in ControllerParams::KINDS {
+        let asks = ControllerParams::of_kind(kind.name).expect("it is registered").contract().asks;
+        if !asks.iter().any(|ask| ask.needed) {
+            continue;
+        }
+        let of = |receiver: bool| {
+            let asks = asks.iter().map(|ask| ask.ability);
+            let at = asks.filter(move |asked| match asked.place() {
+                Place::Sender => false,
+                Place::Receiver => receiver,
+                Place::SomeLink | Place::EveryLink => !receiver,
+            });
+            at.collect::<Vec<_>>()
+        };
+        let provided = |by: Contract, asked: &[Ability]| {
+            asked.iter().all(|ability| by.provides.contains(ability))
+        };
+        let meter = MeterParams::KINDS.iter().map(|meter| meter.name).find(|name| {
+            let meter = MeterParams::of_kind(name).expect("it is registered");
+            provided(meter.contract(), &of(false))
+        });
+        let meter = meter.unwrap_or_else(|| panic!("no meter provides what {} asks", kind.name));
+        for &echo in EchoKind::NAMES {
+            let read = EchoKind::read(&Value::Text(echo.to_owned())).expect("it is a name");
+            if provided(read.contract(), &of(true)) {
+                all.push(Guide { meter, controller: kind.name, echo });
+            }
+        }
+    }
+    all
+});
 
 /// A guide, and what varies of its senders.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +64,7 @@ pub struct Guided {
 
 /// Mostly none.
 pub fn guided() -> impl Strategy<Value = Option<Guided>> {
-    let some = select(GUIDES.to_vec()).prop_flat_map(|guide| {
+    let some = select(GUIDES.clone()).prop_flat_map(|guide| {
         let kind = ControllerParams::of_kind(guide.controller).expect("it is registered");
         let mut presets = vec![None];
         presets.extend(kind.params().presets().iter().map(|preset| Some(preset.name)));
@@ -78,7 +107,7 @@ pub fn pairs() -> Vec<Pair> {
     let mut all = Vec::new();
     for kind in ControllerParams::KINDS.iter().map(|kind| kind.name) {
         let params = ControllerParams::of_kind(kind).expect("it is registered");
-        let guide = GUIDES.into_iter().find(|guide| guide.controller == kind);
+        let guide = GUIDES.iter().copied().find(|guide| guide.controller == kind);
         let presets: Vec<_> = params.params().presets().iter().map(|p| Some(p.name)).collect();
         let presets = if presets.is_empty() { vec![None] } else { presets };
         all.extend(presets.into_iter().map(|preset| Pair { kind, preset, guide }));
@@ -121,4 +150,12 @@ impl Pair {
             self.kind
         )
     }
+}
+
+#[test]
+fn every_controller_that_routers_guide_has_a_meter_and_an_echo() {
+    let guides: Vec<_> = GUIDES.iter().map(|g| (g.controller, g.meter, g.echo)).collect();
+    assert!(guides.contains(&("xcp", "xcp", "sum")), "{guides:?}");
+    assert!(guides.contains(&("bmcc", "adpm", "load-every")), "{guides:?}");
+    assert!(guides.contains(&("dctcp", "step", "changes")), "{guides:?}");
 }

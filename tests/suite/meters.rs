@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use cwnd_aqm::{Backlog, Context, Meter, Packet, Qdisc, Reason, mark};
+use cwnd_aqm::{Backlog, Context, Meter, Packet, Qdisc, QueueParams, Reason, mark};
 use cwnd_sim::World;
 use cwnd_trace::Records;
-use cwnd_units::{Contract, Declares, Duration, Ecn, Header, Rate, Time};
+use cwnd_units::{Contract, Declares, Duration, Ecn, Header, ParamsChoice as _, Rate, Time};
 
 use crate::common::{BOTTLENECK, activity, at, audited, column, run, scenario};
 
@@ -83,8 +83,6 @@ fn metered<const N: usize>(text: &str, links: [&str; N]) -> (Records, [Seen; N])
     (records, seen.map(|seen| seen.lock().expect("nobody panicked with it").clone()))
 }
 
-const KINDS: [&str; 5] = ["fifo", "red", "codel", "pie", "fq-codel"];
-
 fn bulk(rate: &str, queue: &str, ecn: bool) -> String {
     format!(
         r#"
@@ -104,7 +102,7 @@ fn bulk(rate: &str, queue: &str, ecn: bool) -> String {
 
 #[test]
 fn what_a_meter_counts_is_rate_times_utilisation_beside_every_queue() {
-    for queue in KINDS {
+    for queue in QueueParams::KINDS.iter().map(|kind| kind.name) {
         let text = bulk("\"10 Mbit/s\"", queue, queue == "pie");
         let (records, [seen]) = metered(&text, ["bottleneck"]);
         let link = |name: &str| at(&records.links, BOTTLENECK, name);
@@ -142,7 +140,7 @@ fn a_meter_hears_of_every_rate() {
 
 #[test]
 fn a_meter_that_writes_nothing_changes_nothing() {
-    for queue in KINDS {
+    for queue in QueueParams::KINDS.iter().map(|kind| kind.name) {
         for rate in ["\"6 Mbit/s\"", "{ trace_ms = [1, 2, 2, 7] }"] {
             let text = bulk(rate, queue, true);
             let (records, _) = metered(&text, ["bottleneck", "reverse"]);

@@ -30,6 +30,10 @@ impl ControllerInfo for Params {
         Box::new(Bbr::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        true
+    }
+
     fn linux_name(&self) -> Option<&'static str> {
         Some("bbr")
     }

@@ -154,6 +154,10 @@ impl ControllerInfo for Params {
         Box::new(Bmcc::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        true
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }

@@ -34,6 +34,10 @@ impl ControllerInfo for Params {
         estimating(&self.rule, Cubic::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        false
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[ABE, ADAPTIVE, QUENCHED]
     }

@@ -177,6 +177,10 @@ impl ControllerInfo for Params {
         Box::new(DelayAimd::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        true
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[BACKOFF]
     }

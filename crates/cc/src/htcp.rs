@@ -103,6 +103,10 @@ impl ControllerInfo for Params {
         Box::new(HTcp::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        false
+    }
+
     fn linux_name(&self) -> Option<&'static str> {
         Some("htcp")
     }

@@ -36,6 +36,9 @@ pub enum Acts {
 pub trait ControllerInfo: Params + Declares {
     /// Builds a controller with these parameters at the start of its connection.
     fn build(&self, start: &Start) -> Box<dyn DynController>;
+    /// `true` if an ACK alone may lower its window: by a mark, by its delay, or by what routers
+    /// wrote. RFC 5681 raises the window on ACKs and lowers it on losses.
+    fn lowers_on_acks(&self) -> bool;
     /// The mechanisms that it may be asked for.
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[]

@@ -103,6 +103,10 @@ impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {
         Box::new(Ledbat::new(self, start))
     }
+
+    fn lowers_on_acks(&self) -> bool {
+        true
+    }
 }
 
 impl Declares for Params {

@@ -96,6 +96,10 @@ impl ControllerInfo for Params {
         Box::new(Mlcp::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        true
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }

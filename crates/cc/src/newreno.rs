@@ -157,6 +157,10 @@ impl ControllerInfo for Params {
         estimating(&self.rule, NewReno::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        false
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[ABE, ADAPTIVE, QUENCHED]
     }

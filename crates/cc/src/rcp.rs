@@ -40,6 +40,10 @@ impl ControllerInfo for Params {
         Box::new(Rcp::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        true
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }

@@ -80,6 +80,10 @@ impl ControllerInfo for Params {
         Box::new(Vcp::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        true
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }

@@ -29,6 +29,10 @@ impl ControllerInfo for Params {
         Box::new(Vegas::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        true
+    }
+
     fn linux_name(&self) -> Option<&'static str> {
         Some("vegas")
     }

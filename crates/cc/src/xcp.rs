@@ -49,6 +49,10 @@ impl ControllerInfo for Params {
         Box::new(Xcp::new(self, start))
     }
 
+    fn lowers_on_acks(&self) -> bool {
+        true
+    }
+
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }

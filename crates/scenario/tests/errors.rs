@@ -5,6 +5,8 @@ use std::path::Path;
 
 use cwnd_scenario::{Diagnostics, Document};
 
+mod kinds;
+
 /// The files that the broken scenarios name.
 const FILES: &dyn Fn(&str) -> Result<String, String> = &|name| match name {
     "good.trace" => Ok("1\n2\n3\n".to_owned()),
@@ -44,7 +46,7 @@ fn every_broken_file_says_what_is_wrong_with_it() {
         let text = fs::read_to_string(&path).expect("a text");
         let diagnostics = diagnostics(name, &text);
         assert!(!diagnostics.is_empty(), "{name} is not broken");
-        settings.bind(|| insta::assert_snapshot!(name, diagnostics.render(false)));
+        settings.bind(|| insta::assert_snapshot!(name, kinds::named(&diagnostics.render(false))));
     }
 }
 

@@ -3,6 +3,8 @@
 use cwnd_scenario::{Cell, Document, LinkRate, Plan};
 use cwnd_units::{Duration, ParamsChoice, Rate, Time, Value};
 
+mod kinds;
+
 const NO_FILES: &dyn Fn(&str) -> Result<String, String> = &|name| Err(format!("no file `{name}`"));
 
 fn plan(text: &str) -> Plan {
@@ -133,7 +135,7 @@ fn a_bad_override_says_so_on_its_own_line() {
     settings.set_snapshot_path("errors");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!("overrides", told.join("\n\n")));
+    settings.bind(|| insta::assert_snapshot!("overrides", kinds::named(&told.join("\n\n"))));
 }
 
 #[test]

@@ -59,32 +59,6 @@ fn controllers() -> Vec<ControllerParams> {
     all
 }
 
-/// Whether a kind keeps what RFC 5681 does on ACKs: none lowers the window, or asks for that. What reduces by delay or does as
-/// routers say does not; what is new says here which it is.
-const fn is_told_by_losses_and_marks_only(params: &ControllerParams) -> bool {
-    match params {
-        ControllerParams::NewReno(_) | ControllerParams::Cubic(_) | ControllerParams::HTcp(_) => {
-            true
-        }
-        // Asks for less when an ACK tells of a mark.
-        ControllerParams::Dctcp(_) => false,
-        // Asks for less where packets wait too long, and by `per_packet` takes off for each.
-        ControllerParams::DelayAimd(_) => false,
-        // Takes a segment off where too many wait in queues.
-        ControllerParams::Vegas(_) => false,
-        // Do as routers say.
-        ControllerParams::Xcp(_) | ControllerParams::Rcp(_) => false,
-        // Give way to delay.
-        ControllerParams::Ledbat(_) | ControllerParams::Copa(_) | ControllerParams::Fast(_) => {
-            false
-        }
-        // Its window follows a model of the path.
-        ControllerParams::Bbr(_) => false,
-        // Ask for less where a link is overloaded.
-        ControllerParams::Vcp(_) | ControllerParams::Mlcp(_) | ControllerParams::Bmcc(_) => false,
-    }
-}
-
 proptest! {
     #[test]
     fn the_window_keeps_its_bounds_and_no_congestion_signal_raises_it(
@@ -127,7 +101,7 @@ proptest! {
                         let echo = echo.map_or(Echo::None, |value| Echo::Load { value, bits: 16, changes: 0 });
                         let ack = AckSample { acked_bytes, rtt, ece, echo, grow, ..AckSample::default() };
                         let asks = c.on_ack(&path, &ack);
-                        if is_told_by_losses_and_marks_only(&params) {
+                        if !params.info().lowers_on_acks() {
                             prop_assert_eq!(asks, Request::Nothing);
                             prop_assert!(c.window().cwnd >= before.cwnd, "an ACK lowered the window");
                             let echo_counts = ece && path.phase != Phase::Loss;

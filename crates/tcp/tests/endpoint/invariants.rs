@@ -8,6 +8,7 @@ use cwnd_cc::{Backoff, ControllerParams};
 use cwnd_tcp::{Config, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery, Segment};
 use cwnd_units::{Bytes, Duration, Params as _, ParamsChoice, Rng, Time};
 use proptest::prelude::*;
+use proptest::sample::select;
 
 use crate::common::{Fate, Script, World, config, data, ms, preset, simple};
 
@@ -123,17 +124,10 @@ fn of_preset(name: &str) -> Params {
 }
 
 fn controller() -> impl Strategy<Value = ControllerParams> {
-    let by_delay = prop_oneof![
-        Just("delay-aimd"),
-        Just("vegas"),
-        Just("ledbat"),
-        Just("copa"),
-        Just("fast"),
-        Just("bbr"),
-    ];
-    let steered = prop_oneof![Just("xcp"), Just("rcp"), Just("bmcc")];
-    prop_oneof![Just("newreno"), Just("cubic"), by_delay, steered]
-        .prop_map(|kind| ControllerParams::of_kind(kind).unwrap())
+    let any = select(ControllerParams::KINDS).prop_map(|kind| kind.name);
+    // Most connections have one of these.
+    prop_oneof![Just("newreno"), Just("cubic"), any]
+        .prop_map(|kind| ControllerParams::of_kind(kind).expect("it is registered"))
 }
 
 /// Quenches about what is outstanding, was, will be or never: some of them repeated at once, some again much later.

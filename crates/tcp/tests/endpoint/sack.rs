@@ -239,7 +239,7 @@ fn prr_spreads_the_reduction_over_the_round_trip() {
     assert_eq!(counts(true), spread);
     assert_eq!(
         silent.iter().sum::<usize>(),
-        spread.iter().sum(),
+        spread.iter().sum::<usize>(),
         "all algorithms send the same amount"
     );
 }
