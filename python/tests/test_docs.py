@@ -21,6 +21,7 @@ from _pytest.mark.structures import ParameterSet
 from conftest import CWND, ROOT
 
 import cwnd
+from cwnd import _core
 from cwnd.running import plans
 
 BLOCKS = [block for page in docblocks.pages() for block in docblocks.blocks(page)]
@@ -209,12 +210,10 @@ def _places() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     yield ("flow", "hosts"), {"from": ["a", "b"], "to": ["a", "b"]}
     yield ("dumbbell",), {"reorder_delay": "1 ms"}
     yield ("sweep", "axis", "any"), {"values": ["10 ms"]}
-    for kind in ("fifo", "red", "codel", "pie", "fq-codel"):
-        yield ("dumbbell", "queue"), {"kind": kind}
-    for kind in ("newreno", "cubic", "delay-aimd", "vegas", "ledbat", "copa", "fast", "bbr"):
-        yield ("flow", "main", "controller"), {"kind": kind}
-    yield ("flow", "main", "arrivals"), {"kind": "poisson"}
-    yield ("flow", "main", "arrivals"), {"kind": "on-off"}
+    parts = {"queue": ("dumbbell",), "controller": ("flow", "main"), "arrivals": ("flow", "main")}
+    for part, section in parts.items():
+        for kind, _, _ in _core.kinds()[part]:
+            yield (*section, part), {"kind": kind}
     for preset in ("rfc", "linux", "ns2"):
         yield ("flow", "main", "endpoint"), {"preset": preset}
 

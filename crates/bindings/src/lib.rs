@@ -38,7 +38,9 @@ mod _core {
     #[pymodule_export]
     use crate::run::{Control, Gathered, Result};
     #[pymodule_export]
-    use crate::scenario::{Cell, Scenario, json_schema, mechanisms, parse, reference_markdown};
+    use crate::scenario::{
+        Cell, Scenario, json_schema, kinds, mechanisms, parse, reference_markdown,
+    };
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]

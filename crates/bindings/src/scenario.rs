@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -373,6 +373,12 @@ pub fn mechanisms() -> Vec<([&'static str; 5], Vec<&'static str>, &'static str)>
         }
     }
     found
+}
+
+/// The kinds of each part of a scenario: name, description, and the keys of its table.
+#[pyfunction]
+pub fn kinds() -> BTreeMap<&'static str, Vec<cwnd_scenario::Kind>> {
+    cwnd_scenario::kinds()
 }
 
 /// The reference of the scenario file, as Markdown.

@@ -11,6 +11,7 @@ mod diagnostics;
 mod document;
 mod flows;
 mod idle;
+mod kinds;
 mod lines;
 mod link_rate;
 mod links;
@@ -46,6 +47,7 @@ pub use cwnd_apps::WorkloadParams;
 pub use cwnd_units::{DurationDist, SizeDist};
 pub use diagnostics::{Diagnostic, Diagnostics, MOST_SHOWN, Severity};
 pub use document::{Document, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES};
+pub use kinds::{Kind, kinds};
 pub use link_rate::LinkRate;
 pub use model::{
     BurstLoss, Ends, FlowGroup, Impairments, Link, Place, Record, Run, Scenario, Shares, Stack,

@@ -71,8 +71,8 @@ def link(
             bytes pass, or seconds and Mbit/s on each line.
         uplink_trace: The same for what COMMAND sends; as --trace if not given.
         rtt: Round-trip time without queues, as in "100ms"; half of it each way.
-        queue: Queue before each direction: fifo, red, codel, pie or fq-codel, or a table as in a
-            scenario: '{ kind = "pie", target = "10 ms" }'.
+        queue: Queue before each direction: a kind as in a scenario, such as codel, or its table:
+            '{ kind = "pie", target = "10 ms" }'.
         uplink_queue: Queue for what COMMAND sends; as --queue if not given.
         buffer: How much may wait: "100 packets", "64 kB", "50 ms", "1 BDP" (without --rtt that
             means 100 ms); what the queue has by default if not given: a fifo 1 BDP.

@@ -69,7 +69,8 @@ class Direction:
         queue = _part("queue", self.queue)
         if self.buffer is not None:
             queue["limit"] = self.buffer
-        if ecn is not None and queue.get("kind") != "fifo":
+        keys = {kind: keys for kind, _, keys in _core.kinds()["queue"]}
+        if ecn is not None and "ecn" in keys.get(str(queue.get("kind")), ()):
             queue["ecn"] = ecn
         return queue
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import polars as pl
 
 from cwnd import _core
-from cwnd.results.mechanisms import read_bytes, read_lines, where
+from cwnd.results.mechanisms import manages, read_bytes, read_lines, where
 from cwnd.results.unrecorded import part
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _of_queue(
     if not line["dropped_pkts"] and not line["marked_pkts"]:
         return "unknown", "its queue dropped and marked nothing"
     queue = dumbbell.get("queue", {})
-    if queue.get("kind") == "fifo" and line["drops_overlimit"]:
+    if not manages(queue) and line["drops_overlimit"]:
         held = _held(queue["limit"], line["rate_bit_s"], dumbbell.get("bdp_rtt"), groups.values())
         if held < _SHORT:
             return "overflow", f"its queue holds {held:.1f} packets and overflowed"

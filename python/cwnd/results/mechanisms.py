@@ -66,6 +66,11 @@ def totals(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str,
     return {(run_id, name): int(count) for run_id, name, count in found.iter_rows()}
 
 
+def manages(queue: dict[str, Any]) -> bool:
+    """`True` if a queue of a resolved scenario has more to it than a limit: an AQM."""
+    return not set(queue) <= {"kind", "limit"}
+
+
 def mechanisms_of(controller: dict[str, Any]) -> Iterable[tuple[str, str]]:
     """The mechanisms that a controller is asked for, and the columns that count what they do."""
     for kind, name, key, base, column in OF_CONTROLLERS:

@@ -15,6 +15,7 @@ from cwnd.results.mechanisms import (
     STEERED,
     asked_for,
     is_reported,
+    manages,
     mechanisms_of,
     read_bytes,
     read_lines,
@@ -325,10 +326,9 @@ def _silent_queues(
     queues["bottleneck"] = dumbbell.get("queue")
     queues["reverse"] = dumbbell.get("reverse_queue")
     for name, queue in queues.items():
-        kind = queue.get("kind") if isinstance(queue, dict) else queue
         # A FIFO that drops nothing is long enough; an AQM that does nothing was not tested.
-        if kind in (None, "fifo"):
+        if not isinstance(queue, dict) or not manages(queue):
             continue
         counts = [verdicts[run_id, name] for run_id in ids if (run_id, name) in verdicts]
         if counts and not any(counts):
-            yield f"{kind} never acted: it dropped and marked nothing on {{}}", name
+            yield f"{queue['kind']} never acted: it dropped and marked nothing on {{}}", name

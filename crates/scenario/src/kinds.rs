@@ -1,0 +1,34 @@
+//! The kinds of each part of a scenario.
+
+use std::collections::BTreeMap;
+
+use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
+use cwnd_cc::ControllerParams;
+use cwnd_units::{ParamsChoice, RegistryEntry};
+
+/// A kind: its name, its description, and the keys of its table.
+pub type Kind = (&'static str, &'static str, Vec<&'static str>);
+
+/// The kinds of each part, by the part's key in a scenario.
+#[must_use]
+pub fn kinds() -> BTreeMap<&'static str, Vec<Kind>> {
+    BTreeMap::from([
+        ("arrivals", all::<ArrivalParams>()),
+        ("attacker", all::<AttackerParams>()),
+        ("controller", all::<ControllerParams>()),
+        ("messenger", all::<MessengerParams>()),
+        ("meter", all::<MeterParams>()),
+        ("queue", all::<QueueParams>()),
+        ("workload", all::<WorkloadParams>()),
+    ])
+}
+
+fn all<T: ParamsChoice>() -> Vec<Kind> {
+    let of = |kind: &RegistryEntry| {
+        let chosen = T::of_kind(kind.name);
+        let fields = chosen.iter().flat_map(|chosen| chosen.params().fields());
+        (kind.name, kind.doc, fields.map(|field| field.name).collect())
+    };
+    T::KINDS.iter().map(of).collect()
+}
