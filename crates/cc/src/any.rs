@@ -59,14 +59,6 @@ impl AnyController {
         matches!(self, Self::Boxed(_))
     }
 
-    /// [`Controller::on_ack`], for an ACK that acknowledges nothing new.
-    pub fn on_duplicate(&mut self, path: &Path, ack: &AckSample) -> Request {
-        match self {
-            Self::NewReno(_) | Self::Cubic(_) => Request::Nothing,
-            Self::Boxed(c) => c.on_ack(path, ack),
-        }
-    }
-
     /// `false` if it writes no headers and does not pace: NewReno, CUBIC.
     #[inline]
     #[must_use]
@@ -136,6 +128,12 @@ impl Controller for AnyController {
     }
     fn by_rate(&self) -> bool {
         each!(self, c => c.by_rate())
+    }
+    fn ignores_held_acks(&self) -> bool {
+        each!(self, c => c.ignores_held_acks())
+    }
+    fn reads_ecn_field(&self) -> bool {
+        each!(self, c => c.reads_ecn_field())
     }
     fn on_rate(&mut self, sample: &RateSample) {
         each!(self, c => c.on_rate(sample))

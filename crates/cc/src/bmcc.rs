@@ -161,10 +161,6 @@ impl ControllerInfo for Params {
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }
-
-    fn reads_ecn_field(&self) -> bool {
-        true
-    }
 }
 
 impl Declares for Params {
@@ -325,6 +321,10 @@ impl Law {
 }
 
 impl Controller for Bmcc {
+    fn reads_ecn_field(&self) -> bool {
+        true
+    }
+
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if let Echo::Load { value, .. } = ack.echo {
             self.counters.heard += 1;

@@ -335,6 +335,17 @@ pub trait Controller {
     }
     /// What the ACK told of the delivery rate of which it hears next.
     fn on_rate(&mut self, _sample: &RateSample) {}
+    /// `true` if it sees no round-trip time of a segment whose ACK the receiver may have held back,
+    /// whatever sets the timer. Asked once for a connection's configuration.
+    fn ignores_held_acks(&self) -> bool {
+        false
+    }
+    /// `true` if routers tell it of loads by the ECN field of all its data, so that retransmissions
+    /// are ECN-capable, too (RFC 3168 § 6.1.5 has them not be; Linux does it for controllers with
+    /// `TCP_CONG_NEEDS_ECN`: `tcp_ecn_send`). Asked once, too.
+    fn reads_ecn_field(&self) -> bool {
+        false
+    }
     /// Its window and threshold, for what the transport does to any controller's: taking a
     /// reduction back, raising the threshold, keeping data in flight. Without it, the default, the
     /// methods for these three do nothing.

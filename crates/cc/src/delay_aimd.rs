@@ -172,6 +172,13 @@ const BACKOFF: Mechanism = Mechanism {
     acts_in: Acts::Column("cwnd_reductions_delay"),
 };
 
+impl Params {
+    /// `true` if it makes nothing of ACKs that the receiver may have held back.
+    fn ignores_held_acks(&self) -> bool {
+        self.allow_delayed_acks && !self.below.allowed()
+    }
+}
+
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {
         Box::new(DelayAimd::new(self, start))
@@ -183,10 +190,6 @@ impl ControllerInfo for Params {
 
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[BACKOFF]
-    }
-
-    fn ignores_held_acks(&self) -> bool {
-        self.allow_delayed_acks && !self.below.allowed()
     }
 }
 
@@ -429,6 +432,10 @@ impl DelayAimd {
 }
 
 impl Controller for DelayAimd {
+    fn ignores_held_acks(&self) -> bool {
+        self.law.ignores_held_acks
+    }
+
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if ack.acked_bytes == 0 {
             return Request::Nothing;

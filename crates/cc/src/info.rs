@@ -43,17 +43,6 @@ pub trait ControllerInfo: Params + Declares {
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[]
     }
-    /// `true` if it sees no round-trip time of a segment whose ACK the receiver may have held back,
-    /// whatever sets the timer.
-    fn ignores_held_acks(&self) -> bool {
-        false
-    }
-    /// `true` if routers tell it of loads by the ECN field of all its data, so that retransmissions
-    /// are ECN-capable, too (RFC 3168 § 6.1.5 has them not be; Linux does it for controllers with
-    /// `TCP_CONG_NEEDS_ECN`: `tcp_ecn_send`).
-    fn reads_ecn_field(&self) -> bool {
-        false
-    }
     /// Linux's own controller of this kind; `None` if it has none.
     fn linux_name(&self) -> Option<&'static str> {
         None

@@ -89,6 +89,12 @@ impl<C: Controller> Controller for Recorded<C> {
     fn by_rate(&self) -> bool {
         self.inner.by_rate()
     }
+    fn ignores_held_acks(&self) -> bool {
+        self.inner.ignores_held_acks()
+    }
+    fn reads_ecn_field(&self) -> bool {
+        self.inner.reads_ecn_field()
+    }
     fn on_rate(&mut self, sample: &RateSample) {
         self.inner.on_rate(sample);
     }

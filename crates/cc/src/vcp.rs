@@ -87,10 +87,6 @@ impl ControllerInfo for Params {
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }
-
-    fn reads_ecn_field(&self) -> bool {
-        true
-    }
 }
 
 impl Declares for Params {
@@ -175,6 +171,10 @@ impl Vcp {
 }
 
 impl Controller for Vcp {
+    fn reads_ecn_field(&self) -> bool {
+        true
+    }
+
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if let Echo::Load { value, .. } = ack.echo {
             self.told = Load::of(value).unwrap_or(self.told);

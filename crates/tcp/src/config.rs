@@ -48,6 +48,10 @@ pub(crate) struct Steering {
     pub by_rate: bool,
     /// Whether there is a [`cwnd_cc::Controller::spacing`].
     pub spaces: bool,
+    /// [`cwnd_cc::Controller::ignores_held_acks`].
+    pub ignores_held_acks: bool,
+    /// [`cwnd_cc::Controller::reads_ecn_field`].
+    pub reads_ecn_field: bool,
 }
 
 impl Steering {
@@ -56,6 +60,8 @@ impl Steering {
             paces_anew: controller.paces_anew(),
             by_rate: controller.by_rate(),
             spaces: controller.spacing().is_some(),
+            ignores_held_acks: controller.ignores_held_acks(),
+            reads_ecn_field: controller.reads_ecn_field(),
         }
     }
 }
@@ -78,6 +84,7 @@ impl Config {
         let small = |bytes: u64| u16::try_from(bytes).unwrap_or(u16::MAX);
         let start = start(&params, params.initial_window);
         let first_controller = controller.build(&start);
+        let steering = Steering::of(&first_controller);
         Self {
             mss: params.mss.0,
             segments: Divisor::new(params.mss.0),
@@ -87,8 +94,8 @@ impl Config {
             rto: params.rto_policy(),
             syn_rto: params.syn_rto_policy(),
             clock: Divisor::new(params.clock.0),
-            ecn_retransmissions: params.ecn_retransmissions || controller.info().reads_ecn_field(),
-            steering: Steering::of(&first_controller),
+            ecn_retransmissions: params.ecn_retransmissions || steering.reads_ecn_field,
+            steering,
             first_controller,
             own_controller: None,
             own_echo: None,
@@ -105,8 +112,7 @@ impl Config {
     ) -> Self {
         let first_controller = AnyController::Boxed(make(&self.start()));
         let steering = Steering::of(&first_controller);
-        // The registry's controller may have asked for it, one of somebody's own can't.
-        let ecn_retransmissions = self.params.ecn_retransmissions;
+        let ecn_retransmissions = self.params.ecn_retransmissions || steering.reads_ecn_field;
         let own_controller = Some(Own(Arc::new(make)));
         Self { first_controller, steering, own_controller, ecn_retransmissions, ..self }
     }
@@ -137,11 +143,6 @@ impl Config {
     /// Whether it steers by delivery rates.
     pub(crate) fn by_rate(&self) -> bool {
         self.steering.by_rate
-    }
-
-    /// `true` if it sees no round-trip time of ACKs that the receiver may have held back.
-    pub(crate) fn ignores_held_acks(&self) -> bool {
-        self.own_controller.is_none() && self.controller.info().ignores_held_acks()
     }
 
     /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).

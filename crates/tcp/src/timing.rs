@@ -79,7 +79,7 @@ impl Timing {
     pub fn new(config: &Config) -> Option<Box<Self>> {
         let params = &config.params;
         let own = &params.timing;
-        let prompt = params.ack_every > 1 && config.ignores_held_acks();
+        let prompt = params.ack_every > 1 && config.steering.ignores_held_acks;
         let (from, lone) = match own.rtt_from {
             RttFrom::Timer if prompt => (RttFrom::Newest, false),
             from @ (RttFrom::Newest | RttFrom::Sack) if prompt => (from, false),

@@ -271,7 +271,7 @@ impl Sender {
             if !PLAIN && acked == 0 {
                 (exact_rtt, sacked_rtt) = self.see_sacked(now).unzip();
                 if delivered_counts {
-                    grows_by = self.grow_by_sacked(now, newly_sacked, ece);
+                    grows_by = self.grow_by_sacked(newly_sacked);
                 }
             }
             // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
@@ -290,7 +290,7 @@ impl Sender {
             }
             self.update_prr(delivered, acked > 0 && !lost);
         }
-        if acked == 0 && self.cc.hears_duplicates() {
+        if acked == 0 && (grows_by > 0 || self.cc.hears_duplicates()) {
             let path = Path { flight_size, ..self.path(now) };
             let rtt = sacked_rtt;
             let grow = if grows_by > 0 {
@@ -317,7 +317,7 @@ impl Sender {
     fn tell_duplicate(&mut self, path: &Path, mut sample: AckSample) {
         sample.newly_lost = self.scoreboard.take_newly_lost();
         self.tell_rate(path.now);
-        if let Request::Reduce(cause) = self.cc.on_duplicate(path, &sample) {
+        if let Request::Reduce(cause) = self.cc.on_ack(path, &sample) {
             self.on_request(path, cause);
         }
     }

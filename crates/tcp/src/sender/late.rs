@@ -1,7 +1,7 @@
 //! RACK at the sender (RFC 8985 § 6): what arrived, what is lost by now; and data that came late and was taken for lost: how that is seen
 //! (RFC 3522) and taken back (RFC 4015).
 
-use cwnd_cc::{AckSample, Controller as _, Grow, Request};
+use cwnd_cc::Controller as _;
 use cwnd_units::{Duration, Time};
 
 use super::undo::Before;
@@ -369,25 +369,16 @@ impl Sender {
     /// SACK alone reported so many new bytes: where segments come later than `dup_thresh` the window grows by them all the same (Linux,
     /// `tcp_may_raise_cwnd`); they count no more when they are acknowledged.
     ///
-    /// Returns the bytes that are left for a controller that also hears of duplicates.
+    /// Returns the bytes that count.
     #[cold]
-    pub(super) fn grow_by_sacked(&mut self, now: Time, bytes: u64, ece: bool) -> u64 {
+    pub(super) fn grow_by_sacked(&self, bytes: u64) -> u64 {
         let degree = self.late.as_ref().map_or(0, |late| late.most_late());
         let open = matches!(self.recovery, State::Open) && self.cwr.is_none();
         let open = open && !self.is_still_short();
         if !open || degree <= u64::from(self.config.params.dup_thresh) {
             return 0;
         }
-        if self.cc.hears_duplicates() {
-            return bytes;
-        }
-        let path = self.path(now);
-        let grow = Grow::of(&path, ece && self.config.params.obey_ece);
-        let sample = AckSample { acked_bytes: bytes, ece, grow, ..AckSample::default() };
-        if let Request::Reduce(cause) = self.cc.dispatch_ack(path, sample) {
-            self.on_request(&self.path(now), cause);
-        }
-        0
+        bytes
     }
 
     /// A recovery is over.

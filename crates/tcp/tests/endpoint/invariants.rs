@@ -123,6 +123,11 @@ fn of_preset(name: &str) -> Params {
     Params { mss, header, ack_size, probing, data_retries: None, data_retry_time: None, ..params }
 }
 
+/// A stack as its preset has it.
+fn stack() -> impl Strategy<Value = Params> {
+    prop_oneof![Just("linux"), Just("freebsd"), Just("ns2")].prop_map(of_preset)
+}
+
 fn controller() -> impl Strategy<Value = ControllerParams> {
     let any = select(ControllerParams::KINDS).prop_map(|kind| kind.name);
     // Most connections have one of these.
@@ -253,6 +258,37 @@ proptest! {
         let most = if obeyed { c.quenches } else { 0 };
         prop_assert!(c.reductions_for_quenches() + c.quench_pauses <= most);
         prop_assert!(check == QuenchCheck::InFlight || c.quenches_refused == 0);
+    }
+
+    /// What a controller hears does not depend on its place in the registry: behind the pointer of
+    /// a user's own it sends the same segments at the same times.
+    #[test]
+    fn a_controller_of_the_registry_does_the_same_as_a_users_own(
+        params in prop_oneof![params(), stack()],
+        controller in controller(),
+        preset in any::<prop::sample::Index>(),
+        (data, acks) in (trouble(), trouble()),
+        seed in any::<u64>(),
+    ) {
+        let mut controller = controller;
+        let presets = controller.params().presets();
+        if !presets.is_empty() {
+            controller.params_mut().apply_preset(preset.get(presets).name);
+        }
+        let sent = |config: Config| {
+            let mut w = World::new(Arc::new(config), 150_000, ms(50));
+            w.data_fate = script(data, seed, "data");
+            w.ack_fate = script(Trouble { mark: 0, ..acks }, seed, "acks");
+            w.run();
+            let at = w.sent.iter().map(|s| (s.at, s.segment.seq, s.segment.len, s.segment.ecn));
+            (at.collect::<Vec<_>>(), w.finished, *w.sender.counters())
+        };
+        let own = controller.clone();
+        let users = Config::new(params.clone(), controller.clone())
+            .with_controller(move |start| Box::new(own.build(start)));
+        let (registered, users) = (sent(Config::new(params, controller)), sent(users));
+        prop_assert_eq!(registered.0, users.0);
+        prop_assert_eq!((registered.1, registered.2), (users.1, users.2));
     }
 
     /// Two runs of one seed send the same segments at the same times.
