@@ -4,7 +4,7 @@ use std::sync::Arc;
 use cwnd_cc::{AnyController, Controller as _, ControllerParams, DynController, RtoPolicy, Start};
 use cwnd_units::{Divisor, Duration};
 
-use crate::echo::{AnyEcho, OwnEcho};
+use crate::echo::DynEcho;
 use crate::params::Params;
 use crate::signed::Signer;
 
@@ -20,7 +20,7 @@ pub struct Config {
     /// Makes controllers of somebody's own in place of that one.
     own_controller: Option<Own>,
     /// An echo policy of somebody's own in place of the parameters'.
-    own_echo: Option<Box<dyn OwnEcho>>,
+    own_echo: Option<Box<dyn DynEcho>>,
     /// Payload of a full segment.
     pub(crate) mss: u64,
     /// Divides bytes by `mss`.
@@ -119,14 +119,14 @@ impl Config {
 
     /// The same with an echo policy of somebody's own: each receiver begins with a copy.
     #[must_use]
-    pub fn with_echo(self, policy: Box<dyn OwnEcho>) -> Self {
+    pub fn with_echo(self, policy: Box<dyn DynEcho>) -> Self {
         Self { own_echo: Some(policy), ..self }
     }
 
     /// The echo policy of a new receiver, unless it is the classic one.
-    pub(crate) fn new_echo(&self) -> Option<AnyEcho> {
-        let own = self.own_echo.as_ref().map(|policy| AnyEcho::Own(policy.boxed_clone()));
-        own.or_else(|| AnyEcho::new(self.params.echo))
+    pub(crate) fn new_echo(&self) -> Option<Box<dyn DynEcho>> {
+        let own = self.own_echo.as_ref().map(|policy| policy.boxed_clone());
+        own.or_else(|| self.params.echo.policy())
     }
 
     /// What a controller begins with.

@@ -11,8 +11,10 @@ mod delays;
 mod delivery_rate;
 mod duplicates;
 mod echo;
+mod echo_policy;
 mod frto;
 mod late;
+mod load_echo;
 mod params;
 mod probing;
 mod prr;
@@ -41,7 +43,8 @@ pub use cheat::Params as CheatParams;
 pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use delays::Delays;
-pub use echo::{Carried, EchoKind, EchoPolicy, LoadEcho, OwnEcho};
+pub use echo::{DynEcho, EchoKind, EchoPolicy};
+pub use load_echo::{Carried, LoadEcho};
 pub use params::{
     BackoffUntil, EchoAtOne, FlightSize, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery,
     RttArithmetic,

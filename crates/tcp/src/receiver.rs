@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::counters::ReceiverCounters;
 use crate::delays::Delays;
 use crate::duplicates::Duplicates;
-use crate::echo::{AnyEcho, EchoPolicy as _};
+use crate::echo::DynEcho;
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
 use crate::ranges::{Range, Ranges};
@@ -60,7 +60,7 @@ impl Receiver {
 #[repr(C, align(64))]
 struct Habits {
     /// What ACKs echo in place of ECE, if they do.
-    echo: Option<AnyEcho>,
+    echo: Option<Box<dyn DynEcho>>,
     /// How it cheats, if it does.
     cheat: Option<Box<Cheat>>,
     /// How long data took on its way, where results tell: no algorithm reads it.

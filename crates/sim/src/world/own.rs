@@ -9,7 +9,7 @@ use cwnd_cc::{DynController, Start};
 use cwnd_link::{Reader, Settings};
 use cwnd_scenario::Scenario;
 use cwnd_scenario::needs::{Part, Parts, Unmet, unmet};
-use cwnd_tcp::{Config, OwnEcho};
+use cwnd_tcp::{Config, DynEcho};
 use cwnd_units::{Declares, LinkFacts, Rng};
 
 use super::World;
@@ -61,7 +61,7 @@ impl World {
 
     /// Has the receivers of a group echo by a policy that no kind is, before the run; false if there is no such group. Each
     /// begins with a copy.
-    pub fn replace_echo<E: OwnEcho + Declares + 'static>(&mut self, group: &str, echo: E) -> bool {
+    pub fn replace_echo<E: DynEcho + Declares + 'static>(&mut self, group: &str, echo: E) -> bool {
         let Some(g) = self.group_named(group) else { return false };
         self.parts().receivers[g] = vec![Part::new("own", "endpoint", echo.contract())];
         self.configure(g, |config| config.with_echo(Box::new(echo)));

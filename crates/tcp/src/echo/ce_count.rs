@@ -1,0 +1,38 @@
+//! A count of CE marks.
+
+use cwnd_units::{Ability, Echo, Ecn, RegistryEntry, Time};
+
+use super::{DynEcho, EchoPolicy};
+use crate::segment::Segment;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "ce-count",
+    "How many data packets came with CE (the counter of RFC 9768 § 3.2, in more bits).",
+);
+
+/// What it provides.
+pub const PROVIDES: Option<Ability> = Some(Ability::EchoesCount);
+
+/// The policy of a new receiver.
+pub fn policy() -> Option<Box<dyn DynEcho>> {
+    Some(Box::new(CeCount::default()))
+}
+
+/// A counter that tells again what lost ACKs told.
+#[derive(Clone, Copy, Debug, Default)]
+struct CeCount {
+    packets: u32,
+}
+
+impl EchoPolicy for CeCount {
+    fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
+        // RFC 9768 § 3.2.2: of every packet that arrives, duplicates too.
+        self.packets = self.packets.wrapping_add(u32::from(segment.ecn == Ecn::Ce));
+        false
+    }
+
+    fn take(&mut self) -> Echo {
+        Echo::Ce { packets: self.packets }
+    }
+}

@@ -1,0 +1,56 @@
+//! The ECN field of the newest data.
+
+use cwnd_units::{Ability, Echo, Header, RegistryEntry, Time};
+
+use super::{DynEcho, EchoPolicy};
+use crate::segment::Segment;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "changes",
+    "The ECN field of the newest data, and how often it has changed; a change is acknowledged at once.",
+);
+
+/// What it provides.
+pub const PROVIDES: Option<Ability> = Some(Ability::EchoesChanges);
+
+/// The policy of a new receiver.
+pub fn policy() -> Option<Box<dyn DynEcho>> {
+    Some(Box::new(Changes::default()))
+}
+
+/// A value of few bits that data carries: the two of ECN, or a level of load in a header.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Changes {
+    /// `true` for levels of load, `false` for the ECN field.
+    levels: bool,
+    value: Option<u16>,
+    changes: u8,
+}
+
+impl Changes {
+    /// The same of levels of load.
+    pub(super) fn of_levels() -> Self {
+        Self { levels: true, ..Self::default() }
+    }
+}
+
+impl EchoPolicy for Changes {
+    fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
+        let value = match segment.header() {
+            _ if !self.levels => Some(segment.ecn as u16),
+            Some(Header::Level(level)) => Some(u16::from(level)),
+            _ => self.value,
+        };
+        let changed = self.value.is_some() && value != self.value;
+        self.changes = self.changes.wrapping_add(u8::from(changed));
+        self.value = value;
+        changed
+    }
+
+    fn take(&mut self) -> Echo {
+        // A level has four bits (MLCP), a code point two.
+        let bits = if self.levels { 4 } else { 2 };
+        self.value.map_or(Echo::None, |value| Echo::Load { value, bits, changes: self.changes })
+    }
+}

@@ -1,0 +1,17 @@
+//! ECE by RFC 3168, which the receiver does itself.
+
+use cwnd_units::{Ability, RegistryEntry};
+
+use super::DynEcho;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("classic", "ECE, from a CE mark until CWR (RFC 3168 § 6.1.3).");
+
+/// What it provides.
+pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEce);
+
+/// The policy of a new receiver.
+pub fn policy() -> Option<Box<dyn DynEcho>> {
+    None
+}

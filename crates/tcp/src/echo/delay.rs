@@ -1,0 +1,38 @@
+//! The one-way delay of the newest data.
+
+use cwnd_units::{Ability, Echo, RegistryEntry, Time};
+
+use super::{DynEcho, EchoPolicy};
+use crate::segment::Segment;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "delay",
+    "How long the newest data took to arrive, by the clocks of both ends (RFC 6817 § 2.4).",
+);
+
+/// What it provides.
+pub const PROVIDES: Option<Ability> = Some(Ability::EchoesDelay);
+
+/// The policy of a new receiver.
+pub fn policy() -> Option<Box<dyn DynEcho>> {
+    Some(Box::new(OneWay::default()))
+}
+
+/// LEDBAT's feedback: data has the time when it went, and its receiver takes that from its own.
+#[derive(Clone, Copy, Debug, Default)]
+struct OneWay {
+    us: Option<u32>,
+}
+
+impl EchoPolicy for OneWay {
+    fn on_data(&mut self, now: Time, segment: &Segment) -> bool {
+        // In a circle, so that clocks that are apart are no matter: only differences are read.
+        self.us = Some((now.0.wrapping_sub(segment.ts.0) / 1000) as u32);
+        false
+    }
+
+    fn take(&mut self) -> Echo {
+        self.us.map_or(Echo::None, |us| Echo::Delay { us })
+    }
+}

@@ -1,0 +1,37 @@
+//! What routers wrote last.
+
+use cwnd_units::{Ability, Echo, Header, Rate48, RegistryEntry, Time};
+
+use super::{DynEcho, EchoPolicy};
+use crate::segment::Segment;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry =
+    RegistryEntry::new("last", "What routers wrote into the newest data, as RCP's rate.");
+
+/// What it provides.
+pub const PROVIDES: Option<Ability> = Some(Ability::EchoesLast);
+
+/// The policy of a new receiver.
+pub fn policy() -> Option<Box<dyn DynEcho>> {
+    Some(Box::new(Last::default()))
+}
+
+/// Dukkipati et al. 2005, § 3: the newest rate is the rate.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    rate: Option<Rate48>,
+}
+
+impl EchoPolicy for Last {
+    fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
+        if let Some(Header::Rcp { rate, .. }) = segment.header() {
+            self.rate = Some(rate.into());
+        }
+        false
+    }
+
+    fn take(&mut self) -> Echo {
+        self.rate.map_or(Echo::None, Echo::Rate)
+    }
+}

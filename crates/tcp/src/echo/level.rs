@@ -1,0 +1,20 @@
+//! The level of load in the newest data (MLCP).
+
+use cwnd_units::{Ability, RegistryEntry};
+
+use super::DynEcho;
+use super::changes::Changes;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "level",
+    "The level of load in the newest data, and how often it has changed; a change is acknowledged at once (MLCP).",
+);
+
+/// What it provides.
+pub const PROVIDES: Option<Ability> = Some(Ability::EchoesLevel);
+
+/// The policy of a new receiver.
+pub fn policy() -> Option<Box<dyn DynEcho>> {
+    Some(Box::new(Changes::of_levels()))
+}

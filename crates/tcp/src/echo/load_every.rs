@@ -1,0 +1,17 @@
+//! The estimate of a load factor, in every ACK.
+
+use cwnd_units::{Ability, RegistryEntry};
+
+use super::DynEcho;
+use crate::load_echo::{Carried, LoadEcho};
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new("load-every", "The same in every ACK.");
+
+/// What it provides.
+pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEstimate);
+
+/// The policy of a new receiver.
+pub fn policy() -> Option<Box<dyn DynEcho>> {
+    Some(Box::new(LoadEcho::new(Carried::Every)))
+}

@@ -1,0 +1,156 @@
+//! What a receiver tells the sender of the marks and headers that routers wrote into its data: a
+//! file for each echo.
+
+use cwnd_units::{Ability, Contract, Declares, Param, ParseError, RegistryEntry, Value};
+
+pub use crate::echo_policy::{DynEcho, EchoPolicy};
+
+/// Defines the registry of echoes. A line names a variant and its module, which holds `ENTRY`,
+/// `PROVIDES` and `policy`; the first is the default.
+macro_rules! echoes {
+    ($( $kind:ident($module:ident), )+) => {
+        $( mod $module; )+
+
+        /// What ACKs echo.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum EchoKind { $(
+            #[doc = concat!("`", stringify!($module), "`.")]
+            $kind,
+        )+ }
+
+        impl EchoKind {
+            /// Their names, as they are written.
+            pub const NAMES: &'static [&'static str] = &[$( $module::ENTRY.name, )+];
+            /// All of them.
+            const ALL: &'static [(Self, RegistryEntry)] = &[$( (Self::$kind, $module::ENTRY), )+];
+
+            fn provides(self) -> Option<Ability> {
+                match self { $( Self::$kind => $module::PROVIDES, )+ }
+            }
+
+            /// The policy of a new receiver; the classic one is the receiver's own, which nearly
+            /// all connections have.
+            pub(crate) fn policy(self) -> Option<Box<dyn DynEcho>> {
+                match self { $( Self::$kind => $module::policy(), )+ }
+            }
+        }
+    };
+}
+
+echoes! {
+    Classic(classic),
+    Sum(sum),
+    Last(last),
+    Changes(changes),
+    Level(level),
+    None(none),
+    CeCount(ce_count),
+    Delay(delay),
+    Load(load),
+    LoadChanged(load_changed),
+    LoadEvery(load_every),
+}
+
+impl Param for EchoKind {
+    const KIND: cwnd_units::Kind = cwnd_units::Kind::Choice(Self::NAMES);
+    type Bound = Self;
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        let named =
+            Self::ALL.iter().find(|(_, entry)| *value == Value::Text(entry.name.to_owned()));
+        named.map_or_else(
+            || Err(cwnd_units::not_a_choice(value, Self::NAMES)),
+            |(kind, _)| Ok(*kind),
+        )
+    }
+    fn write(&self) -> Value {
+        let place = Self::ALL.iter().position(|(kind, _)| kind == self).unwrap_or_default();
+        Value::Text(Self::NAMES[place].to_owned())
+    }
+}
+
+impl Declares for EchoKind {
+    fn contract(&self) -> Contract {
+        let provided = self.provides();
+        provided.map_or_else(Contract::new, |ability| Contract::new().provides(ability))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cwnd_units::{Echo, Ecn, Header, Rate, Time};
+
+    use super::*;
+    use crate::segment::{Body, Flags, Segment};
+
+    fn data(header: Header, ecn: Ecn) -> Segment {
+        let body = Body::Data { header, again: false };
+        Segment { seq: 0, ts: Time::ZERO, len: 1, wire: 41, flags: Flags::default(), ecn, body }
+    }
+
+    fn told(kind: EchoKind, arrivals: &[Segment]) -> Vec<(bool, Echo)> {
+        let mut policy = kind.policy().unwrap();
+        arrivals.iter().map(|s| (policy.on_data(Time(7_000), s), policy.take())).collect()
+    }
+
+    #[test]
+    fn sums_are_told_once_and_do_not_overflow() {
+        let xcp = |delta| data(Header::Xcp { cwnd: 1, rtt_us: 1, delta }, Ecn::NotEct);
+        let mut policy = EchoKind::Sum.policy().unwrap();
+        for delta in [300, -100, 7] {
+            assert!(!policy.on_data(Time::ZERO, &xcp(delta)));
+        }
+        assert_eq!(policy.take(), Echo::Delta(207));
+        assert_eq!(policy.take(), Echo::Delta(0));
+        for _ in 0..3 {
+            policy.on_data(Time::ZERO, &xcp(i32::MIN));
+        }
+        assert_eq!(policy.take(), Echo::Delta(i32::MIN));
+    }
+
+    #[test]
+    fn the_newest_rate_is_told_until_there_is_a_newer_one() {
+        let rcp = |bits| data(Header::Rcp { rate: Rate(bits), rtt_us: 0 }, Ecn::NotEct);
+        let plain = data(Header::None, Ecn::NotEct);
+        let rate = |bits| (false, Echo::Rate(Rate(bits).into()));
+        let arrivals = [plain, rcp(8), plain, rcp(10_000_000_019)];
+        let expected = [(false, Echo::None), rate(8), rate(8), rate(10_000_000_019)];
+        assert_eq!(told(EchoKind::Last, &arrivals), expected);
+    }
+
+    #[test]
+    fn a_change_is_told_at_once_and_counted() {
+        let arrivals = [Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::Ect1].map(|e| data(Header::None, e));
+        let load = |now, ecn, changes| (now, Echo::Load { value: ecn as u16, bits: 2, changes });
+        let expected = [
+            load(false, Ecn::Ect0, 0),
+            load(false, Ecn::Ect0, 0),
+            load(true, Ecn::Ce, 1),
+            load(true, Ecn::Ect1, 2),
+        ];
+        assert_eq!(told(EchoKind::Changes, &arrivals), expected);
+    }
+
+    #[test]
+    fn levels_are_told_as_code_points_are_and_data_without_one_changes_nothing() {
+        let arrivals = [Header::None, Header::Level(3), Header::None, Header::Level(9)];
+        let arrivals = arrivals.map(|header| data(header, Ecn::NotEct));
+        let load = |now, value, changes| (now, Echo::Load { value, bits: 4, changes });
+        let expected =
+            [(false, Echo::None), load(false, 3, 0), load(false, 3, 0), load(true, 9, 1)];
+        assert_eq!(told(EchoKind::Level, &arrivals), expected);
+    }
+
+    #[test]
+    fn marks_are_counted_and_nothing_is_forgotten() {
+        let arrivals = [Ecn::Ce, Ecn::Ect0, Ecn::Ce].map(|ecn| data(Header::None, ecn));
+        let counts = [1, 1, 2].map(|packets| (false, Echo::Ce { packets }));
+        assert_eq!(told(EchoKind::CeCount, &arrivals), counts);
+    }
+
+    #[test]
+    fn the_newest_delay_is_told() {
+        let at = |ns| Segment { ts: Time(ns), ..data(Header::None, Ecn::NotEct) };
+        let delay = |us| (false, Echo::Delay { us });
+        assert_eq!(told(EchoKind::Delay, &[at(1_000), at(6_999)]), [delay(6), delay(0)]);
+    }
+}

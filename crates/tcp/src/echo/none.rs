@@ -1,0 +1,34 @@
+//! No echo.
+
+use cwnd_units::{Ability, Echo, RegistryEntry, Time};
+
+use super::{DynEcho, EchoPolicy};
+use crate::segment::Segment;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "none",
+    "Nothing: the receiver was not asked whether it knows ECN (BECN § IV-B needs no negotiation).",
+);
+
+/// What it provides.
+pub const PROVIDES: Option<Ability> = None;
+
+/// The policy of a new receiver.
+pub fn policy() -> Option<Box<dyn DynEcho>> {
+    Some(Box::new(Nothing))
+}
+
+/// Echoes nothing, ECE neither.
+#[derive(Clone, Copy, Debug, Default)]
+struct Nothing;
+
+impl EchoPolicy for Nothing {
+    fn on_data(&mut self, _: Time, _: &Segment) -> bool {
+        false
+    }
+
+    fn take(&mut self) -> Echo {
+        Echo::None
+    }
+}
