@@ -62,7 +62,8 @@ param_enum! {
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "red",
-    "Random early detection: marks or drops on arrival by an average of the queue length (Floyd & Jacobson 1993).",
+    "Random early detection: marks or drops on arrival by an average of the queue length (Floyd \
+     & Jacobson 1993).",
 );
 
 params! {

@@ -21,10 +21,13 @@ macro_rules! queues {
         }
 
         impl QueueParams {
-            /// Builds an empty queue with these parameters before a link; `rng` serves those that draw.
+            /// Builds an empty queue with these parameters before a link; `rng` serves those that
+            /// draw.
             #[must_use]
             pub fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> AnyQdisc<P> {
-                match self { $( Self::$variant(params) => AnyQdisc::$variant(params.build(link, rng)), )+ }
+                match self { $(
+                    Self::$variant(params) => AnyQdisc::$variant(params.build(link, rng)),
+                )+ }
             }
         }
 

@@ -22,7 +22,8 @@ use surplus::Surplus;
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "bbr",
-    "BBR, version 1: sends at the bandwidth that it found (draft-cardwell-iccrg-bbr-congestion-control-00).",
+    "BBR, version 1: sends at the bandwidth that it found \
+     (draft-cardwell-iccrg-bbr-congestion-control-00).",
 );
 
 impl ControllerInfo for Params {

@@ -64,7 +64,8 @@ param_enum! {
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "bmcc",
-    "BMCC: by an estimate of the load factor, from two bits of many packets (Qazi, Andrew, Znati 2009).",
+    "BMCC: by an estimate of the load factor, from two bits of many packets (Qazi, Andrew, \
+     Znati 2009).",
 );
 
 params! {

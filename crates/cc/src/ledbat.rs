@@ -25,8 +25,12 @@ param_enum! {
 }
 
 /// Name and description in scenarios.
-pub const ENTRY: RegistryEntry =
-    RegistryEntry::new("ledbat", "LEDBAT++ (also `ledbat++`): background traffic that keeps the delay it adds near a target (draft-irtf-iccrg-ledbat-plus-plus).").alias(&["ledbat++"]);
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "ledbat",
+    "LEDBAT++ (also `ledbat++`): background traffic that keeps the delay it adds near a target \
+     (draft-irtf-iccrg-ledbat-plus-plus).",
+)
+.alias(&["ledbat++"]);
 
 params! {
     /// LEDBAT++ and LEDBAT.

@@ -17,7 +17,8 @@ registry! {
 
 /// A kind of attacker.
 pub trait AttackerInfo: Params + Declares {
-    /// Builds the attacker of a connection that begins now; `None` of the kind that stands for none.
+    /// Builds the attacker of a connection that begins now; `None` of the kind that stands for
+    /// none.
     fn build(&self, now: Time) -> Option<Box<dyn Attacker>>;
 }
 

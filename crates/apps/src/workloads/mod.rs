@@ -28,11 +28,13 @@ macro_rules! workloads {
         }
 
         impl WorkloadParams {
-            /// The application of a flow whose size was recorded; `None` where flows have no one size.
+            /// The application of a flow whose size was recorded; `None` if flows have no one size.
             #[must_use]
             pub fn of_size(&self, size: Bytes) -> Option<AnyApplication> {
                 match self { $(
-                    Self::$kind(_) => <$module::Params as Workload>::of_size(size).map(AnyApplication::$kind),
+                    Self::$kind(_) => {
+                        <$module::Params as Workload>::of_size(size).map(AnyApplication::$kind)
+                    }
                 )+ }
             }
 
@@ -49,7 +51,10 @@ macro_rules! workloads {
         /// Calls a method of whichever application it is.
         macro_rules! each_application {
             ($self:expr, $app:ident => $call:expr) => {
-                match $self { $( AnyApplication::$kind($app) => $call, )+ AnyApplication::Boxed($app) => $call }
+                match $self {
+                    $( AnyApplication::$kind($app) => $call, )+
+                    AnyApplication::Boxed($app) => $call,
+                }
             };
         }
     };
@@ -74,7 +79,8 @@ impl WorkloadParams {
         each_kind!(self, params => params.facts())
     }
 
-    /// What a flow transfers in the mean, in segments of so many bytes, where that is known beforehand.
+    /// What a flow transfers in the mean, in segments of `segment` bytes, where that is known
+    /// beforehand.
     #[must_use]
     pub fn volume(&self, segment: Bytes) -> Option<Volume> {
         each_kind!(self, params => params.volume(segment))

@@ -12,7 +12,8 @@ use crate::application::{Application, Do, Facts, Transport, Workload};
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "udp",
-    "Datagrams at a rate of their own, without a connection: no controller, no endpoint, no way back, no ECN.",
+    "Datagrams at a rate of their own, without a connection: no controller, no endpoint, no way \
+     back, no ECN.",
 );
 
 params! {

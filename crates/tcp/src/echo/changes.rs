@@ -8,7 +8,8 @@ use crate::segment::Segment;
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "changes",
-    "The ECN field of the newest data, and how often it has changed; a change is acknowledged at once.",
+    "The ECN field of the newest data, and how often it has changed; a change is acknowledged \
+     at once.",
 );
 
 /// What it provides.

@@ -8,7 +8,8 @@ use super::changes::Changes;
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "level",
-    "The level of load in the newest data, and how often it has changed; a change is acknowledged at once (MLCP).",
+    "The level of load in the newest data, and how often it has changed; a change is \
+     acknowledged at once (MLCP).",
 );
 
 /// What it provides.

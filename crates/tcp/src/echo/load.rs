@@ -8,7 +8,8 @@ use crate::load_echo::{Carried, LoadEcho};
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "load",
-    "The receiver's estimate of the load factor: at once when it changes, then in the second ACK after, the third after that … (BMCC § VI).",
+    "The receiver's estimate of the load factor: at once when it changes, then in the second \
+     ACK after, the third after that … (BMCC § VI).",
 );
 
 /// What it provides.

@@ -8,7 +8,8 @@ use crate::segment::Segment;
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "sum",
-    "The sum of what routers wrote since the last ACK, as XCP's feedback needs it where ACKs are delayed.",
+    "The sum of what routers wrote since the last ACK, as XCP's feedback needs it where ACKs \
+     are delayed.",
 );
 
 /// What it provides.
