@@ -1,8 +1,9 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_units::{Bytes, Duration, Params, Rng, SizeDist, Time};
+use cwnd_units::{Bytes, Params, Rng, SizeDist, Time};
 
+use crate::arrivals::PoissonArrivals;
 use crate::users::Habits;
 
 /// What decides when a flow sends and how much.
@@ -201,20 +202,6 @@ pub enum Transport {
         /// How much of each on the wire is headers.
         header: Bytes,
     },
-}
-
-/// Flows that arrive independently of each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoissonArrivals {
-    /// Mean time between them.
-    pub mean: Duration,
-}
-
-impl PoissonArrivals {
-    /// The time from one to the next.
-    pub fn gap(self, rng: &mut Rng) -> Duration {
-        Duration::from_secs_f64(rng.exponential(self.mean.as_secs_f64()))
-    }
 }
 
 impl<A: Application + ?Sized> Application for Box<A> {

@@ -14,8 +14,8 @@ mod session;
 pub mod users;
 pub mod workloads;
 
-pub use application::{Application, Do, Facts, PoissonArrivals, Then, Transport, Volume, Workload};
-pub use arrivals::{ArrivalParams, Arriving};
+pub use application::{Application, Do, Facts, Then, Transport, Volume, Workload};
+pub use arrivals::{ArrivalParams, Arriving, PoissonArrivals};
 pub use attackers::{Attacker, AttackerInfo, AttackerParams, Forged};
 pub use listed::{Listed, Rows};
 pub use session::{Heard, Session};

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use cwnd_units::{CountDist, Duration, DurationDist, Rng};
 
+use crate::arrivals::{Next, Process};
+
 /// What each user of a group does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Habits {
@@ -42,35 +44,8 @@ impl User {
         Self { habits, pages: None, objects: 0, open: 0, begun: false, due: true }
     }
 
-    /// A connection opens.
-    pub fn opens(&mut self, rng: &mut Rng) -> Option<Duration> {
-        if !self.begun {
-            self.begun = true;
-            let pages = self.habits.pages.as_ref().map(|pages| pages.sample(rng));
-            // The first of them is turned to below.
-            self.pages = pages;
-        }
-        if self.objects == 0 {
-            self.pages = self.pages.map(|pages| pages.saturating_sub(1));
-            self.objects = self.habits.objects.sample(rng);
-        }
-        (self.objects, self.open, self.due) = (self.objects - 1, self.open + 1, false);
-        self.next(rng)
-    }
-
-    /// A connection is over, however it ended.
-    pub fn over(&mut self, rng: &mut Rng) -> Option<Duration> {
-        self.open = self.open.saturating_sub(1);
-        if self.due { None } else { self.next(rng) }
-    }
-
-    /// Whether nothing of it comes any more.
-    #[must_use]
-    pub const fn is_done(&self) -> bool {
-        !self.due && self.open == 0
-    }
-
-    fn next(&mut self, rng: &mut Rng) -> Option<Duration> {
+    /// The next connection, if that is known now.
+    fn following(&mut self, rng: &mut Rng) -> Option<Next> {
         let room = self.habits.parallel.is_none_or(|most| self.open < most);
         let pause = match (self.objects, self.open, self.pages) {
             (1.., _, _) if room => self.habits.object_gap.sample(rng),
@@ -79,7 +54,39 @@ impl User {
         };
         self.due = true;
         // Time passes in every pause of users without end.
-        Some(if self.habits.pages.is_none() { pause.max(Duration(1)) } else { pause })
+        let endless = self.habits.pages.is_none();
+        Some(Next::after(if endless { pause.max(Duration(1)) } else { pause }))
+    }
+}
+
+impl Process for User {
+    /// A connection opens.
+    fn next(&mut self, rng: &mut Rng) -> Option<Next> {
+        if !self.begun {
+            self.begun = true;
+            // The first of them begins below.
+            self.pages = self.habits.pages.as_ref().map(|pages| pages.sample(rng));
+        }
+        if self.objects == 0 {
+            self.pages = self.pages.map(|pages| pages.saturating_sub(1));
+            self.objects = self.habits.objects.sample(rng);
+        }
+        (self.objects, self.open, self.due) = (self.objects - 1, self.open + 1, false);
+        self.following(rng)
+    }
+
+    /// A connection is over, however it ended.
+    fn over(&mut self, rng: &mut Rng) -> Option<Next> {
+        self.open = self.open.saturating_sub(1);
+        if self.due { None } else { self.following(rng) }
+    }
+
+    fn hears(&self) -> bool {
+        true
+    }
+
+    fn is_done(&self) -> bool {
+        !self.due && self.open == 0
     }
 }
 
@@ -100,7 +107,7 @@ mod tests {
                     opened.push(at);
                     open.push(at + each);
                     due = None;
-                    (at, user.opens(&mut rng))
+                    (at, user.next(&mut rng))
                 }
                 (_, Some(end)) => {
                     open.remove(0);
@@ -108,7 +115,7 @@ mod tests {
                 }
                 (Some(_) | None, None) => break,
             };
-            due = heard.map(|pause| now + pause.0).or(due);
+            due = heard.map(|next| now + next.gap.0).or(due);
             assert_eq!(user.is_done(), due.is_none() && open.is_empty());
         }
         opened

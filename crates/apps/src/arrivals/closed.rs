@@ -9,9 +9,11 @@ pub const ENTRY: RegistryEntry =
     RegistryEntry::new("closed", "Users in a closed loop: a connection, a pause, the next.");
 
 params! {
-    /// Users in a closed loop: each opens a connection, and the next when that one is over and a pause has passed.
+    /// Users in a closed loop: each opens a connection, and the next when that one is over and a
+    /// pause has passed.
     pub struct Params {
-        /// From the end of a connection, its last acknowledgement or where it was given up, to the next, drawn each time.
+        /// From the end of a connection, its last acknowledgement or where it was given up, to the
+        /// next, drawn each time.
         #[source("none")]
         pub pause: DurationDist,
     }

@@ -12,8 +12,9 @@ pub const ENTRY: RegistryEntry =
 params! {
     /// Arrivals that were recorded.
     pub struct Params {
-        /// A CSV file with the column `time_s` and, where they are known, `server`, `client` and `size_bytes`; or its rows in the
-        /// scenario itself, `"0.5 s, server, client, 30 kB; 1 s, …"`.
+        /// A CSV file with the column `time_s` and, where they are known, `server`, `client` and
+        /// `size_bytes`; or its rows in the scenario itself, `"0.5 s, server, client, 30 kB; 1 s,
+        /// …"`.
         #[source("none")]
         pub rows: Rows,
     }

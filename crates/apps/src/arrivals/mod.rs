@@ -1,18 +1,16 @@
-//! How the connections of a group arrive while the run goes on, whatever each of them sends.
-//!
-//! A kind is its parameters, what it states of itself ([`Arriving`]) and the process that it makes; it has one line in the
-//! registry.
+//! Arrivals of a group's connections while the run goes on, whatever each of them sends: a file for
+//! each kind, with its parameters, its facts ([`Arriving`]) and its process.
 
 use core::fmt;
 
 use cwnd_units::{Bytes, Duration, Params, Rng, params, registry};
 
-use crate::application::PoissonArrivals;
 use crate::listed::Listed;
-use crate::users::User;
+
+pub use poisson::PoissonArrivals;
 
 registry! {
-    /// How connections arrive, with its parameters.
+    /// The kinds of arrivals, each with its parameters.
     #[each(each_process)]
     pub enum ArrivalParams {
         None(none),
@@ -24,17 +22,20 @@ registry! {
 }
 
 params! {
-    /// How often connections arrive: `interval` or `load`.
+    /// Rate of arrivals: `interval` or `load`.
     pub struct Pace {
-        /// Mean time between arrivals of each process; of one with pauses, while it is on. Where `load` is given, what it comes to.
+        /// Mean time between arrivals of each process; of one with pauses, while it is on. Where
+        /// `load` is given, what it comes to.
         #[source("none")]
         #[bounds(above Duration::ZERO; "arrivals with no time between them would have no end")]
         pub interval: Option<Duration> = None,
-        /// What the group offers in the long run, as a share of a link's rate: the mean size with headers and SYN, each byte once.
+        /// Load that the group offers in the long run, as a share of a link's rate: the mean size
+        /// with headers and SYN, each byte once.
         #[source("none")]
         #[bounds(above 0.0, up_to 100.0)]
         pub load: Option<f64> = None,
-        /// The link that `load` is a share of; `"busiest"` is the one on the way of the data that the group loads most.
+        /// The link that `load` is a share of; `"busiest"` is the one on the way of the data that
+        /// the group loads most.
         #[source("cwnd: the link that limits the group")]
         pub link: String = BUSIEST.to_owned(),
     }
@@ -43,9 +44,9 @@ params! {
 /// The link that a group loads most.
 pub const BUSIEST: &str = "busiest";
 
-/// What is to be known of a kind of arrivals where it is of no interest which it is.
+/// Facts about a kind of arrivals, for code that does not know the kind.
 pub trait Arriving: Params {
-    /// Makes a process.
+    /// Begins a process.
     fn process(&self) -> Box<dyn Process>;
 
     /// `true` of the kind that stands for no arrivals.
@@ -53,7 +54,7 @@ pub trait Arriving: Params {
         false
     }
 
-    /// How often connections arrive, where a rate says so.
+    /// Rate of arrivals, if the kind has one.
     fn pace(&self) -> Option<&Pace> {
         None
     }
@@ -68,20 +69,20 @@ pub trait Arriving: Params {
         1.0
     }
 
-    /// Whether a connection comes only once the one before it is over.
+    /// `true` if a connection comes only once the one before it is over.
     fn waits(&self) -> bool {
         false
     }
 
-    /// What was recorded, in order of time; of other kinds nothing.
+    /// Recorded arrivals in order of time; empty for other kinds.
     fn rows(&self) -> &[Listed] {
         &[]
     }
 
-    /// What is wrong with it once everything is known: the key and the reason.
+    /// Checks the parameters once `load` is settled.
     ///
     /// # Errors
-    /// If no process could be made of it.
+    /// If no process could be made of them: the key and the reason.
     fn settled(&self) -> Result<(), (&'static str, String)> {
         Ok(())
     }
@@ -94,7 +95,7 @@ impl Pace {
 }
 
 impl ArrivalParams {
-    /// What others must know of it.
+    /// Facts about the kind.
     #[must_use]
     pub fn arriving(&self) -> &dyn Arriving {
         each_process!(self, params => params)
@@ -113,19 +114,19 @@ impl From<PoissonArrivals> for ArrivalParams {
     }
 }
 
-/// What arrives next.
+/// The next arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// How long after the one before it, or after the process began.
+    /// Time since the one before it, or since the process began.
     pub gap: Duration,
-    /// Which of the rows it is, if they were recorded.
+    /// Number of its row, if arrivals were recorded.
     pub row: Option<usize>,
-    /// How much it transfers, if that was recorded.
+    /// Size of its transfer, if that was recorded.
     pub size: Option<Bytes>,
 }
 
 impl Next {
-    /// One of which no more is known.
+    /// An arrival of which only the time is known.
     #[must_use]
     pub const fn after(gap: Duration) -> Self {
         Self { gap, row: None, size: None }
@@ -153,23 +154,5 @@ pub trait Process: fmt::Debug + Send {
     /// processes that do not hear of ends.
     fn is_done(&self) -> bool {
         false
-    }
-}
-
-impl Process for User {
-    fn next(&mut self, rng: &mut Rng) -> Option<Next> {
-        self.opens(rng).map(Next::after)
-    }
-
-    fn over(&mut self, rng: &mut Rng) -> Option<Next> {
-        User::over(self, rng).map(Next::after)
-    }
-
-    fn hears(&self) -> bool {
-        true
-    }
-
-    fn is_done(&self) -> bool {
-        User::is_done(self)
     }
 }

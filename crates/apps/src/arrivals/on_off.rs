@@ -2,8 +2,7 @@
 
 use cwnd_units::{Duration, DurationDist, RegistryEntry, Rng, params};
 
-use super::{Arriving, Next, Pace, Process};
-use crate::application::PoissonArrivals;
+use super::{Arriving, Next, Pace, PoissonArrivals, Process};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
@@ -14,19 +13,20 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 params! {
     /// Independent arrivals for a while, then none for a while.
     pub struct Params {
-        /// How often.
+        /// Rate of arrivals.
         #[flatten()]
         pub pace: Pace = Pace::default(),
-        /// How long connections arrive, drawn each time.
+        /// Duration of a period in which connections arrive, drawn each time.
         #[source("none")]
         pub on: DurationDist,
-        /// How long none does after that, drawn each time.
+        /// Duration of the pause after it, drawn each time.
         #[source("none")]
         pub off: DurationDist,
     }
     presets {
-        /// Flash crowds (Mondal & Kuzmanovic 2008, § 4.6): Pareto periods of 16 s and 8 s in the mean, 200 connections a second;
-        /// the paper has no shape, 1.5 is that of ns-2's Pareto on/off source.
+        /// Flash crowds (Mondal & Kuzmanovic 2008, § 4.6): Pareto periods of 16 s and 8 s in the
+        /// mean, 200 connections a second; the paper has no shape, 1.5 is that of ns-2's Pareto
+        /// on/off source.
         "flash-crowd" => Self {
             pace: Pace { interval: Some(Duration::from_millis(5)), ..Pace::default() },
             on: pareto(Duration::from_secs(16)),
@@ -79,7 +79,7 @@ struct Bursts {
     gaps: PoissonArrivals,
     on: DurationDist,
     off: DurationDist,
-    /// What is left of the period; `None` before the first.
+    /// Rest of the period; `None` before the first.
     left: Option<Duration>,
 }
 

@@ -1,9 +1,8 @@
 //! Independent arrivals.
 
-use cwnd_units::{RegistryEntry, Rng, params};
+use cwnd_units::{Duration, RegistryEntry, Rng, params};
 
 use super::{Arriving, Next, Pace, Process};
-use crate::application::PoissonArrivals;
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
@@ -12,7 +11,7 @@ pub const ENTRY: RegistryEntry =
 params! {
     /// Independent arrivals.
     pub struct Params {
-        /// How often.
+        /// Rate of arrivals.
         #[flatten()]
         pub pace: Pace = Pace::default(),
     }
@@ -27,6 +26,20 @@ impl Arriving for Params {
     }
     fn pace_mut(&mut self) -> Option<&mut Pace> {
         Some(&mut self.pace)
+    }
+}
+
+/// Flows that arrive independently of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoissonArrivals {
+    /// Mean time between them.
+    pub mean: Duration,
+}
+
+impl PoissonArrivals {
+    /// The time from one to the next.
+    pub fn gap(self, rng: &mut Rng) -> Duration {
+        Duration::from_secs_f64(rng.exponential(self.mean.as_secs_f64()))
     }
 }
 

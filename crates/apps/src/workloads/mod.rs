@@ -1,4 +1,4 @@
-//! What flows send: a file for each kind of workload.
+//! Workloads of flows: a file for each kind.
 
 use std::sync::Arc;
 
@@ -73,20 +73,19 @@ workloads! {
 pub type Maker = Box<dyn Fn() -> AnyApplication + Send>;
 
 impl WorkloadParams {
-    /// What others must know of the kind.
+    /// Facts about the kind.
     #[must_use]
     pub fn facts(&self) -> Facts {
         each_kind!(self, params => params.facts())
     }
 
-    /// What a flow transfers in the mean, in segments of `segment` bytes, where that is known
-    /// beforehand.
+    /// Mean transfer of a flow, in segments of `segment` bytes, if that is known beforehand.
     #[must_use]
     pub fn volume(&self, segment: Bytes) -> Option<Volume> {
         each_kind!(self, params => params.volume(segment))
     }
 
-    /// What each of its users does, if a user is more than one connection.
+    /// Habits of each of its users, if a user is more than one connection.
     #[must_use]
     pub fn habits(&self) -> Option<Habits> {
         each_kind!(self, params => params.habits())

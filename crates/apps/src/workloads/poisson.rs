@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use cwnd_units::{Bytes, Duration, RegistryEntry, Rng, SizeDist, Time, params};
 
-use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Volume, Workload};
+use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
+use crate::arrivals::PoissonArrivals;
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =

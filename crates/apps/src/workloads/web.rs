@@ -8,7 +8,8 @@ use cwnd_units::{
     param_enum, params,
 };
 
-use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Volume, Workload};
+use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
+use crate::arrivals::PoissonArrivals;
 use crate::users::Habits;
 
 param_enum! {
