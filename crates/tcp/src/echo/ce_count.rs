@@ -11,7 +11,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "How many data packets came with CE (the counter of RFC 9768 § 3.2, in more bits).",
 );
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesCount);
 
 /// The policy of a new receiver.

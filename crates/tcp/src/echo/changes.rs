@@ -12,7 +12,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
      at once.",
 );
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesChanges);
 
 /// The policy of a new receiver.

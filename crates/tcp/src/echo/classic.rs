@@ -8,7 +8,7 @@ use super::DynEcho;
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("classic", "ECE, from a CE mark until CWR (RFC 3168 § 6.1.3).");
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEce);
 
 /// The policy of a new receiver.

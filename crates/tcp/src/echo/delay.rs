@@ -11,7 +11,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "How long the newest data took to arrive, by the clocks of both ends (RFC 6817 § 2.4).",
 );
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesDelay);
 
 /// The policy of a new receiver.

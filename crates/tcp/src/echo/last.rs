@@ -1,4 +1,4 @@
-//! What routers wrote last.
+//! The newest header of routers.
 
 use cwnd_units::{Ability, Echo, Header, Rate48, RegistryEntry, Time};
 
@@ -9,7 +9,7 @@ use crate::segment::Segment;
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("last", "What routers wrote into the newest data, as RCP's rate.");
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesLast);
 
 /// The policy of a new receiver.

@@ -12,7 +12,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
      acknowledged at once (MLCP).",
 );
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesLevel);
 
 /// The policy of a new receiver.

@@ -12,7 +12,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
      ACK after, the third after that … (BMCC § VI).",
 );
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEstimate);
 
 /// The policy of a new receiver.

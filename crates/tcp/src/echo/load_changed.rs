@@ -11,7 +11,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "The same in the first ACK after a change only (BMCC § VI: non-redundant).",
 );
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEstimate);
 
 /// The policy of a new receiver.

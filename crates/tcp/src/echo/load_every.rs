@@ -8,7 +8,7 @@ use crate::load_echo::{Carried, LoadEcho};
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new("load-every", "The same in every ACK.");
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEstimate);
 
 /// The policy of a new receiver.

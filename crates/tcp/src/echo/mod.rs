@@ -1,7 +1,9 @@
-//! What a receiver tells the sender of the marks and headers that routers wrote into its data: a
-//! file for each echo.
+//! Echoes of a receiver: the marks and headers of routers that it reports to the sender, a file for
+//! each kind.
 
-use cwnd_units::{Ability, Contract, Declares, Param, ParseError, RegistryEntry, Value};
+use cwnd_units::{
+    Ability, Contract, Declares, Kind, Param, ParseError, RegistryEntry, Value, not_a_choice,
+};
 
 pub use crate::echo_policy::{DynEcho, EchoPolicy};
 
@@ -11,7 +13,7 @@ macro_rules! echoes {
     ($( $kind:ident($module:ident), )+) => {
         $( mod $module; )+
 
-        /// What ACKs echo.
+        /// The echo that ACKs carry.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum EchoKind { $(
             #[doc = concat!("`", stringify!($module), "`.")]
@@ -22,7 +24,11 @@ macro_rules! echoes {
             /// Their names, as they are written.
             pub const NAMES: &'static [&'static str] = &[$( $module::ENTRY.name, )+];
             /// All of them.
-            const ALL: &'static [(Self, RegistryEntry)] = &[$( (Self::$kind, $module::ENTRY), )+];
+            const ALL: &'static [Self] = &[$( Self::$kind, )+];
+
+            fn entry(self) -> RegistryEntry {
+                match self { $( Self::$kind => $module::ENTRY, )+ }
+            }
 
             fn provides(self) -> Option<Ability> {
                 match self { $( Self::$kind => $module::PROVIDES, )+ }
@@ -52,19 +58,15 @@ echoes! {
 }
 
 impl Param for EchoKind {
-    const KIND: cwnd_units::Kind = cwnd_units::Kind::Choice(Self::NAMES);
+    const KIND: Kind = Kind::Choice(Self::NAMES);
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
-        let named =
-            Self::ALL.iter().find(|(_, entry)| *value == Value::Text(entry.name.to_owned()));
-        named.map_or_else(
-            || Err(cwnd_units::not_a_choice(value, Self::NAMES)),
-            |(kind, _)| Ok(*kind),
-        )
+        let is = |kind: &&Self| matches!(value, Value::Text(name) if kind.entry().is(name));
+        let kind = Self::ALL.iter().find(is).copied();
+        kind.ok_or_else(|| not_a_choice(value, Self::NAMES))
     }
     fn write(&self) -> Value {
-        let place = Self::ALL.iter().position(|(kind, _)| kind == self).unwrap_or_default();
-        Value::Text(Self::NAMES[place].to_owned())
+        Value::Text(self.entry().name.to_owned())
     }
 }
 

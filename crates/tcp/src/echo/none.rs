@@ -11,7 +11,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Nothing: the receiver was not asked whether it knows ECN (BECN § IV-B needs no negotiation).",
 );
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = None;
 
 /// The policy of a new receiver.

@@ -12,7 +12,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
      are delayed.",
 );
 
-/// What it provides.
+/// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesSum);
 
 /// The policy of a new receiver.
@@ -20,7 +20,8 @@ pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Sum::default()))
 }
 
-/// Katabi, Handley, Rohrs 2002, § 3.3, for receivers that delay ACKs: every packet's feedback counts once.
+/// Katabi, Handley, Rohrs 2002, § 3.3, for receivers that delay ACKs: every packet's feedback
+/// counts once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     delta: i32,
