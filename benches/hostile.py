@@ -16,7 +16,7 @@ class Hostile(Protocol):
 
     @property
     def repeats(self) -> str:
-        """What is repeated."""
+        """The token or the records of which the file consists."""
 
     def file(self, size: int, /) -> bytes:
         """The file."""

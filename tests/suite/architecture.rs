@@ -173,8 +173,8 @@ fn no_source_file_is_too_long_to_read() {
     assert!(wrong.is_empty(), "over {LONGEST_FILE} lines: {}", wrong.join(", "));
 }
 
-/// Where ABE is at home: the controllers, their form for the kernel and its command line, a
-/// router's preset of its paper, and pages with examples.
+/// Files that know ABE: the controllers, their form for the kernel and its command line, a router's
+/// preset of its paper, and pages with examples.
 const KNOW_ABE: [&str; 6] = [
     "cc/src/",
     "kernel/",

@@ -41,8 +41,8 @@ macro_rules! each {
 // What the transport asks once, so that a controller costs nothing for what it does not use.
 impl AnyController {
     /// [`Controller::on_ack`].
-    // What NewReno makes of the facts is less than it takes to write them into memory. So it is inlined where they are known, and only
-    // others get a copy there.
+    // NewReno takes fewer instructions than writing the facts into memory does. It is inlined where
+    // they are known; only others get a copy in memory.
     #[inline(always)]
     pub fn dispatch_ack(&mut self, path: Path, ack: AckSample) -> Request {
         match self {

@@ -1,24 +1,25 @@
-//! What a kind of controller states of itself, so that nobody else has to know it by name.
+//! Facts about a kind of controller, for code that does not know the kind.
 
 use cwnd_units::{Declares, Params, Value};
 
 use crate::controller::Start;
 use crate::dynamic::DynController;
 
-/// A mechanism that a controller has besides what it is: what asks for it, and where it shows that it acted.
+/// A mechanism of a controller: the parameter that asks for it, and the counter of its actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mechanism {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// The parameter that asks for it, when it is given and is not what `base` is; `None` where it is what the kind is.
+    /// The parameter that asks for it, if it is given and differs from `base`; `None` if the kind
+    /// always has it.
     pub key: Option<&'static str>,
     /// The parameter that holds in its place where it is not asked for, if there is one.
     pub base: Option<&'static str>,
-    /// Where it shows that it acted.
+    /// The counter of its actions.
     pub acts_in: Acts,
 }
 
-/// What counts what a mechanism does.
+/// The counter of a mechanism's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acts {
     /// A column of the table of flows, of windows that it reduced.
@@ -27,7 +28,7 @@ pub enum Acts {
     Counters {
         /// Their names in the activity.
         names: &'static [&'static str],
-        /// What did not happen, as a sentence ends that begins with "never acted:".
+        /// End of the sentence "… never acted: …", for counters that stayed zero.
         silence: &'static str,
     },
 }
@@ -50,12 +51,12 @@ pub trait ControllerInfo: Params + Declares {
 }
 
 impl Mechanism {
-    /// What the kind is, so that nothing asks for it.
+    /// A mechanism that the kind always has.
     pub(crate) const fn of_kind(name: &'static str, acts_in: Acts) -> Self {
         Self { name, key: None, base: None, acts_in }
     }
 
-    /// Whether these parameters ask for it.
+    /// `true` if these parameters ask for it.
     #[must_use]
     pub fn is_asked_for(&self, params: &dyn Params) -> bool {
         let Some(key) = self.key else { return true };

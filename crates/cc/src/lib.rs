@@ -78,7 +78,7 @@ impl ControllerParams {
         }
     }
 
-    /// What the kind states of itself.
+    /// Facts about the kind.
     #[must_use]
     pub fn info(&self) -> &dyn ControllerInfo {
         each_kind!(self, params => params)

@@ -249,7 +249,7 @@ impl<'a, 'i> Part<'a, 'i> {
         }
     }
 
-    /// Where a segment goes that is not later than all others.
+    /// Place of a segment that is not later than all others.
     fn place_of(&self, segment: &Segment) -> usize {
         let from = self.window.partition_point(|other| other.at < segment.at);
         let mut others = self.window.range(from..);

@@ -10,7 +10,7 @@ use crate::segment::Segment;
 pub trait EchoPolicy {
     /// Data arrived now, be it a duplicate. Whether it is to be acknowledged at once.
     fn on_data(&mut self, now: Time, segment: &Segment) -> bool;
-    /// What the ACK that goes now tells.
+    /// Takes the echo of the ACK that goes now.
     fn take(&mut self) -> Echo;
     /// By how many bytes of options this makes the ACK longer.
     fn bytes_of(&self, _echo: Echo) -> u16 {

@@ -1,21 +1,24 @@
-//! What a receiver makes of adaptive deterministic marks, and which ACKs tell it (BMCC, § II-B and § VI).
+//! A receiver's estimate from adaptive deterministic marks, and the ACKs that carry it (BMCC,
+//! § II-B and § VI).
 
 use cwnd_units::{Echo, Ecn, Header, Time, adpm};
 
 use crate::echo_policy::EchoPolicy;
 use crate::segment::Segment;
 
-/// Bytes of the TCP option that an estimate takes: kind, length, and the place of a threshold in 16 bits.
+/// Bytes of the TCP option that an estimate takes: kind, length, and the place of a threshold in 16
+/// bits.
 const OPTION_BYTES: u16 = 4;
 
-/// Which ACKs carry the estimate.
+/// The ACKs that carry the estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// All.
     Every,
     /// The first one after it has changed ("non-redundant").
     Changed,
-    /// The first one after it has changed, then the second after that, the third after that, and so on (BMCC's).
+    /// The first one after it has changed, then the second after that, the third after that, and
+    /// so on (BMCC's).
     Spaced,
 }
 
@@ -26,7 +29,8 @@ pub struct LoadEcho {
     /// f̂: where the last threshold lies that told something.
     place: u16,
     changes: u8,
-    /// § VI: the counter i, "reset to 1 each time the price changes and incremented by 1 each time f̂ is sent".
+    /// § VI: the counter i, "reset to 1 each time the price changes and incremented by 1 each time
+    /// f̂ is sent".
     i: u32,
     /// ACKs that have gone since one carried it.
     without: u32,
@@ -120,7 +124,8 @@ mod tests {
         assert_eq!(place(&unknown), (40_000, 4), "no identification, no threshold");
     }
 
-    /// § II-B: the estimate of `vectors/load.json` after each packet, whichever router it came through.
+    /// § II-B: the estimate of `vectors/load.json` after each packet, whichever router it came
+    /// through.
     #[test]
     fn the_estimate_is_that_of_the_vectors() {
         let text = include_str!("../../../vectors/load.json");

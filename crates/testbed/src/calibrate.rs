@@ -109,7 +109,8 @@ impl Calibration {
     }
 }
 
-/// Measures a router like that of the run, but with plain buffers and without the flows' own delays.
+/// Measures a router like that of the run, but with plain buffers and without the flows' own
+/// delays.
 ///
 /// Packets are as large as the run's, which the hosts' devices let through whole. It ends early,
 /// with an error, once it is stopped.

@@ -10,7 +10,7 @@ pub struct Program {
     pub mechanism: &'static str,
     name: Name,
     options: &'static [Opt],
-    /// Where it hears of the path, besides ACKs.
+    /// Its source of facts about the path, besides ACKs.
     pub hears: Hears,
     /// `true` if it goes by round trips: by the least of its connection, which Linux reports for
     /// each socket, and by those that it is given (`--rtt-from`).
@@ -32,7 +32,7 @@ enum Name {
 #[derive(Debug, PartialEq, Eq)]
 struct Opt(&'static str, &'static str, As);
 
-/// How the value of a parameter is written.
+/// The form of a parameter's value.
 #[derive(Debug, PartialEq, Eq)]
 enum As {
     /// As in a scenario.
@@ -43,7 +43,7 @@ enum As {
     Words(&'static [(&'static str, &'static str)]),
 }
 
-/// Where a controller hears of the path, besides ACKs as every controller does.
+/// The source of a controller's facts about the path, besides ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hears {
     /// Nowhere else.
@@ -233,9 +233,9 @@ mod tests {
                 "bmcc",
                 "",
                 Some(
-                    "bmcc --interval 200 --mi-step 0.35 --alpha 1 --beta-most 0.875 --beta-least 0.65 \
-                     --least 0.15 --high 0.75 --most 1.2 --multiplies-first true --rests both \
-                     --mi-rtt-most 500 --on-loss if-overload --paced true",
+                    "bmcc --interval 200 --mi-step 0.35 --alpha 1 --beta-most 0.875 \
+                     --beta-least 0.65 --least 0.15 --high 0.75 --most 1.2 --multiplies-first true \
+                     --rests both --mi-rtt-most 500 --on-loss if-overload --paced true",
                 ),
             ),
         ];

@@ -209,7 +209,7 @@ pub fn not_a_choice(value: &Value, names: &[&str]) -> ParseError {
     )
 }
 
-/// What a registry lists of a kind of parts.
+/// An entry of a registry: a kind of part.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistryEntry {
     /// Its name in a scenario: `kind = "…"`.

@@ -260,8 +260,8 @@ proptest! {
         prop_assert!(check == QuenchCheck::InFlight || c.quenches_refused == 0);
     }
 
-    /// What a controller hears does not depend on its place in the registry: behind the pointer of
-    /// a user's own it sends the same segments at the same times.
+    /// The events that reach a controller do not depend on its place in the registry: behind the
+    /// pointer of a user's own it sends the same segments at the same times.
     #[test]
     fn a_controller_of_the_registry_does_the_same_as_a_users_own(
         params in prop_oneof![params(), stack()],
