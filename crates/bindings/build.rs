@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// The crates whose code decides what a run gives.
-const ENGINE: [&str; 9] = ["units", "cc", "aqm", "apps", "tcp", "trace", "scenario", "link", "sim"];
+const ENGINE: [&str; 9] =
+    ["quantity", "cc", "aqm", "apps", "tcp", "trace", "scenario", "link", "sim"];
 /// The crates whose code decides what a run on Linux gives, besides the kernel.
 const TESTBED: [&str; 8] =
-    ["units", "aqm", "apps", "trace", "scenario", "link", "router", "testbed"];
+    ["quantity", "aqm", "apps", "trace", "scenario", "link", "router", "testbed"];
 /// Hexadecimal digits of the hash that tell two builds apart.
 const DIGITS: usize = 12;
 

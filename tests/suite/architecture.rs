@@ -5,27 +5,30 @@ use std::path::{Path, PathBuf};
 
 /// Doors between rooms: a crate, and all of the workspace that it may need.
 const DOORS: [(&str, &[&str]); 17] = [
-    ("units", &[]),
+    ("quantity", &[]),
     ("memory", &[]),
-    ("cc", &["units"]),
-    ("aqm", &["units"]),
-    ("apps", &["units"]),
-    ("trace", &["units", "memory"]),
-    ("wire", &["units"]),
+    ("cc", &["quantity"]),
+    ("aqm", &["quantity"]),
+    ("apps", &["quantity"]),
+    ("trace", &["quantity", "memory"]),
+    ("wire", &["quantity"]),
     ("picture", &[]),
-    ("tcp", &["units", "memory", "cc"]),
-    ("scenario", &["units", "cc", "aqm", "apps", "tcp"]),
-    ("link", &["units", "aqm", "trace", "scenario"]),
-    ("sim", &["units", "memory", "cc", "aqm", "apps", "tcp", "trace", "wire", "scenario", "link"]),
-    ("router", &["units", "aqm", "trace", "wire", "scenario", "link"]),
-    ("infer", &["units", "trace"]),
+    ("tcp", &["quantity", "memory", "cc"]),
+    ("scenario", &["quantity", "cc", "aqm", "apps", "tcp"]),
+    ("link", &["quantity", "aqm", "trace", "scenario"]),
+    (
+        "sim",
+        &["quantity", "memory", "cc", "aqm", "apps", "tcp", "trace", "wire", "scenario", "link"],
+    ),
+    ("router", &["quantity", "aqm", "trace", "wire", "scenario", "link"]),
+    ("infer", &["quantity", "trace"]),
     // Apart from the others, with a manifest of its own.
     ("kernel", &[]),
-    ("testbed", &["units", "cc", "aqm", "apps", "tcp", "trace", "scenario", "router"]),
+    ("testbed", &["quantity", "cc", "aqm", "apps", "tcp", "trace", "scenario", "router"]),
     (
         "bindings",
         &[
-            "units", "cc", "aqm", "tcp", "trace", "wire", "scenario", "link", "sim", "router",
+            "quantity", "cc", "aqm", "tcp", "trace", "wire", "scenario", "link", "sim", "router",
             "testbed", "picture", "infer",
         ],
     ),
@@ -41,7 +44,7 @@ const WITNESSES: [(&str, &[&str]); 2] = [
 
 /// Crates without clock, thread, file or environment.
 const PURE: [&str; 11] =
-    ["units", "cc", "aqm", "apps", "tcp", "trace", "wire", "scenario", "link", "sim", "picture"];
+    ["quantity", "cc", "aqm", "apps", "tcp", "trace", "wire", "scenario", "link", "sim", "picture"];
 
 /// What a pure crate does not mention.
 const IMPURE: [&str; 10] = [

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use cwnd_quantity::Rng;
 use cwnd_sim::World;
 use cwnd_trace::Records;
-use cwnd_units::Rng;
 
 use crate::common::{activity, at, column, run, scenario};
 

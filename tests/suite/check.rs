@@ -1,7 +1,7 @@
 //! Check mode: two runs step by step, and the steps of every build against those that are pinned.
 
+use cwnd_quantity::Time;
 use cwnd_sim::{CheckError, Checked, Divergence, Witness, World, compare};
-use cwnd_units::Time;
 
 use crate::common::{assert_golden, run, scenario};
 use crate::determinism::PINNED;

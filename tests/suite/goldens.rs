@@ -1,8 +1,8 @@
 //! Tables of the main scenarios, one phenomenon each, to be read as much as compared.
 
 use cwnd_aqm::QueueParams;
+use cwnd_quantity::ParamsChoice as _;
 use cwnd_trace::Records;
-use cwnd_units::ParamsChoice as _;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, run};
 

@@ -4,8 +4,10 @@ use std::sync::LazyLock;
 
 use cwnd_aqm::MeterParams;
 use cwnd_cc::ControllerParams;
+use cwnd_quantity::{
+    Ability, Contract, Declares as _, Param as _, ParamsChoice as _, Place, Value,
+};
 use cwnd_tcp::EchoKind;
-use cwnd_units::{Ability, Contract, Declares as _, Param as _, ParamsChoice as _, Place, Value};
 use proptest::prelude::*;
 use proptest::sample::select;
 

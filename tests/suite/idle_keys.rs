@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
+use cwnd_quantity::{Kind, Params, ParamsChoice, Value};
 use cwnd_scenario::Scenario;
 use cwnd_sim::World;
 use cwnd_tcp::Params as Endpoint;
-use cwnd_units::{Kind, Params, ParamsChoice, Value};
 
 use crate::common::{is_long, scenario};
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{Backlog, Context, Messenger, Outcome, Packet, Verdict};
+use cwnd_quantity::{Ability, Contract, Declares, Time};
 use cwnd_sim::{Messages, World};
-use cwnd_units::{Ability, Contract, Declares, Time};
 
 use crate::common::{activity, at, run, scenario};
 
@@ -138,8 +138,8 @@ fn messages_wait_in_queues() {
     let mut free = Time::ZERO;
     for (told, at) in instants(&told).into_iter().zip(&at) {
         // Behind the other link comes a line that sends one after the other.
-        free = free.max(Time(told.0 + 11_224_000)) + cwnd_units::Duration(2_800_000);
-        assert_eq!(*at, free + cwnd_units::Duration::from_millis(7));
+        free = free.max(Time(told.0 + 11_224_000)) + cwnd_quantity::Duration(2_800_000);
+        assert_eq!(*at, free + cwnd_quantity::Duration::from_millis(7));
     }
     let records = world.finish();
     assert!(at_link(&records, 1, "qdelay_max_us") > 10_000.0);

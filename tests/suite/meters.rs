@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{Backlog, Context, Meter, Packet, Qdisc, QueueParams, Reason, mark};
+use cwnd_quantity::{Contract, Declares, Duration, Ecn, Header, ParamsChoice as _, Rate, Time};
 use cwnd_sim::World;
 use cwnd_trace::Records;
-use cwnd_units::{Contract, Declares, Duration, Ecn, Header, ParamsChoice as _, Rate, Time};
 
 use crate::common::{BOTTLENECK, activity, at, audited, column, run, scenario};
 

@@ -1,7 +1,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_units::{Bytes, Params, Rng, SizeDist, Time};
+use cwnd_quantity::{Bytes, Params, Rng, SizeDist, Time};
 
 use crate::arrivals::PoissonArrivals;
 use crate::users::Habits;

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_units::{Bytes, Duration, Kind, Param, ParseError, Value, parse_bytes, parse_duration};
+use cwnd_quantity::{Bytes, Duration, Kind, Param, ParseError, Value, parse_bytes, parse_duration};
 
 /// A connection that was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-use cwnd_units::{Rng, Time};
+use cwnd_quantity::{Rng, Time};
 
 use crate::application::{Application as _, Do, Then};
 use crate::workloads::AnyApplication;

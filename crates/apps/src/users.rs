@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{CountDist, Duration, DurationDist, Rng};
+use cwnd_quantity::{CountDist, Duration, DurationDist, Rng};
 
 use crate::arrivals::{Next, Process};
 

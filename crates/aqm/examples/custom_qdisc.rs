@@ -2,7 +2,7 @@
 //! Run with `cargo run -p cwnd-aqm --example custom_qdisc`.
 
 use cwnd_aqm::{Backlog, Context, Packet, Qdisc, Reason};
-use cwnd_units::{Ecn, Time};
+use cwnd_quantity::{Ecn, Time};
 
 /// The newest packet goes first; a full stack drops what arrives.
 struct Lifo<P> {

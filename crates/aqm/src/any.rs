@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_units::{Guidance, Rate, Time};
+use cwnd_quantity::{Guidance, Rate, Time};
 
 use crate::AnyQdisc;
 use crate::dynamic::DynQdisc;

@@ -1,6 +1,6 @@
 //! What a router takes the capacity of its link for.
 
-use cwnd_units::{Rate, params};
+use cwnd_quantity::{Rate, params};
 
 params! {
     /// What a router takes the capacity of its link for.

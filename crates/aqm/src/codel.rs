@@ -1,7 +1,7 @@
 //! CoDel, controlled delay (RFC 8289): drops or marks at the head when the least sojourn time of an interval stays
 //! above the target, at intervals that shrink with the square root of the count.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Bytes, Contract, Declares, Duration, Invalid, LinkFacts, QueueSize, RegistryEntry,
     Rng, Time, params,
 };

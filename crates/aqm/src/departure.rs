@@ -1,4 +1,4 @@
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 /// PIE's estimator of the departure rate, as Linux had it from 3.14 on (RFC 8033 § 5.2 averages times instead): the
 /// bytes that leave are counted while enough wait to keep the line busy; each full count gives one measurement.

@@ -1,6 +1,6 @@
 //! First in, first out, with a hard limit: the queue without an opinion (drop-tail).
 
-use cwnd_units::{Contract, Declares, LinkFacts, QueueSize, RegistryEntry, Rng, Time, params};
+use cwnd_quantity::{Contract, Declares, LinkFacts, QueueSize, RegistryEntry, Rng, Time, params};
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo};
 use crate::store::Store;

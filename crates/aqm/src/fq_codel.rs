@@ -1,7 +1,7 @@
 //! FQ-CoDel (RFC 8290): flows hashed to queues, served in deficit round robin with priority for new ones, each under
 //! its own CoDel.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Bytes, Contract, Declares, Duration, Limit, LinkFacts, QueueSize, RegistryEntry, Rng,
     Time, params,
 };

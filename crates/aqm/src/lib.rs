@@ -9,7 +9,7 @@
 #[macro_use]
 mod registry;
 
-use cwnd_units::{Contract, Declares, LinkFacts, Rng};
+use cwnd_quantity::{Contract, Declares, LinkFacts, Rng};
 
 queues! {
     Fifo(fifo),

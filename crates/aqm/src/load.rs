@@ -3,7 +3,7 @@
 //! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-A eq. 1; Xia, Subramanian, Stoica,
 //! Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2, has the same with other numbers.
 
-use cwnd_units::{Duration, Rate, Time, params};
+use cwnd_quantity::{Duration, Rate, Time, params};
 
 use crate::capacity::Capacity;
 use crate::qdisc::Backlog;

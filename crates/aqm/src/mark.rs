@@ -1,4 +1,4 @@
-use cwnd_units::{Ecn, Time};
+use cwnd_quantity::{Ecn, Time};
 
 use crate::qdisc::{Context, Packet, Reason};
 

@@ -1,6 +1,6 @@
 use core::fmt;
 
-use cwnd_units::{Declares, LinkFacts, Params, Time};
+use cwnd_quantity::{Declares, LinkFacts, Params, Time};
 
 use crate::qdisc::{Backlog, Context, Reason};
 

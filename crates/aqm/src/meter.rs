@@ -1,6 +1,6 @@
 use core::fmt;
 
-use cwnd_units::{Declares, Guidance, LinkFacts, Params, Rate, Rng, Time};
+use cwnd_quantity::{Declares, Guidance, LinkFacts, Params, Rate, Rng, Time};
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc};
 

@@ -1,6 +1,6 @@
 //! A link without a meter, or without a messenger: what a scenario has that names none.
 
-use cwnd_units::{Contract, Declares, params};
+use cwnd_quantity::{Contract, Declares, params};
 
 params! {
     /// Nothing.

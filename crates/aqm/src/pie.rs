@@ -1,7 +1,7 @@
 //! PIE, proportional integral controller enhanced (RFC 8033): marks or drops on arrival with a probability that a timer
 //! steers so that the queueing delay stays near a reference. Also as Linux had it from 3.14 to 4.5, before the RFC.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, RegistryEntry, Rng, Time,
     param_enum, params,
 };

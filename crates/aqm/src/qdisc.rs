@@ -1,4 +1,4 @@
-use cwnd_units::{Declares, Ecn, Guidance, Header, LinkFacts, Params, Rate, Rng, Time};
+use cwnd_quantity::{Declares, Ecn, Guidance, Header, LinkFacts, Params, Rate, Rng, Time};
 
 /// What a queue must know of a packet as long as it only waits; the rest is asked of a [`Context`].
 pub trait Packet {

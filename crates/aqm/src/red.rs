@@ -1,7 +1,7 @@
 //! RED, random early detection (Floyd & Jacobson, IEEE/ACM Trans. Networking 1(4), 1993): marks or drops on arrival
 //! with a probability that grows with a weighted average of the queue length.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Bytes, Contract, Declares, Invalid, Limit, LinkFacts, QueueSize, Rate, RegistryEntry,
     Rng, Time, param_enum, params,
 };

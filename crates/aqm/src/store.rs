@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use cwnd_units::{Limit, Time};
+use cwnd_quantity::{Limit, Time};
 
 use crate::qdisc::{Backlog, Context, Packet, Reason};
 

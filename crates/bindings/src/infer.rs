@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use cwnd_infer::{Bytes, CaptureError, Error, Found, Inference, Input, Limits, Meter, unpacked};
-use cwnd_units::Duration;
+use cwnd_quantity::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -3,11 +3,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use cwnd_quantity::Duration;
 use cwnd_router::linux::keeper::{CapabilitySet, Make, Program, Spec, User, play};
 use cwnd_router::linux::{Front, Keeper as Rights, Manner, create_file, system_servers};
 use cwnd_router::{Config, Direction, DirectionReport, Point, Side};
 use cwnd_trace::Histogram;
-use cwnd_units::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

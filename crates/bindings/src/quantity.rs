@@ -1,6 +1,6 @@
 //! Quantities as a scenario file writes them, as numbers in SI units.
 
-use cwnd_units::{Bytes, Duration, Param, Rate, SizeDist, Value};
+use cwnd_quantity::{Bytes, Duration, Param, Rate, SizeDist, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::{PyResult, pyfunction};
 

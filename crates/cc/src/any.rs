@@ -3,7 +3,7 @@
 #[cfg(feature = "record")]
 use core::any::Any;
 
-use cwnd_units::{Duration, Guidance, Header, Rate, Time};
+use cwnd_quantity::{Duration, Guidance, Header, Rate, Time};
 
 use crate::controller::{
     AckSample, Controller, Departing, Leave, Path, RateSample, Request, Signal, Window,

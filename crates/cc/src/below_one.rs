@@ -1,6 +1,6 @@
 //! Windows below one segment: how they grow, and how far apart segments go then. A piece that any controller with a real-valued window may take.
 
-use cwnd_units::{Duration, param_enum, params};
+use cwnd_quantity::{Duration, param_enum, params};
 
 param_enum! {
     /// What a window below one segment makes of an ACK.

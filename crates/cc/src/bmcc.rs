@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, RegistryEntry,
     adpm::{self, Scale},
     param_enum, params,

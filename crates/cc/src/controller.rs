@@ -1,4 +1,4 @@
-use cwnd_units::{Duration, Echo, Guidance, Header, Rate, Time};
+use cwnd_quantity::{Duration, Echo, Guidance, Header, Rate, Time};
 
 /// What the transport is doing about losses and marks; names after Linux `tcp_ca_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Rate, RegistryEntry, Time, param_enum, params,
 };
 

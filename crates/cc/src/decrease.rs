@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Invalid, Levels, Time, param_enum, params,
 };
 

@@ -3,7 +3,7 @@
 use core::any::Any;
 use core::fmt;
 
-use cwnd_units::{Header, Time};
+use cwnd_quantity::{Header, Time};
 
 use crate::controller::{Controller, Departing, Leave};
 

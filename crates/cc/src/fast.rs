@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, RegistryEntry, params};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, RegistryEntry, params};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,

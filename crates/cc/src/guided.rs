@@ -1,6 +1,6 @@
 //! A window that grows and shrinks as the load of the most loaded link says: what the controllers of that family share.
 
-use cwnd_units::{Duration, Rate, Time};
+use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{AckSample, Grow, Path, Phase, Start, Window, min_ssthresh};
 use crate::info::{Acts, Mechanism};

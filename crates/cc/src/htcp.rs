@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Time, params};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Time, params};
 
 use crate::controller::{
     AckSample, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut, min_ssthresh,

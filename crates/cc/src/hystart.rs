@@ -1,6 +1,6 @@
 //! HyStart++ (RFC 9406): leaves slow start when the round-trip time rises, before the queue overflows.
 
-use cwnd_units::Duration;
+use cwnd_quantity::Duration;
 
 /// What the window may do with this ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

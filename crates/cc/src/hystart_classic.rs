@@ -1,7 +1,7 @@
 //! HyStart as Ha & Rhee proposed it and Linux has it (tcp_cubic.c): slow start ends at the first sign that the pipe is
 //! full, either because a train of ACKs has lasted half a round trip or because the delay has risen.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::controller::{AckSample, Path};
 

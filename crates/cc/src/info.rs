@@ -1,6 +1,6 @@
 //! Facts about a kind of controller, for code that does not know the kind.
 
-use cwnd_units::{Declares, Params, Value};
+use cwnd_quantity::{Declares, Params, Value};
 
 use crate::controller::Start;
 use crate::dynamic::DynController;

@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, RegistryEntry, Time, param_enum, params};
+use cwnd_quantity::{
+    Ability, Contract, Declares, Duration, RegistryEntry, Time, param_enum, params,
+};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,

@@ -6,7 +6,7 @@
 //! once for all.
 #![forbid(unsafe_code)]
 
-use cwnd_units::{Contract, Declares, ParamsChoice as _, registry};
+use cwnd_quantity::{Contract, Declares, ParamsChoice as _, registry};
 
 registry! {
     /// The controllers, each with its parameters.

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_units::{Duration, Guidance, Header, Rate, Time};
+use cwnd_quantity::{Duration, Guidance, Header, Rate, Time};
 
 use crate::controller::{AckSample, Controller, Departing, Path, Request, Signal, Window};
 use crate::decrease::Rule;

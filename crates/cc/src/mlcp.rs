@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, RegistryEntry,
     mlcp::{HIGH, MOST, Scale},
     params,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Contract, Declares, RegistryEntry, Time, param_enum, params};
+use cwnd_quantity::{Contract, Declares, RegistryEntry, Time, param_enum, params};
 
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,

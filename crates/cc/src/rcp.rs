@@ -2,7 +2,7 @@
 //!
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Echo, Guidance, Header, Rate, RegistryEntry, params,
 };
 

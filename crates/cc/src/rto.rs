@@ -2,7 +2,7 @@
 //!
 //! TCP*(n): Mondal & Kuzmanovic, *Removing Exponential Backoff from TCP*, ACM CCR 38(5), 2008, § 3.1.
 
-use cwnd_units::{Divisor, Duration, param_enum};
+use cwnd_quantity::{Divisor, Duration, param_enum};
 
 param_enum! {
     /// How the timeout grows with each expiry in a row.

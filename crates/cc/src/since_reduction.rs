@@ -1,6 +1,6 @@
 //! H-TCP's increase: the longer ago the last reduction is, the faster. A piece that any additive increase may take.
 
-use cwnd_units::{Duration, Time, params};
+use cwnd_quantity::{Duration, Time, params};
 
 params! {
     /// How fast a window grows, by the time since it became smaller.

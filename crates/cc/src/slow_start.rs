@@ -1,6 +1,6 @@
 //! Slow start as a choice of its own, used by every controller that has one.
 
-use cwnd_units::{Duration, Time, param_enum, params};
+use cwnd_quantity::{Duration, Time, param_enum, params};
 
 use crate::controller::{AckSample, Path};
 use crate::decrease::Stage;

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Echo, RegistryEntry, param_enum, params};
+use cwnd_quantity::{
+    Ability, Contract, Declares, Duration, Echo, RegistryEntry, param_enum, params,
+};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
 use crate::dynamic::DynController;

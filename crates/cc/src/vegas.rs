@@ -10,7 +10,7 @@ pub use params::{Exit, Params, Rates, RoundRtt, Rounding};
 
 use std::sync::Arc;
 
-use cwnd_units::{Duration, RegistryEntry};
+use cwnd_quantity::{Duration, RegistryEntry};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 /// What was measured of late, as far as it may still count: only what nothing newer exceeds.
 #[derive(Clone, Debug, Default)]

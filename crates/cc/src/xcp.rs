@@ -2,7 +2,7 @@
 //!
 //! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.2 and 3.3.
 
-use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, RegistryEntry, params};
+use cwnd_quantity::{Ability, Contract, Declares, Echo, Guidance, Header, RegistryEntry, params};
 
 use crate::controller::{
     AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,

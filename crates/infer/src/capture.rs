@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 use pcap_parser::pcapng::{InterfaceDescriptionBlock, OptionCode, PcapNGOption};
 use pcap_parser::traits::{PcapNGPacketBlock as _, PcapReaderIterator};
 use pcap_parser::{Block, LegacyPcapReader, PcapBlockOwned, PcapError, PcapNGReader};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 /// Packets whose echo is waited for; with more, every other one is forgotten, so that they still span a round trip.
 const MOST: usize = 128;

@@ -1,6 +1,6 @@
 //! Both ends of a connection, its handshake, and which end is the server.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::clock::Source;
 use crate::duplicates;

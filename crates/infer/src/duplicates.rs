@@ -1,6 +1,6 @@
 //! Duplicates: packets that captures of all interfaces or of mirror ports hold more than once.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::headers::Segment;
 

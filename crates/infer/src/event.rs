@@ -1,6 +1,6 @@
 //! What a silence of a sender turned out to be, and why.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 /// The paper's rule: a gap of more than 200 ms … (TCP*(n), § 2.4, footnote 3).
 pub const GAP: Duration = Duration::from_millis(200);

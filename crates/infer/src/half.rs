@@ -1,6 +1,6 @@
 //! What one end of a connection sends, as it is seen from near the other.
 
-use cwnd_units::{Duration, Ecn, Time};
+use cwnd_quantity::{Duration, Ecn, Time};
 
 use crate::clock::{Echoes, Heard, Rtt, Source};
 use crate::event::{Event, GAP, is_long};

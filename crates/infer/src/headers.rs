@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use cwnd_units::{Ecn, Time};
+use cwnd_quantity::{Ecn, Time};
 use etherparse::{IpNumber, LaxIpSlice, TcpOptionElement, TcpOptionsIterator};
 
 use crate::capture::Frame;

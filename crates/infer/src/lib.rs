@@ -31,8 +31,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
+use cwnd_quantity::Time;
 use cwnd_trace::{Activity, Table};
-use cwnd_units::Time;
 
 pub use capture::CaptureError;
 use connection::{End, Summary};

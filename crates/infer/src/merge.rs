@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::capture::{Capture, CaptureError, More};
 use crate::counts::{Count, Counts};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use cwnd_quantity::{Duration, Time};
 use cwnd_trace::{Column, ColumnData, Name, Table};
-use cwnd_units::{Duration, Time};
 
 use crate::clock::Source;
 use crate::connection::{End, Summary};

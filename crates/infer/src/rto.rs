@@ -4,7 +4,7 @@
 //! with backoff, RTO · (1 + 1 + 1 + …) without. The RTO is computed from the round-trip times before it (RFC 6298 § 2) under each
 //! of the rules that stacks have for its minimum; of these, the one that explains the silences of a server best is taken.
 
-use cwnd_units::Duration;
+use cwnd_quantity::Duration;
 
 use crate::event::{Event, Evidence, Kind, Probe, Timer, What};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::connection::{Connection, End, Summary};
 use crate::headers::{Host, Segment, flag};

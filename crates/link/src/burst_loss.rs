@@ -1,5 +1,5 @@
+use cwnd_quantity::Rng;
 use cwnd_scenario::BurstLoss;
-use cwnd_units::Rng;
 
 /// Gilbert–Elliott loss: a link is good or bad, and each state loses packets with a probability
 /// of its own.

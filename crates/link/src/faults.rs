@@ -1,6 +1,6 @@
 use cwnd_aqm::Reason;
+use cwnd_quantity::{Duration, DurationDist, Rng, Shape, Time};
 use cwnd_scenario::Impairments;
-use cwnd_units::{Duration, DurationDist, Rng, Shape, Time};
 
 use crate::burst_loss::GilbertElliott;
 use crate::noise::Noise;

@@ -4,8 +4,8 @@ use core::fmt;
 use std::collections::VecDeque;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Outcome, Qdisc, Reason, Verdict};
+use cwnd_quantity::{Duration, Ecn, Guidance, Header, Rate, Serialiser, Time};
 use cwnd_trace::Histogram;
-use cwnd_units::{Duration, Ecn, Guidance, Header, Rate, Serialiser, Time};
 
 use crate::counters::Counters;
 use crate::packet::Packet;

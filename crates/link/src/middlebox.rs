@@ -1,5 +1,5 @@
+use cwnd_quantity::{Echo, Header, Rng};
 use cwnd_scenario::Tampering;
-use cwnd_units::{Echo, Header, Rng};
 
 /// Something at the far end of a link that does not know the options of explicit feedback: it takes them out of packets, or
 /// flips a bit of theirs and mends the checksum. (A bit that flips on the line is found by the checksum: such a packet is

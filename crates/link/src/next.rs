@@ -1,7 +1,7 @@
 //! For those who keep no calendar of events: a line that is asked what is due next.
 
 use cwnd_aqm::Context;
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 use crate::line::Line;
 use crate::packet::Packet;

@@ -1,4 +1,4 @@
-use cwnd_units::{Duration, DurationDist, Rng, Time};
+use cwnd_quantity::{Duration, DurationDist, Rng, Time};
 
 /// A delay that goes up and down as that of a radio link does: a stationary process with a given distribution, whose values hang
 /// together for a time.
@@ -45,7 +45,7 @@ impl Noise {
 
 #[cfg(test)]
 mod tests {
-    use cwnd_units::{Param as _, Rng, Value};
+    use cwnd_quantity::{Param as _, Rng, Value};
     use proptest::prelude::*;
 
     use super::*;

@@ -1,9 +1,9 @@
 //! What results say of a link.
 
 use cwnd_aqm::{Reason, codel, pie, red};
+use cwnd_quantity::{Duration, Guidance, Time};
 use cwnd_scenario::LinkRate;
 use cwnd_trace::{Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow};
-use cwnd_units::{Duration, Guidance, Time};
 
 use crate::counters::{Counters, Tally};
 use crate::faults::LOSS;
@@ -169,7 +169,7 @@ const IN_COLUMNS: [Reason; 6] =
 
 #[cfg(test)]
 mod tests {
-    use cwnd_units::Rate;
+    use cwnd_quantity::Rate;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 use core::fmt;
 
 use cwnd_aqm::{MeterParams, QueueParams};
+use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Serialiser, Streams, Time};
 use cwnd_scenario::{Impairments, Link, LinkRate};
-use cwnd_units::{Duration, LinkFacts, Rate, Rng, Serialiser, Streams, Time};
 
 use crate::faults::Faults;
 use crate::line::{Line, Pace};

@@ -1,4 +1,4 @@
-use cwnd_units::{Rate, Time};
+use cwnd_quantity::{Rate, Time};
 
 /// A mahimahi trace: at each listed millisecond 1500 bytes may pass; after the last one it repeats.
 #[derive(Clone, Debug)]

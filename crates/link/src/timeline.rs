@@ -1,4 +1,4 @@
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 /// Values that replace each other at given times, once or periodically.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use std::fmt;
 use std::io::{self, Write};
 
 use cwnd_aqm::Reason;
+use cwnd_quantity::Time;
 use cwnd_scenario::LinkRate;
-use cwnd_units::Time;
 use cwnd_wire::{Headers, Interface, Writer};
 
 use crate::config::{Direction, Side};

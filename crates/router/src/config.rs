@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_link::Settings;
+use cwnd_quantity::{Ability, Declares as _, Duration, ParamsChoice as _, Rate};
 use cwnd_scenario::{Impairments, Link, LinkRate};
-use cwnd_units::{Ability, Declares as _, Duration, ParamsChoice as _, Rate};
 
 use crate::packet::Endpoint;
 

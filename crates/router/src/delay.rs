@@ -4,7 +4,7 @@ use core::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
 use cwnd_link::{Fate, Faults, Losses, Packet as _, Settings};
-use cwnd_units::{Duration, Streams, Time};
+use cwnd_quantity::{Duration, Streams, Time};
 
 use crate::config::Direction;
 use crate::packet::Endpoint;

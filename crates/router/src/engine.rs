@@ -1,6 +1,6 @@
 //! The router without input or output: packets and the time go in, packets come out when they are due.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::capture::{Capture, Point};
 use crate::config::{Config, Side};

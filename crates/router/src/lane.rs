@@ -2,9 +2,9 @@
 
 use cwnd_aqm::{Outcome, Packet as _};
 use cwnd_link::{Line, Reader, Settings};
+use cwnd_quantity::{Bytes, Duration, Rate, Streams, Time};
 use cwnd_scenario::LinkRate;
 use cwnd_trace::{Activity, Histogram, LinkSampleRow, LinkSamples};
-use cwnd_units::{Bytes, Duration, Rate, Streams, Time};
 
 use crate::capture::Capture;
 use crate::config::{Config, Direction};

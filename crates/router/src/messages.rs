@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use cwnd_aqm::{Messenger, Outcome};
 use cwnd_link::{Line, Reader, Settings};
-use cwnd_units::{Streams, Time};
+use cwnd_quantity::{Streams, Time};
 use cwnd_wire::SourceQuench;
 
 use crate::config::{Config, Direction};

@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use cwnd_units::Ecn;
+use cwnd_quantity::Ecn;
 
 /// What a packet's headers say, as far as a router looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

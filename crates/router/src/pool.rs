@@ -1,7 +1,7 @@
 //! Where the bytes are of packets that wait.
 
 use cwnd_aqm::{Context, Reason};
-use cwnd_units::{Duration, Ecn, Header, Time};
+use cwnd_quantity::{Duration, Ecn, Header, Time};
 
 use crate::packet::Parsed;
 

@@ -3,8 +3,8 @@
 use core::net::Ipv4Addr;
 
 use cwnd_aqm::{QueueParams, fifo};
+use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_router::{Config, Direction, Endpoint, Engine, Side, Work};
-use cwnd_units::{Duration, Rate, Time};
 use cwnd_wire::{Endpoints, Tcp};
 
 const FAR: Duration = Duration::from_millis(40);

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use cwnd_quantity::Time;
 use cwnd_router::{Capture, Config, Direction, Engine, Point, Report, Side, Work};
 use cwnd_scenario::{Document, Link, Scenario};
 use cwnd_sim::World;
 use cwnd_trace::{ColumnData, Records, Table};
-use cwnd_units::Time;
 
 mod captured;
 

@@ -2,8 +2,8 @@
 //! router measures and writes.
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
+use cwnd_quantity::{Duration, Ecn, ParamsChoice, Rate, Rng, Time, Value};
 use cwnd_router::{Config, Direction, Engine, Side};
-use cwnd_units::{Duration, Ecn, ParamsChoice, Rate, Rng, Time, Value};
 use cwnd_wire::{Endpoints, Experiment, Options, Tcp};
 
 const HOST: Endpoints = Endpoints {

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration as Wall;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams, codel};
+use cwnd_quantity::{Duration, ParamsChoice, Rate, Value};
 use cwnd_router::{Capture, Config, Direction, Namespace, Point, Report, Running, Tun, start};
-use cwnd_units::{Duration, ParamsChoice, Rate, Value};
 use cwnd_wire::HeardQuench;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_ip_tos;

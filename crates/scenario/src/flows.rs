@@ -2,8 +2,8 @@
 
 use cwnd_apps::{ArrivalParams, AttackerParams, Facts, Transport, WorkloadParams};
 use cwnd_cc::ControllerParams;
-use cwnd_units::dist::Shape;
-use cwnd_units::{Duration, DurationDist, Params, ParamsChoice as _, Time};
+use cwnd_quantity::dist::Shape;
+use cwnd_quantity::{Duration, DurationDist, Params, ParamsChoice as _, Time};
 
 use crate::idle;
 use crate::links::Topology;

@@ -44,7 +44,7 @@ mod tree;
 mod ways;
 
 pub use cwnd_apps::WorkloadParams;
-pub use cwnd_units::{DurationDist, SizeDist};
+pub use cwnd_quantity::{DurationDist, SizeDist};
 pub use diagnostics::{Diagnostic, Diagnostics, MOST_SHOWN, Severity};
 pub use document::{Document, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES};
 pub use kinds::{Kind, kinds};

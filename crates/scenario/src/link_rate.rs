@@ -1,4 +1,4 @@
-use cwnd_units::{Duration, Rate, Time};
+use cwnd_quantity::{Duration, Rate, Time};
 
 /// The rate of a link.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
-use cwnd_units::{Duration, DurationDist, Rate, Time};
+use cwnd_quantity::{Duration, DurationDist, Rate, Time};
 
 use crate::diagnostics::Span;
 use crate::idle;

@@ -3,7 +3,7 @@
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_units::{Duration, DurationDist, Rate, Rng, Share, Streams, Time};
+use cwnd_quantity::{Duration, DurationDist, Rate, Rng, Share, Streams, Time};
 
 use crate::link_rate::LinkRate;
 use crate::noise::Noise;
@@ -266,7 +266,7 @@ impl Way {
     }
 }
 
-cwnd_units::param_enum! {
+cwnd_quantity::param_enum! {
     /// How the flows of a group come to their ends.
     pub enum Ends {
         /// Each draws one of the ways, all with the same chance.

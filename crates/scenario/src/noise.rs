@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use cwnd_units::{Duration, Rng, splitmix64};
+use cwnd_quantity::{Duration, Rng, splitmix64};
 
-cwnd_units::param_enum! {
+cwnd_quantity::param_enum! {
     /// The quantity that varies from seed to seed besides what a scenario draws itself.
     pub enum Noise {
         /// Nothing.
@@ -35,7 +35,7 @@ impl Noise {
 
 /// Lateness of the packets at one host: real hosts take a time that varies from packet to packet.
 ///
-/// Lognormal, one draw a packet, which a [`DrawLog`](cwnd_units::DrawLog) does not record. The
+/// Lognormal, one draw a packet, which a [`DrawLog`](cwnd_quantity::DrawLog) does not record. The
 /// testbed's router is late by 35 µs in the median and 200 to 450 µs at the 99th percentile; its
 /// hosts are real already, so this is for the simulator only.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cwnd_units::Duration;
+use cwnd_quantity::Duration;
 
 use crate::cell;
 use crate::diagnostics::{Diagnostics, Sink};

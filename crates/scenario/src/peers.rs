@@ -1,6 +1,6 @@
 //! Peers: each receiver has flows from some of the senders, drawn from the scenario's seed.
 
-use cwnd_units::Rng;
+use cwnd_quantity::Rng;
 
 use crate::links::Topology;
 use crate::model::{Shares, Way};

@@ -1,6 +1,6 @@
 //! What kinds of values are called, and how one may be written.
 
-use cwnd_units::Kind;
+use cwnd_quantity::Kind;
 
 use crate::sections::{Form, Key, SCHEMAS};
 

@@ -1,6 +1,6 @@
 //! Rates of links: `"10 Mbit/s"`, steps, or a trace.
 
-use cwnd_units::{Duration, Rate, Time};
+use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::columns::Columns;
 use crate::link_rate::LinkRate;

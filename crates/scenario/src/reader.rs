@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
+use cwnd_quantity::{Kind, Param, Params, ParamsChoice, Rate, Value};
 
 use crate::diagnostics::{MOST_SHOWN, Sink, Span};
 use crate::idle::{self, IdleKey};
@@ -493,7 +493,7 @@ pub(crate) struct OptionalRate(pub Option<Rate>);
 impl Param for OptionalRate {
     const KIND: Kind = Kind::Rate;
     type Bound = Self;
-    fn read(value: &Value) -> Result<Self, cwnd_units::ParseError> {
+    fn read(value: &Value) -> Result<Self, cwnd_quantity::ParseError> {
         match value {
             Value::Text(t) if t == "none" => Ok(Self(None)),
             other => Rate::read(other).map(|r| Self(Some(r))),

@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_units::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
+use cwnd_quantity::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
 use crate::phrases::{by_schema, phrase};
 use crate::sections::{
@@ -229,25 +229,25 @@ impl Page {
 struct Chosen<T>(T);
 
 impl<T: ParamsChoice> Params for Chosen<T> {
-    fn fields(&self) -> &'static [cwnd_units::Field] {
+    fn fields(&self) -> &'static [cwnd_quantity::Field] {
         self.0.params().fields()
     }
-    fn set(&mut self, name: &str, value: &Value) -> Result<(), cwnd_units::ParseError> {
+    fn set(&mut self, name: &str, value: &Value) -> Result<(), cwnd_quantity::ParseError> {
         self.0.params_mut().set(name, value)
     }
     fn get(&self, name: &str) -> Option<Value> {
         self.0.params().get(name)
     }
-    fn presets(&self) -> &'static [cwnd_units::Preset] {
+    fn presets(&self) -> &'static [cwnd_quantity::Preset] {
         self.0.params().presets()
     }
     fn apply_preset(&mut self, name: &str) -> bool {
         self.0.params_mut().apply_preset(name)
     }
-    fn check(&self) -> Result<(), cwnd_units::Invalid> {
+    fn check(&self) -> Result<(), cwnd_quantity::Invalid> {
         self.0.params().check()
     }
-    fn idle(&self) -> Vec<cwnd_units::Idle> {
+    fn idle(&self) -> Vec<cwnd_quantity::Idle> {
         self.0.params().idle()
     }
     fn reset(&mut self, name: &str) {
@@ -296,7 +296,7 @@ fn source(text: &str) -> String {
 fn takes(key: &Key) -> String {
     let text = match key.form {
         Form::Plain(kind) => return of_kind(kind, &key.bounds),
-        Form::OptionalRate => return format!("{}, or \"none\"", phrase(cwnd_units::Rate::KIND)),
+        Form::OptionalRate => return format!("{}, or \"none\"", phrase(cwnd_quantity::Rate::KIND)),
         Form::LinkRate => "a [rate](#rates)",
         Form::TraceFile => "the name of a file, seen from the scenario's folder",
         Form::TraceTimes => "a list of whole numbers that do not decrease",

@@ -4,7 +4,7 @@ use core::cell::OnceCell;
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use cwnd_units::Duration;
+use cwnd_quantity::Duration;
 
 /// A directed link, as far as routes are concerned.
 #[derive(Clone, Debug)]

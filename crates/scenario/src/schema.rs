@@ -3,8 +3,8 @@
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_units::dist::{FORMS, NAMED_SIZES};
-use cwnd_units::{
+use cwnd_quantity::dist::{FORMS, NAMED_SIZES};
+use cwnd_quantity::{
     Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, RegistryEntry, Value,
 };
 use serde_json::{Map, Value as Json, json};

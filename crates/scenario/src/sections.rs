@@ -1,8 +1,8 @@
 //! Every key of a scenario file that is not a parameter of an algorithm: what it takes, its default, and who says so.
 //! The reader, the reference and the schema all come from these tables.
 
-use cwnd_units::Quantity::{Count, Number, Span};
-use cwnd_units::{Bounds, Duration, Kind};
+use cwnd_quantity::Quantity::{Count, Number, Span};
+use cwnd_quantity::{Bounds, Duration, Kind};
 
 /// One key of a section.
 #[derive(Clone, Copy, Debug)]

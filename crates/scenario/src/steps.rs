@@ -1,6 +1,6 @@
 //! Values that change at given times: lists such as `[{ at = "10 s", rate = "5 Mbit/s" }]`.
 
-use cwnd_units::{Duration, Rate, Time};
+use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::reader::{At, Context, Section};
 use crate::sections::{DELAY_STEP, Key, STEP};

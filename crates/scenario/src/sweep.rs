@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cwnd_units::{Param, QueueSize, Value, parse_bytes, parse_duration, parse_rate};
+use cwnd_quantity::{Param, QueueSize, Value, parse_bytes, parse_duration, parse_rate};
 
 use crate::diagnostics::{Sink, Span};
 use crate::no_effect;

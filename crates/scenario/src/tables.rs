@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cwnd_apps::{Listed, Rows};
-use cwnd_units::dist::{Shape, Table};
-use cwnd_units::{
+use cwnd_quantity::dist::{Shape, Table};
+use cwnd_quantity::{
     Bytes, Duration, DurationDist, Kind, ParseError, SizeDist, Time, Value, parse_bytes,
     parse_duration,
 };

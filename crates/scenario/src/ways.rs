@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use cwnd_units::dist::Shape;
-use cwnd_units::{Duration, DurationDist, Rate};
+use cwnd_quantity::dist::Shape;
+use cwnd_quantity::{Duration, DurationDist, Rate};
 
 use crate::links::{Dumbbell, Topology};
 use crate::model::{Ends, Shares, Way};
@@ -60,7 +60,7 @@ pub(crate) fn across(
     })
 }
 
-cwnd_units::param_enum! {
+cwnd_quantity::param_enum! {
     /// Which way data goes through a dumbbell.
     pub enum Direction {
         /// From left to right.

@@ -114,7 +114,7 @@ fn pairs_have_the_shortest_way_and_are_drawn_by_their_shares() {
     let ways: Vec<_> = group.ways.iter().map(|w| (w.from, w.to, w.route.clone())).collect();
     assert_eq!(ways, [(0, 2, vec![0, 1]), (1, 0, vec![1, 2])]);
     let draws = 4_000;
-    let drawn = |nth: u64| group.choose_way(nth, || cwnd_units::Rng::named(nth, "ends"));
+    let drawn = |nth: u64| group.choose_way(nth, || cwnd_quantity::Rng::named(nth, "ends"));
     let first = (0..draws).filter(|&nth| drawn(nth) == 0).count() as f64;
     // Binomial with p = 3/4: deviation 27.
     assert!((first - 3_000.0).abs() < 110.0, "{first} of {draws}");

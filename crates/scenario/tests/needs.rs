@@ -1,8 +1,8 @@
 //! What parts of a path ask of each other: parts of nobody's, put beside those of a scenario.
 
+use cwnd_quantity::{Ability, Contract, Place};
 use cwnd_scenario::needs::{Asker, Part, Parts, Unmet, beyond, key, unmet};
 use cwnd_scenario::{Document, Scenario};
-use cwnd_units::{Ability, Contract, Place};
 
 /// Two links with a rate and one without in a row; one group crosses all of them, one the last with a rate.
 const ROW: &str = r#"

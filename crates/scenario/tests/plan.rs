@@ -1,7 +1,7 @@
 //! From a file's text to cells.
 
+use cwnd_quantity::{Duration, ParamsChoice, Rate, Time, Value};
 use cwnd_scenario::{Cell, Document, LinkRate, Plan};
-use cwnd_units::{Duration, ParamsChoice, Rate, Time, Value};
 
 mod kinds;
 

@@ -9,9 +9,9 @@ use std::io::{self, Write};
 
 use cwnd_aqm::{Outcome, Reason, Verdict};
 use cwnd_link::{Line, Reader};
+use cwnd_quantity::{Ecn, Time};
 use cwnd_scenario::{LinkRate, Scenario};
 use cwnd_tcp::Segment;
-use cwnd_units::{Ecn, Time};
 use cwnd_wire::{Interface, Writer};
 
 use crate::event::FlowId;

@@ -3,9 +3,9 @@
 use core::fmt;
 use std::sync::Arc;
 
+use cwnd_quantity::{Draw, DrawLog, Streams, Time, splitmix64};
 use cwnd_scenario::Scenario;
 use cwnd_trace::Records;
-use cwnd_units::{Draw, DrawLog, Streams, Time, splitmix64};
 
 use crate::event::Event;
 use crate::world::{Cancelled, EVENTS_BETWEEN_LOOKS, World};

@@ -2,8 +2,8 @@
 
 use cwnd_apps::workloads::udp::LARGEST_DATAGRAM;
 use cwnd_apps::{AnyApplication, Do, Session, Then};
+use cwnd_quantity::{Bytes, Duration, Ecn, Rng, Time};
 use cwnd_tcp::{Body, Flags, Segment};
-use cwnd_units::{Bytes, Duration, Ecn, Rng, Time};
 
 use crate::event::FlowId;
 use crate::flow::Identity;

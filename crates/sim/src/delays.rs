@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use cwnd_quantity::{Duration, Rate};
 use cwnd_scenario::{LinkRate, Scenario, Way};
 use cwnd_tcp::Delays;
-use cwnd_units::{Duration, Rate};
 
 use crate::flow::Flow;
 

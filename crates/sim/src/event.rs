@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 use crate::heap::{Heap, NOTHING};
 use crate::queue::Queue;

@@ -1,7 +1,7 @@
 //! Whether flows have come to share alike: what ends a run that lasts until they do.
 
+use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::FlowGroup;
-use cwnd_units::{Duration, Time};
 
 use crate::flow::Flow;
 

@@ -4,9 +4,9 @@ use core::mem::offset_of;
 use std::sync::Arc;
 
 use cwnd_apps::{AnyApplication, Do, Heard, Session, Then};
+use cwnd_quantity::{Duration, Rng, Time};
 use cwnd_tcp::{Config, GaveUp, Receiver, ReceiverCounters, Sender, SenderCounters};
 use cwnd_trace::Histogram;
-use cwnd_units::{Duration, Rng, Time};
 
 use crate::event::FlowId;
 use crate::network::Route;

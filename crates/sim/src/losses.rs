@@ -172,7 +172,7 @@ impl Losses {
 
 #[cfg(test)]
 mod tests {
-    use cwnd_units::Time;
+    use cwnd_quantity::Time;
 
     use super::*;
     use crate::packet::data_segment;

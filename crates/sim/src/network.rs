@@ -5,9 +5,9 @@ use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
 use cwnd_link::{Line, Middlebox, Pace, Settings};
+use cwnd_quantity::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 use cwnd_scenario::{FlowGroup, Lateness, Link, Scenario};
 use cwnd_tcp::Segment;
-use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 
 use crate::capture::{Capture, Output};
 use crate::event::{Event, EventQueue, FlowId};

@@ -1,7 +1,7 @@
 use core::num::NonZeroU64;
 
+use cwnd_quantity::Time;
 use cwnd_tcp::Segment;
-use cwnd_units::Time;
 
 use crate::event::{FlowId, REQUESTS_BIT};
 use crate::place::Place;
@@ -148,7 +148,7 @@ pub(crate) fn data_segment(seq: u64, wire: u16) -> Segment {
         len: u32::from(wire),
         wire,
         flags: cwnd_tcp::Flags::default(),
-        ecn: cwnd_units::Ecn::NotEct,
+        ecn: cwnd_quantity::Ecn::NotEct,
         body: cwnd_tcp::Body::DATA,
     }
 }

@@ -1,8 +1,8 @@
 use std::collections::VecDeque;
 
 use cwnd_link::{Fate, Faults, Losses, Packet as _};
+use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::Lateness;
-use cwnd_units::{Duration, Time};
 
 use crate::packet::Packet;
 
@@ -164,8 +164,8 @@ impl Pipe {
 
 #[cfg(test)]
 mod tests {
+    use cwnd_quantity::{DurationDist, Rng};
     use cwnd_scenario::Impairments;
-    use cwnd_units::{DurationDist, Rng};
 
     use super::*;
 

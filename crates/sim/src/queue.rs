@@ -245,7 +245,7 @@ impl Queue {
 mod tests {
     use std::collections::BTreeSet;
 
-    use cwnd_units::{Duration, Rng};
+    use cwnd_quantity::{Duration, Rng};
 
     use super::*;
 

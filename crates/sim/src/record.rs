@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use cwnd_apps::Transport;
 use cwnd_cc::{Cause, Controller as _, Phase};
 use cwnd_link::{Counters, Line, Summary};
+use cwnd_quantity::{Duration, Guidance, ParamsChoice as _, Streams, Time};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{GaveUp, ReceiverCounters, SenderCounters};
 use cwnd_trace::{
     Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSampleRow,
     LinkSamples, Links, Name, QueueDelays, Records, RequestRow, Requests,
 };
-use cwnd_units::{Duration, Guidance, ParamsChoice as _, Streams, Time};
 
 use crate::datagrams::Stream;
 use crate::delays::EmptyWays;

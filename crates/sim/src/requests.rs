@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use cwnd_quantity::Time;
 use cwnd_tcp::{Config, Flags, Handshake, Receiver, Segment, Sender};
-use cwnd_units::Time;
 
 /// The half of a connection on which requests go, and what became of them.
 #[derive(Debug)]

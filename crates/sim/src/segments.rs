@@ -1,8 +1,8 @@
 //! Where the segments are that are under way.
 
 use cwnd_aqm::{Context, Reason};
+use cwnd_quantity::{Ecn, Header, Time};
 use cwnd_tcp::{Body, Segment};
-use cwnd_units::{Ecn, Header, Time};
 
 use crate::losses::Losses;
 use crate::packet::Packet;

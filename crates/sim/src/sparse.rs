@@ -1,8 +1,8 @@
 //! Runs in which not everything has a row: which do, drawn at random, and what the others came to.
 
+use cwnd_quantity::{Duration, Rng, Streams, Time};
 use cwnd_scenario::{Record, Scenario};
 use cwnd_trace::{FlowRow, Name, Sketch, SketchRow, Sketches, Unrecorded, UnrecordedRow};
-use cwnd_units::{Duration, Rng, Streams, Time};
 
 /// What a [`SketchRow`] counts: response times, how long requests without a response had been waited for, completion times of flows.
 pub const SKETCHED: [&str; 5] = ["answered", "open", "rejected", "given-up", "completed"];

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use cwnd_aqm::{Messenger, Outcome};
 use cwnd_link::{Line, Reader};
+use cwnd_quantity::Time;
 use cwnd_tcp::Segment;
-use cwnd_units::Time;
 
 use crate::capture::Capture;
 use crate::event::FlowId;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use cwnd_apps::Do;
 use cwnd_link::Settings;
+use cwnd_quantity::{Duration, Streams, Time};
 use cwnd_scenario::Scenario;
 use cwnd_scenario::needs::Parts;
 use cwnd_trace::Records;
-use cwnd_units::{Duration, Streams, Time};
 
 use crate::capture::Output;
 use crate::datagrams::Stream;

@@ -2,7 +2,7 @@
 //! segments, and for a round trip at most. All of it counts ticks of the kernel's clock, and that decides whether an ACK that
 //! waited comes back as a pause: the segment that it let go is as late as it was.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 /// The wait of delayed ACKs, in ticks.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cwnd_units::{Duration, Echo, Share, Time, params};
+use cwnd_quantity::{Duration, Echo, Share, Time, params};
 
 use crate::segment::{Body, SackBlocks, Segment};
 

@@ -1,7 +1,7 @@
 //! Linux's receiver does not acknowledge every segment that arrives behind a hole (tcp_input.c, `__tcp_ack_snd_check`
 //! and `tcp_sack_new_ofo_skb`): after the first duplicates an ACK waits, and tells what came in a millisecond.
 
-use cwnd_units::Duration;
+use cwnd_quantity::Duration;
 
 /// The duplicate ACKs that wait to be sent as one.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use cwnd_cc::{AnyController, Controller as _, ControllerParams, DynController, RtoPolicy, Start};
-use cwnd_units::{Divisor, Duration};
+use cwnd_quantity::{Divisor, Duration};
 
 use crate::echo::DynEcho;
 use crate::params::Params;

@@ -1,6 +1,6 @@
 //! Sums of delays, for results.
 
-use cwnd_units::Duration;
+use cwnd_quantity::Duration;
 
 /// Delays of packets: what their mean and their least are made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

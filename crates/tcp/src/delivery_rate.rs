@@ -2,7 +2,7 @@
 //! its), Linux `tcp_rate.c`.
 
 use cwnd_cc::RateSample;
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::sent_log::SentLog;
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_units::{Echo, Time};
+use cwnd_quantity::{Echo, Time};
 
 use crate::segment::Segment;
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cwnd_units::{Divisor, Duration, Time};
+use cwnd_quantity::{Divisor, Duration, Time};
 
 use crate::ranges::Range;
 

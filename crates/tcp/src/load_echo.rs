@@ -1,7 +1,7 @@
 //! A receiver's estimate from adaptive deterministic marks, and the ACKs that carry it (BMCC,
 //! § II-B and § VI).
 
-use cwnd_units::{Echo, Ecn, Header, Time, adpm};
+use cwnd_quantity::{Echo, Ecn, Header, Time, adpm};
 
 use crate::echo_policy::EchoPolicy;
 use crate::segment::Segment;

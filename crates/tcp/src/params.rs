@@ -1,5 +1,5 @@
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_units::{Ability, Bytes, Contract, Declares, Divisor, Duration, Invalid, params};
+use cwnd_quantity::{Ability, Bytes, Contract, Declares, Divisor, Duration, Invalid, params};
 
 mod choices;
 mod presets;

@@ -1,6 +1,6 @@
 //! How a closed receive window is probed (RFC 9293 § 3.8.6.1).
 
-use cwnd_units::{param_enum, params};
+use cwnd_quantity::{param_enum, params};
 
 param_enum! {
     /// What goes into a window that is closed.

@@ -1,4 +1,4 @@
-use cwnd_units::param_enum;
+use cwnd_quantity::param_enum;
 
 param_enum! {
     /// Which text proportional rate reduction follows.

@@ -1,7 +1,7 @@
 //! When Linux's receiver acknowledges a segment at once (tcp_input.c, tcp.c): in the first round trips, while its
 //! receive window grows, after a mark, and where the sender says that it has no more to send now.
 
-use cwnd_units::{Duration, Ecn, Time, param_enum};
+use cwnd_quantity::{Duration, Ecn, Time, param_enum};
 
 use crate::ack_timer::AckTimer;
 use crate::compressed_acks::{self, CompressedAcks};
@@ -257,7 +257,7 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
-    use cwnd_units::Ecn;
+    use cwnd_quantity::Ecn;
 
     use super::*;
     use crate::segment::Body;

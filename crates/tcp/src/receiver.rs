@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use cwnd_units::{Echo, Ecn, Header, Time};
+use cwnd_quantity::{Echo, Ecn, Header, Time};
 
 use crate::cheat::Cheat;
 use crate::compressed_acks::BLOCKS;

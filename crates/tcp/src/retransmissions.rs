@@ -5,7 +5,7 @@ mod doubles;
 #[cfg(test)]
 mod listed;
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use doubles::Doubles;
 

@@ -1,5 +1,5 @@
 use cwnd_cc::RoundTrips;
-use cwnd_units::{Duration, param_enum};
+use cwnd_quantity::{Duration, param_enum};
 
 param_enum! {
     /// How the estimator of the round-trip time counts.

@@ -1,4 +1,4 @@
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::late::Deadline;
 use crate::params::{LossRule, Params, PipeRule, Recovery};

@@ -1,7 +1,7 @@
 //! Which segments give the round-trip times that a controller sees (McCullagh 2008, chapter 5): echoed timestamps tell when the oldest
 //! segment was sent that an ACK is for, and so how long the receiver held the ACK back; the sender's own notes tell of each segment.
 
-use cwnd_units::{Duration, param_enum, params};
+use cwnd_quantity::{Duration, param_enum, params};
 
 param_enum! {
     /// What gives the round-trip times that a controller sees.

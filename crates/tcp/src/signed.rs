@@ -1,6 +1,6 @@
 //! Timestamps that cannot be forged without a key: their low bits sign the rest (McCullagh 2008 § 5.1.3).
 
-use cwnd_units::{Divisor, Time, param_enum, params};
+use cwnd_quantity::{Divisor, Time, param_enum, params};
 
 param_enum! {
     /// What a sender does about an echo that it never sent.
@@ -74,7 +74,7 @@ const KEY: u64 = 0x6a09_e667_f3bc_c908;
 
 #[cfg(test)]
 mod tests {
-    use cwnd_units::Duration;
+    use cwnd_quantity::Duration;
 
     use super::*;
 

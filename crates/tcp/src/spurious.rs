@@ -1,6 +1,6 @@
 //! Timeouts that need not have been: nothing was lost, and the timer was early (RFC 5682, RFC 3522).
 
-use cwnd_units::params;
+use cwnd_quantity::params;
 
 params! {
     /// What is done about timeouts that need not have been.

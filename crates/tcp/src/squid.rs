@@ -1,6 +1,6 @@
 //! The source quench introduced delay (RFC 1016): quenches put a pause between packets.
 
-use cwnd_units::{Duration, Time, params};
+use cwnd_quantity::{Duration, Time, params};
 
 params! {
     /// RFC 1016, "The SQuID Algorithm".

@@ -1,6 +1,6 @@
 //! A sender's own notes of when each segment went, and what its controller sees of them.
 
-use cwnd_units::{Divisor, Duration, Echo, Time};
+use cwnd_quantity::{Divisor, Duration, Echo, Time};
 
 use crate::config::Config;
 use crate::delays::Delays;

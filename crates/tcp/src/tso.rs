@@ -1,7 +1,7 @@
 //! Segmentation offload: the stack hands down chunks of many segments, which leave as one burst, and waits for them to be full (McCullagh 2008
 //! § 5.3).
 
-use cwnd_units::{Bytes, Duration, param_enum, params};
+use cwnd_quantity::{Bytes, Duration, param_enum, params};
 
 param_enum! {
     /// How large a chunk is at most.

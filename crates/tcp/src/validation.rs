@@ -1,7 +1,7 @@
 //! What makes a window grow: what of an ACK counts, whether a window that is not used has been tried; and what is left of it after a pause (RFC 7661, RFC 2861).
 
 use cwnd_cc::Window;
-use cwnd_units::{Duration, param_enum, params};
+use cwnd_quantity::{Duration, param_enum, params};
 
 param_enum! {
     /// When the window counts as what limits the sender, so that it may grow.

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use cwnd_aqm::{QueueParams, fifo};
+use cwnd_quantity::{Bytes, Duration, QueueSize, Rate};
 use cwnd_router::{Config, Stop, Tun};
 use cwnd_scenario::LinkRate;
-use cwnd_units::{Bytes, Duration, QueueSize, Rate};
 use serde_json::{Value, json};
 
 use crate::clock::{monotonic_ns, sleep_until};
@@ -325,7 +325,7 @@ const RATE_TOLERANCE: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {
-    use cwnd_units::Time;
+    use cwnd_quantity::Time;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The clock of a run: CLOCK_MONOTONIC in nanoseconds.
 
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 use rustix::time::{ClockId, clock_gettime};
 
 /// When a run began.

@@ -1,8 +1,8 @@
 //! What is known of a run besides its tables; it goes into the manifest.
 
+use cwnd_quantity::Duration;
 use cwnd_router::{DirectionReport, Report};
 use cwnd_trace::Histogram;
-use cwnd_units::Duration;
 use serde_json::{Value, json};
 
 use crate::calibrate::Calibration;

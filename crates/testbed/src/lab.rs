@@ -1,9 +1,9 @@
 //! What of an endpoint Linux does by a setting, or by a program of `cwnd-kernel`: for laboratories, which want to see what it is good for
 //! that Linux does otherwise.
 
+use cwnd_quantity::Duration;
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{Params, RttFrom, TsoParams, TsoSizing};
-use cwnd_units::Duration;
 
 use crate::programs;
 

@@ -2,8 +2,8 @@
 //! sizes and round-trip times.
 
 use cwnd_apps::Session;
+use cwnd_quantity::{Duration, Rng, Streams, Time};
 use cwnd_scenario::Scenario;
-use cwnd_units::{Duration, Rng, Streams, Time};
 
 /// A flow that will start.
 #[derive(Clone, Debug)]

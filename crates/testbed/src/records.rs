@@ -2,13 +2,13 @@
 
 use std::iter::repeat_n;
 
+use cwnd_quantity::{Duration, ParamsChoice as _, Time};
 use cwnd_router::Report;
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_trace::{
     Activity, Column, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records,
     Requests, Sketches, Table, Unrecorded,
 };
-use cwnd_units::{Duration, ParamsChoice as _, Time};
 
 use crate::host::{Received, Seen, Sent};
 use crate::inet_diag::TcpInfo;

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
+use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_router::linux::netlink::Netlink;
 use cwnd_router::linux::{monotonic, realtime};
 use cwnd_router::{Capture, Config, Direction, Endpoint, Namespace, Output, Report, Stop, Tun};
 use cwnd_scenario::Scenario;
 use cwnd_trace::Records;
-use cwnd_units::{Bytes, Duration, Time};
 use serde_json::Value;
 
 use crate::calibrate::{self, Calibration, Probe};
@@ -309,7 +309,7 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
 
 fn kernels_endpoint() -> cwnd_tcp::Params {
     let mut params = cwnd_tcp::Params::default();
-    cwnd_units::Params::apply_preset(&mut params, crate::refuse::PRESET);
+    cwnd_quantity::Params::apply_preset(&mut params, crate::refuse::PRESET);
     params
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_scenario::{FlowGroup, Scenario};
-use cwnd_units::{Bytes, Duration, Time};
 
 use crate::plan::FlowPlan;
 

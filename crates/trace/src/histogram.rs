@@ -1,4 +1,4 @@
-use cwnd_units::Duration;
+use cwnd_quantity::Duration;
 
 /// A histogram of durations with buckets of constant relative width: every quantile is exact to 1/128 of its value.
 ///

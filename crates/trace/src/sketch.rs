@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use cwnd_units::Duration;
+use cwnd_quantity::Duration;
 
 use crate::histogram::{bucket, floor};
 

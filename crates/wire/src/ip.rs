@@ -1,4 +1,4 @@
-use cwnd_units::Ecn;
+use cwnd_quantity::Ecn;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4Options};
 
 /// Where a packet comes from and where it goes.

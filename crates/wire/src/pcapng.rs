@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use cwnd_units::{Ecn, Time};
+use cwnd_quantity::{Ecn, Time};
 use cwnd_wire::{
     Endpoints, Experiment, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp,
     Writer, window_scale,

@@ -2,9 +2,9 @@
 //! of, are run through scenarios. They are held to what closed forms say of them, their needs are checked, the activity has
 //! their counts, captures show their packets, and worlds of the fuzzer have them, too. The application is run in `applications`.
 
+use cwnd_quantity::Duration;
 use cwnd_scenario::needs::key;
 use cwnd_sim::World;
-use cwnd_units::Duration;
 
 use crate::common::{BOTTLENECK, Kept, activity, at, audited, column, scenario};
 

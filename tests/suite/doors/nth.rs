@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use cwnd_aqm::{Backlog, Context, Packet, Qdisc, Reason, congested};
-use cwnd_units::{Ability, Contract, Declares, Time};
+use cwnd_quantity::{Ability, Contract, Declares, Time};
 
 const NTH: Reason = Reason::named("toy_nth");
 

@@ -1,7 +1,7 @@
 //! An application in one file: objects on one connection, each written when the one before has arrived.
 
 use cwnd_apps::{Application, Do};
-use cwnd_units::{Duration, Rng, Time};
+use cwnd_quantity::{Duration, Rng, Time};
 
 /// The next object is written when one has arrived, after a pause; the last one ends the connection.
 #[derive(Debug)]

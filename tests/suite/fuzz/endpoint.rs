@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
+use cwnd_quantity::{Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 use cwnd_tcp::{
     Body, CheatParams, Config, Flags, Params, Receiver, SackBlock, SackBlocks, Segment, Sender,
 };
-use cwnd_units::{Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 
 use super::bytes::Bytes;
 

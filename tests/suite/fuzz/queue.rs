@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Packet, Qdisc, QueueParams, Reason};
-use cwnd_units::{Duration, Ecn, LinkFacts, ParamsChoice, Rate, Rng, Time, Value};
+use cwnd_quantity::{Duration, Ecn, LinkFacts, ParamsChoice, Rate, Rng, Time, Value};
 
 use super::bytes::Bytes;
 

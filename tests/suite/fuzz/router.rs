@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
+use cwnd_quantity::{Duration, DurationDist, Ecn, ParamsChoice, Rate, Shape, Time, Value};
 use cwnd_router::{Config, Direction, Endpoint, Engine, Side, Work, parse};
 use cwnd_scenario::{Impairments, LinkRate};
-use cwnd_units::{Duration, DurationDist, Ecn, ParamsChoice, Rate, Shape, Time, Value};
 
 use super::bytes::Bytes;
 

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use cwnd_quantity::Duration;
 use cwnd_scenario::Document;
 use cwnd_sim::World;
-use cwnd_units::Duration;
 
 use super::bytes::Bytes;
 use super::nth::Nth;

@@ -1,6 +1,6 @@
 //! BECN: what a quench does to the window, and which bytes are one.
 
-use cwnd_units::Ecn;
+use cwnd_quantity::Ecn;
 use cwnd_wire::{Endpoints, Headers, HeardQuench, SourceQuench, Tcp, Udp};
 
 use super::{

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_units::{Divisor, Duration};
+use cwnd_quantity::{Divisor, Duration};
 
 use super::{HZ, host, told};
 

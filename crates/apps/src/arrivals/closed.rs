@@ -1,6 +1,6 @@
 //! Users in a closed loop: a connection, a pause, the next.
 
-use cwnd_units::{Duration, DurationDist, RegistryEntry, Rng, params};
+use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng, params};
 
 use super::{Arriving, Next, Process};
 

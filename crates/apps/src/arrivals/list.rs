@@ -1,6 +1,6 @@
 //! Recorded arrivals.
 
-use cwnd_units::{Duration, RegistryEntry, Rng, params};
+use cwnd_quantity::{Duration, RegistryEntry, Rng, params};
 
 use super::{Arriving, Next, Process};
 use crate::listed::{Listed, Rows};

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use cwnd_units::{Bytes, Duration, Params, Rng, params, registry};
+use cwnd_quantity::{Bytes, Duration, Params, Rng, params, registry};
 
 use crate::listed::Listed;
 

@@ -1,6 +1,6 @@
 //! Flows that are there from the beginning, or come as their workload says.
 
-use cwnd_units::{RegistryEntry, Rng, params};
+use cwnd_quantity::{RegistryEntry, Rng, params};
 
 use super::{Arriving, Next, Process};
 

@@ -1,6 +1,6 @@
 //! Independent arrivals for a while, then none for a while.
 
-use cwnd_units::{Duration, DurationDist, RegistryEntry, Rng, params};
+use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng, params};
 
 use super::{Arriving, Next, Pace, PoissonArrivals, Process};
 
@@ -69,7 +69,7 @@ impl Arriving for Params {
 const MOST_EMPTY: f64 = 1_000.0;
 
 fn pareto(mean: Duration) -> DurationDist {
-    use cwnd_units::dist::{Shape, Width};
+    use cwnd_quantity::dist::{Shape, Width};
     DurationDist(Shape::Pareto(1.5, Width::Mean(mean.0)))
 }
 

@@ -1,6 +1,6 @@
 //! Independent arrivals.
 
-use cwnd_units::{Duration, RegistryEntry, Rng, params};
+use cwnd_quantity::{Duration, RegistryEntry, Rng, params};
 
 use super::{Arriving, Next, Pace, Process};
 

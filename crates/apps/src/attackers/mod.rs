@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use cwnd_units::{Contract, Declares, Params, Rng, Time, registry};
+use cwnd_quantity::{Contract, Declares, Params, Rng, Time, registry};
 
 registry! {
     /// The attackers that each connection of a group may have, with their parameters.

@@ -1,6 +1,6 @@
 //! Connections that nobody attacks.
 
-use cwnd_units::{Contract, Declares, RegistryEntry, Time, params};
+use cwnd_quantity::{Contract, Declares, RegistryEntry, Time, params};
 
 use super::{Attacker, AttackerInfo};
 

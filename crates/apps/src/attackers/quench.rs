@@ -1,6 +1,6 @@
 //! Forged source quenches: "blind throughput-reduction attacks" (RFC 5927 § 6.1), from anywhere or on the path.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Rng, Time, param_enum, params,
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{RegistryEntry, Rng, Time, params};
+use cwnd_quantity::{RegistryEntry, Rng, Time, params};
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
 

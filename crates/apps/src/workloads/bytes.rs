@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cwnd_units::dist::Shape;
-use cwnd_units::{Bytes, RegistryEntry, Rng, SizeDist, Time, params};
+use cwnd_quantity::dist::Shape;
+use cwnd_quantity::{Bytes, RegistryEntry, Rng, SizeDist, Time, params};
 
 use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Bytes, Rng, Time};
+use cwnd_quantity::{Bytes, Rng, Time};
 
 use crate::application::{Application, Do, Facts, Volume, Workload};
 use crate::users::Habits;
@@ -10,7 +10,7 @@ use crate::users::Habits;
 /// Defines the registry of workloads, and an enum over their applications.
 macro_rules! workloads {
     ($( $kind:ident($module:ident), )+) => {
-        cwnd_units::registry! {
+        cwnd_quantity::registry! {
             /// The workloads, each with its parameters.
             #[each(each_kind)]
             pub enum WorkloadParams { $( $kind($module), )+ }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Duration, DurationDist, RegistryEntry, Rng, SizeDist, Time, params};
+use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng, SizeDist, Time, params};
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
 

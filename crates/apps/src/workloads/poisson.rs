@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Bytes, Duration, RegistryEntry, Rng, SizeDist, Time, params};
+use cwnd_quantity::{Bytes, Duration, RegistryEntry, Rng, SizeDist, Time, params};
 
 use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 use crate::arrivals::PoissonArrivals;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{
+use cwnd_quantity::{
     Bytes, Duration, DurationDist, Invalid, Rate, RegistryEntry, Rng, Serialiser, Time, param_enum,
     params,
 };

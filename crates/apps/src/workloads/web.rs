@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cwnd_units::dist::Width;
-use cwnd_units::{
+use cwnd_quantity::dist::Width;
+use cwnd_quantity::{
     Bytes, CountDist, Duration, DurationDist, RegistryEntry, Rng, Shape, SizeDist, Time,
     param_enum, params,
 };

@@ -1,6 +1,6 @@
 //! What a router tells the sources of packets: a file each.
 
-use cwnd_units::{Contract, Declares, LinkFacts, registry};
+use cwnd_quantity::{Contract, Declares, LinkFacts, registry};
 
 use crate::messenger::{Messenger, MessengerInfo as _};
 

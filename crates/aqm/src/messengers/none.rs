@@ -1,6 +1,6 @@
 //! A link whose sources hear nothing from their routers.
 
-use cwnd_units::{LinkFacts, RegistryEntry};
+use cwnd_quantity::{LinkFacts, RegistryEntry};
 
 use crate::messenger::{Messenger, MessengerInfo};
 pub use crate::none::Params;

@@ -1,6 +1,6 @@
 //! Source quenches: the source of a packet that the queue marks, or drops, is told at once (BECN § IV-A).
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Invalid, Levels, Limit, LinkFacts, QueueSize,
     RegistryEntry, Time, params,
 };

@@ -3,7 +3,7 @@
 //! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II; Andrew, Hanly, Chan, Cui, *Adaptive
 //! deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Ecn, Guidance, Header, Invalid, LinkFacts, Rate, RegistryEntry,
     Rng, Time,
     adpm::{PLACES, Scale, hash},

@@ -2,9 +2,9 @@
 //!
 //! Qazi, Znati, *On the design of load factor based congestion control protocols for next-generation networks*, INFOCOM 2008, of which
 //! no text but the abstract was to be had: the load factor is that of BMCC by the same author (Qazi, Andrew, Znati 2009, § II-A), and
-//! `cwnd_units::mlcp` says which loads the levels are.
+//! `cwnd_quantity::mlcp` says which loads the levels are.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Guidance, Header, Invalid, LinkFacts, Rate, RegistryEntry, Rng,
     Time,
     mlcp::{HIGH, Scale},

@@ -1,6 +1,6 @@
 //! What a router writes into packets beside queueing them: a file each.
 
-use cwnd_units::{Contract, Declares, LinkFacts, Rng, registry};
+use cwnd_quantity::{Contract, Declares, LinkFacts, Rng, registry};
 
 use crate::meter::{Meter, MeterInfo as _};
 use crate::qdisc::Packet;

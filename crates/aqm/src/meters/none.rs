@@ -1,6 +1,6 @@
 //! A link without a meter.
 
-use cwnd_units::{LinkFacts, RegistryEntry, Rng};
+use cwnd_quantity::{LinkFacts, RegistryEntry, Rng};
 
 use crate::meter::{Meter, MeterInfo};
 pub use crate::none::Params;

@@ -4,7 +4,7 @@
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3; what it leaves open as the authors'
 //! ns-2 code (`rcp.cc`) has it. Rates are bytes a second.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, RegistryEntry, Rng,
     Time, params,
 };

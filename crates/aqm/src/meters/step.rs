@@ -1,6 +1,6 @@
 //! A step: every ECN-capable packet that finds more than a threshold waiting is marked, no other is.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Limit, LinkFacts, QueueSize, RegistryEntry, Rng, Time, params,
 };
 

@@ -3,7 +3,7 @@
 //! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2; what it leaves open is from its authors'
 //! program for ns-2 (`vcp-queue.cc`).
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Ecn, Guidance, Invalid, LinkFacts, Rate, RegistryEntry, Rng, Time,
     params,
 };

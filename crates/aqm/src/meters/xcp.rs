@@ -4,7 +4,7 @@
 //! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.4 and 3.5; what is left of
 //! what a router gives, and the persistent queue, as draft-falk-xcp-spec-03 § 4.2 and ns-2.35 (`xcpq.cc`) have them. Rates are bytes a second.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, RegistryEntry, Rng,
     Time, param_enum, params,
 };
@@ -77,7 +77,7 @@ params! {
     }
     check |p| {
         if p.most_rtt < p.least_interval {
-            return Err(cwnd_units::Invalid {
+            return Err(cwnd_quantity::Invalid {
                 key: "most_rtt",
                 message: "`most_rtt` is below `least_interval`: no interval would be both".to_owned(),
             });

@@ -3,7 +3,7 @@
 use crate::common::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::fifo::{Fifo, Params};
 use cwnd_aqm::{Backlog, Qdisc, Reason};
-use cwnd_units::{Bytes, Duration, QueueSize};
+use cwnd_quantity::{Bytes, Duration, QueueSize};
 
 fn fifo(limit: QueueSize) -> Fifo<Pkt> {
     Fifo::new(&Params { limit }, &link())

@@ -3,7 +3,7 @@
 use crate::common::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::fq_codel::{FqCoDel, Params};
 use cwnd_aqm::{Backlog, Qdisc, Reason};
-use cwnd_units::{Bytes, Duration, Params as _, QueueSize, Rng};
+use cwnd_quantity::{Bytes, Duration, Params as _, QueueSize, Rng};
 
 fn fq(params: &Params) -> FqCoDel<Pkt> {
     FqCoDel::new(params, &link(), Rng::named(1, "fq"))
@@ -80,7 +80,7 @@ fn each_queue_has_its_own_codel() {
     let (mut queue, mut log) = (fq(&Params::default()), Log::default());
     let mut sparse_sent = 0;
     for n in 0..20_000u64 {
-        let now = cwnd_units::Time(n * 200_000);
+        let now = cwnd_quantity::Time(n * 200_000);
         queue.enqueue(now, Pkt::ect(n).of_flow(1), &mut log);
         if n < 40 {
             continue;

@@ -2,7 +2,7 @@
 
 use cwnd_aqm::load::LoadFactor;
 use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Reason};
-use cwnd_units::{
+use cwnd_quantity::{
     Duration, Ecn, Header, LinkFacts, ParamsChoice as _, Rate, Streams, Time, Value, adpm,
 };
 use proptest::prelude::*;

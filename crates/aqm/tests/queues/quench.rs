@@ -2,7 +2,7 @@
 
 use cwnd_aqm::messengers::quench;
 use cwnd_aqm::{Backlog, Messenger, MessengerParams, Outcome, Reason, Verdict};
-use cwnd_units::{Bytes, Duration, Ecn, Levels, LinkFacts, Params as _, QueueSize, Rate, Time};
+use cwnd_quantity::{Bytes, Duration, Ecn, Levels, LinkFacts, Params as _, QueueSize, Rate, Time};
 
 use crate::common::{Log, Pkt, ms};
 

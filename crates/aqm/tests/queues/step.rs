@@ -2,7 +2,7 @@
 
 use cwnd_aqm::meters::step;
 use cwnd_aqm::{AnyQdisc, MeterParams, Qdisc as _, QueueParams, red};
-use cwnd_units::{Bytes, Duration, ParamsChoice as _, QueueSize, Streams, Time};
+use cwnd_quantity::{Bytes, Duration, ParamsChoice as _, QueueSize, Streams, Time};
 use proptest::prelude::*;
 
 use crate::common::{Log, Pkt, link};

@@ -1,6 +1,6 @@
 //! What BBR is told; sections are of draft-cardwell-iccrg-bbr-congestion-control-00.
 
-use cwnd_units::{Ability, Contract, Declares, Duration, params};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, params};
 
 params! {
     /// BBR, version 1.

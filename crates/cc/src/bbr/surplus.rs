@@ -1,6 +1,6 @@
 //! By how much ACKs are ahead of the bandwidth now and then, as where several come together (Linux 6.18, `bbr_update_ack_aggregation`).
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::controller::RateSample;
 

@@ -1,7 +1,7 @@
 //! Growth as kernels count it: the window is a whole number of segments, and one is added after so many
 //! acknowledgements. Integers where Linux has them, so that what they truncate is truncated here.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::params::{FastConvergencePoint, Growth, Params};
 use crate::controller::{AckSample, Cause, Path, Phase};

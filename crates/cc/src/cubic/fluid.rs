@@ -1,6 +1,6 @@
 //! Growth as RFC 9438 has it: the window is a real number that every ACK moves.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::params::{FastConvergencePoint, Params};
 use crate::controller::{Cause, Path};

@@ -1,6 +1,6 @@
 //! The parameters of CUBIC, and what the presets set.
 
-use cwnd_units::{Contract, Declares, Duration, Levels, param_enum, params};
+use cwnd_quantity::{Contract, Declares, Duration, Levels, param_enum, params};
 
 use crate::decrease::{Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};
 use crate::slow_start::{Growing, SlowStart};

@@ -1,4 +1,4 @@
-use cwnd_units::{Ability, Contract, Declares, Invalid, param_enum, params};
+use cwnd_quantity::{Ability, Contract, Declares, Invalid, param_enum, params};
 
 param_enum! {
     /// What the rates of eq. 2.1 and 2.2 are of.

@@ -1,7 +1,7 @@
 //! Copa's window grows no faster than in slow start.
 
 use cwnd_cc::{Phase, Signal, Start};
-use cwnd_units::Duration;
+use cwnd_quantity::Duration;
 
 use crate::script::{MSS, Script, params, start, text};
 

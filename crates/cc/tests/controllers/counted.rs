@@ -1,7 +1,7 @@
 //! CUBIC as kernels count it, against their sources' arithmetic by hand.
 
 use cwnd_cc::{Cause, Controller as _, Phase, Signal};
-use cwnd_units::{Duration, Value};
+use cwnd_quantity::{Duration, Value};
 
 use crate::script::{MSS, Script, avoiding, params, text};
 

@@ -1,7 +1,7 @@
 //! CUBIC against the equations and tables of RFC 9438.
 
 use cwnd_cc::{Cause, Phase, Signal, Start};
-use cwnd_units::{Duration, Value};
+use cwnd_quantity::{Duration, Value};
 
 use crate::script::{MSS, Script, avoiding, params, start, text};
 

@@ -3,7 +3,7 @@
 use cwnd_cc::cubic::{self, Cubic};
 use cwnd_cc::newreno::{self, NewReno};
 use cwnd_cc::{ByDelay, Cause, Controller, Decrease, Path, Rule, Signal, Stage, Start, Window};
-use cwnd_units::{Duration, Levels, Time};
+use cwnd_quantity::{Duration, Levels, Time};
 
 const MSS: u64 = 1000;
 const MS: fn(u64) -> Duration = Duration::from_millis;

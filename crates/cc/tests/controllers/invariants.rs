@@ -3,7 +3,7 @@
 use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, Request, Signal, Start,
 };
-use cwnd_units::{Duration, Echo, ParamsChoice, Time, Value};
+use cwnd_quantity::{Duration, Echo, ParamsChoice, Time, Value};
 use proptest::prelude::*;
 
 use crate::script::{Script, avoiding, start};

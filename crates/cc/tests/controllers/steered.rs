@@ -1,7 +1,7 @@
 //! Controllers that routers steer: what they make of an echo, and what they write for routers.
 
 use cwnd_cc::{AckSample, Cause, Controller, Departing, Path, Signal, Start, rcp, xcp};
-use cwnd_units::{Duration, Echo, Header, Rate};
+use cwnd_quantity::{Duration, Echo, Header, Rate};
 
 use crate::script::{MSS, start};
 
@@ -53,7 +53,7 @@ fn xcp_hears_duplicates_and_ns2s_does_not() {
 
 fn ns2() -> xcp::Params {
     let mut params = xcp::Params::default();
-    assert!(cwnd_units::Params::apply_preset(&mut params, "ns2"));
+    assert!(cwnd_quantity::Params::apply_preset(&mut params, "ns2"));
     params
 }
 

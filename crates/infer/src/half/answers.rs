@@ -1,6 +1,6 @@
 //! What the end that receives says: acknowledgements, requests, windows.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::{FARTHEST, Half, MOST_DELAY, TIMESTAMPS};
 use crate::clock::Sent;

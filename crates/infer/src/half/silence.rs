@@ -1,6 +1,6 @@
 //! Silences of the end that sends, and what they turn out to be.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::{Half, MOST_EVENTS};
 use crate::clock::{Heard, Rtt, Sent};

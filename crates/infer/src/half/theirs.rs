@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::clock::Sent;
 use crate::event::Timer;

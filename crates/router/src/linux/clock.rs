@@ -1,4 +1,4 @@
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// The machine's monotonic clock.

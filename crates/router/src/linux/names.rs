@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::thread::{self, JoinHandle};
 use std::time::Duration as Wall;
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::linux::clock::monotonic;

@@ -1,6 +1,6 @@
 //! Captures that are kept in memory, and read back.
 
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 

@@ -1,7 +1,7 @@
 //! What must hold of packets between any two events.
 
 use cwnd_link::Line;
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 use super::Network;
 use crate::event::Event;

@@ -1,8 +1,8 @@
 //! Routers' messages: the ways back to the sources, and what becomes of what is sent there.
 
 use cwnd_aqm::Messenger;
+use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::{Routes, Scenario, Way};
-use cwnd_units::{Duration, Time};
 
 use super::{Hop, Network};
 use crate::event::{Event, EventQueue};

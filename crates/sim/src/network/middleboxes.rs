@@ -1,9 +1,9 @@
 //! Packets that pass something that tampers with their options.
 
 use cwnd_link::{Middlebox, Tampered};
+use cwnd_quantity::{Streams, Time};
 use cwnd_scenario::{Link, Tampering};
 use cwnd_tcp::Body;
-use cwnd_units::{Streams, Time};
 
 use super::Network;
 use crate::event::EventQueue;

@@ -1,7 +1,7 @@
 //! What must hold between any two events.
 
+use cwnd_quantity::Time;
 use cwnd_tcp::{Body, Receiver, Segment, Sender};
-use cwnd_units::Time;
 
 use super::World;
 use crate::event::{Event, FlowId};

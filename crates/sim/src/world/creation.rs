@@ -7,9 +7,9 @@ use std::sync::Arc;
 use cwnd_apps::arrivals::{Next, Process};
 use cwnd_apps::users::{Habits, User};
 use cwnd_apps::{AnyApplication, Facts, Listed, Maker, Transport};
+use cwnd_quantity::{Bytes, Duration, Rng, Time};
 use cwnd_scenario::{FlowGroup, Lateness, Noise, Scenario};
 use cwnd_tcp::Config;
-use cwnd_units::{Bytes, Duration, Rng, Time};
 
 use super::{Cancelled, World};
 use crate::datagrams::Stream;

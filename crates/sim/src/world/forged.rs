@@ -2,8 +2,8 @@
 
 use cwnd_apps::attackers::Message;
 use cwnd_apps::{Attacker, Forged};
+use cwnd_quantity::{Ecn, Rng, Time};
 use cwnd_tcp::{Body, Flags, Segment};
-use cwnd_units::{Ecn, Rng, Time};
 
 use super::World;
 use crate::event::{Event, FlowId};

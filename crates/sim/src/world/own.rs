@@ -7,10 +7,10 @@ use cwnd_apps::{AnyApplication, Application};
 use cwnd_aqm::{AnyQdisc, Messenger, Meter, Qdisc, Verdict};
 use cwnd_cc::{DynController, Start};
 use cwnd_link::{Reader, Settings};
+use cwnd_quantity::{Declares, LinkFacts, Rng};
 use cwnd_scenario::Scenario;
 use cwnd_scenario::needs::{Part, Parts, Unmet, unmet};
 use cwnd_tcp::{Config, DynEcho};
-use cwnd_units::{Declares, LinkFacts, Rng};
 
 use super::World;
 use crate::network::Messages;

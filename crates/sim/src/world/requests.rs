@@ -3,8 +3,8 @@
 //! Nothing here is called for other connections.
 
 use cwnd_apps::Do;
+use cwnd_quantity::{Echo, Time};
 use cwnd_tcp::{Body, Segment};
-use cwnd_units::{Echo, Time};
 
 use super::World;
 use crate::event::{Event, FlowId};

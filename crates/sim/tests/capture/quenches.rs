@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cwnd_aqm::{Backlog, Context, Messenger, Verdict};
+use cwnd_quantity::{Ability, Contract, Declares};
 use cwnd_sim::World;
-use cwnd_units::{Ability, Contract, Declares};
 use cwnd_wire::HeardQuench;
 
 use crate::files::{Caught, read, scenario};

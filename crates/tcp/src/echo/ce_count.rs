@@ -1,6 +1,6 @@
 //! A count of CE marks.
 
-use cwnd_units::{Ability, Echo, Ecn, RegistryEntry, Time};
+use cwnd_quantity::{Ability, Echo, Ecn, RegistryEntry, Time};
 
 use super::{DynEcho, EchoPolicy};
 use crate::segment::Segment;

@@ -1,6 +1,6 @@
 //! ECE by RFC 3168, which the receiver does itself.
 
-use cwnd_units::{Ability, RegistryEntry};
+use cwnd_quantity::{Ability, RegistryEntry};
 
 use super::DynEcho;
 

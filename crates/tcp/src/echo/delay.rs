@@ -1,6 +1,6 @@
 //! The one-way delay of the newest data.
 
-use cwnd_units::{Ability, Echo, RegistryEntry, Time};
+use cwnd_quantity::{Ability, Echo, RegistryEntry, Time};
 
 use super::{DynEcho, EchoPolicy};
 use crate::segment::Segment;

@@ -1,6 +1,6 @@
 //! The newest header of routers.
 
-use cwnd_units::{Ability, Echo, Header, Rate48, RegistryEntry, Time};
+use cwnd_quantity::{Ability, Echo, Header, Rate48, RegistryEntry, Time};
 
 use super::{DynEcho, EchoPolicy};
 use crate::segment::Segment;

@@ -1,6 +1,6 @@
 //! The level of load in the newest data (MLCP).
 
-use cwnd_units::{Ability, RegistryEntry};
+use cwnd_quantity::{Ability, RegistryEntry};
 
 use super::DynEcho;
 use super::changes::Changes;

@@ -1,6 +1,6 @@
 //! The estimate of a load factor, in every ACK.
 
-use cwnd_units::{Ability, RegistryEntry};
+use cwnd_quantity::{Ability, RegistryEntry};
 
 use super::DynEcho;
 use crate::load_echo::{Carried, LoadEcho};

@@ -1,7 +1,7 @@
 //! Echoes of a receiver: the marks and headers of routers that it reports to the sender, a file for
 //! each kind.
 
-use cwnd_units::{
+use cwnd_quantity::{
     Ability, Contract, Declares, Kind, Param, ParseError, RegistryEntry, Value, not_a_choice,
 };
 
@@ -79,7 +79,7 @@ impl Declares for EchoKind {
 
 #[cfg(test)]
 mod tests {
-    use cwnd_units::{Echo, Ecn, Header, Rate, Time};
+    use cwnd_quantity::{Echo, Ecn, Header, Rate, Time};
 
     use super::*;
     use crate::segment::{Body, Flags, Segment};

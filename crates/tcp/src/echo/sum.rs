@@ -1,6 +1,6 @@
 //! The sum of what routers wrote.
 
-use cwnd_units::{Ability, Echo, Header, RegistryEntry, Time};
+use cwnd_quantity::{Ability, Echo, Header, RegistryEntry, Time};
 
 use super::{DynEcho, EchoPolicy};
 use crate::segment::Segment;

@@ -1,6 +1,6 @@
 //! What an endpoint may be asked for, by name.
 
-use cwnd_units::param_enum;
+use cwnd_quantity::param_enum;
 
 param_enum! {
     /// What a sender does about a hole in what was acknowledged.

@@ -1,6 +1,6 @@
 //! Presets that are more than a line.
 
-use cwnd_units::{Bytes, Duration, Params as _};
+use cwnd_quantity::{Bytes, Duration, Params as _};
 
 use super::{EchoAtOne, LossRule, Params, PipeRule, Recovery};
 use crate::echo::EchoKind;

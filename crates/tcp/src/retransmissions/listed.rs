@@ -1,6 +1,6 @@
 //! A test against lists.
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::Retransmissions;
 use crate::ranges::{Range, Ranges};

@@ -1,6 +1,6 @@
 //! A sender at the end that did not open the connection.
 
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 use super::{Connection, Sender};
 

@@ -1,7 +1,7 @@
 //! What an acknowledgement does: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC 6298 § 5.
 
 use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
-use cwnd_units::{Duration, Echo, Time};
+use cwnd_quantity::{Duration, Echo, Time};
 
 use super::late::Judged;
 use super::persist::Persist;

@@ -1,7 +1,7 @@
 //! Bursts that Linux hands down as one and ends with PSH (tcp_output.c): its receivers acknowledge them at once.
 
 use cwnd_cc::Controller as _;
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::{FastRecovery, Sender, State};
 

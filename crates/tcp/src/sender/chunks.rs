@@ -1,7 +1,7 @@
 //! Chunks of segments that wait for each other (McCullagh 2008 § 5.3; `tcp_tso_should_defer`).
 
 use cwnd_cc::Controller as _;
-use cwnd_units::{Bytes, Duration, Rate, Time};
+use cwnd_quantity::{Bytes, Duration, Rate, Time};
 
 use super::{Sender, State};
 use crate::tso::{Params, TsoSizing};

@@ -1,7 +1,7 @@
 //! ACKs that most stacks make nothing of: those that a later one has overtaken, and those of a receiver that threw away what it had reported.
 
 use cwnd_cc::Controller as _;
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::{FastRecovery, Sender, State};
 use crate::params::Recovery;

@@ -2,7 +2,7 @@
 //! (RFC 3522) and taken back (RFC 4015).
 
 use cwnd_cc::Controller as _;
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::undo::Before;
 use super::{FastRecovery, Sender, State};

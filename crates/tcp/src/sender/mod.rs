@@ -25,7 +25,7 @@ mod without_sack;
 use std::sync::Arc;
 
 use cwnd_cc::{AnyController, Controller as _, Path, Phase, Window};
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use crate::byte_counts::ByteCounts;
 use crate::config::Config;

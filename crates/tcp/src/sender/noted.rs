@@ -1,6 +1,6 @@
 //! When segments went, as the sender notes it where RACK does not: one a round trip (RFC 6298 § 3), or, without SACK, each.
 
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 use super::Sender;
 use crate::late::Late;

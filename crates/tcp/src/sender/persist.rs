@@ -1,6 +1,6 @@
 //! What a sender does about a receive window that is closed, or too small for a segment (RFC 9293 § 3.8.6).
 
-use cwnd_units::{Duration, Ecn, Header, Time};
+use cwnd_quantity::{Duration, Ecn, Header, Time};
 
 use super::{Sender, State};
 use crate::probing::WindowProbe;

@@ -1,7 +1,7 @@
 //! The tail loss probe (RFC 8985 § 7): where no ACK comes for two round trips, a segment goes whose ACK tells what was lost.
 
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::late::MORE_TICKS;
 use super::persist::Persist;

@@ -1,7 +1,7 @@
 //! What a router's source quench does: BECN § IV-B, or RFC 1016; and which of them are believed (RFC 5927 § 4, RFC 6633).
 
 use cwnd_cc::Cause;
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 use super::{Sender, State};
 use crate::params::{QuenchAnswer, QuenchCheck};

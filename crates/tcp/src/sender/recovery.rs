@@ -1,7 +1,7 @@
 //! How fast recovery begins (RFC 5681 § 3.2, RFC 6582 § 3.2, RFC 6675 § 5).
 
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 use super::{FastRecovery, Sender, State};
 use crate::params::{FlightSize, Recovery};

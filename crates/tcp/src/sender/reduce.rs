@@ -1,7 +1,7 @@
 //! What makes the window smaller and leaves nothing to repair: ECN-echoes (RFC 3168 § 6.1.2), and what controllers ask for.
 
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 use super::{Sender, State};
 use crate::params::{EchoAtOne, FlightSize};

@@ -1,7 +1,7 @@
 //! Segments further apart than a round trip: a controller whose window may be below one segment ([`cwnd_cc::Controller::spacing`]).
 
 use cwnd_cc::Controller as _;
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
 

@@ -1,6 +1,6 @@
 //! Timeouts that need not have been: F-RTO (RFC 5682 § 2 and § 3) and Eifel (RFC 3522), and taking them back.
 
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 use super::{Sender, State};
 use crate::frto::{Frto, Told, Verdict};

@@ -1,7 +1,7 @@
 //! What the controller sees of the round-trip time where that is not what sets the timer.
 
 use cwnd_cc::{Cause, Controller as _};
-use cwnd_units::{Duration, Echo, Time};
+use cwnd_quantity::{Duration, Echo, Time};
 
 use super::Sender;
 use crate::delays::Delays;

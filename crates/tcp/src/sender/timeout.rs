@@ -1,7 +1,7 @@
 //! What happens when the retransmission timer expires: RFC 6298 § 5.4–5.7, RFC 5681 § 3.1, and RFC 9293 § 3.8.3, which says when to give up.
 
 use cwnd_cc::{Backoff, Controller as _, RtoPolicy, Signal};
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 
 use super::{Connection, Sender, State};
 use crate::counters::TIMEOUT_RANKS;

@@ -1,7 +1,7 @@
 //! What may be sent now (RFC 5681 § 3, RFC 6675 § 4–5).
 
 use cwnd_cc::{Controller as _, Departing, Leave, Signal};
-use cwnd_units::{Bytes, Duration, Ecn, Header, Rate, Time};
+use cwnd_quantity::{Bytes, Duration, Ecn, Header, Rate, Time};
 
 use super::persist::Persist;
 use super::{Connection, Sender, State};

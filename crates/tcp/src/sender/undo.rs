@@ -1,7 +1,7 @@
 //! Taking back what was done about a loss that was none (RFC 4015 § 3.2; Linux `tcp_undo_cwnd_reduction`).
 
 use cwnd_cc::{AnyController, Controller as _};
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 use super::{Sender, State};
 use crate::late::Late;

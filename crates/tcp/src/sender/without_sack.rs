@@ -4,7 +4,7 @@
 use super::{FastRecovery, Sender, State};
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
-use cwnd_units::Time;
+use cwnd_quantity::Time;
 
 impl Sender {
     /// Whether losses are marked though there is no SACK.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
+use cwnd_quantity::{Bytes, Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 use cwnd_tcp::{
     Body, Config, Flags, Params, Receiver, Recovery, SackBlock, SackBlocks, Segment, Sender,
 };
-use cwnd_units::{Bytes, Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 
 /// Segment size: round numbers read best.
 pub const MSS: u64 = 1000;

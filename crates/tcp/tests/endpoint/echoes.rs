@@ -1,7 +1,7 @@
 //! What ACKs echo of marks and of what routers wrote: nothing is lost or told twice where ACKs are delayed, held or compressed.
 
+use cwnd_quantity::{Duration, Echo, Ecn, Header, Rate, Time};
 use cwnd_tcp::{AckPolicy, Body, EchoKind, Flags, Params, Receiver, Segment};
-use cwnd_units::{Duration, Echo, Ecn, Header, Rate, Time};
 use proptest::prelude::*;
 
 use crate::common::{MSS, at_ms, config, data, ms, simple};

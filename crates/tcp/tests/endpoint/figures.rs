@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use cwnd_cc::Cause;
+use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::{Params, Recovery, Segment};
-use cwnd_units::{Duration, Time};
 
 use crate::common::{World, drops, ms, preset};
 

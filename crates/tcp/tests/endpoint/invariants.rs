@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cwnd_cc::{Backoff, ControllerParams};
+use cwnd_quantity::{Bytes, Duration, Params as _, ParamsChoice, Rng, Time};
 use cwnd_tcp::{Config, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery, Segment};
-use cwnd_units::{Bytes, Duration, Params as _, ParamsChoice, Rng, Time};
 use proptest::prelude::*;
 use proptest::sample::select;
 

@@ -7,8 +7,8 @@ use cwnd_cc::{
     AckSample, Cause, Controller, Departing, DynController, Grow, Path, Phase, Request, Signal,
     Start, Window,
 };
+use cwnd_quantity::{Echo, Header, Rate};
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, Segment, Sender};
-use cwnd_units::{Echo, Header, Rate};
 
 use crate::common::{Hand, MSS, data, ms, newreno, preset, simple};
 
@@ -202,14 +202,14 @@ fn headers_go_with_data_and_pacing_spreads_it() {
     let mut at = h.now;
     for _ in 0..5 {
         let next = h.sender.next_timer();
-        assert_eq!(next.since(at), Rate::from_mbit(8).time_for(cwnd_units::Bytes(1040)));
+        assert_eq!(next.since(at), Rate::from_mbit(8).time_for(cwnd_quantity::Bytes(1040)));
         (h.now, at) = (next, next);
         assert_eq!(h.sends().len(), 1);
     }
 }
 
 fn quench(seq: u64, marked: bool) -> Segment {
-    data(seq, 0, cwnd_units::Time::ZERO).quench(marked, 0, 0)
+    data(seq, 0, cwnd_quantity::Time::ZERO).quench(marked, 0, 0)
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The retransmission timer: RFC 6298, Karn's rule, TCP*(n), and what a coarse clock makes of them.
 
 use cwnd_cc::Backoff;
+use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::{Params, Recovery, RttArithmetic};
-use cwnd_units::{Duration, Time};
 
 use crate::common::{Hand, World, at_ms, drops, ms, preset, simple};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use cwnd_quantity::{Bytes, Duration, Time, Value};
 use cwnd_tcp::{Config, Params, Recovery};
-use cwnd_units::{Bytes, Duration, Time, Value};
 
 use crate::common::{Hand, MSS, World, at_ms, config, ms, newreno, preset, simple};
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use cwnd_cc::Phase;
+use cwnd_quantity::Duration;
 use cwnd_tcp::{Receiver, Sender};
-use cwnd_units::Duration;
 
 pub struct Facts<'a> {
     pub sender: &'a Sender,

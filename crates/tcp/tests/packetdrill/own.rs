@@ -1,7 +1,7 @@
 //! Scripts of our own in packetdrill's language: how they are read, and what becomes of them.
 
+use cwnd_quantity::{Bytes, ParamsChoice as _};
 use cwnd_tcp::{LossRule, PrrRule};
-use cwnd_units::{Bytes, ParamsChoice as _};
 
 use crate::code::{Names, Verdict};
 use crate::language::{Call, Packet, TcpOption, What, When};

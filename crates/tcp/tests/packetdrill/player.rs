@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
+use cwnd_quantity::{Duration, Echo, Ecn, Time};
 use cwnd_tcp::{
     Body, Config, Flags, Handshake, MAX_SACK_BLOCKS, Receiver, SackBlock, SackBlocks, Segment,
     Sender,
 };
-use cwnd_units::{Duration, Echo, Ecn, Time};
 
 use crate::code::{Names, Verdict};
 use crate::facts::Facts;

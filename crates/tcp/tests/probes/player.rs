@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cwnd_cc::{ControllerParams, Phase};
+use cwnd_quantity::{Bytes, Duration, Echo, Ecn, Params as _, ParamsChoice as _, Time};
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, SackBlock, SackBlocks, Segment, Sender};
-use cwnd_units::{Bytes, Duration, Echo, Ecn, Params as _, ParamsChoice as _, Time};
 
 use crate::recording::{Ack, Echoed, Event, Left, Probe, State, What};
 

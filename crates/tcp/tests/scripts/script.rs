@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use cwnd_cc::ControllerParams;
+use cwnd_quantity::{Bytes, Duration, Ecn, Params as _, ParamsChoice as _, Value, parse_duration};
 use cwnd_tcp::Params;
-use cwnd_units::{Bytes, Duration, Ecn, Params as _, ParamsChoice as _, Value, parse_duration};
 
 /// A script: which end it plays, with which settings, and what happens.
 pub struct Script {
@@ -144,7 +144,7 @@ impl Script {
 }
 
 /// Settings as a scenario writes them: `key=value`, or the name of a preset.
-fn set_all(params: &mut dyn cwnd_units::Params, settings: &[&str]) -> Result<(), String> {
+fn set_all(params: &mut dyn cwnd_quantity::Params, settings: &[&str]) -> Result<(), String> {
     for setting in settings {
         let Some((key, value)) = setting.split_once('=') else {
             if params.apply_preset(setting) {

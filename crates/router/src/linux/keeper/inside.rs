@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Duration as Wall;
 
-use cwnd_units::{Duration, Time};
+use cwnd_quantity::{Duration, Time};
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

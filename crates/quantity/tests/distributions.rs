@@ -1,7 +1,7 @@
 //! Distributions of sizes: their means and tails are SciPy's, and what is drawn is what the tails say.
 
-use cwnd_units::dist::{Shape, Table};
-use cwnd_units::{DurationDist, Param, Rng, SizeDist, Value};
+use cwnd_quantity::dist::{Shape, Table};
+use cwnd_quantity::{DurationDist, Param, Rng, SizeDist, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 

@@ -7,7 +7,7 @@ use crate::parse::ParseError;
 /// An enum whose variants are written as names in a scenario.
 ///
 /// ```
-/// cwnd_units::param_enum! {
+/// cwnd_quantity::param_enum! {
 ///     /// How a thing is counted.
 ///     pub enum Mode {
 ///         /// In packets.
@@ -58,8 +58,8 @@ macro_rules! param_enum {
 /// are others here have sources of their own, too.
 ///
 /// ```
-/// use cwnd_units::{Duration, Params as _};
-/// cwnd_units::params! {
+/// use cwnd_quantity::{Duration, Params as _};
+/// cwnd_quantity::params! {
 ///     /// What several queues share.
 ///     pub struct Marking {
 ///         /// Whether packets are marked.
@@ -67,7 +67,7 @@ macro_rules! param_enum {
 ///         pub ecn: bool = false,
 ///     }
 /// }
-/// cwnd_units::params! {
+/// cwnd_quantity::params! {
 ///     /// A queue that aims at a delay.
 ///     pub struct Params {
 ///         /// The delay to aim at.
@@ -84,7 +84,7 @@ macro_rules! param_enum {
 ///     }
 ///     check |p| {
 ///         if !p.marking.ecn && p.target > Duration::from_secs(1) {
-///             return Err(cwnd_units::Invalid { key: "target", message: "only marks may come so late".into() });
+///             return Err(cwnd_quantity::Invalid { key: "target", message: "only marks may come so late".into() });
 ///         }
 ///     }
 /// }
