@@ -6,10 +6,10 @@ use std::{env, fs, io};
 
 /// The crates whose code decides what a run gives.
 const ENGINE: [&str; 9] =
-    ["quantity", "cc", "aqm", "apps", "tcp", "trace", "scenario", "link", "sim"];
+    ["quantity", "cc", "aqm", "apps", "tcp", "tables", "scenario", "link", "sim"];
 /// The crates whose code decides what a run on Linux gives, besides the kernel.
 const TESTBED: [&str; 8] =
-    ["quantity", "aqm", "apps", "trace", "scenario", "link", "router", "testbed"];
+    ["quantity", "aqm", "apps", "tables", "scenario", "link", "router", "testbed"];
 /// Hexadecimal digits of the hash that tell two builds apart.
 const DIGITS: usize = 12;
 

@@ -10,25 +10,25 @@ const DOORS: [(&str, &[&str]); 17] = [
     ("cc", &["quantity"]),
     ("aqm", &["quantity"]),
     ("apps", &["quantity"]),
-    ("trace", &["quantity", "memory"]),
+    ("tables", &["quantity", "memory"]),
     ("wire", &["quantity"]),
     ("picture", &[]),
     ("tcp", &["quantity", "memory", "cc"]),
     ("scenario", &["quantity", "cc", "aqm", "apps", "tcp"]),
-    ("link", &["quantity", "aqm", "trace", "scenario"]),
+    ("link", &["quantity", "aqm", "tables", "scenario"]),
     (
         "sim",
-        &["quantity", "memory", "cc", "aqm", "apps", "tcp", "trace", "wire", "scenario", "link"],
+        &["quantity", "memory", "cc", "aqm", "apps", "tcp", "tables", "wire", "scenario", "link"],
     ),
-    ("router", &["quantity", "aqm", "trace", "wire", "scenario", "link"]),
-    ("infer", &["quantity", "trace"]),
+    ("router", &["quantity", "aqm", "tables", "wire", "scenario", "link"]),
+    ("infer", &["quantity", "tables"]),
     // Apart from the others, with a manifest of its own.
     ("kernel", &[]),
-    ("testbed", &["quantity", "cc", "aqm", "apps", "tcp", "trace", "scenario", "router"]),
+    ("testbed", &["quantity", "cc", "aqm", "apps", "tcp", "tables", "scenario", "router"]),
     (
         "bindings",
         &[
-            "quantity", "cc", "aqm", "tcp", "trace", "wire", "scenario", "link", "sim", "router",
+            "quantity", "cc", "aqm", "tcp", "tables", "wire", "scenario", "link", "sim", "router",
             "testbed", "picture", "infer",
         ],
     ),
@@ -43,8 +43,9 @@ const WITNESSES: [(&str, &[&str]); 2] = [
 ];
 
 /// Crates without clock, thread, file or environment.
-const PURE: [&str; 11] =
-    ["quantity", "cc", "aqm", "apps", "tcp", "trace", "wire", "scenario", "link", "sim", "picture"];
+const PURE: [&str; 11] = [
+    "quantity", "cc", "aqm", "apps", "tcp", "tables", "wire", "scenario", "link", "sim", "picture",
+];
 
 /// What a pure crate does not mention.
 const IMPURE: [&str; 10] = [

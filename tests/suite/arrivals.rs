@@ -1,7 +1,7 @@
 //! How connections arrive, and how much they offer.
 
 use cwnd_scenario::Document;
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{column, run};
 

@@ -1,6 +1,6 @@
 //! BBR, version 1, in whole scenarios. Sections are of draft-cardwell-iccrg-bbr-congestion-control-00.
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, beside, column, run};
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use cwnd_quantity::Rng;
 use cwnd_sim::World;
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{activity, at, column, run, scenario};
 

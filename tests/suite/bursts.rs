@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{column, is_long, run};
 use crate::guides::{Pair, pairs};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cwnd_scenario::{Document, Scenario};
 use cwnd_sim::World;
-use cwnd_trace::{ColumnData, Records, Table};
+use cwnd_tables::{ColumnData, Records, Table};
 
 #[path = "../../crates/sim/tests/capture/kept.rs"]
 mod kept;

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use cwnd_scenario::Document;
 use cwnd_sim::World;
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{TestCaseResult, TestRunner};

@@ -1,6 +1,6 @@
 //! Copa in whole scenarios. Sections are of Arun & Balakrishnan, NSDI 2018.
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, beside, column, run};
 use crate::late::{HEAD, Late, late, one_after_the_other, queued};

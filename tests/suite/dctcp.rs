@@ -1,6 +1,6 @@
 //! DCTCP in whole scenarios, beside the steady state of Alizadeh et al. 2010, § 3.3.
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, assert_golden, at, column, run};
 

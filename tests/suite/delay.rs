@@ -1,7 +1,7 @@
 //! Delay-based AIMD and adaptive backoff in whole scenarios, beside closed forms. Sections and equations without a document are of
 //! McCullagh, *Exploring Delay-Based TCP Congestion Control*, 2008.
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, jain, run};
 

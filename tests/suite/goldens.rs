@@ -2,7 +2,7 @@
 
 use cwnd_aqm::QueueParams;
 use cwnd_quantity::ParamsChoice as _;
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, run};
 

@@ -1,6 +1,6 @@
 //! H-TCP in whole scenarios, beside closed forms.
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, assert_golden, at, column, run};
 

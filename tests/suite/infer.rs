@@ -8,7 +8,7 @@ use cwnd_cc::Signal;
 use cwnd_cc::record::Told;
 use cwnd_infer::{Found, Inference, Input, Limits};
 use cwnd_sim::World;
-use cwnd_trace::{ColumnData, Table};
+use cwnd_tables::{ColumnData, Table};
 
 use crate::architecture::root;
 use crate::common::{Kept, assert_golden, column, scenario};

@@ -1,6 +1,6 @@
 //! Flows that begin one after the other: what the last one takes for the path, and how much it carries (claim D16 of McCullagh 2008).
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, at, column, jain, run};
 

@@ -1,6 +1,6 @@
 //! LEDBAT++ and LEDBAT in whole scenarios. Sections are of draft-irtf-iccrg-ledbat-plus-plus-01.
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, run};
 use crate::late::{HEAD, Late, late, one_after_the_other};

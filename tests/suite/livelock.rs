@@ -1,6 +1,6 @@
 //! Flows that routers guide find back from a window of one segment.
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, column, is_long, run};
 use crate::guides::{Pair, pairs};

@@ -1,7 +1,7 @@
 //! Senders that routers guide by their load, in whole scenarios. BMCC is Qazi, Andrew, Znati 2009; VCP is Xia et al. 2005;
 //! MLCP, Qazi & Znati 2008, is BMCC by levels.
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, jain, run, scenario};
 

@@ -123,7 +123,7 @@ fn a_message_takes_the_propagation_and_serialisation_of_its_way_back() {
     assert_eq!(at_link(&records, 4, "dropped_total_pkts"), sent as f64);
 }
 
-fn at_link(records: &cwnd_trace::Records, link: usize, name: &str) -> f64 {
+fn at_link(records: &cwnd_tables::Records, link: usize, name: &str) -> f64 {
     at(&records.links, link, name)
 }
 
@@ -248,7 +248,7 @@ fn messages_find_every_source_in_every_topology() {
         let heard: u64 = (0..3).filter_map(|flow| world.messages_to(flow)).sum();
         assert_eq!(heard, at.len() as u64, "{text}");
         // Hosts ignore them (RFC 6633), so nothing else is other than it was.
-        let bytes = |records: &cwnd_trace::Records| at_flow(records, "bytes_received");
+        let bytes = |records: &cwnd_tables::Records| at_flow(records, "bytes_received");
         assert_eq!(bytes(&world.finish()), bytes(&run(&text)), "{text}");
     }
 }
@@ -275,10 +275,10 @@ fn a_sender_that_obeys_messages_slows_down_for_marks_that_it_hears_of_by_them_al
     let (_, deaf) = run_told(&text(false));
     let (heard, obeys) = run_told(&text(true));
     assert!(heard > 20, "{heard}");
-    let drops = |records: &cwnd_trace::Records| at_link(records, 0, "drops_overlimit");
+    let drops = |records: &cwnd_tables::Records| at_link(records, 0, "drops_overlimit");
     assert!(drops(&deaf) > 0.0, "nothing but a full queue stops it");
     assert_eq!(drops(&obeys), 0.0);
-    let delay = |records: &cwnd_trace::Records| at_link(records, 0, "qdelay_p50_us");
+    let delay = |records: &cwnd_tables::Records| at_link(records, 0, "qdelay_p50_us");
     assert!(delay(&obeys) < 0.2 * delay(&deaf), "{} {}", delay(&obeys), delay(&deaf));
 }
 
@@ -310,7 +310,7 @@ fn a_messenger_that_a_scenario_names_tells_of_what_its_queue_decides() {
     assert!(activity(&few, "quenches_withheld") > 0);
 }
 
-fn at_flow(records: &cwnd_trace::Records, name: &str) -> f64 {
+fn at_flow(records: &cwnd_tables::Records, name: &str) -> f64 {
     at(&records.flows, 0, name)
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use cwnd_aqm::{Backlog, Context, Meter, Packet, Qdisc, QueueParams, Reason, mark};
 use cwnd_quantity::{Contract, Declares, Duration, Ecn, Header, ParamsChoice as _, Rate, Time};
 use cwnd_sim::World;
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, at, audited, column, run, scenario};
 

@@ -1,6 +1,6 @@
 //! Packets that come late and are not lost (RFC 8985 § 6.2, RFC 3522, RFC 4015).
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{activity, at, run};
 

@@ -1,7 +1,7 @@
 //! Connections that their clients open: who asks, what is lost on the way, and how long the answer takes.
 
 use cwnd_sim::World;
-use cwnd_trace::{ColumnData, Records};
+use cwnd_tables::{ColumnData, Records};
 
 use crate::common::{activity, audited, column, run, scenario};
 

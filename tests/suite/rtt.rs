@@ -1,6 +1,6 @@
 //! What a sender sees of the round-trip time, beside what it is (McCullagh 2008, chapter 5).
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, at, column, run};
 

@@ -1,6 +1,6 @@
 //! Runs in which not everything has a row: the same runs, and nothing of them is lost.
 
-use cwnd_trace::{ColumnData, Records, Table};
+use cwnd_tables::{ColumnData, Records, Table};
 use proptest::prelude::*;
 
 use crate::common::{at, column, run};

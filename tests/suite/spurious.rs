@@ -1,6 +1,6 @@
 //! Timeouts of a path that is longer for a while: nothing is lost (RFC 5682, RFC 3522, RFC 4015).
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{activity, at, run};
 

@@ -1,6 +1,6 @@
 //! Flows that routers steer, over a dumbbell with a buffer of one BDP.
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, at, column, jain, run};
 

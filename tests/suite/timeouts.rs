@@ -1,7 +1,7 @@
 //! The truth about timeouts, connections that are given up, dead packets and duplicates: what only the simulator knows.
 
 use cwnd_sim::World;
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::common::{activity, at, audited, column, run, scenario};
 

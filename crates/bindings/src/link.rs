@@ -7,7 +7,7 @@ use cwnd_quantity::Duration;
 use cwnd_router::linux::keeper::{CapabilitySet, Make, Program, Spec, User, play};
 use cwnd_router::linux::{Front, Keeper as Rights, Manner, create_file, system_servers};
 use cwnd_router::{Config, Direction, DirectionReport, Point, Side};
-use cwnd_trace::Histogram;
+use cwnd_tables::Histogram;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

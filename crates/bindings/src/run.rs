@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cwnd_sim::Checked;
-use cwnd_trace::{Activity, Column, ColumnData, Records};
+use cwnd_tables::{Activity, Column, ColumnData, Records};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -63,7 +63,7 @@ const TABLES: [&str; 8] =
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Result {
-    tables: [cwnd_trace::Table; TABLES.len()],
+    tables: [cwnd_tables::Table; TABLES.len()],
     activity: Activity,
     events: u64,
     delivered_packets: u64,
@@ -206,14 +206,14 @@ pub struct Gathered {
 #[derive(Debug)]
 struct Runs {
     count: u32,
-    tables: [cwnd_trace::Table; TABLES.len()],
+    tables: [cwnd_tables::Table; TABLES.len()],
     /// For each row of each table the run that it is from.
     run: [Vec<u32>; TABLES.len()],
 }
 
 impl Default for Runs {
     fn default() -> Self {
-        let empty = || cwnd_trace::Table { columns: Vec::new() };
+        let empty = || cwnd_tables::Table { columns: Vec::new() };
         Self { count: 0, tables: TABLES.map(|_| empty()), run: TABLES.map(|_| Vec::new()) }
     }
 }

@@ -9,7 +9,7 @@ use arrow_array::{
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema};
-use cwnd_trace::{Column, ColumnData, Optional};
+use cwnd_tables::{Column, ColumnData, Optional};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -26,7 +26,7 @@ const STREAM: &CStr = c"arrow_array_stream";
 
 impl Table {
     /// Takes the vectors over as Arrow buffers.
-    pub fn new(table: cwnd_trace::Table) -> Self {
+    pub fn new(table: cwnd_tables::Table) -> Self {
         Self { columns: Arc::new(table.columns.into_iter().map(into_arrow).collect()) }
     }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use cwnd_infer::{Bytes, Inference, Input, Limits, Meter, unpacked};
-use cwnd_trace::{ColumnData, Table};
+use cwnd_tables::{ColumnData, Table};
 
 fn main() -> ExitCode {
     let mut inference = Inference::new(Limits::default());

@@ -32,7 +32,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use cwnd_quantity::Time;
-use cwnd_trace::{Activity, Table};
+use cwnd_tables::{Activity, Table};
 
 pub use capture::CaptureError;
 use connection::{End, Summary};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cwnd_quantity::{Duration, Time};
-use cwnd_trace::{Column, ColumnData, Name, Table};
+use cwnd_tables::{Column, ColumnData, Name, Table};
 
 use crate::clock::Source;
 use crate::connection::{End, Summary};

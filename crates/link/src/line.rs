@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Outcome, Qdisc, Reason, Verdict};
 use cwnd_quantity::{Duration, Ecn, Guidance, Header, Rate, Serialiser, Time};
-use cwnd_trace::Histogram;
+use cwnd_tables::Histogram;
 
 use crate::counters::Counters;
 use crate::packet::Packet;

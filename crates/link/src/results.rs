@@ -3,7 +3,7 @@
 use cwnd_aqm::{Reason, codel, pie, red};
 use cwnd_quantity::{Duration, Guidance, Time};
 use cwnd_scenario::LinkRate;
-use cwnd_trace::{Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow};
+use cwnd_tables::{Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow};
 
 use crate::counters::{Counters, Tally};
 use crate::faults::LOSS;

@@ -4,7 +4,7 @@ use cwnd_aqm::{Outcome, Packet as _};
 use cwnd_link::{Line, Reader, Settings};
 use cwnd_quantity::{Bytes, Duration, Rate, Streams, Time};
 use cwnd_scenario::LinkRate;
-use cwnd_trace::{Activity, Histogram, LinkSampleRow, LinkSamples};
+use cwnd_tables::{Activity, Histogram, LinkSampleRow, LinkSamples};
 
 use crate::capture::Capture;
 use crate::config::{Config, Direction};

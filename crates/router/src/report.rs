@@ -4,7 +4,7 @@ use cwnd_aqm::Reason;
 use cwnd_link::Summary;
 use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::LinkRate;
-use cwnd_trace::{Activity, Histogram, LinkRow, LinkSamples, Links, QueueDelays, Table};
+use cwnd_tables::{Activity, Histogram, LinkRow, LinkSamples, Links, QueueDelays, Table};
 
 use crate::config::Limits;
 

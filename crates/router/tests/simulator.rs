@@ -9,7 +9,7 @@ use cwnd_quantity::Time;
 use cwnd_router::{Capture, Config, Direction, Engine, Point, Report, Side, Work};
 use cwnd_scenario::{Document, Link, Scenario};
 use cwnd_sim::World;
-use cwnd_trace::{ColumnData, Records, Table};
+use cwnd_tables::{ColumnData, Records, Table};
 
 mod captured;
 

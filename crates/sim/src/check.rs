@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cwnd_quantity::{Draw, DrawLog, Streams, Time, splitmix64};
 use cwnd_scenario::Scenario;
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::event::Event;
 use crate::world::{Cancelled, EVENTS_BETWEEN_LOOKS, World};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cwnd_apps::{AnyApplication, Do, Heard, Session, Then};
 use cwnd_quantity::{Duration, Rng, Time};
+use cwnd_tables::Histogram;
 use cwnd_tcp::{Config, GaveUp, Receiver, ReceiverCounters, Sender, SenderCounters};
-use cwnd_trace::Histogram;
 
 use crate::event::FlowId;
 use crate::network::Route;

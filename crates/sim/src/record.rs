@@ -7,11 +7,11 @@ use cwnd_cc::{Cause, Controller as _, Phase};
 use cwnd_link::{Counters, Line, Summary};
 use cwnd_quantity::{Duration, Guidance, ParamsChoice as _, Streams, Time};
 use cwnd_scenario::{FlowGroup, Scenario};
-use cwnd_tcp::{GaveUp, ReceiverCounters, SenderCounters};
-use cwnd_trace::{
+use cwnd_tables::{
     Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSampleRow,
     LinkSamples, Links, Name, QueueDelays, Records, RequestRow, Requests,
 };
+use cwnd_tcp::{GaveUp, ReceiverCounters, SenderCounters};
 
 use crate::datagrams::Stream;
 use crate::delays::EmptyWays;

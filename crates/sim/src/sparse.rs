@@ -2,7 +2,7 @@
 
 use cwnd_quantity::{Duration, Rng, Streams, Time};
 use cwnd_scenario::{Record, Scenario};
-use cwnd_trace::{FlowRow, Name, Sketch, SketchRow, Sketches, Unrecorded, UnrecordedRow};
+use cwnd_tables::{FlowRow, Name, Sketch, SketchRow, Sketches, Unrecorded, UnrecordedRow};
 
 /// What a [`SketchRow`] counts: response times, how long requests without a response had been waited for, completion times of flows.
 pub const SKETCHED: [&str; 5] = ["answered", "open", "rejected", "given-up", "completed"];

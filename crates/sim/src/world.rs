@@ -9,7 +9,7 @@ use cwnd_link::Settings;
 use cwnd_quantity::{Duration, Streams, Time};
 use cwnd_scenario::Scenario;
 use cwnd_scenario::needs::Parts;
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::capture::Output;
 use crate::datagrams::Stream;

@@ -3,8 +3,8 @@
 use std::error::Error;
 
 use cwnd_scenario::Document;
+use cwnd_tables::{ColumnData, Table};
 use cwnd_testbed::{Options, run};
-use cwnd_trace::{ColumnData, Table};
 use serde_json::{Map, Value, json};
 
 fn main() -> Result<(), Box<dyn Error>> {

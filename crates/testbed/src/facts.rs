@@ -2,7 +2,7 @@
 
 use cwnd_quantity::Duration;
 use cwnd_router::{DirectionReport, Report};
-use cwnd_trace::Histogram;
+use cwnd_tables::Histogram;
 use serde_json::{Value, json};
 
 use crate::calibrate::Calibration;

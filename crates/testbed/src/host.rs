@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use cwnd_apps::{Do, Then};
 use cwnd_quantity::Time;
 use cwnd_router::linux::netlink::Netlink;
-use cwnd_trace::Histogram;
+use cwnd_tables::Histogram;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::netlink::SOCK_DIAG;

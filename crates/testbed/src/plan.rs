@@ -78,7 +78,7 @@ mod tests {
     use std::sync::Arc;
 
     use cwnd_scenario::Document;
-    use cwnd_trace::ColumnData;
+    use cwnd_tables::ColumnData;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::iter::repeat_n;
 use cwnd_quantity::{Duration, ParamsChoice as _, Time};
 use cwnd_router::Report;
 use cwnd_scenario::{FlowGroup, Scenario};
-use cwnd_trace::{
+use cwnd_tables::{
     Activity, Column, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records,
     Requests, Sketches, Table, Unrecorded,
 };

@@ -12,7 +12,7 @@ use cwnd_router::linux::netlink::Netlink;
 use cwnd_router::linux::{monotonic, realtime};
 use cwnd_router::{Capture, Config, Direction, Endpoint, Namespace, Output, Report, Stop, Tun};
 use cwnd_scenario::Scenario;
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 use serde_json::Value;
 
 use crate::calibrate::{self, Calibration, Probe};

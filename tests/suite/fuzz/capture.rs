@@ -1,7 +1,7 @@
 //! Any bytes are a capture, or an error; what is found in one adds up.
 
 use cwnd_infer::{Inference, Input, Limits};
-use cwnd_trace::{ColumnData, Table};
+use cwnd_tables::{ColumnData, Table};
 
 pub fn run(data: &[u8]) {
     // The first byte says how little is remembered.

@@ -2,7 +2,7 @@
 
 use crate::talk::{MSS, Talk, frame, header, numbers, of_connection, read, read_all};
 use cwnd_infer::{Error, Found, Input};
-use cwnd_trace::Table;
+use cwnd_tables::Table;
 
 type Packet = (f64, Vec<u8>);
 

@@ -1,7 +1,7 @@
 //! Connections as they would be captured at a client, packet by packet.
 
 use cwnd_infer::{Error, Found, Inference, Input, Limits};
-use cwnd_trace::{ColumnData, Table};
+use cwnd_tables::{ColumnData, Table};
 use etherparse::{PacketBuilder, TcpOptionElement};
 
 pub const MSS: u32 = 1448;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cwnd_scenario::{Document, Scenario};
 use cwnd_sim::World;
-use cwnd_trace::{ColumnData, Records, Table};
+use cwnd_tables::{ColumnData, Records, Table};
 use etherparse::{SlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cwnd_trace::Records;
+use cwnd_tables::Records;
 
 use crate::files::{Caught, capture, number, read};
 
