@@ -11,16 +11,16 @@ const DOORS: [(&str, &[&str]); 17] = [
     ("aqm", &["quantity"]),
     ("apps", &["quantity"]),
     ("tables", &["quantity", "memory"]),
-    ("wire", &["quantity"]),
+    ("packet", &["quantity"]),
     ("picture", &[]),
     ("tcp", &["quantity", "memory", "cc"]),
     ("scenario", &["quantity", "cc", "aqm", "apps", "tcp"]),
     ("link", &["quantity", "aqm", "tables", "scenario"]),
     (
         "sim",
-        &["quantity", "memory", "cc", "aqm", "apps", "tcp", "tables", "wire", "scenario", "link"],
+        &["quantity", "memory", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario", "link"],
     ),
-    ("router", &["quantity", "aqm", "tables", "wire", "scenario", "link"]),
+    ("router", &["quantity", "aqm", "tables", "packet", "scenario", "link"]),
     ("infer", &["quantity", "tables"]),
     // Apart from the others, with a manifest of its own.
     ("kernel", &[]),
@@ -28,8 +28,8 @@ const DOORS: [(&str, &[&str]); 17] = [
     (
         "bindings",
         &[
-            "quantity", "cc", "aqm", "tcp", "tables", "wire", "scenario", "link", "sim", "router",
-            "testbed", "picture", "infer",
+            "quantity", "cc", "aqm", "tcp", "tables", "packet", "scenario", "link", "sim",
+            "router", "testbed", "picture", "infer",
         ],
     ),
 ];
@@ -44,7 +44,8 @@ const WITNESSES: [(&str, &[&str]); 2] = [
 
 /// Crates without clock, thread, file or environment.
 const PURE: [&str; 11] = [
-    "quantity", "cc", "aqm", "apps", "tcp", "tables", "wire", "scenario", "link", "sim", "picture",
+    "quantity", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario", "link", "sim",
+    "picture",
 ];
 
 /// What a pure crate does not mention.

@@ -127,7 +127,7 @@ fn line(entry: &Entry, cwnd: u64, out: &mut String) {
         Told::Signal(Signal::Reduce(Cause::Loss)) => ('l', 0, newest),
         Told::Signal(Signal::Reduce(Cause::Ecn)) => ('e', 0, newest),
         Told::Signal(Signal::Reduce(Cause::Quench { marked, level })) => {
-            // As crates/wire writes it.
+            // As crates/packet writes it.
             ('q', u64::from(u8::from(marked) << 7 | level), -1)
         }
         Told::Signal(Signal::Timeout { reduces, .. }) => ('t', if reduces { 1 } else { 2 }, newest),

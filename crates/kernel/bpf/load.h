@@ -185,7 +185,7 @@ static __always_inline u64 growth_of(u32 log, u32 rtt, u32 interval)
 }
 
 /*
- * The option that tells an estimate (RFC 4727), in the bytes of crates/wire: kind, length, the place of a threshold.
+ * The option that tells an estimate (RFC 4727), in the bytes of crates/packet: kind, length, the place of a threshold.
  */
 #define OPTION_KIND 253
 #define OPTION_BYTES 4

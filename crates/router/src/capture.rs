@@ -8,9 +8,9 @@ use std::fmt;
 use std::io::{self, Write};
 
 use cwnd_aqm::Reason;
+use cwnd_packet::{Headers, Interface, Writer};
 use cwnd_quantity::Time;
 use cwnd_scenario::LinkRate;
-use cwnd_wire::{Headers, Interface, Writer};
 
 use crate::config::{Direction, Side};
 use crate::packet::headers_length;

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use cwnd_aqm::{Messenger, Outcome};
 use cwnd_link::{Line, Reader, Settings};
+use cwnd_packet::SourceQuench;
 use cwnd_quantity::{Streams, Time};
-use cwnd_wire::SourceQuench;
 
 use crate::config::{Config, Direction};
 use crate::packet::{is_later_fragment, may_slow_down, parse};

@@ -11,10 +11,10 @@ use std::time::Duration as Wall;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
+use cwnd_packet::{Endpoints, Headers, HeardQuench, Options, SourceQuench, Tcp};
 use cwnd_quantity::{Bytes, Duration, Ecn, ParamsChoice, Rate, Rng, Time, Value};
 use cwnd_router::{Config as Router, Direction, Engine, Namespace, Side, Tun};
 use cwnd_tcp::{Body, Config, Flags, Params, Segment, Sender};
-use cwnd_wire::{Endpoints, Headers, HeardQuench, Options, SourceQuench, Tcp};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
 

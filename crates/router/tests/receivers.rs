@@ -3,9 +3,9 @@
 use core::net::Ipv4Addr;
 
 use cwnd_aqm::{QueueParams, fifo};
+use cwnd_packet::{Endpoints, Tcp};
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_router::{Config, Direction, Endpoint, Engine, Side, Work};
-use cwnd_wire::{Endpoints, Tcp};
 
 const FAR: Duration = Duration::from_millis(40);
 /// Senders on either side, and who receives from them there.

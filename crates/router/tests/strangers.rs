@@ -2,9 +2,9 @@
 //! router measures and writes.
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
+use cwnd_packet::{Endpoints, Experiment, Options, Tcp};
 use cwnd_quantity::{Duration, Ecn, ParamsChoice, Rate, Rng, Time, Value};
 use cwnd_router::{Config, Direction, Engine, Side};
-use cwnd_wire::{Endpoints, Experiment, Options, Tcp};
 
 const HOST: Endpoints = Endpoints {
     source: [10, 81, 0, 1],

@@ -9,10 +9,10 @@ use std::io::{self, Write};
 
 use cwnd_aqm::{Outcome, Reason, Verdict};
 use cwnd_link::{Line, Reader};
+use cwnd_packet::{Interface, Writer};
 use cwnd_quantity::{Ecn, Time};
 use cwnd_scenario::{LinkRate, Scenario};
 use cwnd_tcp::Segment;
-use cwnd_wire::{Interface, Writer};
 
 use crate::event::FlowId;
 use crate::packet::{Packet, set_note, take_note};

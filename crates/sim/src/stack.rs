@@ -1,9 +1,9 @@
 //! What a host's headers say beyond what the simulation needs: addresses, numbers, windows, clocks.
 
+use cwnd_packet::{Endpoints, Experiment, Headers, Options, SourceQuench, Tcp, Udp, window_scale};
 use cwnd_quantity::{Header, Time};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{Body, Flags, Quoted, Recovery, SackBlocks, Segment};
-use cwnd_wire::{Endpoints, Experiment, Headers, Options, SourceQuench, Tcp, Udp, window_scale};
 
 use crate::requests::Turn;
 

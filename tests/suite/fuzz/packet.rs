@@ -1,7 +1,7 @@
 //! Any bytes are a packet whose parts lie in them, or none.
 
+use cwnd_packet::HeardQuench;
 use cwnd_router::parse;
-use cwnd_wire::HeardQuench;
 
 pub fn run(data: &[u8]) {
     if let Some(heard) = HeardQuench::read(data) {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use cwnd_cc::record::{Entry, Told};
 use cwnd_cc::{Cause, Phase, Signal};
+use cwnd_packet::{Endpoints, Experiment, Options, Tcp};
 use cwnd_quantity::{Echo, Ecn, Header, Rng, Time};
 use cwnd_tcp::{Body, Carried, EchoPolicy as _, Flags, LoadEcho, Segment};
-use cwnd_wire::{Endpoints, Experiment, Options, Tcp};
 
 use super::{MICROSECOND, digits, host, recorded, told};
 
@@ -295,7 +295,7 @@ fn expected(mut options: &[u8]) -> String {
     }
 }
 
-/// Whatever crates/wire writes in ACKs, with timestamps and SACK blocks or without, cut short, and with any byte another.
+/// Whatever crates/packet writes in ACKs, with timestamps and SACK blocks or without, cut short, and with any byte another.
 #[test]
 fn the_kernel_reads_the_options_that_the_wire_writes() {
     let ends = Endpoints {

@@ -1,7 +1,7 @@
 //! BECN: what a quench does to the window, and which bytes are one.
 
+use cwnd_packet::{Endpoints, Headers, HeardQuench, SourceQuench, Tcp, Udp};
 use cwnd_quantity::Ecn;
-use cwnd_wire::{Endpoints, Headers, HeardQuench, SourceQuench, Tcp, Udp};
 
 use super::{
     HZ, NO_RACK, Replay, Seen, assert_same, compiled, cubic, digits, flow, host, reno, told,
@@ -65,7 +65,7 @@ fn quench_from(router: [u8; 4], about: &Headers, marked: bool, level: u8) -> Vec
     SourceQuench { about: &about.bytes, marked, level }.headers(router, ENDS.source).bytes
 }
 
-/// What crates/wire reads of TCP, as the C tells it.
+/// What crates/packet reads of TCP, as the C tells it.
 fn expected(packet: &[u8]) -> String {
     match HeardQuench::read(packet) {
         Some(HeardQuench { marked, level, about, sequence: Some(sequence), .. }) => format!(
@@ -80,7 +80,7 @@ fn expected(packet: &[u8]) -> String {
     }
 }
 
-/// Whatever crates/wire writes, whole, cut short, with any bit flipped, about another host's packet, or about UDP.
+/// Whatever crates/packet writes, whole, cut short, with any bit flipped, about another host's packet, or about UDP.
 #[test]
 fn the_kernel_reads_the_quenches_that_the_wire_reads() {
     let about = |sequence, ends| {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use cwnd_wire::{Endpoints, Options, Tcp};
+use cwnd_packet::{Endpoints, Options, Tcp};
 
 use super::{digits, host, told};
 
@@ -18,7 +18,7 @@ const SYN: u8 = 0x02;
 const TICKS: u32 = 100;
 
 fn segment(flags: u8, echo: u32, blocks: usize, payload: u16) -> Tcp {
-    let mut sack = <[(u32, u32); cwnd_wire::MAX_SACK_BLOCKS]>::default();
+    let mut sack = <[(u32, u32); cwnd_packet::MAX_SACK_BLOCKS]>::default();
     for (n, block) in (1..).zip(sack.iter_mut().take(blocks)) {
         *block = (n * 10_000, n * 10_000 + 1448);
     }
@@ -39,7 +39,7 @@ fn rewritten(source: u32, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, String) {
     (packets, counts)
 }
 
-/// Checksums of what was rewritten are those that crates/wire computes for such a segment.
+/// Checksums of what was rewritten are those that crates/packet computes for such a segment.
 #[test]
 fn an_echo_becomes_older_and_the_checksum_is_right() {
     let mut packets = Vec::new();

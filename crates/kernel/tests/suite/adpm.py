@@ -7,7 +7,7 @@ import struct
 from forged import checksum
 
 ECT_1, CE = 1, 3
-#: Of the option that tells an estimate (crates/wire).
+#: Of the option that tells an estimate (crates/packet).
 KIND, LENGTH = 253, 4
 
 

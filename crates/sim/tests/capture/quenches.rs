@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cwnd_aqm::{Backlog, Context, Messenger, Verdict};
+use cwnd_packet::HeardQuench;
 use cwnd_quantity::{Ability, Contract, Declares};
 use cwnd_sim::World;
-use cwnd_wire::HeardQuench;
 
 use crate::files::{Caught, read, scenario};
 use crate::kept::Kept;

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use cwnd_quantity::{Ecn, Time};
-use cwnd_wire::{
+use cwnd_packet::{
     Endpoints, Experiment, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp,
     Writer, window_scale,
 };
+use cwnd_quantity::{Ecn, Time};
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;

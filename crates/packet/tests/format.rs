@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use cwnd_packet::{Headers, Interface, Writer};
 use cwnd_quantity::Time;
-use cwnd_wire::{Headers, Interface, Writer};
 
 const LINK: Interface<'_> = Interface { name: "ab", description: "a to b", bit_s: Some(256) };
 
