@@ -26,7 +26,7 @@ const DOORS: [(&str, &[&str]); 17] = [
     ("kernel", &[]),
     ("testbed", &["quantity", "cc", "aqm", "apps", "tcp", "tables", "scenario", "router"]),
     (
-        "bindings",
+        "python",
         &[
             "quantity", "cc", "aqm", "tcp", "tables", "packet", "scenario", "link", "sim",
             "router", "testbed", "picture", "infer",
