@@ -11,7 +11,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 SYNC := --quiet --frozen --inexact --no-install-project --compile-bytecode
 
 # The extension is built again when one of these is newer than the last build.
-SOURCES := $(shell find crates -path crates/kernel -prune -o \
+SOURCES := $(shell find crates -path crates/linux/kernel -prune -o \
 		\( -name '*.rs' -o -name '*.toml' -o -name '*.c' -o -name '*.h' \) -print) \
 	Cargo.toml Cargo.lock pyproject.toml
 # An extension that was deleted is built again, too.
@@ -33,7 +33,7 @@ build: $(VENV)/built ## Build the extension and the environment in .venv
 dev: $(VENV)/dev build ## The same with the tools that the tests need
 
 # Apart from everything else, which needs no libelf.
-KERNEL := --manifest-path crates/kernel/Cargo.toml --target-dir target/kernel
+KERNEL := --manifest-path crates/linux/kernel/Cargo.toml --target-dir target/kernel
 HAVE_LIBELF := printf '\#include <libelf.h>\n\#include <zlib.h>\n' | cc -E -o /dev/null - 2>/dev/null
 
 kernel: $(VENV)/installed ## Build cwnd-kernel, which loads controllers into Linux, in .venv/bin
@@ -127,11 +127,11 @@ probes: ## Record again what this kernel's TCP does about the probes of its send
 	@python3 scripts/record_probes.py crates/tcp/tests/probes/linux-$(shell uname -r | cut -d. -f1,2).txt
 
 kernels: ## Boot other kernels in QEMU and test the controllers there; minutes each (ARGS='6.1 7.3', or --list)
-	@python3 crates/kernel/tests/kernels/run.py $(ARGS)
+	@python3 crates/linux/kernel/tests/kernels/run.py $(ARGS)
 
 kernel-rows: ## Run Linux's own Vegas and H-TCP in QEMU and record what they do; long without virtualization
-	@python3 crates/kernel/tests/kernels/record.py 6.12 docs/controllers/vegas/linux.toml --module tcp_vegas
-	@python3 crates/kernel/tests/kernels/record.py 6.12 docs/controllers/htcp/linux.toml --module tcp_htcp
+	@python3 crates/linux/kernel/tests/kernels/record.py 6.12 docs/controllers/vegas/linux.toml --module tcp_vegas
+	@python3 crates/linux/kernel/tests/kernels/record.py 6.12 docs/controllers/htcp/linux.toml --module tcp_htcp
 
 linux-rows: build ## Record again what this kernel's TCP does behind our router, for docs/peers.md; as root, an hour
 	$(BIN)/python scripts/record_linux_rows.py tests/golden/peers/linux-testbed.toml tests/golden/peers/linux-testbed.jsonl

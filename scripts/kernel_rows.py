@@ -1,6 +1,6 @@
 """What Linux's own Vegas and H-TCP do, beside the simulator: tables of their pages.
 
-`crates/kernel/tests/kernels/record.py` ran `linux.toml` of a page on Linux in QEMU and wrote
+`crates/linux/kernel/tests/kernels/record.py` ran `linux.toml` of a page on Linux in QEMU and wrote
 `linux.csv`; here the simulator runs it. `make docs` writes the tables again, the tests run it.
 """
 

@@ -9,7 +9,7 @@ const ENGINE: [&str; 9] =
     ["quantity", "cc", "aqm", "apps", "tcp", "tables", "scenario", "link", "sim"];
 /// The crates whose code decides what a run on Linux gives, besides the kernel.
 const TESTBED: [&str; 8] =
-    ["quantity", "aqm", "apps", "tables", "scenario", "link", "router", "testbed"];
+    ["quantity", "aqm", "apps", "tables", "scenario", "link", "linux/router", "linux/testbed"];
 /// Hexadecimal digits of the hash that tell two builds apart.
 const DIGITS: usize = 12;
 

@@ -1,4 +1,4 @@
-"""`cwnd kernel` hands over to `cwnd-kernel`; that itself is tested in crates/kernel."""
+"""`cwnd kernel` hands over to `cwnd-kernel`; that itself is tested in crates/linux/kernel."""
 
 from __future__ import annotations
 

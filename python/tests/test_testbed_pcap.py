@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.real_time
 
-#: The port of a group's first sender (crates/testbed/src/world.rs).
+#: The port of a group's first sender (crates/linux/testbed/src/world.rs).
 PORT = 10_000
 BOTH = "bottleneck+reverse"
 

@@ -1,10 +1,10 @@
-//! The house: which crate may need which, and what the pure ones keep away from.
+//! Layering: the crates that each crate may depend on, and what pure crates never mention.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Doors between rooms: a crate, and all of the workspace that it may need.
-const DOORS: [(&str, &[&str]); 17] = [
+/// A crate, and all crates of the workspace that it may depend on.
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("quantity", &[]),
     ("memory", &[]),
     ("cc", &["quantity"]),
@@ -34,8 +34,8 @@ const DOORS: [(&str, &[&str]); 17] = [
     ),
 ];
 
-/// What a crate's own tests may look at besides.
-const WITNESSES: [(&str, &[&str]); 2] = [
+/// Crates that the tests of a crate may depend on besides.
+const ALLOWED_IN_TESTS: [(&str, &[&str]); 2] = [
     // Both let the same packets go at the same nanosecond; and what comes through a device is the endpoint's to believe.
     ("router", &["sim", "tcp", "cc"]),
     // Both begin the same flows.
@@ -86,6 +86,17 @@ pub fn sources(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
+/// Name without `cwnd-`, and folder, of each crate below `crates`.
+pub fn crates() -> Vec<(String, PathBuf)> {
+    let mut manifests = sources(&root().join("crates"), &["toml"]);
+    manifests.retain(|file| file.ends_with("Cargo.toml"));
+    let named = manifests.iter().map(|file| {
+        let folder = file.parent().expect("a file is in a folder").to_owned();
+        (folder.file_name().expect("a crate's folder").to_string_lossy().into_owned(), folder)
+    });
+    named.collect()
+}
+
 /// The crates of the workspace in these lists of a manifest.
 fn needs(manifest: &toml::Table, kinds: &[&str]) -> Vec<String> {
     let mut needs = Vec::new();
@@ -99,15 +110,13 @@ fn needs(manifest: &toml::Table, kinds: &[&str]) -> Vec<String> {
 #[test]
 fn every_crate_needs_only_those_below_it() {
     let mut wrong = Vec::new();
-    let mut crates = 0;
-    for entry in fs::read_dir(root().join("crates")).expect("there are crates") {
-        let folder = entry.expect("a folder can be listed").path();
-        let Ok(text) = fs::read_to_string(folder.join("Cargo.toml")) else { continue };
+    let mut checked = 0;
+    for (name, folder) in crates() {
+        let text = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest is text");
         let manifest: toml::Table = text.parse().expect("a manifest is TOML");
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        crates += 1;
-        let Some((_, allowed)) = DOORS.iter().find(|(from, _)| *from == name) else {
-            wrong.push(format!("{name} has no place in the list of doors"));
+        checked += 1;
+        let Some((_, allowed)) = ALLOWED.iter().find(|(from, _)| *from == name) else {
+            wrong.push(format!("{name} is not in the list"));
             continue;
         };
         for needed in needs(&manifest, &["dependencies", "build-dependencies"]) {
@@ -115,9 +124,10 @@ fn every_crate_needs_only_those_below_it() {
                 wrong.push(format!("{name} → {needed}"));
             }
         }
-        let witnesses = WITNESSES.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, w)| w);
+        let in_tests =
+            ALLOWED_IN_TESTS.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, w)| w);
         for needed in needs(&manifest, &["dev-dependencies"]) {
-            if !allowed.contains(&needed.as_str()) && !witnesses.contains(&needed.as_str()) {
+            if !allowed.contains(&needed.as_str()) && !in_tests.contains(&needed.as_str()) {
                 wrong.push(format!("tests of {name} → {needed}"));
             }
         }
@@ -125,15 +135,15 @@ fn every_crate_needs_only_those_below_it() {
         let pure = PURE.contains(&name.as_str());
         assert!(!(pure && manifest.contains_key("target")), "{name}: dependencies of one platform");
     }
-    assert!(wrong.is_empty(), "doors that are not in the plan: {}", wrong.join(", "));
-    assert!(crates >= 8, "the search found {crates} crates");
+    assert!(wrong.is_empty(), "dependencies that are not allowed: {}", wrong.join(", "));
+    assert!(checked >= 8, "the search found {checked} crates");
 }
 
 #[test]
-fn the_list_of_doors_has_no_way_round_in_a_circle() {
-    for (i, (name, allowed)) in DOORS.iter().enumerate() {
+fn the_allowed_dependencies_form_layers() {
+    for (i, (name, allowed)) in ALLOWED.iter().enumerate() {
         for needed in *allowed {
-            let below = DOORS[..i].iter().any(|(earlier, _)| earlier == needed);
+            let below = ALLOWED[..i].iter().any(|(earlier, _)| earlier == needed);
             assert!(below, "{name} → {needed} leads up");
         }
     }
@@ -182,11 +192,11 @@ fn no_source_file_is_too_long_to_read() {
 /// preset of its paper, and pages with examples.
 const KNOW_ABE: [&str; 6] = [
     "cc/src/",
-    "kernel/",
+    "linux/kernel/",
     "aqm/src/pie.rs",
     "scenario/src/reference.rs",
     "scenario/src/sections.rs",
-    "testbed/src/programs.rs",
+    "linux/testbed/src/programs.rs",
 ];
 
 #[test]

@@ -9,7 +9,7 @@ use std::str::FromStr as _;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use crate::architecture::{root, sources};
+use crate::architecture::{crates, sources};
 
 /// Where a module is: its names from the root of the crate on.
 type Place = Vec<String>;
@@ -295,13 +295,11 @@ fn modules(folder: &Path) -> Vec<(Place, String)> {
 fn no_files_of_a_crate_need_each_other_in_a_circle() {
     let mut wrong = Vec::new();
     let mut files = 0;
-    for entry in fs::read_dir(root().join("crates")).expect("there are crates") {
-        let folder = entry.expect("a folder can be listed").path().join("src");
-        let modules = modules(&folder);
+    for (name, folder) in crates() {
+        let modules = modules(&folder.join("src"));
         files += modules.len();
-        let name = folder.parent().and_then(Path::file_name).unwrap_or_default();
         let circles = House::of(&modules).circles();
-        wrong.extend(circles.iter().map(|circle| format!("{}: {circle}", name.display())));
+        wrong.extend(circles.iter().map(|circle| format!("{name}: {circle}")));
     }
     wrong.sort();
     assert!(files > 100, "the search found {files} files");

@@ -1,5 +1,5 @@
 //! The controllers for the kernel are those of crates/cc: what the simulator told a controller of ours is told to the C of
-//! crates/kernel, compiled for this machine, and the window and the threshold are compared after every event.
+//! crates/linux/kernel, compiled for this machine, and the window and the threshold are compared after every event.
 //!
 //! The kernel counts segments, ticks of a millisecond (here) and microseconds. So packets take whole microseconds in these
 //! scenarios, and a window is a whole number of segments, which with presets that round to segments it is anyway; delay-based
@@ -69,7 +69,7 @@ fn host(name: &str, defines: &[&str]) -> PathBuf {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("main").replace("::", ".");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.{name}"));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/kernel/bpf");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/linux/kernel/bpf");
     let source = folder.join(format!("host/{name}.c"));
     let done = Command::new("cc")
         .args(["-std=gnu11", "-O1", "-Wall", "-Werror", "-Wno-unused", "-Wno-unknown-pragmas"])

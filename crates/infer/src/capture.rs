@@ -339,7 +339,7 @@ fn take(
 }
 
 /// Whether a comment says that the packet was dropped there, maybe after what else befell it, as `crates/sim` and
-/// `crates/router` write it.
+/// `crates/linux/router` write it.
 fn is_loss(comment: &[u8]) -> bool {
     let mut parts = comment.split(|&byte| byte == b',');
     parts.any(|part| part.trim_ascii().starts_with(b"dropped: "))

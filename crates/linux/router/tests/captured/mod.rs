@@ -4,7 +4,7 @@ use cwnd_quantity::Time;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
-#[path = "../../../sim/tests/capture/kept.rs"]
+#[path = "../../../../sim/tests/capture/kept.rs"]
 mod kept;
 
 pub use kept::Kept;

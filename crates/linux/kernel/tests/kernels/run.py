@@ -27,7 +27,7 @@ from packages import Archives, Kernel, MissingError
 
 HERE = Path(__file__).resolve().parent
 KERNEL = HERE.parents[1]
-ROOT = KERNEL.parents[1]
+ROOT = KERNEL.parents[2]
 OUT = ROOT / "target" / "guests"
 #: Too old; the oldest that does; one with links (6.4); long-term ones. The newest tells first transmissions apart (7.1).
 KERNELS = ("5.10", "6.1", "6.5", "6.8", "6.12", "6.18")
