@@ -21,7 +21,7 @@ const ALLOWED: [(&str, &[&str]); 17] = [
         &["quantity", "memory", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario", "link"],
     ),
     ("router", &["quantity", "aqm", "tables", "packet", "scenario", "link"]),
-    ("infer", &["quantity", "tables"]),
+    ("infer", &["quantity", "tables", "packet"]),
     // Apart from the others, with a manifest of its own.
     ("kernel", &[]),
     ("testbed", &["quantity", "cc", "aqm", "apps", "tcp", "tables", "scenario", "router"]),

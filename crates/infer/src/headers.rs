@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+pub use cwnd_packet::flag;
+use cwnd_packet::{Fragment, HeaderError, IpPacket, TcpHeader, protocol};
 use cwnd_quantity::{Ecn, Time};
-use etherparse::{IpNumber, LaxIpSlice, TcpOptionElement, TcpOptionsIterator};
 
 use crate::capture::Frame;
 use crate::digest::digest;
@@ -69,24 +70,6 @@ pub struct Segment {
     pub digest: u64,
     /// The number of the file that it is from.
     pub file: u32,
-}
-
-/// Flags of a TCP header.
-pub mod flag {
-    /// No more data will come.
-    pub const FIN: u8 = 0x01;
-    /// The connection begins.
-    pub const SYN: u8 = 0x02;
-    /// It is torn down.
-    pub const RST: u8 = 0x04;
-    /// The sender had no more to send.
-    pub const PSH: u8 = 0x08;
-    /// The acknowledgement number counts.
-    pub const ACK: u8 = 0x10;
-    /// The receiver saw a mark (RFC 3168 § 6.1).
-    pub const ECE: u8 = 0x40;
-    /// The sender has reduced its window for one.
-    pub const CWR: u8 = 0x80;
 }
 
 impl Segment {
@@ -171,51 +154,43 @@ pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
         Some(_) => return Err(Skip::Other),
     }
     let wrong = if cut { Skip::Short } else { Skip::Malformed };
-    let (ip, _) = LaxIpSlice::from_slice(packet).map_err(|_| wrong)?;
-    let payload = ip.payload();
-    if payload.ip_number != IpNumber::TCP {
+    let ip = IpPacket::read(packet).ok_or(wrong)?;
+    if ip.protocol != protocol::TCP {
         return Err(Skip::Other);
     }
-    if payload.fragmented {
+    if ip.fragment != Fragment::Whole {
         return Err(Skip::Fragment);
     }
-    let tcp = payload.payload;
-    // Where TCP begins: what came before it is not counted in its length.
-    let before = (tcp.as_ptr() as usize).saturating_sub(packet.as_ptr() as usize);
-    let (from, to, id, ecn, whole) = match &ip {
-        LaxIpSlice::Ipv4(v4) => {
-            let header = v4.header();
-            (
-                IpAddr::V4(header.source_addr()),
-                IpAddr::V4(header.destination_addr()),
-                Some(header.identification()),
-                Ecn::of_traffic_class(packet[1]),
-                usize::from(header.total_len()),
-            )
-        }
-        LaxIpSlice::Ipv6(v6) => {
-            let header = v6.header();
-            let length = usize::from(header.payload_length());
-            let whole = if length == 0 { 0 } else { length + IPV6_HEADER };
-            let (from, to) = (header.source_addr(), header.destination_addr());
-            (IpAddr::V6(from), IpAddr::V6(to), None, Ecn::of_traffic_class(packet[1] >> 4), whole)
-        }
-    };
     // A packet that the network card is yet to cut has no length (Linux, BIG TCP).
-    let whole = if whole == 0 { (frame.length as usize).saturating_sub(at) } else { whole };
-    let length = whole.checked_sub(before).ok_or(Skip::Malformed)?;
-    let mut segment = transport(tcp, length, wrong)?;
-    segment.at = frame.at;
-    segment.from = Host::new(from, segment.from.port);
-    segment.to = Host::new(to, segment.to.port);
-    (segment.id, segment.ecn) = (id, ecn);
-    let end = before + header_length(tcp);
-    segment.digest = digest(packet.get(..end).unwrap_or(packet));
-    Ok(segment)
+    let whole = ip.length.unwrap_or_else(|| (frame.length as usize).saturating_sub(at));
+    let content = whole.checked_sub(ip.header_bytes).ok_or(Skip::Malformed)?;
+    let tcp = TcpHeader::read(ip.content).map_err(|error| match error {
+        HeaderError::Short => wrong,
+        HeaderError::DataOffset => Skip::Malformed,
+    })?;
+    let length = content.checked_sub(tcp.header_bytes).ok_or(Skip::Malformed)?;
+    let headers = ip.header_bytes + tcp.header_bytes;
+    let options = tcp.options();
+    Ok(Segment {
+        at: frame.at,
+        from: Host::new(ip.source, tcp.source_port),
+        to: Host::new(ip.destination, tcp.destination_port),
+        seq: tcp.sequence,
+        ack: tcp.acknowledgment,
+        flags: tcp.flags,
+        window: tcp.window,
+        length: u32::try_from(length).map_err(|_| Skip::Malformed)?,
+        timestamps: options.timestamps,
+        mss: options.mss,
+        scale: options.window_scale,
+        blocks: [options.sack[0], options.sack[1]],
+        id: ip.identification,
+        ecn: ip.ecn,
+        digest: digest(packet.get(..headers).unwrap_or(packet)),
+        file: 0,
+    })
 }
 
-const IPV6_HEADER: usize = 40;
-const TCP_HEADER: usize = 20;
 /// EtherTypes.
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -253,73 +228,6 @@ fn network(frame: &Frame<'_>) -> Result<(Option<u16>, usize), Skip> {
         at += 4;
     }
     Ok((Some(protocol), at))
-}
-
-/// The length of a TCP header with its options, from its data offset.
-fn header_length(tcp: &[u8]) -> usize {
-    tcp.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4)
-}
-
-fn transport(tcp: &[u8], length: usize, wrong: Skip) -> Result<Segment, Skip> {
-    let header: &[u8; TCP_HEADER] = tcp.first_chunk().ok_or(wrong)?;
-    let word = |at: usize| {
-        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-    };
-    let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    let offset = header_length(header);
-    if offset < TCP_HEADER {
-        return Err(Skip::Malformed);
-    }
-    let length = length.checked_sub(offset).ok_or(Skip::Malformed)?;
-    // The addresses stand in the IP header: who read that one fills them in.
-    let port = |at: usize| Host { address: 0, port: half(at) };
-    let mut segment = Segment {
-        at: Time::ZERO,
-        from: port(0),
-        to: port(2),
-        seq: word(4),
-        ack: word(8),
-        flags: header[13],
-        window: half(14),
-        length: u32::try_from(length).map_err(|_| Skip::Malformed)?,
-        timestamps: None,
-        mss: None,
-        scale: None,
-        blocks: [None; 2],
-        id: None,
-        ecn: Ecn::NotEct,
-        digest: 0,
-        file: 0,
-    };
-    let options = tcp.get(TCP_HEADER..offset.min(tcp.len())).unwrap_or_default();
-    read_options(options, &mut segment);
-    Ok(segment)
-}
-
-/// The options as far as they are whole.
-fn read_options(options: &[u8], segment: &mut Segment) {
-    // As nearly all segments have them (RFC 7323, appendix A).
-    if let [1, 1, 8, 10, value @ ..] = options
-        && let [a, b, c, d, e, f, g, h] = *value
-    {
-        let value = u32::from_be_bytes([a, b, c, d]);
-        segment.timestamps = Some((value, u32::from_be_bytes([e, f, g, h])));
-        return;
-    }
-    for option in TcpOptionsIterator::from_slice(options) {
-        match option {
-            Ok(TcpOptionElement::Timestamp(value, echo)) => {
-                segment.timestamps = Some((value, echo));
-            }
-            Ok(TcpOptionElement::MaximumSegmentSize(mss)) => segment.mss = Some(mss),
-            Ok(TcpOptionElement::WindowScale(scale)) => segment.scale = Some(scale.min(14)),
-            Ok(TcpOptionElement::SelectiveAcknowledgement(first, more)) => {
-                segment.blocks = [Some(first), more[0]];
-            }
-            Ok(_) => {}
-            Err(_) => break,
-        }
-    }
 }
 
 fn u16_at(data: &[u8], at: usize) -> Option<u16> {

@@ -2,6 +2,7 @@ use cwnd_quantity::Ecn;
 use etherparse::{Icmpv4Header, Icmpv4Type, Ipv4Header, ip_number};
 
 use crate::ip::{self, Endpoints, Headers};
+use crate::ip_packet::{checksum_holds, ones_complement_sum};
 
 /// A router's source quench about a packet (RFC 792): type 4, code 0, and the packet's IP header with what follows it.
 ///
@@ -70,7 +71,7 @@ impl HeardQuench {
         let message = rest.get(..length)?;
         let whole = !ip.more_fragments && ip.fragment_offset.value() == 0;
         // Of the bytes as they came: what was parsed lacks the reserved bit.
-        let sound = sums_to_ones(packet.get(..ip.header_len())?);
+        let sound = checksum_holds(packet);
         if ip.protocol != ip_number::ICMP
             || !whole
             || !sound
@@ -81,7 +82,8 @@ impl HeardQuench {
         let &[SOURCE_QUENCH, 0, _, _, said, _, _, _, ref quoted @ ..] = message else {
             return None;
         };
-        if !sums_to_ones(message) {
+        // RFC 1071 § 1: the sum of bytes with their checksum is all ones.
+        if ones_complement_sum(message) != u16::MAX {
             return None;
         }
         let (about, behind) = Ipv4Header::from_slice(quoted).ok()?;
@@ -116,11 +118,6 @@ const fn of_a_host(source: [u8; 4], to: [u8; 4]) -> bool {
         127 => to[0] == 127,
         _ => true,
     }
-}
-
-/// RFC 1071: of bytes with their checksum the sum is all ones.
-fn sums_to_ones(bytes: &[u8]) -> bool {
-    etherparse::checksum::Sum16BitWords::new().add_slice(bytes).ones_complement() == 0
 }
 
 /// RFC 792, source quench message.

@@ -1,16 +1,25 @@
-//! Packets as bytes: IPv4 with TCP, UDP or a source quench, and the capture files that hold them.
+//! Packets as bytes: one reader of IP and TCP headers for router and captures; writers of IPv4 with
+//! TCP, UDP or a source quench; and capture files.
 //!
-//! Payload is zero bytes everywhere and is never written out: headers tell its length, checksums count it.
+//! Written payload is zero bytes everywhere and is left out: headers state its length, checksums
+//! count it.
 #![forbid(unsafe_code)]
 
 mod icmp;
 mod ip;
+mod ip_packet;
 mod pcapng;
 mod tcp;
+mod tcp_header;
 mod udp;
 
 pub use icmp::{HeardQuench, SourceQuench};
 pub use ip::{Endpoints, Headers};
+pub use ip_packet::{
+    Fragment, IpPacket, checksum_holds, ecn, ones_complement_sum, protocol, set_ecn,
+    set_identification,
+};
 pub use pcapng::{Interface, Writer};
 pub use tcp::{Experiment, MAX_SACK_BLOCKS, Options, Tcp, window_scale};
+pub use tcp_header::{HeaderError, TcpHeader, TcpHeaderOptions, flag};
 pub use udp::Udp;

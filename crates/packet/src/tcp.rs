@@ -2,6 +2,7 @@ use cwnd_quantity::Ecn;
 use etherparse::{TcpHeader, TcpOptionElement, TcpOptions, ip_number};
 
 use crate::ip::{self, Endpoints, Headers};
+use crate::tcp_header::{MAX_WINDOW_SCALE, flag};
 
 /// A TCP segment as its header tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,14 +93,14 @@ impl Tcp {
         let mut header = TcpHeader {
             sequence_number: self.sequence,
             acknowledgment_number: self.acknowledgment,
-            fin: self.has(0x01),
-            syn: self.has(0x02),
-            rst: self.has(0x04),
-            psh: self.has(0x08),
-            ack: self.has(0x10),
+            fin: self.has(flag::FIN),
+            syn: self.has(flag::SYN),
+            rst: self.has(flag::RST),
+            psh: self.has(flag::PSH),
+            ack: self.has(flag::ACK),
             urg: self.has(0x20),
-            ece: self.has(0x40),
-            cwr: self.has(0x80),
+            ece: self.has(flag::ECE),
+            cwr: self.has(flag::CWR),
             window_size: self.window,
             options: TcpOptions::try_from_slice(&options[..len]).unwrap_or_default(),
             ..TcpHeader::new(to.source_port, to.destination_port, 0, 0)
@@ -180,5 +181,3 @@ const HEADER: usize = 20;
 /// Two bytes that pad, kind and length of SACK, and a block of it (RFC 2018 § 3).
 const SACK_HEAD: usize = 4;
 const SACK_BLOCK: usize = 8;
-/// RFC 7323 § 2.3.
-const MAX_WINDOW_SCALE: u8 = 14;

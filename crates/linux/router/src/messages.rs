@@ -10,7 +10,7 @@ use cwnd_packet::SourceQuench;
 use cwnd_quantity::{Streams, Time};
 
 use crate::config::{Config, Direction};
-use crate::packet::{is_later_fragment, may_slow_down, parse};
+use crate::packet::parse;
 use crate::pool::{Packet, Pool};
 
 /// A router's messenger at the queue of a direction, and the messages that have not left yet.
@@ -78,12 +78,12 @@ impl Office {
         }
     }
 
-    /// Who is to be told if the messenger likes; `None` if nobody may be, or has anything to slow down.
+    /// Returns the source of a packet if a message may go to it.
     fn source_to_tell(&mut self, bytes: &[u8]) -> Option<[u8; 4]> {
-        let packet = parse(bytes).filter(|packet| may_slow_down(bytes, packet))?;
+        let packet = parse(bytes).filter(|packet| packet.answerable)?;
         match (packet.source.address, packet.destination.address) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                let may = is_a_host(source) && !is_many(destination) && !is_later_fragment(bytes);
+                let may = is_a_host(source) && !is_many(destination);
                 let is_told = self.told.is_none_or(|told| told == source);
                 (may && is_told).then_some(source.octets())
             }

@@ -96,12 +96,12 @@ impl Pool {
 impl Context<Packet> for Pool {
     #[inline]
     fn ecn(&self, packet: &Packet) -> Ecn {
-        crate::packet::ecn(self.bytes(packet.buffer))
+        cwnd_packet::ecn(self.bytes(packet.buffer))
     }
 
     #[inline]
     fn set_ecn(&mut self, packet: &mut Packet, ecn: Ecn) {
-        crate::packet::set_ecn(&mut self.buffers[packet.buffer as usize].bytes, ecn);
+        cwnd_packet::set_ecn(&mut self.buffers[packet.buffer as usize].bytes, ecn);
     }
 
     /// Of real packets' headers it is the identification that is known, where they have one; what is written here stays in this router.
@@ -113,7 +113,7 @@ impl Context<Packet> for Pool {
 
     fn set_identification(&mut self, packet: &mut Packet, identification: u16) -> bool {
         let Buffer { bytes, header, .. } = &mut self.buffers[packet.buffer as usize];
-        let written = crate::packet::set_identification(bytes, identification);
+        let written = cwnd_packet::set_identification(bytes, identification);
         if written {
             *header = Header::Id(identification);
         }
