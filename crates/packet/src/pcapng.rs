@@ -1,33 +1,22 @@
 //! The pcapng file format (draft-ietf-opsawg-pcapng): section header, interfaces, packets.
 
-// A length of time: `core` has no clock to read.
-use core::time::Duration;
 use std::borrow::Cow;
-use std::fmt;
 use std::io::{self, Write};
 
 use cwnd_quantity::Time;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+use pcap_parser::pcapng::{
+    EnhancedPacketBlock, IDB_MAGIC, InterfaceDescriptionBlock, OptionCode, PcapNGOption,
+    SectionHeaderBlock,
 };
-use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
-use pcap_file::{DataLink, Endianness, PcapError};
+use pcap_parser::{Linktype, ToVec};
 
 use crate::ip::Headers;
 
 /// Writes a capture file of one section, little endian on every machine.
+#[derive(Debug)]
 pub struct Writer<W> {
     to: W,
-    /// A block on its way: its many small fields reach `to` at once.
-    blocks: PcapNgWriter<Vec<u8>>,
-}
-
-impl<W: fmt::Debug> fmt::Debug for Writer<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer").field("to", &self.to).finish_non_exhaustive()
-    }
+    interfaces: u32,
 }
 
 /// A place at which packets are captured.
@@ -42,22 +31,25 @@ pub struct Interface<'a> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file: which program wrote it, and what about.
+    /// Begins a file of an application, with a comment.
     ///
     /// # Errors
     /// Those of the writer.
     pub fn new(to: W, application: &str, comment: &str) -> io::Result<Self> {
-        let section = SectionHeaderBlock {
-            endianness: Endianness::Little,
+        let mut writer = Self { to, interfaces: 0 };
+        writer.write(&mut SectionHeaderBlock {
+            block_type: 0,
+            block_len1: 0,
+            bom: 0,
+            major_version: 0,
+            minor_version: 0,
+            section_len: UNKNOWN_LENGTH,
             options: vec![
-                SectionHeaderOption::Comment(fitting(comment).to_owned().into()),
-                SectionHeaderOption::UserApplication(fitting(application).to_owned().into()),
+                option(OptionCode::Comment, fitting(comment).as_bytes()),
+                option(OptionCode::ShbUserAppl, fitting(application).as_bytes()),
             ],
-            ..SectionHeaderBlock::default()
-        };
-        let blocks = PcapNgWriter::with_section_header(Vec::new(), section).map_err(reason)?;
-        let mut writer = Self { to, blocks };
-        writer.hand_on()?;
+            block_len2: 0,
+        })?;
         Ok(writer)
     }
 
@@ -66,25 +58,37 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Those of the writer.
     pub fn interface(&mut self, interface: &Interface<'_>) -> io::Result<u32> {
-        let number = self.blocks.interfaces().len() as u32;
+        let speed = interface.bit_s.map(u64::to_le_bytes);
         let mut options = vec![
-            InterfaceDescriptionOption::IfName(fitting(interface.name).into()),
-            InterfaceDescriptionOption::IfDescription(fitting(interface.description).into()),
+            option(OptionCode::IfName, fitting(interface.name).as_bytes()),
+            option(OptionCode::IfDescription, fitting(interface.description).as_bytes()),
         ];
-        options.extend(interface.bit_s.map(InterfaceDescriptionOption::IfSpeed));
-        options.push(InterfaceDescriptionOption::IfTsResol(NANOSECONDS));
-        self.write(InterfaceDescriptionBlock {
-            linktype: DataLink::RAW,
+        options.extend(speed.iter().map(|speed| option(OptionCode::IfSpeed, speed)));
+        options.push(option(OptionCode::IfTsresol, &[NANOSECONDS]));
+        options.push(option(OptionCode::EndOfOpt, &[]));
+        let in_options = options.iter().map(|option| 4 + option.value.len().next_multiple_of(4));
+        let length = 20 + in_options.sum::<usize>() as u32;
+        let block = InterfaceDescriptionBlock {
+            block_type: IDB_MAGIC,
+            block_len1: length,
+            linktype: Linktype::RAW,
+            reserved: 0,
             snaplen: NO_LIMIT,
             options,
-        })?;
-        Ok(number)
+            block_len2: length,
+            if_tsresol: NANOSECONDS,
+            if_tsoffset: 0,
+        };
+        // Without `fix`, which adds an offset of time that is zero.
+        self.to.write_all(&block.to_vec_raw().map_err(io::Error::other)?)?;
+        self.interfaces += 1;
+        Ok(self.interfaces - 1)
     }
 
-    /// Adds a packet: its headers, captured at `at` on that interface. An empty comment is none.
+    /// Adds the headers of a packet, captured at `at` on an interface. An empty comment is none.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Those of the writer, or if no interface has that number.
     pub fn packet(
         &mut self,
         interface: u32,
@@ -92,17 +96,25 @@ impl<W: Write> Writer<W> {
         packet: &Headers,
         comment: &str,
     ) -> io::Result<()> {
-        let mut options = Vec::new();
-        if !comment.is_empty() {
-            options.push(EnhancedPacketOption::Comment(fitting(comment).into()));
+        if interface >= self.interfaces {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no interface of this number"));
         }
-        self.write(EnhancedPacketBlock {
-            interface_id: interface,
-            // The library counts nanoseconds whatever if_tsresol says.
-            timestamp: Duration::from_nanos(at.0),
-            original_len: packet.total.into(),
-            data: Cow::Borrowed(&packet.bytes),
-            options,
+        let comment = fitting(comment);
+        let has_comment = !comment.is_empty();
+        self.write(&mut EnhancedPacketBlock {
+            block_type: 0,
+            block_len1: 0,
+            if_id: interface,
+            ts_high: (at.0 >> 32) as u32,
+            ts_low: at.0 as u32,
+            caplen: packet.bytes.len() as u32,
+            origlen: packet.total.into(),
+            data: &packet.bytes,
+            options: has_comment
+                .then(|| option(OptionCode::Comment, comment.as_bytes()))
+                .into_iter()
+                .collect(),
+            block_len2: 0,
         })
     }
 
@@ -114,17 +126,14 @@ impl<W: Write> Writer<W> {
         self.to.flush()
     }
 
-    fn write<'a>(&mut self, block: impl PcapNgBlock<'a>) -> io::Result<()> {
-        self.blocks.write_pcapng_block(block).map_err(reason)?;
-        self.hand_on()
+    /// Writes a block; the library sets type, version, byte order and lengths.
+    fn write(&mut self, block: &mut impl ToVec) -> io::Result<()> {
+        self.to.write_all(&block.to_vec().map_err(io::Error::other)?)
     }
+}
 
-    fn hand_on(&mut self) -> io::Result<()> {
-        let block = self.blocks.get_mut();
-        let written = self.to.write_all(block);
-        block.clear();
-        written
-    }
+fn option(code: OptionCode, value: &[u8]) -> PcapNGOption<'_> {
+    PcapNGOption { code, len: value.len() as u16, value: Cow::Borrowed(value) }
 }
 
 /// As much of a text as the 16-bit length of an option counts (§ 3.5): the library does not look.
@@ -136,13 +145,8 @@ fn fitting(text: &str) -> &str {
     &text[..end]
 }
 
-fn reason(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::new(io::ErrorKind::InvalidInput, other),
-    }
-}
-
+/// Length of a section that is not known when it begins (§ 4.1).
+const UNKNOWN_LENGTH: i64 = -1;
 /// Timestamps count 10⁻⁹ s (§ 4.2, if_tsresol).
 const NANOSECONDS: u8 = 9;
 /// Of the captured length (§ 4.2, SnapLen).

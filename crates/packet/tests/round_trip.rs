@@ -1,18 +1,14 @@
 //! What is written, read back by libraries and sums that are not the writer's.
 
-use std::borrow::Cow;
-
 use cwnd_packet::{
     Endpoints, Experiment, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp,
     Writer, window_scale,
 };
 use cwnd_quantity::{Ecn, Time};
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
-use pcap_file::DataLink;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
-use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
-use pcap_file::pcapng::blocks::section_header::SectionHeaderOption;
-use pcap_file::pcapng::{Block, PcapNgReader};
+use pcap_parser::pcapng::{EnhancedPacketBlock, OptionCode, PcapNGOption};
+use pcap_parser::traits::PcapNGPacketBlock as _;
+use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapNGSlice};
 use proptest::prelude::*;
 
 const ENDS: Endpoints = Endpoints {
@@ -232,37 +228,45 @@ fn a_file_holds_what_was_written_to_the_nanosecond() {
     writer.packet(1, late, &ack, "dropped: codel").unwrap();
     drop(writer);
 
-    let mut reader = PcapNgReader::new(bytes.as_slice()).unwrap();
-    let section = reader.section().clone();
-    assert!(section.options.contains(&SectionHeaderOption::UserApplication("cwnd 1.2.3".into())));
-    assert!(section.options.contains(&SectionHeaderOption::Comment("a test".into())));
+    let mut sections = Vec::new();
     let mut interfaces = Vec::new();
     let mut packets = Vec::new();
-    while let Some(block) = reader.next_block() {
-        match block.unwrap().into_owned() {
-            Block::InterfaceDescription(i) => interfaces.push(i),
-            Block::EnhancedPacket(p) => packets.push(p),
-            other => panic!("nobody wrote {other:?}"),
+    for block in PcapNGSlice::from_slice(&bytes).unwrap() {
+        match block.unwrap() {
+            PcapBlockOwned::NG(Block::SectionHeader(s)) => sections.push(s.options),
+            PcapBlockOwned::NG(Block::InterfaceDescription(i)) => interfaces.push(i),
+            PcapBlockOwned::NG(Block::EnhancedPacket(p)) => packets.push(p),
+            _ => panic!("another kind of block"),
         }
     }
+    let [section] = sections.as_slice() else { panic!("{} sections", sections.len()) };
+    assert_eq!(value(section, OptionCode::ShbUserAppl), b"cwnd 1.2.3");
+    assert_eq!(value(section, OptionCode::Comment), b"a test");
     assert_eq!(interfaces.len(), 2);
-    assert_eq!(interfaces[0].linktype, DataLink::RAW);
-    for option in [
-        InterfaceDescriptionOption::IfName("a-b".into()),
-        InterfaceDescriptionOption::IfDescription("a to b".into()),
-        InterfaceDescriptionOption::IfSpeed(10_000_000),
-        InterfaceDescriptionOption::IfTsResol(9),
+    assert_eq!(interfaces[0].linktype, Linktype::RAW);
+    for (code, expected) in [
+        (OptionCode::IfName, &b"a-b"[..]),
+        (OptionCode::IfDescription, b"a to b"),
+        (OptionCode::IfSpeed, &10_000_000_u64.to_le_bytes()),
+        (OptionCode::IfTsresol, &[9]),
     ] {
-        assert!(interfaces[0].options.contains(&option), "{option:?}");
+        assert_eq!(value(&interfaces[0].options, code), expected, "{code:?}");
     }
+    let nanoseconds = |packet: &EnhancedPacketBlock<'_>| {
+        u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low)
+    };
     let [first, second] = packets.as_slice() else { panic!("{} packets", packets.len()) };
-    assert_eq!((first.interface_id, first.timestamp.as_nanos()), (0, 1));
-    assert_eq!((first.original_len, first.data.as_ref()), (1500, data.bytes.as_slice()));
+    assert_eq!((first.if_id, nanoseconds(first)), (0, 1));
+    assert_eq!((first.origlen, first.packet_data()), (1500, data.bytes.as_slice()));
     assert!(first.options.is_empty());
-    assert_eq!((second.interface_id, second.timestamp.as_nanos()), (1, u128::from(late.0)));
-    assert_eq!((second.original_len, second.data.as_ref()), (52, ack.bytes.as_slice()));
-    let comment: Cow<'_, str> = "dropped: codel".into();
-    assert_eq!(second.options, [EnhancedPacketOption::Comment(comment)]);
+    assert_eq!((second.if_id, nanoseconds(second)), (1, late.0));
+    assert_eq!((second.origlen, second.packet_data()), (52, ack.bytes.as_slice()));
+    assert_eq!(value(&second.options, OptionCode::Comment), b"dropped: codel");
+}
+
+fn value<'a>(options: &'a [PcapNGOption<'_>], code: OptionCode) -> &'a [u8] {
+    let found = options.iter().find(|option| option.code == code).expect("it was written");
+    found.as_bytes().expect("its length is that of its value")
 }
 
 fn any_ecn() -> impl Strategy<Value = Ecn> {

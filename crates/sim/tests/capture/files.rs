@@ -6,8 +6,9 @@ use cwnd_scenario::{Document, Scenario};
 use cwnd_sim::World;
 use cwnd_tables::{ColumnData, Records, Table};
 use etherparse::{SlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
-use pcap_file::pcapng::{Block, PcapNgReader};
+use pcap_parser::pcapng::OptionCode;
+use pcap_parser::traits::PcapNGPacketBlock as _;
+use pcap_parser::{Block, PcapBlockOwned, PcapNGSlice};
 
 use crate::kept::Kept;
 
@@ -91,19 +92,18 @@ impl Caught {
 }
 
 pub fn read(file: &[u8]) -> Vec<Caught> {
-    let mut reader = PcapNgReader::new(file).expect("it begins well");
     let mut caught = Vec::new();
-    while let Some(block) = reader.next_block() {
-        let Block::EnhancedPacket(packet) = block.expect("it goes on well") else { continue };
-        let comment = packet.options.iter().find_map(|option| match option {
-            EnhancedPacketOption::Comment(text) => Some(text.to_string()),
-            _ => None,
-        });
-        let mut bytes = packet.data.to_vec();
-        bytes.resize(packet.original_len as usize, 0);
+    for block in PcapNGSlice::from_slice(file).expect("it begins well") {
+        let block = block.expect("it goes on well");
+        let PcapBlockOwned::NG(Block::EnhancedPacket(packet)) = block else { continue };
+        let comment = packet.options.iter().find(|option| option.code == OptionCode::Comment);
+        let comment = comment.and_then(|option| option.as_bytes().ok());
+        let comment = comment.map(|text| String::from_utf8_lossy(text).into_owned());
+        let mut bytes = packet.packet_data().to_vec();
+        bytes.resize(packet.origlen as usize, 0);
         caught.push(Caught {
-            at_ns: packet.timestamp.as_nanos(),
-            interface: packet.interface_id,
+            at_ns: u128::from(packet.ts_high) << 32 | u128::from(packet.ts_low),
+            interface: packet.if_id,
             comment: comment.unwrap_or_default(),
             bytes,
         });

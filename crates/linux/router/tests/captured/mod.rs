@@ -1,8 +1,9 @@
 //! Captures that are kept in memory, and read back.
 
 use cwnd_quantity::Time;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
-use pcap_file::pcapng::{Block, PcapNgReader};
+use pcap_parser::pcapng::OptionCode;
+use pcap_parser::traits::PcapNGPacketBlock as _;
+use pcap_parser::{Block, PcapBlockOwned, PcapNGSlice};
 
 #[path = "../../../../sim/tests/capture/kept.rs"]
 mod kept;
@@ -27,19 +28,17 @@ impl Kept {
         if bytes.is_empty() {
             return Vec::new();
         }
-        let mut reader = PcapNgReader::new(&bytes[..]).expect("a pcapng file");
         let mut caught = Vec::new();
-        while let Some(block) = reader.next_block() {
-            if let Block::EnhancedPacket(packet) = block.expect("a block") {
-                let comment = packet.options.iter().find_map(|option| match option {
-                    EnhancedPacketOption::Comment(text) => Some(text.to_string()),
-                    _ => None,
-                });
+        for block in PcapNGSlice::from_slice(&bytes).expect("a pcapng file") {
+            if let PcapBlockOwned::NG(Block::EnhancedPacket(packet)) = block.expect("a block") {
+                let comment = packet.options.iter().find(|o| o.code == OptionCode::Comment);
+                let comment = comment.and_then(|option| option.as_bytes().ok());
+                let comment = comment.map(|text| String::from_utf8_lossy(text).into_owned());
                 caught.push(Caught {
-                    at: Time(packet.timestamp.as_nanos() as u64),
-                    interface: packet.interface_id,
-                    headers: packet.data.to_vec(),
-                    length: packet.original_len as usize,
+                    at: Time(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low)),
+                    interface: packet.if_id,
+                    headers: packet.packet_data().to_vec(),
+                    length: packet.origlen as usize,
                     comment: comment.unwrap_or_default(),
                 });
             }
