@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test test-rust test-long test-python test-instructions test-memory test-readers test-kernel packetdrill probes lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-recovery bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test test-rust test-long test-python test-instructions test-memory test-readers test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ test-instructions: $(VENV)/installed ## Check that no packet takes more instruct
 test-readers: build ## Check that hostile files take time in proportion to their length
 	cargo build --release --quiet --package cwnd-tests --example readers
 	@$(BIN)/python benches/readers.py $(ARGS)
+
+measure: ## Print sizes of structs and functions, places of a scenario key, and files that name a stack
+	@cargo run --quiet --package cwnd-tests --example measure
 
 test-memory: $(VENV)/installed ## Check that no flow takes more memory than was accepted
 	cargo build --release --quiet --package cwnd-sim --example simulate
