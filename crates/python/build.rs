@@ -5,11 +5,32 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// The crates whose code decides what a run gives.
-const ENGINE: [&str; 9] =
-    ["quantity", "cc", "aqm", "apps", "tcp", "tables", "scenario", "link", "sim"];
+const ENGINE: [&str; 11] = [
+    "quantity",
+    "schema",
+    "schema/derive",
+    "cc",
+    "aqm",
+    "apps",
+    "tcp",
+    "tables",
+    "scenario",
+    "link",
+    "sim",
+];
 /// The crates whose code decides what a run on Linux gives, besides the kernel.
-const TESTBED: [&str; 8] =
-    ["quantity", "aqm", "apps", "tables", "scenario", "link", "linux/router", "linux/testbed"];
+const TESTBED: [&str; 10] = [
+    "quantity",
+    "schema",
+    "schema/derive",
+    "aqm",
+    "apps",
+    "tables",
+    "scenario",
+    "link",
+    "linux/router",
+    "linux/testbed",
+];
 /// Hexadecimal digits of the hash that tell two builds apart.
 const DIGITS: usize = 12;
 

@@ -4,17 +4,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A crate, and all crates of the workspace that it may depend on.
-const ALLOWED: [(&str, &[&str]); 17] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("quantity", &[]),
     ("memory", &[]),
-    ("cc", &["quantity"]),
-    ("aqm", &["quantity"]),
-    ("apps", &["quantity"]),
+    // The proc-macro of `schema`.
+    ("derive", &[]),
+    ("schema", &["quantity", "derive"]),
+    ("cc", &["quantity", "schema"]),
+    ("aqm", &["quantity", "schema"]),
+    ("apps", &["quantity", "schema"]),
     ("tables", &["quantity", "memory"]),
     ("packet", &["quantity"]),
     ("picture", &[]),
-    ("tcp", &["quantity", "memory", "cc"]),
-    ("scenario", &["quantity", "cc", "aqm", "apps", "tcp"]),
+    ("tcp", &["quantity", "schema", "memory", "cc"]),
+    ("scenario", &["quantity", "schema", "cc", "aqm", "apps", "tcp"]),
     ("link", &["quantity", "aqm", "tables", "scenario"]),
     (
         "sim",
@@ -43,9 +46,9 @@ const ALLOWED_IN_TESTS: [(&str, &[&str]); 2] = [
 ];
 
 /// Crates without clock, thread, file or environment.
-const PURE: [&str; 11] = [
-    "quantity", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario", "link", "sim",
-    "picture",
+const PURE: [&str; 12] = [
+    "quantity", "schema", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario", "link",
+    "sim", "picture",
 ];
 
 /// What a pure crate does not mention.

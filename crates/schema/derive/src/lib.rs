@@ -1,0 +1,26 @@
+//! The derives of `cwnd-schema`, whose documentation has their grammar.
+//!
+//! Each derive is a pure function from a syntax tree to tokens, which the unit tests call. All
+//! errors of a definition are reported together, each at the field that lacks something.
+#![forbid(unsafe_code)]
+
+mod attributes;
+mod choice;
+mod params;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// An enum whose variants are written as names in a scenario: implements `Param`.
+#[proc_macro_derive(Choice, attributes(name))]
+pub fn choice(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    choice::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()
+}
+
+/// A struct of parameters: implements `Params` and `Default`, and defines `FIELDS`.
+#[proc_macro_derive(Schema, attributes(schema, default, required, flatten, bounds, idle))]
+pub fn schema(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    params::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()
+}

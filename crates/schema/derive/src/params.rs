@@ -1,0 +1,394 @@
+//! `#[derive(Schema)]`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Result, Type};
+
+use crate::attributes::{Bounds, DefaultValue, Errors, Flatten, Idle, Options, doc, one, text};
+
+/// `FIELDS`, `impl Default` and `impl Params` of a struct.
+///
+/// # Errors
+/// If it is no struct with named fields, or an attribute is missing or wrong.
+pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
+    let set = Set::read(input)?;
+    let [default, list, params] = [set.default(), set.list(), set.params()];
+    let checks = set.key_checks();
+    Ok(quote! { #default #list #params #checks })
+}
+
+/// A struct of parameters.
+struct Set<'a> {
+    ident: &'a Ident,
+    options: Options,
+    members: Vec<Member<'a>>,
+    /// Rules of the struct, after those of the fields.
+    idle: Vec<Idle>,
+}
+
+/// A field of the struct.
+struct Member<'a> {
+    ident: &'a Ident,
+    ty: &'a Type,
+    form: Form,
+    idle: Vec<Idle>,
+}
+
+/// Forms of a field.
+enum Form {
+    /// A parameter; without a default it must be given.
+    Key { doc: String, default: Option<Expr>, source: LitStr, bounds: Option<Bounds> },
+    /// A set of parameters of its own, whose keys stand among the others.
+    Flat(Flatten),
+}
+
+impl<'a> Set<'a> {
+    fn read(input: &'a DeriveInput) -> Result<Self> {
+        let Data::Struct(data) = &input.data else {
+            return Err(Error::new(input.ident.span(), "parameters are a struct"));
+        };
+        if !matches!(data.fields, Fields::Named(_)) {
+            return Err(Error::new(input.ident.span(), "parameters have names"));
+        }
+        let mut errors = Errors::default();
+        let options = errors.keep(Options::of(&input.attrs));
+        let members: Vec<Option<Member<'_>>> =
+            data.fields.iter().map(|field| errors.keep(Member::read(field))).collect();
+        let rules = input.attrs.iter().filter(|attribute| attribute.path().is_ident("idle"));
+        let idle: Vec<Option<Idle>> = rules
+            .map(|attribute| errors.keep(attribute.parse_args_with(Idle::of_struct)))
+            .collect();
+        errors.finish()?;
+        Ok(Self {
+            ident: &input.ident,
+            options: options.unwrap_or_default(),
+            members: members.into_iter().flatten().collect(),
+            idle: idle.into_iter().flatten().collect(),
+        })
+    }
+
+    fn flattened(&self) -> impl Iterator<Item = (&Member<'a>, &Flatten)> {
+        self.members.iter().filter_map(|member| match &member.form {
+            Form::Flat(flatten) => Some((member, flatten)),
+            Form::Key { .. } => None,
+        })
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &Member<'a>> {
+        self.members.iter().filter(|member| matches!(member.form, Form::Key { .. }))
+    }
+
+    fn default(&self) -> TokenStream {
+        let ident = self.ident;
+        let values = self.members.iter().map(Member::default);
+        quote! {
+            #[automatically_derived]
+            impl ::core::default::Default for #ident {
+                fn default() -> Self {
+                    Self { #(#values,)* }
+                }
+            }
+        }
+    }
+
+    fn list(&self) -> TokenStream {
+        let ident = self.ident;
+        let parts = self.members.iter().map(Member::listed);
+        quote! {
+            #[automatically_derived]
+            impl #ident {
+                /// Parameters, in order.
+                pub const FIELDS: &'static [::cwnd_schema::Field] = {
+                    const PARTS: &[&[::cwnd_schema::Field]] = &[#(#parts,)*];
+                    &::cwnd_schema::expanded::joined::<
+                        { ::cwnd_schema::expanded::total(PARTS) }
+                    >(PARTS)
+                };
+            }
+        }
+    }
+
+    fn params(&self) -> TokenStream {
+        let ident = self.ident;
+        let methods = [self.set(), self.get(), self.presets(), self.check(), self.idle_rules()];
+        quote! {
+            #[automatically_derived]
+            impl ::cwnd_schema::Params for #ident {
+                fn fields(&self) -> &'static [::cwnd_schema::Field] {
+                    Self::FIELDS
+                }
+                #(#methods)*
+                fn reset(&mut self, name: &str) {
+                    ::cwnd_schema::expanded::reset(self, &Self::default(), name);
+                }
+                fn is_default(&self, name: &str) -> bool {
+                    ::cwnd_schema::Params::get(self, name)
+                        == ::cwnd_schema::Params::get(&Self::default(), name)
+                }
+            }
+        }
+    }
+
+    fn set(&self) -> TokenStream {
+        let keys = self.keys().map(|Member { ident, .. }| {
+            let name = name_of(ident);
+            quote! {
+                #name => ::cwnd_schema::expanded::assign(
+                    &mut self.#ident, Self::FIELDS, name, value,
+                )
+            }
+        });
+        let sets = self.flattened().map(|(Member { ident, ty, .. }, _)| {
+            quote! {
+                _ if ::cwnd_schema::expanded::has(<#ty>::FIELDS, name) =>
+                    ::cwnd_schema::Params::set(&mut self.#ident, name, value)
+            }
+        });
+        // A set without parameters reads no value.
+        let value = if self.members.is_empty() { quote!(_) } else { quote!(value) };
+        quote! {
+            fn set(
+                &mut self,
+                name: &str,
+                #value: &::cwnd_schema::Value,
+            ) -> ::core::result::Result<(), ::cwnd_schema::ParseError> {
+                match name {
+                    #(#keys,)*
+                    #(#sets,)*
+                    _ => Err(::cwnd_schema::expanded::unknown(name)),
+                }
+            }
+        }
+    }
+
+    fn get(&self) -> TokenStream {
+        let keys = self.keys().map(|Member { ident, .. }| {
+            let name = name_of(ident);
+            quote!(#name => Some(::cwnd_schema::Param::write(&self.#ident)))
+        });
+        let sets = self.flattened().map(|(Member { ident, ty, .. }, _)| {
+            quote! {
+                _ if ::cwnd_schema::expanded::has(<#ty>::FIELDS, name) =>
+                    ::cwnd_schema::Params::get(&self.#ident, name)
+            }
+        });
+        quote! {
+            fn get(&self, name: &str) -> Option<::cwnd_schema::Value> {
+                match name {
+                    #(#keys,)*
+                    #(#sets,)*
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    fn presets(&self) -> TokenStream {
+        if !self.options.has_presets {
+            return quote! {
+                fn presets(&self) -> &'static [::cwnd_schema::Preset] {
+                    &[]
+                }
+                fn apply_preset(&mut self, _: &str) -> bool {
+                    false
+                }
+            };
+        }
+        let ident = self.ident;
+        quote! {
+            fn presets(&self) -> &'static [::cwnd_schema::Preset] {
+                const ALL: &[::cwnd_schema::PresetOf<#ident>] =
+                    <#ident as ::cwnd_schema::Presets>::PRESETS;
+                const NAMED: &[::cwnd_schema::Preset] =
+                    &::cwnd_schema::expanded::named::<#ident, { ALL.len() }>(ALL);
+                NAMED
+            }
+            fn apply_preset(&mut self, name: &str) -> bool {
+                ::cwnd_schema::expanded::apply_preset(self, name)
+            }
+        }
+    }
+
+    fn check(&self) -> TokenStream {
+        let each = self.members.iter().map(|Member { ident, form, .. }| match form {
+            Form::Key { .. } => {
+                let name = name_of(ident);
+                quote! {
+                    ::cwnd_schema::expanded::check(Self::FIELDS, #name, &self.#ident)?;
+                }
+            }
+            Form::Flat(_) => quote!(::cwnd_schema::Params::check(&self.#ident)?;),
+        });
+        let whole = match &self.options.check {
+            Some(check) => quote!(#check(self)),
+            None => quote!(Ok(())),
+        };
+        quote! {
+            fn check(&self) -> ::core::result::Result<(), ::cwnd_schema::Invalid> {
+                #(#each)*
+                #whole
+            }
+        }
+    }
+
+    fn idle_rules(&self) -> TokenStream {
+        let sets = self.flattened().map(|(Member { ident, .. }, _)| {
+            quote!(found.extend(::cwnd_schema::Params::idle(&self.#ident));)
+        });
+        let rules = self.members.iter().flat_map(|member| &member.idle).chain(&self.idle);
+        let rules = rules.map(|Idle { keys, condition, why }| {
+            let keys = keys.iter().map(name_of);
+            quote! {
+                if #condition {
+                    found.extend([#(#keys),*].map(|key| ::cwnd_schema::Idle { key, why: #why }));
+                }
+            }
+        });
+        let statements: Vec<TokenStream> = sets.chain(rules).collect();
+        if statements.is_empty() {
+            return quote! {
+                fn idle(&self) -> Vec<::cwnd_schema::Idle> {
+                    Vec::new()
+                }
+            };
+        }
+        quote! {
+            fn idle(&self) -> Vec<::cwnd_schema::Idle> {
+                let mut found = Vec::new();
+                #(#statements)*
+                ::cwnd_schema::expanded::each_once(found)
+            }
+        }
+    }
+
+    /// Compile-time checks that the keys that attributes name are there, each at the name.
+    fn key_checks(&self) -> TokenStream {
+        let of_sets = self.flattened().flat_map(|(member, flatten)| {
+            let ty = member.ty;
+            flatten.sources.iter().map(move |(key, _)| key_check(key, &quote!(#ty)))
+        });
+        let ident = self.ident;
+        let rules = self.idle.iter().flat_map(|rule| &rule.keys);
+        let of_rules = rules.map(|key| key_check(key, &quote!(#ident)));
+        of_sets.chain(of_rules).collect()
+    }
+}
+
+fn key_check(key: &Ident, set: &TokenStream) -> TokenStream {
+    let name = name_of(key);
+    let message = format!("there is no parameter `{}`", name.value());
+    quote_spanned! {key.span()=>
+        const _: () = assert!(::cwnd_schema::expanded::has(<#set>::FIELDS, #name), #message);
+    }
+}
+
+impl<'a> Member<'a> {
+    fn read(field: &'a Field) -> Result<Self> {
+        let Some(ident) = &field.ident else {
+            return Err(Error::new(field.span(), "parameters have names"));
+        };
+        let attributes = &field.attrs;
+        let default = one(attributes, "default")?;
+        let required = one(attributes, "required")?;
+        let flatten = one(attributes, "flatten")?;
+        let bounds = one(attributes, "bounds")?;
+        let (default, source) = match (default, required, flatten) {
+            (Some(default), None, None) => {
+                let DefaultValue { value, source } = default.parse_args()?;
+                (Some(value), source)
+            }
+            (None, Some(required), None) => (None, text(required)?),
+            (None, None, Some(flatten)) if bounds.is_none() => {
+                let form = Form::Flat(flatten.parse_args()?);
+                let has_rule = attributes.iter().find(|a| a.path().is_ident("idle"));
+                if let Some(rule) = has_rule {
+                    let message = "a rule about keys of a set is of the struct: \
+                        `#[idle([KEY], CONDITION, \"WHY\")]`";
+                    return Err(Error::new(rule.span(), message));
+                }
+                return Ok(Self { ident, ty: &field.ty, form, idle: Vec::new() });
+            }
+            _ => return Err(Error::new(ident.span(), ONE_OF)),
+        };
+        let doc = doc(attributes, ident.span())?;
+        let bounds = bounds.map(syn::Attribute::parse_args).transpose()?;
+        let rules = attributes.iter().filter(|attribute| attribute.path().is_ident("idle"));
+        let rules = rules.map(|attribute| attribute.parse_args_with(Idle::of_field(ident)));
+        let idle = rules.collect::<Result<_>>()?;
+        let form = Form::Key { doc, default, source, bounds };
+        Ok(Self { ident, ty: &field.ty, form, idle })
+    }
+
+    fn default(&self) -> TokenStream {
+        let ident = self.ident;
+        match &self.form {
+            Form::Key { default: Some(value), .. } | Form::Flat(Flatten { value, .. }) => {
+                quote!(#ident: #value)
+            }
+            Form::Key { default: None, .. } => quote!(#ident: ::core::default::Default::default()),
+        }
+    }
+
+    /// The fields that it adds to the list: itself, or all of its set.
+    fn listed(&self) -> TokenStream {
+        let Self { ident, ty, form, .. } = self;
+        match form {
+            Form::Key { doc, default, source, bounds } => {
+                let name = name_of(ident);
+                let bounds = bounds_of(ty, bounds.as_ref());
+                let required = default.is_none();
+                quote! {
+                    &[::cwnd_schema::Field {
+                        name: #name,
+                        kind: <#ty as ::cwnd_schema::Param>::KIND,
+                        doc: #doc,
+                        source: #source,
+                        bounds: #bounds,
+                        required: #required,
+                    }]
+                }
+            }
+            Form::Flat(Flatten { sources, .. }) if sources.is_empty() => quote!(<#ty>::FIELDS),
+            Form::Flat(Flatten { sources, .. }) => {
+                let sources = sources.iter().map(|(key, source)| {
+                    let name = name_of(key);
+                    quote!((#name, #source))
+                });
+                quote! {
+                    &::cwnd_schema::expanded::resourced::<{ <#ty>::FIELDS.len() }>(
+                        <#ty>::FIELDS,
+                        &[#(#sources),*],
+                    )
+                }
+            }
+        }
+    }
+}
+
+/// The bounds of the type, and over them those of the parameter.
+fn bounds_of(ty: &Type, bounds: Option<&Bounds>) -> TokenStream {
+    let own = quote!(<#ty as ::cwnd_schema::Param>::BOUNDS);
+    let Some(Bounds { edges, why }) = bounds else { return own };
+    let edges = edges.iter().map(|(edge, value)| {
+        quote_spanned! {value.span()=>
+            .#edge(
+                ::cwnd_schema::Typed::<<#ty as ::cwnd_schema::Param>::Bound>(#value).quantity()
+            )
+        }
+    });
+    let why = why.as_ref().map(|why| quote!(.because(#why)));
+    quote!(#own #(#edges)* #why)
+}
+
+/// Key of a field.
+fn name_of(ident: &Ident) -> LitStr {
+    LitStr::new(&ident.to_string(), Span::call_site())
+}
+
+/// The error of a field without a value at the start.
+const ONE_OF: &str = "needs one of `#[default(VALUE, \"SOURCE\")]`, `#[required(\"SOURCE\")]` \
+    and `#[flatten(VALUE)]`";
+
+#[cfg(test)]
+mod tests;

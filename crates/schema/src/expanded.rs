@@ -1,0 +1,185 @@
+//! Functions that derived code calls.
+
+use crate::{
+    Bounds, Field, Idle, Invalid, Kind, Param, Params, ParseError, Preset, PresetOf, Presets, Value,
+};
+
+/// Number of parameters in several lists.
+#[must_use]
+pub const fn total(parts: &[&[Field]]) -> usize {
+    let (mut n, mut part) = (0, 0);
+    while part < parts.len() {
+        n += parts[part].len();
+        part += 1;
+    }
+    n
+}
+
+/// Parameters of several lists, one after the other.
+#[must_use]
+pub const fn joined<const N: usize>(parts: &[&[Field]]) -> [Field; N] {
+    let mut all = [NOTHING; N];
+    let (mut n, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut i = 0;
+        while i < parts[part].len() {
+            all[n] = parts[part][i];
+            (n, i) = (n + 1, i + 1);
+        }
+        part += 1;
+    }
+    all
+}
+
+/// The same parameters, some with other sources.
+#[must_use]
+pub const fn resourced<const N: usize>(
+    fields: &[Field],
+    sources: &[(&str, &'static str)],
+) -> [Field; N] {
+    let mut all = joined(&[fields]);
+    let mut s = 0;
+    while s < sources.len() {
+        let mut i = 0;
+        while i < N {
+            if same(all[i].name, sources[s].0) {
+                all[i].source = sources[s].1;
+            }
+            i += 1;
+        }
+        s += 1;
+    }
+    all
+}
+
+/// `true` if one of the parameters has this name.
+#[must_use]
+pub const fn has(fields: &[Field], name: &str) -> bool {
+    let mut i = 0;
+    while i < fields.len() {
+        if same(fields[i].name, name) {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+/// Entry of a list whose parameters are not known yet.
+const NOTHING: Field = Field {
+    name: "",
+    kind: Kind::Text,
+    doc: "",
+    source: "",
+    bounds: Bounds::NONE,
+    required: false,
+};
+
+/// Names and docs of presets.
+#[must_use]
+pub const fn named<P, const N: usize>(presets: &[PresetOf<P>]) -> [Preset; N] {
+    let mut all = [Preset { name: "", doc: "" }; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = presets[i].preset;
+        i += 1;
+    }
+    all
+}
+
+/// Gives `params` the values of a preset; `false` if there is none of that name.
+pub fn apply_preset<P: Presets>(params: &mut P, name: &str) -> bool {
+    let found = P::PRESETS.iter().find(|of| of.preset.name == name);
+    if let Some(of) = found {
+        *params = (of.value)();
+    }
+    found.is_some()
+}
+
+/// Reads a parameter's new value, which must lie within its bounds.
+///
+/// # Errors
+/// If it is of another kind or out of bounds, as a sentence for the user.
+pub fn assign<T: Param>(
+    to: &mut T,
+    fields: &[Field],
+    name: &str,
+    value: &Value,
+) -> Result<(), ParseError> {
+    let read = T::read(value)?;
+    match refusal(fields, name, &read) {
+        Some(message) => Err(ParseError(message)),
+        None => {
+            *to = read;
+            Ok(())
+        }
+    }
+}
+
+/// Checks that a parameter lies within its bounds.
+///
+/// # Errors
+/// If it does not.
+pub fn check<T: Param>(fields: &[Field], key: &'static str, value: &T) -> Result<(), Invalid> {
+    refusal(fields, key, value).map_or(Ok(()), |message| Err(Invalid { key, message }))
+}
+
+/// The sentence about a value out of bounds.
+fn refusal<T: Param>(fields: &[Field], name: &str, value: &T) -> Option<String> {
+    let field = fields.iter().find(|field| field.name == name)?;
+    field.bounds.refusal(value.quantity()?)
+}
+
+/// The error for a name that no parameter has.
+#[must_use]
+pub fn unknown(name: &str) -> ParseError {
+    ParseError(format!("there is no parameter `{name}`"))
+}
+
+/// Gives a parameter the value that it has in `defaults`.
+pub fn reset(params: &mut dyn Params, defaults: &dyn Params, name: &str) {
+    if let Some(value) = defaults.get(name) {
+        // A default is a value that the parameter takes.
+        let _ = params.set(name, &value);
+    }
+}
+
+/// Idle parameters, each with the first reason.
+#[must_use]
+pub fn each_once(mut found: Vec<Idle>) -> Vec<Idle> {
+    let mut seen = Vec::new();
+    found.retain(|idle| {
+        let is_new = !seen.contains(&idle.key);
+        seen.push(idle.key);
+        is_new
+    });
+    found
+}
+
+/// Reads the name of a variant.
+///
+/// # Errors
+/// If it is none of `names`, as a sentence for the user.
+pub fn read_choice<T>(
+    value: &Value,
+    names: &[&str],
+    named: impl Fn(&str) -> Option<T>,
+) -> Result<T, ParseError> {
+    let found = if let Value::Text(text) = value { named(text) } else { None };
+    found.ok_or_else(|| cwnd_quantity::not_a_choice(value, names))
+}
+
+/// Writes the name of a variant.
+#[must_use]
+pub fn write_choice(name: &str) -> Value {
+    Value::Text(name.to_owned())
+}

@@ -1,0 +1,127 @@
+//! Definitions of parameters, each written once: a struct field is a key of a scenario.
+//!
+//! Reader, resolved text, JSON Schema and reference come from the [`Field`]s that
+//! [`Schema`](derive@Schema) derives. [`Choice`](derive@Choice) gives the variants of an enum their
+//! names.
+//!
+//! ```
+//! use cwnd_quantity::Duration;
+//! use cwnd_schema::{Choice, Invalid, Params as _, PresetOf, Presets, Schema};
+//!
+//! /// Units of a threshold.
+//! #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+//! pub enum Mode {
+//!     /// Packets.
+//!     #[name("packets")]
+//!     Packets,
+//!     /// Bytes.
+//!     #[name("bytes")]
+//!     Bytes,
+//! }
+//!
+//! /// Parameters that several queues share.
+//! #[derive(Clone, Debug, PartialEq, Schema)]
+//! pub struct Marking {
+//!     /// `true` if packets are marked.
+//!     #[default(true, "RFC 3168")]
+//!     pub ecn: bool,
+//!     /// Unit of the mark's threshold.
+//!     #[default(Mode::Packets, "RFC 3168")]
+//!     #[idle(!self.ecn, "without `ecn`")]
+//!     pub mode: Mode,
+//! }
+//!
+//! /// A queue that aims at a delay.
+//! #[derive(Clone, Debug, PartialEq, Schema)]
+//! #[schema(presets, check = Self::consistent)]
+//! pub struct Params {
+//!     /// Delay to aim at.
+//!     #[default(Duration::from_millis(5), "RFC 8289 § 4.4")]
+//!     #[bounds(above Duration::ZERO; "a target of zero marks everything")]
+//!     pub target: Duration,
+//!     #[flatten(Marking::default(), ecn = "RFC 8289 § 4.1")]
+//!     pub marking: Marking,
+//! }
+//!
+//! impl Presets for Params {
+//!     const PRESETS: &'static [PresetOf<Self>] = &[PresetOf::new("fast", "For a data centre.", || {
+//!         Self { target: Duration::from_micros(50), ..Self::default() }
+//!     })];
+//! }
+//!
+//! impl Params {
+//!     fn consistent(&self) -> Result<(), Invalid> {
+//!         if !self.marking.ecn && self.target > Duration::from_secs(1) {
+//!             let message = "only marks may come so late".to_owned();
+//!             return Err(Invalid { key: "target", message });
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let sources: Vec<&str> = Params::FIELDS.iter().map(|field| field.source).collect();
+//! assert_eq!(sources, ["RFC 8289 § 4.4", "RFC 8289 § 4.1", "RFC 3168"]);
+//! assert_eq!(Mode::NAMES, ["packets", "bytes"]);
+//! assert!(Params { target: Duration::ZERO, ..Params::default() }.check().is_err());
+//! ```
+//!
+//! # Attributes of a struct with `Schema`
+//! - `#[schema(presets)]`: it has presets, in its [`Presets`].
+//! - `#[schema(check = PATH)]`: a function from `&Self` to `Result<(), Invalid>`, which looks at
+//!   several values together, once each lies within its bounds.
+//! - `#[idle([KEY, …], CONDITION, "WHY")]`: keys without effect while a condition on `self` holds;
+//!   also keys of a flattened set. Of several rules for a key the first counts: those of flattened
+//!   sets, then those of fields, then those of the struct.
+//!
+//! # Attributes of its fields
+//! A field has a doc comment, but for a flattened one, and exactly one of the first three.
+//! - `#[default(VALUE, "SOURCE")]`: an expression, and the document that gives it.
+//! - `#[required("SOURCE")]`: no default would be right; until it is given, it is the default of
+//!   its type.
+//! - `#[flatten(VALUE, KEY = "SOURCE", …)]`: a set of its own, whose keys stand among the others.
+//!   Keys whose defaults differ here have other sources.
+//! - `#[bounds(from VALUE, up_to VALUE; "REASON")]`: a range, with `above` or `below` for ends that
+//!   are not in it. The sentence says what goes wrong outside.
+//! - `#[idle(CONDITION, "WHY")]`: the key has no effect while a condition on `self` holds.
+//!
+//! # Attributes of an enum's variants with `Choice`
+//! A variant has a doc comment and `#[name("…")]`.
+//!
+//! # Errors
+//! A definition that lacks something does not compile; the error is at the field.
+//! ```compile_fail
+//! # use cwnd_schema::Schema;
+//! #[derive(Schema)]
+//! pub struct Params {
+//!     /// A key without a default.
+//!     pub rounds: u32,
+//! }
+//! ```
+//! The same holds for a source or a rule that names an unknown key:
+//! ```compile_fail
+//! # use cwnd_schema::Schema;
+//! # /// A set.
+//! # #[derive(Schema)]
+//! # pub struct Rule {
+//! #     /// A key.
+//! #     #[default(1, "RFC 1")]
+//! #     pub rounds: u32,
+//! # }
+//! #[derive(Schema)]
+//! pub struct Params {
+//!     #[flatten(Rule::default(), round = "RFC 2")]
+//!     pub rule: Rule,
+//! }
+//! ```
+#![forbid(unsafe_code)]
+
+#[doc(hidden)]
+pub mod expanded;
+mod presets;
+
+pub use cwnd_derive::{Choice, Schema};
+pub use cwnd_quantity::{
+    Bounds, Edge, Field, Idle, Invalid, Kind, Param, Params, ParamsChoice, ParseError, Preset,
+    Quantity, RegistryEntry, Typed, Value, registry,
+};
+pub use presets::{PresetOf, Presets};
