@@ -1,6 +1,7 @@
 //! Users in a closed loop: a connection, a pause, the next.
 
-use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng, params};
+use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng};
+use cwnd_schema::Schema;
 
 use super::{Arriving, Next, Process};
 
@@ -8,15 +9,14 @@ use super::{Arriving, Next, Process};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("closed", "Users in a closed loop: a connection, a pause, the next.");
 
-params! {
-    /// Users in a closed loop: each opens a connection, and the next when that one is over and a
-    /// pause has passed.
-    pub struct Params {
-        /// From the end of a connection, its last acknowledgement or where it was given up, to the
-        /// next, drawn each time.
-        #[source("none")]
-        pub pause: DurationDist,
-    }
+/// Users in a closed loop: each opens a connection, and the next when that one is over and a
+/// pause has passed.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// From the end of a connection, its last acknowledgement or where it was given up, to the
+    /// next, drawn each time.
+    #[required("none")]
+    pub pause: DurationDist,
 }
 
 impl Arriving for Params {

@@ -1,6 +1,7 @@
 //! Recorded arrivals.
 
-use cwnd_quantity::{Duration, RegistryEntry, Rng, params};
+use cwnd_quantity::{Duration, RegistryEntry, Rng};
+use cwnd_schema::Schema;
 
 use super::{Arriving, Next, Process};
 use crate::listed::{Listed, Rows};
@@ -9,15 +10,14 @@ use crate::listed::{Listed, Rows};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("list", "As they were recorded: when, between whom, how much.");
 
-params! {
-    /// Arrivals that were recorded.
-    pub struct Params {
-        /// A CSV file with the column `time_s` and, where they are known, `server`, `client` and
-        /// `size_bytes`; or its rows in the scenario itself, `"0.5 s, server, client, 30 kB; 1 s,
-        /// …"`.
-        #[source("none")]
-        pub rows: Rows,
-    }
+/// Arrivals that were recorded.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// A CSV file with the column `time_s` and, where they are known, `server`, `client` and
+    /// `size_bytes`; or its rows in the scenario itself, `"0.5 s, server, client, 30 kB; 1 s,
+    /// …"`.
+    #[required("none")]
+    pub rows: Rows,
 }
 
 impl Arriving for Params {

@@ -3,7 +3,8 @@
 
 use core::fmt;
 
-use cwnd_quantity::{Bytes, Duration, Params, Rng, params, registry};
+use cwnd_quantity::{Bytes, Duration, Params, Rng, registry};
+use cwnd_schema::Schema;
 
 use crate::listed::Listed;
 
@@ -21,24 +22,23 @@ registry! {
     }
 }
 
-params! {
-    /// Rate of arrivals: `interval` or `load`.
-    pub struct Pace {
-        /// Mean time between arrivals of each process; of one with pauses, while it is on. Where
-        /// `load` is given, what it comes to.
-        #[source("none")]
-        #[bounds(above Duration::ZERO; "arrivals with no time between them would have no end")]
-        pub interval: Option<Duration> = None,
-        /// Load that the group offers in the long run, as a share of a link's rate: the mean size
-        /// with headers and SYN, each byte once.
-        #[source("none")]
-        #[bounds(above 0.0, up_to 100.0)]
-        pub load: Option<f64> = None,
-        /// The link that `load` is a share of; `"busiest"` is the one on the way of the data that
-        /// the group loads most.
-        #[source("cwnd: the link that limits the group")]
-        pub link: String = BUSIEST.to_owned(),
-    }
+/// Rate of arrivals: `interval` or `load`.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Pace {
+    /// Mean time between arrivals of each process; of one with pauses, while it is on. Where
+    /// `load` is given, what it comes to.
+    #[default(None, "none")]
+    #[bounds(above Duration::ZERO; "arrivals with no time between them would have no end")]
+    pub interval: Option<Duration>,
+    /// Load that the group offers in the long run, as a share of a link's rate: the mean size
+    /// with headers and SYN, each byte once.
+    #[default(None, "none")]
+    #[bounds(above 0.0, up_to 100.0)]
+    pub load: Option<f64>,
+    /// The link that `load` is a share of; `"busiest"` is the one on the way of the data that
+    /// the group loads most.
+    #[default(BUSIEST.to_owned(), "cwnd: the link that limits the group")]
+    pub link: String,
 }
 
 /// The link that a group loads most.

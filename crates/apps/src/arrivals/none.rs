@@ -1,6 +1,7 @@
 //! Flows that are there from the beginning, or come as their workload says.
 
-use cwnd_quantity::{RegistryEntry, Rng, params};
+use cwnd_quantity::{RegistryEntry, Rng};
+use cwnd_schema::Schema;
 
 use super::{Arriving, Next, Process};
 
@@ -10,10 +11,9 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "None arrives: flows are there from the beginning, or come as their workload says.",
 );
 
-params! {
-    /// No arrivals.
-    pub struct Params {}
-}
+/// No arrivals.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {}
 
 impl Arriving for Params {
     fn process(&self) -> Box<dyn Process> {

@@ -1,6 +1,7 @@
 //! Independent arrivals for a while, then none for a while.
 
-use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng, params};
+use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng};
+use cwnd_schema::{PresetOf, Presets, Schema};
 
 use super::{Arriving, Next, Pace, PoissonArrivals, Process};
 
@@ -10,29 +11,33 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Independent of each other while they are on; then there are none for a while.",
 );
 
-params! {
-    /// Independent arrivals for a while, then none for a while.
-    pub struct Params {
-        /// Rate of arrivals.
-        #[flatten()]
-        pub pace: Pace = Pace::default(),
-        /// Duration of a period in which connections arrive, drawn each time.
-        #[source("none")]
-        pub on: DurationDist,
-        /// Duration of the pause after it, drawn each time.
-        #[source("none")]
-        pub off: DurationDist,
-    }
-    presets {
-        /// Flash crowds (Mondal & Kuzmanovic 2008, § 4.6): Pareto periods of 16 s and 8 s in the
-        /// mean, 200 connections a second; the paper has no shape, 1.5 is that of ns-2's Pareto
-        /// on/off source.
-        "flash-crowd" => Self {
+/// Independent arrivals for a while, then none for a while.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// Rate of arrivals.
+    #[flatten(Pace::default())]
+    pub pace: Pace,
+    /// Duration of a period in which connections arrive, drawn each time.
+    #[required("none")]
+    pub on: DurationDist,
+    /// Duration of the pause after it, drawn each time.
+    #[required("none")]
+    pub off: DurationDist,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[PresetOf::new(
+        "flash-crowd",
+        "Flash crowds (Mondal & Kuzmanovic 2008, § 4.6): Pareto periods of 16 s and 8 s in the \
+             mean, 200 connections a second; the paper has no shape, 1.5 is that of ns-2's Pareto \
+             on/off source.",
+        || Self {
             pace: Pace { interval: Some(Duration::from_millis(5)), ..Pace::default() },
             on: pareto(Duration::from_secs(16)),
             off: pareto(Duration::from_secs(8)),
         },
-    }
+    )];
 }
 
 impl Arriving for Params {

@@ -1,6 +1,7 @@
 //! Independent arrivals.
 
-use cwnd_quantity::{Duration, RegistryEntry, Rng, params};
+use cwnd_quantity::{Duration, RegistryEntry, Rng};
+use cwnd_schema::Schema;
 
 use super::{Arriving, Next, Pace, Process};
 
@@ -8,13 +9,12 @@ use super::{Arriving, Next, Pace, Process};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("poisson", "Independent of each other: exponential gaps.");
 
-params! {
-    /// Independent arrivals.
-    pub struct Params {
-        /// Rate of arrivals.
-        #[flatten()]
-        pub pace: Pace = Pace::default(),
-    }
+/// Independent arrivals.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// Rate of arrivals.
+    #[flatten(Pace::default())]
+    pub pace: Pace,
 }
 
 impl Arriving for Params {

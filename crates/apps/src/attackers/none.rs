@@ -1,6 +1,7 @@
 //! Connections that nobody attacks.
 
-use cwnd_quantity::{Contract, Declares, RegistryEntry, Time, params};
+use cwnd_quantity::{Contract, Declares, RegistryEntry, Time};
+use cwnd_schema::Schema;
 
 use super::{Attacker, AttackerInfo};
 
@@ -8,10 +9,9 @@ use super::{Attacker, AttackerInfo};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("none", "None: what arrives was sent by whom it names.");
 
-params! {
-    /// Nobody.
-    pub struct Params {}
-}
+/// Nobody.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

@@ -1,56 +1,66 @@
 //! Forged source quenches: "blind throughput-reduction attacks" (RFC 5927 § 6.1), from anywhere or on the path.
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Rng, Time, param_enum, params,
-};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Rng, Time};
+use cwnd_schema::{Choice, Schema};
 
 use super::{Attacker, AttackerInfo, Forged, Message};
 
-param_enum! {
-    /// What an attacker knows of a connection.
-    pub enum Knows {
-        /// The addresses and the server's port: it guesses the client's, and a sequence number.
-        Addresses = "addresses",
-        /// The ports, too: it guesses a sequence number.
-        Ports = "ports",
-        /// It sees the packets, and quotes what is outstanding.
-        Packets = "packets",
-    }
+/// What an attacker knows of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Knows {
+    /// The addresses and the server's port: it guesses the client's, and a sequence number.
+    #[name("addresses")]
+    Addresses,
+    /// The ports, too: it guesses a sequence number.
+    #[name("ports")]
+    Ports,
+    /// It sees the packets, and quotes what is outstanding.
+    #[name("packets")]
+    Packets,
 }
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("quench", "Source quenches that no router sent (RFC 5927 § 6.1).");
 
-params! {
-    /// Source quenches (RFC 792) in a router's name, at equal distances. No link carries them: an attacker may be anywhere.
-    pub struct Params {
-        /// How many are sent to each connection in a second.
-        #[source("none; RFC 5927 § 3.2 has the packets that a blind attacker needs")]
-        #[bounds(above 0.0, up_to 1e6; "write `attacker = \"none\"` for no attack")]
-        pub rate: f64 = 1e6,
-        /// What the attacker knows.
-        #[source("RFC 5927 § 3.2: the four-tuple is known or guessed, the sequence number is not")]
-        pub knows: Knows = Knows::Ports,
-        /// Whether they say that a packet was marked; else that it was dropped.
-        #[source("BECN § IV-B: the window rests after a mark, which costs more")]
-        pub marked: bool = true,
-        /// The client's ports among which one that does not know it guesses.
-        #[source("RFC 6056 § 3.2: 1024 to 65535")]
-        #[bounds(from 1, up_to 65_536; "ports have 16 bits")]
-        pub ports: u32 = 64_512,
-        /// When the attack begins, from the start of the run.
-        #[source("cwnd: a connection is attacked for as long as it lasts")]
-        pub start: Duration = Duration::ZERO,
-        /// When it ends.
-        #[source("cwnd: a connection is attacked for as long as it lasts")]
-        pub stop: Option<Duration> = None,
-    }
-    check |p| {
-        if let Some(stop) = p.stop.filter(|&stop| stop <= p.start) {
+/// Source quenches (RFC 792) in a router's name, at equal distances. No link carries them: an
+/// attacker may be anywhere.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(check = Self::consistent)]
+pub struct Params {
+    /// How many are sent to each connection in a second.
+    #[default(1e6, "none; RFC 5927 § 3.2 has the packets that a blind attacker needs")]
+    #[bounds(above 0.0, up_to 1e6; "write `attacker = \"none\"` for no attack")]
+    pub rate: f64,
+    /// What the attacker knows.
+    #[default(
+        Knows::Ports,
+        "RFC 5927 § 3.2: the four-tuple is known or guessed, the sequence number is not"
+    )]
+    pub knows: Knows,
+    /// Whether they say that a packet was marked; else that it was dropped.
+    #[default(true, "BECN § IV-B: the window rests after a mark, which costs more")]
+    pub marked: bool,
+    /// The client's ports among which one that does not know it guesses.
+    #[default(64_512, "RFC 6056 § 3.2: 1024 to 65535")]
+    #[bounds(from 1, up_to 65_536; "ports have 16 bits")]
+    pub ports: u32,
+    /// When the attack begins, from the start of the run.
+    #[default(Duration::ZERO, "cwnd: a connection is attacked for as long as it lasts")]
+    pub start: Duration,
+    /// When it ends.
+    #[default(None, "cwnd: a connection is attacked for as long as it lasts")]
+    pub stop: Option<Duration>,
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        if let Some(stop) = self.stop.filter(|&stop| stop <= self.start) {
             let message = format!("the attack ends at {stop}, before it begins");
             return Err(Invalid { key: "stop", message });
         }
+        Ok(())
     }
 }
 

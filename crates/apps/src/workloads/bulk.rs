@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{RegistryEntry, Rng, Time, params};
+use cwnd_quantity::{RegistryEntry, Rng, Time};
+use cwnd_schema::Schema;
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
 
@@ -10,10 +11,9 @@ use crate::application::{Application, Do, Facts, Transport, Workload};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("bulk", "As much as it can for as long as it may.");
 
-params! {
-    /// A flow without end.
-    pub struct Params {}
-}
+/// A flow without end.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {}
 
 /// It writes once, more than a run can carry.
 #[derive(Debug)]

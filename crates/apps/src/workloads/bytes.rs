@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cwnd_quantity::dist::Shape;
-use cwnd_quantity::{Bytes, RegistryEntry, Rng, SizeDist, Time, params};
+use cwnd_quantity::{Bytes, RegistryEntry, Rng, SizeDist, Time};
+use cwnd_schema::Schema;
 
 use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 
@@ -11,13 +12,12 @@ use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("bytes", "One transfer, then the connection closes.");
 
-params! {
-    /// A transfer.
-    pub struct Params {
-        /// How much.
-        #[source("none")]
-        pub size: SizeDist,
-    }
+/// A transfer.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// How much.
+    #[required("none")]
+    pub size: SizeDist,
 }
 
 /// It writes the whole transfer at its start.

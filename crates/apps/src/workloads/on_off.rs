@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng, SizeDist, Time, params};
+use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng, SizeDist, Time};
+use cwnd_schema::Schema;
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
 
@@ -10,16 +11,15 @@ use crate::application::{Application, Do, Facts, Transport, Workload};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("on-off", "Transfers on one connection with pauses between them.");
 
-params! {
-    /// Transfers and pauses in turn.
-    pub struct Params {
-        /// How much in each transfer.
-        #[source("none")]
-        pub size: SizeDist,
-        /// Pause from the acknowledgement of one transfer to the start of the next.
-        #[source("none")]
-        pub off: DurationDist,
-    }
+/// Transfers and pauses in turn.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// How much in each transfer.
+    #[required("none")]
+    pub size: SizeDist,
+    /// Pause from the acknowledgement of one transfer to the start of the next.
+    #[required("none")]
+    pub off: DurationDist,
 }
 
 /// It writes a transfer, waits until all of it is acknowledged, pauses, and begins again.

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Bytes, Duration, RegistryEntry, Rng, SizeDist, Time, params};
+use cwnd_quantity::{Bytes, Duration, RegistryEntry, Rng, SizeDist, Time};
+use cwnd_schema::Schema;
 
 use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 use crate::arrivals::PoissonArrivals;
@@ -12,17 +13,16 @@ use crate::arrivals::PoissonArrivals;
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("poisson", "New connections arrive at random, each with one transfer.");
 
-params! {
-    /// Transfers that arrive.
-    pub struct Params {
-        /// Mean time between arrivals.
-        #[source("none")]
-        #[bounds(above Duration::ZERO; "arrivals with no time between them would have no end")]
-        pub interval: Duration,
-        /// How much each transfers.
-        #[source("none")]
-        pub size: SizeDist,
-    }
+/// Transfers that arrive.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// Mean time between arrivals.
+    #[required("none")]
+    #[bounds(above Duration::ZERO; "arrivals with no time between them would have no end")]
+    pub interval: Duration,
+    /// How much each transfers.
+    #[required("none")]
+    pub size: SizeDist,
 }
 
 /// One that has arrived: it writes the whole transfer at its start.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cwnd_quantity::{
-    Bytes, Duration, DurationDist, Invalid, Rate, RegistryEntry, Rng, Serialiser, Time, param_enum,
-    params,
+    Bytes, Duration, DurationDist, Invalid, Rate, RegistryEntry, Rng, Serialiser, Time,
 };
+use cwnd_schema::{Choice, Schema};
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
 
@@ -16,56 +16,72 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
      back, no ECN.",
 );
 
-params! {
-    /// A stream of datagrams.
-    pub struct Params {
-        /// Bits on the wire per second, headers included; with `on` and `off`, while it sends.
-        #[source("none")]
-        pub rate: Rate,
-        /// Each datagram on the wire, headers included.
-        #[source("none")]
-        #[bounds(from Bytes(1), up_to LARGEST_DATAGRAM)]
-        pub size: Bytes,
-        /// How much of `size` is headers; the rest counts as goodput.
-        #[source("RFC 791 § 3.1: IPv4 20 B; RFC 768: UDP 8 B")]
-        pub header: Bytes = Bytes(28),
-        /// Gaps between datagrams: equal, or exponential with the same mean.
-        #[source("cwnd: traffic of a constant bit rate is the usual meaning of a rate")]
-        pub arrivals: Arrivals = Arrivals::Constant,
-        /// How long it sends before a pause, drawn each time; `off` goes with it.
-        #[source("cwnd: it sends all the time")]
-        pub on: Option<DurationDist> = None,
-        /// How long it pauses, drawn each time; `on` goes with it.
-        #[source("cwnd: it never pauses")]
-        pub off: Option<DurationDist> = None,
-    }
-    check |p| {
+/// A stream of datagrams.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(check = Self::consistent)]
+pub struct Params {
+    /// Bits on the wire per second, headers included; with `on` and `off`, while it sends.
+    #[required("none")]
+    pub rate: Rate,
+    /// Each datagram on the wire, headers included.
+    #[required("none")]
+    #[bounds(from Bytes(1), up_to LARGEST_DATAGRAM)]
+    pub size: Bytes,
+    /// How much of `size` is headers; the rest counts as goodput.
+    #[default(Bytes(28), "RFC 791 § 3.1: IPv4 20 B; RFC 768: UDP 8 B")]
+    pub header: Bytes,
+    /// Gaps between datagrams: equal, or exponential with the same mean.
+    #[default(
+        Arrivals::Constant,
+        "cwnd: traffic of a constant bit rate is the usual meaning of a rate"
+    )]
+    pub arrivals: Arrivals,
+    /// How long it sends before a pause, drawn each time; `off` goes with it.
+    #[default(None, "cwnd: it sends all the time")]
+    pub on: Option<DurationDist>,
+    /// How long it pauses, drawn each time; `on` goes with it.
+    #[default(None, "cwnd: it never pauses")]
+    pub off: Option<DurationDist>,
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
         let refuse = |key, message: String| Err(Invalid { key, message });
-        match (&p.on, &p.off) {
+        match (&self.on, &self.off) {
             (Some(on), Some(_)) if *on == DurationDist::constant(Duration::ZERO) => {
                 return refuse("on", "datagrams that are on for no time send nothing".to_owned());
             }
-            (Some(_), None) => return refuse("on", "`on` needs `off`, the pause after it".to_owned()),
-            (None, Some(_)) => return refuse("off", "`off` needs `on`, the time before it".to_owned()),
+            (Some(_), None) => {
+                return refuse("on", "`on` needs `off`, the pause after it".to_owned());
+            }
+            (None, Some(_)) => {
+                return refuse("off", "`off` needs `on`, the time before it".to_owned());
+            }
             (None, None) | (Some(_), Some(_)) => {}
         }
-        if p.size <= p.header {
-            return refuse("size", format!("{} with headers of {} carries nothing", p.size, p.header));
+        if self.size <= self.header {
+            return refuse(
+                "size",
+                format!("{} with headers of {} carries nothing", self.size, self.header),
+            );
         }
+        Ok(())
     }
 }
 
 /// RFC 791 § 3.1: Total Length has 16 bits.
 pub const LARGEST_DATAGRAM: Bytes = Bytes(65_535);
 
-param_enum! {
-    /// How datagrams follow each other.
-    pub enum Arrivals {
-        /// Independent of each other: exponential gaps.
-        Poisson = "poisson",
-        /// At equal distances.
-        Constant = "constant",
-    }
+/// How datagrams follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Arrivals {
+    /// Independent of each other: exponential gaps.
+    #[name("poisson")]
+    Poisson,
+    /// At equal distances.
+    #[name("constant")]
+    Constant,
 }
 
 /// A source: it sends a datagram whenever it is woken, apart from the beginnings of a Poisson process.

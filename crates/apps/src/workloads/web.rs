@@ -5,70 +5,83 @@ use std::sync::Arc;
 use cwnd_quantity::dist::Width;
 use cwnd_quantity::{
     Bytes, CountDist, Duration, DurationDist, RegistryEntry, Rng, Shape, SizeDist, Time,
-    param_enum, params,
 };
+use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 use crate::arrivals::PoissonArrivals;
 use crate::users::Habits;
 
-param_enum! {
-    /// What goes over one connection.
-    pub enum Connections {
-        /// A session: one object after the other (persistent connections, RFC 9112 § 9.3).
-        Session = "session",
-        /// One object, and a session opens a connection for each (HTTP/1.0, RFC 1945 § 1.3).
-        Object = "object",
-    }
+/// What goes over one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Connections {
+    /// A session: one object after the other (persistent connections, RFC 9112 § 9.3).
+    #[name("session")]
+    Session,
+    /// One object, and a session opens a connection for each (HTTP/1.0, RFC 1945 § 1.3).
+    #[name("object")]
+    Object,
 }
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("web", "Clients who open connections and ask for pages of objects.");
 
-params! {
-    /// Sessions of clients: each asks for one object after the other, page by page.
-    pub struct Params {
-        /// Mean time between sessions, which arrive independently of each other. Without it each of `count` has one, from its
-        /// start on.
-        #[source("none")]
-        #[bounds(above Duration::ZERO; "sessions with no time between them would have no end")]
-        pub interval: Option<Duration> = None,
-        /// Pages in a session; none is without end.
-        #[source("cwnd: a request for one object is the least")]
-        #[bounds(from 1; "a session has a page")]
-        pub pages: Option<CountDist> = Some(CountDist::constant(1)),
-        /// Objects of a page, each with a request of its own.
-        #[source("cwnd: a request for one object is the least")]
-        #[bounds(from 1; "a page has an object")]
-        pub objects: CountDist = CountDist::constant(1),
-        /// What goes over one connection: a session, or an object.
-        #[source("RFC 9112 § 9.3: connections persist")]
-        pub connections: Connections = Connections::Session,
-        /// How many connections of a session are open at a time, where each object has one; none is no limit.
-        #[source("cwnd: one after the other; RFC 2616 § 8.1.4 had two, browsers of today have six")]
-        #[bounds(from 1; "nothing is asked for over no connection")]
-        pub parallel: Option<u32> = Some(1),
-        /// How large each object is: the response to its request.
-        #[source("none")]
-        pub size: SizeDist,
-        /// How large each request is.
-        #[source("cwnd: a GET with a few headers")]
-        pub request: SizeDist = SizeDist(Shape::Constant(350)),
-        /// From the last byte of a request at the server to the first of its response.
-        #[source("cwnd: the network alone")]
-        pub server_time: DurationDist = DurationDist::default(),
-        /// From the last byte of an object to the request for the next of the same page; where each object has a connection, from when there is
-        /// room for the next: after the last request if fewer than `parallel` are open, otherwise after the end of one.
-        #[source("cwnd: the network alone")]
-        pub object_gap: DurationDist = DurationDist::default(),
-        /// From the last byte of a page to the first request for the next; where each object has a connection, from the end of the last of them.
-        #[source("cwnd: the network alone")]
-        pub reading: DurationDist = DurationDist::default(),
-    }
-    presets {
-        /// The users of Table I of the BECN paper (Akujobi, Lambadaris, Makkar, Seddigh & Nandy): sessions every 0.5 s, 10 pages, Pareto II objects of 12 packets of 1000 B in the mean.
-        "becn-table-1" => Self {
+/// Sessions of clients: each asks for one object after the other, page by page.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// Mean time between sessions, which arrive independently of each other. Without it each of
+    /// `count` has one, from its start on.
+    #[default(None, "none")]
+    #[bounds(above Duration::ZERO; "sessions with no time between them would have no end")]
+    pub interval: Option<Duration>,
+    /// Pages in a session; none is without end.
+    #[default(Some(CountDist::constant(1)), "cwnd: a request for one object is the least")]
+    #[bounds(from 1; "a session has a page")]
+    pub pages: Option<CountDist>,
+    /// Objects of a page, each with a request of its own.
+    #[default(CountDist::constant(1), "cwnd: a request for one object is the least")]
+    #[bounds(from 1; "a page has an object")]
+    pub objects: CountDist,
+    /// What goes over one connection: a session, or an object.
+    #[default(Connections::Session, "RFC 9112 § 9.3: connections persist")]
+    pub connections: Connections,
+    /// How many connections of a session are open at a time, where each object has one; none is no
+    /// limit.
+    #[default(
+        Some(1),
+        "cwnd: one after the other; RFC 2616 § 8.1.4 had two, browsers of today have six"
+    )]
+    #[bounds(from 1; "nothing is asked for over no connection")]
+    pub parallel: Option<u32>,
+    /// How large each object is: the response to its request.
+    #[required("none")]
+    pub size: SizeDist,
+    /// How large each request is.
+    #[default(SizeDist(Shape::Constant(350)), "cwnd: a GET with a few headers")]
+    pub request: SizeDist,
+    /// From the last byte of a request at the server to the first of its response.
+    #[default(DurationDist::default(), "cwnd: the network alone")]
+    pub server_time: DurationDist,
+    /// From the last byte of an object to the request for the next of the same page; where each
+    /// object has a connection, from when there is room for the next: after the last request if
+    /// fewer than `parallel` are open, otherwise after the end of one.
+    #[default(DurationDist::default(), "cwnd: the network alone")]
+    pub object_gap: DurationDist,
+    /// From the last byte of a page to the first request for the next; where each object has a
+    /// connection, from the end of the last of them.
+    #[default(DurationDist::default(), "cwnd: the network alone")]
+    pub reading: DurationDist,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[PresetOf::new(
+        "becn-table-1",
+        "The users of Table I of the BECN paper (Akujobi, Lambadaris, Makkar, Seddigh & \
+             Nandy): sessions every 0.5 s, 10 pages, Pareto II objects of 12 packets of 1000 B in \
+             the mean.",
+        || Self {
             interval: Some(Duration::from_millis(500)),
             pages: Some(CountDist::constant(10)),
             objects: CountDist(Shape::Lomax(1.5, Width::Mean(3_000_000))),
@@ -80,7 +93,7 @@ params! {
             reading: DurationDist(Shape::Lomax(2.0, Width::Mean(10_000_000_000))),
             ..Self::default()
         },
-    }
+    )];
 }
 
 /// A session, or one object of one.
