@@ -1,15 +1,15 @@
 //! What a router takes the capacity of its link for.
 
-use cwnd_quantity::{Rate, params};
+use cwnd_quantity::Rate;
+use cwnd_schema::Schema;
 
-params! {
-    /// What a router takes the capacity of its link for.
-    pub struct Capacity {
-        /// The capacity that the router believes in, as a part of the link's.
-        #[source("none in the papers, whose routers know it: 1")]
-        #[bounds(above 0.0; "a link of no capacity carries nothing")]
-        pub believed: f64 = 1.0,
-    }
+/// What a router takes the capacity of its link for.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Capacity {
+    /// The capacity that the router believes in, as a part of the link's.
+    #[default(1.0, "none in the papers, whose routers know it: 1")]
+    #[bounds(above 0.0; "a link of no capacity carries nothing")]
+    pub believed: f64,
 }
 
 impl Capacity {

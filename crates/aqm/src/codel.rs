@@ -3,8 +3,9 @@
 
 use cwnd_quantity::{
     Ability, Bytes, Contract, Declares, Duration, Invalid, LinkFacts, QueueSize, RegistryEntry,
-    Rng, Time, params,
+    Rng, Time,
 };
+use cwnd_schema::Schema;
 
 use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
@@ -19,28 +20,34 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Controlled delay: marks or drops at the head when the delay stays above a target (RFC 8289).",
 );
 
-params! {
-    /// CoDel (RFC 8289).
-    pub struct Params {
-        /// Acceptable standing delay: a sojourn time that stays above it for an interval is congestion.
-        #[source("RFC 8289 § 4.4: 5 ms")]
-        pub target: Duration = Duration::from_millis(5),
-        /// How long the sojourn time must stay above the target; of the order of a worst-case round-trip time.
-        #[source("RFC 8289 § 4.3: 100 ms")]
-        #[bounds(above Duration::ZERO; "no time is left to observe the delay, write 100 ms")]
-        pub interval: Duration = Duration::from_millis(100),
-        /// How much may wait.
-        #[source("Linux sch_codel: 1000 packets")]
-        pub limit: QueueSize = QueueSize::Packets(1000),
-        /// A backlog up to this never counts as standing; the largest packet seen, if that is larger.
-        #[source("RFC 8289 § 5.3 MAXPACKET: the interface MTU, here that of Ethernet")]
-        pub mtu: Bytes = Bytes(1500),
-        /// Whether ECN-capable packets are marked instead of dropped.
-        #[source("RFC 8289 § 4.1: drop or mark; on as in Linux fq_codel and FreeBSD")]
-        pub ecn: bool = true,
-    }
-    check |p| {
-        check_delays(p.target, p.interval)?;
+/// CoDel (RFC 8289).
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(check = Self::consistent)]
+pub struct Params {
+    /// Acceptable standing delay: a sojourn time that stays above it for an interval is congestion.
+    #[default(Duration::from_millis(5), "RFC 8289 § 4.4: 5 ms")]
+    pub target: Duration,
+    /// How long the sojourn time must stay above the target; of the order of a worst-case
+    /// round-trip time.
+    #[default(Duration::from_millis(100), "RFC 8289 § 4.3: 100 ms")]
+    #[bounds(above Duration::ZERO; "no time is left to observe the delay, write 100 ms")]
+    pub interval: Duration,
+    /// How much may wait.
+    #[default(QueueSize::Packets(1000), "Linux sch_codel: 1000 packets")]
+    pub limit: QueueSize,
+    /// A backlog up to this never counts as standing; the largest packet seen, if that is larger.
+    #[default(Bytes(1500), "RFC 8289 § 5.3 MAXPACKET: the interface MTU, here that of Ethernet")]
+    pub mtu: Bytes,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    #[default(true, "RFC 8289 § 4.1: drop or mark; on as in Linux fq_codel and FreeBSD")]
+    pub ecn: bool,
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        check_delays(self.target, self.interval)?;
+        Ok(())
     }
 }
 

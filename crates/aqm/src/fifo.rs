@@ -1,6 +1,7 @@
 //! First in, first out, with a hard limit: the queue without an opinion (drop-tail).
 
-use cwnd_quantity::{Contract, Declares, LinkFacts, QueueSize, RegistryEntry, Rng, Time, params};
+use cwnd_quantity::{Contract, Declares, LinkFacts, QueueSize, RegistryEntry, Rng, Time};
+use cwnd_schema::Schema;
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo};
 use crate::store::Store;
@@ -9,13 +10,16 @@ use crate::store::Store;
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("fifo", "First in, first out; drops when full.");
 
-params! {
-    /// First in, first out; a packet that would exceed the limit is dropped.
-    pub struct Params {
-        /// How much may wait; a limit in bytes, time or BDP is counted in bytes on the wire, one in packets in packets.
-        #[source("rule of thumb: one bandwidth-delay product (Villamizar & Song 1994)")]
-        pub limit: QueueSize = QueueSize::MilliBdp(1000),
-    }
+/// First in, first out; a packet that would exceed the limit is dropped.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// How much may wait; a limit in bytes, time or BDP is counted in bytes on the wire, one in
+    /// packets in packets.
+    #[default(
+        QueueSize::MilliBdp(1000),
+        "rule of thumb: one bandwidth-delay product (Villamizar & Song 1994)"
+    )]
+    pub limit: QueueSize,
 }
 
 impl QueueInfo for Params {

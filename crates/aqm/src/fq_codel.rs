@@ -3,8 +3,9 @@
 
 use cwnd_quantity::{
     Ability, Bytes, Contract, Declares, Duration, Limit, LinkFacts, QueueSize, RegistryEntry, Rng,
-    Time, params,
+    Time,
 };
+use cwnd_schema::{Invalid, Schema};
 
 use crate::codel::{CoDel, Law, check_delays};
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
@@ -14,36 +15,45 @@ use crate::store::Store;
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("fq-codel", "Fair queueing with CoDel in each queue (RFC 8290).");
 
-params! {
-    /// FQ-CoDel (RFC 8290).
-    pub struct Params {
-        /// Number of queues that flows are hashed to.
-        #[source("RFC 8290 § 5.2.5: 1024")]
-        #[bounds(from 1, up_to MAX_FLOWS)]
-        pub flows: u32 = 1024,
-        /// Bytes that a queue may send in its turn.
-        #[source("RFC 8290 § 5.2.4: 1514 B, a full Ethernet frame")]
-        #[bounds(from Bytes(1), up_to Bytes(MAX_QUANTUM); "with no turn the scheduler never sends, with a larger one it does not share")]
-        pub quantum: Bytes = Bytes(1514),
-        /// How much may wait in all queues together.
-        #[source("RFC 8290 § 5.2.3: 10240 packets")]
-        pub limit: QueueSize = QueueSize::Packets(10_240),
-        /// CoDel's acceptable standing delay, in each queue.
-        #[source("RFC 8290 § 5.2.2: 5 ms")]
-        pub target: Duration = Duration::from_millis(5),
-        /// How long the sojourn time must stay above the target.
-        #[source("RFC 8290 § 5.2.1: 100 ms")]
-        #[bounds(above Duration::ZERO; "no time is left to observe the delay, write 100 ms")]
-        pub interval: Duration = Duration::from_millis(100),
-        /// A queue up to this long never counts as standing; the largest packet seen, if that is larger.
-        #[source("RFC 8289 § 5.3 MAXPACKET: the interface MTU, here that of Ethernet")]
-        pub mtu: Bytes = Bytes(1500),
-        /// Whether ECN-capable packets are marked instead of dropped.
-        #[source("RFC 8290 § 5.2.6: ECN is on by default")]
-        pub ecn: bool = true,
-    }
-    check |p| {
-        check_delays(p.target, p.interval)?;
+/// FQ-CoDel (RFC 8290).
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(check = Self::consistent)]
+pub struct Params {
+    /// Number of queues that flows are hashed to.
+    #[default(1024, "RFC 8290 § 5.2.5: 1024")]
+    #[bounds(from 1, up_to MAX_FLOWS)]
+    pub flows: u32,
+    /// Bytes that a queue may send in its turn.
+    #[default(Bytes(1514), "RFC 8290 § 5.2.4: 1514 B, a full Ethernet frame")]
+    #[bounds(
+        from Bytes(1), up_to Bytes(MAX_QUANTUM);
+        "with no turn the scheduler never sends, with a larger one it does not share"
+    )]
+    pub quantum: Bytes,
+    /// How much may wait in all queues together.
+    #[default(QueueSize::Packets(10_240), "RFC 8290 § 5.2.3: 10240 packets")]
+    pub limit: QueueSize,
+    /// CoDel's acceptable standing delay, in each queue.
+    #[default(Duration::from_millis(5), "RFC 8290 § 5.2.2: 5 ms")]
+    pub target: Duration,
+    /// How long the sojourn time must stay above the target.
+    #[default(Duration::from_millis(100), "RFC 8290 § 5.2.1: 100 ms")]
+    #[bounds(above Duration::ZERO; "no time is left to observe the delay, write 100 ms")]
+    pub interval: Duration,
+    /// A queue up to this long never counts as standing; the largest packet seen, if that is
+    /// larger.
+    #[default(Bytes(1500), "RFC 8289 § 5.3 MAXPACKET: the interface MTU, here that of Ethernet")]
+    pub mtu: Bytes,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    #[default(true, "RFC 8290 § 5.2.6: ECN is on by default")]
+    pub ecn: bool,
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        check_delays(self.target, self.interval)?;
+        Ok(())
     }
 }
 

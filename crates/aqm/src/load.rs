@@ -3,38 +3,41 @@
 //! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-A eq. 1; Xia, Subramanian, Stoica,
 //! Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2, has the same with other numbers.
 
-use cwnd_quantity::{Duration, Rate, Time, params};
+use cwnd_quantity::{Duration, Rate, Time};
+use cwnd_schema::Schema;
 
 use crate::capacity::Capacity;
 use crate::qdisc::Backlog;
 
-params! {
-    /// How a load factor is measured.
-    pub struct Params {
-        /// t_p: how long one measurement takes.
-        #[source("BMCC § II-D.1: 200 ms; VCP (Xia et al. 2005): t_ρ, 200 ms")]
-        #[bounds(from Duration::from_micros(1); "it is a time in which packets arrive")]
-        pub interval: Duration = Duration::from_millis(200),
-        /// γ: the load factor is 1 at this part of the capacity.
-        #[source("BMCC eq. 10: 1; VCP: 0.98, its program 0.95")]
-        #[bounds(above 0.0, up_to 1.0; "it is a part of the capacity")]
-        pub target: f64 = 1.0,
-        /// What it takes the capacity of the link for.
-        #[flatten()]
-        pub capacity: Capacity = Capacity::default(),
-        /// κ: this part of the mean queue counts as traffic.
-        #[source("BMCC § II-A: 0.75; VCP: 0.5")]
-        #[bounds(from 0.0; "it is a part of the queue")]
-        pub queue_weight: f64 = 0.75,
-        /// By this part the mean queue follows that of one interval.
-        #[source("BMCC § II-A: a time constant of 8 intervals; VCP's program: 0.25")]
-        #[bounds(above 0.0, up_to 1.0; "it is a part of the difference")]
-        pub queue_gain: f64 = 0.125,
-        /// How often in an interval the queue is looked at.
-        #[source("VCP's program: each 10 ms of 200 ms; BMCC leaves it open")]
-        #[bounds(from 1, up_to 1000; "it counts looks")]
-        pub queue_samples: u32 = 20,
-    }
+/// How a load factor is measured.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// t_p: how long one measurement takes.
+    #[default(
+        Duration::from_millis(200),
+        "BMCC § II-D.1: 200 ms; VCP (Xia et al. 2005): t_ρ, 200 ms"
+    )]
+    #[bounds(from Duration::from_micros(1); "it is a time in which packets arrive")]
+    pub interval: Duration,
+    /// γ: the load factor is 1 at this part of the capacity.
+    #[default(1.0, "BMCC eq. 10: 1; VCP: 0.98, its program 0.95")]
+    #[bounds(above 0.0, up_to 1.0; "it is a part of the capacity")]
+    pub target: f64,
+    /// What it takes the capacity of the link for.
+    #[flatten(Capacity::default())]
+    pub capacity: Capacity,
+    /// κ: this part of the mean queue counts as traffic.
+    #[default(0.75, "BMCC § II-A: 0.75; VCP: 0.5")]
+    #[bounds(from 0.0; "it is a part of the queue")]
+    pub queue_weight: f64,
+    /// By this part the mean queue follows that of one interval.
+    #[default(0.125, "BMCC § II-A: a time constant of 8 intervals; VCP's program: 0.25")]
+    #[bounds(above 0.0, up_to 1.0; "it is a part of the difference")]
+    pub queue_gain: f64,
+    /// How often in an interval the queue is looked at.
+    #[default(20, "VCP's program: each 10 ms of 200 ms; BMCC leaves it open")]
+    #[bounds(from 1, up_to 1000; "it counts looks")]
+    pub queue_samples: u32,
 }
 
 /// Measures one link.

@@ -1,11 +1,11 @@
 //! A link without a meter, or without a messenger: what a scenario has that names none.
 
-use cwnd_quantity::{Contract, Declares, params};
+use cwnd_quantity::{Contract, Declares};
+use cwnd_schema::Schema;
 
-params! {
-    /// Nothing.
-    pub struct Params {}
-}
+/// Nothing.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

@@ -3,8 +3,8 @@
 
 use cwnd_quantity::{
     Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, RegistryEntry, Rng, Time,
-    param_enum, params,
 };
+use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::departure::DepartureRate;
 use crate::mark::congested;
@@ -14,35 +14,38 @@ use crate::store::Store;
 /// PIE's drop probability said so at enqueue.
 pub const REASON: Reason = Reason::named("pie");
 
-param_enum! {
-    /// How the queueing delay is known.
-    pub enum Estimator {
-        /// The time that the last packet to leave had spent in the queue.
-        Timestamp = "timestamp",
-        /// The backlog divided by a measured departure rate (Little's law).
-        DepartureRate = "departure-rate",
-    }
+/// How the queueing delay is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Estimator {
+    /// The time that the last packet to leave had spent in the queue.
+    #[name("timestamp")]
+    Timestamp,
+    /// The backlog divided by a measured departure rate (Little's law).
+    #[name("departure-rate")]
+    DepartureRate,
 }
 
-param_enum! {
-    /// How the change of the probability is scaled down while the probability is small.
-    pub enum Tuning {
-        /// Six steps down to one millionth.
-        Rfc8033 = "rfc8033",
-        /// Two steps, at 1 % and 10 %.
-        Coarse = "coarse",
-    }
+/// How the change of the probability is scaled down while the probability is small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Tuning {
+    /// Six steps down to one millionth.
+    #[name("rfc8033")]
+    Rfc8033,
+    /// Two steps, at 1 % and 10 %.
+    #[name("coarse")]
+    Coarse,
 }
 
-param_enum! {
-    /// What earns a new burst allowance.
-    pub enum BurstRenewal {
-        /// An arrival, or with the measured departure rate an update, in a time without congestion.
-        Calm = "calm",
-        /// Updates without congestion for 1.5 s in a row, once the last allowance is used up: then the next arrival begins another.
-        /// While one lasts the probability stays zero (ns-3).
-        Rest = "rest",
-    }
+/// What earns a new burst allowance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum BurstRenewal {
+    /// An arrival, or with the measured departure rate an update, in a time without congestion.
+    #[name("calm")]
+    Calm,
+    /// Updates without congestion for 1.5 s in a row, once the last allowance is used up: then the
+    /// next arrival begins another. While one lasts the probability stays zero (ns-3).
+    #[name("rest")]
+    Rest,
 }
 
 /// Name and description in scenarios.
@@ -51,83 +54,105 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Proportional integral controller: marks or drops on arrival to hold a delay (RFC 8033).",
 );
 
-params! {
-    /// PIE (RFC 8033).
-    pub struct Params {
-        /// The delay to hold (QDELAY_REF).
-        #[source("RFC 8033 § 4.2: 15 ms")]
-        #[bounds(above Duration::ZERO; "a target of zero marks whenever anything waits, write 15 ms")]
-        pub target: Duration = Duration::from_millis(15),
-        /// How often the probability is computed anew.
-        #[source("RFC 8033 § 4.2: 15 ms")]
-        #[bounds(above Duration::ZERO; "time would never pass, write 15 ms")]
-        pub t_update: Duration = Duration::from_millis(15),
-        /// Weight of the distance from the target, per second.
-        #[source("RFC 8033 § 4.2: 0.125")]
-        #[bounds(from 0.0; "a negative gain would drop less the more waits")]
-        pub alpha: f64 = 0.125,
-        /// Weight of the trend of the delay, per second.
-        #[source("RFC 8033 § 4.2: 1.25")]
-        #[bounds(from 0.0; "a negative gain would drop less the more waits")]
-        pub beta: f64 = 1.25,
-        /// A burst up to this long passes untouched after a time without congestion.
-        #[source("RFC 8033 § 4.4: 150 ms")]
-        pub max_burst: Duration = Duration::from_millis(150),
-        /// What earns a new one.
-        #[source("RFC 8033 § 4.4: calm; ns-3: rest (pie-queue-disc.cc, CalculateP and DropEarly; BURST_RESET_TIMEOUT)")]
-        pub burst_renewal: BurstRenewal = BurstRenewal::Calm,
-        /// How much may wait.
-        #[source("Linux sch_pie: 1000 packets")]
-        pub limit: QueueSize = QueueSize::Packets(1000),
-        /// Size of a typical packet: a queue of no more than two is left alone; byte mode scales by it.
-        #[source("RFC 8033 § 4.1 leaves it open; Linux takes the MTU, here that of Ethernet")]
-        #[bounds(from Bytes(1))]
-        pub mean_packet: Bytes = Bytes(1500),
-        /// How the delay is known.
-        #[source("RFC 8033 § 4.3 allows both; timestamps as in Linux since 5.5")]
-        pub estimator: Estimator = Estimator::Timestamp,
-        /// Bytes to count in one measurement of the departure rate, and the backlog below which none begins.
-        #[source("RFC 8033 § 5.2: 2^14 B")]
-        #[bounds(from Bytes(1))]
-        pub dq_threshold: Bytes = Bytes(1 << 14),
-        /// Weight of a new measurement in the average departure rate.
-        #[source("Linux sch_pie: 1/8")]
-        #[bounds(above 0.0, up_to 1.0)]
-        pub dq_weight: f64 = 0.125,
-        /// How steps are scaled down at small probabilities.
-        #[source("RFC 8033 § 4.2")]
-        pub tuning: Tuning = Tuning::Rfc8033,
-        /// Whether a step is at most 2 % once the probability is 10 % or more.
-        #[source("RFC 8033 § 5.5; on as in Linux and FreeBSD")]
-        pub cap_adjustment: bool = true,
-        /// Above this delay the probability grows by another 2 % each time; none never does.
-        #[source("not in RFC 8033; Linux sch_pie and RFC 8034 have 250 ms")]
-        pub surge_above: Option<Duration> = None,
-        /// Whether lots are drawn so that drops come neither in clumps nor far apart.
-        #[source("RFC 8033 § 5.4; optional")]
-        pub derandomise: bool = false,
-        /// Whether a packet's probability is in proportion to its size (up to `mean_packet`).
-        #[source("RFC 8033 § 5, optional; off in Linux")]
-        pub byte_mode: bool = false,
-        /// Whether ECN-capable packets are marked instead of dropped.
-        #[source("RFC 8033 § 5.1; on, as RFC 7567 § 4.2.1 asks of queue managers")]
-        pub ecn: bool = true,
-        /// Above this probability ECN-capable packets are dropped too; none always marks.
-        #[source("RFC 8033 § 5.1 mark_ecnth: 0.1")]
-        #[bounds(from 0.0, up_to 1.0; "it is a probability")]
-        pub mark_ecnth: Option<f64> = Some(0.1),
-    }
-    presets {
-        /// Linux 3.14 to 4.5 (sch_pie): target 20 ms every 30 ms, burst 100 ms, delay from the departure rate, coarse tuning.
-        "linux-3.17" => Self::linux_3_17(),
-        /// The routers of the ABE paper (§ IV-A): Linux 3.17 that marks at any probability.
-        "abe" => Self { mark_ecnth: None, ..Self::linux_3_17() },
-    }
-    idle |p| {
-        [dq_threshold, dq_weight] if p.estimator == Estimator::Timestamp
-            => "without `estimator = \"departure-rate\"`",
-        [mark_ecnth] if !p.ecn => "without `ecn`",
-    }
+/// PIE (RFC 8033).
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+#[idle(
+    [dq_threshold, dq_weight],
+    self.estimator == Estimator::Timestamp,
+    "without `estimator = \"departure-rate\"`"
+)]
+pub struct Params {
+    /// The delay to hold (QDELAY_REF).
+    #[default(Duration::from_millis(15), "RFC 8033 § 4.2: 15 ms")]
+    #[bounds(above Duration::ZERO; "a target of zero marks whenever anything waits, write 15 ms")]
+    pub target: Duration,
+    /// How often the probability is computed anew.
+    #[default(Duration::from_millis(15), "RFC 8033 § 4.2: 15 ms")]
+    #[bounds(above Duration::ZERO; "time would never pass, write 15 ms")]
+    pub t_update: Duration,
+    /// Weight of the distance from the target, per second.
+    #[default(0.125, "RFC 8033 § 4.2: 0.125")]
+    #[bounds(from 0.0; "a negative gain would drop less the more waits")]
+    pub alpha: f64,
+    /// Weight of the trend of the delay, per second.
+    #[default(1.25, "RFC 8033 § 4.2: 1.25")]
+    #[bounds(from 0.0; "a negative gain would drop less the more waits")]
+    pub beta: f64,
+    /// A burst up to this long passes untouched after a time without congestion.
+    #[default(Duration::from_millis(150), "RFC 8033 § 4.4: 150 ms")]
+    pub max_burst: Duration,
+    /// What earns a new one.
+    #[default(
+        BurstRenewal::Calm,
+        "RFC 8033 § 4.4: calm; ns-3: rest (pie-queue-disc.cc, CalculateP and DropEarly; \
+        BURST_RESET_TIMEOUT)"
+    )]
+    pub burst_renewal: BurstRenewal,
+    /// How much may wait.
+    #[default(QueueSize::Packets(1000), "Linux sch_pie: 1000 packets")]
+    pub limit: QueueSize,
+    /// Size of a typical packet: a queue of no more than two is left alone; byte mode scales by it.
+    #[default(
+        Bytes(1500),
+        "RFC 8033 § 4.1 leaves it open; Linux takes the MTU, here that of Ethernet"
+    )]
+    #[bounds(from Bytes(1))]
+    pub mean_packet: Bytes,
+    /// How the delay is known.
+    #[default(
+        Estimator::Timestamp,
+        "RFC 8033 § 4.3 allows both; timestamps as in Linux since 5.5"
+    )]
+    pub estimator: Estimator,
+    /// Bytes to count in one measurement of the departure rate, and the backlog below which none
+    /// begins.
+    #[default(Bytes(1 << 14), "RFC 8033 § 5.2: 2^14 B")]
+    #[bounds(from Bytes(1))]
+    pub dq_threshold: Bytes,
+    /// Weight of a new measurement in the average departure rate.
+    #[default(0.125, "Linux sch_pie: 1/8")]
+    #[bounds(above 0.0, up_to 1.0)]
+    pub dq_weight: f64,
+    /// How steps are scaled down at small probabilities.
+    #[default(Tuning::Rfc8033, "RFC 8033 § 4.2")]
+    pub tuning: Tuning,
+    /// Whether a step is at most 2 % once the probability is 10 % or more.
+    #[default(true, "RFC 8033 § 5.5; on as in Linux and FreeBSD")]
+    pub cap_adjustment: bool,
+    /// Above this delay the probability grows by another 2 % each time; none never does.
+    #[default(None, "not in RFC 8033; Linux sch_pie and RFC 8034 have 250 ms")]
+    pub surge_above: Option<Duration>,
+    /// Whether lots are drawn so that drops come neither in clumps nor far apart.
+    #[default(false, "RFC 8033 § 5.4; optional")]
+    pub derandomise: bool,
+    /// Whether a packet's probability is in proportion to its size (up to `mean_packet`).
+    #[default(false, "RFC 8033 § 5, optional; off in Linux")]
+    pub byte_mode: bool,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    #[default(true, "RFC 8033 § 5.1; on, as RFC 7567 § 4.2.1 asks of queue managers")]
+    pub ecn: bool,
+    /// Above this probability ECN-capable packets are dropped too; none always marks.
+    #[default(Some(0.1), "RFC 8033 § 5.1 mark_ecnth: 0.1")]
+    #[bounds(from 0.0, up_to 1.0; "it is a probability")]
+    #[idle(!self.ecn, "without `ecn`")]
+    pub mark_ecnth: Option<f64>,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new(
+            "linux-3.17",
+            "Linux 3.14 to 4.5 (sch_pie): target 20 ms every 30 ms, burst 100 ms, delay from the \
+             departure rate, coarse tuning.",
+            Self::linux_3_17,
+        ),
+        PresetOf::new(
+            "abe",
+            "The routers of the ABE paper (§ IV-A): Linux 3.17 that marks at any probability.",
+            || Self { mark_ecnth: None, ..Self::linux_3_17() },
+        ),
+    ];
 }
 
 impl QueueInfo for Params {

@@ -3,8 +3,9 @@
 
 use cwnd_quantity::{
     Ability, Bytes, Contract, Declares, Invalid, Limit, LinkFacts, QueueSize, Rate, RegistryEntry,
-    Rng, Time, param_enum, params,
+    Rng, Time,
 };
+use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
@@ -15,48 +16,56 @@ pub const EARLY: Reason = Reason::named("red_early");
 /// RED above its upper threshold (or twice it, when gentle): always.
 pub const FORCED: Reason = Reason::named("red_forced");
 
-param_enum! {
-    /// What a queue length is counted in.
-    pub enum Mode {
-        /// Packets; every packet has the same probability.
-        Packets = "packets",
-        /// Bytes; a packet's probability is in proportion to its size.
-        Bytes = "bytes",
-    }
+/// What a queue length is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Mode {
+    /// Packets; every packet has the same probability.
+    #[name("packets")]
+    Packets,
+    /// Bytes; a packet's probability is in proportion to its size.
+    #[name("bytes")]
+    Bytes,
 }
 
-param_enum! {
-    /// What is done with an ECN-capable packet while the average is above what probabilities cover.
-    pub enum Forced {
-        /// It is dropped (RFC 3168 § 7; ns-2).
-        Drop = "drop",
-        /// It is marked (Floyd & Jacobson 1993 mark every packet there).
-        Mark = "mark",
-        /// It is dropped when spacing says so of a probability of 1, as are packets without ECN (ns-2 with `use_mark_p_`).
-        Spaced = "spaced",
-    }
+/// What is done with an ECN-capable packet while the average is above what probabilities cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Forced {
+    /// It is dropped (RFC 3168 § 7; ns-2).
+    #[name("drop")]
+    Drop,
+    /// It is marked (Floyd & Jacobson 1993 mark every packet there).
+    #[name("mark")]
+    Mark,
+    /// It is dropped when spacing says so of a probability of 1, as are packets without ECN (ns-2
+    /// with `use_mark_p_`).
+    #[name("spaced")]
+    Spaced,
 }
 
-param_enum! {
-    /// What is counted between hits in byte mode.
-    pub enum Count {
-        /// Packets; a packet's size scales its probability, which is then spaced (Floyd & Jacobson 1993 § 4).
-        Packets = "packets",
-        /// Whole mean packets among the bytes; a packet's size scales what spacing gives, unless that is 1 (ns-2, `modify_p`).
-        /// A packet without payload that comes next after a hit is never hit.
-        Bytes = "bytes",
-    }
+/// What is counted between hits in byte mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Count {
+    /// Packets; a packet's size scales its probability, which is then spaced (Floyd & Jacobson 1993
+    /// § 4).
+    #[name("packets")]
+    Packets,
+    /// Whole mean packets among the bytes; a packet's size scales what spacing gives, unless that
+    /// is 1 (ns-2, `modify_p`). A packet without payload that comes next after a hit is never hit.
+    #[name("bytes")]
+    Bytes,
 }
 
-param_enum! {
-    /// When the queue counts as idle, and how the average ages over that time.
-    pub enum Idle {
-        /// From when the last packet leaves it; as many packets as the link could have sent, fractions included (Floyd &
-        /// Jacobson 1993 § 4).
-        Emptied = "emptied",
-        /// From when the line asks for a packet and gets none; whole packets, and the arrival that ends it is one more.
-        Unanswered = "unanswered",
-    }
+/// When the queue counts as idle, and how the average ages over that time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Idle {
+    /// From when the last packet leaves it; as many packets as the link could have sent, fractions
+    /// included (Floyd & Jacobson 1993 § 4).
+    #[name("emptied")]
+    Emptied,
+    /// From when the line asks for a packet and gets none; whole packets, and the arrival that ends
+    /// it is one more.
+    #[name("unanswered")]
+    Unanswered,
 }
 
 /// Name and description in scenarios.
@@ -66,99 +75,137 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
      & Jacobson 1993).",
 );
 
-params! {
-    /// RED (Floyd & Jacobson 1993).
-    pub struct Params {
-        /// No packet is marked while the average queue is below this.
-        #[source("Floyd & Jacobson 1993 § 8: 5 packets")]
-        pub min_th: QueueSize = QueueSize::Packets(5),
-        /// At this average the probability reaches `max_p`. Equal to `min_th` it is a step: all
-        /// packets that come at it or above are marked or dropped, and `max_p`, `gentle` and
-        /// `forced` have no effect.
-        #[source("Floyd & Jacobson 1993 § 8: 15 packets; max_th = 3 min_th in Floyd 1997")]
-        pub max_th: QueueSize = QueueSize::Packets(15),
-        /// Probability at the upper threshold.
-        #[source("Floyd 1997, Discussions of setting parameters: 0.1 (the paper of 1993 had 0.02)")]
-        #[bounds(above 0.0, up_to 1.0; "it is a probability")]
-        pub max_p: f64 = 0.1,
-        /// Weight of a new sample in the average.
-        #[source("Floyd & Jacobson 1993 § 8: 0.002")]
-        #[bounds(above 0.0, up_to 1.0; "it is a weight")]
-        pub w_q: f64 = 0.002,
-        /// How much may wait.
-        #[source("Linux default for other disciplines: 1000 packets; far above the thresholds")]
-        pub limit: QueueSize = QueueSize::Packets(1000),
-        /// Size of a typical packet: converts thresholds, ages the average over idle time, scales by size in byte mode.
-        #[source("a full packet on Ethernet; ns-2 has 500 B")]
-        #[bounds(from Bytes(1))]
-        pub mean_packet: Bytes = Bytes(1500),
-        /// Whether queue and probability go by packets or bytes.
-        #[source("ns-2 bytes_ and queue_in_bytes_; packets as in Linux and ns-3")]
-        pub mode: Mode = Mode::Packets,
-        /// What is counted between hits in byte mode.
-        #[source("Floyd & Jacobson 1993 § 4: packets; ns-2 otherwise (`count_bytes`)")]
-        pub count: Count = Count::Packets,
-        /// Whether the probability rises from `max_p` to 1 between `max_th` and twice that, instead of jumping.
-        #[source("Floyd 2000, Recommendation on using the gentle variant of RED")]
-        pub gentle: bool = true,
-        /// Whether marks come at least 1/p packets apart: uniform in [1/p, 2/p] instead of [1, 1/p].
-        #[source("not in Floyd & Jacobson 1993; ns-2 wait_, which is on there")]
-        pub wait: bool = false,
-        /// Whether an arrival that finds at most one packet waiting (byte mode: none) is left alone, whatever the average.
-        #[source("not in Floyd & Jacobson 1993; always so in ns-2 and ns-3")]
-        pub spare_short: bool = false,
-        /// Whether the first packet that finds the average above `min_th` is left alone, and counts as the first unmarked.
-        #[source("Floyd & Jacobson 1993 § 4 draw for it, and count from 0; ns-2 and ns-3 otherwise (`old`, `m_old`)")]
-        pub spare_first: bool = false,
-        /// When the queue counts as idle.
-        #[source("Floyd & Jacobson 1993 § 4; ns-2 and ns-3 otherwise (red.cc, red-queue-disc.cc)")]
-        pub idle: Idle = Idle::Emptied,
-        /// Whether ECN-capable packets are marked instead of dropped.
-        #[source("RFC 3168 § 5; on, as RFC 7567 § 4.2.1 asks of queue managers")]
-        pub ecn: bool = true,
-        /// What happens to packets when the average is above `max_th` (gentle: twice that).
-        #[source("RFC 3168 § 7: drop")]
-        pub forced: Forced = Forced::Drop,
-        /// From this probability (before spacing) on, ECN-capable packets are dropped too.
-        #[source("none in the papers; ns-2 mark_p_ 0.1 with use_mark_p_")]
-        #[bounds(from 0.0, up_to 1.0; "it is a probability")]
-        pub mark_p: Option<f64> = None,
-    }
-    presets {
-        /// The defaults of ns-2.35 where they differ, with marking.
-        "ns-2" => Self {
-            mode: Mode::Bytes,
-            mean_packet: Bytes(500),
-            wait: true,
-            spare_short: true,
-            spare_first: true,
-            idle: Idle::Unanswered,
-            gentle: true,
-            mark_p: Some(0.1),
-            forced: Forced::Drop,
-            ..Self::default()
-        },
-        /// The setting of the BECN paper: byte mode, thresholds 15 and 45 KB, buffer 90 KB, max_p 0.1, w_q 0.002, on ns-2.
-        "becn" => Self {
-            min_th: QueueSize::Bytes(Bytes(15_000)),
-            max_th: QueueSize::Bytes(Bytes(45_000)),
-            limit: QueueSize::Bytes(Bytes(90_000)),
-            max_p: 0.1,
-            w_q: 0.002,
-            mode: Mode::Bytes,
-            mean_packet: Bytes(1000),
-            gentle: false,
-            wait: true,
-            spare_short: true,
-            spare_first: true,
-            idle: Idle::Unanswered,
-            forced: Forced::Drop,
-            mark_p: None,
-            ..Self::default()
-        },
-    }
-    check |p| {
-        let ordered = match (p.min_th, p.max_th) {
+/// RED (Floyd & Jacobson 1993).
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets, check = Self::consistent)]
+#[idle([max_p, gentle, forced], self.min_th == self.max_th, "with `min_th` equal to `max_th`")]
+pub struct Params {
+    /// No packet is marked while the average queue is below this.
+    #[default(QueueSize::Packets(5), "Floyd & Jacobson 1993 § 8: 5 packets")]
+    pub min_th: QueueSize,
+    /// At this average the probability reaches `max_p`. Equal to `min_th` it is a step: all
+    /// packets that come at it or above are marked or dropped, and `max_p`, `gentle` and
+    /// `forced` have no effect.
+    #[default(
+        QueueSize::Packets(15),
+        "Floyd & Jacobson 1993 § 8: 15 packets; max_th = 3 min_th in Floyd 1997"
+    )]
+    pub max_th: QueueSize,
+    /// Probability at the upper threshold.
+    #[default(
+        0.1,
+        "Floyd 1997, Discussions of setting parameters: 0.1 (the paper of 1993 had 0.02)"
+    )]
+    #[bounds(above 0.0, up_to 1.0; "it is a probability")]
+    pub max_p: f64,
+    /// Weight of a new sample in the average.
+    #[default(0.002, "Floyd & Jacobson 1993 § 8: 0.002")]
+    #[bounds(above 0.0, up_to 1.0; "it is a weight")]
+    pub w_q: f64,
+    /// How much may wait.
+    #[default(
+        QueueSize::Packets(1000),
+        "Linux default for other disciplines: 1000 packets; far above the thresholds"
+    )]
+    pub limit: QueueSize,
+    /// Size of a typical packet: converts thresholds, ages the average over idle time, scales by
+    /// size in byte mode.
+    #[default(Bytes(1500), "a full packet on Ethernet; ns-2 has 500 B")]
+    #[bounds(from Bytes(1))]
+    pub mean_packet: Bytes,
+    /// Whether queue and probability go by packets or bytes.
+    #[default(Mode::Packets, "ns-2 bytes_ and queue_in_bytes_; packets as in Linux and ns-3")]
+    pub mode: Mode,
+    /// What is counted between hits in byte mode.
+    #[default(
+        Count::Packets,
+        "Floyd & Jacobson 1993 § 4: packets; ns-2 otherwise (`count_bytes`)"
+    )]
+    #[idle(self.mode == Mode::Packets, "without `mode = \"bytes\"`")]
+    pub count: Count,
+    /// Whether the probability rises from `max_p` to 1 between `max_th` and twice that, instead of
+    /// jumping.
+    #[default(true, "Floyd 2000, Recommendation on using the gentle variant of RED")]
+    pub gentle: bool,
+    /// Whether marks come at least 1/p packets apart: uniform in [1/p, 2/p] instead of [1, 1/p].
+    #[default(false, "not in Floyd & Jacobson 1993; ns-2 wait_, which is on there")]
+    pub wait: bool,
+    /// Whether an arrival that finds at most one packet waiting (byte mode: none) is left alone,
+    /// whatever the average.
+    #[default(false, "not in Floyd & Jacobson 1993; always so in ns-2 and ns-3")]
+    pub spare_short: bool,
+    /// Whether the first packet that finds the average above `min_th` is left alone, and counts as
+    /// the first unmarked.
+    #[default(
+        false,
+        "Floyd & Jacobson 1993 § 4 draw for it, and count from 0; ns-2 and ns-3 otherwise (`old`, \
+        `m_old`)"
+    )]
+    pub spare_first: bool,
+    /// When the queue counts as idle.
+    #[default(
+        Idle::Emptied,
+        "Floyd & Jacobson 1993 § 4; ns-2 and ns-3 otherwise (red.cc, red-queue-disc.cc)"
+    )]
+    pub idle: Idle,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    #[default(true, "RFC 3168 § 5; on, as RFC 7567 § 4.2.1 asks of queue managers")]
+    pub ecn: bool,
+    /// What happens to packets when the average is above `max_th` (gentle: twice that).
+    #[default(Forced::Drop, "RFC 3168 § 7: drop")]
+    pub forced: Forced,
+    /// From this probability (before spacing) on, ECN-capable packets are dropped too.
+    #[default(None, "none in the papers; ns-2 mark_p_ 0.1 with use_mark_p_")]
+    #[bounds(from 0.0, up_to 1.0; "it is a probability")]
+    #[idle(!self.ecn, "without `ecn`")]
+    pub mark_p: Option<f64>,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new("ns-2", "The defaults of ns-2.35 where they differ, with marking.", || {
+            Self {
+                mode: Mode::Bytes,
+                mean_packet: Bytes(500),
+                wait: true,
+                spare_short: true,
+                spare_first: true,
+                idle: Idle::Unanswered,
+                gentle: true,
+                mark_p: Some(0.1),
+                forced: Forced::Drop,
+                ..Self::default()
+            }
+        }),
+        PresetOf::new(
+            "becn",
+            "The setting of the BECN paper: byte mode, thresholds 15 and 45 KB, buffer 90 KB, \
+             max_p 0.1, w_q 0.002, on ns-2.",
+            || Self {
+                min_th: QueueSize::Bytes(Bytes(15_000)),
+                max_th: QueueSize::Bytes(Bytes(45_000)),
+                limit: QueueSize::Bytes(Bytes(90_000)),
+                max_p: 0.1,
+                w_q: 0.002,
+                mode: Mode::Bytes,
+                mean_packet: Bytes(1000),
+                gentle: false,
+                wait: true,
+                spare_short: true,
+                spare_first: true,
+                idle: Idle::Unanswered,
+                forced: Forced::Drop,
+                mark_p: None,
+                ..Self::default()
+            },
+        ),
+    ];
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        let ordered = match (self.min_th, self.max_th) {
             (QueueSize::Packets(a), QueueSize::Packets(b))
             | (QueueSize::MilliBdp(a), QueueSize::MilliBdp(b)) => a <= b,
             (QueueSize::Bytes(a), QueueSize::Bytes(b)) => a <= b,
@@ -167,15 +214,11 @@ params! {
             _ => true,
         };
         if !ordered {
-            let (least, most) = (p.min_th, p.max_th);
+            let (least, most) = (self.min_th, self.max_th);
             let message = format!("the upper threshold ({most}) is below `min_th` ({least})");
             return Err(Invalid { key: "max_th", message });
         }
-    }
-    idle |p| {
-        [max_p, gentle, forced] if p.min_th == p.max_th => "with `min_th` equal to `max_th`",
-        [count] if p.mode == Mode::Packets => "without `mode = \"bytes\"`",
-        [mark_p] if !p.ecn => "without `ecn`",
+        Ok(())
     }
 }
 

@@ -2,8 +2,9 @@
 
 use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Invalid, Levels, Limit, LinkFacts, QueueSize,
-    RegistryEntry, Time, params,
+    RegistryEntry, Time,
 };
+use cwnd_schema::Schema;
 
 use crate::messenger::{Messenger, MessengerInfo, Outcome, Verdict};
 use crate::qdisc::{Backlog, Context};
@@ -14,27 +15,32 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "A source quench for each packet that the queue marks or drops (BECN's router).",
 );
 
-params! {
-    /// An ICMP source quench (RFC 792) for what the queue decides about data; one bit says whether the packet was marked or
-    /// dropped.
-    pub struct Params {
-        /// Whether only sources of ECN-capable packets are told.
-        #[source("BECN § IV-A: if the ECT bit is set; RFC 792 tells all")]
-        pub ect_only: bool = true,
-        /// No two messages leave the router in less time than this; what falls between is not told.
-        #[source("BECN § IV-A has no limit; RFC 1812 § 4.3.2.8 wants one")]
-        pub interval: Option<Duration> = None,
-        /// Multi-level BECN: from the first of these lengths of the queue on a message says level 1, from the second on level 2, and
-        /// so on up to 7; below all, and without, level 0.
-        #[source("BECN § VII, future work")]
-        pub levels: Option<Levels<QueueSize>> = None,
-    }
-    check |p| {
-        let many = p.levels.is_some_and(|levels| levels.iter().count() > MOST_THRESHOLDS);
+/// An ICMP source quench (RFC 792) for what the queue decides about data; one bit says whether the
+/// packet was marked or dropped.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(check = Self::consistent)]
+pub struct Params {
+    /// Whether only sources of ECN-capable packets are told.
+    #[default(true, "BECN § IV-A: if the ECT bit is set; RFC 792 tells all")]
+    pub ect_only: bool,
+    /// No two messages leave the router in less time than this; what falls between is not told.
+    #[default(None, "BECN § IV-A has no limit; RFC 1812 § 4.3.2.8 wants one")]
+    pub interval: Option<Duration>,
+    /// Multi-level BECN: from the first of these lengths of the queue on a message says level 1,
+    /// from the second on level 2, and so on up to 7; below all, and without, level 0.
+    #[default(None, "BECN § VII, future work")]
+    pub levels: Option<Levels<QueueSize>>,
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        let many = self.levels.is_some_and(|levels| levels.iter().count() > MOST_THRESHOLDS);
         if many {
             let message = format!("a message has room for levels up to {MOST_THRESHOLDS}");
             return Err(Invalid { key: "levels", message });
         }
+        Ok(())
     }
 }
 

@@ -7,8 +7,8 @@ use cwnd_quantity::{
     Ability, Contract, Declares, Ecn, Guidance, Header, Invalid, LinkFacts, Rate, RegistryEntry,
     Rng, Time,
     adpm::{PLACES, Scale, hash},
-    param_enum, params,
 };
+use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::load::{self, LoadFactor};
 use crate::meter::{Meter, MeterInfo};
@@ -17,15 +17,17 @@ use crate::qdisc::{Backlog, Context, Packet, Reason};
 /// What it marks for: a load factor of u or more.
 pub const OVERLOAD: Reason = Reason::named("overload");
 
-param_enum! {
-    /// Which identification of a packet stands for a threshold.
-    pub enum Identification {
-        /// The one that the packet came with.
-        Packet = "packet",
-        /// One that the meter draws by lot and writes into ECN-capable packets that tell of no load yet, for senders whose own means
-        /// nothing; at the first meter on the way only. A counter in place of lots could be moved by whoever sends.
-        Drawn = "drawn",
-    }
+/// Which identification of a packet stands for a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Identification {
+    /// The one that the packet came with.
+    #[name("packet")]
+    Packet,
+    /// One that the meter draws by lot and writes into ECN-capable packets that tell of no load
+    /// yet, for senders whose own means nothing; at the first meter on the way only. A counter in
+    /// place of lots could be moved by whoever sends.
+    #[name("drawn")]
+    Drawn,
 }
 
 /// Name and description in scenarios.
@@ -34,39 +36,46 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Whether the load factor is above the threshold that a packet stands for (BMCC).",
 );
 
-params! {
-    /// Adaptive deterministic packet marking of the load factor.
-    pub struct Params {
-        /// How the load factor is measured.
-        #[flatten()]
-        pub load: load::Params = load::Params::default(),
-        /// η₀: smaller load factors are not told apart.
-        #[source("BMCC § II-D.2: 0.15")]
-        #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
-        pub least: f64 = 0.15,
-        /// η: a quarter of the thresholds lies between `least` and this, a quarter between this and 1.
-        #[source("BMCC § II-D.2: 0.75")]
-        #[bounds(above 0.0, below 1.0; "it is between idle and full")]
-        pub high: f64 = 0.75,
-        /// u: half of the thresholds lies between 1 and this; with a load factor of this or more all packets leave with CE.
-        #[source("BMCC § II-D.3: 1.2")]
-        #[bounds(above 1.0; "it is an overload")]
-        pub most: f64 = 1.2,
-        /// Which identification of a packet stands for a threshold.
-        #[source("BMCC § II-B: that of the IP header")]
-        pub identification: Identification = Identification::Packet,
-    }
-    presets {
-        /// Qazi, Andrew, Znati 2009; the default.
-        "paper" => Self::default(),
-    }
-    check |p| {
-        if p.least > p.high {
+/// Adaptive deterministic packet marking of the load factor.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets, check = Self::consistent)]
+pub struct Params {
+    /// How the load factor is measured.
+    #[flatten(load::Params::default())]
+    pub load: load::Params,
+    /// η₀: smaller load factors are not told apart.
+    #[default(0.15, "BMCC § II-D.2: 0.15")]
+    #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
+    pub least: f64,
+    /// η: a quarter of the thresholds lies between `least` and this, a quarter between this and 1.
+    #[default(0.75, "BMCC § II-D.2: 0.75")]
+    #[bounds(above 0.0, below 1.0; "it is between idle and full")]
+    pub high: f64,
+    /// u: half of the thresholds lies between 1 and this; with a load factor of this or more all
+    /// packets leave with CE.
+    #[default(1.2, "BMCC § II-D.3: 1.2")]
+    #[bounds(above 1.0; "it is an overload")]
+    pub most: f64,
+    /// Which identification of a packet stands for a threshold.
+    #[default(Identification::Packet, "BMCC § II-B: that of the IP header")]
+    pub identification: Identification,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] =
+        &[PresetOf::new("paper", "Qazi, Andrew, Znati 2009; the default.", Self::default)];
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        if self.least > self.high {
             return Err(Invalid {
                 key: "least",
                 message: "`least` is above `high`: no threshold could be between them".to_owned(),
             });
         }
+        Ok(())
     }
 }
 

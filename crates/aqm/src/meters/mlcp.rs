@@ -8,8 +8,8 @@ use cwnd_quantity::{
     Ability, Contract, Declares, Guidance, Header, Invalid, LinkFacts, Rate, RegistryEntry, Rng,
     Time,
     mlcp::{HIGH, Scale},
-    params,
 };
+use cwnd_schema::Schema;
 
 use crate::load::{self, LoadFactor};
 use crate::meter::{Meter, MeterInfo};
@@ -19,32 +19,38 @@ use crate::qdisc::{Backlog, Context, Packet};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("mlcp", "A level of load, in four bits of a header (MLCP).");
 
-params! {
-    /// A level of load in four bits.
-    pub struct Params {
-        /// How the load factor is measured.
-        #[flatten()]
-        pub load: load::Params = load::Params::default(),
-        /// η₀: the lowest level is all that is below.
-        #[source("BMCC § II-D.2: 0.15")]
-        #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
-        pub least: f64 = 0.15,
-        /// η: below it the load is low, and has seven levels from `least` on; from it on it is high, which is one.
-        #[source("BMCC § II-D.2: 0.75")]
-        #[bounds(above 0.0, below 1.0; "it is between idle and full")]
-        pub high: f64 = 0.75,
-        /// u: overload has six levels from 1 to this, and one more.
-        #[source("BMCC § II-D.3: 1.2")]
-        #[bounds(above 1.0; "it is an overload")]
-        pub most: f64 = 1.2,
-    }
-    check |p| {
-        if p.least > p.high {
+/// A level of load in four bits.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(check = Self::consistent)]
+pub struct Params {
+    /// How the load factor is measured.
+    #[flatten(load::Params::default())]
+    pub load: load::Params,
+    /// η₀: the lowest level is all that is below.
+    #[default(0.15, "BMCC § II-D.2: 0.15")]
+    #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
+    pub least: f64,
+    /// η: below it the load is low, and has seven levels from `least` on; from it on it is high,
+    /// which is one.
+    #[default(0.75, "BMCC § II-D.2: 0.75")]
+    #[bounds(above 0.0, below 1.0; "it is between idle and full")]
+    pub high: f64,
+    /// u: overload has six levels from 1 to this, and one more.
+    #[default(1.2, "BMCC § II-D.3: 1.2")]
+    #[bounds(above 1.0; "it is an overload")]
+    pub most: f64,
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        if self.least > self.high {
             return Err(Invalid {
                 key: "least",
                 message: "`least` is above `high`: no level could be between them".to_owned(),
             });
         }
+        Ok(())
     }
 }
 

@@ -6,8 +6,9 @@
 
 use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, RegistryEntry, Rng,
-    Time, params,
+    Time,
 };
+use cwnd_schema::{PresetOf, Presets, Schema};
 
 use crate::capacity::Capacity;
 use crate::meter::{Meter, MeterInfo};
@@ -17,45 +18,48 @@ use crate::qdisc::{Backlog, Context, Packet};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("rcp", "Tells all senders one rate (Dukkipati et al. 2005).");
 
-params! {
-    /// RCP's router (Dukkipati et al. 2005).
-    pub struct Params {
-        /// α: the part of the spare rate that is given in an average round trip.
-        #[source("the authors' ns-2 scripts: 0.4, elsewhere 0.1")]
-        #[bounds(above 0.0; "no spare rate would ever be given")]
-        pub alpha: f64 = 0.4,
-        /// β: the part of what waits that is taken back in an average round trip.
-        #[source("the authors' ns-2 scripts: 1")]
-        #[bounds(from 0.0; "a negative one gives more the more waits")]
-        pub beta: f64 = 1.0,
-        /// γ: the part of the link's rate that is aimed at.
-        #[source("Dukkipati et al. 2005 § 3: the whole link")]
-        #[bounds(above 0.0, up_to 1.0; "it is a part of the link's rate")]
-        pub gamma: f64 = 1.0,
-        /// What it takes the capacity of the link for.
-        #[flatten()]
-        pub capacity: Capacity = Capacity::default(),
-        /// The rate is found anew so often, or once an average round trip where that is shorter.
-        #[source("the authors' ns-2 code: 10 ms")]
-        #[bounds(above Duration::ZERO; "time would never pass, write 10 ms")]
-        pub update: Duration = Duration::from_millis(10),
-        /// The first rate, as a part of the link's.
-        #[source("the authors' ns-2 code: 0.05")]
-        #[bounds(above 0.0, up_to 1.0; "it is a part of the link's rate")]
-        pub first_rate: f64 = 0.05,
-        /// The average round trip before any packet told of one.
-        #[source("the authors' ns-2 code: 200 ms")]
-        #[bounds(above Duration::ZERO; "no rate changes in a round trip of no time, write 200 ms")]
-        pub first_rtt: Duration = Duration::from_millis(200),
-        /// The least rate, in packets of 1000 B in an average round trip.
-        #[source("the authors' ns-2 code: 0.01")]
-        #[bounds(above 0.0; "a rate of nothing never grows")]
-        pub least_packets: f64 = 0.01,
-    }
-    presets {
-        /// What was recorded with the authors' ns-2 code: β as α.
-        "ns2" => Self { beta: 0.4, ..Self::default() },
-    }
+/// RCP's router (Dukkipati et al. 2005).
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// α: the part of the spare rate that is given in an average round trip.
+    #[default(0.4, "the authors' ns-2 scripts: 0.4, elsewhere 0.1")]
+    #[bounds(above 0.0; "no spare rate would ever be given")]
+    pub alpha: f64,
+    /// β: the part of what waits that is taken back in an average round trip.
+    #[default(1.0, "the authors' ns-2 scripts: 1")]
+    #[bounds(from 0.0; "a negative one gives more the more waits")]
+    pub beta: f64,
+    /// γ: the part of the link's rate that is aimed at.
+    #[default(1.0, "Dukkipati et al. 2005 § 3: the whole link")]
+    #[bounds(above 0.0, up_to 1.0; "it is a part of the link's rate")]
+    pub gamma: f64,
+    /// What it takes the capacity of the link for.
+    #[flatten(Capacity::default())]
+    pub capacity: Capacity,
+    /// The rate is found anew so often, or once an average round trip where that is shorter.
+    #[default(Duration::from_millis(10), "the authors' ns-2 code: 10 ms")]
+    #[bounds(above Duration::ZERO; "time would never pass, write 10 ms")]
+    pub update: Duration,
+    /// The first rate, as a part of the link's.
+    #[default(0.05, "the authors' ns-2 code: 0.05")]
+    #[bounds(above 0.0, up_to 1.0; "it is a part of the link's rate")]
+    pub first_rate: f64,
+    /// The average round trip before any packet told of one.
+    #[default(Duration::from_millis(200), "the authors' ns-2 code: 200 ms")]
+    #[bounds(above Duration::ZERO; "no rate changes in a round trip of no time, write 200 ms")]
+    pub first_rtt: Duration,
+    /// The least rate, in packets of 1000 B in an average round trip.
+    #[default(0.01, "the authors' ns-2 code: 0.01")]
+    #[bounds(above 0.0; "a rate of nothing never grows")]
+    pub least_packets: f64,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] =
+        &[PresetOf::new("ns2", "What was recorded with the authors' ns-2 code: β as α.", || {
+            Self { beta: 0.4, ..Self::default() }
+        })];
 }
 
 impl MeterInfo for Params {

@@ -1,8 +1,9 @@
 //! A step: every ECN-capable packet that finds more than a threshold waiting is marked, no other is.
 
 use cwnd_quantity::{
-    Ability, Contract, Declares, Limit, LinkFacts, QueueSize, RegistryEntry, Rng, Time, params,
+    Ability, Contract, Declares, Limit, LinkFacts, QueueSize, RegistryEntry, Rng, Time,
 };
+use cwnd_schema::Schema;
 
 use crate::mark::mark;
 use crate::meter::{Meter, MeterInfo};
@@ -17,14 +18,16 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Marks each packet that finds more than a threshold waiting (DCTCP's router).",
 );
 
-params! {
-    /// Marks at a threshold of what waits (RFC 8257 § 3.1; Alizadeh et al. 2010 § 3.1 (1)). The queue beside it drops, and may
-    /// mark, as it does without.
-    pub struct Params {
-        /// K: an ECN-capable packet that makes what waits larger than this is marked.
-        #[source("Alizadeh et al. 2010 § 3.4 eq. 13: over a seventh of the BDP; RFC 8257 § 4.1")]
-        pub threshold: QueueSize = QueueSize::MilliBdp(170),
-    }
+/// Marks at a threshold of what waits (RFC 8257 § 3.1; Alizadeh et al. 2010 § 3.1 (1)). The queue
+/// beside it drops, and may mark, as it does without.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// K: an ECN-capable packet that makes what waits larger than this is marked.
+    #[default(
+        QueueSize::MilliBdp(170),
+        "Alizadeh et al. 2010 § 3.4 eq. 13: over a seventh of the BDP; RFC 8257 § 4.1"
+    )]
+    pub threshold: QueueSize,
 }
 
 impl MeterInfo for Params {

@@ -5,8 +5,8 @@
 
 use cwnd_quantity::{
     Ability, Contract, Declares, Ecn, Guidance, Invalid, LinkFacts, Rate, RegistryEntry, Rng, Time,
-    params,
 };
+use cwnd_schema::{PresetOf, Presets, Schema};
 
 use crate::load::{self, LoadFactor};
 use crate::meter::{Meter, MeterInfo};
@@ -19,43 +19,50 @@ pub const OVERLOAD: Reason = Reason::named("overload");
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("vcp", "Low, high or overload, in the two bits of ECN (Xia et al. 2005).");
 
-params! {
-    /// Low, high or overload, in the two bits of ECN.
-    pub struct Params {
-        /// How the load factor is measured.
-        #[flatten()]
-        pub load: load::Params = load::Params {
-            target: 0.98,
-            queue_weight: 0.5,
-            queue_gain: 0.25,
-            ..load::Params::default()
-        },
-        /// From this load factor on the load is high.
-        #[source("Xia et al. 2005 § 3.1: 0.8")]
-        #[bounds(above 0.0; "a load factor is above 0")]
-        pub high: f64 = 0.8,
-        /// From this load factor on there is overload.
-        #[source("Xia et al. 2005 § 3.1: 1")]
-        #[bounds(above 0.0; "a load factor is above 0")]
-        pub over: f64 = 1.0,
-    }
-    presets {
-        /// Xia et al. 2005; the default.
-        "paper" => Self::default(),
-        /// Their program for ns-2: whole per cent, plus one, of 95 % of the capacity.
-        "ns2" => Self {
-            load: load::Params { target: 0.95, ..Self::default().load },
-            high: 0.79,
-            over: 0.99,
-        },
-    }
-    check |p| {
-        if p.high > p.over {
+/// Low, high or overload, in the two bits of ECN.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets, check = Self::consistent)]
+pub struct Params {
+    /// How the load factor is measured.
+    #[flatten(
+        load::Params { target: 0.98, queue_weight: 0.5, queue_gain: 0.25,..load::Params::default() }
+    )]
+    pub load: load::Params,
+    /// From this load factor on the load is high.
+    #[default(0.8, "Xia et al. 2005 § 3.1: 0.8")]
+    #[bounds(above 0.0; "a load factor is above 0")]
+    pub high: f64,
+    /// From this load factor on there is overload.
+    #[default(1.0, "Xia et al. 2005 § 3.1: 1")]
+    #[bounds(above 0.0; "a load factor is above 0")]
+    pub over: f64,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new("paper", "Xia et al. 2005; the default.", Self::default),
+        PresetOf::new(
+            "ns2",
+            "Their program for ns-2: whole per cent, plus one, of 95 % of the capacity.",
+            || Self {
+                load: load::Params { target: 0.95, ..Self::default().load },
+                high: 0.79,
+                over: 0.99,
+            },
+        ),
+    ];
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        if self.high > self.over {
             return Err(Invalid {
                 key: "high",
                 message: "`high` is above `over`: no load would be high".to_owned(),
             });
         }
+        Ok(())
     }
 }
 

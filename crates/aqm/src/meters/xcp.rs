@@ -6,21 +6,23 @@
 
 use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, RegistryEntry, Rng,
-    Time, param_enum, params,
+    Time,
 };
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema};
 
 use crate::capacity::Capacity;
 use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet};
 
-param_enum! {
-    /// When a router looks at its queue for the persistent one.
-    pub enum QueueSeen {
-        /// What a packet finds that comes: nothing, where the link keeps up.
-        Arriving = "arriving",
-        /// What waits when a packet is about to leave: that packet at least.
-        Leaving = "leaving",
-    }
+/// When a router looks at its queue for the persistent one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum QueueSeen {
+    /// What a packet finds that comes: nothing, where the link keeps up.
+    #[name("arriving")]
+    Arriving,
+    /// What waits when a packet is about to leave: that packet at least.
+    #[name("leaving")]
+    Leaving,
 }
 
 /// Name and description in scenarios.
@@ -29,59 +31,70 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Tells each sender by how much its window shall change (Katabi, Handley, Rohrs 2002).",
 );
 
-params! {
-    /// XCP's router (Katabi, Handley, Rohrs 2002).
-    pub struct Params {
-        /// α: the part of the spare rate that is given to all flows together in an average round trip.
-        #[source("Katabi et al. 2002 § 3.5 and Theorem 1: 0.4")]
-        #[bounds(above 0.0; "no spare rate would ever be given")]
-        pub alpha: f64 = 0.4,
-        /// β: the part of the persistent queue that is taken back in an average round trip.
-        #[source("Katabi et al. 2002 § 3.5 and Theorem 1: 0.226")]
-        #[bounds(from 0.0; "a negative one gives more the longer the queue is")]
-        pub beta: f64 = 0.226,
-        /// γ: the part of the traffic that is at least taken and given anew, so that flows come to equal rates.
-        #[source("Katabi et al. 2002 § 3.5.2: 0.1")]
-        #[bounds(from 0.0, up_to 1.0; "it is a part of the traffic")]
-        pub gamma: f64 = 0.1,
-        /// What it takes the capacity of the link for.
-        #[flatten()]
-        pub capacity: Capacity = Capacity::default(),
-        /// When it looks at the queue for the persistent one.
-        #[source("Katabi et al. 2002 § 3.5.1: the minimum queue seen by an arriving packet")]
-        pub queue_seen: QueueSeen = QueueSeen::Arriving,
-        /// The persistent queue is the least one in this part of a round trip without queues.
-        #[source("Katabi et al. 2002 § 3.5.1: a propagation delay")]
-        #[bounds(above 0.0, up_to 10.0; "time would never pass, or hardly")]
-        pub queue_interval: f64 = 1.0,
-        /// The interval of control before any packet told of a round trip.
-        #[source("left open by Katabi et al.; ns-2.35: 50 ms")]
-        #[bounds(above Duration::ZERO; "time would never pass, write 50 ms")]
-        pub first_interval: Duration = Duration::from_millis(50),
-        /// The shortest interval of control; the persistent queue is that of twice as long.
-        #[source("left open by Katabi et al.; ns-2.35: 1 ms and 2 ms")]
-        #[bounds(above Duration::ZERO; "time would never pass, write 1 ms")]
-        pub least_interval: Duration = Duration::from_millis(1),
-        /// A longer round trip counts as this long in the average.
-        #[source("left open by Katabi et al.; ns-2.35: 1 s")]
-        #[bounds(above Duration::ZERO; "time would never pass, write 1 s")]
-        pub most_rtt: Duration = Duration::from_secs(1),
-    }
-    presets {
-        /// ns-2.35 (xcpq.cc): the persistent queue is the least one that a packet leaves in half a round trip.
-        "ns2" => Self {
-            queue_seen: QueueSeen::Leaving,
-            queue_interval: 0.5,
-            ..Self::default()
-        },
-    }
-    check |p| {
-        if p.most_rtt < p.least_interval {
-            return Err(cwnd_quantity::Invalid {
+/// XCP's router (Katabi, Handley, Rohrs 2002).
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets, check = Self::consistent)]
+pub struct Params {
+    /// α: the part of the spare rate that is given to all flows together in an average round trip.
+    #[default(0.4, "Katabi et al. 2002 § 3.5 and Theorem 1: 0.4")]
+    #[bounds(above 0.0; "no spare rate would ever be given")]
+    pub alpha: f64,
+    /// β: the part of the persistent queue that is taken back in an average round trip.
+    #[default(0.226, "Katabi et al. 2002 § 3.5 and Theorem 1: 0.226")]
+    #[bounds(from 0.0; "a negative one gives more the longer the queue is")]
+    pub beta: f64,
+    /// γ: the part of the traffic that is at least taken and given anew, so that flows come to
+    /// equal rates.
+    #[default(0.1, "Katabi et al. 2002 § 3.5.2: 0.1")]
+    #[bounds(from 0.0, up_to 1.0; "it is a part of the traffic")]
+    pub gamma: f64,
+    /// What it takes the capacity of the link for.
+    #[flatten(Capacity::default())]
+    pub capacity: Capacity,
+    /// When it looks at the queue for the persistent one.
+    #[default(
+        QueueSeen::Arriving,
+        "Katabi et al. 2002 § 3.5.1: the minimum queue seen by an arriving packet"
+    )]
+    pub queue_seen: QueueSeen,
+    /// The persistent queue is the least one in this part of a round trip without queues.
+    #[default(1.0, "Katabi et al. 2002 § 3.5.1: a propagation delay")]
+    #[bounds(above 0.0, up_to 10.0; "time would never pass, or hardly")]
+    pub queue_interval: f64,
+    /// The interval of control before any packet told of a round trip.
+    #[default(Duration::from_millis(50), "left open by Katabi et al.; ns-2.35: 50 ms")]
+    #[bounds(above Duration::ZERO; "time would never pass, write 50 ms")]
+    pub first_interval: Duration,
+    /// The shortest interval of control; the persistent queue is that of twice as long.
+    #[default(Duration::from_millis(1), "left open by Katabi et al.; ns-2.35: 1 ms and 2 ms")]
+    #[bounds(above Duration::ZERO; "time would never pass, write 1 ms")]
+    pub least_interval: Duration,
+    /// A longer round trip counts as this long in the average.
+    #[default(Duration::from_secs(1), "left open by Katabi et al.; ns-2.35: 1 s")]
+    #[bounds(above Duration::ZERO; "time would never pass, write 1 s")]
+    pub most_rtt: Duration,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[PresetOf::new(
+        "ns2",
+        "ns-2.35 (xcpq.cc): the persistent queue is the least one that a packet leaves in half \
+             a round trip.",
+        || Self { queue_seen: QueueSeen::Leaving, queue_interval: 0.5, ..Self::default() },
+    )];
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        if self.most_rtt < self.least_interval {
+            return Err(Invalid {
                 key: "most_rtt",
-                message: "`most_rtt` is below `least_interval`: no interval would be both".to_owned(),
+                message: "`most_rtt` is below `least_interval`: no interval would be both"
+                    .to_owned(),
             });
         }
+        Ok(())
     }
 }
 
