@@ -1,37 +1,46 @@
 //! Windows below one segment: how they grow, and how far apart segments go then. A piece that any controller with a real-valued window may take.
 
-use cwnd_quantity::{Duration, param_enum, params};
+use cwnd_quantity::Duration;
+use cwnd_schema::{Choice, Schema};
 
-param_enum! {
-    /// What a window below one segment makes of an ACK.
-    pub enum Below {
-        /// There is none: a backoff leaves a segment.
-        Never = "never",
-        /// It grows by the same for each ACK (Kumar et al. 2020, algorithm 1).
-        PerAck = "per-ack",
-        /// It grows by the same part of itself for each ACK: as fast at any window.
-        InProportion = "in-proportion",
-    }
+/// What a window below one segment makes of an ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Below {
+    /// There is none: a backoff leaves a segment.
+    #[name("never")]
+    Never,
+    /// It grows by the same for each ACK (Kumar et al. 2020, algorithm 1).
+    #[name("per-ack")]
+    PerAck,
+    /// It grows by the same part of itself for each ACK: as fast at any window.
+    #[name("in-proportion")]
+    InProportion,
 }
 
-params! {
-    /// How a window goes below one segment: one segment goes each RTT / w.
-    pub struct BelowOne {
-        /// Whether the window may be below one segment, and how it grows there; then one segment goes each RTT / w, RTT the newest.
-        #[source("McCullagh 2008 § 3.4.3 suggests to pace; Kumar et al., Swift, SIGCOMM 2020, algorithm 1: cwnd < 1")]
-        pub below_one: Below = Below::Never,
-        /// How much it grows there for an ACK, of α: in segments, or with `in-proportion` as a part of the window. Nothing with `never`.
-        #[source("Kumar et al. 2020, algorithm 1: the same increase on both sides of one segment")]
-        #[bounds(above 0.0, up_to 1.0; "a window below one segment would jump over it")]
-        pub below_one_gain: f64 = 1.0,
-        /// The least window there, in segments.
-        #[source("none: a segment in a hundred round trips, so that it is heard again soon")]
-        #[bounds(above 0.0, up_to 1.0; "it is below one segment")]
-        pub below_one_least: f64 = 0.01,
-    }
-    idle |p| {
-        [below_one_gain, below_one_least] if !p.allowed() => "with `below_one = \"never\"`",
-    }
+/// How a window goes below one segment: one segment goes each RTT / w.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[idle([below_one_gain, below_one_least], !self.allowed(), "with `below_one = \"never\"`")]
+pub struct BelowOne {
+    /// Whether the window may be below one segment, and how it grows there; then one segment goes
+    /// each RTT / w, RTT the newest.
+    #[default(
+        Below::Never,
+        "McCullagh 2008 § 3.4.3 suggests to pace; Kumar et al., Swift, SIGCOMM 2020, algorithm 1: \
+        cwnd < 1"
+    )]
+    pub below_one: Below,
+    /// How much it grows there for an ACK, of α: in segments, or with `in-proportion` as a part of
+    /// the window. Nothing with `never`.
+    #[default(
+        1.0,
+        "Kumar et al. 2020, algorithm 1: the same increase on both sides of one segment"
+    )]
+    #[bounds(above 0.0, up_to 1.0; "a window below one segment would jump over it")]
+    pub below_one_gain: f64,
+    /// The least window there, in segments.
+    #[default(0.01, "none: a segment in a hundred round trips, so that it is heard again soon")]
+    #[bounds(above 0.0, up_to 1.0; "it is below one segment")]
+    pub below_one_least: f64,
 }
 
 impl BelowOne {

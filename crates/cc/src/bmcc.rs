@@ -7,8 +7,8 @@ use std::sync::Arc;
 use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, RegistryEntry,
     adpm::{self, Scale},
-    param_enum, params,
 };
+use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
@@ -17,48 +17,55 @@ use crate::dynamic::DynController;
 use crate::guided::{self, Guided, Pause, intervals};
 use crate::info::{ControllerInfo, Mechanism};
 
-param_enum! {
-    /// When the window follows eq. 3 and 4.
-    pub enum Apply {
-        /// With each ACK, by the part of the window that it acknowledges.
-        Ack = "ack",
-        /// Once a round trip, at its end.
-        RoundTrip = "round-trip",
-    }
+/// When the window follows eq. 3 and 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Apply {
+    /// With each ACK, by the part of the window that it acknowledges.
+    #[name("ack")]
+    Ack,
+    /// Once a round trip, at its end.
+    #[name("round-trip")]
+    RoundTrip,
 }
 
-param_enum! {
-    /// For how long after a decrease there is no other, and no growth while the load stays above 1.
-    pub enum Rests {
-        /// The longer of t_p and a round trip.
-        Longer = "longer",
-        /// t_p, and then a round trip of additive increase (VCP).
-        Both = "both",
-    }
+/// For how long after a decrease there is no other, and no growth while the load stays above 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Rests {
+    /// The longer of t_p and a round trip.
+    #[name("longer")]
+    Longer,
+    /// t_p, and then a round trip of additive increase (VCP).
+    #[name("both")]
+    Both,
 }
 
-param_enum! {
-    /// What a loss does that is repaired without a timeout.
-    pub enum OnLoss {
-        /// Nothing: it is repaired.
-        Repair = "repair",
-        /// It decreases the window where the estimate is 1 or more.
-        IfOverload = "if-overload",
-        /// It always does, as if the load factor was the estimate, or 1 if that is less.
-        Decrease = "decrease",
-    }
+/// What a loss does that is repaired without a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum OnLoss {
+    /// Nothing: it is repaired.
+    #[name("repair")]
+    Repair,
+    /// It decreases the window where the estimate is 1 or more.
+    #[name("if-overload")]
+    IfOverload,
+    /// It always does, as if the load factor was the estimate, or 1 if that is less.
+    #[name("decrease")]
+    Decrease,
 }
 
-param_enum! {
-    /// The identification of packets.
-    pub enum Ids {
-        /// One more with each packet.
-        Counter = "counter",
-        /// Always the same, as a sender may do whose packets are not to be fragmented (RFC 6864 § 4.1).
-        Constant = "constant",
-        /// In an order that looks drawn by lot, as a sender may do so that nobody counts its packets (RFC 7739 § 5).
-        Shuffled = "shuffled",
-    }
+/// The identification of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Ids {
+    /// One more with each packet.
+    #[name("counter")]
+    Counter,
+    /// Always the same, as a sender may do whose packets are not to be fragmented (RFC 6864 § 4.1).
+    #[name("constant")]
+    Constant,
+    /// In an order that looks drawn by lot, as a sender may do so that nobody counts its packets
+    /// (RFC 7739 § 5).
+    #[name("shuffled")]
+    Shuffled,
 }
 
 /// Name and description in scenarios.
@@ -68,83 +75,105 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
      Znati 2009).",
 );
 
-params! {
-    /// BMCC.
-    pub struct Params {
-        /// t_p: the interval in which routers measure.
-        #[source("§ II-D.1: 200 ms")]
-        #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
-        pub interval: Duration = Duration::from_millis(200),
-        /// κ₂: how fast multiplicative increase goes to a load of 1 (eq. 2).
-        #[source("§ II-C.1: 0.35, stable below 0.5")]
-        #[bounds(above 0.0; "the window would never grow")]
-        pub mi_step: f64 = 0.35,
-        /// α: segments by which the window grows in a round trip of t_p (eq. 4).
-        #[source("§ II-C.2: 1")]
-        #[bounds(above 0.0; "the window would never grow")]
-        pub alpha: f64 = 1.0,
-        /// β_max: part of the window that stays at a load of 1 (eq. 6).
-        #[source("§ II-D.3: 0.875")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub beta_most: f64 = 0.875,
-        /// β_min: part of the window that stays at a load of u (eq. 6).
-        #[source("§ II-D.3: 0.65")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub beta_least: f64 = 0.65,
-        /// η₀ of the routers on the way.
-        #[source("§ II-D.2: 0.15")]
-        #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
-        pub least: f64 = 0.15,
-        /// η: below it the window is multiplied, from it on there is additive increase; that of the routers on the way.
-        #[source("§ II-D.2: 0.75")]
-        #[bounds(above 0.0, below 1.0; "it is between idle and full")]
-        pub high: f64 = 0.75,
-        /// u of the routers on the way.
-        #[source("§ II-D.3: 1.2")]
-        #[bounds(above 1.0; "it is an overload")]
-        pub most: f64 = 1.2,
-        /// Whether a new flow's window is multiplied until the estimate first reaches 1, whatever η is.
-        #[source("§ II-D.2, § III d")]
-        pub multiplies_first: bool = true,
-        /// When the window follows eq. 3 and 4.
-        #[source("none in the paper, whose laws are of a round trip; VCP's program: with each ACK")]
-        pub apply: Apply = Apply::Ack,
-        /// For how long after a decrease there is no other.
-        #[source("none in the paper; VCP: an interval, then a round trip of additive increase")]
-        pub rests: Rests = Rests::Both,
-        /// A longer round-trip time counts as this one in eq. 3; none is no bound.
-        #[source("none in the paper; VCP's program: 500 ms")]
-        #[bounds(above Duration::ZERO; "no round trip takes no time")]
-        pub mi_rtt_most: Option<Duration> = Some(Duration::from_millis(500)),
-        /// What a loss does that is repaired without a timeout.
-        #[source("§ I: loss recovery is decoupled from congestion control")]
-        pub on_loss: OnLoss = OnLoss::IfOverload,
-        /// Whether packets leave at the rate of a window in a round trip.
-        #[source("§ IV-B: its start is computed with pacing; that the protocol has it is not said")]
-        pub paced: bool = true,
-        /// The identification of packets.
-        #[source("§ II-B: of the IP header")]
-        pub ids: Ids = Ids::Counter,
-    }
-    presets {
-        /// Qazi, Andrew, Znati 2009; the default where the stack has none.
-        "paper" => Self::default(),
-        /// The same, which `cwnd-kernel` does on Linux.
-        "linux" => Self::default(),
-    }
-    check |p| {
-        if p.beta_least > p.beta_most {
+/// BMCC.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets, check = Self::consistent)]
+pub struct Params {
+    /// t_p: the interval in which routers measure.
+    #[default(Duration::from_millis(200), "§ II-D.1: 200 ms")]
+    #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
+    pub interval: Duration,
+    /// κ₂: how fast multiplicative increase goes to a load of 1 (eq. 2).
+    #[default(0.35, "§ II-C.1: 0.35, stable below 0.5")]
+    #[bounds(above 0.0; "the window would never grow")]
+    pub mi_step: f64,
+    /// α: segments by which the window grows in a round trip of t_p (eq. 4).
+    #[default(1.0, "§ II-C.2: 1")]
+    #[bounds(above 0.0; "the window would never grow")]
+    pub alpha: f64,
+    /// β_max: part of the window that stays at a load of 1 (eq. 6).
+    #[default(0.875, "§ II-D.3: 0.875")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub beta_most: f64,
+    /// β_min: part of the window that stays at a load of u (eq. 6).
+    #[default(0.65, "§ II-D.3: 0.65")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub beta_least: f64,
+    /// η₀ of the routers on the way.
+    #[default(0.15, "§ II-D.2: 0.15")]
+    #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
+    pub least: f64,
+    /// η: below it the window is multiplied, from it on there is additive increase; that of the
+    /// routers on the way.
+    #[default(0.75, "§ II-D.2: 0.75")]
+    #[bounds(above 0.0, below 1.0; "it is between idle and full")]
+    pub high: f64,
+    /// u of the routers on the way.
+    #[default(1.2, "§ II-D.3: 1.2")]
+    #[bounds(above 1.0; "it is an overload")]
+    pub most: f64,
+    /// Whether a new flow's window is multiplied until the estimate first reaches 1, whatever η is.
+    #[default(true, "§ II-D.2, § III d")]
+    pub multiplies_first: bool,
+    /// When the window follows eq. 3 and 4.
+    #[default(
+        Apply::Ack,
+        "none in the paper, whose laws are of a round trip; VCP's program: with each ACK"
+    )]
+    pub apply: Apply,
+    /// For how long after a decrease there is no other.
+    #[default(
+        Rests::Both,
+        "none in the paper; VCP: an interval, then a round trip of additive increase"
+    )]
+    pub rests: Rests,
+    /// A longer round-trip time counts as this one in eq. 3; none is no bound.
+    #[default(Some(Duration::from_millis(500)), "none in the paper; VCP's program: 500 ms")]
+    #[bounds(above Duration::ZERO; "no round trip takes no time")]
+    pub mi_rtt_most: Option<Duration>,
+    /// What a loss does that is repaired without a timeout.
+    #[default(OnLoss::IfOverload, "§ I: loss recovery is decoupled from congestion control")]
+    pub on_loss: OnLoss,
+    /// Whether packets leave at the rate of a window in a round trip.
+    #[default(
+        true,
+        "§ IV-B: its start is computed with pacing; that the protocol has it is not said"
+    )]
+    pub paced: bool,
+    /// The identification of packets.
+    #[default(Ids::Counter, "§ II-B: of the IP header")]
+    pub ids: Ids,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new(
+            "paper",
+            "Qazi, Andrew, Znati 2009; the default where the stack has none.",
+            Self::default,
+        ),
+        PresetOf::new("linux", "The same, which `cwnd-kernel` does on Linux.", Self::default),
+    ];
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        if self.beta_least > self.beta_most {
             return Err(Invalid {
                 key: "beta_least",
-                message: "`beta_least` is above `beta_most`: more load would leave more of the window".to_owned(),
+                message:
+                    "`beta_least` is above `beta_most`: more load would leave more of the window"
+                        .to_owned(),
             });
         }
-        if p.least > p.high {
+        if self.least > self.high {
             return Err(Invalid {
                 key: "least",
                 message: "`least` is above `high`: no threshold could be between them".to_owned(),
             });
         }
+        Ok(())
     }
 }
 

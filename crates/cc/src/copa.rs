@@ -5,9 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Rate, RegistryEntry, Time, param_enum, params,
-};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Rate, RegistryEntry, Time};
+use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window, min_ssthresh,
@@ -16,14 +15,15 @@ use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
 use crate::windowed::Windowed;
 
-param_enum! {
-    /// Which round-trip time the queueing delay is taken from.
-    pub enum DelayOf {
-        /// RTTstanding, the least of a short time, so that ACKs in bursts tell no delay (§ 2.1).
-        Standing = "standing",
-        /// The newest (mvfst).
-        Newest = "newest",
-    }
+/// Which round-trip time the queueing delay is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum DelayOf {
+    /// RTTstanding, the least of a short time, so that ACKs in bursts tell no delay (§ 2.1).
+    #[name("standing")]
+    Standing,
+    /// The newest (mvfst).
+    #[name("newest")]
+    Newest,
 }
 
 /// Name and description in scenarios.
@@ -32,85 +32,114 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Copa: steers towards a rate of 1 / (δ · queueing delay) (Arun & Balakrishnan 2018).",
 );
 
-params! {
-    /// Copa.
-    pub struct Params {
-        /// δ: a flow aims at 1/δ packets in the queue.
-        #[source("Arun & Balakrishnan 2018 § 2.2: 0.5; mvfst Copa.h: 0.05")]
-        #[bounds(above 0.0; "the queue would have no bound")]
-        pub delta: f64 = 0.5,
-        /// Whether it competes: where the queue is not seen nearly empty, δ falls as a loss-based flow grows.
-        #[source("Arun & Balakrishnan 2018 § 2.2; not in mvfst")]
-        pub competitive: bool = true,
-        /// After so many round trips in which the queue was never nearly empty it competes.
-        #[source("venkatarun95/ccp_copa rtt_window.rs: 8; Arun & Balakrishnan 2018 § 2.2: 5, as long as the queue takes to go up and down")]
-        #[bounds(from 1, up_to 1000; "it counts round trips")]
-        pub empty_rounds: u32 = 8,
-        /// RTTmax is of so many round trips.
-        #[source("venkatarun95/ccp_copa rtt_window.rs: 8; Arun & Balakrishnan 2018 § 2.2: 4")]
-        #[bounds(from 1, up_to 1000; "it counts round trips")]
-        pub swing_rounds: u32 = 8,
-        /// Nearly empty: a delay below this part of RTTmax − RTTmin.
-        #[source("Arun & Balakrishnan 2018 § 2.2: 10 %")]
-        #[bounds(above 0.0, below 1.0; "it is a part")]
-        pub nearly_empty: f64 = 0.1,
-        /// RTTmin is the least RTT of this time.
-        #[source("Arun & Balakrishnan 2018 § 2.1: 10 s")]
-        #[bounds(above Duration::ZERO; "it would be the newest RTT")]
-        pub min_rtt_window: Duration = Duration::from_secs(10),
-        /// RTTstanding is the least RTT of this part of the smoothed one.
-        #[source("Arun & Balakrishnan 2018 § 2.1: srtt / 2")]
-        #[bounds(above 0.0; "it is a time")]
-        pub standing: f64 = 0.5,
-        /// Which round-trip time the queueing delay is taken from.
-        #[source("Arun & Balakrishnan 2018 § 2.1")]
-        pub delay_of: DelayOf = DelayOf::Standing,
-        /// The velocity doubles once the direction has stayed for so many round trips.
-        #[source("Arun & Balakrishnan 2018 § 2.1: 3")]
-        #[bounds(from 1, up_to 1000; "it counts round trips")]
-        pub doubles_after: u32 = 3,
-        /// Direction and velocity are looked at once in so many round trips.
-        #[source("venkatarun95/ccp_copa lib.rs: 2; Arun & Balakrishnan 2018 § 2.1 and mvfst: 1, with which it may swing for good")]
-        #[bounds(from 1, up_to 1000; "it counts round trips")]
-        pub velocity_rounds: u32 = 2,
-        /// Whether a velocity above 1 is given up as soon as the window is to move the other way; else where it is looked at.
-        #[source("venkatarun95/ccp_copa lib.rs, mvfst Copa.cpp; Arun & Balakrishnan 2018 § 2.1: once a window")]
-        pub turns_at_once: bool = true,
-        /// Packets leave at this times window / RTTstanding; none is as ACKs arrive.
-        #[source("Arun & Balakrishnan 2018 § 2.1: 2")]
-        #[bounds(from 1.0; "the window would never be used")]
-        pub pacing_gain: Option<f64> = Some(2.0),
-        /// Part of the window that stays after a loss; none is all of it.
-        #[source("Arun & Balakrishnan 2018 § 2.2: losses change δ alone, and that only where it competes")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub loss_beta: Option<f64> = None,
-        /// Part of the window that stays after an ECN-echo.
-        #[source("none in Arun & Balakrishnan 2018; RFC 3168 § 6.1.2: half")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub ecn_beta: f64 = 0.5,
-    }
-    presets {
-        /// Arun & Balakrishnan 2018, with the numbers of round trips of the authors' later program (ccp_copa); the default.
-        "ccp" => Self::default(),
-        /// The paper to the letter.
-        "paper" => Self {
+/// Copa.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// δ: a flow aims at 1/δ packets in the queue.
+    #[default(0.5, "Arun & Balakrishnan 2018 § 2.2: 0.5; mvfst Copa.h: 0.05")]
+    #[bounds(above 0.0; "the queue would have no bound")]
+    pub delta: f64,
+    /// Whether it competes: where the queue is not seen nearly empty, δ falls as a loss-based flow
+    /// grows.
+    #[default(true, "Arun & Balakrishnan 2018 § 2.2; not in mvfst")]
+    pub competitive: bool,
+    /// After so many round trips in which the queue was never nearly empty it competes.
+    #[default(
+        8,
+        "venkatarun95/ccp_copa rtt_window.rs: 8; Arun & Balakrishnan 2018 § 2.2: 5, as long as the \
+        queue takes to go up and down"
+    )]
+    #[bounds(from 1, up_to 1000; "it counts round trips")]
+    pub empty_rounds: u32,
+    /// RTTmax is of so many round trips.
+    #[default(8, "venkatarun95/ccp_copa rtt_window.rs: 8; Arun & Balakrishnan 2018 § 2.2: 4")]
+    #[bounds(from 1, up_to 1000; "it counts round trips")]
+    pub swing_rounds: u32,
+    /// Nearly empty: a delay below this part of RTTmax − RTTmin.
+    #[default(0.1, "Arun & Balakrishnan 2018 § 2.2: 10 %")]
+    #[bounds(above 0.0, below 1.0; "it is a part")]
+    pub nearly_empty: f64,
+    /// RTTmin is the least RTT of this time.
+    #[default(Duration::from_secs(10), "Arun & Balakrishnan 2018 § 2.1: 10 s")]
+    #[bounds(above Duration::ZERO; "it would be the newest RTT")]
+    pub min_rtt_window: Duration,
+    /// RTTstanding is the least RTT of this part of the smoothed one.
+    #[default(0.5, "Arun & Balakrishnan 2018 § 2.1: srtt / 2")]
+    #[bounds(above 0.0; "it is a time")]
+    pub standing: f64,
+    /// Which round-trip time the queueing delay is taken from.
+    #[default(DelayOf::Standing, "Arun & Balakrishnan 2018 § 2.1")]
+    pub delay_of: DelayOf,
+    /// The velocity doubles once the direction has stayed for so many round trips.
+    #[default(3, "Arun & Balakrishnan 2018 § 2.1: 3")]
+    #[bounds(from 1, up_to 1000; "it counts round trips")]
+    pub doubles_after: u32,
+    /// Direction and velocity are looked at once in so many round trips.
+    #[default(
+        2,
+        "venkatarun95/ccp_copa lib.rs: 2; Arun & Balakrishnan 2018 § 2.1 and mvfst: 1, with which \
+        it may swing for good"
+    )]
+    #[bounds(from 1, up_to 1000; "it counts round trips")]
+    pub velocity_rounds: u32,
+    /// Whether a velocity above 1 is given up as soon as the window is to move the other way; else
+    /// where it is looked at.
+    #[default(
+        true,
+        "venkatarun95/ccp_copa lib.rs, mvfst Copa.cpp; Arun & Balakrishnan 2018 § 2.1: once a \
+        window"
+    )]
+    pub turns_at_once: bool,
+    /// Packets leave at this times window / RTTstanding; none is as ACKs arrive.
+    #[default(Some(2.0), "Arun & Balakrishnan 2018 § 2.1: 2")]
+    #[bounds(from 1.0; "the window would never be used")]
+    pub pacing_gain: Option<f64>,
+    /// Part of the window that stays after a loss; none is all of it.
+    #[default(
+        None,
+        "Arun & Balakrishnan 2018 § 2.2: losses change δ alone, and that only where it competes"
+    )]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub loss_beta: Option<f64>,
+    /// Part of the window that stays after an ECN-echo.
+    #[default(0.5, "none in Arun & Balakrishnan 2018; RFC 3168 § 6.1.2: half")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub ecn_beta: f64,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new(
+            "ccp",
+            "Arun & Balakrishnan 2018, with the numbers of round trips of the authors' later \
+             program (ccp_copa); the default.",
+            Self::default,
+        ),
+        PresetOf::new("paper", "The paper to the letter.", || Self {
             empty_rounds: 5,
             swing_rounds: 4,
             velocity_rounds: 1,
             turns_at_once: false,
             ..Self::default()
-        },
-        /// The default mode alone, which gives way to flows that fill buffers.
-        "default-mode" => Self { competitive: false, ..Self::default() },
-        /// mvfst (Copa.cpp): δ of 0.05, the newest RTT, no competition.
-        "mvfst" => Self {
-            delta: 0.05,
-            competitive: false,
-            delay_of: DelayOf::Newest,
-            velocity_rounds: 1,
-            ..Self::default()
-        },
-    }
+        }),
+        PresetOf::new(
+            "default-mode",
+            "The default mode alone, which gives way to flows that fill buffers.",
+            || Self { competitive: false, ..Self::default() },
+        ),
+        PresetOf::new(
+            "mvfst",
+            "mvfst (Copa.cpp): δ of 0.05, the newest RTT, no competition.",
+            || Self {
+                delta: 0.05,
+                competitive: false,
+                delay_of: DelayOf::Newest,
+                velocity_rounds: 1,
+                ..Self::default()
+            },
+        ),
+    ];
 }
 
 impl ControllerInfo for Params {

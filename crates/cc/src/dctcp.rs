@@ -3,7 +3,8 @@
 //! RFC 8257; Alizadeh, Greenberg, Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan, *Data center TCP (DCTCP)*, SIGCOMM 2010. The
 //! receiver's part (RFC 8257 § 3.2) is the echo `changes`, the switch's (§ 3.1) the meter `step`.
 
-use cwnd_quantity::{Ability, Contract, Declares, Echo, Ecn, RegistryEntry, Time, params};
+use cwnd_quantity::{Ability, Contract, Declares, Echo, Ecn, RegistryEntry, Time};
+use cwnd_schema::{PresetOf, Presets, Schema};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
 use crate::decrease::Rule;
@@ -16,29 +17,30 @@ use crate::slow_start::Growing;
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("dctcp", "DCTCP: backs off by how much of its data was marked (RFC 8257).");
 
-params! {
-    /// DCTCP.
-    pub struct Params {
-        /// g: how much of the estimate α the newest window of data makes up.
-        #[source("RFC 8257 § 4.2; Alizadeh et al. 2010 § 3.4: 1/16")]
-        #[bounds(above 0.0, up_to 1.0; "it is a part")]
-        pub gain: f64 = 0.0625,
-        /// α before anything was heard: with 1 the first mark halves the window.
-        #[source("RFC 8257 § 4.2: 1; Linux dctcp_alpha_on_init: 1")]
-        #[bounds(from 0.0, up_to 1.0; "it is a part")]
-        pub initial_alpha: f64 = 1.0,
-        /// Part of what is in flight that stays after a loss.
-        #[source("RFC 8257 § 3.5: as RFC 5681 § 3.1 eq. 4")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub loss_beta: f64 = 0.5,
-        /// How it grows in slow start, and after marks.
-        #[flatten()]
-        pub growing: Growing = Growing::default(),
-    }
-    presets {
-        /// RFC 8257; the default.
-        "rfc" => Self::default(),
-    }
+/// DCTCP.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// g: how much of the estimate α the newest window of data makes up.
+    #[default(0.0625, "RFC 8257 § 4.2; Alizadeh et al. 2010 § 3.4: 1/16")]
+    #[bounds(above 0.0, up_to 1.0; "it is a part")]
+    pub gain: f64,
+    /// α before anything was heard: with 1 the first mark halves the window.
+    #[default(1.0, "RFC 8257 § 4.2: 1; Linux dctcp_alpha_on_init: 1")]
+    #[bounds(from 0.0, up_to 1.0; "it is a part")]
+    pub initial_alpha: f64,
+    /// Part of what is in flight that stays after a loss.
+    #[default(0.5, "RFC 8257 § 3.5: as RFC 5681 § 3.1 eq. 4")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub loss_beta: f64,
+    /// How it grows in slow start, and after marks.
+    #[flatten(Growing::default())]
+    pub growing: Growing,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] =
+        &[PresetOf::new("rfc", "RFC 8257; the default.", Self::default)];
 }
 
 // Linux has it (tcp_dctcp.c), but its receiver is DCTCP's only if it has the controller, too, and the testbed sets that of senders.

@@ -2,63 +2,69 @@
 
 use core::fmt;
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Invalid, Levels, Time, param_enum, params,
-};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Invalid, Levels, Time};
+use cwnd_schema::{Choice, Schema};
 
 use crate::controller::{Cause, Grow, Path};
 use crate::info::{Acts, Mechanism};
 
-param_enum! {
-    /// What β multiplies.
-    pub enum Base {
-        /// What is in flight (RFC 5681 eq. 4).
-        FlightSize = "flight-size",
-        /// The congestion window, as Linux, FreeBSD and the QUIC stacks do.
-        Cwnd = "cwnd",
-    }
+/// What β multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Base {
+    /// What is in flight (RFC 5681 eq. 4).
+    #[name("flight-size")]
+    FlightSize,
+    /// The congestion window, as Linux, FreeBSD and the QUIC stacks do.
+    #[name("cwnd")]
+    Cwnd,
 }
 
-param_enum! {
-    /// Which β answers an ECN-echo that ends slow start.
-    pub enum EcnInSlowStart {
-        /// β, as for a loss (RFC 8511 changes congestion avoidance only).
-        Beta = "beta",
-        /// β_ecn, as in congestion avoidance (ABE § III).
-        BetaEcn = "beta-ecn",
-    }
+/// Which β answers an ECN-echo that ends slow start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum EcnInSlowStart {
+    /// β, as for a loss (RFC 8511 changes congestion avoidance only).
+    #[name("beta")]
+    Beta,
+    /// β_ecn, as in congestion avoidance (ABE § III).
+    #[name("beta-ecn")]
+    BetaEcn,
 }
 
-param_enum! {
-    /// To what a reduced window is rounded down.
-    pub enum Rounding {
-        /// Bytes.
-        Bytes = "bytes",
-        /// Whole segments, as in FreeBSD's `cc_newreno.c` and in stacks that count the window in segments.
-        Segments = "segments",
-    }
+/// To what a reduced window is rounded down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Rounding {
+    /// Bytes.
+    #[name("bytes")]
+    Bytes,
+    /// Whole segments, as in FreeBSD's `cc_newreno.c` and in stacks that count the window in
+    /// segments.
+    #[name("segments")]
+    Segments,
 }
 
-param_enum! {
-    /// After which source quenches the window does not grow for a round trip.
-    pub enum RestAfterQuench {
-        /// None: it grows with the next ACK (draft-salim-jhsbnns-ecn-00, 1998).
-        Never = "never",
-        /// Those about marked packets; after one about a dropped packet it grows at once (BECN § IV-B).
-        Marked = "marked",
-        /// All; BECN § IV-B found that this costs throughput.
-        Always = "always",
-    }
+/// After which source quenches the window does not grow for a round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum RestAfterQuench {
+    /// None: it grows with the next ACK (draft-salim-jhsbnns-ecn-00, 1998).
+    #[name("never")]
+    Never,
+    /// Those about marked packets; after one about a dropped packet it grows at once (BECN § IV-B).
+    #[name("marked")]
+    Marked,
+    /// All; BECN § IV-B found that this costs throughput.
+    #[name("always")]
+    Always,
 }
 
-param_enum! {
-    /// What ends the round trip for which a window rests after a source quench.
-    pub enum QuenchRest {
-        /// The acknowledgement of all that had been sent.
-        Window = "window",
-        /// A timer: the smoothed round-trip time, as coarse as the sender's clock.
-        Srtt = "srtt",
-    }
+/// What ends the round trip for which a window rests after a source quench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum QuenchRest {
+    /// The acknowledgement of all that had been sent.
+    #[name("window")]
+    Window,
+    /// A timer: the smoothed round-trip time, as coarse as the sender's clock.
+    #[name("srtt")]
+    Srtt,
 }
 
 /// Whether a window does not grow after a reduction, and until when.
@@ -83,66 +89,63 @@ pub enum Stage {
     Avoidance,
 }
 
-params! {
-    /// A reading of the decrease rule: the parameters by which the readings of ABE differ.
-    pub struct Rule {
-        /// Part of the window that stays after a loss.
-        #[source("RFC 5681 § 3.1 eq. 4")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub beta: f64 = 0.5,
-        /// δ of adaptive backoff: after a loss δ · minRTT / RTT of the window stays, in place of `beta`, and after an ECN-echo too where
-        /// `beta_ecn` is none; minRTT is the least RTT, RTT the newest. None is no adaptive backoff.
-        #[source("McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8; no RFC has it")]
-        #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
-        pub adaptive_delta: Option<f64> = None,
-        /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to see how it is corrected. It falls with
-        /// every RTT that is less. None is the least RTT measured.
-        #[source("McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
-        #[bounds(above Duration::ZERO; "no round trip takes no time")]
-        pub initial_min_rtt: Option<Duration> = None,
-        /// Part of the window that stays after an ECN-echo; none is `beta`.
-        #[source("RFC 3168 § 6.1.2: as for a loss")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub beta_ecn: Option<f64> = None,
-        /// Part of the window that stays at the signal, loss or ECN-echo, that ends the first slow start; none is as
-        /// at any other.
-        #[source("none in the RFCs; FreeBSD's and quicly's CUBIC halve")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub beta_initial: Option<f64> = None,
-        /// Part of the window that stays after a source quench about a marked packet, or a part for each level of congestion that
-        /// routers tell of, in slow start too; none is as after an ECN-echo. One about a dropped packet costs what the loss would.
-        #[source("BECN § IV-B: as for an ECN-echo")]
-        pub beta_quench: Option<Levels<f64>> = None,
-        /// After which source quenches the window does not grow for a round trip.
-        #[source("BECN § IV-B")]
-        pub rest_after_quench: RestAfterQuench = RestAfterQuench::Marked,
-        /// What ends that round trip.
-        #[source("BECN § IV-B: the sender waits an RTT; by what it measures that is not said")]
-        pub quench_rest: QuenchRest = QuenchRest::Window,
-        /// What the factors multiply: what is in flight, or the window.
-        #[source("RFC 5681 § 3.1 eq. 4")]
-        pub base: Base = Base::FlightSize,
-        /// Which factor answers an ECN-echo that ends slow start.
-        #[source("RFC 8511, abstract: in congestion avoidance")]
-        pub ecn_in_slow_start: EcnInSlowStart = EcnInSlowStart::Beta,
-        /// To what a reduced window is rounded down.
-        #[source("RFC 5681 counts bytes")]
-        pub rounding: Rounding = Rounding::Bytes,
-    }
-    check |p| {
-        if p.initial_min_rtt.is_some() && p.adaptive_delta.is_none() {
-            return Err(Invalid {
-                key: "initial_min_rtt",
-                message: "it has no effect without `adaptive_delta`, such as 0.8".to_owned(),
-            });
-        }
-    }
-    idle |p| {
-        [ecn_in_slow_start] if p.own_beta_ecn().is_none()
-            => "without a `beta_ecn` other than `beta`",
-        [quench_rest] if p.rest_after_quench == RestAfterQuench::Never
-            => "with `rest_after_quench = \"never\"`",
-    }
+/// A reading of the decrease rule: the parameters by which the readings of ABE differ.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(check = Self::consistent)]
+pub struct Rule {
+    /// Part of the window that stays after a loss.
+    #[default(0.5, "RFC 5681 § 3.1 eq. 4")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub beta: f64,
+    /// δ of adaptive backoff: after a loss δ · minRTT / RTT of the window stays, in place of
+    /// `beta`, and after an ECN-echo too where `beta_ecn` is none; minRTT is the least RTT, RTT the
+    /// newest. None is no adaptive backoff.
+    #[default(None, "McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8; no RFC has it")]
+    #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
+    pub adaptive_delta: Option<f64>,
+    /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to
+    /// see how it is corrected. It falls with every RTT that is less. None is the least RTT
+    /// measured.
+    #[default(None, "McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
+    #[bounds(above Duration::ZERO; "no round trip takes no time")]
+    pub initial_min_rtt: Option<Duration>,
+    /// Part of the window that stays after an ECN-echo; none is `beta`.
+    #[default(None, "RFC 3168 § 6.1.2: as for a loss")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub beta_ecn: Option<f64>,
+    /// Part of the window that stays at the signal, loss or ECN-echo, that ends the first slow
+    /// start; none is as at any other.
+    #[default(None, "none in the RFCs; FreeBSD's and quicly's CUBIC halve")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub beta_initial: Option<f64>,
+    /// Part of the window that stays after a source quench about a marked packet, or a part for
+    /// each level of congestion that routers tell of, in slow start too; none is as after an
+    /// ECN-echo. One about a dropped packet costs what the loss would.
+    #[default(None, "BECN § IV-B: as for an ECN-echo")]
+    pub beta_quench: Option<Levels<f64>>,
+    /// After which source quenches the window does not grow for a round trip.
+    #[default(RestAfterQuench::Marked, "BECN § IV-B")]
+    pub rest_after_quench: RestAfterQuench,
+    /// What ends that round trip.
+    #[default(
+        QuenchRest::Window,
+        "BECN § IV-B: the sender waits an RTT; by what it measures that is not said"
+    )]
+    #[idle(
+        self.rest_after_quench == RestAfterQuench::Never,
+        "with `rest_after_quench = \"never\"`"
+    )]
+    pub quench_rest: QuenchRest,
+    /// What the factors multiply: what is in flight, or the window.
+    #[default(Base::FlightSize, "RFC 5681 § 3.1 eq. 4")]
+    pub base: Base,
+    /// Which factor answers an ECN-echo that ends slow start.
+    #[default(EcnInSlowStart::Beta, "RFC 8511, abstract: in congestion avoidance")]
+    #[idle(self.own_beta_ecn().is_none(), "without a `beta_ecn` other than `beta`")]
+    pub ecn_in_slow_start: EcnInSlowStart,
+    /// To what a reduced window is rounded down.
+    #[default(Rounding::Bytes, "RFC 5681 counts bytes")]
+    pub rounding: Rounding,
 }
 
 impl Declares for Rule {
@@ -185,6 +188,17 @@ pub(crate) const QUENCHED: Mechanism = Mechanism {
 };
 
 impl Rule {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        if self.initial_min_rtt.is_some() && self.adaptive_delta.is_none() {
+            return Err(Invalid {
+                key: "initial_min_rtt",
+                message: "it has no effect without `adaptive_delta`, such as 0.8".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     /// The factor for ECN, where it is not that for a loss.
     fn own_beta_ecn(&self) -> Option<f64> {
         self.beta_ecn.filter(|&beta_ecn| beta_ecn != self.beta)

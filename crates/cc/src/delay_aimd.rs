@@ -5,11 +5,9 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Time, param_enum, params,
-};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, RegistryEntry, Time};
 
-use crate::below_one::{Below, BelowOne, spacing};
+use crate::below_one::spacing;
 use crate::controller::{
     AckSample, Cause, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut,
     min_ssthresh, restore_window,
@@ -17,152 +15,18 @@ use crate::controller::{
 use crate::dynamic::DynController;
 use crate::info::{Acts, ControllerInfo, Mechanism};
 use crate::min_rtt::MinRtt;
-use crate::since_reduction::{Increase, SinceReduction};
-use crate::slow_start::{Credit, Growing, SlowStartState};
+use crate::since_reduction::SinceReduction;
+use crate::slow_start::{Credit, SlowStartState};
 
-param_enum! {
-    /// Which round-trip time the queueing delay τ is taken from.
-    pub enum Filter {
-        /// The newest: one packet that waited too long is enough (§ 3.3.1).
-        Newest = "newest",
-        /// A mean that forgets exponentially (§ 3.3.4 leaves the filter open).
-        Mean = "mean",
-        /// The least of this round trip and the one before: what only some packets meet does not count.
-        Least = "least",
-    }
-}
+mod params;
 
-param_enum! {
-    /// What α is, where it does not follow β.
-    pub enum Additive {
-        /// One segment a round trip.
-        Reno = "reno",
-        /// H-TCP's: the more, the longer ago the last backoff is.
-        HTcp = "h-tcp",
-    }
-}
+pub use params::{Additive, Filter, Params};
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "delay-aimd",
     "Delay-based AIMD: backs off once packets wait longer than a threshold (McCullagh 2008).",
 );
-
-params! {
-    /// Delay-based AIMD.
-    pub struct Params {
-        /// τ0: the window backs off once packets wait longer.
-        #[source("McCullagh 2008 § 2.3.2: 50 ms")]
-        #[bounds(above Duration::ZERO; "a threshold of zero backs off whenever a packet waits")]
-        pub threshold: Duration = Duration::from_millis(50),
-        /// δ: a backoff leaves δ · minRTT / RTT of the window.
-        #[source("McCullagh 2008 § 2.3.2 eq. 2.6: e.g. 0.8")]
-        #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
-        pub delta: f64 = 0.8,
-        /// Which round-trip time the queueing delay is taken from.
-        #[source("McCullagh 2008 § 3.3.1: one packet above the threshold is enough")]
-        pub filter: Filter = Filter::Newest,
-        /// What the newest RTT weighs in the filter `mean`.
-        #[source("none in the thesis; RFC 6298 § 2.3 smooths by 1/8")]
-        #[bounds(above 0.0, up_to 1.0; "it is a weight")]
-        pub filter_weight: f64 = 0.125,
-        /// Whether each packet that waited too long takes γ segments off the window, before the filtered delay tells of it.
-        #[source("McCullagh 2008 § 3.3.4; off in eq. 2.5")]
-        pub per_packet: bool = false,
-        /// γ of `per_packet`, in segments; none is 1 − δ · minRTT / RTT. Nothing without `per_packet`.
-        #[source("McCullagh 2008 § 3.3.4: one natural choice is 1 − β")]
-        #[bounds(above 0.0; "it is what a late packet costs")]
-        pub gamma: Option<f64> = None,
-        /// Part of the window that stays after a loss; none is as after a delay.
-        #[source("McCullagh 2008 eq. 2.5: the same β")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub loss_beta: Option<f64> = None,
-        /// n of α = n (1 − β), segments a round trip, with the β of the last backoff; none is α = 1 as in Reno, n = 2 is as fast as Reno where
-        /// β is a half.
-        #[source("McCullagh 2008 § 4.3.2 eq. 4.9; § 2.3.2: Reno's in the thesis")]
-        #[bounds(above 0.0; "it is a gain")]
-        pub alpha_factor: Option<f64> = None,
-        /// What α is without `alpha_factor`: 1 as in Reno, or H-TCP's, 2 (1 − β) (1 + 10 (Δ − Δ_L) + ((Δ − Δ_L) / 2)²) with the seconds Δ
-        /// since the last backoff.
-        #[source("McCullagh 2008 § 2.3.2: Reno's in the thesis, H-TCP's (Leith & Shorten 2004) as first suggested")]
-        pub increase: Additive = Additive::Reno,
-        /// Δ_L, and whether α is scaled by the round trip; nothing with Reno's.
-        #[flatten()]
-        pub since: Increase = Increase::default(),
-        /// Least window that a backoff for delay leaves, in segments; 2 where receivers delay ACKs.
-        #[source("McCullagh 2008 § 3.4.3: 1; § 3.4.5: 2 with delayed ACKs")]
-        #[bounds(from 1; "a window of no segment never sends again")]
-        pub least_window: u32 = 1,
-        /// `true` if it allows for receivers that delay ACKs (`ack_every` above 1): it sees the
-        /// round-trip time of the newest segment of an ACK, none of an ACK of one segment alone,
-        /// and a delay leaves two segments at the least. Nothing with `below_one`.
-        #[source("McCullagh 2008 § 3.4.5 and 5.2: the ACK of a lone segment waits for the \
-            receiver's timer, which is as long as τ0")]
-        pub allow_delayed_acks: bool = true,
-        /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to see how it is corrected. It falls with
-        /// every RTT that is less. None is the least RTT measured.
-        #[source("McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
-        #[bounds(above Duration::ZERO; "no round trip takes no time")]
-        pub initial_min_rtt: Option<Duration> = None,
-        /// What it does below one segment.
-        #[flatten()]
-        pub below: BelowOne = BelowOne::default(),
-        /// How it grows in slow start, and in the round trip after a reduction.
-        #[flatten()]
-        pub growing: Growing = Growing::default(),
-    }
-    presets {
-        /// The thesis, chapters 2 to 4; the default where the stack has none.
-        "thesis" => Self::default(),
-        /// With delayed ACKs (§ 3.4.5): a delay leaves two segments, and the endpoint says what a
-        /// round-trip time is of.
-        "delayed-acks" => Self { least_window: 2, allow_delayed_acks: false, ..Self::default() },
-        /// As `cwnd-kernel` has it: two segments at the least, and Linux's growth, where every segment counts and nothing grows while a
-        /// reduction for a loss or a mark is under way.
-        "linux" => Self {
-            least_window: 2,
-            allow_delayed_acks: false,
-            growing: Growing {
-                abc_limit: None,
-                abc_limit_after_timeout: None,
-                grow_in_cwr: false,
-                ..Growing::default()
-            },
-            ..Self::default()
-        },
-        /// Equal mean windows whatever the round trip (§ 4.3.2): α = 2 (1 − β).
-        "fair" => Self { alpha_factor: Some(2.0), ..Self::default() },
-        /// Each late packet counts, and the full backoff follows a mean (§ 3.3.4).
-        "per-packet" => Self { per_packet: true, filter: Filter::Mean, ..Self::default() },
-        /// H-TCP's increase: what a loss or a delay left unused on a long fat path is back sooner.
-        "h-tcp" => Self { increase: Additive::HTcp, ..Self::default() },
-        /// Below one segment it paces, so that any number of flows fits (§ 3.4.3 suggests it).
-        "below-one" => Self {
-            below: BelowOne { below_one: Below::PerAck, ..BelowOne::default() },
-            ..Self::default()
-        },
-    }
-    check |p| {
-        if p.increase == Additive::HTcp && p.alpha_factor.is_some() {
-            return Err(Invalid {
-                key: "increase",
-                message: "H-TCP's has 2 (1 − β) in it: leave `alpha_factor` out".to_owned(),
-            });
-        }
-        if p.below.allowed() && p.least_window > 1 {
-            return Err(Invalid {
-                key: "below_one",
-                message: "`least_window` keeps the window above one segment: leave it at 1".to_owned(),
-            });
-        }
-    }
-    idle |p| {
-        [filter_weight] if p.filter != Filter::Mean => "without `filter = \"mean\"`",
-        [gamma] if !p.per_packet => "without `per_packet`",
-        [increase] if p.alpha_factor.is_some() => "with `alpha_factor`",
-        [allow_delayed_acks] if p.below.allowed() => "with `below_one`",
-    }
-}
 
 /// It backs off for delay.
 const BACKOFF: Mechanism = Mechanism {
@@ -171,13 +35,6 @@ const BACKOFF: Mechanism = Mechanism {
     base: None,
     acts_in: Acts::Column("cwnd_reductions_delay"),
 };
-
-impl Params {
-    /// `true` if it makes nothing of ACKs that the receiver may have held back.
-    fn ignores_held_acks(&self) -> bool {
-        self.allow_delayed_acks && !self.below.allowed()
-    }
-}
 
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, RegistryEntry, params};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, RegistryEntry};
+use cwnd_schema::{PresetOf, Presets, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,
@@ -20,39 +21,43 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "FAST TCP: keeps α segments in queues, by one step every other round trip (Wei et al. 2006).",
 );
 
-params! {
-    /// FAST TCP.
-    pub struct Params {
-        /// α: how many segments a flow keeps in queues.
-        #[source("Wei et al. 2006: for each network; ns-2 (tcp-fast.cc): 100")]
-        #[bounds(above 0.0; "the queue would tell nothing")]
-        pub alpha: f64 = 100.0,
-        /// γ: the part of the way to its new value that the window goes.
-        #[source("Wei et al. 2006: in (0, 1]; ns-2 (tcp-fast.cc): 0.5")]
-        #[bounds(above 0.0, up_to 1.0; "it is a part")]
-        pub gamma: f64 = 0.5,
-        /// The window gets a new value once in so many round trips.
-        #[source("ns-2 (tcp-fast.cc): every other, so that what one changed is seen")]
-        #[bounds(from 1, up_to 1000; "it counts round trips")]
-        pub update_rounds: u32 = 2,
-        /// The average RTT is of so many samples, or of a third of a window, if that is more.
-        #[source("Wei et al. 2006: 4; ns-2 (tcp-fast.cc): 256")]
-        #[bounds(from 1, up_to 100_000; "it counts samples")]
-        pub smooths_over: u32 = 4,
-        /// Below this queueing delay the window doubles each round trip.
-        #[source("ns-2 (tcp-fast.cc): 0.75 ms")]
-        pub doubles_below: Duration = Duration::from_micros(750),
-        /// Part of the window that stays after a loss or an ECN-echo.
-        #[source("Wei et al. 2006; RFC 5681 § 3.1, RFC 3168 § 6.1.2: half")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub loss_beta: f64 = 0.5,
-    }
-    presets {
-        /// Wei et al. 2006; the default.
-        "paper" => Self::default(),
-        /// ns-2's agent: the average RTT is of 256 samples or more.
-        "ns2" => Self { smooths_over: 256, ..Self::default() },
-    }
+/// FAST TCP.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// α: how many segments a flow keeps in queues.
+    #[default(100.0, "Wei et al. 2006: for each network; ns-2 (tcp-fast.cc): 100")]
+    #[bounds(above 0.0; "the queue would tell nothing")]
+    pub alpha: f64,
+    /// γ: the part of the way to its new value that the window goes.
+    #[default(0.5, "Wei et al. 2006: in (0, 1]; ns-2 (tcp-fast.cc): 0.5")]
+    #[bounds(above 0.0, up_to 1.0; "it is a part")]
+    pub gamma: f64,
+    /// The window gets a new value once in so many round trips.
+    #[default(2, "ns-2 (tcp-fast.cc): every other, so that what one changed is seen")]
+    #[bounds(from 1, up_to 1000; "it counts round trips")]
+    pub update_rounds: u32,
+    /// The average RTT is of so many samples, or of a third of a window, if that is more.
+    #[default(4, "Wei et al. 2006: 4; ns-2 (tcp-fast.cc): 256")]
+    #[bounds(from 1, up_to 100_000; "it counts samples")]
+    pub smooths_over: u32,
+    /// Below this queueing delay the window doubles each round trip.
+    #[default(Duration::from_micros(750), "ns-2 (tcp-fast.cc): 0.75 ms")]
+    pub doubles_below: Duration,
+    /// Part of the window that stays after a loss or an ECN-echo.
+    #[default(0.5, "Wei et al. 2006; RFC 5681 § 3.1, RFC 3168 § 6.1.2: half")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub loss_beta: f64,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new("paper", "Wei et al. 2006; the default.", Self::default),
+        PresetOf::new("ns2", "ns-2's agent: the average RTT is of 256 samples or more.", || Self {
+            smooths_over: 256,
+            ..Self::default()
+        }),
+    ];
 }
 
 impl ControllerInfo for Params {

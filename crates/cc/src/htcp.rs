@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Time, params};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Time};
+use cwnd_schema::{PresetOf, Presets, Schema};
 
 use crate::controller::{
     AckSample, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut, min_ssthresh,
@@ -23,55 +24,67 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "H-TCP: the longer the last loss is ago, the faster it grows (Leith & Shorten 2004).",
 );
 
-params! {
-    /// H-TCP.
-    pub struct Params {
-        /// How fast it grows.
-        #[flatten()]
-        pub increase: Increase = Increase::default(),
-        /// Whether Δ counts from the end of the recovery, or from the backoff.
-        #[source("Leith & Shorten 2004: the backoff; Linux tcp_htcp.c, htcp_state: the return to TCP_CA_Open")]
-        pub since_recovery: bool = false,
-        /// The least β, also where the throughput changed and at the first backoffs.
-        #[source("Leith & Shorten 2004: 0.5; Linux BETA_MIN")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub least_beta: f64 = 0.5,
-        /// The largest β, where the queue is short.
-        #[source("Leith & Shorten 2004: 0.8; Linux BETA_MAX: 102 / 128")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub most_beta: f64 = 0.8,
-        /// By what part the throughput may differ from that at the backoff before, or β is the least; none is by any.
-        #[source("Leith & Shorten 2004: 0.2; Linux use_bandwidth_switch")]
-        #[bounds(above 0.0; "no two throughputs are the same")]
-        pub bandwidth_switch: Option<f64> = Some(0.2),
-        /// By how much one RTT may raise maxRTT; none is by any.
-        #[source("Linux tcp_htcp.c: 20 ms")]
-        #[bounds(above Duration::ZERO; "maxRTT would never rise")]
-        pub longest_step: Option<Duration> = None,
-        /// How much of maxRTT − minRTT is remembered after a backoff.
-        #[source("Linux tcp_htcp.c: 0.95")]
-        #[bounds(above 0.0, up_to 1.0; "it is a part")]
-        pub fading: f64 = 0.95,
-        /// Up to this minRTT β is the least.
-        #[source("Linux tcp_htcp.c: 10 ms")]
-        pub short_path: Duration = Duration::ZERO,
-        /// δ of adaptive backoff: δ · minRTT / RTT of the window stays after a backoff, RTT the newest, whatever H-TCP's β is. None is that.
-        #[source("McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8")]
-        #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
-        pub adaptive_delta: Option<f64> = None,
-        /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to see how it is corrected.
-        #[source("McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
-        #[bounds(above Duration::ZERO; "no round trip takes no time")]
-        pub initial_min_rtt: Option<Duration> = None,
-        /// How it grows in slow start, and after an ECN-echo.
-        #[flatten()]
-        pub growing: Growing = Growing::default(),
-    }
-    presets {
-        /// Leith & Shorten 2004 and the draft; the default where the stack has none.
-        "draft" => Self::default(),
-        /// Linux 6.1 (tcp_htcp.c), in real numbers.
-        "linux" => Self {
+/// H-TCP.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets, check = Self::consistent)]
+pub struct Params {
+    /// How fast it grows.
+    #[flatten(Increase::default())]
+    pub increase: Increase,
+    /// Whether Δ counts from the end of the recovery, or from the backoff.
+    #[default(
+        false,
+        "Leith & Shorten 2004: the backoff; Linux tcp_htcp.c, htcp_state: the return to \
+        TCP_CA_Open"
+    )]
+    pub since_recovery: bool,
+    /// The least β, also where the throughput changed and at the first backoffs.
+    #[default(0.5, "Leith & Shorten 2004: 0.5; Linux BETA_MIN")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub least_beta: f64,
+    /// The largest β, where the queue is short.
+    #[default(0.8, "Leith & Shorten 2004: 0.8; Linux BETA_MAX: 102 / 128")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub most_beta: f64,
+    /// By what part the throughput may differ from that at the backoff before, or β is the least;
+    /// none is by any.
+    #[default(Some(0.2), "Leith & Shorten 2004: 0.2; Linux use_bandwidth_switch")]
+    #[bounds(above 0.0; "no two throughputs are the same")]
+    pub bandwidth_switch: Option<f64>,
+    /// By how much one RTT may raise maxRTT; none is by any.
+    #[default(None, "Linux tcp_htcp.c: 20 ms")]
+    #[bounds(above Duration::ZERO; "maxRTT would never rise")]
+    pub longest_step: Option<Duration>,
+    /// How much of maxRTT − minRTT is remembered after a backoff.
+    #[default(0.95, "Linux tcp_htcp.c: 0.95")]
+    #[bounds(above 0.0, up_to 1.0; "it is a part")]
+    pub fading: f64,
+    /// Up to this minRTT β is the least.
+    #[default(Duration::ZERO, "Linux tcp_htcp.c: 10 ms")]
+    pub short_path: Duration,
+    /// δ of adaptive backoff: δ · minRTT / RTT of the window stays after a backoff, RTT the newest,
+    /// whatever H-TCP's β is. None is that.
+    #[default(None, "McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8")]
+    #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
+    pub adaptive_delta: Option<f64>,
+    /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to
+    /// see how it is corrected.
+    #[default(None, "McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
+    #[bounds(above Duration::ZERO; "no round trip takes no time")]
+    pub initial_min_rtt: Option<Duration>,
+    /// How it grows in slow start, and after an ECN-echo.
+    #[flatten(Growing::default())]
+    pub growing: Growing,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new(
+            "draft",
+            "Leith & Shorten 2004 and the draft; the default where the stack has none.",
+            Self::default,
+        ),
+        PresetOf::new("linux", "Linux 6.1 (tcp_htcp.c), in real numbers.", || Self {
             increase: Increase { rtt_scaling: true, ..Increase::default() },
             since_recovery: true,
             most_beta: 102.0 / 128.0,
@@ -84,17 +97,25 @@ params! {
                 ..Growing::default()
             },
             ..Self::default()
-        },
-        /// Adaptive backoff (McCullagh 2008 § 4.2): 0.8 · minRTT / RTT of the window.
-        "adaptive-backoff" => Self { adaptive_delta: Some(0.8), ..Self::default() },
-    }
-    check |p| {
-        if p.least_beta > p.most_beta {
+        }),
+        PresetOf::new(
+            "adaptive-backoff",
+            "Adaptive backoff (McCullagh 2008 § 4.2): 0.8 · minRTT / RTT of the window.",
+            || Self { adaptive_delta: Some(0.8), ..Self::default() },
+        ),
+    ];
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        if self.least_beta > self.most_beta {
             return Err(Invalid {
                 key: "least_beta",
                 message: "it is above `most_beta`".to_owned(),
             });
         }
+        Ok(())
     }
 }
 

@@ -5,9 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, RegistryEntry, Time, param_enum, params,
-};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, RegistryEntry, Time};
+use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,
@@ -16,14 +15,17 @@ use crate::controller::{
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
 
-param_enum! {
-    /// How the window answers the delay.
-    pub enum Response {
-        /// It grows by GAIN segments a round trip below the target, and above it shrinks by a part of itself (§ 4.3).
-        Multiplicative = "multiplicative",
-        /// It grows or shrinks by GAIN segments a round trip times the part of the target that is left or exceeded (RFC 6817 § 2.4.2).
-        Linear = "linear",
-    }
+/// How the window answers the delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Response {
+    /// It grows by GAIN segments a round trip below the target, and above it shrinks by a part of
+    /// itself (§ 4.3).
+    #[name("multiplicative")]
+    Multiplicative,
+    /// It grows or shrinks by GAIN segments a round trip times the part of the target that is left
+    /// or exceeded (RFC 6817 § 2.4.2).
+    #[name("linear")]
+    Linear,
 }
 
 /// Name and description in scenarios.
@@ -34,75 +36,95 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 )
 .alias(&["ledbat++"]);
 
-params! {
-    /// LEDBAT++ and LEDBAT.
-    pub struct Params {
-        /// The queueing delay that it aims at.
-        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.5: 60 ms; RFC 6817 § 2.5: 100 ms at most")]
-        #[bounds(above Duration::ZERO; "it would always be too late")]
-        pub target: Duration = Duration::from_millis(60),
-        /// How the window answers the delay.
-        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.3")]
-        pub response: Response = Response::Multiplicative,
-        /// N of GAIN = 1 / min(N, ⌈2 · target / base delay⌉), by which it grows, also in slow start; none is GAIN = 1.
-        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.2: 16; RFC 6817 § 2.5: GAIN is 1")]
-        #[bounds(from 1; "it divides")]
-        pub slowest: Option<u32> = Some(16),
-        /// Constant of the multiplicative decrease: a window W loses Constant · W · (delay / target − 1) in a round trip.
-        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.3: 1")]
-        #[bounds(above 0.0; "it would never give way")]
-        pub constant: f64 = 1.0,
-        /// The largest part of the window that a round trip may take off.
-        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.3: W / 2")]
-        #[bounds(above 0.0, below 1.0; "it is a part of the window, and some must stay")]
-        pub most_decrease: f64 = 0.5,
-        /// The part of the target at which the first slow start ends; none is no slow start.
-        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.1: 3/4")]
-        #[bounds(above 0.0; "it would end at once")]
-        pub slow_start_exit: Option<f64> = Some(0.75),
-        /// From the end of a slowdown to the next, in durations of the one that ended; none is no slowdowns.
-        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.4: 9, so that they cost a tenth at most")]
-        #[bounds(from 1; "it would do nothing else")]
-        pub slowdown_interval: Option<u32> = Some(9),
-        /// For how many round trips a slowdown keeps the least window; the first begins as many after slow start.
-        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.4: 2")]
-        #[bounds(from 1, up_to 1000; "it counts round trips")]
-        pub slowdown_rounds: u32 = 2,
-        /// The least window, and at most so much at the start, segments.
-        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.1, 4.4: 2; RFC 6817 § 2.5: INIT_CWND and MIN_CWND are 2")]
-        #[bounds(from 2; "ACKs of a single segment may be delayed")]
-        pub least_window: u32 = 2,
-        /// For how many minutes the base delay is remembered.
-        #[source("RFC 6817 § 2.5: BASE_HISTORY is 10")]
-        #[bounds(from 1, up_to 1000; "it counts minutes")]
-        pub base_history: u32 = 10,
-        /// The current delay is the least of so many samples.
-        #[source("RFC 6817 § 2.5: CURRENT_FILTER is 4")]
-        #[bounds(from 1, up_to 1000; "it counts samples")]
-        pub current_filter: u32 = 4,
-        /// By how many segments the window may exceed what was in flight; none is by any.
-        #[source("RFC 6817 § 2.5: ALLOWED_INCREASE is 1; none in the draft of LEDBAT++")]
-        #[bounds(from 1; "it could not grow")]
-        pub allowed_increase: Option<u32> = None,
-        /// Part of the window that stays after a loss or an ECN-echo.
-        #[source("RFC 6817 § 2.4.2: halved, once a round trip; RFC 3168 § 6.1.2")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub loss_beta: f64 = 0.5,
-    }
-    presets {
-        /// draft-irtf-iccrg-ledbat-plus-plus; the default.
-        "ledbat++" => Self::default(),
-        /// RFC 6817, without slow start. It measures one way: `endpoint = { rtt_from = "one-way", echo = "delay" }`.
-        "rfc6817" => Self {
-            target: Duration::from_millis(100),
-            response: Response::Linear,
-            slowest: None,
-            slow_start_exit: None,
-            slowdown_interval: None,
-            allowed_increase: Some(1),
-            ..Self::default()
-        },
-    }
+/// LEDBAT++ and LEDBAT.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// The queueing delay that it aims at.
+    #[default(
+        Duration::from_millis(60),
+        "draft-irtf-iccrg-ledbat-plus-plus § 4.5: 60 ms; RFC 6817 § 2.5: 100 ms at most"
+    )]
+    #[bounds(above Duration::ZERO; "it would always be too late")]
+    pub target: Duration,
+    /// How the window answers the delay.
+    #[default(Response::Multiplicative, "draft-irtf-iccrg-ledbat-plus-plus § 4.3")]
+    pub response: Response,
+    /// N of GAIN = 1 / min(N, ⌈2 · target / base delay⌉), by which it grows, also in slow start;
+    /// none is GAIN = 1.
+    #[default(Some(16), "draft-irtf-iccrg-ledbat-plus-plus § 4.2: 16; RFC 6817 § 2.5: GAIN is 1")]
+    #[bounds(from 1; "it divides")]
+    pub slowest: Option<u32>,
+    /// Constant of the multiplicative decrease: a window W loses Constant · W · (delay / target −
+    /// 1) in a round trip.
+    #[default(1.0, "draft-irtf-iccrg-ledbat-plus-plus § 4.3: 1")]
+    #[bounds(above 0.0; "it would never give way")]
+    pub constant: f64,
+    /// The largest part of the window that a round trip may take off.
+    #[default(0.5, "draft-irtf-iccrg-ledbat-plus-plus § 4.3: W / 2")]
+    #[bounds(above 0.0, below 1.0; "it is a part of the window, and some must stay")]
+    pub most_decrease: f64,
+    /// The part of the target at which the first slow start ends; none is no slow start.
+    #[default(Some(0.75), "draft-irtf-iccrg-ledbat-plus-plus § 4.1: 3/4")]
+    #[bounds(above 0.0; "it would end at once")]
+    pub slow_start_exit: Option<f64>,
+    /// From the end of a slowdown to the next, in durations of the one that ended; none is no
+    /// slowdowns.
+    #[default(
+        Some(9),
+        "draft-irtf-iccrg-ledbat-plus-plus § 4.4: 9, so that they cost a tenth at most"
+    )]
+    #[bounds(from 1; "it would do nothing else")]
+    pub slowdown_interval: Option<u32>,
+    /// For how many round trips a slowdown keeps the least window; the first begins as many after
+    /// slow start.
+    #[default(2, "draft-irtf-iccrg-ledbat-plus-plus § 4.4: 2")]
+    #[bounds(from 1, up_to 1000; "it counts round trips")]
+    pub slowdown_rounds: u32,
+    /// The least window, and at most so much at the start, segments.
+    #[default(
+        2,
+        "draft-irtf-iccrg-ledbat-plus-plus § 4.1, 4.4: 2; RFC 6817 § 2.5: INIT_CWND and MIN_CWND \
+        are 2"
+    )]
+    #[bounds(from 2; "ACKs of a single segment may be delayed")]
+    pub least_window: u32,
+    /// For how many minutes the base delay is remembered.
+    #[default(10, "RFC 6817 § 2.5: BASE_HISTORY is 10")]
+    #[bounds(from 1, up_to 1000; "it counts minutes")]
+    pub base_history: u32,
+    /// The current delay is the least of so many samples.
+    #[default(4, "RFC 6817 § 2.5: CURRENT_FILTER is 4")]
+    #[bounds(from 1, up_to 1000; "it counts samples")]
+    pub current_filter: u32,
+    /// By how many segments the window may exceed what was in flight; none is by any.
+    #[default(None, "RFC 6817 § 2.5: ALLOWED_INCREASE is 1; none in the draft of LEDBAT++")]
+    #[bounds(from 1; "it could not grow")]
+    pub allowed_increase: Option<u32>,
+    /// Part of the window that stays after a loss or an ECN-echo.
+    #[default(0.5, "RFC 6817 § 2.4.2: halved, once a round trip; RFC 3168 § 6.1.2")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub loss_beta: f64,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new("ledbat++", "draft-irtf-iccrg-ledbat-plus-plus; the default.", Self::default),
+        PresetOf::new(
+            "rfc6817",
+            "RFC 6817, without slow start. It measures one way: `endpoint = { rtt_from = \
+             \"one-way\", echo = \"delay\" }`.",
+            || Self {
+                target: Duration::from_millis(100),
+                response: Response::Linear,
+                slowest: None,
+                slow_start_exit: None,
+                slowdown_interval: None,
+                allowed_increase: Some(1),
+                ..Self::default()
+            },
+        ),
+    ];
 }
 
 impl ControllerInfo for Params {

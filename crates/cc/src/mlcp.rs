@@ -10,8 +10,8 @@ use std::sync::Arc;
 use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, RegistryEntry,
     mlcp::{HIGH, MOST, Scale},
-    params,
 };
+use cwnd_schema::Schema;
 
 use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
@@ -26,66 +26,73 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "MLCP: by one of sixteen levels of load that routers write (Qazi & Znati 2008).",
 );
 
-params! {
-    /// MLCP.
-    pub struct Params {
-        /// t_p: the interval in which routers measure.
-        #[source("BMCC § II-D.1, VCP: 200 ms")]
-        #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
-        pub interval: Duration = Duration::from_millis(200),
-        /// κ₂: how fast multiplicative increase goes to a load of 1 (BMCC eq. 2).
-        #[source("BMCC § II-C.1: 0.35, stable below 0.5")]
-        #[bounds(above 0.0; "the window would never grow")]
-        pub mi_step: f64 = 0.35,
-        /// α: segments by which the window grows in a round trip of t_p (BMCC eq. 4).
-        #[source("BMCC § II-C.2, VCP: 1")]
-        #[bounds(above 0.0; "the window would never grow")]
-        pub alpha: f64 = 1.0,
-        /// β_max: part of the window that stays at the least level of overload (BMCC eq. 6).
-        #[source("BMCC § II-D.3, VCP: 0.875")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub beta_most: f64 = 0.875,
-        /// β_min: part of the window that stays at the highest level (BMCC eq. 6).
-        #[source("BMCC § II-D.3: 0.65")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub beta_least: f64 = 0.65,
-        /// η₀ of the routers on the way.
-        #[source("BMCC § II-D.2: 0.15")]
-        #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
-        pub least: f64 = 0.15,
-        /// η of the routers on the way.
-        #[source("BMCC § II-D.2: 0.75")]
-        #[bounds(above 0.0, below 1.0; "it is between idle and full")]
-        pub high: f64 = 0.75,
-        /// u of the routers on the way.
-        #[source("BMCC § II-D.3: 1.2")]
-        #[bounds(above 1.0; "it is an overload")]
-        pub most: f64 = 1.2,
-        /// A longer round-trip time counts as this one for multiplicative increase; none is no bound.
-        #[source("none in BMCC's paper; VCP's program: 500 ms")]
-        #[bounds(above Duration::ZERO; "no round trip takes no time")]
-        pub mi_rtt_most: Option<Duration> = Some(Duration::from_millis(500)),
-        /// Part of the window that stays after a loss that is repaired without a timeout.
-        #[source("VCP's program: as Reno")]
-        #[bounds(above 0.0, up_to 1.0; "it is the part of the window that stays")]
-        pub loss_beta: f64 = 0.5,
-        /// Whether packets leave at the rate of a window in a round trip.
-        #[source("none in either text; BMCC § IV-B computes with pacing")]
-        pub paced: bool = true,
-    }
-    check |p| {
-        if p.beta_least > p.beta_most {
+/// MLCP.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(check = Self::consistent)]
+pub struct Params {
+    /// t_p: the interval in which routers measure.
+    #[default(Duration::from_millis(200), "BMCC § II-D.1, VCP: 200 ms")]
+    #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
+    pub interval: Duration,
+    /// κ₂: how fast multiplicative increase goes to a load of 1 (BMCC eq. 2).
+    #[default(0.35, "BMCC § II-C.1: 0.35, stable below 0.5")]
+    #[bounds(above 0.0; "the window would never grow")]
+    pub mi_step: f64,
+    /// α: segments by which the window grows in a round trip of t_p (BMCC eq. 4).
+    #[default(1.0, "BMCC § II-C.2, VCP: 1")]
+    #[bounds(above 0.0; "the window would never grow")]
+    pub alpha: f64,
+    /// β_max: part of the window that stays at the least level of overload (BMCC eq. 6).
+    #[default(0.875, "BMCC § II-D.3, VCP: 0.875")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub beta_most: f64,
+    /// β_min: part of the window that stays at the highest level (BMCC eq. 6).
+    #[default(0.65, "BMCC § II-D.3: 0.65")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub beta_least: f64,
+    /// η₀ of the routers on the way.
+    #[default(0.15, "BMCC § II-D.2: 0.15")]
+    #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
+    pub least: f64,
+    /// η of the routers on the way.
+    #[default(0.75, "BMCC § II-D.2: 0.75")]
+    #[bounds(above 0.0, below 1.0; "it is between idle and full")]
+    pub high: f64,
+    /// u of the routers on the way.
+    #[default(1.2, "BMCC § II-D.3: 1.2")]
+    #[bounds(above 1.0; "it is an overload")]
+    pub most: f64,
+    /// A longer round-trip time counts as this one for multiplicative increase; none is no bound.
+    #[default(Some(Duration::from_millis(500)), "none in BMCC's paper; VCP's program: 500 ms")]
+    #[bounds(above Duration::ZERO; "no round trip takes no time")]
+    pub mi_rtt_most: Option<Duration>,
+    /// Part of the window that stays after a loss that is repaired without a timeout.
+    #[default(0.5, "VCP's program: as Reno")]
+    #[bounds(above 0.0, up_to 1.0; "it is the part of the window that stays")]
+    pub loss_beta: f64,
+    /// Whether packets leave at the rate of a window in a round trip.
+    #[default(true, "none in either text; BMCC § IV-B computes with pacing")]
+    pub paced: bool,
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        if self.beta_least > self.beta_most {
             return Err(Invalid {
                 key: "beta_least",
-                message: "`beta_least` is above `beta_most`: more load would leave more of the window".to_owned(),
+                message:
+                    "`beta_least` is above `beta_most`: more load would leave more of the window"
+                        .to_owned(),
             });
         }
-        if p.least > p.high {
+        if self.least > self.high {
             return Err(Invalid {
                 key: "least",
                 message: "`least` is above `high`: no level could be between them".to_owned(),
             });
         }
+        Ok(())
     }
 }
 

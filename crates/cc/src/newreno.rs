@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Contract, Declares, RegistryEntry, Time, param_enum, params};
+use cwnd_quantity::{Contract, Declares, RegistryEntry, Time};
+use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
@@ -17,16 +18,20 @@ use crate::info::{ControllerInfo, Mechanism};
 use crate::min_rtt::estimating;
 use crate::slow_start::{Credit, Growing, SlowStart, SlowStartState};
 
-param_enum! {
-    /// What growth counts.
-    pub enum Increase {
-        /// Bytes acknowledged: appropriate byte counting (RFC 3465).
-        Abc = "abc",
-        /// ACKs: one segment each in slow start, SMSS · SMSS / cwnd each above (4.4BSD, ns-2; RFC 5681 eq. 3).
-        PerAck = "per-ack",
-        /// ACKs, as "per-ack", but each step is cut off to whole bytes, at least one (ns-3's tcp-congestion-ops.cc).
-        PerAckWholeBytes = "per-ack-whole-bytes",
-    }
+/// What growth counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Increase {
+    /// Bytes acknowledged: appropriate byte counting (RFC 3465).
+    #[name("abc")]
+    Abc,
+    /// ACKs: one segment each in slow start, SMSS · SMSS / cwnd each above (4.4BSD, ns-2; RFC 5681
+    /// eq. 3).
+    #[name("per-ack")]
+    PerAck,
+    /// ACKs, as "per-ack", but each step is cut off to whole bytes, at least one (ns-3's
+    /// tcp-congestion-ops.cc).
+    #[name("per-ack-whole-bytes")]
+    PerAckWholeBytes,
 }
 
 /// Name and description in scenarios.
@@ -35,121 +40,177 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "NewReno: additive increase, multiplicative decrease (RFC 5681).",
 );
 
-params! {
-    /// NewReno.
-    pub struct Params {
-        /// How much a reduction leaves.
-        #[flatten()]
-        pub rule: Rule = Rule::default(),
-        /// Least window that a reduction leaves, in segments, but for an ECN-echo; the threshold is
-        /// never below two (RFC 5681 eq. 4).
-        #[source("RFC 5681 § 3.1 eq. 4: 2; ns-2 has 1 (tcp.cc, slowdown)")]
-        #[bounds(from 1; "a window of no segment never sends again")]
-        pub least_window: u32 = 2,
-        /// Least window that an ECN-echo leaves, in segments.
-        #[source("RFC 3168 § 6.1.2: 1, and the next echo waits for the timer (`ecn_at_one`); \
-            Linux, FreeBSD and ns-3 have 2")]
-        #[bounds(from 1; "a window of no segment never sends again")]
-        pub least_window_ecn: u32 = 1,
-        /// What growth counts: bytes or ACKs.
-        #[source("RFC 5681 § 3.1 recommends RFC 3465")]
-        pub increase: Increase = Increase::Abc,
-        /// Whether what was counted towards the next segment of growth is kept where slow start begins in between, as after a pause; nothing
-        /// where ACKs are counted.
-        #[source("RFC 3465 § 2.1 leaves it open; Linux: yes (snd_cwnd_cnt)")]
-        pub keep_count: bool = false,
-        /// How it grows in slow start, and after an ECN-echo.
-        #[flatten()]
-        pub growing: Growing = Growing::default(),
-    }
-    presets {
-        /// RFC 5681 and RFC 3168: ECN as loss; the default where the stack has none.
-        "rfc" => Self::default(),
-        /// The same with HyStart++ (RFC 9406).
-        "rfc9406" => Self {
+/// NewReno.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// How much a reduction leaves.
+    #[flatten(Rule::default())]
+    pub rule: Rule,
+    /// Least window that a reduction leaves, in segments, but for an ECN-echo; the threshold is
+    /// never below two (RFC 5681 eq. 4).
+    #[default(2, "RFC 5681 § 3.1 eq. 4: 2; ns-2 has 1 (tcp.cc, slowdown)")]
+    #[bounds(from 1; "a window of no segment never sends again")]
+    pub least_window: u32,
+    /// Least window that an ECN-echo leaves, in segments.
+    #[default(
+        1,
+        "RFC 3168 § 6.1.2: 1, and the next echo waits for the timer (`ecn_at_one`); Linux, FreeBSD \
+        and ns-3 have 2"
+    )]
+    #[bounds(from 1; "a window of no segment never sends again")]
+    pub least_window_ecn: u32,
+    /// What growth counts: bytes or ACKs.
+    #[default(Increase::Abc, "RFC 5681 § 3.1 recommends RFC 3465")]
+    pub increase: Increase,
+    /// Whether what was counted towards the next segment of growth is kept where slow start begins
+    /// in between, as after a pause; nothing where ACKs are counted.
+    #[default(false, "RFC 3465 § 2.1 leaves it open; Linux: yes (snd_cwnd_cnt)")]
+    #[idle(self.increase != Increase::Abc, "without `increase = \"abc\"`")]
+    pub keep_count: bool,
+    /// How it grows in slow start, and after an ECN-echo.
+    #[flatten(Growing::default())]
+    pub growing: Growing,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new(
+            "rfc",
+            "RFC 5681 and RFC 3168: ECN as loss; the default where the stack has none.",
+            Self::default,
+        ),
+        PresetOf::new("rfc9406", "The same with HyStart++ (RFC 9406).", || Self {
             growing: Growing { slow_start: SlowStart::HyStart, ..Growing::default() },
             ..Self::default()
-        },
-        /// ABE as RFC 8511 says: 0.8 of what is in flight, in congestion avoidance only.
-        "abe" => Self {
-            least_window_ecn: 1,
-            ..Self::reading(Rule { beta_ecn: Some(0.8), ..Rule::default() })
-        },
-        /// ABE as its paper evaluates it: 0.8 of the window, also where an ECN-echo ends slow start.
-        "paper" => Self::reading(Rule {
-            beta_ecn: Some(0.8),
-            base: Base::Cwnd,
-            ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-            ..Rule::default()
         }),
-        /// FreeBSD with ABE on (cc_newreno.c): 0.8 of the window in every phase, in whole segments; the window rests in the
-        /// round trip after it.
-        "freebsd" => Self {
-            rule: Rule {
-                beta_ecn: Some(0.8),
-                base: Base::Cwnd,
-                ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-                rounding: Rounding::Segments,
-                ..Rule::default()
+        PresetOf::new(
+            "abe",
+            "ABE as RFC 8511 says: 0.8 of what is in flight, in congestion avoidance only.",
+            || Self {
+                least_window_ecn: 1,
+                ..Self::reading(Rule { beta_ecn: Some(0.8), ..Rule::default() })
             },
-            // newreno_cong_signal: at least two segments.
-            least_window_ecn: 2,
-            // newreno_ack_received: only `!IN_RECOVERY`, which TF_CONGRECOVERY is, too.
-            growing: Growing { grow_in_cwr: false, ..Growing::default() },
-            ..Self::default()
-        },
-        /// ns-3's TcpNewReno with UseAbe: 0.7 of what is in flight in every phase.
-        "ns-3" => Self::reading(Rule {
-            beta_ecn: Some(0.7),
-            ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-            ..Rule::default()
-        }),
-        /// ns-3's TcpLinuxReno with UseAbe: 0.7 of the window in every phase.
-        "ns-3-linux-reno" => Self::reading(Rule {
-            beta_ecn: Some(0.7),
-            base: Base::Cwnd,
-            ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-            ..Rule::default()
-        }),
-        /// Linux 6.18 (tcp_cong.c), which has no ABE: half of the window in whole segments, every segment counts, and
-        /// nothing grows while an ECN-echo is answered.
-        "linux" => Self {
-            rule: Rule { base: Base::Cwnd, rounding: Rounding::Segments, ..Rule::default() },
-            growing: Growing {
-                abc_limit: None,
-                abc_limit_after_timeout: None,
-                grow_in_cwr: false,
-                ..Growing::default()
+        ),
+        PresetOf::new(
+            "paper",
+            "ABE as its paper evaluates it: 0.8 of the window, also where an ECN-echo ends slow \
+             start.",
+            || {
+                Self::reading(Rule {
+                    beta_ecn: Some(0.8),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..Rule::default()
+                })
             },
-            keep_count: true,
-            least_window_ecn: 2,
-            ..Self::default()
-        },
-        /// neqo's NewReno (new_reno.rs): half of the window; its ABE is for CUBIC only.
-        "neqo" => Self::reading(Rule { base: Base::Cwnd, ..Rule::default() }),
-        /// quicly's Reno (cc-pico.c): half of the window; its ABE is for CUBIC and its own controllers only.
-        "quicly" => Self::reading(Rule { base: Base::Cwnd, ..Rule::default() }),
-        /// PyTCP's Reno (tcp__cwnd.py): 0.85 of what is in flight in every phase.
-        "pytcp" => Self::reading(Rule {
-            beta_ecn: Some(0.85),
-            ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-            ..Rule::default()
-        }),
-        /// Adaptive backoff (McCullagh 2008 § 4.2, 4.3): 0.8 · minRTT / RTT of the window.
-        "adaptive-backoff" => Self::reading(Rule {
-            adaptive_delta: Some(0.8),
-            base: Base::Cwnd,
-            ..Rule::default()
-        }),
-        /// BECN's sender (BECN § IV-B): half of the window for a source quench, and for a marked packet no growth in the round
-        /// trip after it; growth by ACKs and a window of one segment at the least, as ns-2.
-        "becn" => Self::becn(RestAfterQuench::Marked),
-        /// BECN's sender of 1998 (draft-salim-jhsbnns-ecn-00): the same, but it grows with the next ACK.
-        "becn-1998" => Self::becn(RestAfterQuench::Never),
-    }
-    idle |p| {
-        [keep_count] if p.increase != Increase::Abc => "without `increase = \"abc\"`",
-    }
+        ),
+        PresetOf::new(
+            "freebsd",
+            "FreeBSD with ABE on (cc_newreno.c): 0.8 of the window in every phase, in whole \
+             segments; the window rests in the round trip after it.",
+            || Self {
+                rule: Rule {
+                    beta_ecn: Some(0.8),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    rounding: Rounding::Segments,
+                    ..Rule::default()
+                },
+                // newreno_cong_signal: at least two segments.
+                least_window_ecn: 2,
+                // newreno_ack_received: only `!IN_RECOVERY`, which TF_CONGRECOVERY is, too.
+                growing: Growing { grow_in_cwr: false, ..Growing::default() },
+                ..Self::default()
+            },
+        ),
+        PresetOf::new(
+            "ns-3",
+            "ns-3's TcpNewReno with UseAbe: 0.7 of what is in flight in every phase.",
+            || {
+                Self::reading(Rule {
+                    beta_ecn: Some(0.7),
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..Rule::default()
+                })
+            },
+        ),
+        PresetOf::new(
+            "ns-3-linux-reno",
+            "ns-3's TcpLinuxReno with UseAbe: 0.7 of the window in every phase.",
+            || {
+                Self::reading(Rule {
+                    beta_ecn: Some(0.7),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..Rule::default()
+                })
+            },
+        ),
+        PresetOf::new(
+            "linux",
+            "Linux 6.18 (tcp_cong.c), which has no ABE: half of the window in whole segments, \
+             every segment counts, and nothing grows while an ECN-echo is answered.",
+            || Self {
+                rule: Rule { base: Base::Cwnd, rounding: Rounding::Segments, ..Rule::default() },
+                growing: Growing {
+                    abc_limit: None,
+                    abc_limit_after_timeout: None,
+                    grow_in_cwr: false,
+                    ..Growing::default()
+                },
+                keep_count: true,
+                least_window_ecn: 2,
+                ..Self::default()
+            },
+        ),
+        PresetOf::new(
+            "neqo",
+            "neqo's NewReno (new_reno.rs): half of the window; its ABE is for CUBIC only.",
+            || Self::reading(Rule { base: Base::Cwnd, ..Rule::default() }),
+        ),
+        PresetOf::new(
+            "quicly",
+            "quicly's Reno (cc-pico.c): half of the window; its ABE is for CUBIC and its own \
+             controllers only.",
+            || Self::reading(Rule { base: Base::Cwnd, ..Rule::default() }),
+        ),
+        PresetOf::new(
+            "pytcp",
+            "PyTCP's Reno (tcp__cwnd.py): 0.85 of what is in flight in every phase.",
+            || {
+                Self::reading(Rule {
+                    beta_ecn: Some(0.85),
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..Rule::default()
+                })
+            },
+        ),
+        PresetOf::new(
+            "adaptive-backoff",
+            "Adaptive backoff (McCullagh 2008 § 4.2, 4.3): 0.8 · minRTT / RTT of the window.",
+            || {
+                Self::reading(Rule {
+                    adaptive_delta: Some(0.8),
+                    base: Base::Cwnd,
+                    ..Rule::default()
+                })
+            },
+        ),
+        PresetOf::new(
+            "becn",
+            "BECN's sender (BECN § IV-B): half of the window for a source quench, and for a marked \
+             packet no growth in the round trip after it; growth by ACKs and a window of one \
+             segment at the least, as ns-2.",
+            || Self::becn(RestAfterQuench::Marked),
+        ),
+        PresetOf::new(
+            "becn-1998",
+            "BECN's sender of 1998 (draft-salim-jhsbnns-ecn-00): the same, but it grows with the \
+             next ACK.",
+            || Self::becn(RestAfterQuench::Never),
+        ),
+    ];
 }
 
 impl ControllerInfo for Params {

@@ -2,9 +2,8 @@
 //!
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3.
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Echo, Guidance, Header, Rate, RegistryEntry, params,
-};
+use cwnd_quantity::{Ability, Contract, Declares, Echo, Guidance, Header, Rate, RegistryEntry};
+use cwnd_schema::{PresetOf, Presets, Schema};
 
 use crate::controller::{
     AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,
@@ -16,18 +15,25 @@ use crate::info::{Acts, ControllerInfo, Mechanism};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("rcp", "RCP: sends at the rate of routers (Dukkipati et al. 2005).");
 
-params! {
-    /// RCP's sender (Dukkipati et al. 2005).
-    pub struct Params {
-        /// No more than the rate sends in so many round trips may be outstanding; none has no bound, as the paper has it.
-        #[source("not in Dukkipati et al. 2005: so that a path that falls silent is not filled for ever")]
-        #[bounds(from 2.0; "a change of the rate is heard of after a round trip: write 2 or more")]
-        pub window_rtts: Option<f64> = Some(4.0),
-    }
-    presets {
-        /// The authors' ns-2 code (rcp-host.cc): no bound.
-        "ns2" => Self { window_rtts: None },
-    }
+/// RCP's sender (Dukkipati et al. 2005).
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// No more than the rate sends in so many round trips may be outstanding; none has no bound, as
+    /// the paper has it.
+    #[default(
+        Some(4.0),
+        "not in Dukkipati et al. 2005: so that a path that falls silent is not filled for ever"
+    )]
+    #[bounds(from 2.0; "a change of the rate is heard of after a round trip: write 2 or more")]
+    pub window_rtts: Option<f64>,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] =
+        &[PresetOf::new("ns2", "The authors' ns-2 code (rcp-host.cc): no bound.", || Self {
+            window_rtts: None,
+        })];
 }
 
 const STEERED: Mechanism = Mechanism::of_kind(

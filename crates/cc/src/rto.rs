@@ -2,21 +2,26 @@
 //!
 //! TCP*(n): Mondal & Kuzmanovic, *Removing Exponential Backoff from TCP*, ACM CCR 38(5), 2008, § 3.1.
 
-use cwnd_quantity::{Divisor, Duration, param_enum};
+use cwnd_quantity::{Divisor, Duration};
+use cwnd_schema::Choice;
 
-param_enum! {
-    /// How the timeout grows with each expiry in a row.
-    pub enum Backoff {
-        /// Doubles with every expiry (RFC 6298 § 5.5).
-        Exponential = "exponential",
-        /// Stays as it is for the first `rto_backoff_after` expiries in a row, then doubles: TCP*(n).
-        After = "after",
-        /// Doubles up to 1 s, or stays if it is longer, for the first `rto_backoff_after` expiries in a row, then doubles; while fewer than
-        /// four segments are outstanding it stays for six of them: TCP*(n) as far as Linux lets a program have it so (`cwnd-kernel`'s tcpstar).
-        Bounded = "bounded",
-        /// Never grows: TCP*(∞).
-        Off = "off",
-    }
+/// How the timeout grows with each expiry in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Backoff {
+    /// Doubles with every expiry (RFC 6298 § 5.5).
+    #[name("exponential")]
+    Exponential,
+    /// Stays as it is for the first `rto_backoff_after` expiries in a row, then doubles: TCP*(n).
+    #[name("after")]
+    After,
+    /// Doubles up to 1 s, or stays if it is longer, for the first `rto_backoff_after` expiries in a
+    /// row, then doubles; while fewer than four segments are outstanding it stays for six of them:
+    /// TCP*(n) as far as Linux lets a program have it so (`cwnd-kernel`'s tcpstar).
+    #[name("bounded")]
+    Bounded,
+    /// Never grows: TCP*(∞).
+    #[name("off")]
+    Off,
 }
 
 /// The timeout as an axis of its own: bounds and backoff.

@@ -1,18 +1,21 @@
 //! H-TCP's increase: the longer ago the last reduction is, the faster. A piece that any additive increase may take.
 
-use cwnd_quantity::{Duration, Time, params};
+use cwnd_quantity::{Duration, Time};
+use cwnd_schema::Schema;
 
-params! {
-    /// How fast a window grows, by the time since it became smaller.
-    pub struct Increase {
-        /// Δ_L: so long after a reduction the window grows as Reno's does.
-        #[source("Leith & Shorten 2004: 1 s; draft-leith-tcp-htcp-06, Linux and FreeBSD as well")]
-        pub delta_low: Duration = Duration::from_secs(1),
-        /// Whether α is multiplied by minRTT / 100 ms, 0.1 to 2, so that the growth in a second does not hang on the round trip; no
-        /// less than 1.
-        #[source("Linux tcp_htcp.c use_rtt_scaling: on; an option of the draft")]
-        pub rtt_scaling: bool = false,
-    }
+/// How fast a window grows, by the time since it became smaller.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Increase {
+    /// Δ_L: so long after a reduction the window grows as Reno's does.
+    #[default(
+        Duration::from_secs(1),
+        "Leith & Shorten 2004: 1 s; draft-leith-tcp-htcp-06, Linux and FreeBSD as well"
+    )]
+    pub delta_low: Duration,
+    /// Whether α is multiplied by minRTT / 100 ms, 0.1 to 2, so that the growth in a second does
+    /// not hang on the round trip; no less than 1.
+    #[default(false, "Linux tcp_htcp.c use_rtt_scaling: on; an option of the draft")]
+    pub rtt_scaling: bool,
 }
 
 /// When the window became smaller last.

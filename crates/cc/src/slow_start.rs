@@ -1,48 +1,57 @@
 //! Slow start as a choice of its own, used by every controller that has one.
 
-use cwnd_quantity::{Duration, Time, param_enum, params};
+use cwnd_quantity::{Duration, Time};
+use cwnd_schema::{Choice, Schema};
 
 use crate::controller::{AckSample, Path};
 use crate::decrease::Stage;
 use crate::hystart::{HyStart, Step};
 use crate::hystart_classic::HyStartClassic;
 
-param_enum! {
-    /// How a connection leaves its first slow start (and with `hystart` any that follows a timeout).
-    pub enum SlowStart {
-        /// At the slow-start threshold or the first congestion signal (RFC 5681 § 3.1).
-        Standard = "standard",
-        /// When the RTT rises, through a conservative phase (RFC 9406).
-        HyStart = "hystart++",
-        /// When ACKs have come in one train for half a round trip, or the RTT rises (Linux's CUBIC).
-        Classic = "hystart",
-        /// The same where the kernel paces, which draws trains out: one of a whole round trip counts (`hystart_update`, `sk_pacing_status`).
-        ClassicPaced = "hystart-paced",
-        /// The same as it was in Linux 3.17, which knew milliseconds and took a sixteenth of the RTT for a rise.
-        Classic317 = "hystart-3.17",
-        /// The same as ns-3 has it: a train of a whole round trip, or twice the least RTT.
-        ClassicNs3 = "hystart-ns-3",
-    }
+/// How a connection leaves its first slow start (and with `hystart` any that follows a timeout).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum SlowStart {
+    /// At the slow-start threshold or the first congestion signal (RFC 5681 § 3.1).
+    #[name("standard")]
+    Standard,
+    /// When the RTT rises, through a conservative phase (RFC 9406).
+    #[name("hystart++")]
+    HyStart,
+    /// When ACKs have come in one train for half a round trip, or the RTT rises (Linux's CUBIC).
+    #[name("hystart")]
+    Classic,
+    /// The same where the kernel paces, which draws trains out: one of a whole round trip counts
+    /// (`hystart_update`, `sk_pacing_status`).
+    #[name("hystart-paced")]
+    ClassicPaced,
+    /// The same as it was in Linux 3.17, which knew milliseconds and took a sixteenth of the RTT
+    /// for a rise.
+    #[name("hystart-3.17")]
+    Classic317,
+    /// The same as ns-3 has it: a train of a whole round trip, or twice the least RTT.
+    #[name("hystart-ns-3")]
+    ClassicNs3,
 }
 
-params! {
-    /// What a controller's growth may do: in slow start, and after an ECN-echo.
-    pub struct Growing {
-        /// L: one ACK in slow start counts for at most so many segments; none is no limit. With HyStart++ it is 8.
-        #[source("RFC 3465 § 2.3")]
-        #[bounds(from 1; "with a limit of 0 slow start never grows")]
-        pub abc_limit: Option<u32> = Some(2),
-        /// The same in the slow start after a timeout.
-        #[source("RFC 3465 § 2.3; Linux has no limit (tcp_slow_start)")]
-        #[bounds(from 1; "with a limit of 0 slow start never grows")]
-        pub abc_limit_after_timeout: Option<u32> = Some(1),
-        /// How the first slow start ends.
-        #[source("RFC 5681 § 3.1")]
-        pub slow_start: SlowStart = SlowStart::Standard,
-        /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE; Linux, and FreeBSD's NewReno, freeze it.
-        #[source("RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
-        pub grow_in_cwr: bool = true,
-    }
+/// What a controller's growth may do: in slow start, and after an ECN-echo.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Growing {
+    /// L: one ACK in slow start counts for at most so many segments; none is no limit. With
+    /// HyStart++ it is 8.
+    #[default(Some(2), "RFC 3465 § 2.3")]
+    #[bounds(from 1; "with a limit of 0 slow start never grows")]
+    pub abc_limit: Option<u32>,
+    /// The same in the slow start after a timeout.
+    #[default(Some(1), "RFC 3465 § 2.3; Linux has no limit (tcp_slow_start)")]
+    #[bounds(from 1; "with a limit of 0 slow start never grows")]
+    pub abc_limit_after_timeout: Option<u32>,
+    /// How the first slow start ends.
+    #[default(SlowStart::Standard, "RFC 5681 § 3.1")]
+    pub slow_start: SlowStart,
+    /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE;
+    /// Linux, and FreeBSD's NewReno, freeze it.
+    #[default(true, "RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
+    pub grow_in_cwr: bool,
 }
 
 /// How much of what an ACK acknowledges counts for growth.

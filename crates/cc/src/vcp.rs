@@ -5,74 +5,79 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Echo, RegistryEntry, param_enum, params,
-};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Echo, RegistryEntry};
+use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
 use crate::dynamic::DynController;
 use crate::guided::{self, Counters, Guided, Pause, intervals};
 use crate::info::{ControllerInfo, Mechanism};
 
-param_enum! {
-    /// How additive increase depends on the round-trip time T.
-    pub enum Scaling {
-        /// (T / t)², so that rates grow alike.
-        Square = "square",
-        /// The same from 20 to 500 ms, and straight lines beyond (VCP's program).
-        Bounded = "bounded",
-    }
+/// How additive increase depends on the round-trip time T.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Scaling {
+    /// (T / t)², so that rates grow alike.
+    #[name("square")]
+    Square,
+    /// The same from 20 to 500 ms, and straight lines beyond (VCP's program).
+    #[name("bounded")]
+    Bounded,
 }
 
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("vcp", "VCP: routers tell of low, high or too much load (Xia et al. 2005).");
 
-params! {
-    /// VCP.
-    pub struct Params {
-        /// ξ: by this part the window grows in t_ρ where the load is low.
-        #[source("Xia et al. 2005 § 3.3: 0.0625")]
-        #[bounds(above 0.0; "the window would never grow")]
-        pub xi: f64 = 0.0625,
-        /// α: segments by which the window grows in a round trip where the load is high and T is `ai_rtt`.
-        #[source("Xia et al. 2005 § 3.3: 1")]
-        #[bounds(above 0.0; "the window would never grow")]
-        pub alpha: f64 = 1.0,
-        /// β: part of the window that stays at overload.
-        #[source("Xia et al. 2005 § 3.3: 0.875")]
-        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
-        pub beta: f64 = 0.875,
-        /// t_ρ: the interval in which routers measure.
-        #[source("Xia et al. 2005 § 3.2: 200 ms")]
-        #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
-        pub interval: Duration = Duration::from_millis(200),
-        /// The round-trip time at which additive increase is α.
-        #[source("Qazi et al. 2009 § II-C.2, of VCP: t_ρ, 200 ms; VCP's program: 100 ms")]
-        #[bounds(above Duration::ZERO; "no round trip takes no time")]
-        pub ai_rtt: Duration = Duration::from_millis(200),
-        /// How additive increase depends on the round-trip time.
-        #[source("Xia et al. 2005 § 3.4: so that rates grow alike")]
-        pub ai_scaling: Scaling = Scaling::Square,
-        /// A longer round-trip time counts as this one for multiplicative increase; none is no bound.
-        #[source("none in the paper; VCP's program: 500 ms")]
-        #[bounds(above Duration::ZERO; "no round trip takes no time")]
-        pub mi_rtt_most: Option<Duration> = Some(Duration::from_millis(500)),
-        /// Part of the window that stays after a loss that is repaired without a timeout.
-        #[source("VCP's program: as Reno")]
-        #[bounds(above 0.0, up_to 1.0; "it is the part of the window that stays")]
-        pub loss_beta: f64 = 0.5,
-    }
-    presets {
-        /// Xia et al. 2005; the default.
-        "paper" => Self::default(),
-        /// Their program for ns-2.
-        "ns2" => Self {
+/// VCP.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// ξ: by this part the window grows in t_ρ where the load is low.
+    #[default(0.0625, "Xia et al. 2005 § 3.3: 0.0625")]
+    #[bounds(above 0.0; "the window would never grow")]
+    pub xi: f64,
+    /// α: segments by which the window grows in a round trip where the load is high and T is
+    /// `ai_rtt`.
+    #[default(1.0, "Xia et al. 2005 § 3.3: 1")]
+    #[bounds(above 0.0; "the window would never grow")]
+    pub alpha: f64,
+    /// β: part of the window that stays at overload.
+    #[default(0.875, "Xia et al. 2005 § 3.3: 0.875")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub beta: f64,
+    /// t_ρ: the interval in which routers measure.
+    #[default(Duration::from_millis(200), "Xia et al. 2005 § 3.2: 200 ms")]
+    #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
+    pub interval: Duration,
+    /// The round-trip time at which additive increase is α.
+    #[default(
+        Duration::from_millis(200),
+        "Qazi et al. 2009 § II-C.2, of VCP: t_ρ, 200 ms; VCP's program: 100 ms"
+    )]
+    #[bounds(above Duration::ZERO; "no round trip takes no time")]
+    pub ai_rtt: Duration,
+    /// How additive increase depends on the round-trip time.
+    #[default(Scaling::Square, "Xia et al. 2005 § 3.4: so that rates grow alike")]
+    pub ai_scaling: Scaling,
+    /// A longer round-trip time counts as this one for multiplicative increase; none is no bound.
+    #[default(Some(Duration::from_millis(500)), "none in the paper; VCP's program: 500 ms")]
+    #[bounds(above Duration::ZERO; "no round trip takes no time")]
+    pub mi_rtt_most: Option<Duration>,
+    /// Part of the window that stays after a loss that is repaired without a timeout.
+    #[default(0.5, "VCP's program: as Reno")]
+    #[bounds(above 0.0, up_to 1.0; "it is the part of the window that stays")]
+    pub loss_beta: f64,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new("paper", "Xia et al. 2005; the default.", Self::default),
+        PresetOf::new("ns2", "Their program for ns-2.", || Self {
             ai_rtt: Duration::from_millis(100),
             ai_scaling: Scaling::Bounded,
             ..Self::default()
-        },
-    }
+        }),
+    ];
 }
 
 const STEERED: Mechanism = guided::load_factors(&["load_acks_added", "load_decreases"]);

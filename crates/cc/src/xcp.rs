@@ -2,7 +2,8 @@
 //!
 //! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.2 and 3.3.
 
-use cwnd_quantity::{Ability, Contract, Declares, Echo, Guidance, Header, RegistryEntry, params};
+use cwnd_quantity::{Ability, Contract, Declares, Echo, Guidance, Header, RegistryEntry};
+use cwnd_schema::{PresetOf, Presets, Schema};
 
 use crate::controller::{
     AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,
@@ -16,24 +17,35 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "XCP: its window changes by what routers write (Katabi, Handley, Rohrs 2002).",
 );
 
-params! {
-    /// XCP's sender (Katabi, Handley, Rohrs 2002).
-    pub struct Params {
-        /// The part of the window that stays after a loss.
-        #[source("Katabi et al. 2002 § 3.2: losses are answered as in TCP; RFC 5681 eq. 4: half")]
-        #[bounds(above 0.0, up_to 1.0; "it is a part of the window")]
-        pub loss_beta: f64 = 0.5,
-        /// Whether the header tells the window in whole segments.
-        #[source("Katabi et al. 2002 § 3.1 has the window as it is; ns-2.35 whole packets")]
-        pub whole_segments: bool = false,
-        /// Whether the feedback counts of an ACK that acknowledges nothing new.
-        #[source("Katabi et al. 2002 § 3.2: whenever an acknowledgement arrives; off in ns-2.35")]
-        pub hears_duplicates: bool = true,
-    }
-    presets {
-        /// ns-2.35 (xcp-end-sys.cc).
-        "ns2" => Self { whole_segments: true, hears_duplicates: false, ..Self::default() },
-    }
+/// XCP's sender (Katabi, Handley, Rohrs 2002).
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// The part of the window that stays after a loss.
+    #[default(
+        0.5,
+        "Katabi et al. 2002 § 3.2: losses are answered as in TCP; RFC 5681 eq. 4: half"
+    )]
+    #[bounds(above 0.0, up_to 1.0; "it is a part of the window")]
+    pub loss_beta: f64,
+    /// Whether the header tells the window in whole segments.
+    #[default(false, "Katabi et al. 2002 § 3.1 has the window as it is; ns-2.35 whole packets")]
+    pub whole_segments: bool,
+    /// Whether the feedback counts of an ACK that acknowledges nothing new.
+    #[default(
+        true,
+        "Katabi et al. 2002 § 3.2: whenever an acknowledgement arrives; off in ns-2.35"
+    )]
+    pub hears_duplicates: bool,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] =
+        &[PresetOf::new("ns2", "ns-2.35 (xcp-end-sys.cc).", || Self {
+            whole_segments: true,
+            hears_duplicates: false,
+            ..Self::default()
+        })];
 }
 
 const STEERED: Mechanism = Mechanism::of_kind(

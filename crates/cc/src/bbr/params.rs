@@ -1,64 +1,83 @@
 //! What BBR is told; sections are of draft-cardwell-iccrg-bbr-congestion-control-00.
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, params};
+use cwnd_quantity::{Ability, Contract, Declares, Duration};
+use cwnd_schema::{PresetOf, Presets, Schema};
 
-params! {
-    /// BBR, version 1.
-    pub struct Params {
-        /// BBRHighGain: of pace and window until the pipe is full.
-        #[source("draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.2.1: 2 / ln 2")]
-        #[bounds(above 1.0; "it would never find more")]
-        pub startup_gain: f64 = 2.885_390_081_777_927,
-        /// Of the pace in the phase that probes for more bandwidth.
-        #[source("draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 5/4")]
-        #[bounds(above 1.0; "it would never find more")]
-        pub probe_gain: f64 = 1.25,
-        /// Of the pace in the phase that follows, which takes away the queue of the probe.
-        #[source("draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 3/4")]
-        #[bounds(above 0.0, below 1.0; "the queue would stay")]
-        pub drain_gain: f64 = 0.75,
-        /// The window in bandwidth-delay products once the pipe is full.
-        #[source("draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 2")]
-        #[bounds(from 1.0; "it could not use the link")]
-        pub cwnd_gain: f64 = 2.0,
-        /// BtlBwFilterLen: the bandwidth is the largest of so many round trips.
-        #[source("draft-cardwell-iccrg-bbr-congestion-control-00 § 2: 10")]
-        #[bounds(from 1, up_to 1000; "it counts round trips")]
-        pub bandwidth_rounds: u32 = 10,
-        /// RTpropFilterLen and ProbeRTTInterval: a least RTT that is so old is looked for again.
-        #[source("draft-cardwell-iccrg-bbr-congestion-control-00 § 4.1.2.2, 4.3.5: 10 s")]
-        #[bounds(above Duration::ZERO; "it would do nothing else")]
-        pub min_rtt_window: Duration = Duration::from_secs(10),
-        /// Whether an RTT that equals the least makes that new; else only a lower one does.
-        #[source("draft-cardwell-iccrg-bbr-congestion-control-00 § 4.1.2.3; not in Linux 6.18 (bbr_update_min_rtt)")]
-        pub equal_refreshes: bool = true,
-        /// ProbeRTTDuration: for how long a probe for the least RTT keeps the least window.
-        #[source("draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.5: 200 ms")]
-        pub probe_rtt: Duration = Duration::from_millis(200),
-        /// BBRMinPipeCwnd: the least window, segments.
-        #[source("draft-cardwell-iccrg-bbr-congestion-control-00 § 4.2.3.3: 4")]
-        #[bounds(from 2; "ACKs of a single segment may be delayed")]
-        pub least_window: u32 = 4,
-        /// The part of its pace that it leaves.
-        #[source("Linux 6.18 (bbr_pacing_margin_percent): 1 %; none in the draft")]
-        #[bounds(from 0.0, below 1.0; "nothing would go")]
-        pub pacing_margin: f64 = 0.0,
-        /// What the window has besides, in what ACKs are ahead of the bandwidth now and then.
-        #[source("Linux 6.18 (bbr_extra_acked_gain): 1; none in the draft")]
-        #[bounds(from 0.0; "it adds to the window")]
-        pub surplus_gain: f64 = 0.0,
-    }
-    presets {
-        /// draft-cardwell-iccrg-bbr-congestion-control-00; the default where the stack has none.
-        "draft" => Self::default(),
-        /// Linux's `bbr`, but for its estimate of policers.
-        "linux" => Self {
+/// BBR, version 1.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// BBRHighGain: of pace and window until the pipe is full.
+    #[default(
+        2.885_390_081_777_927,
+        "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.2.1: 2 / ln 2"
+    )]
+    #[bounds(above 1.0; "it would never find more")]
+    pub startup_gain: f64,
+    /// Of the pace in the phase that probes for more bandwidth.
+    #[default(1.25, "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 5/4")]
+    #[bounds(above 1.0; "it would never find more")]
+    pub probe_gain: f64,
+    /// Of the pace in the phase that follows, which takes away the queue of the probe.
+    #[default(0.75, "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 3/4")]
+    #[bounds(above 0.0, below 1.0; "the queue would stay")]
+    pub drain_gain: f64,
+    /// The window in bandwidth-delay products once the pipe is full.
+    #[default(2.0, "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 2")]
+    #[bounds(from 1.0; "it could not use the link")]
+    pub cwnd_gain: f64,
+    /// BtlBwFilterLen: the bandwidth is the largest of so many round trips.
+    #[default(10, "draft-cardwell-iccrg-bbr-congestion-control-00 § 2: 10")]
+    #[bounds(from 1, up_to 1000; "it counts round trips")]
+    pub bandwidth_rounds: u32,
+    /// RTpropFilterLen and ProbeRTTInterval: a least RTT that is so old is looked for again.
+    #[default(
+        Duration::from_secs(10),
+        "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.1.2.2, 4.3.5: 10 s"
+    )]
+    #[bounds(above Duration::ZERO; "it would do nothing else")]
+    pub min_rtt_window: Duration,
+    /// Whether an RTT that equals the least makes that new; else only a lower one does.
+    #[default(
+        true,
+        "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.1.2.3; not in Linux 6.18 \
+        (bbr_update_min_rtt)"
+    )]
+    pub equal_refreshes: bool,
+    /// ProbeRTTDuration: for how long a probe for the least RTT keeps the least window.
+    #[default(
+        Duration::from_millis(200),
+        "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.5: 200 ms"
+    )]
+    pub probe_rtt: Duration,
+    /// BBRMinPipeCwnd: the least window, segments.
+    #[default(4, "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.2.3.3: 4")]
+    #[bounds(from 2; "ACKs of a single segment may be delayed")]
+    pub least_window: u32,
+    /// The part of its pace that it leaves.
+    #[default(0.0, "Linux 6.18 (bbr_pacing_margin_percent): 1 %; none in the draft")]
+    #[bounds(from 0.0, below 1.0; "nothing would go")]
+    pub pacing_margin: f64,
+    /// What the window has besides, in what ACKs are ahead of the bandwidth now and then.
+    #[default(0.0, "Linux 6.18 (bbr_extra_acked_gain): 1; none in the draft")]
+    #[bounds(from 0.0; "it adds to the window")]
+    pub surplus_gain: f64,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new(
+            "draft",
+            "draft-cardwell-iccrg-bbr-congestion-control-00; the default where the stack has none.",
+            Self::default,
+        ),
+        PresetOf::new("linux", "Linux's `bbr`, but for its estimate of policers.", || Self {
             equal_refreshes: false,
             pacing_margin: 0.01,
             surplus_gain: 1.0,
             ..Self::default()
-        },
-    }
+        }),
+    ];
 }
 
 impl Declares for Params {

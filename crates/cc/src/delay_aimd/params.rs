@@ -1,0 +1,193 @@
+//! Parameters of controllers that back off by delay.
+
+use cwnd_quantity::{Duration, Invalid};
+use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+
+use crate::below_one::{Below, BelowOne};
+use crate::since_reduction::Increase;
+use crate::slow_start::Growing;
+
+/// Which round-trip time the queueing delay τ is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Filter {
+    /// The newest: one packet that waited too long is enough (§ 3.3.1).
+    #[name("newest")]
+    Newest,
+    /// A mean that forgets exponentially (§ 3.3.4 leaves the filter open).
+    #[name("mean")]
+    Mean,
+    /// The least of this round trip and the one before: what only some packets meet does not count.
+    #[name("least")]
+    Least,
+}
+
+/// What α is, where it does not follow β.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Additive {
+    /// One segment a round trip.
+    #[name("reno")]
+    Reno,
+    /// H-TCP's: the more, the longer ago the last backoff is.
+    #[name("h-tcp")]
+    HTcp,
+}
+
+/// Delay-based AIMD.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets, check = Self::consistent)]
+pub struct Params {
+    /// τ0: the window backs off once packets wait longer.
+    #[default(Duration::from_millis(50), "McCullagh 2008 § 2.3.2: 50 ms")]
+    #[bounds(above Duration::ZERO; "a threshold of zero backs off whenever a packet waits")]
+    pub threshold: Duration,
+    /// δ: a backoff leaves δ · minRTT / RTT of the window.
+    #[default(0.8, "McCullagh 2008 § 2.3.2 eq. 2.6: e.g. 0.8")]
+    #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
+    pub delta: f64,
+    /// Which round-trip time the queueing delay is taken from.
+    #[default(Filter::Newest, "McCullagh 2008 § 3.3.1: one packet above the threshold is enough")]
+    pub filter: Filter,
+    /// What the newest RTT weighs in the filter `mean`.
+    #[default(0.125, "none in the thesis; RFC 6298 § 2.3 smooths by 1/8")]
+    #[bounds(above 0.0, up_to 1.0; "it is a weight")]
+    #[idle(self.filter != Filter::Mean, "without `filter = \"mean\"`")]
+    pub filter_weight: f64,
+    /// Whether each packet that waited too long takes γ segments off the window, before the
+    /// filtered delay tells of it.
+    #[default(false, "McCullagh 2008 § 3.3.4; off in eq. 2.5")]
+    pub per_packet: bool,
+    /// γ of `per_packet`, in segments; none is 1 − δ · minRTT / RTT. Nothing without `per_packet`.
+    #[default(None, "McCullagh 2008 § 3.3.4: one natural choice is 1 − β")]
+    #[bounds(above 0.0; "it is what a late packet costs")]
+    #[idle(!self.per_packet, "without `per_packet`")]
+    pub gamma: Option<f64>,
+    /// Part of the window that stays after a loss; none is as after a delay.
+    #[default(None, "McCullagh 2008 eq. 2.5: the same β")]
+    #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+    pub loss_beta: Option<f64>,
+    /// n of α = n (1 − β), segments a round trip, with the β of the last backoff; none is α = 1 as
+    /// in Reno, n = 2 is as fast as Reno where β is a half.
+    #[default(None, "McCullagh 2008 § 4.3.2 eq. 4.9; § 2.3.2: Reno's in the thesis")]
+    #[bounds(above 0.0; "it is a gain")]
+    pub alpha_factor: Option<f64>,
+    /// What α is without `alpha_factor`: 1 as in Reno, or H-TCP's, 2 (1 − β) (1 + 10 (Δ − Δ_L) +
+    /// ((Δ − Δ_L) / 2)²) with the seconds Δ since the last backoff.
+    #[default(
+        Additive::Reno,
+        "McCullagh 2008 § 2.3.2: Reno's in the thesis, H-TCP's (Leith & Shorten 2004) as first \
+        suggested"
+    )]
+    #[idle(self.alpha_factor.is_some(), "with `alpha_factor`")]
+    pub increase: Additive,
+    /// Δ_L, and whether α is scaled by the round trip; nothing with Reno's.
+    #[flatten(Increase::default())]
+    pub since: Increase,
+    /// Least window that a backoff for delay leaves, in segments; 2 where receivers delay ACKs.
+    #[default(1, "McCullagh 2008 § 3.4.3: 1; § 3.4.5: 2 with delayed ACKs")]
+    #[bounds(from 1; "a window of no segment never sends again")]
+    pub least_window: u32,
+    /// `true` if it allows for receivers that delay ACKs (`ack_every` above 1): it sees the
+    /// round-trip time of the newest segment of an ACK, none of an ACK of one segment alone,
+    /// and a delay leaves two segments at the least. Nothing with `below_one`.
+    #[default(
+        true,
+        "McCullagh 2008 § 3.4.5 and 5.2: the ACK of a lone segment waits for the receiver's timer, \
+        which is as long as τ0"
+    )]
+    #[idle(self.below.allowed(), "with `below_one`")]
+    pub allow_delayed_acks: bool,
+    /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to
+    /// see how it is corrected. It falls with every RTT that is less. None is the least RTT
+    /// measured.
+    #[default(None, "McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
+    #[bounds(above Duration::ZERO; "no round trip takes no time")]
+    pub initial_min_rtt: Option<Duration>,
+    /// What it does below one segment.
+    #[flatten(BelowOne::default())]
+    pub below: BelowOne,
+    /// How it grows in slow start, and in the round trip after a reduction.
+    #[flatten(Growing::default())]
+    pub growing: Growing,
+}
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new(
+            "thesis",
+            "The thesis, chapters 2 to 4; the default where the stack has none.",
+            Self::default,
+        ),
+        PresetOf::new(
+            "delayed-acks",
+            "With delayed ACKs (§ 3.4.5): a delay leaves two segments, and the endpoint says what \
+             a round-trip time is of.",
+            || Self { least_window: 2, allow_delayed_acks: false, ..Self::default() },
+        ),
+        PresetOf::new(
+            "linux",
+            "As `cwnd-kernel` has it: two segments at the least, and Linux's growth, where every \
+             segment counts and nothing grows while a reduction for a loss or a mark is under \
+             way.",
+            || Self {
+                least_window: 2,
+                allow_delayed_acks: false,
+                growing: Growing {
+                    abc_limit: None,
+                    abc_limit_after_timeout: None,
+                    grow_in_cwr: false,
+                    ..Growing::default()
+                },
+                ..Self::default()
+            },
+        ),
+        PresetOf::new(
+            "fair",
+            "Equal mean windows whatever the round trip (§ 4.3.2): α = 2 (1 − β).",
+            || Self { alpha_factor: Some(2.0), ..Self::default() },
+        ),
+        PresetOf::new(
+            "per-packet",
+            "Each late packet counts, and the full backoff follows a mean (§ 3.3.4).",
+            || Self { per_packet: true, filter: Filter::Mean, ..Self::default() },
+        ),
+        PresetOf::new(
+            "h-tcp",
+            "H-TCP's increase: what a loss or a delay left unused on a long fat path is back \
+             sooner.",
+            || Self { increase: Additive::HTcp, ..Self::default() },
+        ),
+        PresetOf::new(
+            "below-one",
+            "Below one segment it paces, so that any number of flows fits (§ 3.4.3 suggests it).",
+            || Self {
+                below: BelowOne { below_one: Below::PerAck, ..BelowOne::default() },
+                ..Self::default()
+            },
+        ),
+    ];
+}
+
+impl Params {
+    /// Checks values together.
+    fn consistent(&self) -> Result<(), Invalid> {
+        if self.increase == Additive::HTcp && self.alpha_factor.is_some() {
+            return Err(Invalid {
+                key: "increase",
+                message: "H-TCP's has 2 (1 − β) in it: leave `alpha_factor` out".to_owned(),
+            });
+        }
+        if self.below.allowed() && self.least_window > 1 {
+            return Err(Invalid {
+                key: "below_one",
+                message: "`least_window` keeps the window above one segment: leave it at 1"
+                    .to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// `true` if it makes nothing of ACKs that the receiver may have held back.
+    pub(super) fn ignores_held_acks(&self) -> bool {
+        self.allow_delayed_acks && !self.below.allowed()
+    }
+}
