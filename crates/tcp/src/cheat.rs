@@ -2,33 +2,42 @@
 
 use std::collections::VecDeque;
 
-use cwnd_quantity::{Duration, Echo, Share, Time, params};
+use cwnd_quantity::{Duration, Echo, Share, Time};
+use cwnd_schema::Schema;
 
 use crate::segment::{Body, SackBlocks, Segment};
 
-params! {
-    /// How a receiver cheats; by default it does not.
-    pub struct Params {
-        /// Subtracted from the timestamps that the receiver echoes: round trips seem longer by that.
-        #[source("McCullagh 2008 § 5.1.1: 100 ms; RFC 7323 § 4.3 echoes them as they are")]
-        #[bounds(up_to Duration::from_secs(10))]
-        pub cheat_timestamps: Duration = Duration::ZERO,
-        /// The part of the queueing delay of data that the receiver hides, by adding it to the timestamps that it echoes.
-        #[source("McCullagh 2008 § 5.1.2; RFC 7323 § 4.3 echoes them as they are")]
-        pub cheat_hides: Share = Share(0.0),
-        /// Into how many the receiver divides each ACK, as far as it has bytes: ACK division.
-        #[source("Savage et al. 1999 § 3.1; RFC 5681 § 4.2: one ACK for a segment at most")]
-        #[bounds(from 1, up_to 1000; "an ACK is at least one")]
-        pub cheat_divides: u32 = 1,
-        /// How much earlier the receiver acknowledges data than it arrives, as far as what came in such a time tells what is on its way:
-        /// optimistic ACKs. What is lost it conceals; a transfer of which anything was lost is never whole.
-        #[source("Savage et al. 1999 § 3.3; RFC 9293 § 3.10.7.4 acknowledges what arrived")]
-        #[bounds(up_to Duration::from_secs(10))]
-        pub cheat_ahead: Duration = Duration::ZERO,
-        /// By this part what ACKs tell of the load is less than it is, of an estimate or a level: of BMCC's half is no overload ever.
-        #[source("none; BMCC § II-B tells f̂ as it is")]
-        pub cheat_load: Share = Share(0.0),
-    }
+/// How a receiver cheats; by default it does not.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// Subtracted from the timestamps that the receiver echoes: round trips seem longer by that.
+    #[default(
+        Duration::ZERO,
+        "McCullagh 2008 § 5.1.1: 100 ms; RFC 7323 § 4.3 echoes them as they are"
+    )]
+    #[bounds(up_to Duration::from_secs(10))]
+    pub cheat_timestamps: Duration,
+    /// The part of the queueing delay of data that the receiver hides, by adding it to the
+    /// timestamps that it echoes.
+    #[default(Share(0.0), "McCullagh 2008 § 5.1.2; RFC 7323 § 4.3 echoes them as they are")]
+    pub cheat_hides: Share,
+    /// Into how many the receiver divides each ACK, as far as it has bytes: ACK division.
+    #[default(1, "Savage et al. 1999 § 3.1; RFC 5681 § 4.2: one ACK for a segment at most")]
+    #[bounds(from 1, up_to 1000; "an ACK is at least one")]
+    pub cheat_divides: u32,
+    /// How much earlier the receiver acknowledges data than it arrives, as far as what came in such
+    /// a time tells what is on its way: optimistic ACKs. What is lost it conceals; a transfer of
+    /// which anything was lost is never whole.
+    #[default(
+        Duration::ZERO,
+        "Savage et al. 1999 § 3.3; RFC 9293 § 3.10.7.4 acknowledges what arrived"
+    )]
+    #[bounds(up_to Duration::from_secs(10))]
+    pub cheat_ahead: Duration,
+    /// By this part what ACKs tell of the load is less than it is, of an estimate or a level: of
+    /// BMCC's half is no overload ever.
+    #[default(Share(0.0), "none; BMCC § II-B tells f̂ as it is")]
+    pub cheat_load: Share,
 }
 
 /// A receiver's lies.

@@ -1,6 +1,8 @@
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_quantity::{Ability, Bytes, Contract, Declares, Divisor, Duration, Invalid, params};
+use cwnd_quantity::{Ability, Bytes, Contract, Declares, Divisor, Duration};
+use cwnd_schema::Schema;
 
+mod check;
 mod choices;
 mod presets;
 
@@ -21,353 +23,423 @@ pub use choices::{
     BackoffUntil, EchoAtOne, FlightSize, LossRule, PipeRule, QuenchAnswer, QuenchCheck, Recovery,
 };
 
-params! {
-    /// What both ends of a connection do, apart from the congestion controller.
-    pub struct Params {
-        /// Payload of a full segment.
-        #[source("1500 B Ethernet − 20 B IPv4 − 20 B TCP − 12 B timestamps")]
-        #[bounds(from Bytes(1), up_to Bytes(65_535); "a segment carries some payload")]
-        pub mss: Bytes = Bytes(1448),
-        /// Headers added to each data segment on the wire.
-        #[source("IPv4 20 B + TCP 20 B + timestamps 12 B")]
-        #[bounds(up_to Bytes(1_000))]
-        pub header: Bytes = Bytes(52),
-        /// Wire size of a segment without payload.
-        #[source("IPv4 20 B + TCP 20 B + timestamps 12 B")]
-        #[bounds(from Bytes(1), up_to Bytes(65_535))]
-        pub ack_size: Bytes = Bytes(52),
-        /// First congestion window, in segments.
-        #[source("RFC 6928 § 2")]
-        #[bounds(from 1; "with a window of 0 segments nothing is ever sent")]
-        pub initial_window: u32 = 10,
-        /// Slow-start threshold at the start; none is as large as can be.
-        #[source("RFC 5681 § 3.1: arbitrarily high")]
-        pub initial_ssthresh: Option<Bytes> = None,
-        /// Slow-start threshold of a connection whose SYN was lost; none is that of any other. Its initial window is one segment.
-        #[source("RFC 5681 § 3.1 has nothing of it; ns-2's timeout() leaves two segments, whichever packet it is")]
-        pub ssthresh_after_syn_loss: Option<Bytes> = None,
-        /// The congestion window never grows past this; none is no bound.
-        #[source("none in the RFCs; ns-2's window_")]
-        #[bounds(from Bytes(1))]
-        pub max_window: Option<Bytes> = None,
-        /// Receive window that the receiver advertises.
-        #[source("large enough not to limit (RFC 7323 allows 1 GiB)")]
-        #[bounds(from Bytes(1), up_to Bytes(0xffff_ffff))]
-        pub receive_window: Bytes = Bytes(1 << 30),
-        /// Whether a connection begins with SYN and SYN-ACK; off, data flows at once.
-        #[source("RFC 9293 § 3.5")]
-        pub handshake: bool = true,
-        /// How often a SYN is sent again before the connection is given up.
-        #[source("Linux tcp_syn_retries")]
-        pub syn_retries: u32 = 6,
-        /// How often in a row the timer sends data again before the connection is given up, R2 as a count; none is never.
-        #[source("RFC 9293 § 3.8.3, R2; FreeBSD 12 (TCP_MAXRXTSHIFT)")]
-        pub data_retries: Option<u32> = None,
-        /// For how long in a row the timer sends data again before the connection is given up, R2 as a time; none is for ever.
-        #[source("RFC 9293 § 3.8.3, R2: at least 100 s; Linux 924.6 s (tcp_retries2 = 15)")]
-        #[bounds(from Duration(1))]
-        pub data_retry_time: Option<Duration> = None,
-        /// What is done about losses.
-        #[source("RFC 6675")]
-        pub recovery: Recovery = Recovery::Sack,
-        /// Whether proportional rate reduction spreads the reduction over the recovery (RFC 6937); needs `recovery` sack or newreno.
-        #[source("RFC 6937")]
-        pub prr: bool = false,
-        /// Which text proportional rate reduction follows.
-        #[source("RFC 6937; Linux has what became RFC 9937")]
-        pub prr_rule: PrrRule = PrrRule::Rfc6937,
-        /// Proportional rate reduction for ECN-echoes, too: it spreads the reduction over a round
-        /// trip, as Linux does (`TCP_CA_CWR`). As there, a reduction that a controller makes by
-        /// itself (quench, delay, load) then ends no recovery early; without `prr` that is all.
-        #[source("RFC 3168 § 6.1.2 reduces at once")]
-        pub prr_on_ecn: bool = false,
-        /// What the factors of a controller with `base = "flight-size"` multiply.
-        #[source("RFC 5681 § 2, RFC 6675 § 5 (4.2); ns-3's BytesInFlight is the pipe (tcp-socket-base.cc)")]
-        pub flight_size: FlightSize = FlightSize::Outstanding,
-        /// Duplicate ACKs that mean a loss.
-        #[source("RFC 5681 § 3.2, RFC 6675 § 2 DupThresh")]
-        #[bounds(from 1; "at least one duplicate ACK means a loss")]
-        pub dup_thresh: u32 = 3,
-        /// What `dup_thresh` counts where SACK tells of losses.
-        #[source("RFC 6675 § 4, IsLost; Linux has RACK")]
-        pub loss_rule: LossRule = LossRule::Rfc6675,
-        /// What SACK recovery takes to be in the network, and which holes it fills.
-        #[source("RFC 6675 § 4; ns-2's Sack1: sack1 (tcp-sack1.cc, recv and send_much; scoreboard-rq.cc, GetNextRetran); ns-3: ns-3 (tcp-tx-buffer.cc, Update leaves m_retrans)")]
-        pub pipe_rule: PipeRule = PipeRule::Rfc6675,
-        /// Whether SACK finds retransmissions that were lost in turn: data that first went after one was SACKed, or of the
-        /// retransmissions one that went more than `dup_thresh` later arrived.
-        #[source("RFC 6675 leaves it to the timer; Linux until 4.x (tcp_mark_lost_retrans), ns-2's scoreboard1.cc")]
-        pub lost_retransmissions: bool = false,
-        /// Whether a segment goes where no ACK came for two round trips, new data or the last once more, so that its ACK tells what was
-        /// lost; nothing without SACK and `loss_rule = "rack"`.
-        #[source("RFC 8985 § 7, which RFC 6675 knows nothing of; Linux tcp_early_retrans: on")]
-        pub tail_loss_probe: bool = false,
-        /// Whether a segment that is acknowledged in part is outstanding as a whole, and what SACK tells of less than a segment counts for
-        /// nothing; nothing without SACK and `loss_rule = "rack"`.
-        #[source("RFC 5681 § 3.1 and RFC 6675 § 4 count bytes; Linux: yes (tcp_clean_rtx_queue, tcp_match_skb_to_sack)")]
-        pub whole_segments: bool = false,
-        /// Whether, in fast recovery, holes that are not known to be lost, and then the tail once, go again where nothing that is lost and
-        /// nothing new is left to send.
-        #[source("RFC 6675 § 4, NextSeg rules 3 and 4; Linux has neither (tcp_xmit_retransmit_queue)")]
-        pub doubtful_holes: bool = true,
-        /// Whether the SACK blocks of an ACK that a later one has overtaken count.
-        #[source("RFC 9293 § 3.10.7.4: such an ACK is ignored; Linux: yes (tcp_ack, old_ack)")]
-        pub sack_in_old_acks: bool = false,
-        /// Whether a receiver that seems to have thrown away what it SACKed is waited for no longer than half a round trip, and at least 10 ms,
-        /// before all goes again.
-        #[source("RFC 2018 § 8, RFC 6675 § 5.1: the timer is waited for; Linux: yes (tcp_check_sack_reneging)")]
-        pub reneging_hurries: bool = false,
-        /// Whether retransmissions that are found to be lost reduce the window once more, at most once a round trip. Nothing without
-        /// `lost_retransmissions`. Without `prr`, or with `prr_rule = "halving"`, they always do,
-        /// unless the controller sends by rate.
-        #[source("RFC 5681 § 4.3: they must, where RFC 6675 finds none; Linux: no; FreeBSD: yes (tcp_sack_lost_retransmission)")]
-        pub lost_retransmissions_reduce: bool = false,
-        /// Whether, while a timeout is repaired, a retransmission that is found to be lost begins a fast recovery, which reduces the window
-        /// again. Nothing without SACK and `loss_rule = "rack"`.
-        #[source("RFC 5681 § 4.3: two indications of congestion; Linux: yes (tcp_fastretrans_alert, FLAG_LOST_RETRANS in TCP_CA_Loss)")]
-        pub recovers_in_loss: bool = false,
-        /// Whether the first two duplicate ACKs send new data (RFC 3042).
-        #[source("RFC 3042, RFC 5681 § 3.2")]
-        pub limited_transmit: bool = true,
-        /// What of an ACK makes the window grow.
-        #[source("RFC 5681 § 3.1; Linux: delivered")]
-        pub grow_by: GrowBy = GrowBy::Acknowledged,
-        /// Whether the ACK that ends fast recovery, or the answer to an ECN-echo, opens the window, too.
-        #[source("RFC 6582 § 3.2 (3) says no; ns-2's Newreno does (tcp-newreno.cc), ns-3 does (tcp-socket-base.cc), Linux does (tcp_ack)")]
-        pub grow_on_exit: bool = false,
-        /// Whether segments carry timestamps, so that every ACK gives an RTT sample; off, one segment a round trip is timed.
-        #[source("RFC 7323 § 4")]
-        pub timestamps: bool = true,
-        /// Resolution of the timestamp clock and of RTT samples.
-        #[source("RFC 7323 § 5.4: 1 ms is typical")]
-        pub clock: Duration = Duration::from_millis(1),
-        /// What a controller sees of the round-trip time.
-        #[flatten()]
-        pub timing: seen::Params = seen::Params::default(),
-        /// Timestamps that cannot be forged.
-        #[flatten()]
-        pub signature: signed::Params = signed::Params::default(),
-        /// Send an ACK for every so many full segments; 1 acknowledges each.
-        #[source("RFC 5681 § 4.2: at least every second")]
-        #[bounds(from 1; "0 would acknowledge no segment")]
-        pub ack_every: u32 = 2,
-        /// An ACK waits no longer than this; with `ack_policy = "linux"` at first, and later up to a round trip, or 196 ms.
-        #[source("RFC 5681 § 4.2 allows 500 ms; most stacks use up to 200 ms")]
-        pub ack_delay: Duration = Duration::from_millis(200),
-        /// When ACKs are not delayed.
-        #[source("RFC 5681 § 4.2")]
-        pub ack_policy: AckPolicy = AckPolicy::Rfc5681,
-        /// Whether the first SACK block of an ACK tells of data that arrived twice (D-SACK); nothing without SACK.
-        #[source("RFC 2883 § 4: optional, and nothing to a sender by RFC 6675; Linux tcp_dsack: on")]
-        pub dsack: bool = false,
-        /// How the receiver cheats.
-        #[flatten()]
-        pub cheat: cheat::Params = cheat::Params::default(),
-        /// Whether a burst of several segments ends with PSH, for receivers with `ack_policy = "linux"`.
-        #[source("RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 4.20")]
-        pub push_bursts: bool = false,
-        /// Segmentation offload.
-        #[flatten()]
-        pub tso: TsoParams = TsoParams::default(),
-        /// Whether the connection negotiates ECN and sends ECT(0) on new data (RFC 3168).
-        #[source("RFC 3168 § 6.1; off in the RFC's default")]
-        pub ecn: bool = false,
-        /// Whether an ECN-echo reduces the window and keeps it from growing; off, the sender is ECN-capable all the same: for
-        /// senders that learn of marks in another way.
-        #[source("RFC 3168 § 6.1.2")]
-        pub obey_ece: bool = true,
-        /// Whether a router's source quench reduces the window, at most once a round trip with all other causes.
-        #[source("RFC 6633 § 3: hosts ignore them")]
-        pub obey_quench: bool = false,
-        /// What a source quench that is obeyed does.
-        #[source("BECN § IV-B")]
-        pub quench_answer: QuenchAnswer = QuenchAnswer::Reduce,
-        /// Which source quenches are believed.
-        #[source("RFC 5927 § 4.1")]
-        pub quench_check: QuenchCheck = QuenchCheck::InFlight,
-        /// After so many quenches of a round trip that quote nothing outstanding the rest of that round trip's are not believed
-        /// either; none is no limit. Nothing with `quench_check = "none"`.
-        #[source("RFC 5927 has none; RFC 5961 § 7 answers 10 doubtful segments in 5 s")]
-        pub quench_guesses: Option<u32> = Some(10),
-        /// With `quench_answer = "pause"`: how long.
-        #[flatten()]
-        pub squid: squid::Params = squid::Params::default(),
-        /// What ACKs tell of marks, and of what routers wrote.
-        #[source("RFC 3168 § 6.1.3")]
-        pub echo: EchoKind = EchoKind::Classic,
-        /// Whether retransmissions are ECN-capable, and may carry CWR, as new data is and may.
-        #[source("RFC 3168 § 6.1.5: never; ns-2 sets both (tcp.cc, SetCWRonRetransmit_)")]
-        pub ecn_retransmissions: bool = false,
-        /// Whether an ECN-echo counts, too, while the losses of a timeout are repaired: it reduces, and nothing grows with it.
-        /// Nothing without `ecn_retransmissions`: then CWR would not go out, and the echo never end.
-        #[source("RFC 3168 § 6.1.2: once a window, which a timeout began; ns-2 and ns-3 count it (ecn, EnterCwr)")]
-        pub ecn_in_loss: bool = false,
-        /// Whether the first ECN-echo after a timeout counts even for data that was outstanding at an earlier reduction; while losses are repaired, only with `ecn_in_loss`.
-        #[source("RFC 3168 § 6.1.2: once a window; ns-2 counts it (tcp.cc, ecn: CWND_ACTION_TIMEOUT)")]
-        pub ecn_after_timeout: bool = false,
-        /// Whether an ECN-echo counts in fast recovery, too, once for what was outstanding at the last.
-        #[source("RFC 3168 § 6.1.2: once a window, which a loss made smaller; ns-3 reduces again (tcp-socket-base.cc, ReceivedAck and EnterCwr)")]
-        pub ecn_in_recovery: bool = false,
-        /// Whether fast recovery in a window that something else reduced ends with that window: what was lost later begins another, which reduces.
-        #[source("RFC 3168 § 6.1.2 leaves it open; Linux: yes (tcp_enter_recovery leaves high_seq); ns-3's CA_CWR ends so (tcp-socket-base.cc, ReceivedAck), and so does ns-2's recover_")]
-        pub reduced_window_ends_recovery: bool = false,
-        /// Whether a loss makes a window smaller that something else (ECN, a quench, delay, load) reduced in the same round trip.
-        #[source("RFC 3168 § 6.1.2: once a window; VCP's program for ns-2 halves again")]
-        pub loss_reduces_again: bool = false,
-        /// What follows an ECN-echo that finds a window of one segment.
-        #[source("RFC 3168 § 6.1.2: the timer MUST be waited for")]
-        pub ecn_at_one: EchoAtOne = EchoAtOne::Waits,
-        /// Lower bound of the retransmission timeout.
-        #[source("RFC 6298 § 2.4")]
-        pub rto_min: Duration = Duration::from_secs(1),
-        /// Retransmission timeout before the first RTT sample.
-        #[source("RFC 6298 § 2.1")]
-        pub rto_initial: Duration = Duration::from_secs(1),
-        /// Upper bound of the retransmission timeout.
-        #[source("RFC 6298 § 2.5: at least 60 s; Linux tcp_rto_max_ms")]
-        pub rto_max: Duration = Duration::from_secs(60),
-        /// Clock granularity G of the retransmission timer.
-        #[source("RFC 6298 § 4: finer is better")]
-        pub rto_granularity: Duration = Duration::from_millis(1),
-        /// The timeout is SRTT and at least this.
-        #[source("RFC 6298 § 2.3: the clock granularity")]
-        pub rto_variation_min: Duration = Duration::ZERO,
-        /// Added to the timeout once it is backed off; a first timeout without a sample, that of a SYN, lacks it.
-        #[source("RFC 6298 has none; FreeBSD 200 ms (tcp_timer.h, TCPT_RANGESET)")]
-        pub rto_slop: Duration = Duration::ZERO,
-        /// How SRTT and RTTVAR are computed.
-        #[source("RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update); Linux: linux")]
-        pub rtt_arithmetic: RttArithmetic = RttArithmetic::Exact,
-        /// Whether round-trip times are those of the sender's own notes of when segments went, of those that SACK tells of, too: what it
-        /// acknowledges for the first time went once, or else what an ACK echoes tells. Such notes are kept with `loss_rule = "rack"` only.
-        #[source("RFC 7323 § 4.1: what ACKs echo; Linux: yes (tcp_ack_update_rtt)")]
-        pub rtt_from_notes: bool = false,
-        /// Whether a timeout keeps the threshold where the window was reduced already for what is outstanding: in fast recovery, and in the
-        /// answer to an ECN-echo.
-        #[source("RFC 5681 § 3.1, eq. 4: no; Linux: yes (tcp_enter_loss)")]
-        pub timeout_keeps_threshold: bool = false,
-        /// What is done about timeouts that need not have been.
-        #[flatten()]
-        pub spurious: spurious::Params = spurious::Params::default(),
-        /// How the timeout grows with each expiry in a row.
-        #[source("RFC 6298 § 5.5")]
-        pub rto_backoff: Backoff = Backoff::Exponential,
-        /// With `rto_backoff = "after"` and `"bounded"`: the n of TCP*(n), expiries in a row before the timeout doubles.
-        #[source("Mondal & Kuzmanovic 2008 § 3.1")]
-        pub rto_backoff_after: u32 = 3,
-        /// Expiries in a row after which the timeout grows no more; none is no bound but `rto_max`.
-        #[source("RFC 6298 has none; Mondal & Kuzmanovic 2008, footnote 5: 6, so that at seven in a row it stays; FreeBSD 6")]
-        pub rto_backoff_rounds: Option<u32> = None,
-        /// What ends the backoff.
-        #[source("RFC 6298 § 5: a new measurement; so do Linux and FreeBSD. ns-2: sent-once (tcp.cc, ts_resetRTO_)")]
-        pub rto_backoff_until: BackoffUntil = BackoffUntil::Sample,
-        /// Whether the timeout stays as it is for up to six expiries in a row while fewer than four segments are outstanding.
-        #[source("Linux tcp_thin_linear_timeouts, off by default")]
-        pub rto_thin_linear: bool = false,
-        /// The n of TCP*(n) for SYNs, whose timeout otherwise backs off as that of data; nothing with `rto_backoff = "off"`.
-        #[source("none in the RFCs; FreeBSD 4 (tcp_syn_backoff), Linux 4 since 6.5 (tcp_syn_linear_timeouts)")]
-        pub syn_backoff_after: Option<u32> = None,
-        /// With `syn_backoff_after`: expiries in a row of a SYN's timer after which its timeout grows no more.
-        #[source("FreeBSD 10 (tcp_syn_backoff)")]
-        pub syn_backoff_rounds: Option<u32> = None,
-        /// Timeout with which data begins after a SYN timed out, until there is an RTT sample; an echoed timestamp gives one.
-        #[source("RFC 6298 § 5.7; Linux TCP_TIMEOUT_FALLBACK")]
-        pub rto_after_syn_loss: Duration = Duration::from_secs(3),
-        /// Whether the window becomes smaller after an idle time longer than the timeout.
-        #[source("RFC 5681 § 4.1")]
-        pub idle_restart: bool = true,
-        /// How a closed receive window is probed.
-        #[flatten()]
-        pub probing: probing::Params = probing::Params::default(),
-        /// What becomes of a window that is not used.
-        #[flatten()]
-        pub validation: validation::Params = validation::Params::default(),
-    }
-    presets {
-        /// The standards track of today: RFC 9293 and 5681 with RACK and tail loss probes (RFC
-        /// 8985) and PRR (RFC 9937). In a file of schema 1 this name means `rfc6675`.
-        "rfc" => Self::standards_track(),
-        /// RFC 6675 recovery with the RFC 6298 timer, the standards before RACK.
-        "rfc6675" => Self::default(),
-        /// ns-2's one-way TCP agents: 1000 B packets, 40 B ACKs, no handshake, an ACK each, 100 ms clock, no SACK.
-        "ns2" => Self::ns2(),
-        /// Linux: timeout 200 ms above the RTT or more, RACK, PRR for losses and ECN, tail loss probes, ACKs delayed up to 40 ms or quick, RTT in microseconds. (Its pacing is not here.)
-        "linux" => Self::linux(),
-        /// Linux 2.6.18 of 2006, as the delay-based AIMD thesis had it: controllers see echoed timestamps, and chunks of 64 kB wait until they are full, however long.
-        "linux-2.6.18" => Self::linux_2_6(RttFrom::Timer, None),
-        /// Linux 2.6.22: controllers see the oldest segment by the sender's own notes, and chunks wait for 5 ms at most.
-        "linux-2.6.22" => Self::linux_2_6(RttFrom::Oldest, Some(Duration::from_millis(5))),
-        /// Linux 2.6.24: the same with the newest segment.
-        "linux-2.6.24" => Self::linux_2_6(RttFrom::Newest, Some(Duration::from_millis(5))),
-        /// FreeBSD 6.1 of 2006, as in the TCP*(n) paper: SACK, three segments at first, ACKs delayed up to 100 ms, timeout 3 s at first and 200 ms above the RTT or more, doubling up to 64 times; five SYNs before their timeout doubles.
-        "freebsd-6.1" => Self::freebsd_6_1(),
-        /// FreeBSD 14 and 15: its stack of default settings, for either end. ACKs delayed by up to 40 ms, timeout 200 ms above what was backed off, lost retransmissions found and answered, PRR for losses and ECN, windows that grow whether they are used or not.
-        "freebsd" => Self::freebsd(),
-        /// FreeBSD 14 and 15 with the RACK stack: losses by time, a tail loss probe, RTT in microseconds, timeouts of at most 4 s. (Its pacing is not here.)
-        "freebsd-rack" => Self::freebsd_rack(),
-        /// The BECN paper's senders and receivers: those of ns-2 with windows of at most 100 kB, ECN-capable without asking the receiver, which echoes nothing; source quenches are obeyed.
-        "becn" => Self { obey_quench: true, ..Self::becn() },
-        /// The same with RFC 1016 in place of the window's reduction: a pause between packets.
-        "squid" => Self { obey_quench: true, quench_answer: QuenchAnswer::Pause, ..Self::becn() },
-    }
-    check |p| {
-        let invalid = |key, message: &str| Err(Invalid { key, message: message.to_owned() });
-        if p.header.0 + p.mss.0 > 65_535 {
-            return invalid("mss", "a packet takes at most 65535 bytes on the wire: `mss` + `header` is more");
-        }
-        if p.receive_window.0 < p.mss.0 {
-            return invalid("receive_window", "the receive window must hold at least one segment (`mss`)");
-        }
-        if p.max_window.is_some_and(|w| w.0 < p.mss.0) {
-            return invalid("max_window", "the largest window must hold at least one segment (`mss`)");
-        }
-        if p.prr && !matches!(p.recovery, Recovery::Sack | Recovery::NewReno) {
-            return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"` or `\"newreno\"`");
-        }
-        if p.signature.timestamp_signature > 0 && !p.timestamps {
-            return invalid("timestamp_signature", "there is nothing to sign without `timestamps`");
-        }
-        if p.rto_min > p.rto_max || p.rto_initial > p.rto_max {
-            return invalid("rto_max", "the largest timeout is below the smallest or the initial one");
-        }
-        if p.rto_min == Duration::ZERO && p.rto_granularity == Duration::ZERO {
-            return invalid("rto_min", "a timeout of zero expires for ever; give `rto_min` or `rto_granularity`");
-        }
-    }
-    idle |p| {
-        [prr_rule] if !p.prr => "without `prr`",
-        [pipe_rule, doubtful_holes, lost_retransmissions, sack_in_old_acks, reneging_hurries, dsack]
-            if p.recovery != Recovery::Sack => "without `recovery = \"sack\"`",
-        [tail_loss_probe, whole_segments, recovers_in_loss, rtt_from_notes]
-            if p.recovery != Recovery::Sack => "without `recovery = \"sack\"`",
-        [tail_loss_probe, whole_segments, recovers_in_loss, rtt_from_notes]
-            if p.loss_rule != LossRule::Rack => "without `loss_rule = \"rack\"`",
-        [lost_retransmissions_reduce] if p.recovery != Recovery::Sack || !p.lost_retransmissions
-            => "without `lost_retransmissions`",
-        [timeout_eifel] if !p.timestamps => "without `timestamps`",
-        [on_forged] if p.signature.timestamp_signature == 0 => "without `timestamp_signature`",
-        [push_bursts] if p.ack_policy != AckPolicy::Linux => "without `ack_policy = \"linux\"`",
-        [tso_defer, tso_window_part, tso_sizing] if p.tso.tso.is_none() => "without `tso`",
-        [obey_ece, ecn_retransmissions, ecn_in_loss, ecn_after_timeout, ecn_in_recovery, ecn_at_one]
-            if !p.ecn => "without `ecn`",
-        [ecn_in_loss, ecn_after_timeout, ecn_in_recovery, ecn_at_one]
-            if !p.obey_ece => "without `obey_ece`",
-        [ecn_in_loss] if !p.ecn_retransmissions => "without `ecn_retransmissions`",
-        [quench_answer] if !p.obey_quench => "without `obey_quench`",
-        [quench_guesses] if p.quench_check == QuenchCheck::None
-            => "with `quench_check = \"none\"`",
-        [squid_step, squid_least, squid_decrease, squid_event, squid_period]
-            if !p.obey_quench || p.quench_answer != QuenchAnswer::Pause
-            => "without `quench_answer = \"pause\"`",
-        [rto_backoff_rounds, rto_thin_linear, rto_backoff_until, syn_backoff_after,
-            syn_backoff_rounds] if p.rto_backoff == Backoff::Off => "with `rto_backoff = \"off\"`",
-        [rto_backoff_after] if !matches!(p.rto_backoff, Backoff::After | Backoff::Bounded)
-            => "without `rto_backoff = \"after\"` or `\"bounded\"`",
-        [syn_retries, ssthresh_after_syn_loss, syn_backoff_after, syn_backoff_rounds,
-            rto_after_syn_loss] if !p.handshake => "without `handshake`",
-        [syn_backoff_rounds] if p.syn_backoff_after.is_none() => "without `syn_backoff_after`",
-        [restart_window] if !p.idle_restart => "without `idle_restart`",
-    }
+/// What both ends of a connection do, apart from the congestion controller.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets, check = Self::consistent)]
+#[idle(
+    [pipe_rule, doubtful_holes, lost_retransmissions, sack_in_old_acks, reneging_hurries, dsack],
+    self.recovery != Recovery::Sack,
+    "without `recovery = \"sack\"`"
+)]
+#[idle(
+    [tail_loss_probe, whole_segments, recovers_in_loss, rtt_from_notes],
+    self.recovery != Recovery::Sack,
+    "without `recovery = \"sack\"`"
+)]
+#[idle(
+    [tail_loss_probe, whole_segments, recovers_in_loss, rtt_from_notes],
+    self.loss_rule != LossRule::Rack,
+    "without `loss_rule = \"rack\"`"
+)]
+#[idle([timeout_eifel], !self.timestamps, "without `timestamps`")]
+#[idle([on_forged], self.signature.timestamp_signature == 0, "without `timestamp_signature`")]
+#[idle([tso_defer, tso_window_part, tso_sizing], self.tso.tso.is_none(), "without `tso`")]
+#[idle(
+    [obey_ece, ecn_retransmissions, ecn_in_loss, ecn_after_timeout, ecn_in_recovery, ecn_at_one],
+    !self.ecn,
+    "without `ecn`"
+)]
+#[idle(
+    [ecn_in_loss, ecn_after_timeout, ecn_in_recovery, ecn_at_one],
+    !self.obey_ece,
+    "without `obey_ece`"
+)]
+#[idle([ecn_in_loss], !self.ecn_retransmissions, "without `ecn_retransmissions`")]
+#[idle(
+    [squid_step, squid_least, squid_decrease, squid_event, squid_period],
+    !self.obey_quench || self.quench_answer != QuenchAnswer::Pause,
+    "without `quench_answer = \"pause\"`"
+)]
+#[idle(
+    [rto_backoff_rounds, rto_thin_linear, rto_backoff_until, syn_backoff_after, syn_backoff_rounds],
+    self.rto_backoff == Backoff::Off,
+    "with `rto_backoff = \"off\"`"
+)]
+#[idle(
+    [syn_retries, ssthresh_after_syn_loss, syn_backoff_after, syn_backoff_rounds, rto_after_syn_loss],
+    !self.handshake,
+    "without `handshake`"
+)]
+#[idle([syn_backoff_rounds], self.syn_backoff_after.is_none(), "without `syn_backoff_after`")]
+#[idle([restart_window], !self.idle_restart, "without `idle_restart`")]
+pub struct Params {
+    /// Payload of a full segment.
+    #[default(Bytes(1448), "1500 B Ethernet − 20 B IPv4 − 20 B TCP − 12 B timestamps")]
+    #[bounds(from Bytes(1), up_to Bytes(65_535); "a segment carries some payload")]
+    pub mss: Bytes,
+    /// Headers added to each data segment on the wire.
+    #[default(Bytes(52), "IPv4 20 B + TCP 20 B + timestamps 12 B")]
+    #[bounds(up_to Bytes(1_000))]
+    pub header: Bytes,
+    /// Wire size of a segment without payload.
+    #[default(Bytes(52), "IPv4 20 B + TCP 20 B + timestamps 12 B")]
+    #[bounds(from Bytes(1), up_to Bytes(65_535))]
+    pub ack_size: Bytes,
+    /// First congestion window, in segments.
+    #[default(10, "RFC 6928 § 2")]
+    #[bounds(from 1; "with a window of 0 segments nothing is ever sent")]
+    pub initial_window: u32,
+    /// Slow-start threshold at the start; none is as large as can be.
+    #[default(None, "RFC 5681 § 3.1: arbitrarily high")]
+    pub initial_ssthresh: Option<Bytes>,
+    /// Slow-start threshold of a connection whose SYN was lost; none is that of any other. Its
+    /// initial window is one segment.
+    #[default(
+        None,
+        "RFC 5681 § 3.1 has nothing of it; ns-2's timeout() leaves two segments, whichever packet \
+        it is"
+    )]
+    pub ssthresh_after_syn_loss: Option<Bytes>,
+    /// The congestion window never grows past this; none is no bound.
+    #[default(None, "none in the RFCs; ns-2's window_")]
+    #[bounds(from Bytes(1))]
+    pub max_window: Option<Bytes>,
+    /// Receive window that the receiver advertises.
+    #[default(Bytes(1 << 30), "large enough not to limit (RFC 7323 allows 1 GiB)")]
+    #[bounds(from Bytes(1), up_to Bytes(0xffff_ffff))]
+    pub receive_window: Bytes,
+    /// Whether a connection begins with SYN and SYN-ACK; off, data flows at once.
+    #[default(true, "RFC 9293 § 3.5")]
+    pub handshake: bool,
+    /// How often a SYN is sent again before the connection is given up.
+    #[default(6, "Linux tcp_syn_retries")]
+    pub syn_retries: u32,
+    /// How often in a row the timer sends data again before the connection is given up, R2 as a
+    /// count; none is never.
+    #[default(None, "RFC 9293 § 3.8.3, R2; FreeBSD 12 (TCP_MAXRXTSHIFT)")]
+    pub data_retries: Option<u32>,
+    /// For how long in a row the timer sends data again before the connection is given up, R2 as a
+    /// time; none is for ever.
+    #[default(None, "RFC 9293 § 3.8.3, R2: at least 100 s; Linux 924.6 s (tcp_retries2 = 15)")]
+    #[bounds(from Duration(1))]
+    pub data_retry_time: Option<Duration>,
+    /// What is done about losses.
+    #[default(Recovery::Sack, "RFC 6675")]
+    pub recovery: Recovery,
+    /// Whether proportional rate reduction spreads the reduction over the recovery (RFC 6937);
+    /// needs `recovery` sack or newreno.
+    #[default(false, "RFC 6937")]
+    pub prr: bool,
+    /// Which text proportional rate reduction follows.
+    #[default(PrrRule::Rfc6937, "RFC 6937; Linux has what became RFC 9937")]
+    #[idle(!self.prr, "without `prr`")]
+    pub prr_rule: PrrRule,
+    /// Proportional rate reduction for ECN-echoes, too: it spreads the reduction over a round
+    /// trip, as Linux does (`TCP_CA_CWR`). As there, a reduction that a controller makes by
+    /// itself (quench, delay, load) then ends no recovery early; without `prr` that is all.
+    #[default(false, "RFC 3168 § 6.1.2 reduces at once")]
+    pub prr_on_ecn: bool,
+    /// What the factors of a controller with `base = "flight-size"` multiply.
+    #[default(
+        FlightSize::Outstanding,
+        "RFC 5681 § 2, RFC 6675 § 5 (4.2); ns-3's BytesInFlight is the pipe (tcp-socket-base.cc)"
+    )]
+    pub flight_size: FlightSize,
+    /// Duplicate ACKs that mean a loss.
+    #[default(3, "RFC 5681 § 3.2, RFC 6675 § 2 DupThresh")]
+    #[bounds(from 1; "at least one duplicate ACK means a loss")]
+    pub dup_thresh: u32,
+    /// What `dup_thresh` counts where SACK tells of losses.
+    #[default(LossRule::Rfc6675, "RFC 6675 § 4, IsLost; Linux has RACK")]
+    pub loss_rule: LossRule,
+    /// What SACK recovery takes to be in the network, and which holes it fills.
+    #[default(
+        PipeRule::Rfc6675,
+        "RFC 6675 § 4; ns-2's Sack1: sack1 (tcp-sack1.cc, recv and send_much; scoreboard-rq.cc, \
+        GetNextRetran); ns-3: ns-3 (tcp-tx-buffer.cc, Update leaves m_retrans)"
+    )]
+    pub pipe_rule: PipeRule,
+    /// Whether SACK finds retransmissions that were lost in turn: data that first went after one
+    /// was SACKed, or of the retransmissions one that went more than `dup_thresh` later arrived.
+    #[default(
+        false,
+        "RFC 6675 leaves it to the timer; Linux until 4.x (tcp_mark_lost_retrans), ns-2's \
+        scoreboard1.cc"
+    )]
+    pub lost_retransmissions: bool,
+    /// Whether a segment goes where no ACK came for two round trips, new data or the last once
+    /// more, so that its ACK tells what was lost; nothing without SACK and `loss_rule = "rack"`.
+    #[default(false, "RFC 8985 § 7, which RFC 6675 knows nothing of; Linux tcp_early_retrans: on")]
+    pub tail_loss_probe: bool,
+    /// Whether a segment that is acknowledged in part is outstanding as a whole, and what SACK
+    /// tells of less than a segment counts for nothing; nothing without SACK and `loss_rule =
+    /// "rack"`.
+    #[default(
+        false,
+        "RFC 5681 § 3.1 and RFC 6675 § 4 count bytes; Linux: yes (tcp_clean_rtx_queue, \
+        tcp_match_skb_to_sack)"
+    )]
+    pub whole_segments: bool,
+    /// Whether, in fast recovery, holes that are not known to be lost, and then the tail once, go
+    /// again where nothing that is lost and nothing new is left to send.
+    #[default(
+        true,
+        "RFC 6675 § 4, NextSeg rules 3 and 4; Linux has neither (tcp_xmit_retransmit_queue)"
+    )]
+    pub doubtful_holes: bool,
+    /// Whether the SACK blocks of an ACK that a later one has overtaken count.
+    #[default(false, "RFC 9293 § 3.10.7.4: such an ACK is ignored; Linux: yes (tcp_ack, old_ack)")]
+    pub sack_in_old_acks: bool,
+    /// Whether a receiver that seems to have thrown away what it SACKed is waited for no longer
+    /// than half a round trip, and at least 10 ms, before all goes again.
+    #[default(
+        false,
+        "RFC 2018 § 8, RFC 6675 § 5.1: the timer is waited for; Linux: yes \
+        (tcp_check_sack_reneging)"
+    )]
+    pub reneging_hurries: bool,
+    /// Whether retransmissions that are found to be lost reduce the window once more, at most once
+    /// a round trip. Nothing without `lost_retransmissions`. Without `prr`, or with `prr_rule =
+    /// "halving"`, they always do, unless the controller sends by rate.
+    #[default(
+        false,
+        "RFC 5681 § 4.3: they must, where RFC 6675 finds none; Linux: no; FreeBSD: yes \
+        (tcp_sack_lost_retransmission)"
+    )]
+    #[idle(
+        self.recovery != Recovery::Sack || !self.lost_retransmissions,
+        "without `lost_retransmissions`"
+    )]
+    pub lost_retransmissions_reduce: bool,
+    /// Whether, while a timeout is repaired, a retransmission that is found to be lost begins a
+    /// fast recovery, which reduces the window again. Nothing without SACK and `loss_rule =
+    /// "rack"`.
+    #[default(
+        false,
+        "RFC 5681 § 4.3: two indications of congestion; Linux: yes (tcp_fastretrans_alert, \
+        FLAG_LOST_RETRANS in TCP_CA_Loss)"
+    )]
+    pub recovers_in_loss: bool,
+    /// Whether the first two duplicate ACKs send new data (RFC 3042).
+    #[default(true, "RFC 3042, RFC 5681 § 3.2")]
+    pub limited_transmit: bool,
+    /// What of an ACK makes the window grow.
+    #[default(GrowBy::Acknowledged, "RFC 5681 § 3.1; Linux: delivered")]
+    pub grow_by: GrowBy,
+    /// Whether the ACK that ends fast recovery, or the answer to an ECN-echo, opens the window,
+    /// too.
+    #[default(
+        false,
+        "RFC 6582 § 3.2 (3) says no; ns-2's Newreno does (tcp-newreno.cc), ns-3 does \
+        (tcp-socket-base.cc), Linux does (tcp_ack)"
+    )]
+    pub grow_on_exit: bool,
+    /// Whether segments carry timestamps, so that every ACK gives an RTT sample; off, one segment a
+    /// round trip is timed.
+    #[default(true, "RFC 7323 § 4")]
+    pub timestamps: bool,
+    /// Resolution of the timestamp clock and of RTT samples.
+    #[default(Duration::from_millis(1), "RFC 7323 § 5.4: 1 ms is typical")]
+    pub clock: Duration,
+    /// What a controller sees of the round-trip time.
+    #[flatten(seen::Params::default())]
+    pub timing: seen::Params,
+    /// Timestamps that cannot be forged.
+    #[flatten(signed::Params::default())]
+    pub signature: signed::Params,
+    /// Send an ACK for every so many full segments; 1 acknowledges each.
+    #[default(2, "RFC 5681 § 4.2: at least every second")]
+    #[bounds(from 1; "0 would acknowledge no segment")]
+    pub ack_every: u32,
+    /// An ACK waits no longer than this; with `ack_policy = "linux"` at first, and later up to a
+    /// round trip, or 196 ms.
+    #[default(
+        Duration::from_millis(200),
+        "RFC 5681 § 4.2 allows 500 ms; most stacks use up to 200 ms"
+    )]
+    pub ack_delay: Duration,
+    /// When ACKs are not delayed.
+    #[default(AckPolicy::Rfc5681, "RFC 5681 § 4.2")]
+    pub ack_policy: AckPolicy,
+    /// Whether the first SACK block of an ACK tells of data that arrived twice (D-SACK); nothing
+    /// without SACK.
+    #[default(
+        false,
+        "RFC 2883 § 4: optional, and nothing to a sender by RFC 6675; Linux tcp_dsack: on"
+    )]
+    pub dsack: bool,
+    /// How the receiver cheats.
+    #[flatten(cheat::Params::default())]
+    pub cheat: cheat::Params,
+    /// Whether a burst of several segments ends with PSH, for receivers with `ack_policy =
+    /// "linux"`.
+    #[default(false, "RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 4.20")]
+    #[idle(self.ack_policy != AckPolicy::Linux, "without `ack_policy = \"linux\"`")]
+    pub push_bursts: bool,
+    /// Segmentation offload.
+    #[flatten(TsoParams::default())]
+    pub tso: TsoParams,
+    /// Whether the connection negotiates ECN and sends ECT(0) on new data (RFC 3168).
+    #[default(false, "RFC 3168 § 6.1; off in the RFC's default")]
+    pub ecn: bool,
+    /// Whether an ECN-echo reduces the window and keeps it from growing; off, the sender is
+    /// ECN-capable all the same: for senders that learn of marks in another way.
+    #[default(true, "RFC 3168 § 6.1.2")]
+    pub obey_ece: bool,
+    /// Whether a router's source quench reduces the window, at most once a round trip with all
+    /// other causes.
+    #[default(false, "RFC 6633 § 3: hosts ignore them")]
+    pub obey_quench: bool,
+    /// What a source quench that is obeyed does.
+    #[default(QuenchAnswer::Reduce, "BECN § IV-B")]
+    #[idle(!self.obey_quench, "without `obey_quench`")]
+    pub quench_answer: QuenchAnswer,
+    /// Which source quenches are believed.
+    #[default(QuenchCheck::InFlight, "RFC 5927 § 4.1")]
+    pub quench_check: QuenchCheck,
+    /// After so many quenches of a round trip that quote nothing outstanding the rest of that round
+    /// trip's are not believed either; none is no limit. Nothing with `quench_check = "none"`.
+    #[default(Some(10), "RFC 5927 has none; RFC 5961 § 7 answers 10 doubtful segments in 5 s")]
+    #[idle(self.quench_check == QuenchCheck::None, "with `quench_check = \"none\"`")]
+    pub quench_guesses: Option<u32>,
+    /// With `quench_answer = "pause"`: how long.
+    #[flatten(squid::Params::default())]
+    pub squid: squid::Params,
+    /// What ACKs tell of marks, and of what routers wrote.
+    #[default(EchoKind::Classic, "RFC 3168 § 6.1.3")]
+    pub echo: EchoKind,
+    /// Whether retransmissions are ECN-capable, and may carry CWR, as new data is and may.
+    #[default(false, "RFC 3168 § 6.1.5: never; ns-2 sets both (tcp.cc, SetCWRonRetransmit_)")]
+    pub ecn_retransmissions: bool,
+    /// Whether an ECN-echo counts, too, while the losses of a timeout are repaired: it reduces, and
+    /// nothing grows with it. Nothing without `ecn_retransmissions`: then CWR would not go out, and
+    /// the echo never end.
+    #[default(
+        false,
+        "RFC 3168 § 6.1.2: once a window, which a timeout began; ns-2 and ns-3 count it (ecn, \
+        EnterCwr)"
+    )]
+    pub ecn_in_loss: bool,
+    /// Whether the first ECN-echo after a timeout counts even for data that was outstanding at an
+    /// earlier reduction; while losses are repaired, only with `ecn_in_loss`.
+    #[default(
+        false,
+        "RFC 3168 § 6.1.2: once a window; ns-2 counts it (tcp.cc, ecn: CWND_ACTION_TIMEOUT)"
+    )]
+    pub ecn_after_timeout: bool,
+    /// Whether an ECN-echo counts in fast recovery, too, once for what was outstanding at the last.
+    #[default(
+        false,
+        "RFC 3168 § 6.1.2: once a window, which a loss made smaller; ns-3 reduces again \
+        (tcp-socket-base.cc, ReceivedAck and EnterCwr)"
+    )]
+    pub ecn_in_recovery: bool,
+    /// Whether fast recovery in a window that something else reduced ends with that window: what
+    /// was lost later begins another, which reduces.
+    #[default(
+        false,
+        "RFC 3168 § 6.1.2 leaves it open; Linux: yes (tcp_enter_recovery leaves high_seq); ns-3's \
+        CA_CWR ends so (tcp-socket-base.cc, ReceivedAck), and so does ns-2's recover_"
+    )]
+    pub reduced_window_ends_recovery: bool,
+    /// Whether a loss makes a window smaller that something else (ECN, a quench, delay, load)
+    /// reduced in the same round trip.
+    #[default(false, "RFC 3168 § 6.1.2: once a window; VCP's program for ns-2 halves again")]
+    pub loss_reduces_again: bool,
+    /// What follows an ECN-echo that finds a window of one segment.
+    #[default(EchoAtOne::Waits, "RFC 3168 § 6.1.2: the timer MUST be waited for")]
+    pub ecn_at_one: EchoAtOne,
+    /// Lower bound of the retransmission timeout.
+    #[default(Duration::from_secs(1), "RFC 6298 § 2.4")]
+    pub rto_min: Duration,
+    /// Retransmission timeout before the first RTT sample.
+    #[default(Duration::from_secs(1), "RFC 6298 § 2.1")]
+    pub rto_initial: Duration,
+    /// Upper bound of the retransmission timeout.
+    #[default(Duration::from_secs(60), "RFC 6298 § 2.5: at least 60 s; Linux tcp_rto_max_ms")]
+    pub rto_max: Duration,
+    /// Clock granularity G of the retransmission timer.
+    #[default(Duration::from_millis(1), "RFC 6298 § 4: finer is better")]
+    pub rto_granularity: Duration,
+    /// The timeout is SRTT and at least this.
+    #[default(Duration::ZERO, "RFC 6298 § 2.3: the clock granularity")]
+    pub rto_variation_min: Duration,
+    /// Added to the timeout once it is backed off; a first timeout without a sample, that of a SYN,
+    /// lacks it.
+    #[default(Duration::ZERO, "RFC 6298 has none; FreeBSD 200 ms (tcp_timer.h, TCPT_RANGESET)")]
+    pub rto_slop: Duration,
+    /// How SRTT and RTTVAR are computed.
+    #[default(
+        RttArithmetic::Exact,
+        "RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update); Linux: linux"
+    )]
+    pub rtt_arithmetic: RttArithmetic,
+    /// Whether round-trip times are those of the sender's own notes of when segments went, of those
+    /// that SACK tells of, too: what it acknowledges for the first time went once, or else what an
+    /// ACK echoes tells. Such notes are kept with `loss_rule = "rack"` only.
+    #[default(false, "RFC 7323 § 4.1: what ACKs echo; Linux: yes (tcp_ack_update_rtt)")]
+    pub rtt_from_notes: bool,
+    /// Whether a timeout keeps the threshold where the window was reduced already for what is
+    /// outstanding: in fast recovery, and in the answer to an ECN-echo.
+    #[default(false, "RFC 5681 § 3.1, eq. 4: no; Linux: yes (tcp_enter_loss)")]
+    pub timeout_keeps_threshold: bool,
+    /// What is done about timeouts that need not have been.
+    #[flatten(spurious::Params::default())]
+    pub spurious: spurious::Params,
+    /// How the timeout grows with each expiry in a row.
+    #[default(Backoff::Exponential, "RFC 6298 § 5.5")]
+    pub rto_backoff: Backoff,
+    /// With `rto_backoff = "after"` and `"bounded"`: the n of TCP*(n), expiries in a row before the
+    /// timeout doubles.
+    #[default(3, "Mondal & Kuzmanovic 2008 § 3.1")]
+    #[idle(
+        !matches!(self.rto_backoff, Backoff::After | Backoff::Bounded),
+        "without `rto_backoff = \"after\"` or `\"bounded\"`"
+    )]
+    pub rto_backoff_after: u32,
+    /// Expiries in a row after which the timeout grows no more; none is no bound but `rto_max`.
+    #[default(
+        None,
+        "RFC 6298 has none; Mondal & Kuzmanovic 2008, footnote 5: 6, so that at seven in a row it \
+        stays; FreeBSD 6"
+    )]
+    pub rto_backoff_rounds: Option<u32>,
+    /// What ends the backoff.
+    #[default(
+        BackoffUntil::Sample,
+        "RFC 6298 § 5: a new measurement; so do Linux and FreeBSD. ns-2: sent-once (tcp.cc, \
+        ts_resetRTO_)"
+    )]
+    pub rto_backoff_until: BackoffUntil,
+    /// Whether the timeout stays as it is for up to six expiries in a row while fewer than four
+    /// segments are outstanding.
+    #[default(false, "Linux tcp_thin_linear_timeouts, off by default")]
+    pub rto_thin_linear: bool,
+    /// The n of TCP*(n) for SYNs, whose timeout otherwise backs off as that of data; nothing with
+    /// `rto_backoff = "off"`.
+    #[default(
+        None,
+        "none in the RFCs; FreeBSD 4 (tcp_syn_backoff), Linux 4 since 6.5 \
+        (tcp_syn_linear_timeouts)"
+    )]
+    pub syn_backoff_after: Option<u32>,
+    /// With `syn_backoff_after`: expiries in a row of a SYN's timer after which its timeout grows
+    /// no more.
+    #[default(None, "FreeBSD 10 (tcp_syn_backoff)")]
+    pub syn_backoff_rounds: Option<u32>,
+    /// Timeout with which data begins after a SYN timed out, until there is an RTT sample; an
+    /// echoed timestamp gives one.
+    #[default(Duration::from_secs(3), "RFC 6298 § 5.7; Linux TCP_TIMEOUT_FALLBACK")]
+    pub rto_after_syn_loss: Duration,
+    /// Whether the window becomes smaller after an idle time longer than the timeout.
+    #[default(true, "RFC 5681 § 4.1")]
+    pub idle_restart: bool,
+    /// How a closed receive window is probed.
+    #[flatten(probing::Params::default())]
+    pub probing: probing::Params,
+    /// What becomes of a window that is not used.
+    #[flatten(validation::Params::default())]
+    pub validation: validation::Params,
 }
 
 impl Declares for Params {

@@ -1,22 +1,28 @@
-use cwnd_quantity::param_enum;
+use cwnd_schema::Choice;
 
-param_enum! {
-    /// Which text proportional rate reduction follows.
-    pub enum PrrRule {
-        /// RFC 6937: once no more than ssthresh is in flight, a segment more than was delivered (PRR-SSRB).
-        Rfc6937 = "rfc6937",
-        /// RFC 9937: a segment more than was delivered only while recovery makes good progress
-        /// (SafeACK); what was SACKed before the recovery is no part of RecoverFS.
-        Rfc9937 = "rfc9937",
-        /// RFC 9937 as Linux has it: in whole segments, in proportion to the window instead of what
-        /// is in flight.
-        Linux = "linux",
-        /// RFC 6937 as FreeBSD has it: the share is rounded up to whole segments, and the fast retransmit is one of them.
-        FreeBsd = "freebsd",
-        /// No proportion: a segment for every two delivered until no more than ssthresh is in flight, whatever the factor;
-        /// then the window holds (rate halving, as ns-2's TCP-Linux does it).
-        Halving = "halving",
-    }
+/// Which text proportional rate reduction follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum PrrRule {
+    /// RFC 6937: once no more than ssthresh is in flight, a segment more than was delivered
+    /// (PRR-SSRB).
+    #[name("rfc6937")]
+    Rfc6937,
+    /// RFC 9937: a segment more than was delivered only while recovery makes good progress
+    /// (SafeACK); what was SACKed before the recovery is no part of RecoverFS.
+    #[name("rfc9937")]
+    Rfc9937,
+    /// RFC 9937 as Linux has it: in whole segments, in proportion to the window instead of what
+    /// is in flight.
+    #[name("linux")]
+    Linux,
+    /// RFC 6937 as FreeBSD has it: the share is rounded up to whole segments, and the fast
+    /// retransmit is one of them.
+    #[name("freebsd")]
+    FreeBsd,
+    /// No proportion: a segment for every two delivered until no more than ssthresh is in flight,
+    /// whatever the factor; then the window holds (rate halving, as ns-2's TCP-Linux does it).
+    #[name("halving")]
+    Halving,
 }
 
 /// Proportional rate reduction (RFC 6937 § 3, RFC 9937 § 6), in bytes.

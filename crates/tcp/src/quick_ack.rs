@@ -1,21 +1,24 @@
 //! When Linux's receiver acknowledges a segment at once (tcp_input.c, tcp.c): in the first round trips, while its
 //! receive window grows, after a mark, and where the sender says that it has no more to send now.
 
-use cwnd_quantity::{Duration, Ecn, Time, param_enum};
+use cwnd_quantity::{Duration, Ecn, Time};
+use cwnd_schema::Choice;
 
 use crate::ack_timer::AckTimer;
 use crate::compressed_acks::{self, CompressedAcks};
 use crate::segment::{Flags, Segment};
 
-param_enum! {
-    /// When ACKs are not delayed.
-    pub enum AckPolicy {
-        /// On a gap, its filling, or a duplicate only (RFC 5681 § 4.2).
-        Rfc5681 = "rfc5681",
-        /// Also at the start, while the receive window grows, after the first mark, with CWR, and at the end of each
-        /// burst of the sender's (PSH). Behind a gap, after three duplicates, one for what arrives in a millisecond.
-        Linux = "linux",
-    }
+/// When ACKs are not delayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum AckPolicy {
+    /// On a gap, its filling, or a duplicate only (RFC 5681 § 4.2).
+    #[name("rfc5681")]
+    Rfc5681,
+    /// Also at the start, while the receive window grows, after the first mark, with CWR, and at
+    /// the end of each burst of the sender's (PSH). Behind a gap, after three duplicates, one for
+    /// what arrives in a millisecond.
+    #[name("linux")]
+    Linux,
 }
 
 /// The counter of quick ACKs (`icsk_ack.quick`), and the growth of the receive window that feeds it.

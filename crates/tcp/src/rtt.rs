@@ -1,18 +1,23 @@
 use cwnd_cc::RoundTrips;
-use cwnd_quantity::{Duration, param_enum};
+use cwnd_quantity::Duration;
+use cwnd_schema::Choice;
 
-param_enum! {
-    /// How the estimator of the round-trip time counts.
-    pub enum RttArithmetic {
-        /// Exactly (RFC 6298 § 2).
-        Exact = "exact",
-        /// In integers: SRTT in eighths and RTTVAR in quarters of a tick of `clock`, each step cut off (Jacobson & Karels
-        /// 1988, appendix A). RTTVAR then stays at three quarters of a tick however even the samples are.
-        Ticks = "ticks",
-        /// In whole microseconds: RTTVAR is the largest mean deviation of a window of data, falls by a quarter of the difference a window,
-        /// and four of it are `rto_variation_min` at least; a shorter round trip counts an eighth (Linux, `tcp_rtt_estimator`).
-        Linux = "linux",
-    }
+/// How the estimator of the round-trip time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum RttArithmetic {
+    /// Exactly (RFC 6298 § 2).
+    #[name("exact")]
+    Exact,
+    /// In integers: SRTT in eighths and RTTVAR in quarters of a tick of `clock`, each step cut off
+    /// (Jacobson & Karels 1988, appendix A). RTTVAR then stays at three quarters of a tick however
+    /// even the samples are.
+    #[name("ticks")]
+    Ticks,
+    /// In whole microseconds: RTTVAR is the largest mean deviation of a window of data, falls by a
+    /// quarter of the difference a window, and four of it are `rto_variation_min` at least; a
+    /// shorter round trip counts an eighth (Linux, `tcp_rtt_estimator`).
+    #[name("linux")]
+    Linux,
 }
 
 /// Smoothed round-trip time and its variation (RFC 6298 § 2).

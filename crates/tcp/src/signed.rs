@@ -1,29 +1,33 @@
 //! Timestamps that cannot be forged without a key: their low bits sign the rest (McCullagh 2008 § 5.1.3).
 
-use cwnd_quantity::{Divisor, Time, param_enum, params};
+use cwnd_quantity::{Divisor, Time};
+use cwnd_schema::{Choice, Schema};
 
-param_enum! {
-    /// What a sender does about an echo that it never sent.
-    pub enum OnForged {
-        /// The ACK counts, but gives no round-trip time.
-        Ignore = "ignore",
-        /// Besides, the window is reduced as for a loss, once a round trip.
-        Reduce = "reduce",
-    }
+/// What a sender does about an echo that it never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum OnForged {
+    /// The ACK counts, but gives no round-trip time.
+    #[name("ignore")]
+    Ignore,
+    /// Besides, the window is reduced as for a loss, once a round trip.
+    #[name("reduce")]
+    Reduce,
 }
 
-params! {
-    /// Signed timestamps.
-    pub struct Params {
-        /// How many low bits of the timestamps that a sender sends sign the rest; 0 signs nothing. So many ticks of `clock`, as a power of two, are
-        /// the resolution that is left.
-        #[source("McCullagh 2008 § 5.1.3: one or more; RFC 7323 § 4.1 has none")]
-        #[bounds(up_to 16)]
-        pub timestamp_signature: u32 = 0,
-        /// What follows an echo whose signature is wrong.
-        #[source("McCullagh 2008 § 5.1.3: e.g. backing off cwnd or resetting the connection")]
-        pub on_forged: OnForged = OnForged::Ignore,
-    }
+/// Signed timestamps.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// How many low bits of the timestamps that a sender sends sign the rest; 0 signs nothing. So
+    /// many ticks of `clock`, as a power of two, are the resolution that is left.
+    #[default(0, "McCullagh 2008 § 5.1.3: one or more; RFC 7323 § 4.1 has none")]
+    #[bounds(up_to 16)]
+    pub timestamp_signature: u32,
+    /// What follows an echo whose signature is wrong.
+    #[default(
+        OnForged::Ignore,
+        "McCullagh 2008 § 5.1.3: e.g. backing off cwnd or resetting the connection"
+    )]
+    pub on_forged: OnForged,
 }
 
 /// Signs timestamps, and knows its own.

@@ -1,26 +1,26 @@
 //! The source quench introduced delay (RFC 1016): quenches put a pause between packets.
 
-use cwnd_quantity::{Duration, Time, params};
+use cwnd_quantity::{Duration, Time};
+use cwnd_schema::Schema;
 
-params! {
-    /// RFC 1016, "The SQuID Algorithm".
-    pub struct Params {
-        /// K: by how much an increase event makes the pause longer.
-        #[source("RFC 1016: 20 ms")]
-        pub squid_step: Duration = Duration::from_millis(20),
-        /// I: the shortest pause after an increase event.
-        #[source("RFC 1016: 75 ms")]
-        pub squid_least: Duration = Duration::from_millis(75),
-        /// J: by how much a decrease event makes it shorter.
-        #[source("RFC 1016: 1 ms")]
-        pub squid_decrease: Duration = Duration::from_millis(1),
-        /// E: the quenches that come within this time of the first are one increase event.
-        #[source("RFC 1016: 2 s")]
-        pub squid_event: Duration = Duration::from_secs(2),
-        /// S: the pause becomes shorter at the first packet after so long a time.
-        #[source("RFC 1016: 1 s")]
-        pub squid_period: Duration = Duration::from_secs(1),
-    }
+/// RFC 1016, "The SQuID Algorithm".
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// K: by how much an increase event makes the pause longer.
+    #[default(Duration::from_millis(20), "RFC 1016: 20 ms")]
+    pub squid_step: Duration,
+    /// I: the shortest pause after an increase event.
+    #[default(Duration::from_millis(75), "RFC 1016: 75 ms")]
+    pub squid_least: Duration,
+    /// J: by how much a decrease event makes it shorter.
+    #[default(Duration::from_millis(1), "RFC 1016: 1 ms")]
+    pub squid_decrease: Duration,
+    /// E: the quenches that come within this time of the first are one increase event.
+    #[default(Duration::from_secs(2), "RFC 1016: 2 s")]
+    pub squid_event: Duration,
+    /// S: the pause becomes shorter at the first packet after so long a time.
+    #[default(Duration::from_secs(1), "RFC 1016: 1 s")]
+    pub squid_period: Duration,
 }
 
 /// The pause between two packets of a connection.

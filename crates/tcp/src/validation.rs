@@ -1,55 +1,71 @@
 //! What makes a window grow: what of an ACK counts, whether a window that is not used has been tried; and what is left of it after a pause (RFC 7661, RFC 2861).
 
 use cwnd_cc::Window;
-use cwnd_quantity::{Duration, param_enum, params};
+use cwnd_quantity::Duration;
+use cwnd_schema::{Choice, Schema};
 
-param_enum! {
+/// When the window counts as what limits the sender, so that it may grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum LimitedBy {
+    /// It was what stopped the last transmission.
+    #[name("last")]
+    Last,
+    /// It was at any time in the last window of data; in slow start also as long as it is less than
+    /// twice the most that was outstanding in it (Linux, `tcp_is_cwnd_limited`).
+    #[name("round")]
+    Round,
+    /// Always, as long as it is no larger than the receive window, whether it is used or not
+    /// (FreeBSD, `cc_ack_received`).
+    #[name("always")]
+    Always,
+}
+
+/// What is left of the window after an idle time longer than the timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum RestartWindow {
+    /// The initial window.
+    #[name("initial")]
+    Initial,
+    /// Half for each timeout that went by, but the initial window at least; the threshold is three
+    /// quarters of the old window at least.
+    #[name("halved")]
+    Halved,
+    /// The initial window; the threshold is three quarters of the old window at least (FreeBSD,
+    /// `newreno_cc_after_idle`).
+    #[name("threshold")]
+    Threshold,
+}
+
+/// What of an ACK makes the window grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum GrowBy {
+    /// All that it newly acknowledges (RFC 5681 § 3.1, RFC 3465 § 2).
+    #[name("acknowledged")]
+    Acknowledged,
+    /// What arrived since the ACK before, by SACK or without (RFC 6937's DeliveredData): what
+    /// earlier duplicates told of does not count again, and an ACK that begins a recovery counts
+    /// for nothing (Linux, `tcp_cong_control`).
+    #[name("delivered")]
+    Delivered,
+}
+
+/// What becomes of a window that is not used.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
     /// When the window counts as what limits the sender, so that it may grow.
-    pub enum LimitedBy {
-        /// It was what stopped the last transmission.
-        Last = "last",
-        /// It was at any time in the last window of data; in slow start also as long as it is less than twice the most that was
-        /// outstanding in it (Linux, `tcp_is_cwnd_limited`).
-        Round = "round",
-        /// Always, as long as it is no larger than the receive window, whether it is used or not (FreeBSD, `cc_ack_received`).
-        Always = "always",
-    }
-}
-
-param_enum! {
-    /// What is left of the window after an idle time longer than the timeout.
-    pub enum RestartWindow {
-        /// The initial window.
-        Initial = "initial",
-        /// Half for each timeout that went by, but the initial window at least; the threshold is three quarters of the old window at
-        /// least.
-        Halved = "halved",
-        /// The initial window; the threshold is three quarters of the old window at least (FreeBSD, `newreno_cc_after_idle`).
-        Threshold = "threshold",
-    }
-}
-
-param_enum! {
-    /// What of an ACK makes the window grow.
-    pub enum GrowBy {
-        /// All that it newly acknowledges (RFC 5681 § 3.1, RFC 3465 § 2).
-        Acknowledged = "acknowledged",
-        /// What arrived since the ACK before, by SACK or without (RFC 6937's DeliveredData): what earlier duplicates told of does not count
-        /// again, and an ACK that begins a recovery counts for nothing (Linux, `tcp_cong_control`).
-        Delivered = "delivered",
-    }
-}
-
-params! {
-    /// What becomes of a window that is not used.
-    pub struct Params {
-        /// When the window counts as what limits the sender, so that it may grow.
-        #[source("RFC 5681 § 3.1 grows in any case; RFC 7661 § 4.3, RFC 9438 § 5.8. Linux: round; FreeBSD: always (net.inet.tcp.newcwv=0)")]
-        pub cwnd_limited: LimitedBy = LimitedBy::Last,
-        /// What is left of the window after an idle time longer than the timeout; all of it without `idle_restart`. Controllers with a rule of their own for pauses go by that.
-        #[source("RFC 5681 § 4.1. Linux (tcp_cwnd_restart): RFC 2861 § 3.2, halved; FreeBSD: threshold")]
-        pub restart_window: RestartWindow = RestartWindow::Initial,
-    }
+    #[default(
+        LimitedBy::Last,
+        "RFC 5681 § 3.1 grows in any case; RFC 7661 § 4.3, RFC 9438 § 5.8. Linux: round; FreeBSD: \
+        always (net.inet.tcp.newcwv=0)"
+    )]
+    pub cwnd_limited: LimitedBy,
+    /// What is left of the window after an idle time longer than the timeout; all of it without
+    /// `idle_restart`. Controllers with a rule of their own for pauses go by that.
+    #[default(
+        RestartWindow::Initial,
+        "RFC 5681 § 4.1. Linux (tcp_cwnd_restart): RFC 2861 § 3.2, halved; FreeBSD: threshold"
+    )]
+    pub restart_window: RestartWindow,
 }
 
 /// RFC 2861 § 3.2: a window after an idle time longer than the timeout, in whole segments, and its threshold.

@@ -1,8 +1,9 @@
-//! Presets that are more than a line.
+//! Presets.
 
 use cwnd_quantity::{Bytes, Duration, Params as _};
+use cwnd_schema::{PresetOf, Presets};
 
-use super::{EchoAtOne, LossRule, Params, PipeRule, Recovery};
+use super::{EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery};
 use crate::echo::EchoKind;
 use crate::probing::{self, WindowProbe};
 use crate::prr::PrrRule;
@@ -12,6 +13,82 @@ use crate::seen::{self, RttFrom};
 use crate::spurious;
 use crate::tso::Params as TsoParams;
 use crate::validation::{self, GrowBy, LimitedBy, RestartWindow};
+
+impl Presets for Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[
+        PresetOf::new(
+            "rfc",
+            "The standards track of today: RFC 9293 and 5681 with RACK and tail loss probes (RFC \
+             8985) and PRR (RFC 9937). In a file of schema 1 this name means `rfc6675`.",
+            Self::standards_track,
+        ),
+        PresetOf::new(
+            "rfc6675",
+            "RFC 6675 recovery with the RFC 6298 timer, the standards before RACK.",
+            Self::default,
+        ),
+        PresetOf::new(
+            "ns2",
+            "ns-2's one-way TCP agents: 1000 B packets, 40 B ACKs, no handshake, an ACK each, 100 \
+             ms clock, no SACK.",
+            Self::ns2,
+        ),
+        PresetOf::new(
+            "linux",
+            "Linux: timeout 200 ms above the RTT or more, RACK, PRR for losses and ECN, tail loss \
+             probes, ACKs delayed up to 40 ms or quick, RTT in microseconds. (Its pacing is not \
+             here.)",
+            Self::linux,
+        ),
+        PresetOf::new(
+            "linux-2.6.18",
+            "Linux 2.6.18 of 2006, as the delay-based AIMD thesis had it: controllers see echoed \
+             timestamps, and chunks of 64 kB wait until they are full, however long.",
+            || Self::linux_2_6(RttFrom::Timer, None),
+        ),
+        PresetOf::new(
+            "linux-2.6.22",
+            "Linux 2.6.22: controllers see the oldest segment by the sender's own notes, and \
+             chunks wait for 5 ms at most.",
+            || Self::linux_2_6(RttFrom::Oldest, Some(Duration::from_millis(5))),
+        ),
+        PresetOf::new("linux-2.6.24", "Linux 2.6.24: the same with the newest segment.", || {
+            Self::linux_2_6(RttFrom::Newest, Some(Duration::from_millis(5)))
+        }),
+        PresetOf::new(
+            "freebsd-6.1",
+            "FreeBSD 6.1 of 2006, as in the TCP*(n) paper: SACK, three segments at first, ACKs \
+             delayed up to 100 ms, timeout 3 s at first and 200 ms above the RTT or more, doubling \
+             up to 64 times; five SYNs before their timeout doubles.",
+            Self::freebsd_6_1,
+        ),
+        PresetOf::new(
+            "freebsd",
+            "FreeBSD 14 and 15: its stack of default settings, for either end. ACKs delayed by up \
+             to 40 ms, timeout 200 ms above what was backed off, lost retransmissions found and \
+             answered, PRR for losses and ECN, windows that grow whether they are used or not.",
+            Self::freebsd,
+        ),
+        PresetOf::new(
+            "freebsd-rack",
+            "FreeBSD 14 and 15 with the RACK stack: losses by time, a tail loss probe, RTT in \
+             microseconds, timeouts of at most 4 s. (Its pacing is not here.)",
+            Self::freebsd_rack,
+        ),
+        PresetOf::new(
+            "becn",
+            "The BECN paper's senders and receivers: those of ns-2 with windows of at most 100 kB, \
+             ECN-capable without asking the receiver, which echoes nothing; source quenches are \
+             obeyed.",
+            || Self { obey_quench: true, ..Self::becn() },
+        ),
+        PresetOf::new(
+            "squid",
+            "The same with RFC 1016 in place of the window's reduction: a pause between packets.",
+            || Self { obey_quench: true, quench_answer: QuenchAnswer::Pause, ..Self::becn() },
+        ),
+    ];
+}
 
 impl Params {
     /// The standards track of 2026: loss detection by RFC 8985 and reduction by RFC 9937, on RFC
