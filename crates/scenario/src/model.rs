@@ -4,6 +4,7 @@ use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::{Duration, DurationDist, Rate, Rng, Share, Streams, Time};
+use cwnd_schema::Choice;
 
 use crate::link_rate::LinkRate;
 use crate::noise::Noise;
@@ -266,14 +267,15 @@ impl Way {
     }
 }
 
-cwnd_quantity::param_enum! {
-    /// How the flows of a group come to their ends.
-    pub enum Ends {
-        /// Each draws one of the ways, all with the same chance.
-        Random = "random",
-        /// One way after the other, and again from the first.
-        RoundRobin = "round-robin",
-    }
+/// How the flows of a group come to their ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Ends {
+    /// Each draws one of the ways, all with the same chance.
+    #[name("random")]
+    Random,
+    /// One way after the other, and again from the first.
+    #[name("round-robin")]
+    RoundRobin,
 }
 
 /// How often each of some pairs is drawn.

@@ -3,16 +3,18 @@
 use std::sync::LazyLock;
 
 use cwnd_quantity::{Duration, Rng, splitmix64};
+use cwnd_schema::Choice;
 
-cwnd_quantity::param_enum! {
-    /// The quantity that varies from seed to seed besides what a scenario draws itself.
-    pub enum Noise {
-        /// Nothing.
-        None = "none",
-        /// The base RTT of each flow, uniform within ±0.5 %, and in the simulator how late a host
-        /// takes a packet: 35 µs in the median and 300 µs at the 99th percentile.
-        Path = "path",
-    }
+/// The quantity that varies from seed to seed besides what a scenario draws itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Noise {
+    /// Nothing.
+    #[name("none")]
+    None,
+    /// The base RTT of each flow, uniform within ±0.5 %, and in the simulator how late a host
+    /// takes a packet: 35 µs in the median and 300 µs at the 99th percentile.
+    #[name("path")]
+    Path,
 }
 
 impl Noise {

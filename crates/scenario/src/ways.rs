@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Duration, DurationDist, Rate};
+use cwnd_schema::Choice;
 
 use crate::links::{Dumbbell, Topology};
 use crate::model::{Ends, Shares, Way};
@@ -60,14 +61,15 @@ pub(crate) fn across(
     })
 }
 
-cwnd_quantity::param_enum! {
-    /// Which way data goes through a dumbbell.
-    pub enum Direction {
-        /// From left to right.
-        Forward = "forward",
-        /// From right to left.
-        Reverse = "reverse",
-    }
+/// Which way data goes through a dumbbell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Direction {
+    /// From left to right.
+    #[name("forward")]
+    Forward,
+    /// From right to left.
+    #[name("reverse")]
+    Reverse,
 }
 
 /// An RTT less the part that the links account for.
