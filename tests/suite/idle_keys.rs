@@ -1,4 +1,4 @@
-//! Keys without effect (`idle` of `params!`): whatever they say, a run stays as it is.
+//! Keys without effect (`#[idle]`): whatever they say, a run stays as it is.
 
 use std::sync::Arc;
 

@@ -27,7 +27,6 @@ mod time;
 
 pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use contract::{Ability, Ask, Contract, Declares, Place};
-pub use describe::{each_once, joined, resourced, total, within};
 pub use dist::{CountDist, DurationDist, Shape, SizeDist};
 pub use divisor::Divisor;
 pub use draws::{Draw, DrawLog};

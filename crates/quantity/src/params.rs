@@ -128,7 +128,7 @@ pub struct Idle {
     pub why: &'static str,
 }
 
-/// A set of parameters, made by [`params!`](crate::params!).
+/// A set of parameters, which a derive of `cwnd-schema` implements.
 pub trait Params {
     /// What parameters there are, in order.
     fn fields(&self) -> &'static [Field];
