@@ -1,7 +1,6 @@
 //! F-RTO: what a timeout was, by the ACKs that follow it (RFC 5682 § 2 and § 3; Linux `tcp_process_loss`).
 
 use crate::ranges::{Range, Ranges};
-use crate::scoreboard::Scoreboard;
 
 /// F-RTO with SACK (RFC 5682 § 3.1; Linux `tcp_process_loss`) or without (§ 2.1), from a timeout
 /// until it is known what it was.
@@ -52,11 +51,11 @@ impl Frto {
         again: impl Iterator<Item = (u64, u64)>,
         una: u64,
         high: u64,
-        scoreboard: &Scoreboard,
+        sacked: &Ranges,
     ) -> Self {
         let mut originals = Ranges::default();
         originals.insert(una, high);
-        let arrived = scoreboard.sacked().descending().map(|range| (range.start, range.end));
+        let arrived = sacked.descending().map(|range| (range.start, range.end));
         for (start, end) in again.chain(arrived) {
             originals.remove(start, end);
         }
@@ -81,9 +80,9 @@ impl Frto {
         told: Told,
         una: u64,
         blocks: impl Iterator<Item = Range>,
-        scoreboard: &Scoreboard,
+        sacked: &Ranges,
     ) -> Verdict {
-        let original = self.has_arrived(una, blocks, scoreboard);
+        let original = self.has_arrived(una, blocks, sacked);
         self.originals.remove_below(una);
         let verdict = decide(told, original && !told.again);
         // Only that ACK is answered by new data: the next lets what is lost go again.
@@ -91,20 +90,20 @@ impl Frto {
         verdict
     }
 
-    /// `true` if any of the originals has arrived. A block may hold bytes that the scoreboard left
+    /// `true` if any of the originals has arrived. A block may hold bytes that `sacked` leaves
     /// out, such as parts of segments.
     fn has_arrived(
         &self,
         una: u64,
         mut blocks: impl Iterator<Item = Range>,
-        scoreboard: &Scoreboard,
+        sacked: &Ranges,
     ) -> bool {
         let acknowledged = self.originals.lowest().is_some_and(|range| range.start < una);
         acknowledged
             || blocks.any(|block| {
                 let mut at = block.start;
                 while let Some(part) = self.originals.first_in(at, block.end) {
-                    if scoreboard.sacked().overlaps(part.start, part.end) {
+                    if sacked.overlaps(part.start, part.end) {
                         return true;
                     }
                     at = part.end;

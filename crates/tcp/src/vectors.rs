@@ -11,9 +11,9 @@ use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::ranges::{Range, Ranges};
 use crate::rtt::{At, RttEstimator};
-use crate::scoreboard::Scoreboard;
 use crate::seen;
 use crate::segment::{SackBlock, SackBlocks};
+use crate::sent_segments::SentSegments;
 use crate::squid::{self, Squid};
 use crate::timing::Timing;
 
@@ -147,12 +147,12 @@ fn f_rto_is_that_of_rfc_5682() {
         let sack = case["parameters"]["sack"].as_bool().unwrap();
         let mut repeated = pairs(&events[0]["again"]);
         repeated.push((0, number(&case["parameters"]["mss"]).min(recover)));
-        let mut board = Scoreboard::default();
+        let mut board = SentSegments::default();
         for (start, end) in pairs(&events[0]["sacked"]) {
-            board.update(&blocks(0, &[(start, end)]), 0, recover);
+            board.on_sack(&blocks(0, &[(start, end)]), 0, recover);
         }
         let again = pairs(&events[0]["again"]).into_iter();
-        let mut frto = Frto::new(again, 0, recover, &board);
+        let mut frto = Frto::new(again, 0, recover, board.sacked());
         let (mut una, mut high) = (0, recover);
         for event in &events[1..] {
             if event["event"] == "sent" {
@@ -160,8 +160,8 @@ fn f_rto_is_that_of_rfc_5682() {
                 continue;
             }
             let ack = number(&event["ack"]);
-            let sacked = board.update(&blocks(ack, &pairs(&event["sack"])), ack, high);
-            board.advance(ack);
+            let sacked = board.on_sack(&blocks(ack, &pairs(&event["sack"])), ack, high);
+            board.on_ack(ack);
             let again = repeated.iter().any(|&(start, end)| start < ack && una < end);
             let told = Told {
                 advances: ack > una,
@@ -173,7 +173,7 @@ fn f_rto_is_that_of_rfc_5682() {
             };
             una = ack;
             let blocks = pairs(&event["sack"]).into_iter().map(Range::from);
-            let verdict = match frto.on_ack(told, una, blocks, &board) {
+            let verdict = match frto.on_ack(told, una, blocks, board.sacked()) {
                 Verdict::Open => "open",
                 Verdict::SendNew => "new",
                 Verdict::Spurious => "spurious",

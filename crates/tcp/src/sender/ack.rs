@@ -3,9 +3,9 @@
 use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
 use cwnd_quantity::{Duration, Echo, Time};
 
-use super::late::Judged;
 use super::persist::Persist;
-use super::{Connection, Sender, State, Timed};
+use super::rack::Judged;
+use super::{Connection, Sender, State};
 use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
 use crate::prr::PrrAck;
 use crate::rtt::At;
@@ -93,11 +93,13 @@ impl Sender {
         }
         let mut window = u64::from(window);
         let (mut ack, mut top) = (told, 0);
-        debug_assert!(!PLAIN || self.before.is_none() && self.cwr.is_none() && self.late.is_none());
-        let rack = !PLAIN && self.rack;
+        debug_assert!(
+            !PLAIN || self.before.is_none() && self.cwr.is_none() && self.rack_tlp.is_none()
+        );
+        let rack = !PLAIN && self.by_time;
         let delivered_counts = !PLAIN && self.config.params.grow_by == GrowBy::Delivered;
         if rack {
-            top = self.scoreboard.top(self.una);
+            top = self.sent.top(self.una);
             ack = self.whole(told);
             window += told - ack;
         }
@@ -114,7 +116,7 @@ impl Sender {
         let pipe_in_loss = matches!(self.recovery, State::Loss { .. }).then(|| self.in_flight());
         let newly_sacked = match has_blocks {
             true if rack => self.take_sacks(now, blocks, told, top),
-            true => self.scoreboard.update(blocks, ack, self.high),
+            true => self.sent.on_sack(blocks, ack, self.high),
             false => 0,
         };
         if !PLAIN && newly_sacked > 0 {
@@ -135,9 +137,9 @@ impl Sender {
         let mut delivered = acked + newly_sacked;
         if rack
             && has_blocks
-            && let Some(late) = &mut self.late
+            && let Some(tlp) = &mut self.rack_tlp
         {
-            delivered += core::mem::take(&mut late.told);
+            delivered += core::mem::take(&mut tlp.told);
         }
         let (mut lost, mut looks, mut went) = (false, false, None);
         let mut judged = Judged::Nothing;
@@ -155,7 +157,7 @@ impl Sender {
             self.una = ack;
             self.nxt = self.nxt.max(ack);
             if sack {
-                delivered -= self.scoreboard.advance(ack);
+                delivered -= self.sent.on_ack(ack);
             }
             let counts = if delivered_counts { self.new_of(acked, delivered) } else { acked };
             if !PLAIN && !sack {
@@ -201,7 +203,7 @@ impl Sender {
             if late {
                 self.take_back_late(now, ack - acked);
             }
-            if !PLAIN && self.config.params.reneging_hurries && self.scoreboard.reneged(ack) {
+            if !PLAIN && self.config.params.reneging_hurries && self.sent.reneged(ack) {
                 self.hurry(now);
                 looks = false;
             }
@@ -234,7 +236,7 @@ impl Sender {
             let sample = AckSample {
                 acked_bytes: counts,
                 newly_sacked,
-                newly_lost: self.scoreboard.take_newly_lost(),
+                newly_lost: self.sent.take_newly_lost(),
                 rtt: measured,
                 ece,
                 echo,
@@ -275,7 +277,7 @@ impl Sender {
                 }
             }
             // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
-            if matches!(self.recovery, State::Open) && self.scoreboard.is_short(self.una) {
+            if matches!(self.recovery, State::Open) && self.sent.is_short(self.una) {
                 self.enter_recovery(now);
             }
         }
@@ -284,7 +286,7 @@ impl Sender {
             lost |= self.after_ack(now, flight_size, acked > 0, told);
         }
         if !PLAIN && delivered > 0 {
-            if self.scoreboard.take_lost_again() {
+            if self.sent.take_lost_again() {
                 lost = true;
                 self.lose_again(now);
             }
@@ -315,7 +317,7 @@ impl Sender {
     /// The controller hears of an ACK that acknowledges nothing new, or of what a SYN was answered.
     #[inline(never)]
     fn tell_duplicate(&mut self, path: &Path, mut sample: AckSample) {
-        sample.newly_lost = self.scoreboard.take_newly_lost();
+        sample.newly_lost = self.sent.take_newly_lost();
         self.tell_rate(path.now);
         if let Request::Reduce(cause) = self.cc.on_ack(path, &sample) {
             self.on_request(path, cause);
@@ -336,13 +338,8 @@ impl Sender {
         } else if self.config.params.timestamps {
             segment.ts
         } else {
-            match self.timed {
-                Timed::One { end, sent } if ack >= end => {
-                    self.timed = Timed::Nothing;
-                    sent
-                }
-                _ => return (None, None),
-            }
+            let Some(sent) = self.timed.take(ack) else { return (None, None) };
+            sent
         };
         let measured = self.take_rtt(now, sent);
         if self.backoff > 0 {
@@ -395,12 +392,12 @@ impl Sender {
                 } else {
                     // RFC 6582 § 3.2 (3), the impatient variant; Linux restarts it each time
                     // (`tcp_clean_rtx_queue`).
-                    restart_timer = !r.partial_seen || self.rack;
+                    restart_timer = !r.partial_seen || self.by_time;
                     r.partial_seen = true;
                     if self.config.params.recovery == Recovery::NewReno {
                         // RFC 6582 § 3.2 (3): retransmit the next hole, deflate by what was acknowledged, add back one.
                         r.retransmit_now = true;
-                        self.scoreboard.note_lost(self.config.mss);
+                        self.sent.note_lost(self.config.mss);
                         let mss = self.config.mss;
                         r.inflation -= acked as i64;
                         if acked >= mss {
@@ -429,7 +426,7 @@ impl Sender {
         match &mut self.recovery {
             State::Open => {
                 self.dupacks += 1;
-                let enough = self.dupacks >= self.duplicates_needed() && self.late.is_none();
+                let enough = self.dupacks >= self.duplicates_needed() && self.rack_tlp.is_none();
                 if enough && self.may_enter_recovery() {
                     self.enter_recovery(now);
                 }
@@ -442,11 +439,11 @@ impl Sender {
     }
 
     pub(super) fn detect_losses(&mut self, now: Time) -> bool {
-        if self.late.is_some() {
-            return self.detect_late(now);
+        if self.rack_tlp.is_some() {
+            return self.detect_by_time(now);
         }
         let (params, mss) = (&self.config.params, self.config.mss);
-        self.scoreboard.detect_losses(params, self.una, mss)
+        self.sent.detect_losses(params, self.una, mss)
     }
 
     /// What an ACK of so many bytes tells for the first time. Without SACK each duplicate told of a segment (Linux, `tcp_add_reno_sack`).
@@ -466,9 +463,7 @@ impl Sender {
     /// Whether a recovery has ended and more is known to be lost: Linux begins the next one with the same ACK
     /// (`tcp_time_to_recover`).
     pub(super) fn is_still_short(&self) -> bool {
-        matches!(self.recovery, State::Open)
-            && self.una < self.high
-            && self.scoreboard.is_short(self.una)
+        matches!(self.recovery, State::Open) && self.una < self.high && self.sent.is_short(self.una)
     }
 
     /// So much arrived: what a reduction that is spread may send by that.
@@ -486,7 +481,7 @@ impl Sender {
 
     fn spread(&mut self, delivered: u64, mut safe: bool) {
         let pipe = if self.config.params.recovery == Recovery::Sack {
-            self.scoreboard.pipe(self.una, self.nxt)
+            self.sent.pipe(self.una, self.nxt)
         } else {
             // The hole is lost until it goes again, as the ACK tells (`tcp_newreno_mark_lost`).
             let waits = self.hole_waits();

@@ -64,7 +64,7 @@ impl Sender {
         let patient = match &self.chunks {
             Some(chunks) if chunks.sizing == TsoSizing::Unpaced => open && self.ack_is_near(now),
             // Linux deferred in the state Open only, which duplicates end.
-            _ => open && self.dupacks == 0 && self.scoreboard.is_empty(),
+            _ => open && self.dupacks == 0 && self.sent.is_empty(),
         };
         let Some(chunks) = &mut self.chunks else { return true };
         if chunks.left == 0 || chunks.at != now {
@@ -105,10 +105,10 @@ impl Sender {
     /// Whether the last segment went within a millisecond, and the ACK of the oldest is due within another, or within half a round trip:
     /// then ACKs come close to each other, and to wait for one costs little (`tcp_tso_should_defer` of 6.18).
     fn ack_is_near(&self, now: Time) -> bool {
-        let (Some(late), Some(srtt)) = (&self.late, self.rtt.srtt()) else { return false };
+        let Some(srtt) = self.rtt.srtt().filter(|_| self.rack_tlp.is_some()) else { return false };
         let near = NEAR.min(srtt / 2);
         now.since(self.last_sent) <= NEAR
-            && late.sent_at(self.una).is_some_and(|sent| sent + srtt <= now + near)
+            && self.sent.sent_at(self.una).is_some_and(|sent| sent + srtt <= now + near)
     }
 
     /// Whether data that may go waits for its chunk to be full.

@@ -4,18 +4,18 @@ mod accept;
 mod ack;
 mod burst;
 mod chunks;
-mod doubtful;
-mod late;
-mod noted;
+mod old_acks;
 mod persist;
-mod probe;
 mod quench;
+mod rack;
 mod recovery;
 mod reduce;
 mod shown;
 mod spaced;
 mod spurious;
+mod tail_loss_probe;
 mod timed;
+mod timed_segment;
 mod timeout;
 mod transmit;
 mod undo;
@@ -27,24 +27,23 @@ use std::sync::Arc;
 use cwnd_cc::{AnyController, Controller as _, Path, Phase, Window};
 use cwnd_quantity::{Duration, Time};
 
-use crate::byte_counts::ByteCounts;
 use crate::config::Config;
 use crate::counters::SenderCounters;
 use crate::frto::Frto;
-use crate::late::Late;
-use crate::params::{BackoffUntil, FlightSize, LossRule, Recovery, RttArithmetic};
+use crate::params::{FlightSize, LossRule, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
-use crate::scoreboard::Scoreboard;
+use crate::sent_segments::SentSegments;
 use crate::timing::Timing;
 use crate::validation::LimitedBy;
 pub use accept::Handshake;
 use burst::Burst;
 use chunks::Chunks;
-use noted::Timed;
 use persist::Persist;
 use quench::Quenched;
+use rack::RackTlp;
 pub use shown::Shown;
+use timed_segment::TimedSegment;
 pub use timeout::GaveUp;
 use undo::Before;
 use used::Used;
@@ -78,14 +77,14 @@ pub struct Sender {
     limited_sent: u64,
     /// Whether a closed receive window is being probed.
     persist: Persist,
-    /// Whether losses are found as [`LossRule::Rack`] says.
-    rack: bool,
+    /// `true` if losses are found as [`LossRule::Rack`] says.
+    by_time: bool,
     /// Whether [`Sender::is_plain`] says so, and nothing is timed apart.
     plain: bool,
     /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,
-    /// Whether [`Self::timed`] is told of new data that goes.
-    times_one: bool,
+    /// `true` if anything is noted of new data that goes ([`Sender::note_original`]).
+    notes_new: bool,
     /// Whether [`Self::pace_until`] is why nothing more went out.
     pacing_holds: bool,
     /// Whether the congestion window was what stopped the last transmission.
@@ -96,8 +95,9 @@ pub struct Sender {
     pace_until: Time,
     /// When the retransmission timer expires; `Time::NEVER` when it is off.
     rto_deadline: Time,
-    /// When more of what is missing is lost, or the tail is probed; `Time::NEVER` if nothing waits for either.
-    late_deadline: Time,
+    /// Time when the reordering window of missing data is over, or the tail is probed; `Time::NEVER`
+    /// if neither timer runs.
+    loss_deadline: Time,
     last_sent: Time,
     /// Where it is the controller's rate that holds, and that of now: what the last segment took on the wire.
     paced: u16,
@@ -110,8 +110,8 @@ pub struct Sender {
     dupacks: u32,
     cc: AnyController,
     // Seldom read, up to which state it is in.
-    /// What is timed: one segment a round trip without timestamps, or where they don't end a backoff.
-    timed: Timed,
+    /// The segment that is timed.
+    timed: TimedSegment,
     /// How much of the window was used, where that is watched over a window of data.
     used: Option<Box<Used>>,
     burst: Burst,
@@ -122,21 +122,13 @@ pub struct Sender {
     chunks: Option<Box<Chunks>>,
     /// What is remembered of source quenches, once there were some that matter beyond themselves.
     quenched: Option<Box<Quenched>>,
-    /// When data went, and what that tells (RACK).
-    late: Option<Box<Late>>,
+    /// RACK-TLP, where SACK tells what arrived.
+    rack_tlp: Option<Box<RackTlp>>,
     /// What the controller sees in place of what sets the timer.
     timing: Option<Box<Timing>>,
     counters: SenderCounters,
-    // Seldom read, up to what is SACKed.
-    /// What was outstanding at the end of the last recovery, for RFC 6582's "covers more than recover".
-    last_recover: Option<u64>,
-    /// Probes of the window since it closed.
-    probes: u32,
-    /// ECN-echoes in a row that found a window of one segment.
-    echoes_at_one: u32,
-    /// When the first of the expiries was that [`Self::expired`] counts.
-    expired_since: Time,
-    scoreboard: Scoreboard,
+    /// What was sent and is not acknowledged; seldom read, up to what is SACKed.
+    sent: SentSegments,
     // What else an ACK reads.
     /// Data below this was outstanding at the last reduction that left nothing to repair; until it is acknowledged there is
     /// no other (RFC 3168 § 6.1.2).
@@ -148,9 +140,15 @@ pub struct Sender {
     rtt: RttEstimator,
     round: u64,
     round_end: u64,
-    /// Retransmissions of each outstanding byte: for the causes of timeouts in results, and to tell
-    /// whether an arrival is of data that went once.
-    retransmit_counts: ByteCounts,
+    // Seldom read.
+    /// Recovery point of the last recovery, for RFC 6582's "covers more than recover".
+    last_recover: Option<u64>,
+    /// Probes of the window since it closed.
+    probes: u32,
+    /// ECN-echoes in a row that found a window of one segment.
+    echoes_at_one: u32,
+    /// Time of the first of the expiries that [`Self::expired`] counts.
+    expired_since: Time,
 }
 
 impl Sender {
@@ -159,13 +157,13 @@ impl Sender {
 }
 
 // A cache line is 64 bytes. What sending, an ACK or its timers read begins where a line does, so that it takes no line more. A new field that
-// packets read goes into one of these lines, any other behind `timed` or `last_recover`; then these numbers are to be counted again.
+// packets read goes into one of these lines, any other behind `timed` or `round_end`; then these numbers are to be counted again.
 const _: () = {
     use core::mem::offset_of;
     let from = Sender::READ_FROM;
     assert!(offset_of!(Sender, pace_until) == from + 64);
-    assert!(offset_of!(Sender, cwr) == from + 256 + 8);
-    assert!(offset_of!(Sender, scoreboard) + Scoreboard::READ_FROM == from + 640);
+    assert!(offset_of!(Sender, cwr) == from + 256);
+    assert!(offset_of!(Sender, sent) + SentSegments::READ_FROM == from + 640);
     assert!(offset_of!(Sender, rtt) == from + 704);
 };
 
@@ -220,25 +218,18 @@ impl Sender {
             RttArithmetic::Ticks => RttEstimator::in_ticks(config.params.clock),
             RttArithmetic::Linux => RttEstimator::of_linux(config.params.rto_variation_min),
         };
-        let scoreboard = Scoreboard::new(&config.params);
-        let rack = config.params.loss_rule == LossRule::Rack;
-        let late = (rack && config.params.recovery == Recovery::Sack).then(Box::default);
+        let sent = SentSegments::new(&config.params);
+        let by_time = config.params.loss_rule == LossRule::Rack;
+        let rack_tlp = (by_time && config.params.recovery == Recovery::Sack).then(Box::default);
         let timing = Timing::new(&config);
         let chunks = Chunks::new(&config.params.tso);
-        let until = config.params.rto_backoff_until;
         let watched = config.params.validation.cwnd_limited != LimitedBy::Last;
         let used = watched.then(Box::default);
-        let timed = Timed::new(rack && config.params.rtt_from_notes && late.is_none());
-        // With notes of when each segment went none needs to be timed.
-        let noted = late.is_some() && config.params.rtt_from_notes;
-        let times_one = !config.params.timestamps && !noted
-            || until == BackoffUntil::SentOnce
-            || timed.notes_each();
         let plain = Self::is_plain(&config.params) && timing.is_none();
-        Self {
+        let mut sender = Self {
             config,
             cc,
-            rack,
+            by_time,
             plain,
             connection: Connection::Closed,
             recovery: State::Open,
@@ -249,7 +240,7 @@ impl Sender {
             rwnd,
             persist: Persist::Off,
             probes: 0,
-            scoreboard,
+            sent,
             dupacks: 0,
             limited_sent: 0,
             last_recover: None,
@@ -257,8 +248,8 @@ impl Sender {
             cwr: None,
             cwr_pending: false,
             rtt,
-            times_one,
-            timed,
+            notes_new: false,
+            timed: TimedSegment::default(),
             timing,
             backoff: 0,
             waits_at_one: false,
@@ -268,8 +259,8 @@ impl Sender {
             expired: 0,
             expired_since: Time::ZERO,
             rto_deadline: Time::NEVER,
-            late_deadline: Time::NEVER,
-            late,
+            loss_deadline: Time::NEVER,
+            rack_tlp,
             before: None,
             pace_until: Time::ZERO,
             pacing_holds: false,
@@ -283,8 +274,9 @@ impl Sender {
             round: 0,
             round_end: 0,
             counters: SenderCounters::default(),
-            retransmit_counts: ByteCounts::default(),
-        }
+        };
+        sender.notes_new = sender.sent.notes_times() || sender.times_one();
+        sender
     }
 
     /// Asks for what is read of the sender whenever it may send.
@@ -305,7 +297,7 @@ impl Sender {
     /// Asks for the memory that the next ACK needs beyond the sender itself: a hint, for speed alone.
     #[inline]
     pub fn soon(&self) {
-        self.scoreboard.soon();
+        self.sent.soon();
     }
 
     /// Opens the connection: with a handshake a SYN is sent first, without one data may flow at once.
@@ -331,7 +323,7 @@ impl Sender {
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Time {
-        let deadline = self.rto_deadline.min(self.late_deadline);
+        let deadline = self.rto_deadline.min(self.loss_deadline);
         if self.pacing_holds { deadline.min(self.held_until()) } else { deadline }
     }
 
@@ -339,13 +331,13 @@ impl Sender {
     #[inline]
     #[must_use]
     pub fn may_expire(&self, now: Time) -> bool {
-        now >= self.rto_deadline.min(self.late_deadline)
+        now >= self.rto_deadline.min(self.loss_deadline)
     }
 
     /// A timer may have expired.
     pub fn on_timer(&mut self, now: Time) {
-        if now >= self.late_deadline {
-            self.on_late(now);
+        if now >= self.loss_deadline {
+            self.on_loss_timer(now);
         }
         if now < self.rto_deadline {
             return;
@@ -413,7 +405,7 @@ impl Sender {
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         if matches!(self.config.params.recovery, Recovery::Sack) {
-            self.scoreboard.pipe(self.una, self.nxt)
+            self.sent.pipe(self.una, self.nxt)
         } else {
             // Each duplicate ACK that inflated the window says that a segment has left the network.
             let left = match &self.recovery {
@@ -457,7 +449,7 @@ impl Sender {
     /// How often the first byte that is not acknowledged was sent; nothing outstanding is sent zero times.
     #[must_use]
     pub fn copies_of_first(&self) -> u64 {
-        if self.high > self.una { 1 + self.retransmit_counts.of(self.una) } else { 0 }
+        if self.high > self.una { 1 + self.sent.times_again(self.una) } else { 0 }
     }
 
     /// Payload bytes acknowledged cumulatively.

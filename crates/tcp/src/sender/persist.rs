@@ -4,6 +4,7 @@ use cwnd_quantity::{Duration, Ecn, Header, Time};
 
 use super::{Sender, State};
 use crate::probing::WindowProbe;
+use crate::ranges::Range;
 use crate::segment::{Body, Flags, Segment};
 
 /// Whether a closed window is being probed. Only while nothing but a probe is outstanding: what was sent before has the
@@ -58,7 +59,8 @@ impl Sender {
         self.counters.window_probes += 1;
         if again {
             self.counters.retransmissions += 1;
-            self.retransmit_counts.add(self.una, (self.una + len).min(before), self.una);
+            let range = Range { start: self.una, end: (self.una + len).min(before) };
+            self.sent.count_again(range, self.una);
         }
         Segment {
             seq: self.una,
@@ -106,7 +108,8 @@ impl Sender {
         if open && !advances {
             // What the receiver has not taken of the probe is sent anew, in a whole segment.
             if self.high > self.una {
-                self.retransmit_counts.add(self.una, self.high, self.una);
+                let range = Range { start: self.una, end: self.high };
+                self.sent.count_again(range, self.una);
             }
             self.nxt = self.una;
             self.high = self.una;

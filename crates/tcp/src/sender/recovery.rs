@@ -21,7 +21,7 @@ impl Sender {
         if params.recovery == Recovery::Sack && params.flight_size == FlightSize::Pipe {
             // RFC 6675 § 5 (4.3) takes the first segment for lost: it is in the pipe no more.
             let first = self.una + self.config.mss.min(self.high - self.una);
-            self.scoreboard.mark_lost_below(first);
+            self.sent.mark_lost_below(first);
         }
         // What is lost while a timeout is repaired went after that one's reduction; of what is outstanding most is given up for lost.
         let repairs = matches!(self.recovery, State::Loss { .. });
@@ -34,7 +34,7 @@ impl Sender {
         // leave a threshold above the window. A sender of RFC 6675 waits for the timer then, others
         // would send what is lost again and again.
         if params.lost_retransmissions {
-            let not_sacked = self.high - self.una - self.scoreboard.sacked_bytes();
+            let not_sacked = self.high - self.una - self.sent.sacked_bytes();
             path.flight_size = path.flight_size.min(not_sacked.max(self.cc.window().cwnd));
         }
         let cwr = self.cwr.take();
@@ -46,7 +46,7 @@ impl Sender {
         let ends_early = !reduces && known && params.reduced_window_ends_recovery;
         let before = self.cc.window().cwnd;
         // With RACK what is on its way again stays so.
-        let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
+        let is_on_its_way = self.by_time && self.sent.was_retransmitted(self.una);
         self.before = if reduces { self.remember(now, is_on_its_way || repairs) } else { None };
         let params = &self.config.params;
         if params.recovery == Recovery::Tahoe {
@@ -73,7 +73,7 @@ impl Sender {
         let spread = cwr.filter(|_| !reduces);
         // Then the fast retransmit has no place of its own, unless nothing went since
         // (`tcp_cwnd_reduction`).
-        let waits = sack && self.rack && spread.as_ref().is_some_and(|prr| prr.has_sent());
+        let waits = sack && self.by_time && spread.as_ref().is_some_and(|prr| prr.has_sent());
         let prr = spread.or_else(|| (params.prr && !self.cc.by_rate()).then(new));
         let first = self.una + self.config.mss.min(self.high - self.una);
         let duplicates = if self.marks_without_sack() { self.dupacks } else { params.dup_thresh };
@@ -92,12 +92,12 @@ impl Sender {
         self.forget_the_tail();
         if sack {
             // RFC 6675 § 5 (4.3): the first segment is retransmitted whatever the scoreboard says of it.
-            self.scoreboard.mark_lost_below(first);
-            if !self.rack {
-                self.scoreboard.restart_retransmissions(self.una);
+            self.sent.mark_lost_below(first);
+            if !self.by_time {
+                self.sent.restart_retransmissions(self.una);
             }
         } else {
-            self.scoreboard.note_lost(self.config.mss);
+            self.sent.note_lost(self.config.mss);
         }
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
         self.rto_deadline = now + self.rto();
@@ -106,9 +106,9 @@ impl Sender {
     /// Whether a retransmission was lost while a timeout is repaired, and that begins a recovery (Linux, `tcp_fastretrans_alert`).
     pub(super) fn loses_in_loss(&self) -> bool {
         self.config.params.recovers_in_loss
-            && self.rack
+            && self.by_time
             && matches!(self.recovery, State::Loss { .. })
-            && self.scoreboard.has_lost_again()
+            && self.sent.has_lost_again()
     }
 
     /// A recovery of a window that something else had reduced may begin where that window ends: the next ACK ends it, and if more is lost
@@ -130,7 +130,7 @@ impl Sender {
     fn recover_fs_of_losses(&self, before: u64) -> u64 {
         match self.config.params.prr_rule {
             PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.high - self.una,
-            PrrRule::Rfc9937 => self.high - self.una - self.scoreboard.sacked_bytes(),
+            PrrRule::Rfc9937 => self.high - self.una - self.sent.sacked_bytes(),
             PrrRule::Linux => self.recover_fs(before),
         }
     }
@@ -148,8 +148,8 @@ impl Sender {
         if !params.lost_retransmissions_reduce && is_clocked {
             return;
         }
-        let top = self.scoreboard.top(self.una);
-        let first = self.scoreboard.next_lost(self.una).is_some_and(|hole| hole.start == self.una);
+        let top = self.sent.top(self.una);
+        let first = self.sent.next_lost(self.una).is_some_and(|hole| hole.start == self.una);
         match &mut self.recovery {
             State::Recovery(r) if top > r.recover => {
                 r.recover = self.high;

@@ -22,7 +22,7 @@ impl Sender {
     #[must_use]
     pub fn shown(&self) -> Shown {
         let mss = self.config.mss;
-        let board = &self.scoreboard;
+        let board = &self.sent;
         let sack = self.config.params.recovery == Recovery::Sack;
         let by_duplicates = match &self.recovery {
             State::Open | State::Loss { .. } => u64::from(self.dupacks) * mss,

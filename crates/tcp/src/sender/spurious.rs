@@ -13,7 +13,7 @@ impl Sender {
     /// was made smaller already for what is outstanding.
     pub(super) fn remember_timeout(&mut self, now: Time, was_reduced: bool) {
         let params = &self.config.params;
-        let by_duplicates = self.rack && params.dsack;
+        let by_duplicates = self.by_time && params.dsack;
         let looks = params.spurious.timeout_frto || params.spurious.timeout_eifel || by_duplicates;
         let marks = params.recovery == Recovery::Sack || self.marks_without_sack();
         if !looks || !marks {
@@ -44,8 +44,8 @@ impl Sender {
     /// The first segment goes again, and the next two ACKs decide.
     pub(super) fn begin_frto(&mut self) {
         let first = (self.una, (self.una + self.config.mss).min(self.high));
-        let again = self.retransmit_counts.above(self.una).chain([first]);
-        let new = Frto::new(again, self.una, self.high, &self.scoreboard);
+        let again = self.sent.went_again(self.una).chain([first]);
+        let new = Frto::new(again, self.una, self.high, self.sent.sacked());
         if let State::Loss { frto, .. } = &mut self.recovery {
             *frto = Some(Box::new(new));
         }
@@ -84,7 +84,7 @@ impl Sender {
     ) {
         let new_waits = self.unsent().is_some();
         let sack = self.config.params.recovery == Recovery::Sack;
-        let again = !sack && self.retransmit_counts.any_in(self.una - acked, self.una);
+        let again = !sack && self.sent.any_again(self.una - acked, self.una);
         let State::Loss { recover, frto: Some(frto) } = &mut self.recovery else { return };
         let told = Told {
             advances: acked > 0,
@@ -96,7 +96,7 @@ impl Sender {
         };
         let blocks = blocks.iter().filter(|block| block.len > 0);
         let blocks = blocks.map(|block| Range { start: block.start(ack), end: block.end(ack) });
-        match frto.on_ack(told, self.una, blocks, &self.scoreboard) {
+        match frto.on_ack(told, self.una, blocks, self.sent.sacked()) {
             Verdict::Open | Verdict::SendNew => {}
             Verdict::Spurious => self.take_timeout_back(now),
             Verdict::Lost => {
@@ -115,7 +115,7 @@ impl Sender {
         let late = self.before.as_ref().is_some_and(|before| before.is_younger_than(echo));
         if needless || looks && late {
             self.take_timeout_back(now);
-        } else if let Some(before) = self.before.as_mut().filter(|_| !self.rack) {
+        } else if let Some(before) = self.before.as_mut().filter(|_| !self.by_time) {
             before.end_of_echoes();
         }
     }
@@ -123,14 +123,14 @@ impl Sender {
     /// RFC 4015 § 3.2; Linux `tcp_try_undo_loss`.
     pub(super) fn take_timeout_back(&mut self, now: Time) {
         // Without SACK its echo may have told so before, and nothing is lost since.
-        let first = self.scoreboard.lost_bytes(self.una) > 0 || self.before.is_some();
+        let first = self.sent.lost_bytes(self.una) > 0 || self.before.is_some();
         self.counters.timeouts_undone += u64::from(first);
         let before = self.before.take();
         let held = matches!(self.recovery, State::Loss { recover, .. } if self.una == recover);
         if held && self.marks_without_sack() {
             // The state is held ([`Sender::held_above`]).
             self.take_back_window(now, before);
-            self.scoreboard.find_again(self.una);
+            self.sent.undo(self.una);
         } else {
             self.take_back(now, before);
         }

@@ -93,7 +93,7 @@ impl Sender {
 
     /// Payload bytes that the receiver has reported (draft-cheng-iccrg-delivery-rate-estimation-00: C.delivered).
     fn delivered(&self) -> u64 {
-        self.una + self.scoreboard.sacked_bytes()
+        self.una + self.sent.sacked_bytes()
     }
 
     /// A controller that steers by delivery rates hears what the ACK told of them, before it hears of the ACK.

@@ -6,6 +6,7 @@ use cwnd_quantity::{Duration, Time};
 use super::{Connection, Sender, State};
 use crate::counters::TIMEOUT_RANKS;
 use crate::params::{BackoffUntil, Recovery};
+use crate::sent_segments::Young;
 
 /// Where a connection was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +101,9 @@ impl Sender {
         let ends = match self.config.params.rto_backoff_until {
             BackoffUntil::Sample | BackoffUntil::Ack => true,
             // Without timestamps there was no sample but for such a segment.
-            BackoffUntil::SentOnce => !self.config.params.timestamps || self.timed.is_over(ack),
+            BackoffUntil::SentOnce => {
+                !self.config.params.timestamps || self.times_each() || self.timed.is_over(ack)
+            }
         };
         if ends {
             self.backoff = 0;
@@ -121,48 +124,38 @@ impl Sender {
     pub(super) fn begin_loss_state(&mut self, now: Time) {
         self.recovery = State::Loss { recover: self.high, frto: None };
         self.forget_the_tail();
-        self.late_deadline = Time::NEVER;
+        self.loss_deadline = Time::NEVER;
         self.cwr = None;
         self.dupacks = 0;
         self.limited_sent = 0;
         self.timed.forget();
         // What was lost again before now goes again with all else.
-        self.scoreboard.take_lost_again();
+        self.sent.take_lost_again();
         if self.config.params.recovery == Recovery::Sack {
             // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone (RFC 6675 § 5.1).
-            let reneged = self.scoreboard.reneged(self.una);
+            let reneged = self.sent.reneged(self.una);
             if reneged {
-                self.scoreboard.restart(self.una);
+                self.sent.restart(self.una);
             }
-            match &self.late {
-                Some(late) if !reneged => {
+            let young = match &self.rack_tlp {
+                Some(tlp) if !reneged => {
                     let first = self.una + self.config.mss.min(self.high - self.una);
-                    self.scoreboard.mark_lost_below(late.old(now).max(first));
-                    self.scoreboard.lose_retransmissions(
-                        self.una,
-                        now,
-                        late.rtt(),
-                        self.config.mss,
-                    );
-                    // The window lets the first segment go beside it (`tcp_enter_loss`).
-                    self.cc.add_in_flight(self.in_flight());
+                    let old = tlp.old(&self.sent, now).max(first);
+                    Some(Young { now, rtt: tlp.rack.rtt(), old, mss: self.config.mss })
                 }
-                _ => {
-                    self.scoreboard.mark_lost_below(self.high);
-                    self.scoreboard.restart_retransmissions(self.una);
-                }
-            }
-            if let Some(late) = &mut self.late
-                && let Some(end) = self.retransmit_counts.end().filter(|&end| end > self.una)
-            {
-                late.forget_retransmissions(end);
+                _ => None,
+            };
+            let stays = young.is_some();
+            self.sent.on_timeout(self.una, self.high, young);
+            if stays {
+                // The window lets the first segment go beside it (`tcp_enter_loss`).
+                self.cc.add_in_flight(self.in_flight());
             }
         } else if self.marks_without_sack() {
-            self.scoreboard.advance(self.una);
-            self.scoreboard.mark_lost_below(self.high);
-            self.scoreboard.restart_retransmissions(self.una);
+            self.sent.on_ack(self.una);
+            self.sent.on_timeout(self.una, self.high, None);
         } else {
-            self.scoreboard.note_lost(self.high - self.una);
+            self.sent.note_lost(self.high - self.una);
             self.nxt = self.una;
         }
     }

@@ -8,6 +8,7 @@ use super::{Connection, Sender, State};
 use crate::params::Recovery;
 use crate::ranges::Range;
 use crate::segment::{Body, Flags, Segment};
+use crate::sent_segments::Retransmission;
 use crate::validation::{RestartWindow, halved, initial_with_threshold};
 
 /// A segment that may go out now.
@@ -69,7 +70,7 @@ impl Sender {
             if self.used.is_some() {
                 self.look_at_use();
             }
-            let due = self.late.as_ref().is_some_and(|late| late.tail.due);
+            let due = self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.due);
             let probe = if due { self.send_tail_probe(now) } else { None };
             let Some(segment) = probe else { return false };
             return !self.leaves(now, put(segment));
@@ -187,7 +188,7 @@ impl Sender {
             let goes = self.chunks.is_none() || self.goes_in_chunk(now);
             return goes.then_some(choice);
         }
-        if (self.dupacks > 0 || !self.scoreboard.is_empty())
+        if (self.dupacks > 0 || !self.sent.is_empty())
             && self.limited_transmit_allows(flight, len, cwnd)
         {
             self.limited_sent += len;
@@ -204,7 +205,7 @@ impl Sender {
             return false;
         }
         if params.recovery == Recovery::Sack {
-            return self.scoreboard.pipe(self.una, self.nxt) + len <= cwnd;
+            return self.sent.pipe(self.una, self.nxt) + len <= cwnd;
         }
         let most = if self.most_late > 0 { self.duplicates_needed() - 1 } else { 2 };
         let extra = u64::from(self.dupacks.min(most)) * self.config.mss;
@@ -288,10 +289,10 @@ impl Sender {
             State::Recovery(r) if self.config.params.counts_pipe() => Some(r.inflation),
             _ => None,
         };
-        let mut lost = self.scoreboard.next_lost(self.una);
-        lost = lost.filter(|_| self.scoreboard.may_repair(self.una));
+        let mut lost = self.sent.next_lost(self.una);
+        lost = lost.filter(|_| self.sent.may_repair(self.una));
         if counted.is_some() {
-            lost = lost.or_else(|| self.scoreboard.next_hole());
+            lost = lost.or_else(|| self.sent.next_hole());
         }
         let choice = if let Some(hole) = lost {
             self.retransmission(hole.start, hole.end)?
@@ -347,12 +348,12 @@ impl Sender {
         if !params.doubtful_holes || params.counts_pipe() {
             return None;
         }
-        if let Some(hole) = self.scoreboard.next_hole() {
+        if let Some(hole) = self.sent.next_hole() {
             return self.retransmission(hole.start, hole.end);
         }
         // Rule 4. Departs from RFC 6675 § 4: the rescue is for a lost tail, so a hole below the highest SACKed byte,
         // which was retransmitted already, is not sent a third time.
-        let tail = self.scoreboard.top(self.una);
+        let tail = self.sent.top(self.una);
         if self.una <= r.rescue_rxt || tail >= self.high {
             return None;
         }
@@ -369,8 +370,6 @@ impl Sender {
         let mut ecn = Ecn::NotEct;
         if again {
             self.counters.retransmissions += 1;
-            // What follows behind, after a Tahoe or a divided ACK, goes for the first time.
-            self.retransmit_counts.add(seq, end.min(self.high), self.una);
             if self.config.ecn_retransmissions {
                 ecn = self.mark_capable(&mut flags);
             }
@@ -382,9 +381,6 @@ impl Sender {
             if self.config.params.push_bursts && self.ends_burst(now) {
                 flags = flags.with(Flags::PSH);
             }
-            if self.times_one {
-                self.timed.on_sent(seq, end, now, self.config.mss);
-            }
         }
         self.note_sent(now, choice, again);
         let ts =
@@ -394,7 +390,7 @@ impl Sender {
         self.counters.wire_bytes_sent += u64::from(wire);
         self.last_sent = now;
         // With RACK the first outstanding segment has a whole timeout each time it is sent (`tcp_xmit_retransmit_queue`).
-        if self.rto_deadline == Time::NEVER || self.rack && again && seq == self.una {
+        if self.rto_deadline == Time::NEVER || self.by_time && again && seq == self.una {
             self.rto_deadline = now + self.rto();
         }
         if self.quenched.is_some() {
@@ -457,9 +453,17 @@ impl Sender {
             }
         }
         let sack = self.config.params.recovery == Recovery::Sack;
-        if again && (sack || self.has_marked_without_sack()) {
+        let marks = again && (sack || self.has_marked_without_sack());
+        if again {
+            self.sent.on_sent_again(Retransmission {
+                range: Range { start: choice.seq, end },
+                una: self.una,
+                high: self.high,
+                marked: (marks && !choice.rescue).then_some(now),
+            });
+        }
+        if marks {
             if !choice.rescue {
-                self.scoreboard.retransmitted(Range { start: choice.seq, end }, self.high, now);
                 if let Some(before) = &mut self.before {
                     before.on_retransmission();
                 }
@@ -471,7 +475,7 @@ impl Sender {
         } else if choice.seq == self.nxt {
             self.nxt = end;
             self.high = self.high.max(end);
-            if self.late.is_some() {
+            if self.notes_new && !again {
                 self.note_original(now, choice.seq, end);
             }
         }

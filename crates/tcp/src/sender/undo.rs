@@ -3,14 +3,14 @@
 use cwnd_cc::{AnyController, Controller as _};
 use cwnd_quantity::Time;
 
+use super::rack::RackTlp;
 use super::{Sender, State};
-use crate::late::Late;
 
 /// State that a reduction for a loss may be taken back to.
 ///
 /// Cost: O(1) an ACK, as retransmissions are counted, not listed. An undo itself costs O(n) in the
-/// retransmissions in flight, and lets the scoreboard count its ranges once more
-/// ([`crate::scoreboard::Scoreboard::find_again`]); it happens once a recovery at most.
+/// retransmissions in flight, and lets SACKed ranges be counted once more
+/// ([`crate::sent_segments::SentSegments::undo`]); it happens once a recovery at most.
 #[derive(Clone, Debug)]
 pub(super) struct Before {
     /// When the first segment that was taken for lost went again (RFC 3522 § 3.2, RetransmitTS); at zero no echo is older.
@@ -56,16 +56,16 @@ impl Sender {
     /// State before a reduction, where the first retransmission goes at `at`.
     pub(super) fn as_it_is(&mut self, at: Time) -> Box<Before> {
         let mut cc = self.cc.clone();
-        if self.rack {
+        if self.by_time {
             // Linux `tcp_current_ssthresh`: three quarters of the window, in whole segments, at
             // least.
             let segments = cc.window().cwnd / self.config.mss;
             cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
         }
         // A probe of the tail may arrive twice, too (`tcp_init_undo`).
-        let probes = |late: &Late| late.tail.until.is_some() && late.tail.again;
-        let probe = self.late.as_deref().is_some_and(probes);
-        let under_way = self.scoreboard.resent() + u64::from(probe);
+        let probes = |tlp: &RackTlp| tlp.probe.until.is_some() && tlp.probe.again;
+        let probe = self.rack_tlp.as_deref().is_some_and(probes);
+        let under_way = self.sent.resent() + u64::from(probe);
         let again = (under_way > 0).then_some(under_way);
         Box::new(Before { at, cc: Some(cc), from: self.una, again })
     }
@@ -85,7 +85,7 @@ impl Sender {
     /// Nothing was lost: the window is again as it was, and so is what is outstanding.
     pub(super) fn take_back(&mut self, now: Time, before: Option<Box<Before>>) {
         self.take_recovery_back(now, before);
-        self.scoreboard.find_again(self.una);
+        self.sent.undo(self.una);
     }
 
     /// The window is again as it was, and nothing is repaired any more. What is lost stays so, as
@@ -96,9 +96,9 @@ impl Sender {
         self.recovery = State::Open;
         self.dupacks = 0;
         self.limited_sent = 0;
-        if let Some(late) = &mut self.late {
+        if let Some(tlp) = &mut self.rack_tlp {
             // Losses are looked for anew.
-            late.look();
+            tlp.rack.look();
         }
     }
 

@@ -9,7 +9,7 @@ use cwnd_quantity::Time;
 impl Sender {
     /// Whether losses are marked though there is no SACK.
     pub(super) fn marks_without_sack(&self) -> bool {
-        self.rack && self.config.params.recovery == Recovery::NewReno
+        self.by_time && self.config.params.recovery == Recovery::NewReno
     }
 
     /// The same, and a timeout has marked some.
@@ -25,7 +25,7 @@ impl Sender {
     /// Then Linux holds a state until so much more is acknowledged than was outstanding, with all up to `una` acknowledged, also where
     /// nothing is (RFC 6582 § 4.1; `tcp_is_non_sack_preventing_reopen`).
     pub(super) fn held_above(&self, una: u64) -> u64 {
-        u64::from(self.spreads_without_sack() && (self.rack || una < self.high))
+        u64::from(self.spreads_without_sack() && (self.by_time || una < self.high))
     }
 
     /// Nothing is outstanding, and probes go before anything could end a state that is held.
@@ -47,7 +47,7 @@ impl Sender {
     #[cold]
     pub(super) fn marked_in_flight(&self) -> u64 {
         let arrived = u64::from(self.dupacks) * self.config.mss;
-        self.scoreboard.pipe(self.una, self.nxt).saturating_sub(arrived)
+        self.sent.pipe(self.una, self.nxt).saturating_sub(arrived)
     }
 
     /// Duplicate ACKs that mean a loss: others, once segments were seen to come late (`tp->reordering`).
@@ -70,7 +70,7 @@ impl Sender {
     fn room_for_duplicates(&self, outstanding: u64) -> u64 {
         let mss = self.config.mss;
         let lost = match self.recovery {
-            State::Loss { .. } => self.scoreboard.lost_bytes(self.una),
+            State::Loss { .. } => self.sent.lost_bytes(self.una),
             State::Open | State::Recovery(_) => mss,
         };
         outstanding.saturating_sub(lost.max(mss))
@@ -81,7 +81,7 @@ impl Sender {
     #[cold]
     pub(super) fn take_ack_without_sack(&mut self, acked: u64) {
         if matches!(self.recovery, State::Loss { .. }) {
-            self.scoreboard.advance(self.una);
+            self.sent.on_ack(self.una);
         }
         let (mss, outstanding) = (self.config.mss, self.high - self.una);
         // One ACK is for the hole.
@@ -184,7 +184,7 @@ impl Sender {
                 }
             }
             State::Loss { .. } => {
-                self.scoreboard.find_again(self.una);
+                self.sent.undo(self.una);
                 self.expired = 0;
                 self.counters.timeouts_undone += 1;
             }

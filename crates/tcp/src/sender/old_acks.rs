@@ -19,15 +19,15 @@ impl Sender {
         if !params.sack_in_old_acks || params.recovery != Recovery::Sack || self.high == self.una {
             return;
         }
-        let before = self.scoreboard.pipe(self.una, self.nxt);
+        let before = self.sent.pipe(self.una, self.nxt);
         let window = self.cc.window().cwnd;
-        let new = if self.rack {
-            self.take_sacks(now, blocks, ack, self.scoreboard.top(self.una))
+        let new = if self.by_time {
+            self.take_sacks(now, blocks, ack, self.sent.top(self.una))
         } else {
-            self.scoreboard.update_above(blocks, ack, self.una, self.high)
+            self.sent.on_sack_above(blocks, ack, self.una, self.high)
         };
-        if let Some(late) = &mut self.late {
-            late.tail_set = None;
+        if let Some(tlp) = &mut self.rack_tlp {
+            tlp.probe_set = None;
         }
         if new == 0 {
             return;
@@ -37,16 +37,16 @@ impl Sender {
             self.on_ack_in_frto(now, 0, true, (blocks, ack));
         }
         self.detect_losses(now);
-        self.scoreboard.take_lost_again();
-        if matches!(self.recovery, State::Open) && self.scoreboard.is_lost(self.una) {
+        self.sent.take_lost_again();
+        if matches!(self.recovery, State::Open) && self.sent.is_lost(self.una) {
             // The window becomes smaller with the next ACK; the fast retransmit is allowed already.
             self.enter_recovery(now);
-            let pipe = self.scoreboard.pipe(self.una, self.nxt);
+            let pipe = self.sent.pipe(self.una, self.nxt);
             let more = window.saturating_sub(pipe + self.config.mss);
             self.allow_in_recovery(more);
             return;
         }
-        let left = before.saturating_sub(self.scoreboard.pipe(self.una, self.nxt));
+        let left = before.saturating_sub(self.sent.pipe(self.una, self.nxt));
         self.allow_in_recovery(left);
     }
 

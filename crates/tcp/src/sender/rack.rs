@@ -6,95 +6,31 @@ use cwnd_quantity::{Duration, Time};
 
 use super::undo::Before;
 use super::{FastRecovery, Sender, State};
-use crate::late::Wait;
 use crate::params::Recovery;
+use crate::rack::Rack;
 use crate::ranges::Range;
-use crate::segment::{SackBlock, SackBlocks};
+use crate::segment::SackBlocks;
+use crate::sent_segments::SentSegments;
+use crate::tail_loss_probe::TailLossProbe;
 
 impl Sender {
-    /// Data of `[seq, end)` goes for the first time.
+    /// New data of `[seq, end)` goes: it is timed, and when it went is noted.
     #[inline(never)]
     pub(super) fn note_original(&mut self, now: Time, seq: u64, end: u64) {
-        if let Some(late) = &mut self.late {
-            late.on_sent(seq, end, now, self.config.mss);
+        if self.times_one() {
+            self.timed.on_sent(end, now);
         }
+        self.sent.on_sent(Range { start: seq, end }, now, self.config.mss);
         self.wait_for_the_tail(now, false);
     }
 
     /// Up to where segments are acknowledged as a whole (Linux, `tcp_clean_rtx_queue`).
     #[inline(never)]
     pub(super) fn whole(&self, ack: u64) -> u64 {
-        match &self.late {
-            Some(late) if self.config.params.whole_segments => {
-                late.begin_of(ack, self.config.segments).max(self.una)
-            }
-            _ => ack,
+        if self.rack_tlp.is_none() || !self.config.params.whole_segments {
+            return ack;
         }
-    }
-
-    /// What SACK tells of segments as a whole (Linux, `tcp_match_skb_to_sack`), and whether a block leaves out where a segment begins.
-    fn whole_blocks(&self, blocks: &SackBlocks, ack: u64) -> (SackBlocks, bool) {
-        let Some(late) = self.late.as_ref().filter(|_| self.config.params.whole_segments) else {
-            return (*blocks, false);
-        };
-        let (mut whole, mut leaves_out) = (SackBlocks::default(), false);
-        let told = blocks.iter().filter(|block| block.len > 0).map(|block| {
-            let range = Range { start: block.start(ack), end: block.end(ack) };
-            // What is below the ACK arrived twice.
-            let of = if block.offset < 0 { range } else { late.whole(range, self.config.segments) };
-            leaves_out |= of.start > range.start;
-            of
-        });
-        for (slot, of) in whole.iter_mut().zip(told.filter(|of| of.start < of.end)) {
-            *slot = SackBlock::of(ack, of.start, of.end);
-        }
-        (whole, leaves_out)
-    }
-
-    /// A segment whose beginning the blocks before left out is passed over for as long as blocks hold it: what they tell without such, from
-    /// the lowest (Linux, `tcp_sacktag_write_queue`, which looks only at what is not in `recv_sack_cache`).
-    #[cold]
-    fn pass_over(&mut self, told: &SackBlocks, upwards: &SackBlocks, ack: u64) -> Vec<SackBlock> {
-        let (segments, is_first) = (self.config.segments, self.scoreboard.is_empty());
-        let Some(late) = &mut self.late else { return Vec::new() };
-        let before = core::mem::take(&mut late.left_out);
-        let mut pieces = Vec::new();
-        for block in upwards.iter().filter(|block| block.len > 0) {
-            let (mut from, end) = (block.start(ack), block.end(ack));
-            for &segment in before.iter().filter(|_| !is_first) {
-                if from <= segment.start && segment.end <= end {
-                    pieces.push(SackBlock::of(ack, from, segment.start));
-                    from = segment.end;
-                    late.left_out.push(segment);
-                }
-            }
-            pieces.push(SackBlock::of(ack, from, end));
-        }
-        for block in told.iter().filter(|block| block.len > 0 && block.offset >= 0) {
-            let (start, end) = (block.start(ack), block.end(ack));
-            let begin = late.begin_of(start, segments);
-            if begin < start {
-                let end = late.whole(Range { start, end }, segments).start;
-                late.left_out.push(Range { start: begin, end });
-            }
-        }
-        late.left_out.sort_unstable_by_key(|segment| segment.start);
-        pieces.retain(|piece| piece.len > 0);
-        pieces
-    }
-
-    /// The blocks but those that ACKs before told of, too; all of them while segments are left out.
-    fn without_known(&self, blocks: &SackBlocks, ack: u64) -> SackBlocks {
-        let mut unknown = *blocks;
-        if self.late.as_ref().is_some_and(|late| late.left_out.is_empty()) {
-            for block in unknown.iter_mut().filter(|block| block.len > 0) {
-                let range = Range { start: block.start(ack), end: block.end(ack) };
-                if self.scoreboard.has_block(range) {
-                    *block = SackBlock::default();
-                }
-            }
-        }
-        unknown
+        self.sent.begin_of(ack, self.config.segments).max(self.una)
     }
 
     /// Takes SACK blocks in, as the scoreboard does without RACK; returns how many bytes they newly report. Up to `top` something had arrived.
@@ -104,21 +40,16 @@ impl Sender {
         if let Some(again) = told_twice(blocks, ack) {
             self.on_told_twice(again);
         }
-        let unknown = self.without_known(blocks, ack);
-        let blocks = &unknown;
-        let (mut upwards, leaves_out) = self.whole_blocks(blocks, ack);
-        // Linux looks at them from the lowest (tcp_input.c, `tcp_sacktag_write_queue`).
-        upwards.sort_unstable_by_key(|block| block.offset);
-        let passes = leaves_out || self.late.as_ref().is_some_and(|late| !late.left_out.is_empty());
-        let pieces = if passes { self.pass_over(blocks, &upwards, ack) } else { Vec::new() };
-        let upwards = if passes { &pieces[..] } else { &upwards[..] };
+        let whole = self.config.params.whole_segments.then_some(self.config.segments);
+        let (upwards, pieces) = self.sent.new_blocks(blocks, ack, whole);
+        let upwards = pieces.as_deref().unwrap_or(&upwards);
         for block in upwards.iter().filter(|block| block.len > 0) {
             let (start, end) = (block.start(ack).max(ack.max(una)), block.end(ack));
             if end > high {
                 continue;
             }
             let mut at = start;
-            while let Some(new) = self.scoreboard.gap(at, end) {
+            while let Some(new) = self.sent.gap(at, end) {
                 self.on_arrival(now, new, top, None);
                 at = new.end;
             }
@@ -126,18 +57,18 @@ impl Sender {
         // An ACK that was overtaken is no sample (`tcp_ack`, `old_ack`).
         let noted = self.config.params.rtt_from_notes && ack >= una;
         if self.whole(ack) <= una
-            && let Some((first, last)) = self.late.as_mut().and_then(|late| late.sacked.take())
+            && let Some((first, last)) = self.rack_tlp.as_mut().and_then(|tlp| tlp.sacked.take())
             && noted
         {
             self.measure_sacked(now, first, last);
         }
-        let new = self.scoreboard.update_above(upwards, ack, una.max(ack), high);
-        self.scoreboard.look_at_retransmissions(una);
+        let new = self.sent.on_sack_above(upwards, ack, una.max(ack), high);
+        self.sent.look_at_retransmissions(una);
         if new > 0
             && self.whole(ack) <= una
-            && let Some(late) = &mut self.late
+            && let Some(tlp) = &mut self.rack_tlp
         {
-            late.on_delivery(now);
+            tlp.rack.on_delivery(now);
         }
         new
     }
@@ -154,62 +85,65 @@ impl Sender {
         echo: Time,
     ) -> (bool, Option<Time>) {
         let noted = self.config.params.rtt_from_notes;
-        let Some(late) = &mut self.late else { return (false, self.first_of(now, ack)) };
-        let once = late.went_once(self.una) && late.tail.under_way.is_none();
-        if once && self.scoreboard.is_in_order(self.una) {
-            let first = late.on_in_order(now, ack);
+        let Some(tlp) = &mut self.rack_tlp else { return (false, self.first_of(ack)) };
+        if tlp.probe.under_way.is_none() && self.sent.is_untouched(self.una) {
+            let (first, last) = self.sent.take_in_order(ack);
+            if let Some(last) = last {
+                tlp.rack.on_arrival(now, (last, ack), None);
+            }
+            tlp.rack.on_delivery(now);
             return (false, first.filter(|_| noted));
         }
-        let went_again = self.retransmit_counts.any_in(self.una, ack);
-        let sacked = late.sacked.take();
+        let went_again = self.sent.any_again(self.una, ack);
+        let sacked = tlp.sacked.take();
         let mut at = self.una;
         let echo = self.echoes_tell().then_some(echo);
-        while let Some(new) = self.scoreboard.gap(at, ack) {
+        while let Some(new) = self.sent.gap(at, ack) {
             self.on_arrival(now, new, top, echo);
             at = new.end;
         }
-        let Some(late) = &mut self.late else { return (false, None) };
-        late.on_delivery(now);
-        late.forget_below(ack);
-        let acked = late.sacked.take().filter(|_| !went_again);
+        let Some(tlp) = &mut self.rack_tlp else { return (false, None) };
+        tlp.rack.on_delivery(now);
+        self.sent.forget_times_below(ack);
+        let acked = tlp.sacked.take().filter(|_| !went_again);
         (true, acked.or(sacked).map(|(first, _)| first).filter(|_| noted))
     }
 
     /// `[new.start, new.end)` arrived, and up to `top` something did before. What the ACK echoes tells, if it does, whether it was the
     /// retransmission that arrived (Linux, `tcp_skb_spurious_retrans`).
     fn on_arrival(&mut self, now: Time, new: Range, top: u64, echo: Option<Time>) {
-        let Some(late) = &mut self.late else { return };
+        let Some(tlp) = &mut self.rack_tlp else { return };
         let least = self.rtt.min().unwrap_or(Duration::ZERO);
         let is_it = |sent: Time| echo.is_none_or(|echo| echo >= sent);
         // Of several the one counts that went last. Sooner than any round trip comes the original
         // (RFC 8985 § 6.2, step 2).
         let counts = |sent| is_it(sent) && now.since(sent) >= least;
-        if let Some(again) = self.scoreboard.last_retransmission(new, counts) {
-            late.on_arrival(now, again, None);
+        if let Some(again) = self.sent.last_retransmission(new, counts) {
+            tlp.rack.on_arrival(now, again, None);
         }
         let mut end = new.end;
-        let probe = late.tail.under_way.filter(|(probe, _)| probe.end == new.end);
+        let probe = tlp.probe.under_way.filter(|(probe, _)| probe.end == new.end);
         if let Some((probe, sent)) = probe {
             if is_it(sent) {
-                late.on_arrival(now, (sent, probe.end), Some(least));
+                tlp.rack.on_arrival(now, (sent, probe.end), Some(least));
             }
             end = end.min(probe.start);
-            late.tail.under_way = None;
+            tlp.probe.under_way = None;
         }
         // What went only once.
-        let start = self.scoreboard.first_once(new.start);
-        if start >= end || self.retransmit_counts.of(start) > 0 {
+        let start = self.sent.first_once(new.start);
+        if start >= end || self.sent.times_again(start) > 0 {
             return;
         }
         if start < top {
-            late.see_reordering((top - start).div_ceil(self.config.mss));
+            tlp.rack.see_reordering((top - start).div_ceil(self.config.mss));
         }
-        if self.retransmit_counts.of(end - 1) == 0
-            && let Some((first, last)) = late.sent_at_both(start, end - 1)
+        if self.sent.times_again(end - 1) == 0
+            && let Some((first, last)) = self.sent.sent_at_both(start, end - 1)
         {
-            late.on_arrival(now, (last, end), None);
-            let first = late.sacked.map(|(first, _)| first).or(first);
-            late.sacked = first.map(|first| (first, last));
+            tlp.rack.on_arrival(now, (last, end), None);
+            let first = tlp.sacked.map(|(first, _)| first).or(first);
+            tlp.sacked = first.map(|first| (first, last));
         }
     }
 
@@ -231,52 +165,52 @@ impl Sender {
         if self.backoff > 0 {
             self.end_of_backoff(self.una);
         }
-        if self.scoreboard.resent_at(self.una).is_some_and(|again| first < again) {
+        if self.sent.resent_at(self.una).is_some_and(|again| first < again) {
             self.rto_deadline = now + self.rto();
         }
     }
 
     /// What is lost by now; and the timer waits for what is not yet.
     #[cold]
-    pub(super) fn detect_late(&mut self, now: Time) -> bool {
+    pub(super) fn detect_by_time(&mut self, now: Time) -> bool {
         let recovery = !matches!(self.recovery, State::Open);
         let (params, mss) = (&self.config.params, self.config.mss);
-        let enough = self.scoreboard.sacked_bytes() > u64::from(params.dup_thresh - 1) * mss;
+        let enough = self.sent.sacked_bytes() > u64::from(params.dup_thresh - 1) * mss;
         let una = self.una;
         let more = Duration(MORE_TICKS * params.rto_granularity.0);
-        let Some(late) = &mut self.late else { return false };
-        if !late.take_arrived() {
+        let Some(tlp) = &mut self.rack_tlp else { return false };
+        if !tlp.rack.take_arrived() {
             return false;
         }
         // SACK may come before any sample.
-        let least = self.rtt.min().unwrap_or(late.rtt());
+        let least = self.rtt.min().unwrap_or(tlp.rack.rtt());
         let srtt = self.rtt.srtt().unwrap_or(least);
-        let lost = late.patience(late.window(recovery || enough, least, srtt));
-        let (before, mut edge) = late.due(now, lost);
+        let lost = tlp.rack.patience(tlp.rack.window(recovery || enough, least, srtt));
+        let (before, mut edge) = self.sent.due(now, lost);
         let mut waits = Time::ZERO;
-        if let Some((probe, sent)) = late.tail.under_way {
+        if let Some((probe, sent)) = tlp.probe.under_way {
             let over = lost.of((sent, probe.end));
             if over <= now {
-                late.tail.under_way = None;
+                tlp.probe.under_way = None;
             } else {
                 edge = edge.min(probe.start);
                 waits = if over == Time::NEVER { Time::ZERO } else { over };
             }
         }
-        let (found, retransmissions) = self.scoreboard.lose_by_time(edge, una, now, lost);
+        let (found, retransmissions) = self.sent.lose_by_time(edge, una, now, lost);
         // The last of what is missing is what is waited for (RFC 8985 § 6.2, step 5: the largest of all).
-        if let Some(byte) = self.scoreboard.last_missing(edge.max(una), before)
-            && let Some(sent) = late.sent_at(byte)
+        if let Some(byte) = self.sent.last_missing(edge.max(una), before)
+            && let Some(sent) = self.sent.sent_at(byte)
         {
             waits = waits.max(lost.of((sent, byte)));
         }
         waits = waits.max(retransmissions);
         if waits > now {
-            late.waits_for = Wait::Order;
-            self.late_deadline = (waits + more).min(now + self.rto());
-        } else if late.waits_for == Wait::Order {
-            late.waits_for = Wait::Nothing;
-            self.late_deadline = Time::NEVER;
+            tlp.timer = Timer::Reordering;
+            self.loss_deadline = (waits + more).min(now + self.rto());
+        } else if tlp.timer == Timer::Reordering {
+            tlp.timer = Timer::Off;
+            self.loss_deadline = Time::NEVER;
         }
         found
     }
@@ -285,9 +219,9 @@ impl Sender {
     /// is in flight so much more may go (Linux,
     /// `tcp_cwnd_reduction`).
     fn detect_undelivered(&mut self, now: Time) -> bool {
-        let before = self.scoreboard.pipe(self.una, self.nxt);
-        let found = self.detect_late(now);
-        let left = before.saturating_sub(self.scoreboard.pipe(self.una, self.nxt));
+        let before = self.sent.pipe(self.una, self.nxt);
+        let found = self.detect_by_time(now);
+        let left = before.saturating_sub(self.sent.pipe(self.una, self.nxt));
         if let State::Recovery(FastRecovery { prr: Some(prr), .. }) = &mut self.recovery {
             prr.allow_more(left);
         }
@@ -296,14 +230,14 @@ impl Sender {
 
     /// The timer of what is missing, or of the tail, expires.
     #[cold]
-    pub(super) fn on_late(&mut self, now: Time) {
-        self.late_deadline = Time::NEVER;
-        let Some(late) = &mut self.late else { return };
-        match core::mem::take(&mut late.waits_for) {
-            Wait::Nothing => {}
-            Wait::Tail => self.probe_the_tail(now),
-            Wait::Order => {
-                late.look();
+    pub(super) fn on_loss_timer(&mut self, now: Time) {
+        self.loss_deadline = Time::NEVER;
+        let Some(tlp) = &mut self.rack_tlp else { return };
+        match core::mem::take(&mut tlp.timer) {
+            Timer::Off => {}
+            Timer::Probe => self.probe_the_tail(now),
+            Timer::Reordering => {
+                tlp.rack.look();
                 let found = self.detect_undelivered(now);
                 // While a timeout is repaired any loss does (`tcp_rack_reo_timeout`).
                 let repairs = matches!(self.recovery, State::Loss { .. });
@@ -321,9 +255,9 @@ impl Sender {
     /// found meanwhile.
     #[inline(never)]
     pub(super) fn after_ack(&mut self, now: Time, flight: u64, advanced: bool, told: bool) -> bool {
-        if let Some(late) = &mut self.late {
-            late.tail_set = None;
-            if late.tail.until.is_some() {
+        if let Some(tlp) = &mut self.rack_tlp {
+            tlp.probe_set = None;
+            if tlp.probe.until.is_some() {
                 self.judge_probe(now, flight, !advanced && !told);
             }
         }
@@ -347,20 +281,20 @@ impl Sender {
     fn on_told_twice(&mut self, again: Range) {
         let (mss, una) = (self.config.mss, self.una);
         let segments = (again.end - again.start).div_ceil(mss);
-        let Some(late) = &mut self.late else { return };
-        late.twice += segments;
-        if late.twice > self.counters.retransmissions {
+        let Some(tlp) = &mut self.rack_tlp else { return };
+        tlp.told_twice += segments;
+        if tlp.told_twice > self.counters.retransmissions {
             // It was the network that sent it twice.
             return;
         }
         // What was sent again needlessly was delivered, too (`tcp_dsack_seen`).
-        late.told += segments * mss;
-        if segments == 1 && late.tail.until == Some(again.end) {
-            late.tail.told = true;
+        tlp.told += segments * mss;
+        if segments == 1 && tlp.probe.until == Some(again.end) {
+            tlp.probe.told = true;
         } else {
-            late.on_duplicate();
+            tlp.rack.on_duplicate();
         }
-        let went_again = again.end <= una || self.retransmit_counts.of(again.start.max(una)) > 0;
+        let went_again = again.end <= una || self.sent.times_again(again.start.max(una)) > 0;
         if let Some(before) = self.before.as_mut().filter(|_| went_again) {
             before.arrived_twice(again.end, segments);
         }
@@ -372,7 +306,7 @@ impl Sender {
     /// Returns the bytes that count.
     #[cold]
     pub(super) fn grow_by_sacked(&self, bytes: u64) -> u64 {
-        let degree = self.late.as_ref().map_or(0, |late| late.most_late());
+        let degree = self.rack_tlp.as_ref().map_or(0, |tlp| tlp.rack.most_late());
         let open = matches!(self.recovery, State::Open) && self.cwr.is_none();
         let open = open && !self.is_still_short();
         if !open || degree <= u64::from(self.config.params.dup_thresh) {
@@ -384,8 +318,8 @@ impl Sender {
     /// A recovery is over.
     #[cold]
     pub(super) fn after_recovery(&mut self) {
-        if let Some(late) = &mut self.late {
-            late.on_recovered(false);
+        if let Some(tlp) = &mut self.rack_tlp {
+            tlp.rack.on_recovered(false);
         }
     }
 
@@ -399,16 +333,16 @@ impl Sender {
         let before = self.before.take();
         self.take_recovery_back(now, before);
         self.counters.undone += 1;
-        if let Some(late) = &mut self.late {
-            late.on_recovered(true);
+        if let Some(tlp) = &mut self.rack_tlp {
+            tlp.rack.on_recovered(true);
         }
-        self.detect_late(now)
+        self.detect_by_time(now)
     }
 
     /// A recovery begins, and its first segment goes again, or is on its way again: what to come back to if that arrives all the same.
     pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) -> Option<Box<Before>> {
         let marks = self.config.params.recovery == Recovery::Sack || self.marks_without_sack();
-        let looks = self.rack && marks;
+        let looks = self.by_time && marks;
         // What went again before tells nothing of this recovery: at zero no echo is older.
         let tells = self.echoes_tell() && !is_on_its_way;
         let at = if tells { now } else { Time::ZERO };
@@ -440,18 +374,15 @@ impl Sender {
         // How late it was, while a part is still missing (`tcp_try_undo_partial`).
         let mss = self.config.mss;
         let partial = matches!(&self.recovery, State::Recovery(r) if self.una < r.recover);
-        let degree = if partial {
-            (self.scoreboard.top(self.una + mss) - mss - prior).div_ceil(mss)
-        } else {
-            1
-        };
+        let degree =
+            if partial { (self.sent.top(self.una + mss) - mss - prior).div_ceil(mss) } else { 1 };
         let mut probed = false;
-        if let Some(late) = &mut self.late {
-            late.see_reordering(degree);
-            probed = late.tail.under_way.is_some();
+        if let Some(tlp) = &mut self.rack_tlp {
+            tlp.rack.see_reordering(degree);
+            probed = tlp.probe.under_way.is_some();
         }
-        self.scoreboard.look_at_retransmissions(self.una);
-        if partial && (probed || self.scoreboard.resent() > 0) {
+        self.sent.look_at_retransmissions(self.una);
+        if partial && (probed || self.sent.resent() > 0) {
             return Judged::Open;
         }
         let before = self.before.take();
@@ -463,6 +394,48 @@ impl Sender {
         self.counters.undone += 1;
         Judged::Nothing
     }
+}
+
+/// RACK-TLP (RFC 8985), and what D-SACK tells it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RackTlp {
+    pub rack: Rack,
+    pub probe: TailLossProbe,
+    /// What the timer of both waits for.
+    pub timer: Timer,
+    /// The instant at which a segment that went set the probe timer, and no ACK came since: others
+    /// of that instant change nothing.
+    pub probe_set: Option<Time>,
+    /// Of what an ACK newly tells of and went once: when the first and the last of it went.
+    pub sacked: Option<(Time, Time)>,
+    /// Segments that D-SACKs reported to have arrived twice.
+    pub told_twice: u64,
+    /// Bytes that the ACK reports to have arrived twice.
+    pub told: u64,
+}
+
+impl RackTlp {
+    /// The number up to which all went longer ago than the last arrival took (Linux,
+    /// `tcp_rack_skb_timeout`), a probe of the tail included.
+    pub fn old(&self, sent: &SentSegments, now: Time) -> u64 {
+        let rtt = self.rack.rtt();
+        let old = sent.older_than(now, rtt);
+        match self.probe.under_way {
+            Some((probe, sent)) if sent + rtt > now => old.min(probe.start),
+            _ => old,
+        }
+    }
+}
+
+/// Timer that runs: Linux has one for both (tcp_timer.c, `tcp_write_timer_handler`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Timer {
+    #[default]
+    Off,
+    /// Until the reordering window of missing data is over.
+    Reordering,
+    /// No ACK came for long: the tail is probed.
+    Probe,
 }
 
 /// What follows from the first news of a recovery.
@@ -486,3 +459,26 @@ fn told_twice(blocks: &SackBlocks, ack: u64) -> Option<Range> {
 
 /// The timer waits so many ticks longer than what is missing needs, or the tail (Linux, `TCP_TIMEOUT_MIN_US`).
 pub(super) const MORE_TICKS: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::{LossRule, Params};
+
+    #[test]
+    fn what_went_within_the_last_round_trip_is_not_old() {
+        let ms = |ms: u64| Time(ms * 1_000_000);
+        let params = Params { loss_rule: LossRule::Rack, ..Params::default() };
+        let (mut tlp, mut sent) = (RackTlp::default(), SentSegments::new(&params));
+        for n in 0..20 {
+            sent.on_sent(Range { start: n * 1000, end: (n + 1) * 1000 }, ms(n), 1000);
+        }
+        assert_eq!(tlp.old(&sent, ms(19)), 20_000, "no arrival has told how long that is");
+        let (_, last) = sent.take_in_order(1000);
+        tlp.rack.on_arrival(ms(40), (last.unwrap(), 1000), None);
+        assert_eq!(tlp.old(&sent, ms(50)), 11_000);
+        assert_eq!(tlp.old(&sent, ms(59)), 20_000);
+        tlp.probe.under_way = Some((Range { start: 19_000, end: 20_000 }, ms(30)));
+        assert_eq!((tlp.old(&sent, ms(59)), tlp.old(&sent, ms(70))), (19_000, 20_000));
+    }
+}

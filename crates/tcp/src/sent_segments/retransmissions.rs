@@ -9,7 +9,7 @@ use cwnd_quantity::{Duration, Time};
 
 use doubles::Doubles;
 
-use crate::late::Deadline;
+use super::Deadline;
 use crate::ranges::{Range, Ranges};
 use crate::sorted_map::SortedMap;
 
@@ -293,7 +293,7 @@ impl Retransmissions {
             found = true;
         }
         self.found |= found;
-        let (Time(rank), end) = by.newest();
+        let (Time(rank), end) = by.newest;
         let overtaken = self.order.below(Place { rank, end, start: 0 });
         (found, overtaken.map_or(Time::ZERO, |(place, ())| over(place)))
     }

@@ -80,9 +80,9 @@ proptest::proptest! {
                     sacked.remove_below(una);
                 }
                 _ if by_time => {
-                    let mut late = crate::late::Late::default();
-                    late.on_arrival(Time(now), (Time(at.min(now)), end), None);
-                    let by = late.patience(Duration(len));
+                    let mut rack = crate::rack::Rack::default();
+                    rack.on_arrival(Time(now), (Time(at.min(now)), end), None);
+                    let by = rack.patience(Duration(len));
                     map.lose_by_time(una, Time(now), by);
                     lists.lose(una, |&(range, _, _, at)| by.of((Time(at), range.end)) <= Time(now));
                 }

@@ -3,13 +3,14 @@
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
 use cwnd_quantity::{Duration, Time};
 
-use super::late::MORE_TICKS;
 use super::persist::Persist;
+use super::rack::MORE_TICKS;
+use super::rack::Timer;
 use super::transmit::Choice;
 use super::{Sender, State};
-use crate::late::{Tail, Wait};
 use crate::ranges::Range;
 use crate::segment::Segment;
+use crate::tail_loss_probe::TailLossProbe;
 
 impl Sender {
     /// Data went, or some was acknowledged: from now on the tail is waited for (RFC 8985 § 7.2; Linux, `tcp_schedule_loss_probe`).
@@ -20,18 +21,18 @@ impl Sender {
         }
         let outstanding = self.high - self.una;
         let tail_set = (!acknowledged && outstanding > self.config.mss).then_some(now);
-        if let Some(late) = &mut self.late {
-            if late.waits_for == Wait::Tail && tail_set.is_some() && late.tail_set == tail_set {
+        if let Some(tlp) = &mut self.rack_tlp {
+            if tlp.timer == Timer::Probe && tail_set.is_some() && tlp.probe_set == tail_set {
                 return;
             }
-            late.tail_set = tail_set;
+            tlp.probe_set = tail_set;
         }
-        let open = matches!(self.recovery, State::Open) && self.scoreboard.is_empty();
-        let Some(late) = &mut self.late else { return };
+        let open = matches!(self.recovery, State::Open) && self.sent.is_empty();
+        let Some(tlp) = &mut self.rack_tlp else { return };
         if !open || outstanding == 0 || self.persist != Persist::Off {
-            if late.waits_for == Wait::Tail {
-                late.waits_for = Wait::Nothing;
-                self.late_deadline = Time::NEVER;
+            if tlp.timer == Timer::Probe {
+                tlp.timer = Timer::Off;
+                self.loss_deadline = Time::NEVER;
             }
             return;
         }
@@ -41,21 +42,21 @@ impl Sender {
             let more = if outstanding <= self.config.mss { params.rto_min } else { ticks };
             srtt + srtt + more
         });
-        late.waits_for = Wait::Tail;
-        self.late_deadline = now + wait;
+        tlp.timer = Timer::Probe;
+        self.loss_deadline = now + wait;
         // The timeout counts from when the first outstanding segment went last (`tcp_rto_delta_us`).
-        let went = || self.scoreboard.resent_at(self.una).or_else(|| late.sent_at(self.una));
+        let went = || self.sent.resent_at(self.una).or_else(|| self.sent.sent_at(self.una));
         let first = if acknowledged { None } else { went() }.unwrap_or(now);
-        if first + self.config.rto.least(self.rtt.estimate()) >= self.late_deadline {
+        if first + self.config.rto.least(self.rtt.estimate()) >= self.loss_deadline {
             return;
         }
         let expires = first + self.rto();
         if expires > now {
-            self.late_deadline = self.late_deadline.min(expires);
+            self.loss_deadline = self.loss_deadline.min(expires);
         } else {
             // One that is over bounds nothing, and its timer waits for the tail now: Linux has one for both.
             let tick = self.config.params.rto_granularity.max(Duration(1));
-            self.rto_deadline = self.rto_deadline.max(self.late_deadline + tick);
+            self.rto_deadline = self.rto_deadline.max(self.loss_deadline + tick);
         }
     }
 
@@ -63,17 +64,17 @@ impl Sender {
     pub(super) fn probe_the_tail(&mut self, now: Time) {
         let (rto, tick) = (self.rto(), self.config.params.rto_granularity);
         let fits = self.tail_probe().is_some();
-        let Some(late) = &mut self.late else { return };
-        late.tail.due = late.tail.until.is_none() && self.high > self.una && fits;
+        let Some(tlp) = &mut self.rack_tlp else { return };
+        tlp.probe.due = tlp.probe.until.is_none() && self.high > self.una && fits;
         // What a probe finds lost has a whole timeout, and without one the timeout goes on (`tcp_rearm_rto`).
-        let from = late.sent_at(self.una).filter(|_| !late.tail.due).unwrap_or(now);
+        let from = self.sent.sent_at(self.una).filter(|_| !tlp.probe.due).unwrap_or(now);
         self.rto_deadline = (from + rto).max(now + tick.max(Duration(1)));
     }
 
     /// New data if the receiver has room, whatever the congestion window says, or the last segment
     /// once more if its window, which may have shrunk, still holds that.
     fn tail_probe(&self) -> Option<Choice> {
-        let last = self.late.as_ref()?.last().max(self.una);
+        let last = self.sent.last_segment()?.max(self.una);
         let again = || self.retransmission(last, self.high);
         self.unsent().or_else(|| again().map(|last| Choice { rescue: true, ..last }))
     }
@@ -81,8 +82,8 @@ impl Sender {
     /// Nothing else may go now: the probe, if it is due.
     #[cold]
     pub(super) fn send_tail_probe(&mut self, now: Time) -> Option<Segment> {
-        let late = self.late.as_mut()?;
-        if !core::mem::take(&mut late.tail.due) || !matches!(self.recovery, State::Open) {
+        let tlp = self.rack_tlp.as_mut()?;
+        if !core::mem::take(&mut tlp.probe.due) || !matches!(self.recovery, State::Open) {
             return None;
         }
         let choice = self.tail_probe()?;
@@ -90,26 +91,27 @@ impl Sender {
         let deadline = self.rto_deadline;
         let segment = self.send(now, choice);
         self.rto_deadline = deadline;
-        self.late_deadline = Time::NEVER;
+        self.loss_deadline = Time::NEVER;
         self.counters.tail_probes += 1;
         let high = self.high;
-        let late = self.late.as_mut()?;
-        late.waits_for = Wait::Nothing;
-        late.tail.until = Some(high);
-        late.tail.again = choice.rescue;
+        let tlp = self.rack_tlp.as_mut()?;
+        tlp.timer = Timer::Off;
+        tlp.probe.until = Some(high);
+        tlp.probe.again = choice.rescue;
         let again = Range { start: choice.seq, end: choice.seq + choice.len };
-        late.tail.under_way = choice.rescue.then_some((again, now));
+        tlp.probe.under_way = choice.rescue.then_some((again, now));
         Some(segment)
     }
 
     /// Losses were found: what a probe would have told is known (Linux, `tcp_init_cwnd_reduction`, `tcp_enter_loss`).
     pub(super) fn forget_the_tail(&mut self) {
-        if let Some(late) = &mut self.late {
-            if late.waits_for == Wait::Tail {
-                late.waits_for = Wait::Nothing;
-                self.late_deadline = Time::NEVER;
+        if let Some(tlp) = &mut self.rack_tlp {
+            if tlp.timer == Timer::Probe {
+                tlp.timer = Timer::Off;
+                self.loss_deadline = Time::NEVER;
             }
-            late.tail = Tail { under_way: late.tail.under_way, ..Tail::default() };
+            tlp.probe =
+                TailLossProbe { under_way: tlp.probe.under_way, ..TailLossProbe::default() };
         }
     }
 
@@ -118,15 +120,15 @@ impl Sender {
     #[cold]
     pub(super) fn judge_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
         let una = self.una;
-        let Some(late) = &mut self.late else { return };
-        let tail = &mut late.tail;
+        let Some(tlp) = &mut self.rack_tlp else { return };
+        let tail = &mut tlp.probe;
         let Some(until) = tail.until.filter(|&until| una >= until) else { return };
         let repaired = tail.again && !tail.told && !duplicate;
         if repaired && una == until {
             // One of the two arrived. The next ACK tells whether the other did, too.
             return;
         }
-        *tail = Tail::default();
+        *tail = TailLossProbe::default();
         if repaired && !self.cc.by_rate() {
             // The probe made a loss good that nobody else saw (RFC 8985 § 7.4.2): one reduction, and nothing to repair.
             let path = Path { flight_size, ..self.path(now) };

@@ -1,0 +1,276 @@
+//! RACK (RFC 8985 § 6): data is lost once data that went sufficiently later has arrived.
+
+use cwnd_quantity::{Duration, Time};
+
+use crate::sent_segments::Deadline;
+
+/// RACK's state: the newest arrival, and how long what is missing may come late.
+///
+/// Cost: O(1). An ACK looks for losses by two searches in what was sent
+/// ([`SentSegments::due`](crate::sent_segments::SentSegments::due)), not segment by segment: all
+/// that went before something that arrived is lost at one time or waits for one time.
+#[derive(Clone, Debug, Default)]
+pub struct Rack {
+    /// Send time and end of the segment that went last of all that arrived (RACK.xmit_ts,
+    /// RACK.end_seq).
+    newest: (Time, u64),
+    /// How long the last arrival took (RACK.rtt).
+    rtt: Duration,
+    /// `true` if anything arrived since losses were looked for.
+    arrived: bool,
+    /// `true` if data that went once was seen to come out of its order.
+    reordered: bool,
+    /// By how many segments it was late at most.
+    most_late: u64,
+    /// Steps by which the reordering window is wider than the first one.
+    wider: u64,
+    /// The time of the last step.
+    widened: Time,
+    /// Recoveries for which the window stays that wide.
+    recoveries: u32,
+    /// `true` from a D-SACK to the next data that arrives.
+    duplicate: bool,
+}
+
+impl Rack {
+    /// Something arrived: when it went and where it ends; if it went again, the least round trip (RFC 8985 § 6.2, steps 1 and 2;
+    /// Linux, `tcp_rack_advance`).
+    pub fn on_arrival(&mut self, now: Time, sent: (Time, u64), again: Option<Duration>) {
+        let rtt = now.since(sent.0);
+        if again.is_some_and(|least| rtt < least) {
+            // Sooner than any round trip: the original came late.
+            return;
+        }
+        self.arrived = true;
+        self.rtt = rtt;
+        self.newest = self.newest.max(sent);
+    }
+
+    /// How long the last arrival took.
+    pub const fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
+    /// Data that went once came below something that had arrived before it, so many segments higher (RFC 8985 § 6.2, step 3).
+    pub fn see_reordering(&mut self, segments: u64) {
+        self.reordered = true;
+        self.most_late = self.most_late.max(segments);
+    }
+
+    /// By how many segments anything was late at most (Linux, `tp->reordering`).
+    pub const fn most_late(&self) -> u64 {
+        self.most_late
+    }
+
+    /// Losses are to be looked for, whether anything arrives or not.
+    pub const fn look(&mut self) {
+        self.arrived = true;
+    }
+
+    /// Whether anything arrived since this was last asked.
+    pub const fn take_arrived(&mut self) -> bool {
+        core::mem::replace(&mut self.arrived, false)
+    }
+
+    /// The reordering window (RFC 8985 § 6.2, step 4; Linux, `tcp_rack_reo_wnd`); `sure` once enough arrived, and in recovery.
+    pub fn window(&self, sure: bool, least: Duration, srtt: Duration) -> Duration {
+        if sure && !self.reordered {
+            return Duration::ZERO;
+        }
+        Duration(least.0 / PART_OF_LEAST * (1 + self.wider)).min(srtt)
+    }
+
+    /// Data that went again had arrived (D-SACK).
+    pub const fn on_duplicate(&mut self) {
+        self.duplicate = true;
+    }
+
+    /// An ACK was taken in that reported data. After a duplicate the window is a step wider where
+    /// data comes late, too late for it, once a round trip, for the next recoveries (RFC 8985
+    /// § 6.2, step 4; Linux, `tcp_rack_update_reo_wnd`).
+    pub fn on_delivery(&mut self, now: Time) {
+        let duplicate = core::mem::take(&mut self.duplicate);
+        if duplicate && self.reordered && self.newest.0 >= self.widened {
+            self.wider = (self.wider + 1).min(MOST_STEPS - 1);
+            self.widened = now;
+            self.recoveries = RECOVERIES;
+        }
+    }
+
+    /// A recovery is over; needless, if it was taken back as all that went again had arrived.
+    pub fn on_recovered(&mut self, needless: bool) {
+        if needless {
+            self.recoveries = (self.recoveries + 1).min(RECOVERIES);
+        } else {
+            self.recoveries = self.recoveries.saturating_sub(1);
+        }
+        if self.recoveries == 0 {
+            self.wider = 0;
+        }
+    }
+
+    /// How long after it went something is lost, given the window, if anything that went after it arrived.
+    pub fn patience(&self, window: Duration) -> Deadline {
+        Deadline { newest: self.newest, after: self.rtt + window }
+    }
+}
+
+/// The first reordering window is this part of the least round trip (RFC 8985 § 6.2, step 4).
+const PART_OF_LEAST: u64 = 4;
+/// So many recoveries a wider window lasts (RFC 8985 § 6.2, step 4: RACK.reo_wnd_persist; Linux, `TCP_RACK_RECOVERY_THRESH`).
+const RECOVERIES: u32 = 16;
+/// No window is wider than so many of the first (Linux, `tcp_rack_update_reo_wnd`).
+const MOST_STEPS: u64 = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::{LossRule, Params};
+    use crate::ranges::Range;
+    use crate::sent_segments::SentSegments;
+
+    const fn ms(ms: u64) -> Time {
+        Time(ms * 1_000_000)
+    }
+
+    fn sender() -> (Rack, SentSegments) {
+        let params = Params { loss_rule: LossRule::Rack, ..Params::default() };
+        (Rack::default(), SentSegments::new(&params))
+    }
+
+    /// Segments of 1000 bytes leave each millisecond, from 0 on.
+    fn twenty() -> (Rack, SentSegments) {
+        let (rack, mut sent) = sender();
+        for n in 0..20 {
+            let range = Range { start: n * 1000, end: (n + 1) * 1000 };
+            sent.on_sent(range, ms(n), 1000);
+        }
+        (rack, sent)
+    }
+
+    /// All below `ack` arrives in its order.
+    fn in_order(rack: &mut Rack, sent: &mut SentSegments, now: Time, ack: u64) {
+        let (_, last) = sent.take_in_order(ack);
+        rack.on_arrival(now, (last.unwrap(), ack), None);
+    }
+
+    /// By hand: a round trip takes 40 ms, and the window of 10 ms is over for what went at 3 ms when 53 are.
+    #[test]
+    fn what_is_missing_waits_for_the_window() {
+        let (mut rack, mut sent) = twenty();
+        in_order(&mut rack, &mut sent, ms(42), 3000);
+        rack.on_arrival(ms(45), (sent.sent_at(5999).unwrap(), 6000), None);
+        let lost = rack.patience(Duration::from_millis(10));
+        assert_eq!(sent.due(ms(52), lost), (6000, 3000));
+        assert_eq!(lost.of((sent.sent_at(3999).unwrap(), 4000)), ms(53));
+        assert_eq!(sent.due(ms(53), lost), (6000, 4000));
+        assert_eq!(sent.due(ms(100), lost), (6000, 6000), "what went later may be on its way");
+    }
+
+    #[test]
+    fn of_a_burst_what_is_below_an_arrival_went_before_it() {
+        let (mut rack, mut sent) = sender();
+        for n in 0..4 {
+            sent.on_sent(Range { start: n * 1000, end: (n + 1) * 1000 }, ms(0), 1000);
+        }
+        rack.on_arrival(ms(40), (ms(0), 3000), None);
+        assert_eq!(sent.due(ms(40), rack.patience(Duration::ZERO)), (3000, 3000));
+        assert_eq!(rack.patience(Duration::ZERO).of((ms(0), 4000)), Time::NEVER);
+    }
+
+    /// RFC 8985 § 6.2, step 1: 5 ms after its retransmission comes the original.
+    #[test]
+    fn what_comes_sooner_than_any_round_trip_after_it_went_again_tells_nothing() {
+        let (mut rack, sent) = twenty();
+        rack.on_arrival(ms(45), (ms(40), 1000), Some(Duration::from_millis(40)));
+        assert!(!rack.take_arrived());
+        rack.on_arrival(ms(80), (ms(40), 1000), Some(Duration::from_millis(40)));
+        assert!(rack.take_arrived());
+        assert_eq!(sent.due(ms(80), rack.patience(Duration::ZERO)), (20_000, 20_000));
+    }
+
+    /// By hand: a step of 10 ms once a round trip, until sixteen recoveries are over.
+    #[test]
+    fn duplicates_widen_the_window_for_sixteen_recoveries() {
+        let (mut rack, _) = twenty();
+        let (least, srtt) = (Duration::from_millis(40), Duration::from_millis(45));
+        let window = |rack: &Rack| rack.window(true, least, srtt);
+        rack.on_duplicate();
+        rack.on_delivery(ms(50));
+        assert_eq!(window(&rack), Duration::ZERO, "nothing came out of order");
+        rack.see_reordering(1);
+        rack.on_arrival(ms(50), (ms(9), 10_000), None);
+        rack.on_duplicate();
+        assert_eq!(window(&rack), Duration::from_millis(10), "not before data arrives");
+        rack.on_delivery(ms(50));
+        rack.on_duplicate();
+        rack.on_delivery(ms(51));
+        assert_eq!(window(&rack), Duration::from_millis(20), "once a round trip");
+        for round in 1..4 {
+            rack.on_duplicate();
+            rack.on_arrival(ms(100 * round), (ms(100 * round - 41), 20_000), None);
+            rack.on_delivery(ms(100 * round));
+        }
+        assert_eq!(window(&rack), srtt, "and no more than the smoothed round trip");
+        (0..15).for_each(|_| rack.on_recovered(false));
+        assert_eq!(window(&rack), srtt);
+        rack.on_recovered(true);
+        rack.on_recovered(false);
+        assert_eq!(window(&rack), srtt, "one that was needless does not count");
+        rack.on_recovered(false);
+        assert_eq!(window(&rack), Duration::from_millis(10));
+    }
+
+    #[test]
+    fn without_reordering_there_is_a_window_until_enough_arrived() {
+        let (mut rack, _) = twenty();
+        let (least, srtt) = (Duration::from_millis(40), Duration::from_millis(60));
+        assert_eq!(rack.window(false, least, srtt), Duration::from_millis(10));
+        assert_eq!(rack.window(true, least, srtt), Duration::ZERO);
+        rack.see_reordering(1);
+        assert_eq!(rack.window(true, least, srtt), Duration::from_millis(10));
+    }
+
+    proptest::proptest! {
+        /// The edge is what RFC 8985 § 6.2, step 5, says of each segment by itself: it went before the newest arrival, or at the same time
+        /// and lies below it, and its time is over.
+        #[test]
+        fn the_edge_is_what_each_segment_by_itself_says(
+            gaps in proptest::collection::vec(0u64..4, 1..40),
+            arrivals in proptest::collection::vec((0usize..40, 1u64..60), 1..8),
+            (window, more) in (0u64..20, 0u64..40),
+        ) {
+            let (mut rack, mut sent) = sender();
+            let mut went = Vec::new();
+            let mut at = 0;
+            for (n, gap) in gaps.iter().enumerate() {
+                at += gap;
+                sent.on_sent(Range { start: n as u64, end: n as u64 + 1 }, ms(at), 1);
+                went.push(ms(at));
+            }
+            let mut now = ms(at);
+            let (mut newest, mut rtt) = ((Time::ZERO, 0), Duration::ZERO);
+            for (n, later) in arrivals {
+                let n = n % went.len();
+                now += Duration::from_millis(later);
+                rack.on_arrival(now, (sent.sent_at(n as u64).unwrap(), n as u64 + 1), None);
+                rtt = now.since(went[n]);
+                if (went[n], n as u64 + 1) > newest {
+                    newest = (went[n], n as u64 + 1);
+                }
+            }
+            now += Duration::from_millis(more);
+            let window = Duration::from_millis(window);
+            let (_, edge) = sent.due(now, rack.patience(window));
+            for (n, &sent) in went.iter().enumerate() {
+                let end = n as u64 + 1;
+                let overtaken = sent < newest.0 || sent == newest.0 && end < newest.1;
+                let lost = overtaken && now.since(sent) >= rtt + window;
+                // The newest arrival itself is none that is missing.
+                if (sent, end) != newest {
+                    proptest::prop_assert_eq!(lost, end <= edge, "{} {:?} {}", n, newest, edge);
+                }
+            }
+        }
+    }
+}

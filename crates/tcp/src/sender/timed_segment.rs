@@ -1,0 +1,62 @@
+//! The segment that is timed, one a round trip (RFC 6298 § 3), and Karn's algorithm.
+
+use cwnd_quantity::Time;
+
+use super::Sender;
+use crate::params::{BackoffUntil, Recovery};
+
+/// A segment that is timed, if any is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TimedSegment {
+    /// Its end; zero if none is timed.
+    end: u64,
+    sent: Time,
+}
+
+impl TimedSegment {
+    /// A segment that ends at `end` goes for the first time.
+    pub const fn on_sent(&mut self, end: u64, now: Time) {
+        if self.end == 0 {
+            *self = Self { end, sent: now };
+        }
+    }
+
+    /// Data goes again: the segment may no longer be told from its repetition (Karn & Partridge
+    /// 1987).
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Send time of the segment, which is timed no more, if an ACK acknowledges it.
+    pub fn take(&mut self, ack: u64) -> Option<Time> {
+        self.is_over(ack).then(|| core::mem::take(self).sent)
+    }
+
+    /// `true` if an ACK acknowledges the segment.
+    pub const fn is_over(self, ack: u64) -> bool {
+        self.end > 0 && ack >= self.end
+    }
+}
+
+impl Sender {
+    /// `true` if one segment a round trip is timed: without timestamps, where the times of others
+    /// are not noted, or where only such a segment ends a backoff.
+    pub(super) fn times_one(&self) -> bool {
+        let params = &self.config.params;
+        let noted = self.sent.notes_times() && params.rtt_from_notes;
+        let once = params.rto_backoff_until == BackoffUntil::SentOnce;
+        !self.times_each() && (once || !params.timestamps && !noted)
+    }
+
+    /// `true` if each segment is timed though there is no SACK.
+    pub(super) fn times_each(&self) -> bool {
+        self.sent.notes_times() && self.config.params.recovery != Recovery::Sack
+    }
+
+    /// All below `ack` is acknowledged: when the first of it went, if that is noted and none of it
+    /// went again (Linux, `tcp_clean_rtx_queue`).
+    pub(super) fn first_of(&mut self, ack: u64) -> Option<Time> {
+        let (first, _) = self.sent.take_in_order(ack);
+        first.filter(|_| !self.sent.any_again(self.una, ack))
+    }
+}

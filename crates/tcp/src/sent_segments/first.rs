@@ -1,0 +1,200 @@
+//! First transmissions of outstanding data: when each went, and where segments begin.
+
+use std::collections::VecDeque;
+
+use cwnd_quantity::{Divisor, Duration, Time};
+
+use super::Deadline;
+use crate::ranges::Range;
+
+/// Send times of outstanding data that went once, by number.
+///
+/// Cost, with n bursts outstanding: a segment is noted and acknowledged in O(1), and found in
+/// O(log n) by its number or by its time, as both rise together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FirstTransmissions {
+    /// Of what is below this there are no notes.
+    from: u64,
+    /// The ends of what went for the first time, in their order, and when; full segments of one
+    /// instant are one entry, of which the last may be short.
+    sent: VecDeque<(u64, Time)>,
+    /// Where the last segment of these begins.
+    last: u64,
+    /// From here on all of them are full.
+    short: u64,
+    /// Below this something went again before a timeout that forgot it.
+    pub repeated: u64,
+    /// Segments of which the newest SACK blocks leave out the beginning, or passed over for that.
+    pub left_out: Vec<Range>,
+}
+
+impl FirstTransmissions {
+    /// Data of `[seq, end)` goes for the first time; full segments are so large.
+    pub fn on_sent(&mut self, seq: u64, end: u64, now: Time, mss: u64) {
+        let follows_full = seq == self.last + mss;
+        self.last = seq;
+        if end != seq + mss {
+            self.short = end;
+        }
+        match self.sent.back_mut() {
+            Some((last, at)) if *at == now && *last == seq && follows_full => *last = end,
+            // Probes of a closed window are not noted.
+            Some(&mut (last, at)) if last < seq => {
+                self.short = self.short.max(seq);
+                self.sent.extend([(seq, at), (end, now)]);
+            }
+            Some(_) => self.sent.push_back((end, now)),
+            None => {
+                self.from = seq;
+                self.sent.push_back((end, now));
+            }
+        }
+    }
+
+    /// Beginning of the segment that this byte went with, by the size of full ones; the byte
+    /// itself, if that is not known.
+    pub fn begin_of(&self, byte: u64, segments: Divisor) -> u64 {
+        if self.sent.back().is_none_or(|&(end, _)| byte >= end) {
+            return byte;
+        }
+        if self.from >= self.short {
+            let beyond = byte.saturating_sub(self.from);
+            return byte - segments.divide(beyond).1;
+        }
+        let i = self.sent.partition_point(|&(end, _)| end <= byte);
+        let from = self.end_of_first(i);
+        byte - segments.divide(byte.saturating_sub(from)).1
+    }
+
+    /// The segments that went with these bytes and lie within them as a whole.
+    pub fn whole(&self, of: Range, segments: Divisor) -> Range {
+        let begin = self.begin_of(of.start, segments);
+        let start = if begin < of.start {
+            let i = self.sent.partition_point(|&(end, _)| end <= begin);
+            self.sent.get(i).map_or(of.start, |&(end, _)| end.min(begin + segments.get()))
+        } else {
+            of.start
+        };
+        Range { start, end: self.begin_of(of.end, segments) }
+    }
+
+    /// Where the last segment that went for the first time begins.
+    pub const fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// When this byte went first, if it is outstanding.
+    #[inline]
+    pub fn sent_at(&self, byte: u64) -> Option<Time> {
+        // Mostly the first outstanding byte is asked for.
+        if let Some(&(end, at)) = self.sent.front()
+            && byte < end
+        {
+            return (byte >= self.from).then_some(at);
+        }
+        let i = self.sent.partition_point(|&(end, _)| end <= byte);
+        self.sent.get(i).map(|&(_, at)| at).filter(|_| byte >= self.from)
+    }
+
+    /// The same of two bytes, the first of which is no higher.
+    pub fn sent_at_both(&self, first: u64, last: u64) -> Option<(Option<Time>, Time)> {
+        if last < self.from {
+            return None;
+        }
+        let i = self.sent.partition_point(|&(end, _)| end <= last);
+        let &(_, at) = self.sent.get(i)?;
+        let first = if first >= self.end_of_first(i) { Some(at) } else { self.sent_at(first) };
+        Some((first, at))
+    }
+
+    /// All below `ack` has arrived, in its order: when the first and the last of it went.
+    #[inline]
+    pub fn take_in_order(&mut self, ack: u64) -> (Option<Time>, Option<Time>) {
+        let first = self.sent.front().map(|&(_, at)| at);
+        while self.sent.front().is_some_and(|&(end, _)| end < ack) {
+            self.forget_first();
+        }
+        let last = self.sent.front().copied();
+        if last.is_some_and(|(end, _)| end == ack) {
+            self.forget_first();
+        }
+        (first, last.map(|(_, at)| at))
+    }
+
+    /// Nobody will ask for what is below `una`.
+    pub fn forget_below(&mut self, una: u64) {
+        while self.sent.front().is_some_and(|&(end, _)| end <= una) {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some((end, _)) = self.sent.pop_front() {
+            self.from = end;
+        }
+    }
+
+    /// Where the first `i` of what went end.
+    fn end_of_first(&self, i: usize) -> u64 {
+        if i == 0 { self.from } else { self.sent[i - 1].0 }
+    }
+
+    /// The number up to which all went at least `age` ago.
+    pub fn older_than(&self, now: Time, age: Duration) -> u64 {
+        self.end_of_first(self.sent.partition_point(|&(_, sent)| sent + age <= now))
+    }
+
+    /// Up to where all that went once went before something that arrived, and up to where its time is over, too.
+    pub fn due(&self, now: Time, lost: Deadline) -> (u64, u64) {
+        let (at, end) = lost.newest;
+        // Of what went at the same time the lower numbers went first.
+        let i = self.sent.partition_point(|&(last, sent)| (sent, last) <= (at, end));
+        let before = match self.sent.get(i) {
+            Some(&(_, sent)) if sent == at => end.max(self.end_of_first(i)),
+            _ => self.end_of_first(i),
+        };
+        if at + lost.after <= now {
+            // The time of the newest is over, and so is that of all before it.
+            return (before, before);
+        }
+        (before, self.older_than(now, lost.after).min(before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 1000, 1000, 300, 1000 and 500 bytes at one time.
+    #[test]
+    fn of_a_burst_it_is_known_where_segments_begin() {
+        let mut first = FirstTransmissions::default();
+        let mut at = 0;
+        for len in [1000, 1000, 300, 1000, 500] {
+            first.on_sent(at, at + len, Time::ZERO, 1000);
+            at += len;
+        }
+        let begins = [0, 999, 1000, 1999, 2299, 2300, 3299, 3799, 3800];
+        let begins = begins.map(|byte| first.begin_of(byte, Divisor::new(1000)));
+        assert_eq!(begins, [0, 0, 1000, 1000, 2000, 2300, 2300, 3300, 3800]);
+        let whole = |start, end| {
+            let of = first.whole(Range { start, end }, Divisor::new(1000));
+            (of.start, of.end)
+        };
+        assert_eq!(whole(500, 2300), (1000, 2300));
+        assert_eq!(whole(2000, 3700), (2000, 3300));
+        assert_eq!(whole(2100, 3800), (2300, 3800));
+        // None of it is whole.
+        assert_eq!(whole(2400, 3299), (3300, 2300));
+        first.on_sent(4300, 5300, Time::ZERO, 1000);
+        assert_eq!(
+            [4299, 4300, 5299].map(|byte| first.begin_of(byte, Divisor::new(1000))),
+            [3800, 4300, 4300]
+        );
+        first.take_in_order(2000);
+        assert_eq!(
+            [2000, 2299, 2300].map(|byte| first.begin_of(byte, Divisor::new(1000))),
+            [2000, 2000, 2300]
+        );
+    }
+}

@@ -1,0 +1,193 @@
+//! What is lost (RFC 6675 § 4, RFC 8985 § 6), and when the rest went.
+
+use cwnd_quantity::{Divisor, Duration, Time};
+
+use super::{Deadline, SentSegments};
+use crate::params::{LossRule, Params};
+use crate::ranges::Range;
+
+impl SentSegments {
+    /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous SACKed ranges above it,
+    /// or more than (`dup_thresh` − 1)·MSS SACKed bytes. Returns whether anything has.
+    pub fn detect_losses(&mut self, params: &Params, una: u64, mss: u64) -> bool {
+        let dup_thresh = params.dup_thresh;
+        if params.loss_rule == LossRule::Fack {
+            return self.detect_forward(una, u64::from(dup_thresh) * mss);
+        }
+        let bytes_needed = u64::from(dup_thresh - 1) * mss;
+        let mut bytes = 0;
+        let mut edge = 0;
+        // From the highest down, by one look-up each: mostly the first is enough.
+        let mut range = self.sacked.highest();
+        for n in 1.. {
+            let Some(Range { start, end }) = range else { break };
+            bytes += end - start;
+            if n >= dup_thresh || bytes > bytes_needed {
+                edge = start;
+                break;
+            }
+            range = self.sacked.below(start);
+        }
+        self.lose_below(edge, una)
+    }
+
+    /// FACK: whatever lies `distance` or more below the highest SACKed byte, however much of that was SACKed.
+    fn detect_forward(&mut self, una: u64, distance: u64) -> bool {
+        self.lose_below(self.top(una).saturating_sub(distance), una)
+    }
+
+    /// RACK: what went once is lost up to `edge`, and retransmissions are by time; whether anything is found, and when the last of these
+    /// would be that something overtook.
+    pub fn lose_by_time(&mut self, edge: u64, una: u64, now: Time, by: Deadline) -> (bool, Time) {
+        let holes = self.lose_below(edge, una);
+        let again = self.resent.as_mut().map(|resent| resent.lose_by_time(una, now, by));
+        again.map_or((holes, Time::ZERO), |(found, waits)| (holes || found, waits))
+    }
+
+    fn lose_below(&mut self, edge: u64, una: u64) -> bool {
+        let holes = self.mark_lost_below(edge);
+        let again = self.resent.as_mut().is_some_and(|resent| resent.review(una, &self.sacked));
+        holes || again
+    }
+
+    /// Declares lost what is below `edge` and not SACKed; whether there is anything.
+    pub fn mark_lost_below(&mut self, edge: u64) -> bool {
+        if edge <= self.lost_edge {
+            return false;
+        }
+        let covered = self.sacked.covered(self.lost_edge, edge);
+        let lost = edge - self.lost_edge - covered;
+        self.sacked_below_lost += covered;
+        self.newly_lost += lost;
+        self.lost_edge = edge;
+        if let Some(resent) = &mut self.resent {
+            resent.lose_originals(edge);
+        }
+        lost > 0
+    }
+
+    /// What of the retransmissions arrived is no longer on its way, and not lost again.
+    pub fn look_at_retransmissions(&mut self, una: u64) {
+        if let Some(resent) = &mut self.resent {
+            resent.review(una, &self.sacked);
+        }
+    }
+
+    /// The last byte of `[from, to)` that is missing, is not lost and went only once.
+    pub fn last_missing(&self, from: u64, to: u64) -> Option<u64> {
+        let from = from.max(self.lost_edge).max(self.high_rxt);
+        let above = to.checked_sub(1).and_then(|last| self.sacked.containing(last));
+        let last = above.map_or(to, |range| range.start).checked_sub(1)?;
+        (last >= from).then_some(last)
+    }
+
+    /// The first byte from `at` on that went only once.
+    pub fn first_once(&self, at: u64) -> u64 {
+        at.max(self.high_rxt)
+    }
+
+    /// Of the retransmissions on their way within `range` that `counts` accepts, the one that went
+    /// last: when, and where it ends.
+    pub fn last_retransmission(
+        &self,
+        range: Range,
+        counts: impl Fn(Time) -> bool,
+    ) -> Option<(Time, u64)> {
+        self.resent.as_ref()?.last_within(range, counts)
+    }
+
+    /// When this byte went again, if that is on its way.
+    #[inline]
+    pub fn resent_at(&self, byte: u64) -> Option<Time> {
+        self.resent.as_ref().and_then(|resent| resent.sent_at(byte))
+    }
+
+    /// How many retransmissions are on their way.
+    pub fn resent(&self) -> u64 {
+        self.resent.as_ref().map_or(0, |resent| resent.in_flight())
+    }
+
+    /// Whether retransmissions were found to be lost since the last call of [`Scoreboard::take_lost_again`].
+    pub fn has_lost_again(&self) -> bool {
+        self.resent.as_ref().is_some_and(|resent| resent.has_found())
+    }
+
+    /// Whether retransmissions were found to be lost since the last call.
+    pub fn take_lost_again(&mut self) -> bool {
+        self.resent.as_mut().is_some_and(|resent| resent.take_found())
+    }
+
+    /// Bytes that were found lost since the last call, each once: what is lost again does not count again.
+    #[inline]
+    pub const fn take_newly_lost(&mut self) -> u64 {
+        core::mem::replace(&mut self.newly_lost, 0)
+    }
+
+    /// So many bytes are lost, as is known without SACK.
+    pub const fn note_lost(&mut self, bytes: u64) {
+        self.newly_lost += bytes;
+    }
+
+    /// Whether byte `at`, not SACKed, is lost (RFC 6675 § 4, IsLost).
+    pub const fn is_lost(&self, at: u64) -> bool {
+        at < self.lost_edge
+    }
+
+    /// Whether byte `at` was retransmitted and is not known to be lost again.
+    pub fn was_retransmitted(&self, at: u64) -> bool {
+        at < self.high_rxt && self.next_lost(at).is_none_or(|lost| at < lost.start)
+    }
+
+    /// The next lost range from `una` on that was not retransmitted (RFC 6675 § 4, NextSeg rule 1).
+    pub fn next_lost(&self, una: u64) -> Option<Range> {
+        if let Some(again) = self.resent.as_ref().and_then(|resent| resent.first_lost()) {
+            return Some(Range { start: again.start.max(una), ..again });
+        }
+        self.sacked.hole_from(self.high_rxt, self.lost_edge)
+    }
+
+    /// The next range that was not retransmitted and lies below the highest SACKed byte (NextSeg rule 3).
+    pub fn next_hole(&self) -> Option<Range> {
+        let top = self.sacked.highest()?;
+        self.sacked.hole_from(self.high_rxt, top.start)
+    }
+
+    /// `true` if all from `una` on went once and none of it arrived out of order.
+    #[inline]
+    pub fn is_untouched(&self, una: u64) -> bool {
+        self.is_in_order(una) && self.first.as_ref().is_some_and(|first| una >= first.repeated)
+    }
+
+    /// Time when this byte went first, if it is outstanding and that was noted.
+    #[inline]
+    pub fn sent_at(&self, byte: u64) -> Option<Time> {
+        self.first.as_ref()?.sent_at(byte)
+    }
+
+    /// The same of two bytes, the first of which is no higher.
+    pub fn sent_at_both(&self, first: u64, last: u64) -> Option<(Option<Time>, Time)> {
+        self.first.as_ref()?.sent_at_both(first, last)
+    }
+
+    /// Start of the last segment that went for the first time.
+    pub fn last_segment(&self) -> Option<u64> {
+        self.first.as_ref().map(|first| first.last())
+    }
+
+    /// The number up to which all went at least `age` ago.
+    pub fn older_than(&self, now: Time, age: Duration) -> u64 {
+        self.first.as_ref().map_or(0, |first| first.older_than(now, age))
+    }
+
+    /// The numbers up to which all that went once went before something that arrived, and up to
+    /// which its time is over, too.
+    pub fn due(&self, now: Time, lost: Deadline) -> (u64, u64) {
+        self.first.as_ref().map_or((0, 0), |first| first.due(now, lost))
+    }
+
+    /// Beginning of the segment that this byte went with; the byte itself, if that is not known.
+    #[inline]
+    pub fn begin_of(&self, byte: u64, segments: Divisor) -> u64 {
+        self.first.as_ref().map_or(byte, |first| first.begin_of(byte, segments))
+    }
+}

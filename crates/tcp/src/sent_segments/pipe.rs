@@ -1,0 +1,168 @@
+//! Bytes in flight (RFC 6675 § 4, SetPipe), lost and sent again.
+
+use super::SentSegments;
+
+impl SentSegments {
+    /// Whether nothing arrived out of order, and nothing that is outstanding went again.
+    #[inline]
+    pub fn is_in_order(&self, una: u64) -> bool {
+        self.sacked.is_empty() && self.high_rxt <= una
+    }
+
+    /// Bytes presumed in the network (RFC 6675 § 4, SetPipe).
+    #[inline]
+    pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
+        if self.is_in_order(una) && self.lost_edge <= una {
+            return nxt - una;
+        }
+        self.pipe_of_parts(una, nxt)
+    }
+
+    #[inline(never)]
+    fn pipe_of_parts(&self, una: u64, nxt: u64) -> u64 {
+        let not_lost =
+            nxt.saturating_sub(self.lost_edge) - (self.sacked_bytes - self.sacked_below_lost);
+        let retransmitted = (self.high_rxt - una) - self.sacked_below_rxt;
+        let lost_again = self.resent.as_ref().map_or(0, |resent| resent.lost_bytes());
+        let arrived = self.arrived.as_ref().map_or(0, |arrived| arrived.bytes);
+        not_lost + retransmitted + arrived + self.doubled(una) - lost_again
+    }
+
+    /// Bytes below the edge that are on their way again and are not lost.
+    #[inline]
+    fn doubled(&self, una: u64) -> u64 {
+        let resent = self.resent.as_ref();
+        resent.and_then(|resent| resent.doubled_bytes(una)).unwrap_or(0)
+    }
+
+    /// Whether more is lost than went again and is on its way: else nothing more goes again, whatever it is that is lost (Linux,
+    /// `tcp_xmit_retransmit_queue`). The two are the same but for what is on its way with its original.
+    pub fn may_repair(&self, una: u64) -> bool {
+        let doubles = self.resent.as_ref().is_some_and(|r| r.doubled_bytes(una).is_some());
+        !doubles || self.lost_bytes(una) > self.retransmitted_bytes(una)
+    }
+
+    /// `true` if anything from `una` on, which is not SACKed, is lost.
+    pub fn is_short(&self, una: u64) -> bool {
+        self.is_lost(una) && (self.doubled(una) == 0 || self.lost_bytes(una) > 0)
+    }
+
+    /// Bytes above the cumulative ACK that are lost, whether they went again or not.
+    pub fn lost_bytes(&self, una: u64) -> u64 {
+        self.lost_edge.saturating_sub(una) - self.sacked_below_lost - self.doubled(una)
+    }
+
+    /// Bytes above the cumulative ACK that went again and are not known to be lost again.
+    pub fn retransmitted_bytes(&self, una: u64) -> u64 {
+        let again = self.high_rxt.saturating_sub(una) - self.sacked_below_rxt;
+        again - self.resent.as_ref().map_or(0, |resent| resent.lost_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cwnd_quantity::Time;
+
+    use super::super::Retransmission;
+    use super::*;
+    use crate::params::Params;
+    use crate::ranges::Range;
+    use crate::segment::{SackBlock, SackBlocks};
+
+    const MSS: u64 = 1000;
+
+    fn send_again(board: &mut SentSegments, start: u64, end: u64, high: u64) {
+        let (range, marked) = (Range { start, end }, Some(Time::ZERO));
+        board.on_sent_again(Retransmission { range, una: 0, high, marked });
+    }
+
+    fn three() -> Params {
+        Params { dup_thresh: 3, ..Params::default() }
+    }
+
+    fn ack(at: u64, blocks: &[(u64, u64)]) -> SackBlocks {
+        let mut sack = SackBlocks::default();
+        for (slot, &(start, end)) in sack.iter_mut().zip(blocks) {
+            *slot = SackBlock::of(at, start, end);
+        }
+        sack
+    }
+
+    #[test]
+    fn three_segments_above_a_hole_make_it_lost() {
+        let mut board = SentSegments::default();
+        let high = 10 * MSS;
+        assert_eq!(board.on_sack(&ack(0, &[(MSS, 2 * MSS)]), 0, high), MSS);
+        board.detect_losses(&three(), 0, MSS);
+        assert_eq!(board.next_lost(0), None);
+        assert_eq!(board.pipe(0, high), 9 * MSS);
+        board.on_sack(&ack(0, &[(MSS, 4 * MSS)]), 0, high);
+        board.detect_losses(&three(), 0, MSS);
+        assert_eq!(board.next_lost(0), Some(Range { start: 0, end: MSS }));
+        assert_eq!(board.pipe(0, high), 6 * MSS, "six above the SACKed, the lost one is gone");
+        send_again(&mut board, 0, MSS, high);
+        assert_eq!(board.pipe(0, high), 7 * MSS);
+        assert_eq!(board.next_lost(0), None);
+    }
+
+    #[test]
+    fn holes_are_retransmitted_from_the_lowest_and_a_timeout_begins_anew() {
+        let mut board = SentSegments::default();
+        let high = 12 * MSS;
+        board.on_sack(&ack(0, &[(8 * MSS, 12 * MSS), (4 * MSS, 5 * MSS), (MSS, 2 * MSS)]), 0, high);
+        board.detect_losses(&three(), 0, MSS);
+        let mut seen = Vec::new();
+        while let Some(hole) = board.next_lost(0) {
+            let end = hole.end.min(hole.start + MSS);
+            seen.push(hole.start / MSS);
+            send_again(&mut board, hole.start, end, high);
+        }
+        assert_eq!(seen, [0, 2, 3, 5, 6, 7]);
+        board.mark_lost_below(high);
+        board.restart_retransmissions(0);
+        assert_eq!(board.pipe(0, high), 0);
+        board.on_ack(2 * MSS);
+        assert_eq!(board.next_lost(0).map(|h| h.start), Some(2 * MSS));
+    }
+
+    proptest::proptest! {
+        /// The counts kept incrementally equal those computed afresh, segment by segment, from the RFC's definitions.
+        #[test]
+        fn pipe_is_what_set_pipe_computes(ops in proptest::collection::vec((0u64..30, 1u64..5, 0u8..4), 1..80)) {
+            let (mut una, nxt) = (0u64, 40u64);
+            let mut board = SentSegments::default();
+            let mut sacked = std::collections::BTreeSet::new();
+            let (mut lost_edge, mut high_rxt) = (0u64, 0u64);
+            for (at, len, op) in ops {
+                match op {
+                    0 | 1 => {
+                        let (start, end) = (at.max(una + 1), (at.max(una + 1) + len).min(nxt));
+                        if start < end {
+                            board.on_sack(&ack(una, &[(start, end)]), una, nxt);
+                            sacked.extend(start..end);
+                            board.detect_losses(&three(), una, 1);
+                            // IsLost by definition, MSS 1: three bytes SACKed above (DupThresh ranges imply it).
+                            let lost = (una..nxt).filter(|b| sacked.range(b + 1..).count() >= 3 && !sacked.contains(b)).max();
+                            lost_edge = lost_edge.max(lost.map_or(0, |b| b + 1));
+                        }
+                    }
+                    2 => {
+                        if let Some(hole) = board.next_lost(0) {
+                            send_again(&mut board, hole.start, hole.start + 1, nxt);
+                            high_rxt = hole.start + 1;
+                        }
+                    }
+                    _ => {
+                        una = una.max(at.min(nxt));
+                        board.on_ack(una);
+                        sacked.retain(|&b| b >= una);
+                        high_rxt = high_rxt.max(una);
+                    }
+                }
+                let pipe = (una..nxt).filter(|b| !sacked.contains(b))
+                    .map(|b| u64::from(b >= lost_edge) + u64::from(b < high_rxt)).sum::<u64>();
+                proptest::prop_assert_eq!(board.pipe(una, nxt), pipe);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! SACK blocks of senders that take segments as a whole (Linux, `tcp_match_skb_to_sack`).
+
+use cwnd_quantity::Divisor;
+
+use super::{FirstTransmissions, SentSegments};
+use crate::ranges::Range;
+use crate::segment::{SackBlock, SackBlocks};
+
+impl SentSegments {
+    /// Blocks that ACKs before did not have, from the lowest (tcp_input.c,
+    /// `tcp_sacktag_write_queue`). With `whole`, the divisor by a full segment, they begin and end
+    /// where segments do. The list replaces them where segments are passed over.
+    pub fn new_blocks(
+        &mut self,
+        blocks: &SackBlocks,
+        ack: u64,
+        whole: Option<Divisor>,
+    ) -> (SackBlocks, Option<Vec<SackBlock>>) {
+        let blocks = &self.without_known(blocks, ack);
+        let (Some(segments), Some(first)) = (whole, &self.first) else {
+            return (upwards(*blocks), None);
+        };
+        let (whole, leaves_out) = first.whole_blocks(blocks, ack, segments);
+        let whole = upwards(whole);
+        let passes = leaves_out || !first.left_out.is_empty();
+        (whole, passes.then(|| self.pass_over(blocks, &whole, ack, segments)))
+    }
+
+    /// The blocks but those that ACKs before told of, too; all of them while segments are left out.
+    fn without_known(&self, blocks: &SackBlocks, ack: u64) -> SackBlocks {
+        let mut unknown = *blocks;
+        if self.first.as_ref().is_some_and(|first| first.left_out.is_empty()) {
+            for block in unknown.iter_mut().filter(|block| block.len > 0) {
+                let range = Range { start: block.start(ack), end: block.end(ack) };
+                if self.has_block(range) {
+                    *block = SackBlock::default();
+                }
+            }
+        }
+        unknown
+    }
+
+    /// A segment whose beginning the blocks before left out is passed over for as long as blocks
+    /// hold it: what they tell without such, from the lowest (`tcp_sacktag_write_queue`, which looks
+    /// only at what is not in `recv_sack_cache`).
+    ///
+    /// Cost: linear in the segments that the receiver reports in part; no receiver that takes whole
+    /// segments reports any.
+    #[cold]
+    fn pass_over(
+        &mut self,
+        told: &SackBlocks,
+        upwards: &SackBlocks,
+        ack: u64,
+        segments: Divisor,
+    ) -> Vec<SackBlock> {
+        let is_first = self.is_empty();
+        let Some(first) = &mut self.first else { return Vec::new() };
+        let before = core::mem::take(&mut first.left_out);
+        let mut pieces = Vec::new();
+        for block in upwards.iter().filter(|block| block.len > 0) {
+            let (mut from, end) = (block.start(ack), block.end(ack));
+            for &segment in before.iter().filter(|_| !is_first) {
+                if from <= segment.start && segment.end <= end {
+                    pieces.push(SackBlock::of(ack, from, segment.start));
+                    from = segment.end;
+                    first.left_out.push(segment);
+                }
+            }
+            pieces.push(SackBlock::of(ack, from, end));
+        }
+        for block in told.iter().filter(|block| block.len > 0 && block.offset >= 0) {
+            let (start, end) = (block.start(ack), block.end(ack));
+            let begin = first.begin_of(start, segments);
+            if begin < start {
+                let end = first.whole(Range { start, end }, segments).start;
+                first.left_out.push(Range { start: begin, end });
+            }
+        }
+        first.left_out.sort_unstable_by_key(|segment| segment.start);
+        pieces.retain(|piece| piece.len > 0);
+        pieces
+    }
+}
+
+impl FirstTransmissions {
+    /// The blocks as far as they hold segments as a whole, and `true` if one leaves out the
+    /// beginning of a segment.
+    fn whole_blocks(&self, blocks: &SackBlocks, ack: u64, segments: Divisor) -> (SackBlocks, bool) {
+        let (mut whole, mut leaves_out) = (SackBlocks::default(), false);
+        let told = blocks.iter().filter(|block| block.len > 0).map(|block| {
+            let range = Range { start: block.start(ack), end: block.end(ack) };
+            // What is below the ACK arrived twice.
+            let of = if block.offset < 0 { range } else { self.whole(range, segments) };
+            leaves_out |= of.start > range.start;
+            of
+        });
+        for (slot, of) in whole.iter_mut().zip(told.filter(|of| of.start < of.end)) {
+            *slot = SackBlock::of(ack, of.start, of.end);
+        }
+        (whole, leaves_out)
+    }
+}
+
+fn upwards(mut blocks: SackBlocks) -> SackBlocks {
+    blocks.sort_unstable_by_key(|block| block.offset);
+    blocks
+}
