@@ -25,7 +25,6 @@ mod rtt;
 mod seen;
 mod segment;
 mod sender;
-mod sent_log;
 mod sent_segments;
 mod signed;
 mod sorted_map;

@@ -127,6 +127,7 @@ mod tests {
     use super::*;
     use crate::params::{LossRule, Params};
     use crate::ranges::Range;
+    use crate::sent_segments::Notes;
     use crate::sent_segments::SentSegments;
 
     const fn ms(ms: u64) -> Time {
@@ -135,7 +136,7 @@ mod tests {
 
     fn sender() -> (Rack, SentSegments) {
         let params = Params { loss_rule: LossRule::Rack, ..Params::default() };
-        (Rack::default(), SentSegments::new(&params))
+        (Rack::default(), SentSegments::new(&params, Notes::default()))
     }
 
     /// Segments of 1000 bytes leave each millisecond, from 0 on.

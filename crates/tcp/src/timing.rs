@@ -6,12 +6,12 @@ use crate::config::Config;
 use crate::delays::Delays;
 use crate::delivery_rate::Rates;
 use crate::seen::{RttEvery, RttFrom};
-use crate::sent_log::SentLog;
+use crate::sent_segments::{Arrivals, Notes};
 use crate::signed::{OnForged, Signer};
 
-/// Send times of outstanding segments, and which of them give samples.
+/// Segments that give samples, by their send times.
 ///
-/// Cost: that of [`SentLog`], and none where samples are the timer's own.
+/// Cost: O(1).
 #[derive(Clone, Debug)]
 pub struct Timing {
     from: RttFrom,
@@ -21,11 +21,6 @@ pub struct Timing {
     by_window: bool,
     /// With one sample a window: what must be acknowledged before the next.
     next_from: u64,
-    /// In the order of their numbers, and so of when they went first; `None` if samples are the
-    /// timer's own.
-    sent: Option<SentLog<Sent>>,
-    /// When the newest segment went that SACK reported since the last ACK was looked at.
-    sacked: Option<Time>,
     /// What is known of one-way delays.
     one_way: OneWay,
     /// How fast what went arrives, for a controller that steers by that.
@@ -35,13 +30,6 @@ pub struct Timing {
     /// Signs the timestamps that go, and how many echoes were never sent.
     signer: Signer,
     forged: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    at: Time,
-    /// Whether it was sent again.
-    again: bool,
 }
 
 /// Round trips as they would be if only data waited (RFC 6817 § 2.4.2: delays above the least, of clocks that need not agree).
@@ -99,8 +87,6 @@ impl Timing {
                 lone,
                 by_window,
                 next_from: 0,
-                sent: (from != RttFrom::Timer || !lone).then(SentLog::default),
-                sacked: None,
                 one_way: OneWay::default(),
                 rates: config.by_rate().then(Rates::default),
                 delays: Delays::default(),
@@ -110,72 +96,49 @@ impl Timing {
         })
     }
 
-    /// New data goes, which ends at `end`.
-    pub fn on_sent(&mut self, end: u64, now: Time) {
-        if let Some(log) = &mut self.sent {
-            log.push(end, Sent { at: now, again: false });
+    /// Notes that it needs of each segment.
+    pub fn notes(&self) -> Notes {
+        Notes {
+            rtt: self.from != RttFrom::Timer || !self.lone,
+            rtt_from_sack: self.from == RttFrom::Sack,
+            rates: self.rates.is_some(),
         }
     }
 
-    /// Bytes that went before go again: no echo tells which of the two an ACK is for (Karn & Partridge 1987).
-    pub fn on_sent_again(&mut self, seq: u64, end: u64) {
-        if let Some(log) = &mut self.sent {
-            log.change(seq, end, |sent, _| sent.again = true);
-        }
-    }
-
-    /// A SACK block reports these bytes, some of them perhaps again; of all blocks of the ACK so many are new. How many are left.
-    pub fn on_sacked(&mut self, seq: u64, end: u64, new: u64) -> u64 {
-        let Some(log) = self.sent.as_mut().filter(|_| self.from == RttFrom::Sack) else { return 0 };
-        // A segment that came late is below what was reported before it.
-        let newest = &mut self.sacked;
-        log.report(seq, end, new, |_, sent| {
-            if !sent.again {
-                *newest = (*newest).max(Some(sent.at));
-            }
-        })
-    }
-
-    /// Everything below `ack` is acknowledged, where `high` is the end of what was sent; the timer's own sample is given, and what the ACK
-    /// echoes. What the controller sees.
+    /// An ACK acknowledges these segments, where all up to `high` was sent; the timer's own sample
+    /// is given, and what the ACK echoes. Returns the sample that the controller sees.
     pub fn on_ack(
         &mut self,
         now: Time,
-        ack: u64,
-        high: u64,
+        (ack, high): (u64, u64),
+        of: Arrivals,
         timer: Option<Sample>,
         echo: Echo,
     ) -> Option<Sample> {
-        let (mut oldest, mut newest) = (None, None);
-        let (mut segments, mut again) = (0_u32, false);
-        let mut log = self.sent.as_mut();
-        while let Some((_, sent, sacked)) = log.as_mut().and_then(|log| log.pop_acknowledged(ack)) {
-            segments += 1;
-            again |= sent.again;
-            if !(sacked && self.from == RttFrom::Sack) {
-                oldest = oldest.or(Some(sent.at));
-                newest = Some(sent.at);
-            }
-        }
-        let sacked = self.sacked.take();
+        let once = |sent: Option<Time>| sent.filter(|_| !of.again);
         let sample = match self.from {
             RttFrom::Timer => timer,
-            RttFrom::Oldest => self.of(now, oldest.filter(|_| !again)),
-            RttFrom::Newest => self.of(now, newest.filter(|_| !again)),
-            RttFrom::Sack => self.of(now, sacked.or(newest.filter(|_| !again))),
+            RttFrom::Oldest => self.of(now, once(of.oldest)),
+            RttFrom::Newest => self.of(now, once(of.newest)),
+            RttFrom::Sack => self.of(now, of.sacked.or(once(of.newest))),
             RttFrom::OneWay => {
-                let took = self.of(now, newest.filter(|_| !again));
+                let took = self.of(now, once(of.newest));
                 self.one_way.took(took.map(|(_, measured)| measured));
                 self.one_way.told(echo)
             }
         };
-        let counts = self.lone || segments != 1 || sacked.is_some();
+        let counts = self.lone || of.segments != 1 || of.sacked.is_some();
         self.take(ack, high, sample.filter(|_| counts))
     }
 
-    /// An ACK acknowledged nothing new, and may have reported some: what the controller sees.
-    pub fn on_duplicate(&mut self, now: Time, una: u64, high: u64) -> Option<Sample> {
-        let sacked = self.sacked.take();
+    /// An ACK acknowledged nothing new, and may have reported a segment that went at `sacked`.
+    /// Returns the sample that the controller sees.
+    pub fn on_duplicate(
+        &mut self,
+        now: Time,
+        (una, high): (u64, u64),
+        sacked: Option<Time>,
+    ) -> Option<Sample> {
         let sample = self.of(now, sacked);
         self.take(una, high, sample)
     }

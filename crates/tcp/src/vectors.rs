@@ -13,7 +13,7 @@ use crate::ranges::{Range, Ranges};
 use crate::rtt::{At, RttEstimator};
 use crate::seen;
 use crate::segment::{SackBlock, SackBlocks};
-use crate::sent_segments::SentSegments;
+use crate::sent_segments::{Notes, Retransmission, SentSegments};
 use crate::squid::{self, Squid};
 use crate::timing::Timing;
 
@@ -184,33 +184,51 @@ fn f_rto_is_that_of_rfc_5682() {
     }
 }
 
+/// Data goes, some of it perhaps again; returns `true` if so.
+fn send(segments: &mut SentSegments, range: Range, una: u64, high: &mut u64, now: Time) -> bool {
+    let again = range.start < *high;
+    if again {
+        segments.on_sent_again(Retransmission { range, una, high: *high, marked: None });
+    } else {
+        segments.on_sent(range, now, 1000);
+    }
+    *high = (*high).max(range.end);
+    again
+}
+
 #[test]
 fn delivery_rates_are_those_of_draft_cheng() {
     let (_, cases) = cases(include_str!("../../../vectors/delivery-rate.json"));
     for case in cases {
         let mut rates = Rates::default();
+        let notes = Notes { rates: true, ..Notes::default() };
+        let mut segments = SentSegments::new(&Params::default(), notes);
         let mut sacked = Ranges::default();
         // What is acknowledged, and of that above it what SACK reported.
         let delivered = |una: u64, sacked: &Ranges| una + sacked.covered(una, u64::MAX);
-        let mut una = 0;
+        let (mut una, mut high) = (0, 0);
         for event in case["events"].as_array().unwrap() {
             let now = Time(number(&event["now_ns"]));
             if event["event"] == "sent" {
                 let first = event["first"].as_bool().unwrap();
-                let (seq, end) = (number(&event["seq"]), number(&event["end"]));
-                rates.on_sent(now, seq, end, delivered(una, &sacked), first);
+                let range = Range { start: number(&event["seq"]), end: number(&event["end"]) };
+                let again = send(&mut segments, range, una, &mut high, now);
+                let note = rates.on_sent(now, delivered(una, &sacked), first);
+                segments.note_rate(range, note, again);
                 continue;
             }
             let ack = number(&event["ack"]);
             for block in event["sack"].as_array().into_iter().flatten() {
                 let (seq, end) = (number(&block[0]), number(&block[1]));
                 let (_, new) = sacked.insert(seq, end);
-                rates.on_sacked(seq, end, new);
+                segments.note_sacked(Range { start: seq, end }, new);
             }
             una = una.max(ack);
+            segments.forget_times_below(una);
             let in_flight = number(&event["in_flight"]);
             let idle = event["idle"].as_bool().unwrap_or(false);
-            let found = rates.on_ack(now, una, delivered(una, &sacked), in_flight, idle);
+            let newest = segments.take_newest();
+            let found = rates.on_ack(now, newest, delivered(una, &sacked), in_flight, idle);
             let expected = RateSample {
                 newly: number(&event["newly"]),
                 total: number(&event["total"]),
@@ -286,6 +304,7 @@ fn round_trips_are_seen_as_each_way_of_measuring_has_it() {
     for case in cases {
         let config = endpoint(&case["parameters"]);
         let mut timing = Timing::new(&config).expect("its own notes");
+        let mut segments = SentSegments::new(&Params::default(), timing.notes());
         let (mut una, mut high) = (0, 0);
         let mut sacked = Ranges::default();
         for event in case["events"].as_array().unwrap() {
@@ -293,13 +312,8 @@ fn round_trips_are_seen_as_each_way_of_measuring_has_it() {
             let echoed = |echo: Time| Some((now.since(echo), config.measured(echo.0, now.0)));
             let seen = match event["event"].as_str().unwrap() {
                 "sent" => {
-                    let (seq, end) = (number(&event["seq"]), number(&event["end"]));
-                    if seq < high {
-                        timing.on_sent_again(seq, end);
-                    } else {
-                        timing.on_sent(end, now);
-                        high = end;
-                    }
+                    let range = Range { start: number(&event["seq"]), end: number(&event["end"]) };
+                    send(&mut segments, range, una, &mut high, now);
                     continue;
                 }
                 "handshake" => {
@@ -313,16 +327,18 @@ fn round_trips_are_seen_as_each_way_of_measuring_has_it() {
                     let blocks: Vec<_> =
                         blocks.map(|block| (number(&block[0]), number(&block[1]))).collect();
                     let mut new = blocks.iter().map(|&(seq, end)| sacked.insert(seq, end).1).sum();
-                    for &(seq, end) in &blocks {
-                        new = timing.on_sacked(seq, end, new);
+                    for &(start, end) in &blocks {
+                        new = segments.note_sacked(Range { start, end }, new);
                     }
                     let echo = event["delay_us"]
                         .as_u64()
                         .map_or(Echo::None, |us| Echo::Delay { us: u32::try_from(us).unwrap() });
                     let sample = if ack > una {
-                        timing.on_ack(now, ack, high, echoed(ns(event, "ecr_ns")), echo)
+                        segments.forget_times_below(ack);
+                        let timer = echoed(ns(event, "ecr_ns"));
+                        timing.on_ack(now, (ack, high), segments.take_arrivals(), timer, echo)
                     } else {
-                        timing.on_duplicate(now, una, high)
+                        timing.on_duplicate(now, (una, high), segments.take_sacked())
                     };
                     una = una.max(ack);
                     sample.map(|(_, measured)| measured)

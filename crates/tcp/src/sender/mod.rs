@@ -218,10 +218,11 @@ impl Sender {
             RttArithmetic::Ticks => RttEstimator::in_ticks(config.params.clock),
             RttArithmetic::Linux => RttEstimator::of_linux(config.params.rto_variation_min),
         };
-        let sent = SentSegments::new(&config.params);
         let by_time = config.params.loss_rule == LossRule::Rack;
         let rack_tlp = (by_time && config.params.recovery == Recovery::Sack).then(Box::default);
         let timing = Timing::new(&config);
+        let notes = timing.as_ref().map_or_else(Default::default, |timing| timing.notes());
+        let sent = SentSegments::new(&config.params, notes);
         let chunks = Chunks::new(&config.params.tso);
         let watched = config.params.validation.cwnd_limited != LimitedBy::Last;
         let used = watched.then(Box::default);

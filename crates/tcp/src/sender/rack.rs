@@ -464,12 +464,14 @@ pub(super) const MORE_TICKS: u64 = 2;
 mod tests {
     use super::*;
     use crate::params::{LossRule, Params};
+    use crate::sent_segments::Notes;
 
     #[test]
     fn what_went_within_the_last_round_trip_is_not_old() {
         let ms = |ms: u64| Time(ms * 1_000_000);
         let params = Params { loss_rule: LossRule::Rack, ..Params::default() };
-        let (mut tlp, mut sent) = (RackTlp::default(), SentSegments::new(&params));
+        let (mut tlp, mut sent) =
+            (RackTlp::default(), SentSegments::new(&params, Notes::default()));
         for n in 0..20 {
             sent.on_sent(Range { start: n * 1000, end: (n + 1) * 1000 }, ms(n), 1000);
         }

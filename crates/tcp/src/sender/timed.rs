@@ -5,23 +5,20 @@ use cwnd_quantity::{Duration, Echo, Time};
 
 use super::Sender;
 use crate::delays::Delays;
+use crate::ranges::Range;
 use crate::rtt::Seen;
 use crate::segment::{Body, SackBlocks, Segment};
 use crate::timing::Sample;
 
 impl Sender {
-    /// A segment goes; its timestamp.
+    /// A segment went; its timestamp.
     #[inline(never)]
-    pub(super) fn time_sent(&mut self, now: Time, seq: u64, end: u64, again: bool) -> Time {
+    pub(super) fn time_sent(&mut self, now: Time, range: Range, again: bool) -> Time {
         let delivered = self.delivered();
         let Some(timing) = &mut self.timing else { return now };
         if let Some(rates) = &mut timing.rates {
-            rates.on_sent(now, seq, end, delivered, !again && seq == self.una);
-        }
-        if again {
-            timing.on_sent_again(seq, end);
-        } else {
-            timing.on_sent(end, now);
+            let note = rates.on_sent(now, delivered, !again && range.start == self.una);
+            self.sent.note_rate(range, note, again);
         }
         timing.stamp(now)
     }
@@ -51,16 +48,11 @@ impl Sender {
 
     /// The blocks of an ACK reported so many new bytes.
     pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64, mut new: u64) {
-        let Some(timing) = &mut self.timing else { return };
-        let mut reported = new;
         // Below the cumulative ACK are duplicates (RFC 2883 § 4).
         let told = blocks.iter().take_while(|block| block.len > 0);
         for block in told.filter(|block| block.offset >= 0) {
-            let (start, end) = (block.start(ack), block.end(ack));
-            new = timing.on_sacked(start, end, new);
-            if let Some(rates) = &mut timing.rates {
-                reported = rates.on_sacked(start, end, reported);
-            }
+            let range = Range { start: block.start(ack), end: block.end(ack) };
+            new = self.sent.note_sacked(range, new);
         }
     }
 
@@ -78,12 +70,14 @@ impl Sender {
             None => (None, None),
         };
         self.rtt.set_seen(seen);
+        self.sent.forget_times_below(ack);
+        let arrivals = self.sent.take_arrivals();
         let Some(timing) = &mut self.timing else { return (exact, measured) };
         let echo = match segment.body {
             Body::Ack { echo, .. } => echo,
             _ => Echo::None,
         };
-        let sample = timing.on_ack(now, ack, self.high, exact.zip(measured), echo);
+        let sample = timing.on_ack(now, (ack, self.high), arrivals, exact.zip(measured), echo);
         if let Some((_, measured)) = sample {
             self.rtt.see(measured);
         }
@@ -98,18 +92,19 @@ impl Sender {
 
     /// A controller that steers by delivery rates hears what the ACK told of them, before it hears of the ACK.
     pub(super) fn tell_rate(&mut self, now: Time) {
-        let (una, delivered, in_flight) = (self.una, self.delivered(), self.in_flight());
+        let (delivered, in_flight) = (self.delivered(), self.in_flight());
         // § 3.4: there is nothing more to send, and the window would let it go.
         let idle = self.nxt >= self.app_end && in_flight < self.cc.window().cwnd;
         let rates = self.timing.as_mut().and_then(|timing| timing.rates.as_mut());
         let Some(rates) = rates else { return };
-        let sample = rates.on_ack(now, una, delivered, in_flight, idle);
+        let sample = rates.on_ack(now, self.sent.take_newest(), delivered, in_flight, idle);
         self.cc.on_rate(&sample);
     }
 
     /// A duplicate ACK may give a sample, too.
     pub(super) fn see_sacked(&mut self, now: Time) -> Option<Sample> {
-        let sample = self.timing.as_mut()?.on_duplicate(now, self.una, self.high)?;
+        let sacked = self.sent.take_sacked();
+        let sample = self.timing.as_mut()?.on_duplicate(now, (self.una, self.high), sacked)?;
         self.rtt.see(sample.1);
         Some(sample)
     }

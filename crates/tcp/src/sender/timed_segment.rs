@@ -43,20 +43,21 @@ impl Sender {
     /// are not noted, or where only such a segment ends a backoff.
     pub(super) fn times_one(&self) -> bool {
         let params = &self.config.params;
-        let noted = self.sent.notes_times() && params.rtt_from_notes;
+        let noted = self.by_time && params.rtt_from_notes;
         let once = params.rto_backoff_until == BackoffUntil::SentOnce;
         !self.times_each() && (once || !params.timestamps && !noted)
     }
 
     /// `true` if each segment is timed though there is no SACK.
     pub(super) fn times_each(&self) -> bool {
-        self.sent.notes_times() && self.config.params.recovery != Recovery::Sack
+        let params = &self.config.params;
+        self.by_time && params.rtt_from_notes && params.recovery != Recovery::Sack
     }
 
     /// All below `ack` is acknowledged: when the first of it went, if that is noted and none of it
     /// went again (Linux, `tcp_clean_rtx_queue`).
     pub(super) fn first_of(&mut self, ack: u64) -> Option<Time> {
         let (first, _) = self.sent.take_in_order(ack);
-        first.filter(|_| !self.sent.any_again(self.una, ack))
+        first.filter(|_| self.times_each() && !self.sent.any_again(self.una, ack))
     }
 }

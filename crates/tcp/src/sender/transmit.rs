@@ -383,8 +383,11 @@ impl Sender {
             }
         }
         self.note_sent(now, choice, again);
-        let ts =
-            if self.timing.is_none() { now } else { self.time_sent(now, choice.seq, end, again) };
+        let ts = if self.timing.is_none() {
+            now
+        } else {
+            self.time_sent(now, Range { start: seq, end }, again)
+        };
         self.counters.segments_sent += 1;
         let wire = len as u16 + self.config.header;
         self.counters.wire_bytes_sent += u64::from(wire);

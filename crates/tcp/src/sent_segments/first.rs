@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use cwnd_quantity::{Divisor, Duration, Time};
 
 use super::Deadline;
+use super::columns::{Columns, Notes};
 use crate::ranges::Range;
 
 /// Send times of outstanding data that went once, by number.
@@ -26,15 +27,30 @@ pub(super) struct FirstTransmissions {
     pub repeated: u64,
     /// Segments of which the newest SACK blocks leave out the beginning, or passed over for that.
     pub left_out: Vec<Range>,
+    /// Notes about each segment; then each is an entry of its own.
+    columns: Option<Box<Columns>>,
 }
 
 impl FirstTransmissions {
+    pub fn new(notes: Notes) -> Self {
+        Self { columns: Columns::new(notes), ..Self::default() }
+    }
+
     /// Data of `[seq, end)` goes for the first time; full segments are so large.
     pub fn on_sent(&mut self, seq: u64, end: u64, now: Time, mss: u64) {
         let follows_full = seq == self.last + mss;
         self.last = seq;
         if end != seq + mss {
             self.short = end;
+        }
+        if let Some(columns) = &mut self.columns {
+            if columns.ends_untimed() {
+                self.from = seq;
+            }
+            let before = self.sent.back().map_or(0, |&(last, _)| last);
+            columns.push(end - before);
+            self.sent.push_back((end, now));
+            return;
         }
         match self.sent.back_mut() {
             Some((last, at)) if *at == now && *last == seq && follows_full => *last = end,
@@ -110,6 +126,7 @@ impl FirstTransmissions {
     /// All below `ack` has arrived, in its order: when the first and the last of it went.
     #[inline]
     pub fn take_in_order(&mut self, ack: u64) -> (Option<Time>, Option<Time>) {
+        self.forget_untimed(ack);
         let first = self.sent.front().map(|&(_, at)| at);
         while self.sent.front().is_some_and(|&(end, _)| end < ack) {
             self.forget_first();
@@ -128,15 +145,35 @@ impl FirstTransmissions {
         }
     }
 
-    fn forget_first(&mut self) {
-        if let Some((end, _)) = self.sent.pop_front() {
-            self.from = end;
+    /// Forgets entries at the front that no round trip is timed by.
+    #[inline]
+    fn forget_untimed(&mut self, ack: u64) {
+        while self.columns.as_ref().is_some_and(|columns| columns.begins_untimed())
+            && self.sent.front().is_some_and(|&(end, _)| end <= ack)
+        {
+            self.forget_first();
         }
+    }
+
+    #[inline]
+    fn forget_first(&mut self) {
+        if let Some(first) = self.sent.pop_front() {
+            self.from = self.from.max(first.0);
+            if let Some(columns) = &mut self.columns {
+                columns.pop(first);
+            }
+        }
+    }
+
+    /// The columns, with the ends and times that they stand beside.
+    #[inline]
+    pub fn columns(&mut self) -> Option<(&mut Columns, &mut VecDeque<(u64, Time)>)> {
+        Some((self.columns.as_mut()?, &mut self.sent))
     }
 
     /// Where the first `i` of what went end.
     fn end_of_first(&self, i: usize) -> u64 {
-        if i == 0 { self.from } else { self.sent[i - 1].0 }
+        if i == 0 { self.from } else { self.from.max(self.sent[i - 1].0) }
     }
 
     /// The number up to which all went at least `age` ago.

@@ -1,6 +1,7 @@
 //! The record of what was sent and not yet acknowledged, which loss detection, round-trip times,
 //! delivery rates and counts of retransmissions read.
 
+mod columns;
 mod first;
 mod loss;
 mod pipe;
@@ -8,12 +9,17 @@ mod retransmissions;
 mod sack;
 mod whole;
 
+use std::collections::VecDeque;
+
 use cwnd_quantity::{Duration, Time};
 
 use crate::byte_counts::ByteCounts;
+use crate::delivery_rate::{Newest, Note};
 use crate::params::{LossRule, Params, PipeRule, Recovery};
 use crate::ranges::{Range, Ranges};
 use crate::segment::MAX_SACK_BLOCKS;
+use columns::Columns;
+pub use columns::{Arrivals, Notes};
 use first::FirstTransmissions;
 use retransmissions::Retransmissions;
 
@@ -109,13 +115,15 @@ impl SentSegments {
     /// Offset of what each ACK reads, in bytes.
     pub const READ_FROM: usize = core::mem::offset_of!(Self, newly_lost) - size_of::<usize>();
 
-    pub fn new(params: &Params) -> Self {
+    /// A record that keeps what these parameters need, and these notes.
+    pub fn new(params: &Params, notes: Notes) -> Self {
         let by_time = params.loss_rule == LossRule::Rack;
         let new = || Box::new(Retransmissions::new(params.dup_thresh, by_time));
         let sack = params.recovery == Recovery::Sack;
         let resent = (params.lost_retransmissions && sack).then(new);
         let arrived = (params.pipe_rule == PipeRule::Ns3).then(Box::default);
-        let first = (by_time && (sack || params.rtt_from_notes)).then(Box::default);
+        let times = by_time && (sack || params.rtt_from_notes) || notes.rtt || notes.rates;
+        let first = times.then(|| Box::new(FirstTransmissions::new(notes)));
         Self { resent, arrived, first, ..Self::default() }
     }
 
@@ -145,6 +153,9 @@ impl SentSegments {
     pub fn on_sent_again(&mut self, again: Retransmission) {
         let Retransmission { range, una, high, marked } = again;
         self.count_again(Range { start: range.start, end: range.end.min(high) }, una);
+        if let Some((columns, sent)) = self.columns() {
+            columns.mark_again(sent, range.start, range.end);
+        }
         let Some(now) = marked else { return };
         if let Some(resent) = &mut self.resent {
             resent.sent(range, high, now, &self.sacked);
@@ -185,6 +196,42 @@ impl SentSegments {
         self.lost_edge = self.lost_edge.max(una);
         self.high_rxt = self.high_rxt.max(una);
         gone
+    }
+
+    /// Notes a transmission of `range` for delivery rates, after the writer of the transmission;
+    /// `again` if some of it went before.
+    pub fn note_rate(&mut self, range: Range, note: Note, again: bool) {
+        if let Some((columns, sent)) = self.columns() {
+            columns.note_rate(sent, range, note, again);
+        }
+    }
+
+    /// A SACK block reports `range`, some of it perhaps again; of all blocks of the ACK so many
+    /// bytes are new. Returns how many are left.
+    pub fn note_sacked(&mut self, range: Range, new: u64) -> u64 {
+        self.columns()
+            .map_or(0, |(columns, sent)| columns.report(sent, range.start, range.end, new))
+    }
+
+    /// Segments that arrived since the last call, for round-trip times.
+    pub fn take_arrivals(&mut self) -> Arrivals {
+        self.columns().map_or_else(Arrivals::default, |(columns, _)| columns.take_arrivals())
+    }
+
+    /// Send time of the newest segment that SACK reported since the last call of this or of
+    /// [`SentSegments::take_arrivals`].
+    pub fn take_sacked(&mut self) -> Option<Time> {
+        self.columns()?.0.take_sacked()
+    }
+
+    /// The segment that went last of those that arrived since the last call.
+    pub fn take_newest(&mut self) -> Newest {
+        self.columns().map_or_else(Newest::default, |(columns, _)| columns.take_newest())
+    }
+
+    #[inline]
+    fn columns(&mut self) -> Option<(&mut Columns, &mut VecDeque<(u64, Time)>)> {
+        self.first.as_mut()?.columns()
     }
 
     /// All below `ack` has arrived, in its order, and went once: when the first and the last of it
