@@ -14,7 +14,7 @@ pub struct Rack {
     /// Send time and end of the segment that went last of all that arrived (RACK.xmit_ts,
     /// RACK.end_seq).
     newest: (Time, u64),
-    /// How long the last arrival took (RACK.rtt).
+    /// Round-trip time of the last arrival (RACK.rtt).
     rtt: Duration,
     /// `true` if anything arrived since losses were looked for.
     arrived: bool,
@@ -33,8 +33,8 @@ pub struct Rack {
 }
 
 impl Rack {
-    /// Something arrived: when it went and where it ends; if it went again, the least round trip (RFC 8985 § 6.2, steps 1 and 2;
-    /// Linux, `tcp_rack_advance`).
+    /// Something arrived: when it went and where it ends; if it went again, the least round trip
+    /// (RFC 8985 § 6.2, steps 1 and 2; Linux, `tcp_rack_advance`).
     pub fn on_arrival(&mut self, now: Time, sent: (Time, u64), again: Option<Duration>) {
         let rtt = now.since(sent.0);
         if again.is_some_and(|least| rtt < least) {
@@ -46,12 +46,13 @@ impl Rack {
         self.newest = self.newest.max(sent);
     }
 
-    /// How long the last arrival took.
+    /// Round-trip time of the last arrival.
     pub const fn rtt(&self) -> Duration {
         self.rtt
     }
 
-    /// Data that went once came below something that had arrived before it, so many segments higher (RFC 8985 § 6.2, step 3).
+    /// Data that went once came below something that had arrived before it, so many segments higher
+    /// (RFC 8985 § 6.2, step 3).
     pub fn see_reordering(&mut self, segments: u64) {
         self.reordered = true;
         self.most_late = self.most_late.max(segments);
@@ -67,12 +68,13 @@ impl Rack {
         self.arrived = true;
     }
 
-    /// Whether anything arrived since this was last asked.
+    /// `true` if anything arrived since the last call.
     pub const fn take_arrived(&mut self) -> bool {
         core::mem::replace(&mut self.arrived, false)
     }
 
-    /// The reordering window (RFC 8985 § 6.2, step 4; Linux, `tcp_rack_reo_wnd`); `sure` once enough arrived, and in recovery.
+    /// The reordering window (RFC 8985 § 6.2, step 4; Linux, `tcp_rack_reo_wnd`); `sure` once
+    /// enough arrived, and in recovery.
     pub fn window(&self, sure: bool, least: Duration, srtt: Duration) -> Duration {
         if sure && !self.reordered {
             return Duration::ZERO;
@@ -109,7 +111,7 @@ impl Rack {
         }
     }
 
-    /// How long after it went something is lost, given the window, if anything that went after it arrived.
+    /// The deadline of what is missing, given the reordering window.
     pub fn patience(&self, window: Duration) -> Deadline {
         Deadline { newest: self.newest, after: self.rtt + window }
     }
@@ -117,7 +119,8 @@ impl Rack {
 
 /// The first reordering window is this part of the least round trip (RFC 8985 § 6.2, step 4).
 const PART_OF_LEAST: u64 = 4;
-/// So many recoveries a wider window lasts (RFC 8985 § 6.2, step 4: RACK.reo_wnd_persist; Linux, `TCP_RACK_RECOVERY_THRESH`).
+/// So many recoveries a wider window lasts (RFC 8985 § 6.2, step 4: RACK.reo_wnd_persist; Linux,
+/// `TCP_RACK_RECOVERY_THRESH`).
 const RECOVERIES: u32 = 16;
 /// No window is wider than so many of the first (Linux, `tcp_rack_update_reo_wnd`).
 const MOST_STEPS: u64 = 255;
@@ -155,7 +158,8 @@ mod tests {
         rack.on_arrival(now, (last.unwrap(), ack), None);
     }
 
-    /// By hand: a round trip takes 40 ms, and the window of 10 ms is over for what went at 3 ms when 53 are.
+    /// By hand: a round trip takes 40 ms, and the window of 10 ms is over for what went at 3 ms
+    /// when 53 are.
     #[test]
     fn what_is_missing_waits_for_the_window() {
         let (mut rack, mut sent) = twenty();
@@ -233,8 +237,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The edge is what RFC 8985 § 6.2, step 5, says of each segment by itself: it went before the newest arrival, or at the same time
-        /// and lies below it, and its time is over.
+        /// The edge is what RFC 8985 § 6.2, step 5, says of each segment by itself: it went before
+        /// the newest arrival, or at the same time and lies below it, and its time is over.
         #[test]
         fn the_edge_is_what_each_segment_by_itself_says(
             gaps in proptest::collection::vec(0u64..4, 1..40),

@@ -16,14 +16,14 @@ use crate::signed::{OnForged, Signer};
 pub struct Timing {
     from: RttFrom,
     clock: Divisor,
-    /// Whether ACKs of one segment count.
+    /// `true` if ACKs of one segment count.
     lone: bool,
     by_window: bool,
     /// With one sample a window: what must be acknowledged before the next.
     next_from: u64,
-    /// What is known of one-way delays.
+    /// State of one-way delays.
     one_way: OneWay,
-    /// How fast what went arrives, for a controller that steers by that.
+    /// Delivery rates, for a controller that steers by them.
     pub rates: Option<Rates>,
     /// The samples, for results.
     delays: Delays,
@@ -32,7 +32,8 @@ pub struct Timing {
     forged: u64,
 }
 
-/// Round trips as they would be if only data waited (RFC 6817 § 2.4.2: delays above the least, of clocks that need not agree).
+/// Round trips as they would be if only data waited (RFC 6817 § 2.4.2: delays above the least, of
+/// clocks that need not agree).
 #[derive(Clone, Copy, Debug, Default)]
 struct OneWay {
     /// The least round trip.
@@ -143,7 +144,8 @@ impl Timing {
         self.take(una, high, sample)
     }
 
-    /// The handshake took a round trip from `sent`; of a SYN that was sent again only timestamps know which was answered.
+    /// The handshake took a round trip from `sent`; of a SYN that was sent again only timestamps
+    /// know which was answered.
     pub fn on_handshake(
         &mut self,
         now: Time,
@@ -170,14 +172,14 @@ impl Timing {
         self.signer.sign(now)
     }
 
-    /// When the segment went that an echo is of; `None` if there was none.
+    /// Send time of the segment that an echo is of; `None` if there was none.
     pub fn verify(&mut self, echo: Time) -> Option<Time> {
         let sent = self.signer.verify(echo);
         self.forged += u64::from(sent.is_none());
         sent
     }
 
-    /// Whether the window is to be smaller for an echo that was never sent.
+    /// `true` if an echo that was never sent reduces the window.
     pub fn punishes(&self) -> bool {
         self.signer.on_forged == OnForged::Reduce
     }

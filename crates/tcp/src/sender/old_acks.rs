@@ -1,4 +1,5 @@
-//! ACKs that most stacks make nothing of: those that a later one has overtaken, and those of a receiver that threw away what it had reported.
+//! ACKs that most stacks make nothing of: those that a later one has overtaken, and those of a
+//! receiver that threw away what it had reported.
 
 use cwnd_cc::Controller as _;
 use cwnd_quantity::{Duration, Time};
@@ -7,12 +8,14 @@ use super::{FastRecovery, Sender, State};
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
 
-/// A receiver is given so long at least to make its reports good (Linux, `tcp_check_sack_reneging`).
+/// A receiver is given so long at least to make its reports good (Linux,
+/// `tcp_check_sack_reneging`).
 const LEAST_PATIENCE: Duration = Duration::from_millis(10);
 
 impl Sender {
-    /// An ACK below SND.UNA came: what its SACK blocks report counts, and lets as much go as it shows to have left the network
-    /// (Linux, `tcp_ack`, `old_ack`, where the window of proportional rate reduction stays).
+    /// An ACK below SND.UNA came: what its SACK blocks report counts, and lets as much go as it
+    /// shows to have left the network (Linux, `tcp_ack`, `old_ack`, where the window of
+    /// proportional rate reduction stays).
     #[cold]
     pub(super) fn on_old_ack(&mut self, now: Time, ack: u64, blocks: &SackBlocks) {
         let params = &self.config.params;
@@ -59,8 +62,8 @@ impl Sender {
         }
     }
 
-    /// An ACK advanced to data that had been SACKed: the receiver seems to have thrown it away (RFC 2018 § 8). It has some time left to say
-    /// otherwise.
+    /// An ACK advanced to data that had been SACKed: the receiver seems to have thrown it away (RFC
+    /// 2018 § 8). It has some time left to say otherwise.
     #[cold]
     pub(super) fn hurry(&mut self, now: Time) {
         let half = self.rtt.srtt().map_or(Duration::ZERO, |srtt| Duration(srtt.0 / 2));

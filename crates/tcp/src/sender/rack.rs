@@ -1,5 +1,5 @@
-//! RACK at the sender (RFC 8985 § 6): what arrived, what is lost by now; and data that came late and was taken for lost: how that is seen
-//! (RFC 3522) and taken back (RFC 4015).
+//! RACK at the sender (RFC 8985 § 6): what arrived, what is lost by now; and data that came late
+//! and was taken for lost: how that is seen (RFC 3522) and taken back (RFC 4015).
 
 use cwnd_cc::Controller as _;
 use cwnd_quantity::{Duration, Time};
@@ -33,7 +33,8 @@ impl Sender {
         self.sent.begin_of(ack, self.config.segments).max(self.una)
     }
 
-    /// Takes SACK blocks in, as the scoreboard does without RACK; returns how many bytes they newly report. Up to `top` something had arrived.
+    /// Takes SACK blocks in, where RACK looks at each arrival; returns how many bytes they newly
+    /// report. Up to `top` something had arrived.
     #[cold]
     pub(super) fn take_sacks(&mut self, now: Time, blocks: &SackBlocks, ack: u64, top: u64) -> u64 {
         let (una, high) = (self.una, self.high);
@@ -73,8 +74,9 @@ impl Sender {
         new
     }
 
-    /// All below `ack` has arrived: what of it was not known; up to `top` something had arrived before this ACK. Returns whether something may
-    /// be lost by that, and when the first of it went that went once and was not reported before: the sample of the round trip, unless
+    /// All below `ack` has arrived: what of it was not known; up to `top` something had arrived
+    /// before this ACK. Returns whether something may be lost by that, and when the first of it
+    /// went that went once and was not reported before: the sample of the round trip, unless
     /// anything was acknowledged that went again (Linux, `tcp_clean_rtx_queue`).
     #[inline(never)]
     pub(super) fn take_ack(
@@ -109,8 +111,9 @@ impl Sender {
         (true, acked.or(sacked).map(|(first, _)| first).filter(|_| noted))
     }
 
-    /// `[new.start, new.end)` arrived, and up to `top` something did before. What the ACK echoes tells, if it does, whether it was the
-    /// retransmission that arrived (Linux, `tcp_skb_spurious_retrans`).
+    /// `[new.start, new.end)` arrived, and up to `top` something did before. What the ACK echoes
+    /// tells, if it does, whether it was the retransmission that arrived (Linux,
+    /// `tcp_skb_spurious_retrans`).
     fn on_arrival(&mut self, now: Time, new: Range, top: u64, echo: Option<Time>) {
         let Some(tlp) = &mut self.rack_tlp else { return };
         let least = self.rtt.min().unwrap_or(Duration::ZERO);
@@ -147,8 +150,9 @@ impl Sender {
         }
     }
 
-    /// An ACK that acknowledges nothing new reported data by SACK that went once: a sample of the round trip (Linux, `tcp_ack_update_rtt`).
-    /// If it went before the first outstanding segment went again, the timer begins anew (`tcp_clean_rtx_queue`).
+    /// An ACK that acknowledges nothing new reported data by SACK that went once: a sample of the
+    /// round trip (Linux, `tcp_ack_update_rtt`). If it went before the first outstanding segment
+    /// went again, the timer begins anew (`tcp_clean_rtx_queue`).
     #[cold]
     fn measure_sacked(&mut self, now: Time, first: Time, last: Time) {
         if self.timing.is_none() {
@@ -170,7 +174,7 @@ impl Sender {
         }
     }
 
-    /// What is lost by now; and the timer waits for what is not yet.
+    /// Finds what is lost by now, and sets the timer for what is not yet.
     #[cold]
     pub(super) fn detect_by_time(&mut self, now: Time) -> bool {
         let recovery = !matches!(self.recovery, State::Open);
@@ -198,7 +202,8 @@ impl Sender {
             }
         }
         let (found, retransmissions) = self.sent.lose_by_time(edge, una, now, lost);
-        // The last of what is missing is what is waited for (RFC 8985 § 6.2, step 5: the largest of all).
+        // The last of what is missing is what is waited for (RFC 8985 § 6.2, step 5: the largest of
+        // all).
         if let Some(byte) = self.sent.last_missing(edge.max(una), before)
             && let Some(sent) = self.sent.sent_at(byte)
         {
@@ -251,8 +256,8 @@ impl Sender {
         }
     }
 
-    /// An ACK was taken in, before which `flight` was in flight; `told` if it told anything else than `advanced`. Returns whether losses were
-    /// found meanwhile.
+    /// An ACK was taken in, before which `flight` was in flight; `told` if it told anything else
+    /// than `advanced`. Returns whether losses were found meanwhile.
     #[inline(never)]
     pub(super) fn after_ack(&mut self, now: Time, flight: u64, advanced: bool, told: bool) -> bool {
         if let Some(tlp) = &mut self.rack_tlp {
@@ -276,7 +281,8 @@ impl Sender {
         found
     }
 
-    /// The other end tells that `[again.start, again.end)` arrived twice (RFC 2883; Linux, `tcp_check_dsack`).
+    /// The other end tells that `[again.start, again.end)` arrived twice (RFC 2883; Linux,
+    /// `tcp_check_dsack`).
     #[cold]
     fn on_told_twice(&mut self, again: Range) {
         let (mss, una) = (self.config.mss, self.una);
@@ -300,8 +306,9 @@ impl Sender {
         }
     }
 
-    /// SACK alone reported so many new bytes: where segments come later than `dup_thresh` the window grows by them all the same (Linux,
-    /// `tcp_may_raise_cwnd`); they count no more when they are acknowledged.
+    /// SACK alone reported so many new bytes: where segments come later than `dup_thresh` the
+    /// window grows by them all the same (Linux, `tcp_may_raise_cwnd`); they count no more when
+    /// they are acknowledged.
     ///
     /// Returns the bytes that count.
     #[cold]
@@ -323,7 +330,8 @@ impl Sender {
         }
     }
 
-    /// All that went again had arrived: nothing was lost (RFC 3708 § 2; Linux, `tcp_try_undo_dsack`), whether the recovery is over or not.
+    /// All that went again had arrived: nothing was lost (RFC 3708 § 2; Linux,
+    /// `tcp_try_undo_dsack`), whether the recovery is over or not.
     #[cold]
     fn take_back_needless(&mut self, now: Time) -> bool {
         if matches!(self.recovery, State::Loss { .. }) {
@@ -339,7 +347,8 @@ impl Sender {
         self.detect_by_time(now)
     }
 
-    /// A recovery begins, and its first segment goes again, or is on its way again: what to come back to if that arrives all the same.
+    /// A recovery begins, and its first segment goes again, or is on its way again: what to come
+    /// back to if that arrives all the same.
     pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) -> Option<Box<Before>> {
         let marks = self.config.params.recovery == Recovery::Sack || self.marks_without_sack();
         let looks = self.by_time && marks;
@@ -349,9 +358,11 @@ impl Sender {
         looks.then(|| self.as_it_is(at))
     }
 
-    /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes: if what let it go is older than the
-    /// retransmission, the original came late (RFC 3522 § 3.2, steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it
-    /// was (RFC 4015 § 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK all below `prior` had arrived.
+    /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes:
+    /// if what let it go is older than the retransmission, the original came late (RFC 3522 § 3.2,
+    /// steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it was (RFC 4015 §
+    /// 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK
+    /// all below `prior` had arrived.
     #[cold]
     pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> Judged {
         let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
@@ -365,7 +376,8 @@ impl Sender {
                 self.judge_timeout(now, echo, needless);
                 return Judged::Nothing;
             }
-            // Once a recovery is over duplicates of all that went again take it back until the next reduction.
+            // Once a recovery is over duplicates of all that went again take it back until the next
+            // reduction.
             State::Open => return Judged::Nothing,
         }
         if !self.before.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
@@ -401,7 +413,7 @@ impl Sender {
 pub(super) struct RackTlp {
     pub rack: Rack,
     pub probe: TailLossProbe,
-    /// What the timer of both waits for.
+    /// The timer of both.
     pub timer: Timer,
     /// The instant at which a segment that went set the probe timer, and no ACK came since: others
     /// of that instant change nothing.
@@ -438,18 +450,19 @@ pub(super) enum Timer {
     Probe,
 }
 
-/// What follows from the first news of a recovery.
+/// Verdict of the first ACK of new data in a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judged {
     Nothing,
     /// Losses were found meanwhile.
     Lost,
-    /// Something that came late, but other data is on its way again: until it is known what becomes of that the recovery goes on, and this ACK
-    /// finds no loss (Linux, `tcp_try_undo_partial`).
+    /// Something that came late, but other data is on its way again: until it is known what becomes
+    /// of that the recovery goes on, and this ACK finds no loss (Linux, `tcp_try_undo_partial`).
     Open,
 }
 
-/// What arrived twice, as the first block of an ACK may tell (RFC 2883 § 4): it lies below the ACK, or within the second block.
+/// Data that arrived twice, as the first block of an ACK may tell (RFC 2883 § 4): it lies below the
+/// ACK, or within the second block.
 fn told_twice(blocks: &SackBlocks, ack: u64) -> Option<Range> {
     let [first, second, ..] = blocks.map(|b| Range { start: b.start(ack), end: b.end(ack) });
     let within = second.start <= first.start && first.end <= second.end;
@@ -457,7 +470,8 @@ fn told_twice(blocks: &SackBlocks, ack: u64) -> Option<Range> {
     (again && first.start < first.end).then_some(first)
 }
 
-/// The timer waits so many ticks longer than what is missing needs, or the tail (Linux, `TCP_TIMEOUT_MIN_US`).
+/// The timer waits so many ticks longer than what is missing needs, or the tail (Linux,
+/// `TCP_TIMEOUT_MIN_US`).
 pub(super) const MORE_TICKS: u64 = 2;
 
 #[cfg(test)]

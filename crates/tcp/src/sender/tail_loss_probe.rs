@@ -1,4 +1,5 @@
-//! The tail loss probe (RFC 8985 § 7): where no ACK comes for two round trips, a segment goes whose ACK tells what was lost.
+//! The tail loss probe (RFC 8985 § 7): where no ACK comes for two round trips, a segment goes whose
+//! ACK tells what was lost.
 
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
 use cwnd_quantity::{Duration, Time};
@@ -13,7 +14,8 @@ use crate::segment::Segment;
 use crate::tail_loss_probe::TailLossProbe;
 
 impl Sender {
-    /// Data went, or some was acknowledged: from now on the tail is waited for (RFC 8985 § 7.2; Linux, `tcp_schedule_loss_probe`).
+    /// Data went, or some was acknowledged: from now on the tail is waited for (RFC 8985 § 7.2;
+    /// Linux, `tcp_schedule_loss_probe`).
     pub(super) fn wait_for_the_tail(&mut self, now: Time, acknowledged: bool) {
         let params = &self.config.params;
         if !params.tail_loss_probe {
@@ -44,7 +46,8 @@ impl Sender {
         });
         tlp.timer = Timer::Probe;
         self.loss_deadline = now + wait;
-        // The timeout counts from when the first outstanding segment went last (`tcp_rto_delta_us`).
+        // The timeout counts from when the first outstanding segment went last
+        // (`tcp_rto_delta_us`).
         let went = || self.sent.resent_at(self.una).or_else(|| self.sent.sent_at(self.una));
         let first = if acknowledged { None } else { went() }.unwrap_or(now);
         if first + self.config.rto.least(self.rtt.estimate()) >= self.loss_deadline {
@@ -54,19 +57,22 @@ impl Sender {
         if expires > now {
             self.loss_deadline = self.loss_deadline.min(expires);
         } else {
-            // One that is over bounds nothing, and its timer waits for the tail now: Linux has one for both.
+            // One that is over bounds nothing, and its timer waits for the tail now: Linux has one
+            // for both.
             let tick = self.config.params.rto_granularity.max(Duration(1));
             self.rto_deadline = self.rto_deadline.max(self.loss_deadline + tick);
         }
     }
 
-    /// No ACK came: a probe goes next, unless there was one since the last progress (RFC 8985 § 7.3; `tcp_send_loss_probe`).
+    /// No ACK came: a probe goes next, unless there was one since the last progress (RFC 8985 §
+    /// 7.3; `tcp_send_loss_probe`).
     pub(super) fn probe_the_tail(&mut self, now: Time) {
         let (rto, tick) = (self.rto(), self.config.params.rto_granularity);
         let fits = self.tail_probe().is_some();
         let Some(tlp) = &mut self.rack_tlp else { return };
         tlp.probe.due = tlp.probe.until.is_none() && self.high > self.una && fits;
-        // What a probe finds lost has a whole timeout, and without one the timeout goes on (`tcp_rearm_rto`).
+        // What a probe finds lost has a whole timeout, and without one the timeout goes on
+        // (`tcp_rearm_rto`).
         let from = self.sent.sent_at(self.una).filter(|_| !tlp.probe.due).unwrap_or(now);
         self.rto_deadline = (from + rto).max(now + tick.max(Duration(1)));
     }
@@ -103,7 +109,8 @@ impl Sender {
         Some(segment)
     }
 
-    /// Losses were found: what a probe would have told is known (Linux, `tcp_init_cwnd_reduction`, `tcp_enter_loss`).
+    /// Losses were found: what a probe would have told is known (Linux, `tcp_init_cwnd_reduction`,
+    /// `tcp_enter_loss`).
     pub(super) fn forget_the_tail(&mut self) {
         if let Some(tlp) = &mut self.rack_tlp {
             if tlp.timer == Timer::Probe {
@@ -115,8 +122,9 @@ impl Sender {
         }
     }
 
-    /// An ACK came after a probe (RFC 8985 § 7.4; Linux, `tcp_process_tlp_ack`). `duplicate` if it tells nothing: then both arrived,
-    /// what the probe sent again and the probe, as D-SACK tells, too.
+    /// An ACK came after a probe (RFC 8985 § 7.4; Linux, `tcp_process_tlp_ack`). `duplicate` if it
+    /// tells nothing: then both arrived, what the probe sent again and the probe, as D-SACK tells,
+    /// too.
     #[cold]
     pub(super) fn judge_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
         let una = self.una;
@@ -130,7 +138,8 @@ impl Sender {
         }
         *tail = TailLossProbe::default();
         if repaired && !self.cc.by_rate() {
-            // The probe made a loss good that nobody else saw (RFC 8985 § 7.4.2): one reduction, and nothing to repair.
+            // The probe made a loss good that nobody else saw (RFC 8985 § 7.4.2): one reduction,
+            // and nothing to repair.
             let path = Path { flight_size, ..self.path(now) };
             self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
             self.cwr_pending = self.config.params.says_cwr();

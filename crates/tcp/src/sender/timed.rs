@@ -1,4 +1,4 @@
-//! What the controller sees of the round-trip time where that is not what sets the timer.
+//! Round-trip times that the controller sees where they are not those that set the timer.
 
 use cwnd_cc::{Cause, Controller as _};
 use cwnd_quantity::{Duration, Echo, Time};
@@ -28,7 +28,8 @@ impl Sender {
         self.timing.as_ref().map_or(now, |timing| timing.stamp(now))
     }
 
-    /// When the segment went that an echo is of; of one that was never sent the window hears, where that is asked for.
+    /// Send time of the segment that an echo is of. An echo of one that was never sent reduces the
+    /// window, where that is asked for.
     fn verify(&mut self, now: Time, echo: Time) -> Option<Time> {
         let Some(timing) = self.timing.as_mut().filter(|_| self.config.params.timestamps) else {
             return Some(echo);
@@ -85,12 +86,14 @@ impl Sender {
         sample.unzip()
     }
 
-    /// Payload bytes that the receiver has reported (draft-cheng-iccrg-delivery-rate-estimation-00: C.delivered).
+    /// Payload bytes that the receiver has reported (draft-cheng-iccrg-delivery-rate-estimation-00:
+    /// C.delivered).
     fn delivered(&self) -> u64 {
         self.una + self.sent.sacked_bytes()
     }
 
-    /// A controller that steers by delivery rates hears what the ACK told of them, before it hears of the ACK.
+    /// A controller that steers by delivery rates hears what the ACK told of them, before it hears
+    /// of the ACK.
     pub(super) fn tell_rate(&mut self, now: Time) {
         let (delivered, in_flight) = (self.delivered(), self.in_flight());
         // § 3.4: there is nothing more to send, and the window would let it go.
@@ -121,7 +124,8 @@ impl Sender {
         once.then_some(self.last_sent)
     }
 
-    /// The handshake took a round trip from `sent`, of which the timer made `measured`; what was `seen` before.
+    /// The handshake took a round trip from `sent`, of which the timer made `measured`; what was
+    /// `seen` before.
     pub(super) fn time_handshake(
         &mut self,
         now: Time,

@@ -19,7 +19,7 @@ pub(super) struct FirstTransmissions {
     /// The ends of what went for the first time, in their order, and when; full segments of one
     /// instant are one entry, of which the last may be short.
     sent: VecDeque<(u64, Time)>,
-    /// Where the last segment of these begins.
+    /// Start of the last segment of these.
     last: u64,
     /// From here on all of them are full.
     short: u64,
@@ -94,12 +94,12 @@ impl FirstTransmissions {
         Range { start, end: self.begin_of(of.end, segments) }
     }
 
-    /// Where the last segment that went for the first time begins.
+    /// Start of the last segment that went for the first time.
     pub const fn last(&self) -> u64 {
         self.last
     }
 
-    /// When this byte went first, if it is outstanding.
+    /// Time when this byte went first, if it is outstanding.
     #[inline]
     pub fn sent_at(&self, byte: u64) -> Option<Time> {
         // Mostly the first outstanding byte is asked for.
@@ -171,7 +171,7 @@ impl FirstTransmissions {
         Some((self.columns.as_mut()?, &mut self.sent))
     }
 
-    /// Where the first `i` of what went end.
+    /// End of the first `i` entries.
     fn end_of_first(&self, i: usize) -> u64 {
         if i == 0 { self.from } else { self.from.max(self.sent[i - 1].0) }
     }
@@ -181,7 +181,8 @@ impl FirstTransmissions {
         self.end_of_first(self.sent.partition_point(|&(_, sent)| sent + age <= now))
     }
 
-    /// Up to where all that went once went before something that arrived, and up to where its time is over, too.
+    /// The numbers up to which all that went once went before something that arrived, and up to
+    /// which its time is over, too.
     pub fn due(&self, now: Time, lost: Deadline) -> (u64, u64) {
         let (at, end) = lost.newest;
         // Of what went at the same time the lower numbers went first.

@@ -1,4 +1,4 @@
-//! What is lost (RFC 6675 § 4, RFC 8985 § 6), and when the rest went.
+//! Losses (RFC 6675 § 4, RFC 8985 § 6), and the send times of the rest.
 
 use cwnd_quantity::{Divisor, Duration, Time};
 
@@ -7,8 +7,9 @@ use crate::params::{LossRule, Params};
 use crate::ranges::Range;
 
 impl SentSegments {
-    /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous SACKed ranges above it,
-    /// or more than (`dup_thresh` − 1)·MSS SACKed bytes. Returns whether anything has.
+    /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous
+    /// SACKed ranges above it, or more than (`dup_thresh` − 1)·MSS SACKed bytes. Returns `true` if
+    /// anything has.
     pub fn detect_losses(&mut self, params: &Params, una: u64, mss: u64) -> bool {
         let dup_thresh = params.dup_thresh;
         if params.loss_rule == LossRule::Fack {
@@ -31,13 +32,14 @@ impl SentSegments {
         self.lose_below(edge, una)
     }
 
-    /// FACK: whatever lies `distance` or more below the highest SACKed byte, however much of that was SACKed.
+    /// FACK: whatever lies `distance` or more below the highest SACKed byte, however much of that
+    /// was SACKed.
     fn detect_forward(&mut self, una: u64, distance: u64) -> bool {
         self.lose_below(self.top(una).saturating_sub(distance), una)
     }
 
-    /// RACK: what went once is lost up to `edge`, and retransmissions are by time; whether anything is found, and when the last of these
-    /// would be that something overtook.
+    /// RACK: data that went once is lost up to `edge`, and retransmissions are by time. Returns
+    /// `true` if any is found, and the deadline of the last retransmission that something overtook.
     pub fn lose_by_time(&mut self, edge: u64, una: u64, now: Time, by: Deadline) -> (bool, Time) {
         let holes = self.lose_below(edge, una);
         let again = self.resent.as_mut().map(|resent| resent.lose_by_time(una, now, by));
@@ -50,7 +52,7 @@ impl SentSegments {
         holes || again
     }
 
-    /// Declares lost what is below `edge` and not SACKed; whether there is anything.
+    /// Declares lost what is below `edge` and not SACKed. Returns `true` if there is any.
     pub fn mark_lost_below(&mut self, edge: u64) -> bool {
         if edge <= self.lost_edge {
             return false;
@@ -66,7 +68,7 @@ impl SentSegments {
         lost > 0
     }
 
-    /// What of the retransmissions arrived is no longer on its way, and not lost again.
+    /// Takes retransmissions that arrived for such: they are neither in flight nor lost again.
     pub fn look_at_retransmissions(&mut self, una: u64) {
         if let Some(resent) = &mut self.resent {
             resent.review(una, &self.sacked);
@@ -96,28 +98,30 @@ impl SentSegments {
         self.resent.as_ref()?.last_within(range, counts)
     }
 
-    /// When this byte went again, if that is on its way.
+    /// Time when this byte went again, if that is in flight.
     #[inline]
     pub fn resent_at(&self, byte: u64) -> Option<Time> {
         self.resent.as_ref().and_then(|resent| resent.sent_at(byte))
     }
 
-    /// How many retransmissions are on their way.
+    /// Number of retransmissions in flight.
     pub fn resent(&self) -> u64 {
         self.resent.as_ref().map_or(0, |resent| resent.in_flight())
     }
 
-    /// Whether retransmissions were found to be lost since the last call of [`Scoreboard::take_lost_again`].
+    /// `true` if retransmissions were found to be lost since the last call of
+    /// [`SentSegments::take_lost_again`].
     pub fn has_lost_again(&self) -> bool {
         self.resent.as_ref().is_some_and(|resent| resent.has_found())
     }
 
-    /// Whether retransmissions were found to be lost since the last call.
+    /// `true` if retransmissions were found to be lost since the last call.
     pub fn take_lost_again(&mut self) -> bool {
         self.resent.as_mut().is_some_and(|resent| resent.take_found())
     }
 
-    /// Bytes that were found lost since the last call, each once: what is lost again does not count again.
+    /// Bytes that were found lost since the last call, each once: what is lost again does not count
+    /// again.
     #[inline]
     pub const fn take_newly_lost(&mut self) -> u64 {
         core::mem::replace(&mut self.newly_lost, 0)
@@ -128,12 +132,12 @@ impl SentSegments {
         self.newly_lost += bytes;
     }
 
-    /// Whether byte `at`, not SACKed, is lost (RFC 6675 § 4, IsLost).
+    /// `true` if byte `at`, not SACKed, is lost (RFC 6675 § 4, IsLost).
     pub const fn is_lost(&self, at: u64) -> bool {
         at < self.lost_edge
     }
 
-    /// Whether byte `at` was retransmitted and is not known to be lost again.
+    /// `true` if byte `at` was retransmitted and is not known to be lost again.
     pub fn was_retransmitted(&self, at: u64) -> bool {
         at < self.high_rxt && self.next_lost(at).is_none_or(|lost| at < lost.start)
     }
@@ -146,7 +150,8 @@ impl SentSegments {
         self.sacked.hole_from(self.high_rxt, self.lost_edge)
     }
 
-    /// The next range that was not retransmitted and lies below the highest SACKed byte (NextSeg rule 3).
+    /// The next range that was not retransmitted and lies below the highest SACKed byte (NextSeg
+    /// rule 3).
     pub fn next_hole(&self) -> Option<Range> {
         let top = self.sacked.highest()?;
         self.sacked.hole_from(self.high_rxt, top.start)

@@ -35,7 +35,8 @@ const LAST_BLOCKS: usize = MAX_SACK_BLOCKS + 1;
 /// upwards, so `high_rxt` tells them all. Parts that only some senders need are absent elsewhere.
 ///
 /// Cost: an ACK takes amortised O(log n) in SACKed ranges. Both edges only rise, so each range is
-/// counted once below each. They fall once a timeout, once an undo and once a recovery without RACK.
+/// counted once below each. They fall once a timeout, once an undo and once a recovery without
+/// RACK.
 // From how many ranges are SACKed on each ACK reads it.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
@@ -88,7 +89,7 @@ pub struct Retransmission {
 pub struct Deadline {
     /// Send time and end of the segment that went last of all that arrived.
     pub newest: (Time, u64),
-    /// How long after it went something is lost.
+    /// Time from the transmission of a segment to its loss.
     pub after: Duration,
 }
 
@@ -100,7 +101,7 @@ impl Deadline {
     }
 }
 
-/// What a timeout leaves in flight: what went within the last round trip and is not the first
+/// Data that a timeout leaves in flight: what went within the last round trip and is not the first
 /// segment (RFC 8985 § 6.3; Linux, `tcp_timeout_mark_lost`).
 #[derive(Clone, Copy, Debug)]
 pub struct Young {
@@ -284,8 +285,8 @@ impl SentSegments {
         }
     }
 
-    /// A timeout: what went again is lost, but for what did so within the last round trip and is not the first (Linux,
-    /// `tcp_timeout_mark_lost`).
+    /// A timeout: what went again is lost, but for what did so within the last round trip and is
+    /// not the first (Linux, `tcp_timeout_mark_lost`).
     fn lose_retransmissions(&mut self, una: u64, young: Young) {
         let Young { now, rtt, mss, .. } = young;
         let Some(resent) = self.resent.as_mut().filter(|resent| resent.has_young(una, now, rtt))
@@ -301,8 +302,8 @@ impl SentSegments {
         }
     }
 
-    /// Nothing is lost any more, and what went again is on its way as often as it went (Linux, `tcp_undo_cwnd_reduction`): losses are found
-    /// anew.
+    /// Takes losses back: nothing is lost, and what went again is in flight as often as it went
+    /// (Linux, `tcp_undo_cwnd_reduction`). Losses are found anew.
     pub fn undo(&mut self, una: u64) {
         self.lost_edge = una;
         self.sacked_below_lost = self.sacked.covered(0, una);

@@ -3,7 +3,7 @@
 use super::SentSegments;
 
 impl SentSegments {
-    /// Whether nothing arrived out of order, and nothing that is outstanding went again.
+    /// `true` if nothing arrived out of order, and nothing that is outstanding went again.
     #[inline]
     pub fn is_in_order(&self, una: u64) -> bool {
         self.sacked.is_empty() && self.high_rxt <= una
@@ -35,8 +35,9 @@ impl SentSegments {
         resent.and_then(|resent| resent.doubled_bytes(una)).unwrap_or(0)
     }
 
-    /// Whether more is lost than went again and is on its way: else nothing more goes again, whatever it is that is lost (Linux,
-    /// `tcp_xmit_retransmit_queue`). The two are the same but for what is on its way with its original.
+    /// `true` if more is lost than went again and is in flight: else nothing more goes again,
+    /// whatever is lost (Linux, `tcp_xmit_retransmit_queue`). The two are the same but for what is
+    /// in flight with its original.
     pub fn may_repair(&self, una: u64) -> bool {
         let doubles = self.resent.as_ref().is_some_and(|r| r.doubled_bytes(una).is_some());
         !doubles || self.lost_bytes(una) > self.retransmitted_bytes(una)
@@ -126,7 +127,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The counts kept incrementally equal those computed afresh, segment by segment, from the RFC's definitions.
+        /// The counts kept incrementally equal those computed afresh, segment by segment, from the
+        /// RFC's definitions.
         #[test]
         fn pipe_is_what_set_pipe_computes(ops in proptest::collection::vec((0u64..30, 1u64..5, 0u8..4), 1..80)) {
             let (mut una, nxt) = (0u64, 40u64);
@@ -141,7 +143,8 @@ mod tests {
                             board.on_sack(&ack(una, &[(start, end)]), una, nxt);
                             sacked.extend(start..end);
                             board.detect_losses(&three(), una, 1);
-                            // IsLost by definition, MSS 1: three bytes SACKed above (DupThresh ranges imply it).
+                            // IsLost by definition, MSS 1: three bytes SACKed above (DupThresh
+                            // ranges imply it).
                             let lost = (una..nxt).filter(|b| sacked.range(b + 1..).count() >= 3 && !sacked.contains(b)).max();
                             lost_edge = lost_edge.max(lost.map_or(0, |b| b + 1));
                         }

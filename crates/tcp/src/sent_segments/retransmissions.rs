@@ -1,5 +1,6 @@
-//! Retransmissions that were lost in turn, as Linux found them before RACK-TLP (tcp_input.c until 4.x,
-//! `tcp_mark_lost_retrans`) and ns-2's TCP-Linux does (scoreboard1.cc). RFC 6675 leaves them to the timer.
+//! Retransmissions that were lost in turn, as Linux found them before RACK-TLP (tcp_input.c until
+//! 4.x, `tcp_mark_lost_retrans`) and ns-2's TCP-Linux does (scoreboard1.cc). RFC 6675 leaves them
+//! to the timer.
 
 mod doubles;
 #[cfg(test)]
@@ -17,12 +18,11 @@ use crate::sorted_map::SortedMap;
 ///
 /// Cost of each method, with n retransmissions outstanding: O(log n), plus one step for each
 /// retransmission that arrives or is found lost by it. A retransmission is sent, arrives and is
-/// lost once each, so an ACK costs amortised O(log n). A search steps over those that begin within a
-/// segment below its place; these are one, unless segments are short. What is linear in n happens
+/// lost once each, so an ACK costs amortised O(log n). A search steps over those that begin within
+/// a segment below its place; these are one, unless segments are short. What is linear in n happens
 /// once a timeout ([`Retransmissions::has_young`], [`Retransmissions::forget_old`],
-/// [`Retransmissions::lose_but_young`]) or once an undo
-/// ([`Retransmissions::find_again`], and the first losses after it, in
-/// [`Retransmissions::lose_originals`]).
+/// [`Retransmissions::lose_but_young`]) or once an undo ([`Retransmissions::find_again`], and the
+/// first losses after it, in [`Retransmissions::lose_originals`]).
 #[derive(Clone, Debug)]
 pub struct Retransmissions {
     /// `true` if time tells which are lost (RACK).
@@ -190,8 +190,8 @@ impl Retransmissions {
         self.lost_bytes = 0;
     }
 
-    /// The first in flight from `from` on that has bytes of `range`. They may overlap: a retransmission
-    /// of a whole segment holds the shorter ones that went before it.
+    /// The first in flight from `from` on that has bytes of `range`. They may overlap: a
+    /// retransmission of a whole segment holds the shorter ones that went before it.
     fn next_in(&self, mut from: u64, range: Range) -> Option<(u64, Retransmission)> {
         // One that begins before `range` may reach into it.
         from = from.max(range.start.saturating_sub(self.longest));

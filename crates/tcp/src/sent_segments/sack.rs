@@ -1,4 +1,4 @@
-//! What SACK reported (RFC 2018, RFC 6675 § 4, Update).
+//! The ranges that SACK reported (RFC 2018, RFC 6675 § 4, Update).
 
 use super::{LAST_BLOCKS, SentSegments};
 use crate::ranges::{Range, Ranges};
@@ -15,7 +15,8 @@ impl SentSegments {
         let mut new = 0;
         for block in blocks.iter().filter(|block| block.len > 0) {
             let (start, end) = (block.start(ack), block.end(ack));
-            // Below the cumulative ACK are duplicates (RFC 2883 § 4), and what was never sent cannot be meant.
+            // Below the cumulative ACK are duplicates (RFC 2883 § 4), and what was never sent
+            // cannot be meant.
             if start < ack || end > high || end <= una {
                 continue;
             }
@@ -61,7 +62,7 @@ impl SentSegments {
         self.sacked.insert(start, end).1
     }
 
-    /// What is SACKed for the first time in this range went again.
+    /// Counts bytes of a range that are SACKed for the first time, as data that went again.
     #[cold]
     fn note_arrived(&mut self, start: u64, end: u64) {
         let Some(arrived) = &mut self.arrived else { return };
@@ -87,7 +88,8 @@ impl SentSegments {
         &self.sacked
     }
 
-    /// Whether the first unacknowledged byte is SACKed: then the receiver threw away what it had reported (RFC 2018 § 8).
+    /// `true` if the first unacknowledged byte is SACKed: then the receiver threw away what it had
+    /// reported (RFC 2018 § 8).
     pub fn reneged(&self, una: u64) -> bool {
         !self.sacked.is_empty() && self.sacked.containing(una).is_some()
     }
@@ -97,7 +99,7 @@ impl SentSegments {
         self.sacked_bytes
     }
 
-    /// Whether nothing is SACKed.
+    /// `true` if nothing is SACKed.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.sacked.is_empty()

@@ -41,8 +41,8 @@ impl SentSegments {
     }
 
     /// A segment whose beginning the blocks before left out is passed over for as long as blocks
-    /// hold it: what they tell without such, from the lowest (`tcp_sacktag_write_queue`, which looks
-    /// only at what is not in `recv_sack_cache`).
+    /// hold it: what they tell without such, from the lowest (`tcp_sacktag_write_queue`, which
+    /// looks only at what is not in `recv_sack_cache`).
     ///
     /// Cost: linear in the segments that the receiver reports in part; no receiver that takes whole
     /// segments reports any.

@@ -44,7 +44,8 @@ impl Doubles {
         }
     }
 
-    /// Bytes from `una` on, none of them longer than `longest`. Those that begin below it count in part.
+    /// Bytes from `una` on, none of them longer than `longest`. Those that begin below it count in
+    /// part.
     pub fn bytes_from(&self, una: u64, longest: u64) -> u64 {
         let mut bytes = self.bytes;
         let mut next = self.by_end.first();
