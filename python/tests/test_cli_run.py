@@ -57,14 +57,28 @@ def test_a_result_directory_describes_itself(cli: Cli):
 
 def test_the_resolved_cell_runs_again_to_the_same_records(cli: Cli):
     assert cli("run", "sweep.toml", "-o", "first", "--no-plots").code == 0
-    cells = sorted((cli.directory / "first" / "cells").glob("*.toml"))
-    assert len(cells) == 18
-    digests = pl.read_parquet(cli.directory / "first" / "runs.parquet")["digest"]
+    runs = pl.read_parquet(cli.directory / "first" / "runs.parquet")
+    assert runs["cell_id"].n_unique() == 18
+    last = runs.row(-1, named=True)
+    text = cli("cell", "first", 17).out
+    assert cli("cell", "first", last["run_id"]).out == text == last["resolved"]
+    assert cli("cell", "first", 17, "--json").json == {
+        "run_id": last["run_id"],
+        "resolved": text,
+    }
 
-    assert cli("run", cells[-1], "-o", "again", "--no-plots").code == 0
+    assert cli("run", cli.write("one.toml", text), "-o", "again", "--no-plots").code == 0
 
-    again = pl.read_parquet(cli.directory / "again" / "runs.parquet")["digest"]
-    assert again.to_list() == [digests[-1]]
+    again = pl.read_parquet(cli.directory / "again" / "runs.parquet")
+    assert again["digest"].to_list() == [last["digest"]]
+    assert again["cell_id"].to_list() == [last["cell_id"]]
+
+
+@pytest.mark.parametrize("run", [18, "0017-000000000000"])
+def test_a_run_that_a_result_has_not_is_an_input_error(saved: Cli, run: object):
+    answer = saved("cell", "sweep", run)
+    assert answer.code == 2
+    assert f"sweep: no run {run}; it has " in answer.err
 
 
 def test_threads_do_not_change_a_byte(cli: Cli):

@@ -92,7 +92,7 @@ def test_axes_that_have_the_names_of_columns_are_told_apart(tmp_path: Path):
     )
     cwnd.sweep(scenario, tmp_path / "a")
 
-    found = cwnd.query(tmp_path / "a", "select distinct cell_id, resolved_s from flows")
+    found = cwnd.query(tmp_path / "a", "select distinct axis_cell_id, resolved_s from flows")
 
     assert found.height == 6
 

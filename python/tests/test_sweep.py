@@ -18,6 +18,7 @@ import cwnd
 from cwnd import _core
 from cwnd import cli as command_line
 from cwnd.errors import CwndError, InputError
+from cwnd.results import cell_id, content
 from cwnd.results.layout import TABLES
 from cwnd.running import plans
 from cwnd.sweeps import activity, cells, filling, watching
@@ -141,8 +142,8 @@ def test_cells_of_another_sweep_are_kept_unless_they_may_go(copy: Path, tmp_path
 def test_another_simulator_makes_other_cells(
     copy: Path, scenarios: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    text = cells.content(_core.parse(SHORT, name="short.toml").cell(0).resolved)
-    assert cells.cell_id(text) != cells.cell_id(text, "0.2.0")
+    text = content(_core.parse(SHORT, name="short.toml").cell(0).resolved)
+    assert cell_id(text) != cell_id(text, "0.2.0")
 
     info = json.loads((copy / "dataset.json").read_text())
     (copy / "dataset.json").write_text(
@@ -242,7 +243,7 @@ def test_a_failing_cell_is_recorded_and_the_others_go_on(
     }
     # The scenario beside it is that cell, and runs alone.
     (alone,) = cwnd.run(errors[0].with_suffix(".toml")).resolved
-    assert cells.cell_id(cells.content(alone)) == errors[0].stem
+    assert cell_id(content(alone)) == errors[0].stem
     found = cwnd.load(tmp_path / "sweep")
     assert found.runs.height == 12
     assert found.notes[0] == "6 of 18 runs are missing: the sweep is not complete"

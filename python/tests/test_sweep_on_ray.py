@@ -13,9 +13,9 @@ from test_sweep import files
 import cwnd
 from cwnd import _core
 from cwnd.errors import InputError, MachineError
+from cwnd.results import cell_id, content
 from cwnd.running import plans
 from cwnd.sweeps import on_ray
-from cwnd.sweeps.cells import cell_id, content
 from cwnd.sweeps.filling import Todo
 from cwnd.sweeps.on_ray import Ray
 

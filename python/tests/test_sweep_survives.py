@@ -17,6 +17,7 @@ from test_sweep import files
 import cwnd
 from cwnd.errors import CwndError, DamageError, InputError
 from cwnd.files import checksums
+from cwnd.results import content, heading, named
 from cwnd.sweeps import cells, writer
 from cwnd.sweeps.cells import FILES, Mark
 from cwnd.sweeps.layout import Dataset
@@ -314,8 +315,8 @@ def test_a_disk_that_cannot_be_written_is_a_failure_in_words(
 
 def test_cells_are_computed_alike_from_their_scenario_alone():
     cell = cells._core.parse(SHORT, name="short.toml").cell(0)
-    text = cells.content(cell.resolved)
+    text = content(cell.resolved)
     again = cells.attempt(text)
 
     assert cells.encode(text, cell, cell.run()) == again.files
-    assert cells.named(text, cells.heading(cell.resolved)) == cell.resolved
+    assert named(text, heading(cell.resolved)) == cell.resolved

@@ -49,6 +49,7 @@ for _name, _help in {
     "sweep": "Simulate into a directory that survives anything, and goes on where it was.",
     "status": "Show how far a sweep is, from another terminal.",
     "query": "Ask a result with SQL.",
+    "cell": "Print one run of a result as a scenario of its own.",
     "verify": "Tell whether results on disk are what was written.",
     "check": "Check scenario files without running them.",
     "plot": "Draw the figures of a result.",

@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import offers
 
 if TYPE_CHECKING:
+    from cwnd.results.cell import cell_id, content, heading, named
     from cwnd.results.comparing import Comparison, Difference, compare
     from cwnd.results.data import OnDisk, Resolved
-    from cwnd.results.layout import DATASET, MANIFEST, PCAP, PLOTS, ROWS, SCENARIO, SUMMARY, TABLES
+    from cwnd.results.layout import (
+        CELL_ID,
+        DATASET,
+        MANIFEST,
+        PCAP,
+        PLOTS,
+        RESOLVED,
+        ROWS,
+        SCENARIO,
+        SUMMARY,
+        TABLES,
+    )
     from cwnd.results.manifest import Axis, Manifest, described, sha256
     from cwnd.results.metrics import (
         ALL,
@@ -50,6 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL",
+    "CELL_ID",
     "COLUMNS",
     "DATASET",
     "IN_FIGURES",
@@ -59,6 +72,7 @@ __all__ = [
     "PCAP",
     "PLOTS",
     "RESERVED",
+    "RESOLVED",
     "ROWS",
     "SCENARIO",
     "SUMMARY",
@@ -80,16 +94,20 @@ __all__ = [
     "Spread",
     "about_spreads",
     "all_and_groups",
+    "cell_id",
     "compare",
+    "content",
     "counts_of",
     "counts_of_times",
     "described",
     "distribution",
     "group_sheet",
     "groups",
+    "heading",
     "known_group",
     "main_link",
     "metric",
+    "named",
     "number",
     "result_sheet",
     "rows_metadata",
@@ -106,9 +124,10 @@ __all__ = [
 __getattr__, __dir__ = offers(
     __name__,
     {
+        "cell": "cell_id content heading named",
         "comparing": "Comparison Difference compare",
         "data": "OnDisk Resolved",
-        "layout": "DATASET MANIFEST PCAP PLOTS ROWS SCENARIO SUMMARY TABLES",
+        "layout": ("CELL_ID DATASET MANIFEST PCAP PLOTS RESOLVED ROWS SCENARIO SUMMARY TABLES"),
         "manifest": "Axis Manifest described sha256",
         "metrics": (
             "ALL By METRICS Metric RESERVED all_and_groups groups known_group main_link metric"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 MANIFEST = "manifest.json"
 SCENARIO = "scenario.toml"
+#: Folder of the resolved scenarios in results of version 1.
 CELLS = "cells"
 PLOTS = "plots"
 PCAP = "pcap"
 SUMMARY = "summary.csv"
 #: What a sweep has instead of a manifest.
 DATASET = "dataset.json"
+#: Columns of the file of runs that the frame of runs does not have: the name of the cell, and the
+#: run as a scenario of its own, all defaults written out.
+CELL_ID, RESOLVED = "cell_id", "resolved"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")
 #: Tables that grow with time: samples, distributions, a row for each request, and what stands for

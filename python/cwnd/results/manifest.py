@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: Marks a directory as a result of cwnd.
 FORMAT = "cwnd-result"
 #: Version of the layout of the directory; a reader refuses a newer one.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,8 @@ class Manifest:
     scenario_file: str | None = None
     #: Of runs on Linux: kernel, settings, calibration, how late routers were, what was invalid.
     world: dict[str, Any] | None = None
+    #: The simulator, or the kernel and testbed; part of the names of the cells.
+    engine: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as it is written."""

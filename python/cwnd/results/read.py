@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError, UncheckedWarning
 from cwnd.files import Sums, read_object
-from cwnd.results.data import OnDisk
-from cwnd.results.layout import CELLS, MANIFEST, ROWS, SAMPLES, SCENARIO
+from cwnd.results.data import OnDisk, Resolved
+from cwnd.results.layout import CELL_ID, CELLS, MANIFEST, RESOLVED, ROWS, SAMPLES, SCENARIO
 from cwnd.results.manifest import Manifest
 from cwnd.results.run import Run
 from cwnd.results.store import SUMS_KEY
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -35,14 +35,21 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     """
     path = Path(directory)
     manifest, files = opened(path)
-    tables = {name: _collected(files, name) for name in ROWS}
+    own = columns_of_file(manifest)
+    tables = {
+        name: _collected(_scan(files, name).drop(own, strict=False), files.file(f"{name}.parquet"))
+        for name in ROWS
+    }
     samples: Mapping[str, pl.LazyFrame] = OnDisk(SAMPLES, lambda name: _scan(files, name))
     if not samples_on_disk:
-        samples = {name: _collected(files, name).lazy() for name in SAMPLES}
+        samples = {
+            name: _collected(_scan(files, name), files.file(f"{name}.parquet")).lazy()
+            for name in SAMPLES
+        }
     return Run(
         manifest=manifest,
         source=files.text(SCENARIO),
-        resolved=[files.text(f"{CELLS}/{run_id}.toml") for run_id in tables["runs"]["run_id"]],
+        resolved=_resolved(files, tables["runs"], own),
         samples=samples,
         runs=tables["runs"],
         flows=tables["flows"],
@@ -84,13 +91,35 @@ def opened(path: Path) -> tuple[Manifest, Sums]:
     return manifest, files
 
 
-def _collected(files: Sums, name: str) -> pl.DataFrame:
+def columns_of_file(manifest: Manifest) -> list[str]:
+    """Columns that only the file of runs has; an axis of version 1 may have such a name."""
+    axes = {axis.column for axis in manifest.axes}
+    return [name for name in (CELL_ID, RESOLVED) if name not in axes]
+
+
+def _resolved(files: Sums, runs: pl.DataFrame, own: list[str]) -> Sequence[str]:
+    """Each run as a scenario of its own; read when the first is asked for."""
+    table = _scan(files, "runs")
+    if RESOLVED not in own or RESOLVED not in table.collect_schema():
+        return [files.text(f"{CELLS}/{run_id}.toml") for run_id in runs["run_id"]]
+    texts: list[pl.Series] = []
+
+    def one(index: int) -> str:
+        if not texts:
+            column = table.select(RESOLVED)
+            texts.append(_collected(column, files.file("runs.parquet"))[RESOLVED])
+        return str(texts[0][index])
+
+    return Resolved(runs.height, one)
+
+
+def _collected(table: pl.LazyFrame, file: Path) -> pl.DataFrame:
     import polars as pl
 
     try:
-        return _scan(files, name).collect()
+        return table.collect()
     except pl.exceptions.PolarsError as error:
-        raise _unreadable(files.file(f"{name}.parquet"), error) from error
+        raise _unreadable(file, error) from error
 
 
 def _unreadable(file: Path, error: Exception) -> InputError:

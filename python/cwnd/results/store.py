@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -12,10 +13,11 @@ from cwnd.errors import CwndError, InputError, explain
 from cwnd.files import atomic_directory, checksums, read_object
 from cwnd.results.keep import keep
 from cwnd.results.layout import (
-    CELLS,
+    CELL_ID,
     DATASET,
     MANIFEST,
     PCAP,
+    RESOLVED,
     ROWS,
     SAMPLES,
     SCENARIO,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
+#: Resolved scenarios that are in memory at a time.
+_TEXTS = 4096
 #: Key of the manifest that says where the checksums are.
 SUMS_KEY = "checksums"
 
@@ -137,12 +141,10 @@ def _write(run: Data, place: Path) -> None:
         (place / name).write_bytes(data)
 
     put(SCENARIO, run.source)
-    (place / CELLS).mkdir()
-    for run_id, resolved in zip(run.runs["run_id"], run.resolved, strict=True):
-        put(f"{CELLS}/{run_id}.toml", resolved)
     for name in ROWS:
         frame: pl.DataFrame = getattr(run, name)
-        _write_table(frame.lazy(), place / f"{name}.parquet", _said(run, name))
+        table = _with_cells(run) if name == "runs" else frame.lazy()
+        _write_table(table, place / f"{name}.parquet", _said(run, name))
     for name in SAMPLES:
         _write_table(run.samples[name], place / f"{name}.parquet", _said(run, name))
     put(SUMMARY, summary(run).write_csv())
@@ -150,6 +152,32 @@ def _write(run: Data, place: Path) -> None:
     manifest = {**run.manifest.to_json(), SUMS_KEY: checksums.SUMS}
     put(MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     checksums.write(place, known)
+
+
+def _with_cells(run: Data) -> pl.LazyFrame:
+    """The table of runs with the name and the resolved scenario of each cell.
+
+    Scenarios are some 3.5 kB long and made in parts, so that they are not all in memory.
+    """
+    import polars as pl
+
+    from cwnd.results.cell import cell_id, content
+
+    types = {CELL_ID: pl.String, RESOLVED: pl.String}
+    engine = run.manifest.engine
+
+    def part(first: int) -> pl.DataFrame:
+        texts = run.resolved[first : first + _TEXTS]
+        # Results of version 1 do not know their engine.
+        names = [cell_id(content(text), engine) if engine else None for text in texts]
+        cells = pl.DataFrame({CELL_ID: names, RESOLVED: texts}, schema=types)
+        return pl.concat([run.runs[first : first + _TEXTS], cells], how="horizontal")
+
+    schema = pl.Schema([*run.runs.schema.items(), *types.items()])
+    parts = [
+        pl.defer(partial(part, first), schema=schema) for first in range(0, run.runs.height, _TEXTS)
+    ]
+    return pl.concat(parts)
 
 
 def _said(run: Data, table: str) -> dict[str, str] | None:

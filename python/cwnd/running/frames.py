@@ -9,7 +9,18 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.machine import machine
-from cwnd.results import RESERVED, TABLES, Axis, Manifest, Resolved, Run, Spool, sha256
+from cwnd.results import (
+    CELL_ID,
+    RESERVED,
+    RESOLVED,
+    TABLES,
+    Axis,
+    Manifest,
+    Resolved,
+    Run,
+    Spool,
+    sha256,
+)
 from cwnd.running import worlds
 from cwnd.running.scenario import run_id
 
@@ -56,8 +67,9 @@ class Cost:
 class Recorder:
     """Takes in what runs recorded, in their order; the columns grow, and go to disk in batches."""
 
-    def __init__(self, plan: Plan, spool: Path | None) -> None:
+    def __init__(self, plan: Plan, spool: Path | None, engine: str = _core.engine) -> None:
         self._plan = plan
+        self._engine = engine
         self._spool = Spool(spool) if spool is not None else None
         self._gathered = _core.Gathered()
         #: Rows of the table of runs that belong to what is gathered.
@@ -135,7 +147,8 @@ class Recorder:
         taken = {name: pl.DataFrame(table) for name, table in self._gathered.take().items()}
         columns = {column for frame in taken.values() for column in frame.columns}
         axes = self._axes = self._axes or axes_of(
-            self._plan.scenario, columns | set(KEYS) | set(RUN_COLUMNS) | RESERVED
+            self._plan.scenario,
+            columns | {*KEYS, *RUN_COLUMNS, *RESERVED, CELL_ID, RESOLVED},
         )
         keys, runs = _runs(self._rows, axes)
         frames = {
@@ -175,6 +188,7 @@ class Recorder:
             steps_hashes=self._steps_hashes or None,
             missing=plan.runs - len(self._digests),
             world=worlds.summary(self._facts),
+            engine=self._engine,
         )
 
 

@@ -133,7 +133,7 @@ def execute(
 
         if meanwhile is not None:
             meanwhile()
-        recorder = Recorder(planned, spool)
+        recorder = Recorder(planned, spool, world.engine)
         for cell, result in results if simulated else _finished(results):
             recorder.add(cell, result)
     if not simulated:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from cwnd.errors import CwndWarning, InputError
-from cwnd.results import TABLES, read
-from cwnd.sweeps.cells import CELL_ID, MARK
+from cwnd.results import CELL_ID, TABLES, read
+from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in
 from cwnd.sweeps.reading import ACTIVITY_COLUMN, Tables
 
@@ -266,7 +266,9 @@ def _warn_of_renamed(axes: list[Axis], there: set[str], named: set[str]) -> None
 def _of_run(path: Path, asked: set[str]) -> tuple[list[Axis], dict[str, str]]:
     manifest, files = read.opened(path)
     tables = {name: _read([files.file(f"{name}.parquet")]) for name in asked}
-    views = {name: f"select * from {table}" for name, table in tables.items()}  # noqa: S608
+    own = ", ".join(map(_literal, ["", *read.columns_of_file(manifest)]))
+    columns = dict.fromkeys(tables, "*") | {MARK: f"columns(c -> c not in ({own}))"}
+    views = {name: f"select {columns[name]} from {table}" for name, table in tables.items()}  # noqa: S608
     return manifest.axes, views
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -14,7 +13,7 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.files import checksums, read_object
-from cwnd.results import rows_metadata
+from cwnd.results import CELL_ID, RESOLVED, cell_id, rows_metadata
 from cwnd.running import SIMULATOR
 
 if TYPE_CHECKING:
@@ -30,18 +29,13 @@ RECORDS = (
     *("requests", "sketches", "unrecorded"),
 )
 FILES = (MARK, *RECORDS)
-#: What a row belongs to.
-CELL_ID = "cell_id"
-#: The scenario of the cell in the table of runs: it simulates the cell again.
-RESOLVED = "resolved"
 #: What else is known of a run on Linux, as JSON.
 FACTS = "facts"
 
-#: Version of the files of a cell; part of their names.
+#: Version of the files of a cell.
 _VERSION = 1
 #: Key of what a mark says about the other files.
 _METADATA = "cwnd"
-_ID_DIGITS = 32
 #: Where it holds their hashes.
 _SHA256 = re.compile(rb'"sha256": (\{[^{}]*\})')
 
@@ -66,32 +60,6 @@ class Outcome:
     cell_id: str
     files: dict[str, bytes] | None = None
     failure: Failure | None = None
-
-
-def content(resolved: str) -> str:
-    """What a resolved scenario simulates: all of it but its name and its description."""
-    schema, name, description, rest = resolved.split("\n", 3)
-    if not (name.startswith("name = ") and description.startswith("description = ")):
-        raise ValueError("a resolved scenario begins with its name and description")
-    return f"{schema}\n{rest}"
-
-
-def heading(resolved: str) -> str:
-    """The rest: the lines with its name and its description."""
-    _, name, description, _ = resolved.split("\n", 3)
-    return f"{name}\n{description}\n"
-
-
-def named(text: str, heading: str) -> str:
-    """A resolved scenario from what it simulates and the lines with its name and description."""
-    schema, rest = text.split("\n", 1)
-    return f"{schema}\n{heading}{rest}"
-
-
-def cell_id(text: str, engine: str = _core.engine) -> str:
-    """Names what is simulated, by which simulator; the seed is part of the text."""
-    parts = f"cwnd cell {_VERSION}\n{engine}\n{text}"
-    return hashlib.sha256(parts.encode()).hexdigest()[:_ID_DIGITS]
 
 
 def attempt(

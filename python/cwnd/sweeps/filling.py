@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from cwnd import _core
 from cwnd.errors import CwndError, DamageError, InputError, explain
 from cwnd.files import SUMS, checksums
-from cwnd.results import SCENARIO, SUMMARY
+from cwnd.results import SCENARIO, SUMMARY, content
 from cwnd.running import LINUX, SIMULATOR, plans, runner, world_named
 from cwnd.sweeps.activity import session
-from cwnd.sweeps.cells import MARK, RECORDS, attempt, content
+from cwnd.sweeps.cells import MARK, RECORDS, attempt
 from cwnd.sweeps.layout import ACTIVITY, ERRORS, PLAN, SUMMED, Dataset, Planned, cell_file, cells_in
 from cwnd.sweeps.progress import Progress
 from cwnd.sweeps.shard import Shard

@@ -15,9 +15,20 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import DamageError, InputError
 from cwnd.files import checksums, read_object
-from cwnd.results import DATASET, SCENARIO, SUMMARY, Axis, described, sha256
+from cwnd.results import (
+    CELL_ID,
+    DATASET,
+    SCENARIO,
+    SUMMARY,
+    Axis,
+    cell_id,
+    content,
+    described,
+    heading,
+    sha256,
+)
 from cwnd.running import KEYS, axes_of, run_id
-from cwnd.sweeps.cells import CELL_ID, MARK, cell_id, content, heading
+from cwnd.sweeps.cells import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

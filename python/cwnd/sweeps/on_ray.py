@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
 from cwnd.errors import InputError, MachineError
-from cwnd.sweeps.cells import Outcome, attempt, content
+from cwnd.results import content
+from cwnd.sweeps.cells import Outcome, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -11,10 +11,22 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import DamageError, InputError
-from cwnd.results import RESERVED, ROWS, Manifest, OnDisk, Resolved, Run, read, sha256
+from cwnd.results import (
+    CELL_ID,
+    RESERVED,
+    RESOLVED,
+    ROWS,
+    Manifest,
+    OnDisk,
+    Resolved,
+    Run,
+    named,
+    read,
+    sha256,
+)
 from cwnd.running import KEYS, RUN_COLUMNS, name_axes, worlds
 from cwnd.sweeps.activity import sessions
-from cwnd.sweeps.cells import CELL_ID, FACTS, FILES, MARK, RECORDS, RESOLVED, named
+from cwnd.sweeps.cells import FACTS, FILES, MARK, RECORDS
 from cwnd.sweeps.layout import CELL, CELL_SHA, INFO, Dataset
 from cwnd.sweeps.whole import Whole
 
@@ -83,7 +95,7 @@ def _sweep(dataset: Dataset) -> Run:
 
 def _renamed(axes: list[Axis], taken: set[str]) -> list[Axis]:
     shapes = [(a.name, a.labels, a.value_column is not None, a.unit) for a in axes]
-    named = name_axes(shapes, taken | {*KEYS, *RUN_COLUMNS, *RESERVED, "run"})
+    named = name_axes(shapes, taken | {*KEYS, *RUN_COLUMNS, *RESERVED, CELL_ID, RESOLVED, "run"})
     return [replace(new, over=old.over) for new, old in zip(named, axes, strict=True)]
 
 
@@ -259,4 +271,5 @@ def _manifest(
         machine=past[-1].start.get("machine", {}) if past else {},
         missing=missing,
         world=worlds.summary(runs[FACTS]) if FACTS in runs.columns else None,
+        engine=info.engine,
     )

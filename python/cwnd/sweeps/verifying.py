@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from cwnd import _core
 from cwnd.errors import CwndError, DamageError, InputError, explain
 from cwnd.files import SUMS, Sums, checksums
-from cwnd.results import MANIFEST, read
+from cwnd.results import CELL_ID, MANIFEST, read
 from cwnd.running import LINUX, Workers, runner
-from cwnd.sweeps.cells import CELL_ID, FILES, MARK, RECORDS, Mark, attempt, same_values
+from cwnd.sweeps.cells import FILES, MARK, RECORDS, Mark, attempt, same_values
 from cwnd.sweeps.layout import Dataset
 
 if TYPE_CHECKING:

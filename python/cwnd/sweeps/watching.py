@@ -6,8 +6,8 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from cwnd.results import CELL_ID
 from cwnd.sweeps.activity import sessions
-from cwnd.sweeps.cells import CELL_ID
 from cwnd.sweeps.layout import Dataset
 
 if TYPE_CHECKING:

@@ -1,0 +1,70 @@
+"""Results of earlier versions: `data/v1` has one directory of each kind that version 1 wrote."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import Cli
+
+import cwnd
+from cwnd.sweeps import verify
+
+OLD = Path(__file__).parent / "data" / "v1"
+
+
+@pytest.fixture(params=["run", "sweep", "agreement/simulator", "agreement/linux"])
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(OLD / request.param, tmp_path / "old"))
+
+
+def test_every_command_that_reads_takes_them(old: Path, cli: Cli):
+    assert cli("cell", old, 0).out.startswith('schema = 1\nname = "old"\n')
+    runs = cwnd.load(old).manifest.runs
+    asked = cli("query", old, "select count(*) as n from runs", "--json")
+    assert asked.json["rows"] == [[runs]]
+    for command in (
+        ("report", old),
+        ("plot", old, "--kind", "timeseries"),
+        ("compare", old, old),
+        ("verify", old, "--sample", 0),
+    ):
+        answer = cli(*command)
+        assert answer.code == 0, answer.err
+        assert "warning" not in answer.err
+
+
+def test_they_are_compared_with_each_other(cli: Cli):
+    answer = cli("compare", OLD / "run", OLD / "sweep", "--json")
+    assert answer.json["identical"] is True
+    assert answer.json["changes"] == []
+
+
+def test_status_takes_an_old_sweep(cli: Cli):
+    assert cli("status", OLD / "sweep", "--json").json["done"] == 2
+
+
+def test_an_old_run_is_written_anew_with_what_is_known_of_it(tmp_path: Path):
+    old = cwnd.load(OLD / "run")
+
+    new = cwnd.load(old.save(tmp_path / "new", plots=False))
+
+    assert list(new.resolved) == list(old.resolved)
+    assert new.manifest == old.manifest
+    assert json.loads((tmp_path / "new/manifest.json").read_text())["format_version"] == 2
+    assert verify(tmp_path / "new").sound
+    assert not (tmp_path / "new" / "cells").exists()
+
+
+def test_an_old_run_is_replaced_by_a_new_one(cli: Cli, tmp_path: Path):
+    old = shutil.copytree(OLD / "run", tmp_path / "old")
+    (old / "notes.md").write_text("mine")
+
+    answer = cli("run", OLD / "run" / "scenario.toml", "-o", old, "--no-plots")
+
+    assert answer.code == 0, answer.err
+    assert not (old / "cells").exists()
+    assert (old / "notes.md").read_text() == "mine"
+    assert cwnd.load(old).manifest.engine == cwnd.run(old / "scenario.toml").manifest.engine
