@@ -14,6 +14,7 @@ import pytest
 
 import cwnd
 from cwnd import _core
+from cwnd.running import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,9 +142,9 @@ def test_the_simulator_lets_other_threads_run(scenarios: Path):
 
 
 def test_a_failing_progress_function_stops_the_run(scenarios: Path):
-    def fail(fraction: float, finished: int, total: int) -> None:
-        assert 0 <= fraction <= 1
-        assert finished == 0
+    def fail(now: Progress) -> None:
+        assert 0 <= now.fraction <= 1
+        assert now.done == 0
         raise RuntimeError("enough")
 
     begin = time.monotonic()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import polars as pl
 import pytest
 from conftest import SHORT
+from rich.console import Console
 
 import cwnd
 from cwnd import _core
-from cwnd.running import frames
+from cwnd.running import Progress, bar, frames
 
 KEYS = ["run_id", "scenario", "seed"]
 FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_bit_s
@@ -115,13 +117,11 @@ def test_all_seeds_of_a_scenario_without_a_sweep_are_one_point(tmp_path: Path):
 
 
 def test_progress_is_told_until_the_end(scenarios: Path):
-    told: list[tuple[float, int, int]] = []
-    cwnd.run(
-        scenarios / "sweep.toml",
-        progress=lambda fraction, finished, total: told.append((fraction, finished, total)),
-    )
-    assert told[-1] == (1.0, 18, 18)
-    assert [each[0] for each in told] == sorted(each[0] for each in told)
+    told: list[Progress] = []
+    cwnd.run(scenarios / "sweep.toml", progress=told.append)
+    assert told[-1] == Progress(1.0, 18, 0, 18)
+    fractions = [each.fraction for each in told]
+    assert fractions == sorted(fractions)
 
 
 def test_arrow_is_handed_over_without_a_copy(scenarios: Path):
@@ -236,3 +236,12 @@ def test_connections_that_are_given_up_are_noted(tmp_path: Path):
         and f"{counts['syn']} at the SYN, {counts['data']} at data" in note
         for note in run.notes
     )
+
+
+def test_a_bar_shows_runs_that_failed():
+    with io.StringIO() as out:
+        console = Console(file=out, force_terminal=True, width=200)
+        with bar("name", console) as on_progress:
+            on_progress(Progress(0.5, 3, 0, 8))
+            on_progress(Progress(0.75, 5, 1, 8))
+        assert "5/8 runs, 1 failed" in out.getvalue()

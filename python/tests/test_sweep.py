@@ -20,7 +20,7 @@ from cwnd import cli as command_line
 from cwnd.errors import CwndError, InputError
 from cwnd.results import cell_id, content
 from cwnd.results.layout import TABLES
-from cwnd.running import plans
+from cwnd.running import Progress, plans
 from cwnd.sweeps import activity, cells, filling, watching
 from cwnd.sweeps.layout import Dataset, Planned
 from cwnd.sweeps.shard import Shard
@@ -424,12 +424,12 @@ def test_outcomes_do_not_wait_for_a_slow_cell(scenarios: Path, tmp_path: Path):
     plan = plans.Plan(planned.source, some, [], None)  # type: ignore[arg-type]
     begin = time.monotonic()
 
-    def enough(now: filling.Progress) -> None:
+    def enough(now: Progress) -> None:
         if now.done == 200 or time.monotonic() > begin + 20:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        filling.fill(plan, tmp_path / "sweep", threads=2, on_cells=enough)
+        filling.fill(plan, tmp_path / "sweep", threads=2, on_progress=enough)
     assert len(Dataset.open(tmp_path / "sweep").done()) == 200
 
 

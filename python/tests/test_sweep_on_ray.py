@@ -14,7 +14,7 @@ import cwnd
 from cwnd import _core
 from cwnd.errors import InputError, MachineError
 from cwnd.results import cell_id, content
-from cwnd.running import plans
+from cwnd.running import Progress, plans
 from cwnd.sweeps import on_ray
 from cwnd.sweeps.filling import Todo
 from cwnd.sweeps.on_ray import Ray
@@ -52,12 +52,12 @@ def test_a_machine_that_is_lost_costs_only_its_cells_time(cluster: Any, tmp_path
     scenario.write_text(MANY)
     lost_at: list[int] = []
 
-    def progress(fraction: float, finished: int, total: int) -> None:
-        assert 0 <= fraction <= 1
-        assert total == 60
-        if finished >= 5 and not lost_at:
+    def progress(now: Progress) -> None:
+        assert 0 <= now.fraction <= 1
+        assert now.total == 60
+        if now.done >= 5 and not lost_at:
             cluster.remove_node(machines[0], allow_graceful=False)
-            lost_at.append(finished)
+            lost_at.append(now.done)
 
     found = cwnd.sweep(scenario, tmp_path / "ray", on=f"ray:{cluster.address}", progress=progress)
 

@@ -14,7 +14,7 @@ from cwnd.agreement.files import write
 from cwnd.errors import CwndError, InputError
 from cwnd.results import ALL
 from cwnd.running import LINUX, Linux, plans
-from cwnd.sweeps import Progress, failures, fill, load, world_of
+from cwnd.sweeps import failures, fill, load, world_of
 
 if TYPE_CHECKING:
     import os
@@ -117,12 +117,7 @@ class _Worlds:
 
     def _run(self, on: str | None, threads: int | None, numbers: Collection[int]) -> Run:
         name = on or SIMULATOR
-        with nullcontext() if self.bars is None else self.bars(name) as told:
-
-            def on_cells(now: Progress) -> None:
-                if told is not None:
-                    told(now.fraction, now.done + now.failed, now.total)
-
+        with nullcontext() if self.bars is None else self.bars(name) as on_progress:
             filled = fill(
                 self.plan,
                 self.place / name,
@@ -130,7 +125,7 @@ class _Worlds:
                 world=world_of(on),
                 replan=True,
                 only=numbers,
-                on_cells=on_cells,
+                on_progress=on_progress,
             )
         if filled.failed:
             raise CwndError(failures(filled))

@@ -59,8 +59,8 @@ def fill(
         json: Machine-readable output.
     """
     from cwnd.plots import draw_result
-    from cwnd.running import plans
-    from cwnd.sweeps import Shard, cells_bar, filling, load
+    from cwnd.running import bar, plans
+    from cwnd.sweeps import Shard, filling, load
 
     part = Shard.parse(shard) if shard is not None else None
     plan = plans.plan(file, seed=seed, overrides=set_)
@@ -69,7 +69,7 @@ def fill(
     output.warnings(plan.scenario)
     output.left = "what was finished is safe, and the same command goes on"
     name = plan.scenario.name
-    with nullcontext() if quiet or json else cells_bar(name, output.stderr()) as on_cells:
+    with nullcontext() if quiet or json else bar(name, output.stderr()) as on_progress:
         filled = filling.fill(
             plan,
             target,
@@ -78,7 +78,7 @@ def fill(
             backend=filling.backend_of(on),
             world=filling.world_of(on),
             replan=replan,
-            on_cells=on_cells,
+            on_progress=on_progress,
         )
     result = filled.run
     if result is None and filled.missing < filled.dataset.info.cells:

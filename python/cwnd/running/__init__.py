@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cwnd.running.frames import KEYS, RUN_COLUMNS, axes_of, name_axes
     from cwnd.running.pcap import captures
     from cwnd.running.plans import Plan, check, plan
-    from cwnd.running.progress import OnProgress, bar, shown
+    from cwnd.running.progress import OnProgress, Progress, bar, shown
     from cwnd.running.runner import run
     from cwnd.running.scenario import Overrides, Scenario, ScenarioLike, read_text, run_id
     from cwnd.running.workers import Workers
@@ -25,6 +25,7 @@ __all__ = [
     "OnProgress",
     "Overrides",
     "Plan",
+    "Progress",
     "Scenario",
     "ScenarioLike",
     "Workers",
@@ -48,7 +49,7 @@ __getattr__, __dir__ = offers(
         "frames": "KEYS RUN_COLUMNS axes_of name_axes",
         "pcap": "captures",
         "plans": "Plan check plan",
-        "progress": "OnProgress bar shown",
+        "progress": "OnProgress Progress bar shown",
         "runner": "run",
         "scenario": "Overrides Scenario ScenarioLike read_text run_id",
         "workers": "Workers",

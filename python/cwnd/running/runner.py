@@ -14,6 +14,7 @@ from cwnd.errors import DivergedError, InputError
 from cwnd.machine import usable_cores
 from cwnd.running.pcap import LinksLike, captures
 from cwnd.running.plans import Plan, plan
+from cwnd.running.progress import Progress
 from cwnd.running.scenario import Overrides, ScenarioLike, run_id
 from cwnd.running.workers import POLL_S, Workers
 from cwnd.running.worlds import SIMULATOR, at_least_one, world_named
@@ -51,7 +52,7 @@ def run(
         seed: Replaces the scenario's seed.
         set: Replaces values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
         threads: Runs at a time; all cores if not given. It never changes the result.
-        progress: `True` shows a bar on stderr; a function is called with the progress.
+        progress: `True` shows a bar on stderr; a function is called with a `Progress`.
         pcap: Links whose packets are written to capture files: `"bottleneck"`, `"all"`, or
             `"there+back"` for both in one file.
         pcap_dir: Directory of the capture files; each run has its own in it.
@@ -264,7 +265,7 @@ class _Progress:
         fraction = done_s / self._total_s if self._total_s > 0 and done < total else 1.0
         # Sums of parts in another order may fall back by a last digit.
         self._fraction = max(self._fraction, min(1.0, fraction))
-        self._on_progress(self._fraction, done, total)
+        self._on_progress(Progress(self._fraction, done, 0, total))
         self._told = time.monotonic()
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from cwnd.sweeps.asking import query
     from cwnd.sweeps.filling import Filled, failures, fill, sweep, world_of
     from cwnd.sweeps.layout import Dataset
-    from cwnd.sweeps.progress import Progress, cells_bar
     from cwnd.sweeps.reading import load
     from cwnd.sweeps.shard import Shard
     from cwnd.sweeps.verifying import Verified, verify
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Dataset",
     "Filled",
-    "Progress",
     "Shard",
     "Verified",
-    "cells_bar",
     "failures",
     "fill",
     "load",
@@ -43,7 +40,6 @@ __getattr__, __dir__ = offers(
         "asking": "query",
         "filling": "Filled failures fill sweep world_of",
         "layout": "Dataset",
-        "progress": "Progress cells_bar",
         "reading": "load",
         "shard": "Shard",
         "verifying": "Verified verify",

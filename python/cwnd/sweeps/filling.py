@@ -12,18 +12,17 @@ from cwnd import _core
 from cwnd.errors import CwndError, DamageError, InputError, explain
 from cwnd.files import SUMS, checksums
 from cwnd.results import SCENARIO, SUMMARY, content
-from cwnd.running import LINUX, SIMULATOR, plans, runner, world_named
+from cwnd.running import LINUX, SIMULATOR, Progress, plans, runner, world_named
 from cwnd.sweeps.activity import session
 from cwnd.sweeps.cells import MARK, RECORDS, attempt
 from cwnd.sweeps.layout import ACTIVITY, ERRORS, PLAN, SUMMED, Dataset, Planned, cell_file, cells_in
-from cwnd.sweeps.progress import Progress
 from cwnd.sweeps.shard import Shard
 from cwnd.sweeps.todo import Todo
 from cwnd.sweeps.writer import Writer, put_file
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Generator
+    from collections.abc import Collection, Generator
 
     from cwnd.results import Run
     from cwnd.running import OnProgress, Overrides, Plan, ScenarioLike, World
@@ -79,7 +78,7 @@ def sweep(
             cluster of this machine, or in processes of its own; `"ray:HOST:PORT"` names the
             cluster, `"ray://HOST:PORT"` its client port.
         replan: Removes runs of another sweep, or of another version of cwnd, that are there.
-        progress: `True` shows a bar on stderr; a function is called with the progress.
+        progress: `True` shows a bar on stderr; a function is called with a `Progress`.
 
     Returns:
         The runs that are there; with a shard they may be a part of all, see `manifest.missing`.
@@ -89,18 +88,14 @@ def sweep(
         InputError: The directory holds something else, or another process writes into it.
         CwndError: Runs failed, or could not be written; the others are there.
     """
-    from cwnd.sweeps.progress import cells_bar
+    from cwnd.running import bar
     from cwnd.sweeps.reading import load
 
     plan = plans.plan(scenario, seed=seed, overrides=set or ())
     part = Shard.parse(shard) if shard is not None else None
 
-    def told(now: Progress) -> None:
-        if callable(progress):
-            progress(now.fraction, now.done + now.failed, now.total)
-
-    bar = cells_bar(plan.scenario.name) if progress is True else nullcontext(told)
-    with bar as on_cells:
+    shown = bar(plan.scenario.name) if progress is True else nullcontext(progress or None)
+    with shown as on_progress:
         filled = fill(
             plan,
             directory,
@@ -109,7 +104,7 @@ def sweep(
             backend=backend_of(on),
             world=world_of(on),
             replan=replan,
-            on_cells=on_cells,
+            on_progress=on_progress,
         )
     if filled.failed:
         raise CwndError(failures(filled))
@@ -152,7 +147,7 @@ def fill(
     world: World = SIMULATOR,
     replan: bool = False,
     only: Collection[int] | None = None,
-    on_cells: Callable[[Progress], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Filled:
     """Computes the cells of a plan, or of a part of it, that are not in a directory.
 
@@ -167,7 +162,7 @@ def fill(
         with session(root, shard, engine=world.engine, threads=workers) as writing:
             _prepare(root, planned, writing, alone=shard is None, replan=replan)
             dataset = Dataset(root, planned.info)
-            how = _How(workers, shard, only, backend or here, on_cells, world)
+            how = _How(workers, shard, only, backend or here, on_progress, world)
             return _finish(_fill(dataset, plan, planned, writing, how), writing)
     except OSError as error:
         raise CwndError(
@@ -184,7 +179,7 @@ class _How:
     shard: Shard | None
     only: Collection[int] | None
     backend: Backend
-    on_cells: Callable[[Progress], None] | None
+    on_progress: OnProgress | None
     world: World
 
 
@@ -270,13 +265,12 @@ def _fill(dataset: Dataset, plan: Plan, planned: Planned, writing: Session, how:
     wall, cpu, end = time.perf_counter(), time.process_time(), "failed"
     far = 0.0
 
-    def on_progress(fraction: float, finished: int, total: int) -> None:
-        del finished, total
+    def on_progress(now: Progress) -> None:
         nonlocal far
-        far = fraction
+        far = now.fraction
         writing.tell(done=made, failed=len(failed), fraction=far)
-        if how.on_cells is not None:
-            how.on_cells(Progress(far, before + made, len(failed), len(mine)))
+        if how.on_progress is not None:
+            how.on_progress(Progress(far, before + made, len(failed), len(mine)))
 
     try:
         with Writer(dataset.path, writing.partial) as writer:

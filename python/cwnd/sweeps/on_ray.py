@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cwnd import _core
 from cwnd.errors import InputError, MachineError
 from cwnd.results import content
+from cwnd.running import Progress
 from cwnd.sweeps.cells import Outcome, attempt
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Ray:
     ) -> Generator[Outcome, None, None]:
         """Computes cells in batches and writes what comes back."""
         if not todo.runs:
-            on_progress(1.0, 0, 0)
+            on_progress(Progress(1.0, 0, 0, 0))
             return
         with self._connected(threads) as ray, closing(_Batches(ray, todo)) as batches:
             told = done = 0.0
@@ -80,7 +81,7 @@ class Ray:
                 if time.monotonic() >= told + _POLL_S or not batches.left:
                     told = time.monotonic()
                     fraction = min(1.0, done / total) if batches.left and total > 0 else 1.0
-                    on_progress(fraction, finished, todo.runs)
+                    on_progress(Progress(fraction, finished, 0, todo.runs))
 
     @contextmanager
     def _connected(self, threads: int) -> Iterator[Any]:
