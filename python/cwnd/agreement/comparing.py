@@ -23,19 +23,18 @@ from cwnd.results import (
     ALL,
     Estimate,
     all_and_groups,
-    groups,
+    by_point,
+    difference_at,
     known_group,
-    values_of,
+    of_seeds,
     welch,
-    welch_difference,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-    from cwnd.agreement.verdict import Point
-    from cwnd.results import Axis, Run
+    from cwnd.results import Axis, Point, Run
 
 #: What is compared, in the order of tables.
 COMPARED = (
@@ -112,13 +111,10 @@ def parts_of(run: Run, chosen: Chosen | None = None) -> Points:
     rows = rows.drop(TIMEOUTS).join(
         besides, on=["run_id", "group"], how="left", maintain_order="left"
     )
-    names = {axis.column: axis.name for axis in run.axes}
-    found: Points = {}
-    for key, part in groups(rows, [*names, "group"]):
-        point = tuple((name, str(key[column])) for column, name in names.items())
-        if chosen.points is None or point in chosen.points:
-            found.setdefault(point, {})[str(key["group"])] = part
-    return found
+    found = by_point(run, rows, [axis.name for axis in run.axes])
+    if chosen.points is None:
+        return found
+    return {point: parts for point, parts in found.items() if point in chosen.points}
 
 
 def _rows(
@@ -131,15 +127,16 @@ def _rows(
     """What decides, and what else is wanted."""
     deciding = COMPLETION if _end(ours) and _end(theirs) else GOODPUT
     for name in dict.fromkeys((GOODPUT, deciding, *metrics, TIMEOUTS)):
-        first, second = (values_of(part, name) for part in (ours, theirs))
-        simulator, linux = Estimate.of(first), Estimate.of(second)
-        difference = welch_difference(first, second)
-        if simulator is None or linux is None or difference is None:
+        first, second = (of_seeds(part["seed"], part[name]) for part in (ours, theirs))
+        # Seeds have nothing in common between the worlds but their number.
+        found = difference_at(point, group, name, first, second, paired=False)
+        if found is None:
             continue
         tolerance, least = TOLERANCE if name == deciding else None, 0.0
         if name == TIMEOUTS:
             tolerance, least = TIMEOUTS_TOLERANCE, TIMEOUTS_LEAST
-        yield Row(point, group, name, simulator, linux, difference, tolerance, least)
+        worlds = (found.before, found.after, found.difference)
+        yield Row(point, group, name, *worlds, tolerance, least)
 
 
 def _end(rows: pl.DataFrame) -> bool:

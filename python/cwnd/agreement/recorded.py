@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cwnd.agreement.comparing import Points
-    from cwnd.agreement.verdict import Point
-    from cwnd.results import Axis
+    from cwnd.results import Axis, Point
     from cwnd.running import ScenarioLike
 
 _COLUMN_OF = {metric.label: name for name, metric in METRICS.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from cwnd.results import ALL
 
@@ -24,10 +24,6 @@ SHARE = 0.95
 GAIN_TOLERANCE = 5.0
 #: Between a base's label and what an arm has besides, as in "Reno+ABE".
 BESIDES = "+"
-
-
-#: Labels of the axes, by their names.
-Point: TypeAlias = "tuple[tuple[str, str], ...]"
 
 
 @dataclass(frozen=True)

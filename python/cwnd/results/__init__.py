@@ -8,7 +8,15 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.results.cell import cell_id, content, heading, named
-    from cwnd.results.comparing import Comparison, Difference, compare
+    from cwnd.results.comparing import (
+        Comparison,
+        Difference,
+        Point,
+        by_point,
+        compare,
+        difference_at,
+        of_seeds,
+    )
     from cwnd.results.data import OnDisk, Resolved
     from cwnd.results.layout import (
         CELL_ID,
@@ -86,6 +94,7 @@ __all__ = [
     "Manifest",
     "Metric",
     "OnDisk",
+    "Point",
     "Resolved",
     "Run",
     "Sheet",
@@ -94,12 +103,14 @@ __all__ = [
     "Spread",
     "about_spreads",
     "all_and_groups",
+    "by_point",
     "cell_id",
     "compare",
     "content",
     "counts_of",
     "counts_of_times",
     "described",
+    "difference_at",
     "distribution",
     "group_sheet",
     "groups",
@@ -109,6 +120,7 @@ __all__ = [
     "metric",
     "named",
     "number",
+    "of_seeds",
     "result_sheet",
     "rows_metadata",
     "sha256",
@@ -125,7 +137,7 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "cell": "cell_id content heading named",
-        "comparing": "Comparison Difference compare",
+        "comparing": "Comparison Difference Point by_point compare difference_at of_seeds",
         "data": "OnDisk Resolved",
         "layout": ("CELL_ID DATASET MANIFEST PCAP PLOTS RESOLVED ROWS SCENARIO SUMMARY TABLES"),
         "manifest": "Axis Manifest described sha256",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _core
 from cwnd.errors import InputError
@@ -13,9 +11,14 @@ from cwnd.results.metrics import ALL, METRICS, all_and_groups, groups, known_gro
 from cwnd.results.stats import Estimate, paired_difference, welch_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import polars as pl
 
     from cwnd.results.run import Run
+
+#: Labels of axes, by their names.
+Point: TypeAlias = "tuple[tuple[str, str], ...]"
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def compare(
         for part in shown
         for name in metrics
         if (
-            difference := _difference(
+            difference := difference_at(
                 dict(point), part, name, old[point].of(part, name), new[point].of(part, name)
             )
         )
@@ -150,26 +153,74 @@ def compare(
     )
 
 
-_Point = tuple[tuple[str, str], ...]
+def by_point(
+    run: Run, rows: pl.DataFrame, names: Sequence[str]
+) -> dict[Point, dict[str, pl.DataFrame]]:
+    """Splits rows by the point on these axes and, at each point, by the group of flows.
+
+    Args:
+        run: The result.
+        rows: A row for each run and group, with the columns of the axes and `group`.
+        names: The axes.
+    """
+    columns = {axis.name: axis.column for axis in run.axes}
+    found: dict[Point, dict[str, pl.DataFrame]] = {}
+    for key, part in groups(rows, [*(columns[name] for name in names), "group"]):
+        point = tuple((name, str(key[columns[name]])) for name in names)
+        found.setdefault(point, {})[str(key["group"])] = part
+    return found
+
+
+def of_seeds(seeds: Iterable[int], values: Iterable[float | None]) -> dict[int, float]:
+    """The values of a metric by seed, without those that do not exist."""
+    pairs = zip(seeds, values, strict=True)
+    return {seed: float(value) for seed, value in pairs if value is not None}
+
+
+def difference_at(
+    point: dict[str, str],
+    group: str,
+    metric: str,
+    before: Mapping[int, float],
+    after: Mapping[int, float],
+    *,
+    paired: bool | None = None,
+) -> Difference | None:
+    """Compares a metric of a group of flows at a point; `None` where one side has no value.
+
+    Args:
+        point: Labels of the axes.
+        group: The group of flows, or `*`.
+        metric: The metric.
+        before: Its values by seed.
+        after: Those that are compared with them.
+        paired: Compare seed by seed; if both have the same seeds if not given.
+    """
+    first, second = (Estimate.of(list(values.values())) for values in (before, after))
+    if first is None or second is None:
+        return None
+    paired = before.keys() == after.keys() if paired is None else paired
+    if paired:
+        difference = paired_difference(list(before.values()), [after[seed] for seed in before])
+    else:
+        difference = welch_difference(list(before.values()), list(after.values()))
+    assert difference is not None
+    return Difference(point, group, metric, first, second, difference, paired)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """What a result has at a point: a row for each run and group of flows."""
+    """The rows of a result at a point: one for each run and group of flows."""
 
     #: Of the first of its runs.
     row: int
-    #: Lists by column: asked for thousands of times, which takes a frame much longer.
-    columns: dict[str, list[Any]]
+    #: Lists by group and column: asked for thousands of times, which takes a frame much longer.
+    columns: dict[str, dict[str, list[Any]]]
 
     def of(self, group: str, metric: str) -> dict[int, float]:
-        """What each seed has of a metric, of a group or of all flows; not those that have none."""
-        columns = (self.columns[name] for name in ("group", "seed", metric))
-        return {
-            seed: float(value)
-            for name, seed, value in zip(*columns, strict=True)
-            if name == group and value is not None
-        }
+        """The values of a metric by seed, of a group or of all flows."""
+        columns = self.columns.get(group, {"seed": [], metric: []})
+        return of_seeds(columns["seed"], columns[metric])
 
 
 def _points(
@@ -178,40 +229,24 @@ def _points(
     link: str | None,
     relative_to: str | None,
     metrics: Sequence[str],
-) -> dict[_Point, _Rows]:
-    columns = {axis.name: axis.column for axis in run.axes}
-    by = [columns[name] for name in names]
+) -> dict[Point, _Rows]:
     # Those of all flows are first, in the order of the runs.
     rows = all_and_groups(run, link, relative_to=relative_to).with_row_index("row")
-    points: dict[_Point, _Rows] = {}
-    for key, part in groups(rows, by):
-        together = part.filter(pl.col("group") == ALL)
-        if together["seed"].n_unique() != together.height:
+    points: dict[Point, _Rows] = {}
+    for point, parts in by_point(run, rows, names).items():
+        if parts[ALL]["seed"].n_unique() != parts[ALL].height:
             raise InputError(
                 f"{run.name}: an axis that the other result does not have varies within a point;"
                 " compare results whose sweeps have the same axes"
             )
-        labels = [str(label) for label in key.values()]
-        points[tuple(zip(names, labels, strict=True))] = _Rows(
-            int(part["row"][0]),
-            part.select("group", "seed", *metrics).to_dict(as_series=False),
+        points[point] = _Rows(
+            int(parts[ALL]["row"][0]),
+            {
+                group: part.select("seed", *metrics).to_dict(as_series=False)
+                for group, part in parts.items()
+            },
         )
     return points
-
-
-def _difference(
-    point: dict[str, str], group: str, name: str, before: dict[int, float], after: dict[int, float]
-) -> Difference | None:
-    first, second = (Estimate.of(list(values.values())) for values in (before, after))
-    if first is None or second is None:
-        return None
-    paired = before.keys() == after.keys()
-    if paired:
-        difference = paired_difference(list(before.values()), [after[seed] for seed in before])
-    else:
-        difference = welch_difference(list(before.values()), list(after.values()))
-    assert difference is not None
-    return Difference(point, group, name, first, second, difference, paired)
 
 
 def _changes(before: str, after: str) -> list[Change]:
