@@ -263,6 +263,10 @@ def test_the_table_has_a_row_for_each_metric_and_gain(simulated: cwnd.Run, tmp_p
         "agreement.json",
         "agreement.png",
         "agreement.svg",
+        "differences.parquet",
+        "gains.parquet",
+        "manifest.json",
+        "SHA256SUMS",
     }
 
 

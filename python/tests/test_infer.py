@@ -132,7 +132,10 @@ def test_tables_summary_and_figure_are_written(cli: Cli, losses: tuple[cwnd.Run,
 
     assert answer.code == 0, answer.err
     out = cli.directory / "found"
-    assert {file.name for file in out.iterdir()} == {CONNECTIONS, SILENCES, SUMMARY, FIGURE}
+    assert {file.name for file in out.iterdir()} == {
+        *(CONNECTIONS, SILENCES, SUMMARY, FIGURE),
+        *("manifest.json", "SHA256SUMS"),
+    }
     assert json.loads((out / SUMMARY).read_text()) == answer.json
     connections = pl.read_parquet(out / CONNECTIONS)
     silences = pl.read_parquet(out / SILENCES)

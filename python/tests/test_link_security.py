@@ -74,7 +74,8 @@ def room() -> Iterator[Room]:
 
 
 def test_records_that_are_replaced_by_links_meanwhile_lead_nowhere(room: Room):
-    files = "scenario.toml link.json links.parquet link_series.parquet qdelay.parquet link.svg"
+    tables = "links.parquet link_series.parquet qdelay.parquet"
+    files = f"scenario.toml link.json {tables} manifest.json SHA256SUMS link.svg"
     replace = f'for f in {files}; do ln -s "$0" records/$f; done; rm p.pcapng; ln -s "$0" p.pcapng'
     answer = room.link(
         *("-q", "--rate", "1Mbit/s", "-o", "records", "--pcap", "p.pcapng"),

@@ -36,6 +36,24 @@ def test_every_command_that_reads_takes_them(old: Path, cli: Cli):
         assert "warning" not in answer.err
 
 
+@pytest.mark.parametrize(
+    ("kind", "table"), [("link", "links"), ("link", "qdelay"), ("infer", "silences")]
+)
+def test_tables_of_other_commands_are_asked_with_a_warning(kind: str, table: str, cli: Cli):
+    answer = cli("query", OLD / kind, f"select count(*) as n from {table}", "--json")
+    assert answer.code == 0, answer.err
+    assert answer.json["rows"][0][0] > 0
+    assert "warning: " in answer.err
+    assert "written before results had checksums" in answer.err
+
+
+def test_what_has_no_hashes_is_not_verified(cli: Cli):
+    for kind in ("link", "infer", "agreement"):
+        answer = cli("verify", OLD / kind, "--sample", 0)
+        assert answer.code == 1
+        assert "SHA256SUMS: missing, as in what older versions wrote" in answer.out
+
+
 def test_they_are_compared_with_each_other(cli: Cli):
     answer = cli("compare", OLD / "run", OLD / "sweep", "--json")
     assert answer.json["identical"] is True

@@ -7,17 +7,18 @@ import io
 import json
 from typing import TYPE_CHECKING
 
+from cwnd.agreement.frames import differences, gains
 from cwnd.agreement.verdict import GAIN_TOLERANCE
-from cwnd.files import write_atomically
+from cwnd.files import SUMS, write_atomically
 from cwnd.plots import attempt
-from cwnd.results import METRICS
+from cwnd.results import AGREE, AGREEMENT, METRICS, pack
 
 if TYPE_CHECKING:
     from cwnd.agreement.verdict import Agreement
     from cwnd.results import Estimate
 
 #: What it leaves besides them.
-TABLE, DOCUMENT, FIGURE = "agreement.csv", "agreement.json", "agreement"
+TABLE, DOCUMENT, FIGURE = "agreement.csv", AGREEMENT, "agreement"
 #: The same table of the points that were run more often.
 REPEATED = "repeated.csv"
 
@@ -25,12 +26,15 @@ REPEATED = "repeated.csv"
 def write(found: Agreement) -> None:
     """Leaves the table, the document and the figure beside the results."""
     document = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
-    write_atomically(found.directory / DOCUMENT, document.encode())
-    write_atomically(found.directory / TABLE, table(found).encode())
+    documents = {DOCUMENT: document.encode(), TABLE: table(found).encode()}
     if found.repeated is None:
         (found.directory / REPEATED).unlink(missing_ok=True)
     else:
-        write_atomically(found.directory / REPEATED, table(found.repeated).encode())
+        documents[REPEATED] = table(found.repeated).encode()
+    (found.directory / SUMS).unlink(missing_ok=True)
+    tables = {"differences": differences(found), "gains": gains(found)}
+    for name, content in pack(AGREE, found.name, tables, documents).items():
+        write_atomically(found.directory / name, content)
     then = (
         f"the numbers are complete in {found.directory}, and the same command tries again without"
         " running anything twice"

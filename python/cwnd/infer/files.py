@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import TYPE_CHECKING
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.files import write_atomically
+from cwnd.files import SUMS, write_atomically
 from cwnd.plots import attempt
+from cwnd.results import INFER, INFERRED, pack
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Tables, what they come down to, and a figure.
 CONNECTIONS, SILENCES = "connections.parquet", "silences.parquet"
-SUMMARY, FIGURE = "inferred.json", "backoff.svg"
+SUMMARY, FIGURE = INFERRED, "backoff.svg"
 
 
 def write(found: Inferred, directory: Path) -> None:
@@ -33,11 +33,10 @@ def write(found: Inferred, directory: Path) -> None:
         raise InputError(f"{directory} is there and holds something else than inferred timeouts")
     directory.mkdir(parents=True, exist_ok=True)
     summary = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
-    write_atomically(directory / SUMMARY, summary.encode())
-    for name, table in ((CONNECTIONS, found.connections), (SILENCES, found.silences)):
-        columns = io.BytesIO()
-        table.write_parquet(columns)
-        write_atomically(directory / name, columns.getvalue())
+    tables = {"connections": found.connections, "silences": found.silences}
+    (directory / SUMS).unlink(missing_ok=True)
+    for name, content in pack(INFER, "captures", tables, {SUMMARY: summary.encode()}).items():
+        write_atomically(directory / name, content)
     then = f"the tables are complete in {directory}"
     with attempt(f"figure `{FIGURE}`", then):
         from cwnd.infer.figure import picture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import secrets
@@ -12,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from cwnd import _core
 from cwnd.errors import InputError, MachineError, explain
+from cwnd.files import SUMS
 from cwnd.link import rights
 from cwnd.link.finished import Finished
 from cwnd.plots import attempt
+from cwnd.results import LINK, LINKED, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -138,7 +139,7 @@ class Records:
     def __init__(self, directory: Path) -> None:
         if directory.exists() and (
             not directory.is_dir()
-            or (any(directory.iterdir()) and not (directory / "link.json").exists())
+            or (any(directory.iterdir()) and not (directory / LINKED).exists())
         ):
             raise InputError(f"{directory} is there and holds something else than a link's records")
         directory.mkdir(parents=True, exist_ok=True)
@@ -146,20 +147,21 @@ class Records:
         self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def save(self, finished: Finished) -> None:
-        """Writes `link.json`, the link as a scenario, tables and a picture."""
+        """Writes `link.json`, the link as a scenario, tables, their hashes and a picture."""
         import polars as pl
 
         report = finished.report
-        self._write("scenario.toml", finished.scenario.to_toml().encode())
-        self._write("link.json", (json.dumps(finished.to_json(), indent=2) + "\n").encode())
-        for name, table in (
-            ("links", report.links),
-            ("link_series", report.link_series),
-            ("qdelay", report.qdelay),
-        ):
-            columns = io.BytesIO()
-            pl.DataFrame(table).write_parquet(columns)
-            self._write(f"{name}.parquet", columns.getvalue())
+        tables = {
+            name: pl.DataFrame(getattr(report, name)) for name in ("links", "link_series", "qdelay")
+        }
+        documents = {
+            "scenario.toml": finished.scenario.to_toml().encode(),
+            LINKED: (json.dumps(finished.to_json(), indent=2) + "\n").encode(),
+        }
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(SUMS, dir_fd=self._descriptor)
+        for name, content in pack(LINK, "link", tables, documents).items():
+            self._write(name, content)
         then = f"the records are complete in {self._directory}"
         with attempt("figure `link.svg`", then):
             from cwnd.link.picture import picture

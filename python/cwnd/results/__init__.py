@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     )
     from cwnd.results.data import OnDisk, Resolved
     from cwnd.results.layout import (
+        AGREEMENT,
         CELL_ID,
         DATASET,
+        INFERRED,
+        LINKED,
         MANIFEST,
         PCAP,
         PLOTS,
@@ -30,7 +33,17 @@ if TYPE_CHECKING:
         SUMMARY,
         TABLES,
     )
-    from cwnd.results.manifest import Axis, Manifest, described, sha256
+    from cwnd.results.manifest import (
+        AGREE,
+        INFER,
+        LINK,
+        RUN,
+        Axis,
+        Header,
+        Manifest,
+        described,
+        sha256,
+    )
     from cwnd.results.metrics import (
         ALL,
         METRICS,
@@ -45,6 +58,7 @@ if TYPE_CHECKING:
         summarise,
         values_of,
     )
+    from cwnd.results.records import pack
     from cwnd.results.responses import (
         Distribution,
         counts_of,
@@ -69,11 +83,17 @@ if TYPE_CHECKING:
     from cwnd.results.unrecorded import rows_metadata
 
 __all__ = [
+    "AGREE",
+    "AGREEMENT",
     "ALL",
     "CELL_ID",
     "COLUMNS",
     "DATASET",
+    "INFER",
+    "INFERRED",
     "IN_FIGURES",
+    "LINK",
+    "LINKED",
     "MANIFEST",
     "METRICS",
     "OF_REQUESTS",
@@ -82,6 +102,7 @@ __all__ = [
     "RESERVED",
     "RESOLVED",
     "ROWS",
+    "RUN",
     "SCENARIO",
     "SUMMARY",
     "TABLES",
@@ -91,6 +112,7 @@ __all__ = [
     "Difference",
     "Distribution",
     "Estimate",
+    "Header",
     "Manifest",
     "Metric",
     "OnDisk",
@@ -121,6 +143,7 @@ __all__ = [
     "named",
     "number",
     "of_seeds",
+    "pack",
     "result_sheet",
     "rows_metadata",
     "sha256",
@@ -139,12 +162,16 @@ __getattr__, __dir__ = offers(
         "cell": "cell_id content heading named",
         "comparing": "Comparison Difference Point by_point compare difference_at of_seeds",
         "data": "OnDisk Resolved",
-        "layout": ("CELL_ID DATASET MANIFEST PCAP PLOTS RESOLVED ROWS SCENARIO SUMMARY TABLES"),
-        "manifest": "Axis Manifest described sha256",
+        "layout": (
+            "AGREEMENT CELL_ID DATASET INFERRED LINKED MANIFEST PCAP PLOTS RESOLVED ROWS"
+            " SCENARIO SUMMARY TABLES"
+        ),
+        "manifest": "AGREE Axis Header INFER LINK Manifest RUN described sha256",
         "metrics": (
             "ALL By METRICS Metric RESERVED all_and_groups groups known_group main_link metric"
             " summarise values_of"
         ),
+        "records": "pack",
         "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",
         "spread": "IN_FIGURES Spread about_spreads spreads",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 MANIFEST = "manifest.json"
+#: Key of the manifest that says where the checksums are.
+SUMS_KEY = "checksums"
 SCENARIO = "scenario.toml"
 #: Folder of the resolved scenarios in results of version 1.
 CELLS = "cells"
 PLOTS = "plots"
 PCAP = "pcap"
 SUMMARY = "summary.csv"
+#: Documents of results that are not of runs: of a link, of captures, of a comparison of worlds.
+LINKED, INFERRED, AGREEMENT = "link.json", "inferred.json", "agreement.json"
 #: What a sweep has instead of a manifest.
 DATASET = "dataset.json"
 #: Columns of the file of runs that the frame of runs does not have: the name of the cell, and the

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 FORMAT = "cwnd-result"
 #: Version of the layout of the directory; a reader refuses a newer one.
 FORMAT_VERSION = 2
+#: Kinds of results, by the command that makes them.
+RUN, LINK, INFER, AGREE = "run", "link", "infer", "agree"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,23 @@ class Axis:
     def shown(self, label: str) -> str:
         """A label as figures show it."""
         return label
+
+
+@dataclass(frozen=True)
+class Header:
+    """The part of a manifest that results of all kinds have."""
+
+    name: str
+    cwnd_version: str
+    axes: list[Axis]
+    kind: str = RUN
+    #: Rows of each table; `None` in results of version 1, which say nothing of them.
+    tables: dict[str, int] | None = None
+
+    @classmethod
+    def from_json(cls, data: object, where: str) -> Header:
+        """Reads it from a manifest of any kind."""
+        return described(cls, data, where, FORMAT, FORMAT_VERSION)
 
 
 @dataclass(frozen=True)
@@ -76,6 +95,8 @@ class Manifest:
     world: dict[str, Any] | None = None
     #: The simulator, or the kernel and testbed; part of the names of the cells.
     engine: str | None = None
+    #: The command that made it: "run".
+    kind: str = RUN
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as it is written."""

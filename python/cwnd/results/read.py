@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError, UncheckedWarning
-from cwnd.files import Sums, read_object
+from cwnd.files import SUMS, Sums, read_object
 from cwnd.results.data import OnDisk, Resolved
-from cwnd.results.layout import CELL_ID, CELLS, MANIFEST, RESOLVED, ROWS, SAMPLES, SCENARIO
-from cwnd.results.manifest import Manifest
+from cwnd.results.layout import (
+    AGREEMENT,
+    CELL_ID,
+    CELLS,
+    INFERRED,
+    LINKED,
+    MANIFEST,
+    RESOLVED,
+    ROWS,
+    SAMPLES,
+    SCENARIO,
+    SUMS_KEY,
+    TABLES,
+)
+from cwnd.results.manifest import AGREE, FORMAT, INFER, LINK, RUN, Header, Manifest
 from cwnd.results.run import Run
-from cwnd.results.store import SUMS_KEY
 
 if TYPE_CHECKING:
     import os
@@ -66,32 +78,84 @@ def require_directory(path: Path) -> None:
 
 
 def opened(path: Path) -> tuple[Manifest, Sums]:
-    """The manifest of a result, and its files with their hashes."""
+    """Opens a result of runs: its manifest, and its files with their hashes."""
+    data, files = _opened(path)
+    kind = data.get("kind", RUN)
+    if kind != RUN:
+        raise InputError(f"{path}: a result of `cwnd {kind}`, which has no runs")
+    return Manifest.from_json(data, str(path / MANIFEST)), files
+
+
+def header(path: Path) -> tuple[Header, Sums]:
+    """Opens a result of any kind: what all manifests have, and its files with their hashes."""
+    data, files = _opened(path)
+    return Header.from_json(data, str(path / MANIFEST)), files
+
+
+def tables_of(header: Header) -> list[str]:
+    """The tables of a result."""
+    return list(TABLES if header.tables is None else header.tables)
+
+
+def is_result(path: Path) -> bool:
+    """Tells whether a directory looks like a result of any kind but that of a sweep."""
+    known = (MANIFEST, SUMS, *_DOCUMENTS)
+    return any((path / name).exists() for name in known)
+
+
+#: Documents that say of which kind a result of version 1 is, which had no manifest.
+_DOCUMENTS = {LINKED: LINK, INFERRED: INFER, AGREEMENT: AGREE}
+
+
+def _kind_of_old(path: Path) -> str | None:
+    return next((kind for name, kind in _DOCUMENTS.items() if (path / name).is_file()), None)
+
+
+def _opened(path: Path) -> tuple[dict[str, Any], Sums]:
     require_directory(path)
     file = path / MANIFEST
-    files = Sums.at(path)
+    kind = _kind_of_old(path)
+    remedy = None if kind is None else f"make it again with `cwnd {kind}`"
+    files = Sums.at(path, remedy)
     if files.of is None and not file.exists():
-        raise InputError(f"{path}: not a cwnd result (it has no {MANIFEST})")
+        if kind is None:
+            raise InputError(f"{path}: not a cwnd result (it has no {MANIFEST})")
+        _warn_unchecked(path)
+        tables = {found.stem: 0 for found in sorted(path.glob("*.parquet"))}
+        return {**_OLD, "kind": kind, "tables": tables}, files
     try:
         data = read_object(files.data(MANIFEST))
     except ValueError as error:
         raise InputError(f"{file}: damaged manifest ({error})") from error
-    manifest = Manifest.from_json(data, str(file))
     if files.of is None:
         if data.get(SUMS_KEY):
             raise files.lacking()
-        if path not in _told:
-            _told.add(path)
-            warnings.warn(
-                f"{path}: written before results had checksums, so nobody can tell whether its"
-                " numbers are what was written; run its scenario again to have them",
-                UncheckedWarning,
-                stacklevel=2,
-            )
-    return manifest, files
+        _warn_unchecked(path)
+    return data, files
 
 
-def columns_of_file(manifest: Manifest) -> list[str]:
+#: What a manifest would have said of a result of version 1 that had none.
+_OLD: dict[str, Any] = {
+    "format": FORMAT,
+    "format_version": 1,
+    "name": "",
+    "cwnd_version": "0.1.0",
+    "axes": [],
+}
+
+
+def _warn_unchecked(path: Path) -> None:
+    if path not in _told:
+        _told.add(path)
+        warnings.warn(
+            f"{path}: written before results had checksums, so nobody can tell whether its"
+            " numbers are what was written; run its scenario again to have them",
+            UncheckedWarning,
+            stacklevel=2,
+        )
+
+
+def columns_of_file(manifest: Manifest | Header) -> list[str]:
     """Columns that only the file of runs has; an axis of version 1 may have such a name."""
     axes = {axis.column for axis in manifest.axes}
     return [name for name in (CELL_ID, RESOLVED) if name not in axes]

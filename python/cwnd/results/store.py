@@ -22,9 +22,10 @@ from cwnd.results.layout import (
     SAMPLES,
     SCENARIO,
     SUMMARY,
+    SUMS_KEY,
     TABLES,
 )
-from cwnd.results.manifest import FORMAT
+from cwnd.results.manifest import FORMAT, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 #: Resolved scenarios that are in memory at a time.
 _TEXTS = 4096
-#: Key of the manifest that says where the checksums are.
-SUMS_KEY = "checksums"
 
 
 def save(
@@ -90,9 +89,16 @@ def check_target(directory: Path) -> None:
         raise InputError(f"{directory}: a file is in the way; give another directory with -o")
     if not any(directory.iterdir()):
         return
+    written = _written(directory)
+    kind = written.get("kind", RUN)
+    if kind != RUN:
+        raise InputError(
+            f"{directory}: holds a result of `cwnd {kind}`, which is not replaced; give another"
+            " directory with -o"
+        )
     # What lists its files is ours even if its manifest is damaged; a sweep lists some, too.
     ours = checksums.is_listed(directory) and not (directory / DATASET).exists()
-    if not ours and _written(directory).get("format") != FORMAT:
+    if not ours and written.get("format") != FORMAT:
         raise InputError(
             f"{directory}: holds other files and is not a cwnd result, so it is not replaced;"
             " give another directory with -o"
@@ -149,7 +155,8 @@ def _write(run: Data, place: Path) -> None:
         _write_table(run.samples[name], place / f"{name}.parquet", _said(run, name))
     put(SUMMARY, summary(run).write_csv())
     # A reader of the manifest misses the list of files when it is lost.
-    manifest = {**run.manifest.to_json(), SUMS_KEY: checksums.SUMS}
+    tables = dict(zip(TABLES, _rows(place), strict=True))
+    manifest = {**run.manifest.to_json(), "tables": tables, SUMS_KEY: checksums.SUMS}
     put(MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     checksums.write(place, known)
 
@@ -178,6 +185,15 @@ def _with_cells(run: Data) -> pl.LazyFrame:
         pl.defer(partial(part, first), schema=schema) for first in range(0, run.runs.height, _TEXTS)
     ]
     return pl.concat(parts)
+
+
+def _rows(place: Path) -> list[int]:
+    """Rows of each table, as its file has them."""
+    import polars as pl
+
+    files = [pl.scan_parquet(place / f"{name}.parquet", glob=False) for name in TABLES]
+    counts = pl.collect_all([file.select(pl.len()) for file in files])
+    return [int(count.item()) for count in counts]
 
 
 def _said(run: Data, table: str) -> dict[str, str] | None:

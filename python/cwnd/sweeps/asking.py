@@ -23,11 +23,12 @@ from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in
 from cwnd.sweeps.reading import ACTIVITY_COLUMN, Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-    from cwnd.results import Axis
+    from cwnd.files import Sums
+    from cwnd.results import Axis, Header
 
 _T = TypeVar("_T")
 _TICK_S = 0.05
@@ -36,11 +37,11 @@ _STOPS_WITHIN_S = 0.3
 
 
 def query(directory: str | os.PathLike[str], sql: str, *, unsafe: bool = False) -> pl.DataFrame:
-    """Answers a question about a result of `cwnd run` or `cwnd sweep`.
+    """Answers a question about a result.
 
-    The views are `runs`, `flows`, `links`, `series`, `link_series`, `qdelay` and `requests`;
-    each row has the axes of the sweep as columns, with their labels as text and their values as
-    numbers.
+    The views of a run or sweep are `runs`, `flows`, `links`, `series`, `link_series`, `qdelay` and
+    `requests`; each row has the axes of the sweep as columns, with their labels as text and their
+    values as numbers. Those of other results are the tables that their manifest names.
 
     The statement reads nothing but the result, takes at most half of the machine's memory, and is
     stopped by `KeyboardInterrupt`.
@@ -121,12 +122,14 @@ def _views(
                 # Before the statement is as much as parsed: `import database` reads files there.
                 _run(connection, lambda: _confine(connection, path, writes))
                 _run(connection, lambda: _must_be_select(connection, sql))
-            asked = _run(connection, lambda: _asked(connection, sql))
-            sweep = Dataset.open(path) if Dataset.is_at(path) else None
-            if sweep is None:
-                axes, views = _of_run(path, asked)
+            if Dataset.is_at(path):
+                asked = _run(connection, lambda: _asked(connection, sql, TABLES))
+                axes, views = _of_sweep(connection, Dataset.open(path), asked)
             else:
-                axes, views = _of_sweep(connection, sweep, asked)
+                header, files = read.header(path)
+                tables = read.tables_of(header)
+                asked = _run(connection, lambda: _asked(connection, sql, tables))
+                axes, views = header.axes, _of_result(header, files, asked)
             orders = [f"create view {name} as {select}" for name, select in views.items()]
             _run(connection, lambda: connection.execute(";".join(orders)))
             if any(axis.column != axis.name for axis in axes):
@@ -220,15 +223,15 @@ def _explained() -> Iterator[None]:
         raise InputError(f"SQL: {str(error).strip()}") from error
 
 
-def _asked(connection: DuckDBPyConnection, sql: str) -> set[str]:
+def _asked(connection: DuckDBPyConnection, sql: str, tables: Collection[str]) -> set[str]:
     """The views that a statement reads: only their files have to be what was written."""
     import duckdb
 
     try:
         names = {name.strip('"').lower() for name in connection.get_table_names(sql)}
     except duckdb.Error:  # no select: `describe flows`, or nonsense
-        return set(TABLES)
-    return names & set(TABLES) or set(TABLES)
+        return set(tables)
+    return names & set(tables) or set(tables)
 
 
 def _columns_named(connection: DuckDBPyConnection, sql: str) -> set[str]:
@@ -263,13 +266,11 @@ def _warn_of_renamed(axes: list[Axis], there: set[str], named: set[str]) -> None
             )
 
 
-def _of_run(path: Path, asked: set[str]) -> tuple[list[Axis], dict[str, str]]:
-    manifest, files = read.opened(path)
+def _of_result(header: Header, files: Sums, asked: set[str]) -> dict[str, str]:
     tables = {name: _read([files.file(f"{name}.parquet")]) for name in asked}
-    own = ", ".join(map(_literal, ["", *read.columns_of_file(manifest)]))
+    own = ", ".join(map(_literal, ["", *read.columns_of_file(header)]))
     columns = dict.fromkeys(tables, "*") | {MARK: f"columns(c -> c not in ({own}))"}
-    views = {name: f"select {columns[name]} from {table}" for name, table in tables.items()}  # noqa: S608
-    return manifest.axes, views
+    return {name: f"select {columns[name]} from {table}" for name, table in tables.items()}  # noqa: S608
 
 
 def _of_sweep(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cwnd import _core
 from cwnd.errors import CwndError, DamageError, InputError, explain
 from cwnd.files import SUMS, Sums, checksums
-from cwnd.results import CELL_ID, MANIFEST, read
+from cwnd.results import AGREEMENT, CELL_ID, MANIFEST, read
 from cwnd.running import LINUX, Workers, runner
 from cwnd.sweeps.cells import FILES, MARK, RECORDS, Mark, attempt, same_values
 from cwnd.sweeps.layout import Dataset
@@ -76,14 +76,32 @@ def verify(
     if Dataset.is_at(path):
         return _sweep(path, sample=sample, seed=seed, threads=threads, mend=mend)
     read.require_directory(path)
-    if not (path / SUMS).exists() and not (path / MANIFEST).exists():
+    if not read.is_result(path):
         raise InputError(f"{path}: not a cwnd result (it has neither {SUMS} nor {MANIFEST})")
     if mend:
         raise InputError(
             f"{path}: only a sweep can be mended; run the scenario again with `cwnd run SCENARIO"
             f" -o {path}`"
         )
-    return _run(path)
+    return _with_worlds(path, _run(path), sample=sample, seed=seed, threads=threads)
+
+
+def _with_worlds(
+    path: Path, found: Verified, *, sample: int, seed: int, threads: int | None
+) -> Verified:
+    """Adds the results of both worlds to what was found in the directory of a comparison."""
+    if not (path / AGREEMENT).exists():
+        return found
+    for place in sorted(each for each in path.iterdir() if each.is_dir()):
+        if Dataset.is_at(place):
+            other = _sweep(place, sample=sample, seed=seed, threads=threads, mend=False)
+            found = Verified(
+                found.checked + other.checked,
+                found.recomputed + other.recomputed,
+                found.missing + other.missing,
+                found.problems + other.problems,
+            )
+    return found
 
 
 def _sweep(path: Path, *, sample: int, seed: int, threads: int | None, mend: bool) -> Verified:

@@ -1,0 +1,68 @@
+"""A comparison of the worlds as data frames, in SI units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from cwnd.agreement.verdict import Agreement, Gain, Row
+
+_ESTIMATES = ("simulator", "linux", "difference")
+#: Columns of both frames beside the axes; `repeated` marks points that were run more often.
+_COMMON = {"repeated": pl.Boolean, "group": pl.String, "runs": pl.UInt32}
+_COMMON |= {f"{name}{end}": pl.Float64 for name in _ESTIMATES for end in ("", "_ci95")}
+_OF_DIFFERENCES = {"metric": pl.String, "allowed": pl.Float64, "within": pl.Boolean}
+_OF_GAINS = {"over": pl.String, "within": pl.Boolean}
+
+
+def differences(found: Agreement) -> pl.DataFrame:
+    """A row for each point, group and metric: both worlds, Linux − simulator, and the verdict."""
+    rows = [
+        {
+            **_shared(row, row.point, again=again),
+            "metric": row.metric,
+            "allowed": row.allowed,
+            "within": row.holds,
+        }
+        for again, part in _parts(found)
+        for row in part.rows
+    ]
+    return _frame(rows, _OF_DIFFERENCES)
+
+
+def gains(found: Agreement) -> pl.DataFrame:
+    """A row for each arm, base, point and group: percent of goodput, and percentage points."""
+    rows = [
+        {
+            **_shared(gain, {**gain.point, gain.axis: gain.arm}, again=again),
+            "over": gain.base,
+            "within": gain.holds,
+        }
+        for again, part in _parts(found)
+        for gain in part.gains
+    ]
+    return _frame(rows, _OF_GAINS)
+
+
+def _parts(found: Agreement) -> list[tuple[bool, Agreement]]:
+    return [(False, found), *([(True, found.repeated)] if found.repeated is not None else [])]
+
+
+def _shared(what: Row | Gain, point: dict[str, str], *, again: bool) -> dict[str, Any]:
+    taken = {*_COMMON, *_OF_DIFFERENCES, *_OF_GAINS}
+    axes = {f"axis_{name}" if name in taken else name: label for name, label in point.items()}
+    row: dict[str, Any] = {"repeated": again, **axes, "group": what.group}
+    row["runs"] = min(what.simulator.n, what.linux.n)
+    for name in _ESTIMATES:
+        estimate = getattr(what, name)
+        row |= {name: estimate.mean, f"{name}_ci95": estimate.half_width}
+    return row
+
+
+def _frame(rows: list[dict[str, Any]], own: dict[str, Any]) -> pl.DataFrame:
+    schema = {**_COMMON, **own}
+    if not rows:
+        return pl.DataFrame(schema=schema)
+    return pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
