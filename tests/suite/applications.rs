@@ -1,7 +1,8 @@
 //! Applications: a kind of one's own in one file, every registered kind in a run, and flows between several nodes.
 
 use cwnd_apps::{Application, Do, Transport, WorkloadParams};
-use cwnd_quantity::{ParamsChoice as _, Rng, Time};
+use cwnd_quantity::{Rng, Time};
+use cwnd_schema::ParamsChoice as _;
 use cwnd_sim::World;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;

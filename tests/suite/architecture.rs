@@ -18,21 +18,27 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("picture", &[]),
     ("tcp", &["quantity", "schema", "memory", "cc"]),
     ("scenario", &["quantity", "schema", "cc", "aqm", "apps", "tcp"]),
-    ("link", &["quantity", "aqm", "tables", "scenario"]),
+    ("link", &["quantity", "schema", "aqm", "tables", "scenario"]),
     (
         "sim",
-        &["quantity", "memory", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario", "link"],
+        &[
+            "quantity", "schema", "memory", "cc", "aqm", "apps", "tcp", "tables", "packet",
+            "scenario", "link",
+        ],
     ),
-    ("router", &["quantity", "aqm", "tables", "packet", "scenario", "link"]),
+    ("router", &["quantity", "schema", "aqm", "tables", "packet", "scenario", "link"]),
     ("infer", &["quantity", "tables", "packet"]),
     // Apart from the others, with a manifest of its own.
     ("kernel", &[]),
-    ("testbed", &["quantity", "cc", "aqm", "apps", "tcp", "tables", "scenario", "router"]),
+    (
+        "testbed",
+        &["quantity", "schema", "cc", "aqm", "apps", "tcp", "tables", "scenario", "router"],
+    ),
     (
         "python",
         &[
-            "quantity", "cc", "aqm", "tcp", "tables", "packet", "scenario", "link", "sim",
-            "router", "testbed", "picture", "infer",
+            "quantity", "schema", "cc", "aqm", "tcp", "tables", "packet", "scenario", "link",
+            "sim", "router", "testbed", "picture", "infer",
         ],
     ),
 ];

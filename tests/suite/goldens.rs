@@ -1,7 +1,7 @@
 //! Tables of the main scenarios, one phenomenon each, to be read as much as compared.
 
 use cwnd_aqm::QueueParams;
-use cwnd_quantity::ParamsChoice as _;
+use cwnd_schema::ParamsChoice as _;
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, run};

@@ -4,9 +4,8 @@ use std::sync::LazyLock;
 
 use cwnd_aqm::MeterParams;
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{
-    Ability, Contract, Declares as _, Param as _, ParamsChoice as _, Place, Value,
-};
+use cwnd_quantity::{Ability, Contract, Declares as _, Place};
+use cwnd_schema::{Param as _, ParamsChoice as _, Value};
 use cwnd_tcp::EchoKind;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Kind, Params, ParamsChoice, Value};
 use cwnd_scenario::Scenario;
+use cwnd_schema::{Kind, Params, ParamsChoice, Value};
 use cwnd_sim::World;
 use cwnd_tcp::Params as Endpoint;
 

@@ -1,7 +1,8 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_quantity::{Bytes, Params, Rng, SizeDist, Time};
+use cwnd_quantity::{Bytes, Rng, SizeDist, Time};
+use cwnd_schema::Params;
 
 use crate::arrivals::PoissonArrivals;
 use crate::users::Habits;

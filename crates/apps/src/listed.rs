@@ -3,7 +3,8 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_quantity::{Bytes, Duration, Kind, Param, ParseError, Value, parse_bytes, parse_duration};
+use cwnd_quantity::{Bytes, Duration, ParseError, parse_bytes, parse_duration};
+use cwnd_schema::{Kind, Param, Value};
 
 /// A connection that was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,9 @@
 //! above the target, at intervals that shrink with the square root of the count.
 
 use cwnd_quantity::{
-    Ability, Bytes, Contract, Declares, Duration, Invalid, LinkFacts, QueueSize, RegistryEntry,
-    Rng, Time,
+    Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, Rng, Time,
 };
-use cwnd_schema::Schema;
+use cwnd_schema::{Invalid, RegistryEntry, Schema};
 
 use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};

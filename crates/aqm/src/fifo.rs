@@ -1,7 +1,7 @@
 //! First in, first out, with a hard limit: the queue without an opinion (drop-tail).
 
-use cwnd_quantity::{Contract, Declares, LinkFacts, QueueSize, RegistryEntry, Rng, Time};
-use cwnd_schema::Schema;
+use cwnd_quantity::{Contract, Declares, LinkFacts, QueueSize, Rng, Time};
+use cwnd_schema::{RegistryEntry, Schema};
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo};
 use crate::store::Store;

@@ -2,10 +2,9 @@
 //! its own CoDel.
 
 use cwnd_quantity::{
-    Ability, Bytes, Contract, Declares, Duration, Limit, LinkFacts, QueueSize, RegistryEntry, Rng,
-    Time,
+    Ability, Bytes, Contract, Declares, Duration, Limit, LinkFacts, QueueSize, Rng, Time,
 };
-use cwnd_schema::{Invalid, Schema};
+use cwnd_schema::{Invalid, RegistryEntry, Schema};
 
 use crate::codel::{CoDel, Law, check_delays};
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};

@@ -2,9 +2,9 @@
 //! steers so that the queueing delay stays near a reference. Also as Linux had it from 3.14 to 4.5, before the RFC.
 
 use cwnd_quantity::{
-    Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, RegistryEntry, Rng, Time,
+    Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, Rng, Time,
 };
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::departure::DepartureRate;
 use crate::mark::congested;

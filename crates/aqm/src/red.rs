@@ -2,10 +2,9 @@
 //! with a probability that grows with a weighted average of the queue length.
 
 use cwnd_quantity::{
-    Ability, Bytes, Contract, Declares, Invalid, Limit, LinkFacts, QueueSize, Rate, RegistryEntry,
-    Rng, Time,
+    Ability, Bytes, Contract, Declares, Limit, LinkFacts, QueueSize, Rate, Rng, Time,
 };
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};

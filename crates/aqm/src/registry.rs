@@ -3,7 +3,7 @@
 /// Defines the registry of queue disciplines, and an enum over the disciplines themselves.
 macro_rules! queues {
     ($( $variant:ident($module:ident), )+) => {
-        cwnd_quantity::registry! {
+        cwnd_schema::registry! {
             /// The queue disciplines, each with its parameters.
             #[each(each_kind)]
             pub enum QueueParams { $( $variant($module), )+ }

@@ -9,7 +9,8 @@ mod surplus;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cwnd_quantity::{Duration, Header, Rate, RegistryEntry, Time};
+use cwnd_quantity::{Duration, Header, Rate, Time};
+use cwnd_schema::RegistryEntry;
 
 use crate::controller::{
     AckSample, Controller, Departing, Path, Phase, RateSample, Request, Signal, Start, Window,

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, RegistryEntry,
+    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Rate,
     adpm::{self, Scale},
 };
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,

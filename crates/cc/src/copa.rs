@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Rate, RegistryEntry, Time};
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Rate, Time};
+use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window, min_ssthresh,

@@ -9,7 +9,8 @@ pub use params::{FastConvergencePoint, Growth, Params};
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Duration, RegistryEntry, Time};
+use cwnd_quantity::{Duration, Time};
+use cwnd_schema::RegistryEntry;
 
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, WindowMut, min_ssthresh,

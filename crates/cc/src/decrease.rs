@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Invalid, Levels, Time};
-use cwnd_schema::{Choice, Schema};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Levels, Time};
+use cwnd_schema::{Choice, Invalid, Schema};
 
 use crate::controller::{Cause, Grow, Path};
 use crate::info::{Acts, Mechanism};

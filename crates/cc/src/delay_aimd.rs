@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, RegistryEntry, Time};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Time};
+use cwnd_schema::RegistryEntry;
 
 use crate::below_one::spacing;
 use crate::controller::{

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, RegistryEntry};
-use cwnd_schema::{PresetOf, Presets, Schema};
+use cwnd_quantity::{Ability, Contract, Declares, Duration};
+use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,

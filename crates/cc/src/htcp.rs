@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Time};
-use cwnd_schema::{PresetOf, Presets, Schema};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Time};
+use cwnd_schema::{Invalid, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
     AckSample, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut, min_ssthresh,

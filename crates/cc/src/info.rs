@@ -1,6 +1,7 @@
 //! Facts about a kind of controller, for code that does not know the kind.
 
-use cwnd_quantity::{Declares, Params, Value};
+use cwnd_quantity::Declares;
+use cwnd_schema::{Params, Value};
 
 use crate::controller::Start;
 use crate::dynamic::DynController;

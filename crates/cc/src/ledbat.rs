@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, RegistryEntry, Time};
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Time};
+use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,

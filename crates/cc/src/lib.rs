@@ -6,7 +6,8 @@
 //! once for all.
 #![forbid(unsafe_code)]
 
-use cwnd_quantity::{Contract, Declares, ParamsChoice as _, registry};
+use cwnd_quantity::{Contract, Declares};
+use cwnd_schema::{ParamsChoice as _, registry};
 
 registry! {
     /// The controllers, each with its parameters.

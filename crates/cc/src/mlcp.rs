@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, RegistryEntry,
+    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Rate,
     mlcp::{HIGH, MOST, Scale},
 };
-use cwnd_schema::Schema;
+use cwnd_schema::{Invalid, RegistryEntry, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,

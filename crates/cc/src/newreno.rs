@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Contract, Declares, RegistryEntry, Time};
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_quantity::{Contract, Declares, Time};
+use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,

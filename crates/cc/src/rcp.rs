@@ -2,8 +2,8 @@
 //!
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3.
 
-use cwnd_quantity::{Ability, Contract, Declares, Echo, Guidance, Header, Rate, RegistryEntry};
-use cwnd_schema::{PresetOf, Presets, Schema};
+use cwnd_quantity::{Ability, Contract, Declares, Echo, Guidance, Header, Rate};
+use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
     AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Echo, RegistryEntry};
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Echo};
+use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
 use crate::dynamic::DynController;

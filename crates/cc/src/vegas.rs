@@ -10,7 +10,8 @@ pub use params::{Exit, Params, Rates, RoundRtt, Rounding};
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Duration, RegistryEntry};
+use cwnd_quantity::Duration;
+use cwnd_schema::RegistryEntry;
 
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,

@@ -2,8 +2,8 @@
 //!
 //! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.2 and 3.3.
 
-use cwnd_quantity::{Ability, Contract, Declares, Echo, Guidance, Header, RegistryEntry};
-use cwnd_schema::{PresetOf, Presets, Schema};
+use cwnd_quantity::{Ability, Contract, Declares, Echo, Guidance, Header};
+use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{
     AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,

@@ -45,7 +45,8 @@ impl Noise {
 
 #[cfg(test)]
 mod tests {
-    use cwnd_quantity::{Param as _, Rng, Value};
+    use cwnd_quantity::Rng;
+    use cwnd_schema::{Param as _, Value};
     use proptest::prelude::*;
 
     use super::*;

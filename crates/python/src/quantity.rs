@@ -1,6 +1,7 @@
 //! Quantities as a scenario file writes them, as numbers in SI units.
 
-use cwnd_quantity::{Bytes, Duration, Param, Rate, SizeDist, Value};
+use cwnd_quantity::{Bytes, Duration, Rate, SizeDist};
+use cwnd_schema::{Param, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::{PyResult, pyfunction};
 

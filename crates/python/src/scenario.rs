@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cwnd_cc::{Acts, ControllerParams};
-use cwnd_quantity::{ParamsChoice as _, Time};
+use cwnd_quantity::Time;
 use cwnd_scenario::{AxisValue, Diagnostics, Document, MOST_TRACE_BYTES, Outline};
+use cwnd_schema::ParamsChoice as _;
 use cwnd_sim::{Witness, World};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;

@@ -1,5 +1,5 @@
-use cwnd_quantity::Value;
 use cwnd_scenario::Toml;
+use cwnd_schema::Value;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 

@@ -9,6 +9,7 @@ mod table;
 mod text;
 
 use core::fmt;
+use core::str::FromStr;
 
 pub use count::CountDist;
 pub use shape::{Replaced, Shape, Width};
@@ -16,8 +17,6 @@ pub use table::Table;
 pub use text::FORMS;
 use text::Reader;
 
-use crate::param_kinds::optional_param;
-use crate::params::{Kind, Param, Value};
 use crate::parse::{ParseError, parse_bytes, parse_duration};
 use crate::rate::Bytes;
 use crate::rng::Rng;
@@ -119,55 +118,34 @@ fn mean_parts(shape: &Shape, part: u64) -> f64 {
     1.0 + near + (shape.mean() - shape.limited_mean(beyond)) / part
 }
 
-impl Param for DurationDist {
-    const KIND: Kind = Kind::DurationDist;
-    type Bound = Self;
-    fn read(value: &Value) -> Result<Self, ParseError> {
-        match value {
-            Value::Text(text) => {
-                let quantity = |t: &str| parse_duration(t).map(|d| d.0);
-                let read = Reader { quantity: &quantity, example: "\"100 ms\"", named: &[] };
-                let shape = read.read(text)?;
-                if shape.mean().is_finite() {
-                    return Ok(Self(shape));
-                }
-                Err(ParseError(format!(
-                    "`{text}` has no mean, which a time needs: take a shape above 1, or cut it with min({text}, 1 h)"
-                )))
-            }
-            other => Duration::read(other).map(Self::constant),
+impl FromStr for DurationDist {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let quantity = |t: &str| parse_duration(t).map(|d| d.0);
+        let shape = Reader { quantity: &quantity, example: "\"100 ms\"", named: &[] }.read(text)?;
+        if shape.mean().is_finite() {
+            return Ok(Self(shape));
         }
-    }
-    fn write(&self) -> Value {
-        Value::Text(self.to_string())
+        Err(ParseError(format!(
+            "`{text}` has no mean, which a time needs: take a shape above 1, \
+            or cut it with min({text}, 1 h)"
+        )))
     }
 }
 
-impl Param for SizeDist {
-    const KIND: Kind = Kind::SizeDist;
-    type Bound = Self;
-    fn read(value: &Value) -> Result<Self, ParseError> {
-        let shape = match value {
-            Value::Text(text) => {
-                let quantity = |t: &str| parse_bytes(t).map(|b| b.0);
-                Reader { quantity: &quantity, example: "\"30 kB\"", named: NAMED_SIZES }
-                    .read(text)?
-            }
-            other => Shape::Constant(Bytes::read(other)?.0),
-        };
-        match shape {
+impl FromStr for SizeDist {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let quantity = |t: &str| parse_bytes(t).map(|b| b.0);
+        let reader = Reader { quantity: &quantity, example: "\"30 kB\"", named: NAMED_SIZES };
+        match reader.read(text)? {
             Shape::Constant(0) | Shape::Uniform(_, 0) => {
                 Err(ParseError("a transfer of 0 bytes sends nothing".to_owned()))
             }
             ok => Ok(Self(ok)),
         }
     }
-    fn write(&self) -> Value {
-        Value::Text(self.to_string())
-    }
 }
-
-optional_param!(DurationDist, Kind::OptionalDurationDist);
 
 impl fmt::Display for DurationDist {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -186,11 +164,11 @@ mod tests {
     use super::*;
 
     fn time(text: &str) -> Result<DurationDist, ParseError> {
-        DurationDist::read(&Value::Text(text.to_owned()))
+        text.parse()
     }
 
     fn size(text: &str) -> Result<SizeDist, ParseError> {
-        SizeDist::read(&Value::Text(text.to_owned()))
+        text.parse()
     }
 
     #[test]
@@ -218,6 +196,5 @@ mod tests {
         assert!(why(time("exponential(0 ms)")).contains("zero"));
         assert!(why(time("exponential(5)")).contains("unit"));
         assert!(size("0 B").unwrap_err().0.contains("nothing"));
-        assert!(why(DurationDist::read(&Value::Integer(3))).contains("bare number 3"));
     }
 }

@@ -1,4 +1,5 @@
 use core::fmt;
+use core::str::FromStr;
 
 use crate::parse::ParseError;
 use crate::queue_size::QueueSize;
@@ -61,27 +62,44 @@ fn read<T: Copy>(
 }
 
 /// Parts of something, above 0 and below 1: `"0.8, 0.6, 0.5"`.
-pub(crate) fn read_parts(text: &str) -> Result<Levels<f64>, ParseError> {
-    read(text, |part| {
-        let number = part.parse().map_err(|_| {
-            ParseError(format!("`{part}` is not a number; several look like \"0.8, 0.6, 0.5\""))
-        })?;
-        one_part(number)
-    })
+impl FromStr for Levels<f64> {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        read(text, |part| {
+            let number = part.parse().map_err(|_| {
+                ParseError(format!("`{part}` is not a number; several look like \"0.8, 0.6, 0.5\""))
+            })?;
+            in_range(number)
+        })
+    }
 }
 
-/// One part.
-pub(crate) fn one_part(number: f64) -> Result<f64, ParseError> {
-    if number > 0.0 && number < 1.0 {
-        Ok(number)
+impl Levels<f64> {
+    /// One part, for all levels.
+    ///
+    /// # Errors
+    /// If it is not above 0 and below 1, as a sentence for the user.
+    pub fn of_part(number: f64) -> Result<Self, ParseError> {
+        let mut levels = [None; MOST];
+        levels[0] = Some(in_range(number)?);
+        Ok(Self(levels))
+    }
+}
+
+fn in_range(part: f64) -> Result<f64, ParseError> {
+    if part > 0.0 && part < 1.0 {
+        Ok(part)
     } else {
-        Err(ParseError(format!("{number} is out of range: above 0 and below 1 is expected")))
+        Err(ParseError(format!("{part} is out of range: above 0 and below 1 is expected")))
     }
 }
 
 /// Queue sizes: `"10 packets, 20 packets"`.
-pub(crate) fn read_sizes(text: &str) -> Result<Levels<QueueSize>, ParseError> {
-    read(text, str::parse)
+impl FromStr for Levels<QueueSize> {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        read(text, str::parse)
+    }
 }
 
 /// As many as three bits tell apart.
@@ -90,24 +108,17 @@ const MOST: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Param as _, Value};
 
-    type Parts = Option<Levels<f64>>;
-
-    fn parts(text: &str) -> Result<Parts, String> {
-        Parts::read(&Value::Text(text.to_owned())).map_err(|e| e.0)
+    fn parts(text: &str) -> Result<Levels<f64>, String> {
+        text.parse().map_err(|e: ParseError| e.0)
     }
 
     #[test]
     fn values_are_read_and_written_and_the_last_holds_above() {
-        let levels = parts("0.8, 0.6,0.5").unwrap().unwrap();
+        let levels = parts("0.8, 0.6,0.5").unwrap();
         assert_eq!([0, 1, 2, 3, 255].map(|n| levels.at(n)), [0.8, 0.6, 0.5, 0.5, 0.5].map(Some));
-        assert_eq!(Some(levels).write(), Value::Text("0.8, 0.6, 0.5".to_owned()));
-        let one = Parts::read(&Value::Float(0.5)).unwrap();
-        assert_eq!(one, Levels::of(&[0.5]));
-        assert_eq!(one.write(), Value::Float(0.5));
-        assert_eq!(parts("none").unwrap(), None);
-        assert_eq!(Parts::write(&None), Value::Text("none".to_owned()));
+        assert_eq!(levels.to_string(), "0.8, 0.6, 0.5");
+        assert_eq!(Levels::of_part(0.5).ok(), Levels::of(&[0.5]));
         assert_eq!(Levels::<f64>::of(&[]), None);
         assert!(Levels::of(&[0.1, 0.2, 0.3]).unwrap().rise());
         assert!(!Levels::of(&[0.1, 0.1]).unwrap().rise());
@@ -119,7 +130,6 @@ mod tests {
         assert!(parts("0.5, nan").unwrap_err().contains("out of range"));
         assert!(parts("0.5,").unwrap_err().contains("`` is not a number"));
         assert!(parts(&["0.5"; 9].join(",")).unwrap_err().contains("at most 8"));
-        assert!(Parts::read(&Value::Integer(1)).is_err());
-        assert!(Parts::read(&Value::Bool(true)).is_err());
+        assert!(Levels::of_part(1.0).is_err());
     }
 }

@@ -5,9 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adpm;
-mod bounds;
 mod contract;
-mod describe;
 pub mod dist;
 mod divisor;
 mod draws;
@@ -15,8 +13,6 @@ mod ecn;
 mod header;
 mod levels;
 pub mod mlcp;
-mod param_kinds;
-mod params;
 mod parse;
 mod print;
 mod queue_size;
@@ -25,7 +21,6 @@ mod rng;
 mod streams;
 mod time;
 
-pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use contract::{Ability, Ask, Contract, Declares, Place};
 pub use dist::{CountDist, DurationDist, Shape, SizeDist};
 pub use divisor::Divisor;
@@ -33,11 +28,6 @@ pub use draws::{Draw, DrawLog};
 pub use ecn::Ecn;
 pub use header::{Echo, Guidance, Header, Rate48};
 pub use levels::Levels;
-pub use param_kinds::Share;
-pub use params::{
-    Field, Idle, Invalid, Kind, Param, Params, ParamsChoice, Preset, RegistryEntry, Value,
-    not_a_choice,
-};
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
 pub use queue_size::{Limit, LinkFacts, QueueSize};
 pub use rate::{Bytes, Rate, Serialiser};

@@ -1,12 +1,12 @@
 //! Distributions of sizes: their means and tails are SciPy's, and what is drawn is what the tails say.
 
 use cwnd_quantity::dist::{Shape, Table};
-use cwnd_quantity::{DurationDist, Param, Rng, SizeDist, Value};
+use cwnd_quantity::{DurationDist, ParseError, Rng, SizeDist};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
 fn size(text: &str) -> SizeDist {
-    SizeDist::read(&Value::Text(text.to_owned())).unwrap_or_else(|e| panic!("{text}: {e}"))
+    text.parse().unwrap_or_else(|e: ParseError| panic!("{text}: {e}"))
 }
 
 fn cases() -> (Json, Vec<Json>) {
@@ -116,13 +116,13 @@ fn what_is_read_is_written_so_that_it_reads_back() {
     assert!(named.starts_with("replace(mix(0.335 lognormal(145 B, 0.3), "), "{named}");
     assert_eq!(size(&named), size("mondal-trace-3"));
     let text = "mix(0.5 weibull(0.7, 10 ms), 0.5 lomax(2, scale 1 s))";
-    let time = DurationDist::read(&Value::Text(text.to_owned())).unwrap();
+    let time = text.parse::<DurationDist>().unwrap();
     assert_eq!(time.to_string(), text);
 }
 
 #[test]
 fn what_is_no_distribution_is_refused_with_the_fix() {
-    let why = |text: &str| SizeDist::read(&Value::Text(text.to_owned())).unwrap_err().0;
+    let why = |text: &str| text.parse::<SizeDist>().unwrap_err().0;
     for (text, said) in [
         ("pareto(0.9, 30 kB)", "pareto(0.9, scale 30 kB)"),
         ("lomax(0, 30 kB)", "above 0"),
@@ -146,7 +146,7 @@ fn what_is_no_distribution_is_refused_with_the_fix() {
     }
     let deep = format!("{}1 kB{}", "min(".repeat(50_000), ", 1 kB)".repeat(50_000));
     assert!(why(&deep).contains("16 deep"));
-    let time = DurationDist::read(&Value::Text("lomax(1, scale 1 s)".to_owned()));
+    let time = "lomax(1, scale 1 s)".parse::<DurationDist>();
     assert!(time.unwrap_err().0.contains("min(lomax(1, scale 1 s), 1 h)"));
 }
 

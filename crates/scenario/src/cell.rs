@@ -1,7 +1,8 @@
 //! From the tree of one cell to a scenario with nothing left to decide.
 
 use cwnd_apps::Transport;
-use cwnd_quantity::{Duration, Kind, ParamsChoice, Share, Value};
+use cwnd_quantity::Duration;
+use cwnd_schema::{Kind, ParamsChoice, Share, Value};
 
 use crate::diagnostics::Span;
 use crate::flows;

@@ -103,7 +103,7 @@ impl<'f> Document<'f> {
                 sink.merge(told);
                 return None;
             }
-            _ => Node { item: Item::Value(cwnd_quantity::Value::Text(value.to_owned())), span },
+            _ => Node { item: Item::Value(cwnd_schema::Value::Text(value.to_owned())), span },
         };
         paths::set(&mut self.root, &path, node, sink).then_some(())
     }

@@ -3,7 +3,8 @@
 use cwnd_apps::{ArrivalParams, AttackerParams, Facts, Transport, WorkloadParams};
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::dist::Shape;
-use cwnd_quantity::{Duration, DurationDist, Params, ParamsChoice as _, Time};
+use cwnd_quantity::{Duration, DurationDist, Time};
+use cwnd_schema::{Params, ParamsChoice as _};
 
 use crate::idle;
 use crate::links::Topology;

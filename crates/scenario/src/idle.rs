@@ -1,6 +1,6 @@
 //! Keys without effect: because of what other keys of the same part say.
 
-use cwnd_quantity::{Idle, Kind, Params};
+use cwnd_schema::{Idle, Kind, Params};
 
 use crate::diagnostics::{Sink, Span, at_place};
 use crate::sections::SCHEMAS;

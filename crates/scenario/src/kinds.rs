@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{ParamsChoice, RegistryEntry};
+use cwnd_schema::{ParamsChoice, RegistryEntry};
 
 /// A kind: its name, its description, and the keys of its table.
 pub type Kind = (&'static str, &'static str, Vec<&'static str>);

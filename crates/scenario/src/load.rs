@@ -2,7 +2,8 @@
 
 use cwnd_apps::Transport;
 use cwnd_apps::arrivals::{BUSIEST, Pace};
-use cwnd_quantity::{Bytes, Duration, ParamsChoice as _};
+use cwnd_quantity::{Bytes, Duration};
+use cwnd_schema::ParamsChoice as _;
 
 use crate::diagnostics::Sink;
 use crate::model::{FlowGroup, Link, Scenario};

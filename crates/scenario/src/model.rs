@@ -3,8 +3,8 @@
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Duration, DurationDist, Rate, Rng, Share, Streams, Time};
-use cwnd_schema::Choice;
+use cwnd_quantity::{Duration, DurationDist, Rate, Rng, Streams, Time};
+use cwnd_schema::{Choice, Share};
 
 use crate::link_rate::LinkRate;
 use crate::noise::Noise;

@@ -1,6 +1,6 @@
 //! What kinds of values are called, and how one may be written.
 
-use cwnd_quantity::Kind;
+use cwnd_schema::Kind;
 
 use crate::sections::{Form, Key, SCHEMAS};
 

@@ -1,6 +1,6 @@
 //! TOML as it is, for whoever reads more than scenarios, or looks something up in one: the same reader, the same errors.
 
-use cwnd_quantity::Value;
+use cwnd_schema::Value;
 
 use crate::diagnostics::{Diagnostics, Sink, Source};
 use crate::tree::{self, Item, Table};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cwnd_quantity::{Kind, Param, Params, ParamsChoice, Rate, Value};
+use cwnd_quantity::Rate;
+use cwnd_schema::{Kind, Param, Params, ParamsChoice, Value};
 
 use crate::diagnostics::{MOST_SHOWN, Sink, Span};
 use crate::idle::{self, IdleKey};

@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
+use cwnd_schema::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
 use crate::phrases::{by_schema, phrase};
 use crate::sections::{
@@ -229,7 +229,7 @@ impl Page {
 struct Chosen<T>(T);
 
 impl<T: ParamsChoice> Params for Chosen<T> {
-    fn fields(&self) -> &'static [cwnd_quantity::Field] {
+    fn fields(&self) -> &'static [cwnd_schema::Field] {
         self.0.params().fields()
     }
     fn set(&mut self, name: &str, value: &Value) -> Result<(), cwnd_quantity::ParseError> {
@@ -238,16 +238,16 @@ impl<T: ParamsChoice> Params for Chosen<T> {
     fn get(&self, name: &str) -> Option<Value> {
         self.0.params().get(name)
     }
-    fn presets(&self) -> &'static [cwnd_quantity::Preset] {
+    fn presets(&self) -> &'static [cwnd_schema::Preset] {
         self.0.params().presets()
     }
     fn apply_preset(&mut self, name: &str) -> bool {
         self.0.params_mut().apply_preset(name)
     }
-    fn check(&self) -> Result<(), cwnd_quantity::Invalid> {
+    fn check(&self) -> Result<(), cwnd_schema::Invalid> {
         self.0.params().check()
     }
-    fn idle(&self) -> Vec<cwnd_quantity::Idle> {
+    fn idle(&self) -> Vec<cwnd_schema::Idle> {
         self.0.params().idle()
     }
     fn reset(&mut self, name: &str) {

@@ -5,7 +5,8 @@ use core::fmt::Write as _;
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::dist::Shape;
-use cwnd_quantity::{Duration, DurationDist, Param, Params, ParamsChoice, Value};
+use cwnd_quantity::{Duration, DurationDist};
+use cwnd_schema::{Param, Params, ParamsChoice, Value};
 
 use crate::link_rate::LinkRate;
 use crate::model::{BurstLoss, Ends, FlowGroup, Link, Scenario, Shares, Stack};

@@ -4,7 +4,7 @@ use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::dist::{FORMS, NAMED_SIZES};
-use cwnd_quantity::{
+use cwnd_schema::{
     Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, RegistryEntry, Value,
 };
 use serde_json::{Map, Value as Json, json};

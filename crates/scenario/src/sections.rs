@@ -1,8 +1,11 @@
 //! Every key of a scenario file that is not a parameter of an algorithm: what it takes, its default, and who says so.
 //! The reader, the reference and the schema all come from these tables.
 
-use cwnd_quantity::Quantity::{Count, Number, Span};
-use cwnd_quantity::{Bounds, Duration, Kind};
+use cwnd_quantity::Duration;
+use cwnd_schema::{
+    Bounds, Kind,
+    Quantity::{Count, Number, Span},
+};
 
 /// One key of a section.
 #[derive(Clone, Copy, Debug)]

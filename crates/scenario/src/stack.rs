@@ -1,7 +1,7 @@
 //! Stacks: the endpoint and the controller of one implementation, under one name.
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Params, ParamsChoice as _, Preset};
+use cwnd_schema::{Params, ParamsChoice as _, Preset};
 
 use crate::diagnostics::{Sink, Span};
 use crate::reader::{Context, Section, preset, unknown_name};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use cwnd_quantity::{Param, QueueSize, Value, parse_bytes, parse_duration, parse_rate};
+use cwnd_quantity::{QueueSize, parse_bytes, parse_duration, parse_rate};
+use cwnd_schema::{Param, Value};
 
 use crate::diagnostics::{Sink, Span};
 use crate::no_effect;

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use cwnd_apps::{Listed, Rows};
 use cwnd_quantity::dist::{Shape, Table};
 use cwnd_quantity::{
-    Bytes, Duration, DurationDist, Kind, ParseError, SizeDist, Time, Value, parse_bytes,
-    parse_duration,
+    Bytes, Duration, DurationDist, ParseError, SizeDist, Time, parse_bytes, parse_duration,
 };
+use cwnd_schema::{Kind, Value};
 
 use crate::columns::Columns;
 

@@ -15,7 +15,7 @@ pub(crate) struct Node {
 /// What a value is.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
-    Value(cwnd_quantity::Value),
+    Value(cwnd_schema::Value),
     Array(Vec<Node>),
     Table(Table),
     Datetime,
@@ -63,7 +63,7 @@ impl Table {
 impl Node {
     pub fn text(&self) -> Option<&str> {
         match &self.item {
-            Item::Value(cwnd_quantity::Value::Text(t)) => Some(t),
+            Item::Value(cwnd_schema::Value::Text(t)) => Some(t),
             _ => None,
         }
     }
@@ -90,7 +90,7 @@ impl Node {
 
     /// What it is, for "expected …, found …".
     pub fn describe(&self) -> String {
-        use cwnd_quantity::Value;
+        use cwnd_schema::Value;
         match &self.item {
             Item::Value(Value::Text(t)) => format!("the text \"{t}\""),
             Item::Value(Value::Bool(b)) => format!("`{b}`"),
@@ -197,7 +197,7 @@ pub(crate) fn too_long(name: &str, span: Span, path: &str, sink: &mut Sink) -> b
 }
 
 fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node {
-    use cwnd_quantity::Value;
+    use cwnd_schema::Value;
     let span = place.span(value);
     let item = match value.get_ref() {
         DeValue::String(s) => Item::Value(Value::Text(s.to_string())),

@@ -3,8 +3,9 @@
 use cwnd_apps::AttackerParams;
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Bytes, Declares, Duration, Kind, Params, ParamsChoice, Rate};
+use cwnd_quantity::{Bytes, Declares, Duration, Rate};
 use cwnd_scenario::{Cell, Document};
+use cwnd_schema::{Kind, Params, ParamsChoice};
 use proptest::prelude::*;
 
 const TRACE: &dyn Fn(&str) -> Result<String, String> = &|_| Ok("0\n1\n1\n7\n".to_owned());

@@ -1,7 +1,8 @@
 //! From a file's text to cells.
 
-use cwnd_quantity::{Duration, ParamsChoice, Rate, Time, Value};
+use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_scenario::{Cell, Document, LinkRate, Plan};
+use cwnd_schema::{ParamsChoice, Value};
 
 mod kinds;
 

@@ -1,8 +1,8 @@
 //! Versions of the file format: their defaults.
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Params as _, ParamsChoice as _};
 use cwnd_scenario::{Document, Noise, Outline, Scenario};
+use cwnd_schema::{Params as _, ParamsChoice as _};
 
 const NO_FILES: &dyn Fn(&str) -> Result<String, String> = &|name| Err(format!("no file `{name}`"));
 

@@ -1,8 +1,8 @@
 //! Stacks: one name for the presets of endpoint and controller.
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Params, ParamsChoice as _, Value};
 use cwnd_scenario::{Cell, Document, Outline};
+use cwnd_schema::{Params, ParamsChoice as _, Value};
 
 const NO_FILES: &dyn Fn(&str) -> Result<String, String> = &|name| Err(format!("no file `{name}`"));
 

@@ -175,7 +175,7 @@ pub fn read_choice<T>(
     named: impl Fn(&str) -> Option<T>,
 ) -> Result<T, ParseError> {
     let found = if let Value::Text(text) = value { named(text) } else { None };
-    found.ok_or_else(|| cwnd_quantity::not_a_choice(value, names))
+    found.ok_or_else(|| crate::not_a_choice(value, names))
 }
 
 /// Writes the name of a variant.

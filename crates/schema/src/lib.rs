@@ -115,13 +115,21 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bounds;
 #[doc(hidden)]
 pub mod expanded;
+mod param_kinds;
+mod params;
 mod presets;
+mod registry;
 
+pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use cwnd_derive::{Choice, Schema};
-pub use cwnd_quantity::{
-    Bounds, Edge, Field, Idle, Invalid, Kind, Param, Params, ParamsChoice, ParseError, Preset,
-    Quantity, RegistryEntry, Typed, Value, registry,
+// An error of reading is that of a quantity.
+pub use cwnd_quantity::ParseError;
+pub use param_kinds::Share;
+pub use params::{
+    Field, Idle, Invalid, Kind, Param, Params, ParamsChoice, Preset, RegistryEntry, Value,
+    not_a_choice,
 };
 pub use presets::{PresetOf, Presets};

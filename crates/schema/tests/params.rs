@@ -1,7 +1,7 @@
 //! Derived parameters: read, written, checked and shared.
 
-use cwnd_quantity::{Bytes, Duration};
-use cwnd_schema::{Choice, Field, Invalid, Params, PresetOf, Presets, Schema, Value};
+use cwnd_quantity::{Bytes, CountDist, Duration, DurationDist, Levels, SizeDist};
+use cwnd_schema::{Choice, Field, Invalid, Param, Params, PresetOf, Presets, Schema, Value};
 
 /// A mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -154,4 +154,27 @@ fn a_set_may_be_empty() {
     assert!(nothing.fields().is_empty() && nothing.presets().is_empty());
     assert!(nothing.get("x").is_none() && nothing.set("x", &text("y")).is_err());
     assert!(nothing.idle().is_empty() && nothing.check().is_ok() && !nothing.apply_preset("x"));
+}
+
+#[test]
+fn a_number_is_read_where_a_text_may_say_more() {
+    type Parts = Option<Levels<f64>>;
+    let parts = Parts::read(&Value::Float(0.5)).unwrap();
+    assert_eq!(parts, Levels::of(&[0.5]));
+    assert_eq!(parts.write(), Value::Float(0.5));
+    let several = Parts::read(&text("0.8, 0.6,0.5")).unwrap();
+    assert_eq!(several.write(), text("0.8, 0.6, 0.5"));
+    assert_eq!(Parts::read(&text("none")).unwrap(), None);
+    assert_eq!(Parts::write(&None), text("none"));
+    assert!(Parts::read(&Value::Integer(1)).is_err() && Parts::read(&Value::Bool(true)).is_err());
+
+    let count = CountDist::read(&Value::Integer(7)).unwrap();
+    assert_eq!(count, CountDist::constant(7));
+    assert_eq!(count.write(), Value::Integer(7));
+    assert_eq!(CountDist::read(&text("2.5")).unwrap().write(), text("2.5"));
+    assert!(CountDist::read(&Value::Integer(-1)).is_err());
+    let why = DurationDist::read(&Value::Integer(3)).unwrap_err().0;
+    assert!(why.contains("bare number 3"), "{why}");
+    let why = SizeDist::read(&Value::Integer(3)).unwrap_err().0;
+    assert!(why.contains("a size with its unit"), "{why}");
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use cwnd_apps::Transport;
 use cwnd_cc::{Cause, Controller as _, Phase};
 use cwnd_link::{Counters, Line, Summary};
-use cwnd_quantity::{Duration, Guidance, ParamsChoice as _, Streams, Time};
+use cwnd_quantity::{Duration, Guidance, Streams, Time};
 use cwnd_scenario::{FlowGroup, Scenario};
+use cwnd_schema::ParamsChoice as _;
 use cwnd_tables::{
     Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSampleRow,
     LinkSamples, Links, Name, QueueDelays, Records, RequestRow, Requests,

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use cwnd_quantity::{Duration, Echo, Share, Time};
-use cwnd_schema::Schema;
+use cwnd_quantity::{Duration, Echo, Time};
+use cwnd_schema::{Schema, Share};
 
 use crate::segment::{Body, SackBlocks, Segment};
 

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
-use cwnd_quantity::{Duration, DurationDist, Ecn, ParamsChoice, Rate, Shape, Time, Value};
+use cwnd_quantity::{Duration, DurationDist, Ecn, Rate, Shape, Time};
 use cwnd_router::{Config, Direction, Endpoint, Engine, Side, Work, parse};
 use cwnd_scenario::{Impairments, LinkRate};
+use cwnd_schema::{ParamsChoice, Value};
 
 use super::bytes::Bytes;
 

@@ -1,7 +1,7 @@
 //! Users in a closed loop: a connection, a pause, the next.
 
-use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng};
-use cwnd_schema::Schema;
+use cwnd_quantity::{Duration, DurationDist, Rng};
+use cwnd_schema::{RegistryEntry, Schema};
 
 use super::{Arriving, Next, Process};
 

@@ -1,7 +1,7 @@
 //! Recorded arrivals.
 
-use cwnd_quantity::{Duration, RegistryEntry, Rng};
-use cwnd_schema::Schema;
+use cwnd_quantity::{Duration, Rng};
+use cwnd_schema::{RegistryEntry, Schema};
 
 use super::{Arriving, Next, Process};
 use crate::listed::{Listed, Rows};

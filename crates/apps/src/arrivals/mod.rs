@@ -3,8 +3,8 @@
 
 use core::fmt;
 
-use cwnd_quantity::{Bytes, Duration, Params, Rng, registry};
-use cwnd_schema::Schema;
+use cwnd_quantity::{Bytes, Duration, Rng};
+use cwnd_schema::{Params, Schema, registry};
 
 use crate::listed::Listed;
 

@@ -1,7 +1,7 @@
 //! Flows that are there from the beginning, or come as their workload says.
 
-use cwnd_quantity::{RegistryEntry, Rng};
-use cwnd_schema::Schema;
+use cwnd_quantity::Rng;
+use cwnd_schema::{RegistryEntry, Schema};
 
 use super::{Arriving, Next, Process};
 

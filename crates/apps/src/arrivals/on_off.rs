@@ -1,7 +1,7 @@
 //! Independent arrivals for a while, then none for a while.
 
-use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng};
-use cwnd_schema::{PresetOf, Presets, Schema};
+use cwnd_quantity::{Duration, DurationDist, Rng};
+use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use super::{Arriving, Next, Pace, PoissonArrivals, Process};
 

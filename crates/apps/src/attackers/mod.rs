@@ -4,7 +4,8 @@
 
 use core::fmt;
 
-use cwnd_quantity::{Contract, Declares, Params, Rng, Time, registry};
+use cwnd_quantity::{Contract, Declares, Rng, Time};
+use cwnd_schema::{Params, registry};
 
 registry! {
     /// The attackers that each connection of a group may have, with their parameters.

@@ -1,7 +1,7 @@
 //! Connections that nobody attacks.
 
-use cwnd_quantity::{Contract, Declares, RegistryEntry, Time};
-use cwnd_schema::Schema;
+use cwnd_quantity::{Contract, Declares, Time};
+use cwnd_schema::{RegistryEntry, Schema};
 
 use super::{Attacker, AttackerInfo};
 

@@ -1,7 +1,7 @@
 //! Forged source quenches: "blind throughput-reduction attacks" (RFC 5927 § 6.1), from anywhere or on the path.
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Invalid, RegistryEntry, Rng, Time};
-use cwnd_schema::{Choice, Schema};
+use cwnd_quantity::{Ability, Contract, Declares, Duration, Rng, Time};
+use cwnd_schema::{Choice, Invalid, RegistryEntry, Schema};
 
 use super::{Attacker, AttackerInfo, Forged, Message};
 

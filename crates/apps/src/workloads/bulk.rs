@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{RegistryEntry, Rng, Time};
-use cwnd_schema::Schema;
+use cwnd_quantity::{Rng, Time};
+use cwnd_schema::{RegistryEntry, Schema};
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
 

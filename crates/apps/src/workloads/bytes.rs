@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cwnd_quantity::dist::Shape;
-use cwnd_quantity::{Bytes, RegistryEntry, Rng, SizeDist, Time};
-use cwnd_schema::Schema;
+use cwnd_quantity::{Bytes, Rng, SizeDist, Time};
+use cwnd_schema::{RegistryEntry, Schema};
 
 use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 

@@ -10,7 +10,7 @@ use crate::users::Habits;
 /// Defines the registry of workloads, and an enum over their applications.
 macro_rules! workloads {
     ($( $kind:ident($module:ident), )+) => {
-        cwnd_quantity::registry! {
+        cwnd_schema::registry! {
             /// The workloads, each with its parameters.
             #[each(each_kind)]
             pub enum WorkloadParams { $( $kind($module), )+ }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Duration, DurationDist, RegistryEntry, Rng, SizeDist, Time};
-use cwnd_schema::Schema;
+use cwnd_quantity::{Duration, DurationDist, Rng, SizeDist, Time};
+use cwnd_schema::{RegistryEntry, Schema};
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
 

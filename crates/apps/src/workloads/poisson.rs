@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Bytes, Duration, RegistryEntry, Rng, SizeDist, Time};
-use cwnd_schema::Schema;
+use cwnd_quantity::{Bytes, Duration, Rng, SizeDist, Time};
+use cwnd_schema::{RegistryEntry, Schema};
 
 use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 use crate::arrivals::PoissonArrivals;

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{
-    Bytes, Duration, DurationDist, Invalid, Rate, RegistryEntry, Rng, Serialiser, Time,
-};
-use cwnd_schema::{Choice, Schema};
+use cwnd_quantity::{Bytes, Duration, DurationDist, Rate, Rng, Serialiser, Time};
+use cwnd_schema::{Choice, Invalid, RegistryEntry, Schema};
 
 use crate::application::{Application, Do, Facts, Transport, Workload};
 

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use cwnd_quantity::dist::Width;
-use cwnd_quantity::{
-    Bytes, CountDist, Duration, DurationDist, RegistryEntry, Rng, Shape, SizeDist, Time,
-};
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_quantity::{Bytes, CountDist, Duration, DurationDist, Rng, Shape, SizeDist, Time};
+use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 use crate::arrivals::PoissonArrivals;

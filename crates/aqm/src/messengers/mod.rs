@@ -1,6 +1,7 @@
 //! What a router tells the sources of packets: a file each.
 
-use cwnd_quantity::{Contract, Declares, LinkFacts, registry};
+use cwnd_quantity::{Contract, Declares, LinkFacts};
+use cwnd_schema::registry;
 
 use crate::messenger::{Messenger, MessengerInfo as _};
 

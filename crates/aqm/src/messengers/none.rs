@@ -1,6 +1,7 @@
 //! A link whose sources hear nothing from their routers.
 
-use cwnd_quantity::{LinkFacts, RegistryEntry};
+use cwnd_quantity::LinkFacts;
+use cwnd_schema::RegistryEntry;
 
 use crate::messenger::{Messenger, MessengerInfo};
 pub use crate::none::Params;

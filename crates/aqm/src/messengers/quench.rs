@@ -1,10 +1,9 @@
 //! Source quenches: the source of a packet that the queue marks, or drops, is told at once (BECN § IV-A).
 
 use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Invalid, Levels, Limit, LinkFacts, QueueSize,
-    RegistryEntry, Time,
+    Ability, Contract, Declares, Duration, Levels, Limit, LinkFacts, QueueSize, Time,
 };
-use cwnd_schema::Schema;
+use cwnd_schema::{Invalid, RegistryEntry, Schema};
 
 use crate::messenger::{Messenger, MessengerInfo, Outcome, Verdict};
 use crate::qdisc::{Backlog, Context};

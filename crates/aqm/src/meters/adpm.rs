@@ -4,11 +4,10 @@
 //! deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
 
 use cwnd_quantity::{
-    Ability, Contract, Declares, Ecn, Guidance, Header, Invalid, LinkFacts, Rate, RegistryEntry,
-    Rng, Time,
+    Ability, Contract, Declares, Ecn, Guidance, Header, LinkFacts, Rate, Rng, Time,
     adpm::{PLACES, Scale, hash},
 };
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::load::{self, LoadFactor};
 use crate::meter::{Meter, MeterInfo};

@@ -5,11 +5,10 @@
 //! `cwnd_quantity::mlcp` says which loads the levels are.
 
 use cwnd_quantity::{
-    Ability, Contract, Declares, Guidance, Header, Invalid, LinkFacts, Rate, RegistryEntry, Rng,
-    Time,
+    Ability, Contract, Declares, Guidance, Header, LinkFacts, Rate, Rng, Time,
     mlcp::{HIGH, Scale},
 };
-use cwnd_schema::Schema;
+use cwnd_schema::{Invalid, RegistryEntry, Schema};
 
 use crate::load::{self, LoadFactor};
 use crate::meter::{Meter, MeterInfo};

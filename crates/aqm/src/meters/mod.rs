@@ -1,6 +1,7 @@
 //! What a router writes into packets beside queueing them: a file each.
 
-use cwnd_quantity::{Contract, Declares, LinkFacts, Rng, registry};
+use cwnd_quantity::{Contract, Declares, LinkFacts, Rng};
+use cwnd_schema::registry;
 
 use crate::meter::{Meter, MeterInfo as _};
 use crate::qdisc::Packet;

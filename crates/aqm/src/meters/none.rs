@@ -1,6 +1,7 @@
 //! A link without a meter.
 
-use cwnd_quantity::{LinkFacts, RegistryEntry, Rng};
+use cwnd_quantity::{LinkFacts, Rng};
+use cwnd_schema::RegistryEntry;
 
 use crate::meter::{Meter, MeterInfo};
 pub use crate::none::Params;

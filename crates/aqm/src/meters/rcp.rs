@@ -5,10 +5,9 @@
 //! ns-2 code (`rcp.cc`) has it. Rates are bytes a second.
 
 use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, RegistryEntry, Rng,
-    Time,
+    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, Rng, Time,
 };
-use cwnd_schema::{PresetOf, Presets, Schema};
+use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::capacity::Capacity;
 use crate::meter::{Meter, MeterInfo};

@@ -5,10 +5,9 @@
 //! what a router gives, and the persistent queue, as draft-falk-xcp-spec-03 § 4.2 and ns-2.35 (`xcpq.cc`) have them. Rates are bytes a second.
 
 use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, RegistryEntry, Rng,
-    Time,
+    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, Rng, Time,
 };
-use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::capacity::Capacity;
 use crate::meter::{Meter, MeterInfo};

@@ -3,7 +3,8 @@
 use crate::common::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::fq_codel::{FqCoDel, Params};
 use cwnd_aqm::{Backlog, Qdisc, Reason};
-use cwnd_quantity::{Bytes, Duration, Params as _, QueueSize, Rng};
+use cwnd_quantity::{Bytes, Duration, QueueSize, Rng};
+use cwnd_schema::Params as _;
 
 fn fq(params: &Params) -> FqCoDel<Pkt> {
     FqCoDel::new(params, &link(), Rng::named(1, "fq"))

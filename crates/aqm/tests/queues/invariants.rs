@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::common::{Log, Pkt, link};
 use cwnd_aqm::{AnyQdisc, Backlog, Qdisc, QueueParams};
-use cwnd_quantity::{Bytes, Duration, Ecn, ParamsChoice, QueueSize, Rng, Time, Value};
+use cwnd_quantity::{Bytes, Duration, Ecn, QueueSize, Rng, Time};
+use cwnd_schema::{ParamsChoice, Value};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]

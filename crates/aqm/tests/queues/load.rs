@@ -2,9 +2,8 @@
 
 use cwnd_aqm::load::LoadFactor;
 use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Reason};
-use cwnd_quantity::{
-    Duration, Ecn, Header, LinkFacts, ParamsChoice as _, Rate, Streams, Time, Value, adpm,
-};
+use cwnd_quantity::{Duration, Ecn, Header, LinkFacts, Rate, Streams, Time, adpm};
+use cwnd_schema::{ParamsChoice as _, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 

@@ -2,7 +2,8 @@
 
 use cwnd_aqm::meters::step;
 use cwnd_aqm::{AnyQdisc, MeterParams, Qdisc as _, QueueParams, red};
-use cwnd_quantity::{Bytes, Duration, ParamsChoice as _, QueueSize, Streams, Time};
+use cwnd_quantity::{Bytes, Duration, QueueSize, Streams, Time};
+use cwnd_schema::ParamsChoice as _;
 use proptest::prelude::*;
 
 use crate::common::{Log, Pkt, link};

@@ -1,7 +1,7 @@
 //! Parameters of controllers that back off by delay.
 
-use cwnd_quantity::{Duration, Invalid};
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_quantity::Duration;
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema};
 
 use crate::below_one::{Below, BelowOne};
 use crate::since_reduction::Increase;

@@ -1,5 +1,5 @@
-use cwnd_quantity::{Ability, Contract, Declares, Invalid};
-use cwnd_schema::{Choice, PresetOf, Presets, Schema};
+use cwnd_quantity::{Ability, Contract, Declares};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema};
 
 /// What the rates of eq. 2.1 and 2.2 are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]

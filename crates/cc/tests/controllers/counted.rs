@@ -1,7 +1,8 @@
 //! CUBIC as kernels count it, against their sources' arithmetic by hand.
 
 use cwnd_cc::{Cause, Controller as _, Phase, Signal};
-use cwnd_quantity::{Duration, Value};
+use cwnd_quantity::Duration;
+use cwnd_schema::Value;
 
 use crate::script::{MSS, Script, avoiding, params, text};
 

@@ -1,7 +1,8 @@
 //! CUBIC against the equations and tables of RFC 9438.
 
 use cwnd_cc::{Cause, Phase, Signal, Start};
-use cwnd_quantity::{Duration, Value};
+use cwnd_quantity::Duration;
+use cwnd_schema::Value;
 
 use crate::script::{MSS, Script, avoiding, params, start, text};
 

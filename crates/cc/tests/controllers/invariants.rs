@@ -3,7 +3,8 @@
 use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, Request, Signal, Start,
 };
-use cwnd_quantity::{Duration, Echo, ParamsChoice, Time, Value};
+use cwnd_quantity::{Duration, Echo, Time};
+use cwnd_schema::{ParamsChoice, Value};
 use proptest::prelude::*;
 
 use crate::script::{Script, avoiding, start};

@@ -1,7 +1,8 @@
 //! NewReno against RFC 5681, RFC 3465 and the closed forms of AIMD.
 
 use cwnd_cc::{Cause, Phase, Signal, Start, Window};
-use cwnd_quantity::{Duration, Value};
+use cwnd_quantity::Duration;
+use cwnd_schema::Value;
 
 use crate::script::{MSS, Script, avoiding, params, start, text};
 
@@ -283,7 +284,7 @@ fn hystart_is_for_the_first_slow_start_only() {
 
 #[test]
 fn parameters_out_of_range_are_refused_by_name() {
-    use cwnd_quantity::ParamsChoice;
+    use cwnd_schema::ParamsChoice;
     for kind in ["newreno", "cubic"] {
         for (name, value) in [
             ("beta", Value::Float(1.0)),

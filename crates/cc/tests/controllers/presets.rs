@@ -1,7 +1,8 @@
 //! The readings of ABE, as a table: what is left of a window, for each signal, in each stage.
 
 use cwnd_cc::{Cause, ControllerParams, Signal};
-use cwnd_quantity::{Ability, Declares as _, Duration, Value};
+use cwnd_quantity::{Ability, Declares as _, Duration};
+use cwnd_schema::Value;
 
 use crate::script::{MSS, Script, avoiding, params, start, text};
 
@@ -94,7 +95,7 @@ fn every_preset_reduces_as_its_source_says() {
 #[test]
 fn the_table_names_every_preset() {
     for kind in ["newreno", "cubic"] {
-        use cwnd_quantity::ParamsChoice;
+        use cwnd_schema::ParamsChoice;
         let p = params(kind, &[]);
         let named: Vec<_> = TABLE.iter().filter(|r| r.0 == kind).map(|r| r.1).collect();
         let known: Vec<_> = p.params().presets().iter().map(|preset| preset.name).collect();
@@ -135,7 +136,7 @@ fn only_a_factor_of_its_own_for_ecn_asks_for_ecn() {
 #[test]
 fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
     use cwnd_cc::{ControllerParams, Mechanism};
-    use cwnd_quantity::ParamsChoice as _;
+    use cwnd_schema::ParamsChoice as _;
     let mut asked = Vec::new();
     for kind in ControllerParams::KINDS {
         let fresh = || ControllerParams::of_kind(kind.name).unwrap();

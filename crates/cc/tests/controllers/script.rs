@@ -4,7 +4,8 @@ use cwnd_cc::{
     AckSample, AnyController, Cause, Controller, ControllerParams, Grow, Path, Phase, Request,
     Signal, Start, Window,
 };
-use cwnd_quantity::{Duration, ParamsChoice, Time, Value};
+use cwnd_quantity::{Duration, Time};
+use cwnd_schema::{ParamsChoice, Value};
 
 /// Segment size: round numbers read best.
 pub const MSS: u64 = 1000;

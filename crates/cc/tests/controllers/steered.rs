@@ -53,7 +53,7 @@ fn xcp_hears_duplicates_and_ns2s_does_not() {
 
 fn ns2() -> xcp::Params {
     let mut params = xcp::Params::default();
-    assert!(cwnd_quantity::Params::apply_preset(&mut params, "ns2"));
+    assert!(cwnd_schema::Params::apply_preset(&mut params, "ns2"));
     params
 }
 

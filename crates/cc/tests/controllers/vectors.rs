@@ -4,7 +4,8 @@ use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Departing, Grow, Path, Phase, RateSample,
     Request, Signal, Start, Window,
 };
-use cwnd_quantity::{Duration, Echo, Header, ParamsChoice, Rate, Time, Value};
+use cwnd_quantity::{Duration, Echo, Header, Rate, Time};
+use cwnd_schema::{ParamsChoice, Value};
 use serde_json::Value as Json;
 
 /// How far a window may be from a real number of the vector, bytes; the files say so too.

@@ -20,8 +20,9 @@ mod linux {
     use std::time::Duration as Wall;
 
     use cwnd_aqm::QueueParams;
-    use cwnd_quantity::{Duration, ParamsChoice, parse_duration, parse_rate};
+    use cwnd_quantity::{Duration, parse_duration, parse_rate};
     use cwnd_router::{Config, Direction, Namespace, Tun, start};
+    use cwnd_schema::ParamsChoice;
 
     const A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
     const B: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);

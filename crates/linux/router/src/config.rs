@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_link::Settings;
-use cwnd_quantity::{Ability, Declares as _, Duration, ParamsChoice as _, Rate};
+use cwnd_quantity::{Ability, Declares as _, Duration, Rate};
 use cwnd_scenario::{Impairments, Link, LinkRate};
+use cwnd_schema::ParamsChoice as _;
 
 use crate::packet::Endpoint;
 

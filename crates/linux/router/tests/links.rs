@@ -11,9 +11,10 @@ use std::thread;
 use std::time::Duration as Wall;
 
 use cwnd_aqm::{QueueParams, codel};
-use cwnd_quantity::{Duration, ParamsChoice, Rate};
+use cwnd_quantity::{Duration, Rate};
 use cwnd_router::linux::{Ends, Netlink, Route, monotonic};
 use cwnd_router::{Config, Direction, Link, Namespace, Report, Running, Tun, start};
+use cwnd_schema::ParamsChoice;
 
 /// Where systemd-resolved listens.
 const STUB: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 53);

@@ -7,8 +7,9 @@ use std::thread;
 use std::time::Duration as Wall;
 
 use cwnd_aqm::{QueueParams, codel};
-use cwnd_quantity::{Duration, ParamsChoice, Rate};
+use cwnd_quantity::{Duration, Rate};
 use cwnd_router::{Config, Direction, Endpoint, Namespace, Report, Running, Tun, start};
+use cwnd_schema::ParamsChoice;
 
 const A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const B: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);

@@ -3,8 +3,9 @@
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_packet::{Endpoints, Experiment, Options, Tcp};
-use cwnd_quantity::{Duration, Ecn, ParamsChoice, Rate, Rng, Time, Value};
+use cwnd_quantity::{Duration, Ecn, Rate, Rng, Time};
 use cwnd_router::{Config, Direction, Engine, Side};
+use cwnd_schema::{ParamsChoice, Value};
 
 const HOST: Endpoints = Endpoints {
     source: [10, 81, 0, 1],

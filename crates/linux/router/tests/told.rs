@@ -11,8 +11,9 @@ use std::time::Duration as Wall;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams, codel};
 use cwnd_packet::HeardQuench;
-use cwnd_quantity::{Duration, ParamsChoice, Rate, Value};
+use cwnd_quantity::{Duration, Rate};
 use cwnd_router::{Capture, Config, Direction, Namespace, Point, Report, Running, Tun, start};
+use cwnd_schema::{ParamsChoice, Value};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_ip_tos;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, recv, socket_with};

@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cwnd_quantity::{Params as _, ParamsChoice as _, Value as Setting};
 use cwnd_scenario::FlowGroup;
+use cwnd_schema::{Params as _, ParamsChoice as _, Value as Setting};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use serde_json::Value;

@@ -1,7 +1,8 @@
 //! The controllers of `cwnd-kernel`: which of them does what a group asks for, and its options.
 
 use cwnd_cc::{ControllerParams, Mechanism};
-use cwnd_quantity::{ParamsChoice as _, Value, parse_duration};
+use cwnd_quantity::parse_duration;
+use cwnd_schema::{ParamsChoice as _, Value};
 
 /// A controller that `cwnd-kernel` loads.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 
 use std::iter::repeat_n;
 
-use cwnd_quantity::{Duration, ParamsChoice as _, Time};
+use cwnd_quantity::{Duration, Time};
 use cwnd_router::Report;
 use cwnd_scenario::{FlowGroup, Scenario};
+use cwnd_schema::ParamsChoice as _;
 use cwnd_tables::{
     Activity, Column, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records,
     Requests, Sketches, Table, Unrecorded,

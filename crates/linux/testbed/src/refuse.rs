@@ -2,9 +2,10 @@
 
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Ability, Bytes, Declares as _, Params, ParamsChoice as _, Rate, Time, Value};
+use cwnd_quantity::{Ability, Bytes, Declares as _, Rate, Time};
 use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
+use cwnd_schema::{Params, ParamsChoice as _, Value};
 
 pub use self::timeouts::Timeouts;
 use crate::lab;

@@ -309,7 +309,7 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
 
 fn kernels_endpoint() -> cwnd_tcp::Params {
     let mut params = cwnd_tcp::Params::default();
-    cwnd_quantity::Params::apply_preset(&mut params, crate::refuse::PRESET);
+    cwnd_schema::Params::apply_preset(&mut params, crate::refuse::PRESET);
     params
 }
 

@@ -1,11 +1,10 @@
 //! Distributions over how many.
 
 use core::fmt;
+use core::str::FromStr;
 
 use super::shape::Shape;
 use super::text::{self, Reader};
-use crate::bounds::{Bounds, Quantity};
-use crate::params::{Kind, Param, Value};
 use crate::parse::ParseError;
 use crate::rng::Rng;
 
@@ -35,52 +34,21 @@ impl CountDist {
     pub fn mean(&self) -> f64 {
         super::mean_parts(&self.0, ONE)
     }
-}
 
-impl Param for CountDist {
-    const KIND: Kind = Kind::CountDist;
-    const BOUNDS: Bounds = <u32 as Param>::BOUNDS;
-    type Bound = u32;
-    fn quantity(&self) -> Option<Quantity> {
+    /// The number, rounded down, if it is always the same.
+    #[must_use]
+    pub const fn as_constant(&self) -> Option<u64> {
         match self.0 {
-            Shape::Constant(parts) => Some(Quantity::Count(parts / ONE)),
+            Shape::Constant(parts) => Some(parts / ONE),
             _ => None,
         }
     }
-    fn read(value: &Value) -> Result<Self, ParseError> {
-        match value {
-            Value::Text(text) => {
-                let reader = Reader { quantity: &millionths, example: "\"3\"", named: &[] };
-                reader.read(text).map(Self)
-            }
-            other => u32::read(other).map(|count| Self::constant(u64::from(count))),
-        }
-    }
-    fn write(&self) -> Value {
-        match self.0 {
-            Shape::Constant(parts) if parts % ONE == 0 => {
-                Value::Integer(i64::try_from(parts / ONE).unwrap_or(i64::MAX))
-            }
-            _ => Value::Text(self.to_string()),
-        }
-    }
 }
 
-impl Param for Option<CountDist> {
-    const KIND: Kind = Kind::OptionalCountDist;
-    const BOUNDS: Bounds = <u32 as Param>::BOUNDS;
-    type Bound = u32;
-    fn quantity(&self) -> Option<Quantity> {
-        self.as_ref().and_then(Param::quantity)
-    }
-    fn read(value: &Value) -> Result<Self, ParseError> {
-        match value {
-            Value::Text(t) if t == "none" => Ok(None),
-            other => CountDist::read(other).map(Some),
-        }
-    }
-    fn write(&self) -> Value {
-        self.as_ref().map_or_else(|| Value::Text("none".to_owned()), Param::write)
+impl FromStr for CountDist {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Reader { quantity: &millionths, example: "\"3\"", named: &[] }.read(text).map(Self)
     }
 }
 
@@ -110,13 +78,13 @@ mod tests {
     use super::*;
 
     fn count(text: &str) -> CountDist {
-        CountDist::read(&Value::Text(text.to_owned())).unwrap()
+        text.parse().unwrap()
     }
 
     #[test]
     fn counts_are_whole_and_at_least_one() {
-        assert_eq!(CountDist::read(&Value::Integer(7)).unwrap(), CountDist::constant(7));
-        assert_eq!(CountDist::constant(7).write(), Value::Integer(7));
+        assert_eq!(count("7"), CountDist::constant(7));
+        assert_eq!(count("7.5").as_constant(), Some(7));
         for text in
             ["lomax(1.5, 3)", "exponential(2.5)", "uniform(1, 9)", "min(pareto(1.2, 12), 100)"]
         {
@@ -125,8 +93,7 @@ mod tests {
         let mut rng = Rng::named(1, "counts");
         assert_eq!(CountDist::constant(7).sample(&mut rng), 7);
         assert_eq!(count("uniform(0, 0.5)").sample(&mut rng), 1);
-        assert!(CountDist::read(&Value::Text("many".to_owned())).is_err());
-        assert!(CountDist::read(&Value::Integer(-1)).is_err());
+        assert!("many".parse::<CountDist>().is_err());
     }
 
     #[test]

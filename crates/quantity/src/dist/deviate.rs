@@ -35,7 +35,6 @@ impl Shape {
 mod tests {
     use super::super::DurationDist;
     use super::*;
-    use crate::params::{Param as _, Value};
 
     #[test]
     fn a_value_is_exceeded_as_often_as_its_deviate() {
@@ -50,7 +49,7 @@ mod tests {
             "min(lognormal(1 s, 0.8), 100 s)",
         ];
         for text in shapes {
-            let DurationDist(shape) = DurationDist::read(&Value::Text(text.to_owned())).unwrap();
+            let DurationDist(shape) = text.parse().unwrap();
             for tenths in -60..=60 {
                 let x = f64::from(tenths) / 10.0;
                 let exceeded = libm::erfc(x / SQRT_2) / 2.0;
@@ -65,7 +64,7 @@ mod tests {
     #[test]
     fn a_choice_between_distributions_has_no_inverse() {
         for text in ["mix(0.5 1 s, 0.5 2 s)", "replace(exponential(1 s) below 1 s, 0.5 2 s)"] {
-            let DurationDist(shape) = DurationDist::read(&Value::Text(text.to_owned())).unwrap();
+            let DurationDist(shape) = text.parse().unwrap();
             assert_eq!(shape.at_deviate(0.3), None, "{text}");
         }
     }

@@ -1,6 +1,7 @@
 //! A count of CE marks.
 
-use cwnd_quantity::{Ability, Echo, Ecn, RegistryEntry, Time};
+use cwnd_quantity::{Ability, Echo, Ecn, Time};
+use cwnd_schema::RegistryEntry;
 
 use super::{DynEcho, EchoPolicy};
 use crate::segment::Segment;

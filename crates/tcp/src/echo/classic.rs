@@ -1,6 +1,7 @@
 //! ECE by RFC 3168, which the receiver does itself.
 
-use cwnd_quantity::{Ability, RegistryEntry};
+use cwnd_quantity::Ability;
+use cwnd_schema::RegistryEntry;
 
 use super::DynEcho;
 

@@ -1,6 +1,7 @@
 //! The level of load in the newest data (MLCP).
 
-use cwnd_quantity::{Ability, RegistryEntry};
+use cwnd_quantity::Ability;
+use cwnd_schema::RegistryEntry;
 
 use super::DynEcho;
 use super::changes::Changes;

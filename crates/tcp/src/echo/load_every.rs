@@ -1,6 +1,7 @@
 //! The estimate of a load factor, in every ACK.
 
-use cwnd_quantity::{Ability, RegistryEntry};
+use cwnd_quantity::Ability;
+use cwnd_schema::RegistryEntry;
 
 use super::DynEcho;
 use crate::load_echo::{Carried, LoadEcho};

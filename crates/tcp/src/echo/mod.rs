@@ -1,9 +1,8 @@
 //! Echoes of a receiver: the marks and headers of routers that it reports to the sender, a file for
 //! each kind.
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Kind, Param, ParseError, RegistryEntry, Value, not_a_choice,
-};
+use cwnd_quantity::{Ability, Contract, Declares, ParseError};
+use cwnd_schema::{Kind, Param, RegistryEntry, Value, not_a_choice};
 
 pub use crate::echo_policy::{DynEcho, EchoPolicy};
 

@@ -1,6 +1,7 @@
 //! No echo.
 
-use cwnd_quantity::{Ability, Echo, RegistryEntry, Time};
+use cwnd_quantity::{Ability, Echo, Time};
+use cwnd_schema::RegistryEntry;
 
 use super::{DynEcho, EchoPolicy};
 use crate::segment::Segment;

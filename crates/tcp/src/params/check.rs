@@ -1,6 +1,7 @@
 //! Values that contradict each other.
 
-use cwnd_quantity::{Duration, Invalid};
+use cwnd_quantity::Duration;
+use cwnd_schema::Invalid;
 
 use super::{Params, Recovery};
 

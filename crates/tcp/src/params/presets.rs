@@ -1,7 +1,7 @@
 //! Presets.
 
-use cwnd_quantity::{Bytes, Duration, Params as _};
-use cwnd_schema::{PresetOf, Presets};
+use cwnd_quantity::{Bytes, Duration};
+use cwnd_schema::{Params as _, PresetOf, Presets};
 
 use super::{EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery};
 use crate::echo::EchoKind;

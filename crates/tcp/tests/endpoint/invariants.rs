@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cwnd_cc::{Backoff, ControllerParams};
-use cwnd_quantity::{Bytes, Duration, Params as _, ParamsChoice, Rng, Time};
+use cwnd_quantity::{Bytes, Duration, Rng, Time};
+use cwnd_schema::{Params as _, ParamsChoice};
 use cwnd_tcp::{Config, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery, Segment};
 use proptest::prelude::*;
 use proptest::sample::select;

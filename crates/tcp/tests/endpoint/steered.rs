@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Bytes, Duration, Echo, Header, ParamsChoice as _, Rate, Time};
+use cwnd_quantity::{Bytes, Duration, Echo, Header, Rate, Time};
+use cwnd_schema::ParamsChoice as _;
 use cwnd_tcp::{Body, Config, EchoKind, Flags, Params, Receiver, Segment, Sender};
 
 use crate::common::{at_ms, simple};

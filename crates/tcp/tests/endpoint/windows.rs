@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Bytes, Duration, Time, Value};
+use cwnd_quantity::{Bytes, Duration, Time};
+use cwnd_schema::Value;
 use cwnd_tcp::{Config, Params, Recovery};
 
 use crate::common::{Hand, MSS, World, at_ms, config, ms, newreno, preset, simple};

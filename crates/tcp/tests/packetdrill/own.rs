@@ -1,6 +1,7 @@
 //! Scripts of our own in packetdrill's language: how they are read, and what becomes of them.
 
-use cwnd_quantity::{Bytes, ParamsChoice as _};
+use cwnd_quantity::Bytes;
+use cwnd_schema::ParamsChoice as _;
 use cwnd_tcp::{LossRule, PrrRule};
 
 use crate::code::{Names, Verdict};

@@ -1,7 +1,8 @@
 //! What a script asks of the endpoint: its parameters and its role, or by which construct it cannot be played.
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Bytes, Params as _};
+use cwnd_quantity::Bytes;
+use cwnd_schema::Params as _;
 use cwnd_tcp::{Params, Recovery};
 
 use crate::language::{Call, Event, Packet, Script, TcpOption, What};

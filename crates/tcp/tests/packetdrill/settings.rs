@@ -1,7 +1,8 @@
 //! What commands and socket options set, and which of them, and which calls, change nothing that is compared.
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Bytes, Duration, Params as _, ParamsChoice as _};
+use cwnd_quantity::{Bytes, Duration};
+use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::{LossRule, Params};
 
 use crate::language::Call;

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cwnd_cc::{ControllerParams, Phase};
-use cwnd_quantity::{Bytes, Duration, Echo, Ecn, Params as _, ParamsChoice as _, Time};
+use cwnd_quantity::{Bytes, Duration, Echo, Ecn, Time};
+use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, SackBlock, SackBlocks, Segment, Sender};
 
 use crate::recording::{Ack, Echoed, Event, Left, Probe, State, What};

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Bytes, Duration, Ecn, Params as _, ParamsChoice as _, Value, parse_duration};
+use cwnd_quantity::{Bytes, Duration, Ecn, parse_duration};
+use cwnd_schema::{Params as _, ParamsChoice as _, Value};
 use cwnd_tcp::Params;
 
 /// A script: which end it plays, with which settings, and what happens.
@@ -144,7 +145,7 @@ impl Script {
 }
 
 /// Settings as a scenario writes them: `key=value`, or the name of a preset.
-fn set_all(params: &mut dyn cwnd_quantity::Params, settings: &[&str]) -> Result<(), String> {
+fn set_all(params: &mut dyn cwnd_schema::Params, settings: &[&str]) -> Result<(), String> {
     for setting in settings {
         let Some((key, value)) = setting.split_once('=') else {
             if params.apply_preset(setting) {

@@ -1,12 +1,13 @@
 //! The types that can be parameters.
 
+use cwnd_quantity::dist::Shape;
+use cwnd_quantity::{
+    Bytes, CountDist, Duration, DurationDist, Levels, ParseError, QueueSize, Rate, SizeDist,
+    parse_bytes, parse_duration, parse_rate,
+};
+
 use crate::bounds::{Bounds, Quantity};
-use crate::levels::{Levels, one_part, read_parts, read_sizes};
 use crate::params::{Kind, Param, Value, wrong};
-use crate::parse::{ParseError, parse_bytes, parse_duration, parse_rate};
-use crate::queue_size::QueueSize;
-use crate::rate::{Bytes, Rate};
-use crate::time::Duration;
 
 impl Param for bool {
     const KIND: Kind = Kind::Bool;
@@ -154,13 +155,12 @@ impl Param for Levels<f64> {
     const KIND: Kind = Kind::OptionalParts;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
-        let one = match value {
-            Value::Text(text) => return read_parts(text),
-            Value::Float(x) => Self::of(&[one_part(*x)?]),
-            Value::Integer(i) => Self::of(&[one_part(*i as f64)?]),
-            Value::Bool(_) => None,
-        };
-        one.ok_or_else(|| wrong(value, "a number, or several such as \"0.8, 0.6, 0.5\""))
+        match value {
+            Value::Text(text) => text.parse(),
+            Value::Float(x) => Self::of_part(*x),
+            Value::Integer(i) => Self::of_part(*i as f64),
+            Value::Bool(_) => Err(wrong(value, "a number, or several such as \"0.8, 0.6, 0.5\"")),
+        }
     }
     fn write(&self) -> Value {
         match (self.at(0), self.iter().count()) {
@@ -174,40 +174,87 @@ impl Param for Levels<QueueSize> {
     const KIND: Kind = Kind::OptionalQueueSizes;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
-        read_sizes(value.text("queue sizes, such as \"10 packets, 20 packets\"")?)
+        value.text("queue sizes, such as \"10 packets, 20 packets\"")?.parse()
     }
     fn write(&self) -> Value {
         Value::Text(self.to_string())
     }
 }
 
-/// A type's values or "none", which says that there is no such value.
+impl Param for DurationDist {
+    const KIND: Kind = Kind::DurationDist;
+    type Bound = Self;
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        match value {
+            Value::Text(text) => text.parse(),
+            other => Duration::read(other).map(Self::constant),
+        }
+    }
+    fn write(&self) -> Value {
+        Value::Text(self.to_string())
+    }
+}
+
+impl Param for SizeDist {
+    const KIND: Kind = Kind::SizeDist;
+    type Bound = Self;
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        match value {
+            Value::Text(text) => text.parse(),
+            other => Bytes::read(other).map(|size| Self(Shape::Constant(size.0))),
+        }
+    }
+    fn write(&self) -> Value {
+        Value::Text(self.to_string())
+    }
+}
+
+impl Param for CountDist {
+    const KIND: Kind = Kind::CountDist;
+    const BOUNDS: Bounds = <u32 as Param>::BOUNDS;
+    type Bound = u32;
+    fn quantity(&self) -> Option<Quantity> {
+        self.as_constant().map(Quantity::Count)
+    }
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        match value {
+            Value::Text(text) => text.parse(),
+            other => u32::read(other).map(|count| Self::constant(u64::from(count))),
+        }
+    }
+    fn write(&self) -> Value {
+        let text = self.to_string();
+        text.parse().map_or(Value::Text(text), Value::Integer)
+    }
+}
+
+/// Values of a type or "none", which says that there is no such value.
 macro_rules! optional_param {
     ($ty:ty, $kind:expr) => {
-        impl $crate::Param for Option<$ty> {
-            const KIND: $crate::Kind = $kind;
-            const BOUNDS: $crate::Bounds = <$ty as $crate::Param>::BOUNDS;
-            type Bound = $ty;
-            fn quantity(&self) -> Option<$crate::Quantity> {
-                self.as_ref().and_then($crate::Param::quantity)
+        impl Param for Option<$ty> {
+            const KIND: Kind = $kind;
+            const BOUNDS: Bounds = <$ty as Param>::BOUNDS;
+            type Bound = <$ty as Param>::Bound;
+            fn quantity(&self) -> Option<Quantity> {
+                self.as_ref().and_then(Param::quantity)
             }
-            fn read(value: &$crate::Value) -> Result<Self, $crate::ParseError> {
+            fn read(value: &Value) -> Result<Self, ParseError> {
                 match value {
-                    $crate::Value::Text(t) if t == "none" => Ok(None),
-                    other => <$ty as $crate::Param>::read(other).map(Some),
+                    Value::Text(t) if t == "none" => Ok(None),
+                    other => <$ty>::read(other).map(Some),
                 }
             }
-            fn write(&self) -> $crate::Value {
-                self.as_ref()
-                    .map_or_else(|| $crate::Value::Text("none".to_owned()), $crate::Param::write)
+            fn write(&self) -> Value {
+                self.as_ref().map_or_else(|| Value::Text("none".to_owned()), Param::write)
             }
         }
     };
 }
-pub(crate) use optional_param;
 optional_param!(Duration, Kind::OptionalDuration);
 optional_param!(Bytes, Kind::OptionalBytes);
 optional_param!(u32, Kind::OptionalInteger);
 optional_param!(f64, Kind::OptionalNumber);
 optional_param!(Levels<f64>, Kind::OptionalParts);
 optional_param!(Levels<QueueSize>, Kind::OptionalQueueSizes);
+optional_param!(DurationDist, Kind::OptionalDurationDist);
+optional_param!(CountDist, Kind::OptionalCountDist);

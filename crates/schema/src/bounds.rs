@@ -3,8 +3,7 @@
 
 use core::fmt;
 
-use crate::rate::Bytes;
-use crate::time::Duration;
+use cwnd_quantity::{Bytes, Duration};
 
 /// What a bound is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]

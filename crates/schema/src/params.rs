@@ -1,7 +1,8 @@
 //! Parameters that describe themselves: what is known of each, and how a set of them is read and written.
 
+use cwnd_quantity::ParseError;
+
 use crate::bounds::{Bounds, Quantity};
-use crate::parse::ParseError;
 
 /// A parameter's value as it is written in a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +129,7 @@ pub struct Idle {
     pub why: &'static str,
 }
 
-/// A set of parameters, which a derive of `cwnd-schema` implements.
+/// A set of parameters, which [`Schema`](derive@crate::Schema) derives.
 pub trait Params {
     /// What parameters there are, in order.
     fn fields(&self) -> &'static [Field];
