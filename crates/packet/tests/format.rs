@@ -25,7 +25,6 @@ fn every_byte_is_where_the_draft_says() {
     writer.interface(&LINK).unwrap();
     writer.packet(0, Time(0x0000_0002_0000_0001), &headers(), "").unwrap();
     writer.packet(0, Time(u64::MAX), &headers(), "dropped").unwrap();
-    drop(writer);
 
     // § 4.1: magic, version 1.0, section length not specified; opt_comment, shb_userappl, opt_endofopt.
     let section = block(
@@ -79,7 +78,6 @@ fn a_packet_of_no_interface_is_refused_and_nothing_is_written() {
     let refused = writer.packet(1, Time(0), &headers(), "").unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     writer.packet(0, Time(0), &headers(), "").unwrap();
-    drop(writer);
     let packet = block(6, &[&[0; 12], b"\x05\0\0\0\xdc\x05\0\0", &[0x45, 1, 2, 3, 4, 0, 0, 0]]);
     assert!(bytes.ends_with(&packet));
     assert_eq!(bytes.windows(8).filter(|w| **w == packet[..8]).count(), 1);
@@ -116,7 +114,6 @@ fn an_error_of_the_output_is_handed_on_as_it_is_wherever_it_comes() {
     let mut writer = Writer::new(&mut whole, "cwnd", "hello").unwrap();
     writer.interface(&LINK).unwrap();
     writer.packet(0, Time(0), &headers(), "dropped").unwrap();
-    drop(writer);
     for room in 0..whole.len() {
         assert_eq!(run(room).unwrap_err().kind(), io::ErrorKind::StorageFull, "after {room} B");
     }

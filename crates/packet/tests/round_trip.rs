@@ -226,7 +226,6 @@ fn a_file_holds_what_was_written_to_the_nanosecond() {
     let late = Time(5_000_000_001);
     writer.packet(0, Time(1), &data, "").unwrap();
     writer.packet(1, late, &ack, "dropped: codel").unwrap();
-    drop(writer);
 
     let mut sections = Vec::new();
     let mut interfaces = Vec::new();
