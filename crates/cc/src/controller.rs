@@ -246,6 +246,40 @@ pub struct Window {
     pub ssthresh: u64,
 }
 
+impl Window {
+    /// Window at the start of a connection.
+    pub(crate) fn new(start: &Start) -> Self {
+        Self { cwnd: start.initial_cwnd(), ssthresh: start.initial_ssthresh() }
+    }
+
+    /// `true` in slow start (RFC 5681 § 3.1).
+    #[inline]
+    pub(crate) const fn is_below_threshold(self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Grows, up to `most` bytes.
+    #[inline]
+    pub(crate) fn grow(&mut self, bytes: u64, most: u64) {
+        self.cwnd = (self.cwnd + bytes).min(most);
+    }
+
+    /// Sets the threshold to what a congestion signal leaves, at least two segments (RFC 5681
+    /// eq. 4), and the window to it, at least `least` bytes.
+    pub(crate) fn reduce(&mut self, left: u64, least: u64, mss: u32) {
+        self.ssthresh = left.max(min_ssthresh(mss));
+        // A window below the least one must not be raised to it.
+        self.cwnd = self.cwnd.min(left.max(least));
+    }
+
+    /// Restarts after a pause with what the transport keeps of the window, or else with the
+    /// restart window, min(IW, cwnd) (RFC 5681 § 4.1).
+    pub(crate) fn restart(&mut self, keep: Option<Self>, initial_window: u64) {
+        self.cwnd = self.cwnd.min(keep.map_or(initial_window, |keep| keep.cwnd));
+        self.ssthresh = keep.map_or(self.ssthresh, |keep| keep.ssthresh);
+    }
+}
+
 /// The window of a controller, to be changed: [`Controller::window_mut`].
 #[derive(Debug)]
 pub struct WindowMut<'c> {

@@ -16,7 +16,7 @@ use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, WindowMut, min_ssthresh,
     restore_window,
 };
-use crate::decrease::{ABE, ADAPTIVE, Decrease, Factors, QUENCHED, Resting};
+use crate::decrease::{ABE, ADAPTIVE, Decrease, Factors, GrowthHold, QUENCHED};
 use crate::dynamic::DynController;
 use crate::info::{ControllerInfo, Mechanism};
 use crate::min_rtt::estimating;
@@ -60,7 +60,7 @@ pub struct Cubic {
     decrease: Arc<dyn Decrease>,
     credit: Credit,
     grow_in_cwr: bool,
-    resting: Resting,
+    resting: GrowthHold,
     ecn_new_stage: bool,
     threshold: Threshold,
 }
@@ -107,7 +107,7 @@ impl Cubic {
                 }
             },
             grow_in_cwr: params.growing.grow_in_cwr,
-            resting: Resting::new(params.growing.grow_in_cwr),
+            resting: GrowthHold::new(params.growing.grow_in_cwr),
             ecn_new_stage: params.ecn_new_stage,
             threshold: match params.growth {
                 Growth::Fluid | Growth::Linux => Threshold::Exact,

@@ -166,7 +166,7 @@ impl Controller for Dctcp {
             // Step 9: cwnd · (1 − α / 2); two segments at the least, as RFC 5681 eq. 4.
             let cwnd = self.reno.window().cwnd;
             let reduced = (cwnd as f64 * (1.0 - self.estimate.alpha / 2.0)) as u64;
-            self.reno.reduce_to(path, reduced);
+            self.reno.reduce_to(path, reduced, Cause::Loss);
         } else {
             self.reno.on_signal(path, signal);
         }

@@ -362,16 +362,16 @@ impl Grow {
     }
 }
 
-/// When a window does not grow though the transport lets it.
+/// Time in which a window does not grow though the transport lets it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Resting {
+pub(crate) struct GrowthHold {
     /// In the round trip after the last reduction.
     in_cwr: bool,
     /// Nor before then.
     until: Time,
 }
 
-impl Resting {
+impl GrowthHold {
     /// Before the first reduction, of a window that grows in the round trip after one or not.
     pub(crate) const fn new(grow_in_cwr: bool) -> Self {
         Self { in_cwr: !grow_in_cwr, until: Time::ZERO }

@@ -34,6 +34,7 @@ registry! {
 mod any;
 mod below_one;
 mod controller;
+mod counting;
 mod decrease;
 mod dynamic;
 mod guided;

@@ -1,0 +1,121 @@
+//! Parameters of NewReno.
+
+use std::sync::Arc;
+
+use cwnd_quantity::{Contract, Declares};
+use cwnd_schema::{RegistryEntry, Schema};
+
+use super::NewReno;
+use crate::controller::{Cause, Start};
+use crate::counting::{Counting, Increase};
+use crate::decrease::{ABE, ADAPTIVE, Decrease, Factors, QUENCHED, Rule};
+use crate::dynamic::DynController;
+use crate::info::{ControllerInfo, Mechanism};
+use crate::min_rtt::estimating;
+use crate::slow_start::Growing;
+
+/// Name and description in scenarios.
+pub const ENTRY: RegistryEntry = RegistryEntry::new(
+    "newreno",
+    "NewReno: additive increase, multiplicative decrease (RFC 5681).",
+);
+
+/// NewReno.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[schema(presets)]
+pub struct Params {
+    /// How much a reduction leaves.
+    #[flatten(Rule::default())]
+    pub rule: Rule,
+    /// Least window that a reduction leaves, in segments, but for an ECN-echo; the threshold is
+    /// never below two (RFC 5681 eq. 4).
+    #[default(2, "RFC 5681 § 3.1 eq. 4: 2; ns-2 has 1 (tcp.cc, slowdown)")]
+    #[bounds(from 1; "a window of no segment never sends again")]
+    pub least_window: u32,
+    /// Least window that an ECN-echo leaves, in segments.
+    #[default(
+        1,
+        "RFC 3168 § 6.1.2: 1, and the next echo waits for the timer (`ecn_at_one`); Linux, FreeBSD \
+        and ns-3 have 2"
+    )]
+    #[bounds(from 1; "a window of no segment never sends again")]
+    pub least_window_ecn: u32,
+    /// What growth counts: bytes or ACKs.
+    #[default(Increase::Abc, "RFC 5681 § 3.1 recommends RFC 3465")]
+    pub increase: Increase,
+    /// Whether what was counted towards the next segment of growth is kept where slow start begins
+    /// in between, as after a pause; nothing where ACKs are counted.
+    #[default(false, "RFC 3465 § 2.1 leaves it open; Linux: yes (snd_cwnd_cnt)")]
+    #[idle(self.increase != Increase::Abc, "without `increase = \"abc\"`")]
+    pub keep_count: bool,
+    /// How it grows in slow start, and after an ECN-echo.
+    #[flatten(Growing::default())]
+    pub growing: Growing,
+}
+
+impl ControllerInfo for Params {
+    fn build(&self, start: &Start) -> Box<dyn DynController> {
+        estimating(&self.rule, NewReno::new(self, start))
+    }
+
+    fn lowers_on_acks(&self) -> bool {
+        false
+    }
+
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[ABE, ADAPTIVE, QUENCHED]
+    }
+
+    fn linux_name(&self) -> Option<&'static str> {
+        Some("reno")
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        self.rule.contract()
+    }
+}
+
+/// Constants of a controller, shared by the connections of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Precomputed {
+    pub(super) counting: Counting,
+    pub(super) decrease: Arc<dyn Decrease>,
+    pub(super) grow_in_cwr: bool,
+    /// Window after a pause, bytes (RFC 5681's IW).
+    pub(super) initial_window: u64,
+    least_window: u64,
+    least_window_ecn: u64,
+}
+
+impl Precomputed {
+    pub(super) fn new(params: &Params, start: &Start) -> Self {
+        let segments = |n: u32| u64::from(n) * u64::from(start.mss);
+        Self {
+            counting: Counting::new(params.increase, params.keep_count, &params.growing, start),
+            decrease: Arc::new(Factors::new(&params.rule)),
+            grow_in_cwr: params.growing.grow_in_cwr,
+            initial_window: start.initial_cwnd(),
+            least_window: segments(params.least_window),
+            least_window_ecn: segments(params.least_window_ecn),
+        }
+    }
+
+    /// Least window that a reduction for this cause leaves, bytes.
+    pub(super) const fn least(&self, cause: Cause) -> u64 {
+        match cause {
+            Cause::Ecn => self.least_window_ecn,
+            _ => self.least_window,
+        }
+    }
+}
+
+impl NewReno {
+    /// Returns the controller with another rule of decrease, before its connection begins.
+    #[must_use]
+    pub fn decreasing_by(self, rule: impl Decrease + 'static) -> Self {
+        let decrease = Arc::new(rule);
+        Self { fixed: Arc::new(Precomputed { decrease, ..(*self.fixed).clone() }), ..self }
+    }
+}
