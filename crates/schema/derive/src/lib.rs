@@ -7,6 +7,8 @@
 mod attributes;
 mod choice;
 mod params;
+#[cfg(test)]
+mod testing;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};

@@ -1,6 +1,7 @@
 use syn::parse_quote;
 
 use super::*;
+use crate::testing::holds;
 
 fn text_of(input: &DeriveInput) -> String {
     expand(input).expect("it is complete").to_string()
@@ -9,13 +10,6 @@ fn text_of(input: &DeriveInput) -> String {
 fn errors_of(input: &DeriveInput) -> Vec<String> {
     let error = expand(input).expect_err("it is wrong");
     error.into_iter().map(|e| e.to_string()).collect()
-}
-
-fn holds(text: &str, parts: &[TokenStream]) {
-    for part in parts {
-        let part = part.to_string();
-        assert!(text.contains(&part), "`{part}` is not in `{text}`");
-    }
 }
 
 #[test]
