@@ -87,6 +87,17 @@
 //! # Attributes of an enum's variants with `Choice`
 //! A variant has a doc comment and `#[name("…")]`.
 //!
+//! # Sections of the scenario file
+//! [`SectionKeys`](derive@SectionKeys) makes of a struct's fields the keys of a section, in
+//! `cwnd-scenario`, where the derived code leads.
+//! - `#[section(check = PATH)]` of the struct: a function that reports values which contradict each
+//!   other. It sees those that could be read, as `PartialNAME`.
+//! - `#[default(VALUE, as TEXT, "SOURCE")]`: pages show a default as it would be written. `as` has a
+//!   text or a list; without it the value is a literal or `None`.
+//! - `#[entry]`: the type is no [`Param`] but reads its node itself.
+//! - `#[required("SOURCE")]`, `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key without
+//!   effect is noted where a file gives it another value, and then takes its default.
+//!
 //! # Errors
 //! A definition that lacks something does not compile; the error is at the field.
 //! ```compile_fail
@@ -124,7 +135,7 @@ mod presets;
 mod registry;
 
 pub use bounds::{Bounds, Edge, Quantity, Typed};
-pub use cwnd_derive::{Choice, Schema};
+pub use cwnd_derive::{Choice, Schema, SectionKeys};
 // An error of reading is that of a quantity.
 pub use cwnd_quantity::ParseError;
 pub use param_kinds::Share;

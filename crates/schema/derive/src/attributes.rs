@@ -1,10 +1,10 @@
 //! The attributes of fields, variants and structs, as they are written.
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, LitStr, Meta, Path, Result, Token};
+use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, LitStr, Meta, Path, Result, Token, token};
 
 /// The doc comment: its lines, joined as they stand.
 ///
@@ -55,9 +55,11 @@ fn not_empty(text: &LitStr) -> Result<()> {
     Ok(())
 }
 
-/// `#[default(VALUE, "SOURCE")]`.
+/// `#[default(VALUE, "SOURCE")]`, or `#[default(VALUE, as SHOWN, "SOURCE")]`.
 pub struct DefaultValue {
     pub value: Expr,
+    /// TOML of the value, as pages show it: a text, or a list.
+    pub shown: Option<String>,
     pub source: LitStr,
 }
 
@@ -67,11 +69,28 @@ impl Parse for DefaultValue {
         input.parse::<Token![,]>().map_err(|e| {
             Error::new(e.span(), "a default has a source: `#[default(VALUE, \"SOURCE\")]`")
         })?;
+        let shown = if input.parse::<Option<Token![as]>>()?.is_some() {
+            let shown = shown(input)?;
+            input.parse::<Token![,]>()?;
+            Some(shown)
+        } else {
+            None
+        };
         let source = input.parse()?;
         not_empty(&source)?;
         input.parse::<Option<Token![,]>>()?;
-        Ok(Self { value, source })
+        Ok(Self { value, shown, source })
     }
+}
+
+fn shown(input: ParseStream<'_>) -> Result<String> {
+    if input.peek(token::Bracket) {
+        let list;
+        syn::bracketed!(list in input);
+        return Ok(format!("[{}]", list.parse::<TokenStream>()?));
+    }
+    let text: LitStr = input.parse()?;
+    Ok(format!("\"{}\"", text.value()))
 }
 
 /// `#[flatten(VALUE, KEY = "SOURCE", …)]`.

@@ -7,6 +7,7 @@
 mod attributes;
 mod choice;
 mod params;
+mod section;
 #[cfg(test)]
 mod testing;
 
@@ -25,4 +26,14 @@ pub fn choice(input: TokenStream) -> TokenStream {
 pub fn schema(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     params::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()
+}
+
+/// A struct whose fields are keys of a section of the scenario file: implements `SectionKeys`, and
+/// `Default` if no key is required.
+///
+/// Paths of the derived code lead into `cwnd-scenario`, which reads such files.
+#[proc_macro_derive(SectionKeys, attributes(section, default, required, entry, bounds, idle))]
+pub fn section_keys(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    section::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()
 }

@@ -295,7 +295,11 @@ impl<'a> Member<'a> {
         let bounds = one(attributes, "bounds")?;
         let (default, source) = match (default, required, flatten) {
             (Some(default), None, None) => {
-                let DefaultValue { value, source } = default.parse_args()?;
+                let DefaultValue { value, shown, source } = default.parse_args()?;
+                if shown.is_some() {
+                    let message = "a parameter's default is shown as it is written, without `as`";
+                    return Err(Error::new(default.span(), message));
+                }
                 (Some(value), source)
             }
             (None, Some(required), None) => (None, text(required)?),
@@ -336,7 +340,8 @@ impl<'a> Member<'a> {
         match form {
             Form::Key { doc, default, source, bounds } => {
                 let name = name_of(ident);
-                let bounds = bounds_of(ty, bounds.as_ref());
+                let own = quote!(<#ty as ::cwnd_schema::Param>::BOUNDS);
+                let bounds = bounds_of(own, ty, bounds.as_ref());
                 let required = default.is_none();
                 quote! {
                     &[::cwnd_schema::Field {
@@ -366,9 +371,8 @@ impl<'a> Member<'a> {
     }
 }
 
-/// The bounds of the type, and over them those of the parameter.
-fn bounds_of(ty: &Type, bounds: Option<&Bounds>) -> TokenStream {
-    let own = quote!(<#ty as ::cwnd_schema::Param>::BOUNDS);
+/// Bounds over those that `own` is.
+pub fn bounds_of(own: TokenStream, ty: &Type, bounds: Option<&Bounds>) -> TokenStream {
     let Some(Bounds { edges, why }) = bounds else { return own };
     let edges = edges.iter().map(|(edge, value)| {
         quote_spanned! {value.span()=>
@@ -382,7 +386,7 @@ fn bounds_of(ty: &Type, bounds: Option<&Bounds>) -> TokenStream {
 }
 
 /// Key of a field.
-fn name_of(ident: &Ident) -> LitStr {
+pub fn name_of(ident: &Ident) -> LitStr {
     LitStr::new(&ident.to_string(), Span::call_site())
 }
 
