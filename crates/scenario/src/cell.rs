@@ -2,7 +2,7 @@
 
 use cwnd_apps::Transport;
 use cwnd_quantity::Duration;
-use cwnd_schema::{Kind, ParamsChoice, Share, Value};
+use cwnd_schema::{Kind, ParamsChoice, Value};
 
 use crate::diagnostics::Span;
 use crate::flows;
@@ -13,7 +13,8 @@ use crate::model::{FlowGroup, Link, Place, Record, Run, Scenario, Way};
 use crate::needs::{self, Parts};
 use crate::noise::Noise;
 use crate::reader::{At, Context, Section};
-use crate::sections::{MOST_FLOWS, NODE, RECORD, RUN, SCHEMAS, TOP};
+use crate::section::SectionKeys as _;
+use crate::sections::{MOST_FLOWS, RUN, SCHEMAS, TOP};
 use crate::tree::{Entry, Table, locate, too_long};
 
 /// A scenario and the form in which it was written.
@@ -168,11 +169,9 @@ fn run(table: &Table, at: Span, cx: &mut Context<'_>) -> Option<Run> {
 
 fn record(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Record> {
     let Some(entry) = top.entry("record") else { return Some(Record::default()) };
-    let section =
-        Section::new(as_table(entry, "record", cx)?, &[RECORD], "record", entry.key_span, cx);
-    let (requests, flows) =
-        (section.plain::<Share>("requests", cx), section.plain::<Share>("flows", cx));
-    Some(Record { requests: requests?, flows: flows? })
+    let table = as_table(entry, "record", cx)?;
+    let section = Section::new(table, &[Record::KEYS], "record", entry.key_span, cx);
+    Record::read(&section, cx)
 }
 
 fn topology(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Topology> {
@@ -206,10 +205,10 @@ fn places(top: &Section<'_>, topology: &Topology, cx: &mut Context<'_>) -> Vec<O
     for entry in &table.entries {
         let path = format!("node.{}", entry.key);
         let Some(table) = as_table(entry, &path, cx) else { continue };
-        let section = Section::new(table, &[NODE], path, entry.key_span, cx);
-        let (x, y) = (section.plain::<f64>("x", cx), section.plain::<f64>("y", cx));
+        let section = Section::new(table, &[Place::KEYS], path, entry.key_span, cx);
+        let place = Place::read(&section, cx);
         match topology.node_called(&entry.key) {
-            Some(node) => places[node] = x.zip(y).map(|(x, y)| Place { x, y }),
+            Some(node) => places[node] = place,
             None => topology.unknown_node(entry, &section.path, cx),
         }
     }

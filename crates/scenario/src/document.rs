@@ -162,15 +162,7 @@ impl<'f> Document<'f> {
 
     /// Reads everything: what there is to tell, and what there is to run, with the name and the description.
     fn look(&self) -> (Sink, Option<(String, String, Blueprint)>) {
-        let mut cx = Context {
-            sink: Sink::default(),
-            files: self.files,
-            traces: BTreeMap::new(),
-            delays: BTreeMap::new(),
-            tables: BTreeMap::new(),
-            schema: SCHEMAS[0],
-            idle: Vec::new(),
-        };
+        let mut cx = Context::new(self.files);
         let mut root = self.root.clone();
         let swept = root.entries.iter().position(|e| e.key == "sweep");
         let swept = swept.map(|i| root.entries.remove(i));

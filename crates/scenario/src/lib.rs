@@ -9,8 +9,10 @@ mod cell;
 mod columns;
 mod diagnostics;
 mod document;
+mod ends;
 mod flows;
 mod idle;
+mod impairments;
 mod kinds;
 mod lines;
 mod link_rate;
@@ -34,12 +36,14 @@ mod reference;
 mod resolved;
 mod routes;
 mod schema;
+mod section;
 mod sections;
 mod stack;
 mod steps;
 mod suggest;
 mod sweep;
 mod tables;
+mod toml_text;
 mod tree;
 mod ways;
 
@@ -47,12 +51,11 @@ pub use cwnd_apps::WorkloadParams;
 pub use cwnd_quantity::{DurationDist, SizeDist};
 pub use diagnostics::{Diagnostic, Diagnostics, MOST_SHOWN, Severity};
 pub use document::{Document, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES};
+pub use ends::Ends;
+pub use impairments::{BurstLoss, Impairments, Tampering};
 pub use kinds::{Kind, kinds};
 pub use link_rate::LinkRate;
-pub use model::{
-    BurstLoss, Ends, FlowGroup, Impairments, Link, Place, Record, Run, Scenario, Shares, Stack,
-    Tampering, Way,
-};
+pub use model::{FlowGroup, Link, Place, Record, Run, Scenario, Shares, Stack, Way};
 pub use noise::{Lateness, Noise};
 pub use outline::Outline;
 pub use plain::{Toml, read_toml};

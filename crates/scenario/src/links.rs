@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
-use cwnd_quantity::{Duration, DurationDist, Rate, Time};
+use cwnd_quantity::{Duration, Rate};
 
 use crate::diagnostics::Span;
-use crate::idle;
+use crate::impairments::{Impairments, Tampering};
 use crate::link_rate::LinkRate;
-use crate::model::{BurstLoss, Impairments, Link, Tampering};
+use crate::model::Link;
 use crate::rates::{link_rate, trace_file};
 use crate::reader::{At, Context, OptionalRate, Section, choice};
 use crate::routes::{Edge, Routes};
-use crate::sections::{BURST_LOSS, DUMBBELL, FAULTS, LINK, SCHEMAS};
-use crate::steps::delay_steps;
+use crate::section::SectionKeys as _;
+use crate::sections::{DUMBBELL, LINK};
 use crate::suggest::list;
 use crate::tree::{Entry, Table};
 
@@ -82,7 +82,8 @@ const RIGHT: usize = 1;
 
 /// `[dumbbell]`: two nodes, the bottleneck and the way back.
 pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topology {
-    let section = Section::new(table, &[DUMBBELL, FAULTS], "dumbbell", at, cx);
+    let section =
+        Section::new(table, &[DUMBBELL, Impairments::KEYS, Tampering::KEYS], "dumbbell", at, cx);
     let rate = rate_or_trace(&section, cx);
     let delay = section.plain::<Duration>("delay", cx);
     let device_queue = section.plain::<u32>("device_queue", cx);
@@ -90,10 +91,10 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
     let reverse_rate = section.optional("reverse_rate", cx, link_rate);
     let back = router(&section, BACK, cx);
     let edge_rate = section.plain::<OptionalRate>("edge_rate", cx).map(|r| r.0);
-    let impairments = impairments(&section, cx);
+    let impairments = Impairments::read(&section, cx);
     let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
     // A middlebox meets both ways: data has options, and so have ACKs.
-    let tampering = tampering(&section, cx);
+    let tampering = Tampering::read(&section, cx);
 
     let forward = draft(
         Ends { name: "bottleneck", from: LEFT, to: RIGHT },
@@ -171,7 +172,13 @@ impl Topology {
         edges: &mut Option<Vec<Edge>>,
         cx: &mut Context<'_>,
     ) {
-        let section = Section::new(table, &[LINK, FAULTS], path, entry.key_span, cx);
+        let section = Section::new(
+            table,
+            &[LINK, Impairments::KEYS, Tampering::KEYS],
+            path,
+            entry.key_span,
+            cx,
+        );
         let from = self.node("from", &section, cx);
         let to = self.node("to", &section, cx);
         let rate = rate_or_trace(&section, cx);
@@ -179,8 +186,8 @@ impl Topology {
         let router = router(&section, THERE, cx);
         let device_queue = section.plain::<u32>("device_queue", cx);
         let duplex = section.plain::<bool>("duplex", cx);
-        let impairments = impairments(&section, cx);
-        let tampering = tampering(&section, cx);
+        let impairments = Impairments::read(&section, cx);
+        let tampering = Tampering::read(&section, cx);
         let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
         if from.is_some() && from == to {
             let message = "a link must not lead from a node to itself";
@@ -310,97 +317,4 @@ fn rate_or_trace(section: &Section<'_>, cx: &mut Context<'_>) -> Option<LinkRate
         (None, Some(_)) => section.read("trace", cx, trace_file),
         (_, None) => section.read("rate", cx, link_rate),
     }
-}
-
-fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairments> {
-    let loss = section.plain::<f64>("loss", cx);
-    let loss_every = section.plain::<Option<u32>>("loss_every", cx);
-    let burst_loss = section.read("burst_loss", cx, burst_loss);
-    let jitter = section.plain::<DurationDist>("jitter", cx);
-    let jitter_correlation = section.plain::<Duration>("jitter_correlation", cx);
-    let reorder = section.plain::<f64>("reorder", cx);
-    let reorder_delay = section.plain::<Duration>("reorder_delay", cx);
-    let delay_steps = section.read("delay_steps", cx, delay_steps);
-    let delay_steps_period = section.plain::<Option<Duration>>("delay_steps_period", cx);
-    if jitter_correlation.is_some_and(|time| time > Duration::ZERO)
-        && jitter.as_ref().is_some_and(|of| of.0.at_deviate(0.0).is_none())
-    {
-        let message = "a choice between distributions can't hang together";
-        let (span, path) = (section.span_of("jitter"), section.path_of("jitter"));
-        let problem = cx.sink.error(span, path, message);
-        problem.help("give its points, as in `cdf(file.csv)`, or leave out `jitter_correlation`");
-    }
-    if let (Some(steps), Some(Some(period))) = (&delay_steps, delay_steps_period)
-        && let Some((last, _)) = steps.last().filter(|(at, _)| at.since(Time::ZERO) >= period)
-    {
-        let message = format!("the last step is at {}, which never comes", last.since(Time::ZERO));
-        let (span, path) =
-            (section.span_of("delay_steps_period"), section.path_of("delay_steps_period"));
-        cx.sink.error(span, path, message).help("make `delay_steps_period` longer than that");
-    }
-    if reorder.is_some_and(|p| p > 0.0) && reorder_delay == Some(Duration::ZERO) {
-        let message = "packets that are held back for no time are not reordered";
-        let problem =
-            cx.sink.error(section.span_of("reorder"), section.path_of("reorder"), message);
-        problem.help("set `reorder_delay`");
-    }
-    if reorder.is_some_and(|p| p > 0.0) && delay_steps.as_ref().is_some_and(|s| !s.is_empty()) {
-        let message = "what is held back by `reorder` would go the old way";
-        let (span, path) = (section.span_of("delay_steps"), section.path_of("delay_steps"));
-        cx.sink.error(span, path, message).help("keep `reorder` or `delay_steps`");
-    }
-    let mut impairments = Impairments {
-        loss: loss?,
-        loss_every: loss_every?,
-        burst_loss: burst_loss?,
-        jitter: jitter?,
-        jitter_correlation: jitter_correlation?,
-        reorder: reorder?,
-        reorder_delay: reorder_delay?,
-        delay_steps: delay_steps?,
-        delay_steps_period: delay_steps_period?,
-    };
-    without_effect(&mut impairments, section, cx);
-    Some(impairments)
-}
-
-/// Notes the times of impairments that are not there, and takes them out.
-fn without_effect(found: &mut Impairments, section: &Section<'_>, cx: &mut Context<'_>) {
-    let resets = cx.schema > SCHEMAS[0];
-    let mut note = |key: &str, why: &str| {
-        let entry = section.entry(key).into_iter();
-        cx.idle.extend(entry.map(|entry| idle::of_section(entry, section.path_of(key), why)));
-    };
-    if found.jitter == DurationDist::default() && found.jitter_correlation > Duration::ZERO {
-        note("jitter_correlation", "without `jitter`");
-        found.jitter_correlation = if resets { Duration::ZERO } else { found.jitter_correlation };
-    }
-    if found.reorder == 0.0 && found.reorder_delay > Duration::ZERO {
-        note("reorder_delay", "without `reorder`");
-        found.reorder_delay = if resets { Duration::ZERO } else { found.reorder_delay };
-    }
-    if found.delay_steps.is_empty() && found.delay_steps_period.is_some() {
-        note("delay_steps_period", "without `delay_steps`");
-        found.delay_steps_period = found.delay_steps_period.filter(|_| !resets);
-    }
-}
-
-/// Probabilities of burst loss, or `"none"`.
-fn burst_loss(at: At<'_>, cx: &mut Context<'_>) -> Option<Option<BurstLoss>> {
-    if at.node.text() == Some("none") {
-        return Some(None);
-    }
-    let Some(table) = at.node.table() else {
-        at.wrong_kind("a table such as { p = 0.01, r = 0.25 }, or \"none\"", cx);
-        return None;
-    };
-    let section = Section::new(table, &[BURST_LOSS], at.path, at.node.span, cx);
-    let [p, r, h, k] = ["p", "r", "h", "k"].map(|key| section.plain::<f64>(key, cx));
-    Some(Some(BurstLoss { p: p?, r: r?, h: h?, k: k? }))
-}
-
-fn tampering(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tampering> {
-    let option_loss = section.plain::<f64>("option_loss", cx);
-    let option_damage = section.plain::<f64>("option_damage", cx);
-    Some(Tampering { option_loss: option_loss?, option_damage: option_damage? })
 }

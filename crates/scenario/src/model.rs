@@ -4,8 +4,10 @@ use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::{Duration, DurationDist, Rate, Rng, Streams, Time};
-use cwnd_schema::{Choice, Share};
+use cwnd_schema::{SectionKeys, Share};
 
+use crate::ends::Ends;
+use crate::impairments::{Impairments, Tampering};
 use crate::link_rate::LinkRate;
 use crate::noise::Noise;
 use crate::routes::{Edge, Routes};
@@ -33,12 +35,14 @@ pub struct Scenario {
     pub flows: Vec<FlowGroup>,
 }
 
-/// Where a node is drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Position of a node in pictures.
+#[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
 pub struct Place {
-    /// To the right.
+    /// How far to the right it is drawn; a longitude in degrees, or any other unit.
+    #[required("none")]
     pub x: f64,
-    /// Up.
+    /// How far up it is drawn; a latitude in degrees, or any other unit.
+    #[required("none")]
     pub y: f64,
 }
 
@@ -105,19 +109,32 @@ pub struct Run {
     pub noise: Noise,
 }
 
-/// Which part of what there may be millions of has a row each in the results.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Parts of requests and connections that have a row each in the results.
+#[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
 pub struct Record {
-    /// Of the requests of clients.
+    /// Which part of the requests of clients has a row each in the table `requests`, drawn at random.
+    #[default(
+        Share::ALL,
+        as "all",
+        "cwnd: all that a run gives is there unless less is asked for"
+    )]
+    #[bounds(
+        from 0.0, up_to 1.0;
+        "it is a part of them: write \"all\", \"none\" or a share such as 0.01"
+    )]
     pub requests: Share,
-    /// Of connections that arrive.
+    /// The same of connections that arrive, in the table `flows`; those that are there from the
+    /// beginning have a row each.
+    #[default(
+        Share::ALL,
+        as "all",
+        "cwnd: all that a run gives is there unless less is asked for"
+    )]
+    #[bounds(
+        from 0.0, up_to 1.0;
+        "it is a part of them: write \"all\", \"none\" or a share such as 0.01"
+    )]
     pub flows: Share,
-}
-
-impl Default for Record {
-    fn default() -> Self {
-        Self { requests: Share::ALL, flows: Share::ALL }
-    }
 }
 
 /// A directed link: queue, then line rate, then propagation.
@@ -147,51 +164,6 @@ pub struct Link {
     pub impairments: Impairments,
     /// What a middlebox does behind it.
     pub tampering: Tampering,
-}
-
-/// Faults of a link, after its queue.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Impairments {
-    /// Probability that a packet is lost.
-    pub loss: f64,
-    /// One packet in so many is lost, at equal distances.
-    pub loss_every: Option<u32>,
-    /// Loss in bursts, besides.
-    pub burst_loss: Option<BurstLoss>,
-    /// Extra delay of each packet; a constant is uniform between zero and it. Order is kept.
-    pub jitter: DurationDist,
-    /// For how long it hangs together; zero where each packet draws for itself.
-    pub jitter_correlation: Duration,
-    /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
-    pub reorder: f64,
-    /// How long a reordered packet is held back.
-    pub reorder_delay: Duration,
-    /// By how much the link is longer from each of these times on, in order.
-    pub delay_steps: Vec<(Time, Duration)>,
-    /// After how long they begin anew, later than the last of them.
-    pub delay_steps_period: Option<Duration>,
-}
-
-/// Gilbert–Elliott loss: probabilities for each packet, by the state of the link that it finds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BurstLoss {
-    /// A good link turns bad.
-    pub p: f64,
-    /// A bad link turns good.
-    pub r: f64,
-    /// A packet passes a bad link.
-    pub h: f64,
-    /// A packet passes a good link.
-    pub k: f64,
-}
-
-/// What a middlebox at the far end of a link does to options of explicit feedback.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tampering {
-    /// Probability that one is taken out of a packet.
-    pub option_loss: f64,
-    /// Probability that a bit of one is flipped.
-    pub option_damage: f64,
 }
 
 /// Flows that are alike.
@@ -265,17 +237,6 @@ impl Way {
     pub fn links(&self) -> impl Iterator<Item = usize> + Clone + use<'_> {
         self.route.iter().chain(&self.reverse).copied()
     }
-}
-
-/// How the flows of a group come to their ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum Ends {
-    /// Each draws one of the ways, all with the same chance.
-    #[name("random")]
-    Random,
-    /// One way after the other, and again from the first.
-    #[name("round-robin")]
-    RoundRobin,
 }
 
 /// How often each of some pairs is drawn.

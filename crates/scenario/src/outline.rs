@@ -11,7 +11,6 @@ use crate::model::Scenario;
 use crate::plan::{Axis, Cell, Refusal};
 use crate::reader::Context;
 use crate::resolved::{content_hash, resolved};
-use crate::sections::SCHEMAS;
 use crate::sweep::Sweep;
 use crate::tables::{Recorded, Tables};
 use crate::tree::{Table, locate};
@@ -132,13 +131,10 @@ impl Blueprint {
         }
         let files = |name: &str| Err(format!("{name} was not read before"));
         let mut cx = Context {
-            sink: Sink::default(),
-            files: &files,
             traces: self.traces.clone(),
             delays: self.delays.clone(),
             tables: self.tables.clone(),
-            schema: SCHEMAS[0],
-            idle: Vec::new(),
+            ..Context::new(&files)
         };
         let mut root = self.root.clone();
         self.sweep.apply(combination, &mut root, &mut cx.sink);

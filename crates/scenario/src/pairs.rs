@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::ends::Ends;
 use crate::links::Topology;
-use crate::model::{Ends, Shares, Way};
+use crate::model::{Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, node, shortest};
 use crate::reader::{At, Context, Section};
 use crate::sections::PAIR;

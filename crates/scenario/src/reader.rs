@@ -35,7 +35,20 @@ pub(crate) struct Context<'f> {
     pub idle: Vec<IdleKey>,
 }
 
-impl Context<'_> {
+impl<'f> Context<'f> {
+    /// Nothing is read yet.
+    pub fn new(files: Files<'f>) -> Self {
+        Self {
+            sink: Sink::default(),
+            files,
+            traces: BTreeMap::new(),
+            delays: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            schema: SCHEMAS[0],
+            idle: Vec::new(),
+        }
+    }
+
     /// The endpoint preset of today that a file means: `rfc` of schema 1 is `rfc6675` by now.
     pub(crate) fn preset_name<'n>(&self, name: &'n str) -> &'n str {
         let renamed = self.schema == SCHEMAS[0] && name == "rfc";
@@ -211,6 +224,13 @@ impl<'t> Section<'t> {
 
     fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().flat_map(|keys| keys.iter()).find(|key| key.name == name)
+    }
+
+    /// Notes that a key has no effect, if the file has it; `true` if it then takes its default.
+    pub fn has_no_effect(&self, key: &str, why: &str, cx: &mut Context<'_>) -> bool {
+        let entry = self.entry(key).into_iter();
+        cx.idle.extend(entry.map(|entry| idle::of_section(entry, self.path_of(key), why)));
+        cx.schema > SCHEMAS[0]
     }
 
     /// The value of a key whose absence means something: `Some(None)`.

@@ -7,10 +7,13 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_schema::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
+use crate::impairments::{BurstLoss, Impairments, Tampering};
+use crate::model::{Place, Record};
 use crate::phrases::{by_schema, phrase};
+use crate::section::SectionKeys as _;
 use crate::sections::{
-    AXIS, BURST_LOSS, DELAY_STEP, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback,
-    Form, Key, LINK, NODE, PAIR, RATE, RECORD, RUN, STEP, SWEEP, TOP,
+    AXIS, DELAY_STEP, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR,
+    RATE, RUN, STEP, SWEEP, TOP,
 };
 use crate::stack;
 
@@ -20,14 +23,14 @@ pub fn reference_markdown() -> String {
     let mut page = Page(INTRODUCTION.to_owned());
     page.section("The file", SCHEMA_TEXT, &[TOP]);
     page.section("`[run]`", "When things happen.", &[RUN]);
-    page.section("`[record]`", RECORD_TEXT, &[RECORD]);
-    page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DUMBBELL, FAULTS]);
-    page.section("`[link.NAME]`", LINK_TEXT, &[LINK, FAULTS]);
-    page.section("`[node.NAME]`", NODE_TEXT, &[NODE]);
+    page.section("`[record]`", RECORD_TEXT, &[Record::KEYS]);
+    page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DUMBBELL, Impairments::KEYS, Tampering::KEYS]);
+    page.section("`[link.NAME]`", LINK_TEXT, &[LINK, Impairments::KEYS, Tampering::KEYS]);
+    page.section("`[node.NAME]`", NODE_TEXT, &[Place::KEYS]);
     page.section("Rates", RATE_TEXT, &[RATE]);
     page.section("Steps of a rate", "", &[STEP]);
     page.section("Steps of a delay", "", &[DELAY_STEP]);
-    page.section("Burst loss", BURST_LOSS_TEXT, &[BURST_LOSS]);
+    page.section("Burst loss", BURST_LOSS_TEXT, &[BurstLoss::KEYS]);
     page.section("`[flow.NAME]`", FLOW_TEXT, &[FLOW]);
     page.section("`[flow.NAME]` in a dumbbell", "", &[FLOW_DUMBBELL]);
     page.section("`[flow.NAME]` in a graph", "", &[FLOW_GRAPH]);

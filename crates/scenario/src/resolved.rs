@@ -8,12 +8,15 @@ use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Duration, DurationDist};
 use cwnd_schema::{Param, Params, ParamsChoice, Value};
 
+use crate::ends::Ends;
 use crate::link_rate::LinkRate;
-use crate::model::{BurstLoss, Ends, FlowGroup, Link, Scenario, Shares, Stack};
+use crate::model::{FlowGroup, Link, Scenario, Shares, Stack};
 use crate::noise::Noise;
 use crate::reader::OptionalRate;
+use crate::section::SectionKeys;
 use crate::sections::SCHEMAS;
 use crate::stack;
+use crate::toml_text::{key, toml};
 
 /// The file. It reads back to an equal scenario, and gives itself again.
 pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
@@ -32,8 +35,7 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
         out.key("noise", &scenario.run.noise.write());
     }
     out.section(&["record"]);
-    out.key("requests", &scenario.record.requests.write());
-    out.key("flows", &scenario.record.flows.write());
+    out.keys(&scenario.record);
     match scenario.links.as_slice() {
         [forward, reverse] if dumbbell => {
             let edge_rate = scenario.flows.first().and_then(|g| g.edge_rate);
@@ -44,8 +46,7 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     for (name, place) in scenario.nodes.iter().zip(&scenario.places) {
         if let Some(place) = place {
             out.section(&["node", name]);
-            out.key("x", &place.x.write());
-            out.key("y", &place.y.write());
+            out.keys(place);
         }
     }
     for group in &scenario.flows {
@@ -90,7 +91,8 @@ impl Writer {
         self.rate("reverse_rate", &reverse.rate);
         self.key("device_queue", &forward.device_queue.write());
         self.key("edge_rate", &edge_rate.write());
-        self.faults(forward);
+        self.keys(&forward.impairments);
+        self.keys(&forward.tampering);
         self.key("bdp_rtt", &forward.bdp_rtt.write());
         self.choice(&["dumbbell", "queue"], &forward.queue);
         self.choice(&["dumbbell", "meter"], &forward.meter);
@@ -109,37 +111,19 @@ impl Writer {
         // A duplex link is two links by now.
         self.key("duplex", &false.write());
         self.key("device_queue", &link.device_queue.write());
-        self.faults(link);
+        self.keys(&link.impairments);
+        self.keys(&link.tampering);
         self.key("bdp_rtt", &link.bdp_rtt.write());
         self.choice(&["link", &link.name, "queue"], &link.queue);
         self.choice(&["link", &link.name, "meter"], &link.meter);
         self.choice(&["link", &link.name, "messenger"], &link.messenger);
     }
 
-    fn faults(&mut self, link: &Link) {
-        let Link { impairments, tampering, .. } = link;
-        self.key("loss", &impairments.loss.write());
-        self.key("loss_every", &impairments.loss_every.write());
-        match impairments.burst_loss {
-            None => self.key("burst_loss", &Value::Text("none".to_owned())),
-            Some(BurstLoss { p, r, h, k }) => {
-                let [p, r, h, k] = [p, r, h, k].map(|x| toml(&x.write()));
-                self.line(format_args!("burst_loss = {{ p = {p}, r = {r}, h = {h}, k = {k} }}"));
-            }
+    /// All keys of a section, in order.
+    fn keys<S: SectionKeys>(&mut self, section: &S) {
+        for (name, value) in section.written() {
+            self.line(format_args!("{name} = {value}"));
         }
-        self.key("jitter", &impairments.jitter.write());
-        self.key("jitter_correlation", &impairments.jitter_correlation.write());
-        self.key("reorder", &impairments.reorder.write());
-        self.key("reorder_delay", &impairments.reorder_delay.write());
-        let steps = impairments.delay_steps.iter().map(|(at, added)| {
-            let [at, added] = [Duration(at.0), *added].map(|d| toml(&d.write()));
-            format!("{{ at = {at}, added = {added} }}")
-        });
-        let steps: Vec<String> = steps.collect();
-        self.line(format_args!("delay_steps = [{}]", steps.join(", ")));
-        self.key("delay_steps_period", &impairments.delay_steps_period.write());
-        self.key("option_loss", &tampering.option_loss.write());
-        self.key("option_damage", &tampering.option_damage.write());
     }
 
     fn rate(&mut self, name: &str, rate: &LinkRate) {
@@ -329,42 +313,6 @@ fn longer(edge: &DurationDist, by: Duration) -> DurationDist {
         // The reader takes others only where the links have no delay.
         _ => edge.0.clone(),
     })
-}
-
-/// A value as TOML.
-fn toml(value: &Value) -> String {
-    match value {
-        Value::Text(text) => quoted(text),
-        Value::Bool(b) => b.to_string(),
-        Value::Integer(i) => i.to_string(),
-        // The shortest digits that read back to the same number, and never an integer's.
-        Value::Float(x) => format!("{x:?}"),
-    }
-}
-
-/// A key, in quotes where TOML wants them.
-fn key(name: &str) -> String {
-    let bare =
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-    if bare { name.to_owned() } else { quoted(name) }
-}
-
-/// A basic string.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 #[cfg(test)]

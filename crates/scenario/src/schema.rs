@@ -9,10 +9,13 @@ use cwnd_schema::{
 };
 use serde_json::{Map, Value as Json, json};
 
+use crate::impairments::{BurstLoss, Impairments, Tampering};
+use crate::model::{Place, Record};
 use crate::phrases::{by_schema, phrase};
+use crate::section::SectionKeys as _;
 use crate::sections::{
-    AXIS, BURST_LOSS, DELAY_STEP, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback,
-    Form, Key, LINK, NODE, PAIR, RATE, RECORD, RUN, STEP, SWEEP, TOP,
+    AXIS, DELAY_STEP, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR,
+    RATE, RUN, STEP, SWEEP, TOP,
 };
 use crate::tables::EXTENSIONS;
 
@@ -42,19 +45,19 @@ pub fn json_schema() -> Json {
     axis["required"] = json!(["path", "values"]);
     let mut step = object(&[STEP]);
     step["required"] = json!(["at", "rate"]);
-    let mut burst_loss = object(&[BURST_LOSS]);
+    let mut burst_loss = object(&[BurstLoss::KEYS]);
     burst_loss["required"] = json!(["p", "r"]);
     let mut delay_step = object(&[DELAY_STEP]);
     delay_step["required"] = json!(["at", "added"]);
-    let mut node = object(&[NODE]);
+    let mut node = object(&[Place::KEYS]);
     node["required"] = json!(["x", "y"]);
     let mut pair = object(&[PAIR]);
     pair["required"] = json!(["from", "to"]);
     root["$defs"] = json!({
         "run": object(&[RUN]),
-        "record": object(&[RECORD]),
-        "dumbbell": object(&[DUMBBELL, FAULTS]),
-        "link": object(&[LINK, FAULTS]),
+        "record": object(&[Record::KEYS]),
+        "dumbbell": object(&[DUMBBELL, Impairments::KEYS, Tampering::KEYS]),
+        "link": object(&[LINK, Impairments::KEYS, Tampering::KEYS]),
         "flow-dumbbell": object(&[FLOW, FLOW_DUMBBELL]),
         "flow-graph": object(&[FLOW, FLOW_GRAPH]),
         "sweep": object(&[SWEEP]),

@@ -113,7 +113,7 @@ macro_rules! keys {
 use Fallback::{BySchema, Derived, Required, Toml};
 use Form::Plain;
 
-const ENDS: Kind = Kind::Choice(crate::model::Ends::NAMES);
+const ENDS: Kind = Kind::Choice(crate::ends::Ends::NAMES);
 const NOISE: Kind = Kind::Choice(crate::noise::Noise::NAMES);
 const DIRECTIONS: Kind = Kind::Choice(&["forward", "reverse"]);
 
@@ -179,18 +179,6 @@ keys! {
         /// 300 µs at the 99th percentile; this is not part of `rtt_base_us`.
         #[source("Floyd & Jacobson 1991: phase effects; ns-2's `overhead_`")]
         noise: Plain(NOISE) => BySchema(["\"none\"", "\"path\""]),
-    }
-
-    /// `[record]`.
-    RECORD {
-        /// Which part of the requests of clients has a row each in the table `requests`, drawn at random.
-        #[source("cwnd: all that a run gives is there unless less is asked for")]
-        #[bounds(from Number(0.0), up_to Number(1.0); "it is a part of them: write \"all\", \"none\" or a share such as 0.01")]
-        requests: Plain(Kind::Share) => Toml("\"all\""),
-        /// The same of connections that arrive, in the table `flows`; those that are there from the beginning have a row each.
-        #[source("cwnd: all that a run gives is there unless less is asked for")]
-        #[bounds(from Number(0.0), up_to Number(1.0); "it is a part of them: write \"all\", \"none\" or a share such as 0.01")]
-        flows: Plain(Kind::Share) => Toml("\"all\""),
     }
 
     /// `[dumbbell]`.
@@ -277,55 +265,6 @@ keys! {
         bdp_rtt: Plain(Kind::Duration) => Derived("the largest mean base RTT of the groups through the link"),
     }
 
-    /// What goes wrong on a link, or on a dumbbell's bottleneck.
-    FAULTS {
-        /// Probability that a packet is lost at random, after the queue.
-        #[source("cwnd: a line without faults")]
-        #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
-        loss: Plain(Kind::Number) => Toml("0.0"),
-        /// One packet in so many is lost, at equal distances: the periodic loss of many closed forms.
-        #[source("cwnd: a line without faults")]
-        #[bounds(from Count(1), up_to Bounds::WORD; "write \"none\" for a line that loses nothing")]
-        loss_every: Plain(Kind::OptionalInteger) => Toml("\"none\""),
-        /// Loss in bursts, besides, as of Gilbert and Elliott: `{ p = 0.01, r = 0.25 }`, or netem's
-        /// `loss gemodel 1% 25%`.
-        #[source("cwnd: a line without faults")]
-        burst_loss: Form::BurstLoss => Toml("\"none\""),
-        /// Extra delay of each packet, drawn from this distribution; a time by itself is uniform between zero and it. Order is kept: a packet
-        /// that would pass others arrives with them.
-        #[source("cwnd: a line without faults")]
-        jitter: Plain(Kind::DurationDist) => Toml("\"0 ms\""),
-        /// For how long the jitter hangs together, as that of a radio link does: a normal process beneath it forgets by a factor e in this time.
-        /// With zero each packet draws for itself.
-        #[source("cwnd: packets that have nothing in common; 10 to 100 ms are a busy radio link's")]
-        jitter_correlation: Plain(Kind::Duration) => Toml("\"0 ms\""),
-        /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
-        #[source("cwnd: a line without faults")]
-        #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
-        reorder: Plain(Kind::Number) => Toml("0.0"),
-        /// How long a reordered packet is held back.
-        #[source("cwnd: a line without faults")]
-        reorder_delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
-        /// By how much the propagation delay is longer later, as after a change of route, in order of time: `[{ at = "10 s", added = "50 ms" }]`;
-        /// or a file of recorded delays: `"wifi.csv"`, with the columns `time_s` and `added_ms` (or another unit). Order is kept.
-        #[source("cwnd: a route that does not change")]
-        delay_steps: Form::DelaySteps => Toml("[]"),
-        /// After how long `delay_steps` begin anew; none are later than that.
-        #[source("cwnd: a route that changes once")]
-        #[bounds(above Span(Duration::ZERO); "time would never pass, write \"none\" for steps that \
-            are taken once")]
-        delay_steps_period: Plain(Kind::OptionalDuration) => Toml("\"none\""),
-        /// Probability that a middlebox at the far end takes an option of explicit feedback out of a packet: a header of XCP, RCP or MLCP out of
-        /// data, out of an ACK what the receiver tells of it, of load or of code points. Of a dumbbell's both ways.
-        #[source("cwnd: a middlebox that knows them, or none")]
-        #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
-        option_loss: Plain(Kind::Number) => Toml("0.0"),
-        /// Probability that it flips one bit of such an option, any with the same probability, and mends the checksum. Of a dumbbell's both ways.
-        #[source("cwnd: a middlebox that knows them, or none")]
-        #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
-        option_damage: Plain(Kind::Number) => Toml("0.0"),
-    }
-
     /// A rate written as a table.
     RATE {
         /// The rate at the start.
@@ -367,30 +306,6 @@ keys! {
         /// How much longer than `delay` the link is from then on.
         #[source("none")]
         added: Plain(Kind::Duration) => Required,
-    }
-
-    /// A link's `burst_loss`.
-    BURST_LOSS {
-        /// Probability for each packet that a good link turns bad behind it.
-        #[source("none")]
-        #[bounds(above Number(0.0), up_to Number(1.0); "it is a probability, write \"none\" in \
-            place of `burst_loss` for a link that never turns bad")]
-        p: Plain(Kind::Number) => Required,
-        /// Probability for each packet that a bad link turns good behind it; it is bad for 1/`r`
-        /// packets in the mean.
-        #[source("none")]
-        #[bounds(above Number(0.0), up_to Number(1.0); "it is a probability, and a link that stays \
-            bad loses all that comes")]
-        r: Plain(Kind::Number) => Required,
-        /// Probability that a packet passes a bad link; netem has the loss, `1-h`.
-        #[source("netem: all packets are lost there (Gilbert 1960)")]
-        #[bounds(from Number(0.0), below Number(1.0); "it is a probability, and a bad link loses \
-            packets")]
-        h: Plain(Kind::Number) => Toml("0.0"),
-        /// Probability that a packet passes a good link; netem has the loss, `1-k`.
-        #[source("netem: no packet is lost there (Gilbert 1960)")]
-        #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
-        k: Plain(Kind::Number) => Toml("1.0"),
     }
 
     /// `[flow.NAME]`, in a dumbbell and in a graph.
@@ -484,16 +399,6 @@ keys! {
         #[source("cwnd: all pairs have the same chance")]
         #[bounds(above Number(0.0); "a pair that is never drawn is no pair")]
         share: Plain(Kind::Number) => Toml("1.0"),
-    }
-
-    /// `[node.NAME]`.
-    NODE {
-        /// How far to the right it is drawn; a longitude in degrees, or any other unit.
-        #[source("none")]
-        x: Plain(Kind::Number) => Required,
-        /// How far up it is drawn; a latitude in degrees, or any other unit.
-        #[source("none")]
-        y: Plain(Kind::Number) => Required,
     }
 
     /// `[sweep]`.

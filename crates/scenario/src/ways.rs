@@ -6,8 +6,9 @@ use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Duration, DurationDist, Rate};
 use cwnd_schema::Choice;
 
+use crate::ends::Ends;
 use crate::links::{Dumbbell, Topology};
-use crate::model::{Ends, Shares, Way};
+use crate::model::{Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
 use crate::pairs;
 use crate::peers;

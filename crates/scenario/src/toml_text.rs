@@ -1,0 +1,41 @@
+//! Values and keys as TOML.
+
+use core::fmt::Write as _;
+
+use cwnd_schema::Value;
+
+/// A value as TOML.
+pub(crate) fn toml(value: &Value) -> String {
+    match value {
+        Value::Text(text) => quoted(text),
+        Value::Bool(b) => b.to_string(),
+        Value::Integer(i) => i.to_string(),
+        // The shortest digits that read back to the same number, and never an integer's.
+        Value::Float(x) => format!("{x:?}"),
+    }
+}
+
+/// A key, in quotes where TOML wants them.
+pub(crate) fn key(name: &str) -> String {
+    let bare =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if bare { name.to_owned() } else { quoted(name) }
+}
+
+/// A basic string.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
