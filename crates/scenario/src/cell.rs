@@ -11,10 +11,9 @@ use crate::links::{self, Topology};
 use crate::load;
 use crate::model::{FlowGroup, Link, Place, Record, Run, Scenario, Way};
 use crate::needs::{self, Parts};
-use crate::noise::Noise;
 use crate::reader::{At, Context, Section};
 use crate::section::SectionKeys as _;
-use crate::sections::{MOST_FLOWS, RUN, SCHEMAS, TOP};
+use crate::sections::{MOST_FLOWS, SCHEMAS, TOP};
 use crate::tree::{Entry, Table, locate, too_long};
 
 /// A scenario and the form in which it was written.
@@ -132,39 +131,8 @@ fn as_table<'t>(entry: &'t Entry, path: &str, cx: &mut Context<'_>) -> Option<&'
 }
 
 fn run(table: &Table, at: Span, cx: &mut Context<'_>) -> Option<Run> {
-    let section = Section::new(table, &[RUN], "run", at, cx);
-    let duration = section.plain::<Duration>("duration", cx);
-    let warmup = section.plain::<Duration>("warmup", cx);
-    let seed = section.plain::<u64>("seed", cx);
-    let sample = section.plain::<Option<Duration>>("sample", cx);
-    if duration == Some(Duration::ZERO) {
-        let message = "a run of no time shows nothing";
-        cx.sink.error(section.span_of("duration"), "run.duration", message);
-    } else if let (Some(duration), Some(warmup)) = (duration, warmup)
-        && warmup >= duration
-    {
-        let message = format!("a warm-up of {warmup} leaves nothing of a run of {duration}");
-        let problem = cx.sink.error(section.span_of("warmup"), "run.warmup", message);
-        problem.help("the warm-up must be shorter than the run");
-    }
-    if sample == Some(Some(Duration::ZERO)) {
-        let problem = cx.sink.error(
-            section.span_of("sample"),
-            "run.sample",
-            "an interval of no time gives samples without end",
-        );
-        problem.help("write `sample = \"none\"` for no time series");
-    }
-    let until_fair = section.plain::<Option<f64>>("until_fair", cx);
-    let noise = section.plain::<Noise>("noise", cx);
-    Some(Run {
-        duration: duration?,
-        warmup: warmup?,
-        seed: seed?,
-        sample: sample?,
-        until_fair: until_fair?,
-        noise: noise?,
-    })
+    let section = Section::new(table, &[Run::KEYS], "run", at, cx);
+    Run::read(&section, cx)
 }
 
 fn record(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Record> {

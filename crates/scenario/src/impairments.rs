@@ -4,9 +4,9 @@ use cwnd_quantity::{Duration, DurationDist, Time};
 use cwnd_schema::SectionKeys;
 
 use crate::reader::{At, Context, Section};
-use crate::section::{Entry, SectionKeys as _, inline, plain};
+use crate::section::{Entry, SectionKeys as _, inline};
 use crate::sections::Form;
-use crate::steps::delay_steps;
+use crate::steps::{DelayStep, delay_steps};
 
 /// Faults of a link, after its queue.
 #[derive(Clone, Debug, PartialEq, SectionKeys)]
@@ -178,9 +178,8 @@ impl Entry for Vec<(Time, Duration)> {
     }
 
     fn write(&self) -> String {
-        let steps = self.iter().map(|(at, added)| {
-            format!("{{ at = {}, added = {} }}", plain(&Duration(at.0)), plain(added))
-        });
+        let steps =
+            self.iter().map(|(at, added)| inline(&DelayStep { at: Duration(at.0), added: *added }));
         format!("[{}]", steps.collect::<Vec<_>>().join(", "))
     }
 }

@@ -8,28 +8,29 @@ use cwnd_cc::ControllerParams;
 use cwnd_schema::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
 use crate::impairments::{BurstLoss, Impairments, Tampering};
-use crate::model::{Place, Record};
+use crate::model::{Place, Record, Run};
 use crate::phrases::{by_schema, phrase};
 use crate::section::SectionKeys as _;
 use crate::sections::{
-    AXIS, DELAY_STEP, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR,
-    RATE, RUN, STEP, SWEEP, TOP,
+    AXIS, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR, RATE, SWEEP,
+    TOP,
 };
 use crate::stack;
+use crate::steps::{DelayStep, RateStep};
 
 /// The reference documentation of the scenario file, as Markdown.
 #[must_use]
 pub fn reference_markdown() -> String {
     let mut page = Page(INTRODUCTION.to_owned());
     page.section("The file", SCHEMA_TEXT, &[TOP]);
-    page.section("`[run]`", "When things happen.", &[RUN]);
+    page.section("`[run]`", "When things happen.", &[Run::KEYS]);
     page.section("`[record]`", RECORD_TEXT, &[Record::KEYS]);
     page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DUMBBELL, Impairments::KEYS, Tampering::KEYS]);
     page.section("`[link.NAME]`", LINK_TEXT, &[LINK, Impairments::KEYS, Tampering::KEYS]);
     page.section("`[node.NAME]`", NODE_TEXT, &[Place::KEYS]);
     page.section("Rates", RATE_TEXT, &[RATE]);
-    page.section("Steps of a rate", "", &[STEP]);
-    page.section("Steps of a delay", "", &[DELAY_STEP]);
+    page.section("Steps of a rate", "", &[RateStep::KEYS]);
+    page.section("Steps of a delay", "", &[DelayStep::KEYS]);
     page.section("Burst loss", BURST_LOSS_TEXT, &[BurstLoss::KEYS]);
     page.section("`[flow.NAME]`", FLOW_TEXT, &[FLOW]);
     page.section("`[flow.NAME]` in a dumbbell", "", &[FLOW_DUMBBELL]);

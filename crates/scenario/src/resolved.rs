@@ -13,9 +13,10 @@ use crate::link_rate::LinkRate;
 use crate::model::{FlowGroup, Link, Scenario, Shares, Stack};
 use crate::noise::Noise;
 use crate::reader::OptionalRate;
-use crate::section::SectionKeys;
+use crate::section::{SectionKeys, inline};
 use crate::sections::SCHEMAS;
 use crate::stack;
+use crate::steps::RateStep;
 use crate::toml_text::{key, toml};
 
 /// The file. It reads back to an equal scenario, and gives itself again.
@@ -25,15 +26,9 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     out.key("name", &scenario.name.write());
     out.key("description", &scenario.description.write());
     out.section(&["run"]);
-    out.key("duration", &scenario.run.duration.write());
-    out.key("warmup", &scenario.run.warmup.write());
-    out.key("seed", &scenario.run.seed.write());
-    out.key("sample", &scenario.run.sample.write());
-    out.key("until_fair", &scenario.run.until_fair.write());
     // Without noise a file of schema 1 resolves as it did when there was no such key.
-    if scenario.schema > SCHEMAS[0] || scenario.run.noise != Noise::None {
-        out.key("noise", &scenario.run.noise.write());
-    }
+    let has_noise = scenario.schema > SCHEMAS[0] || scenario.run.noise != Noise::None;
+    out.keys_if(&scenario.run, |name| has_noise || name != "noise");
     out.section(&["record"]);
     out.keys(&scenario.record);
     match scenario.links.as_slice() {
@@ -121,7 +116,12 @@ impl Writer {
 
     /// All keys of a section, in order.
     fn keys<S: SectionKeys>(&mut self, section: &S) {
-        for (name, value) in section.written() {
+        self.keys_if(section, |_| true);
+    }
+
+    /// Keys of a section that are wanted, in order.
+    fn keys_if<S: SectionKeys>(&mut self, section: &S, is_wanted: impl Fn(&str) -> bool) {
+        for (name, value) in section.written().into_iter().filter(|(name, _)| is_wanted(name)) {
             self.line(format_args!("{name} = {value}"));
         }
     }
@@ -132,10 +132,7 @@ impl Writer {
             LinkRate::Steps { initial, changes, period } => {
                 let steps: Vec<String> = changes
                     .iter()
-                    .map(|(at, rate)| {
-                        let at = toml(&Duration(at.0).write());
-                        format!("{{ at = {at}, rate = {} }}", toml(&rate.write()))
-                    })
+                    .map(|(at, rate)| inline(&RateStep { at: Duration(at.0), rate: *rate }))
                     .collect();
                 let (initial, steps) = (toml(&initial.write()), steps.join(", "));
                 let again = period.map(|period| format!(", period = {}", toml(&period.write())));

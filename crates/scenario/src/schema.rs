@@ -10,13 +10,14 @@ use cwnd_schema::{
 use serde_json::{Map, Value as Json, json};
 
 use crate::impairments::{BurstLoss, Impairments, Tampering};
-use crate::model::{Place, Record};
+use crate::model::{Place, Record, Run};
 use crate::phrases::{by_schema, phrase};
 use crate::section::SectionKeys as _;
 use crate::sections::{
-    AXIS, DELAY_STEP, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR,
-    RATE, RUN, STEP, SWEEP, TOP,
+    AXIS, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR, RATE, SWEEP,
+    TOP,
 };
+use crate::steps::{DelayStep, RateStep};
 use crate::tables::EXTENSIONS;
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
@@ -43,18 +44,18 @@ pub fn json_schema() -> Json {
     ]);
     let mut axis = object(&[AXIS]);
     axis["required"] = json!(["path", "values"]);
-    let mut step = object(&[STEP]);
+    let mut step = object(&[RateStep::KEYS]);
     step["required"] = json!(["at", "rate"]);
     let mut burst_loss = object(&[BurstLoss::KEYS]);
     burst_loss["required"] = json!(["p", "r"]);
-    let mut delay_step = object(&[DELAY_STEP]);
+    let mut delay_step = object(&[DelayStep::KEYS]);
     delay_step["required"] = json!(["at", "added"]);
     let mut node = object(&[Place::KEYS]);
     node["required"] = json!(["x", "y"]);
     let mut pair = object(&[PAIR]);
     pair["required"] = json!(["from", "to"]);
     root["$defs"] = json!({
-        "run": object(&[RUN]),
+        "run": object(&[Run::KEYS]),
         "record": object(&[Record::KEYS]),
         "dumbbell": object(&[DUMBBELL, Impairments::KEYS, Tampering::KEYS]),
         "link": object(&[LINK, Impairments::KEYS, Tampering::KEYS]),

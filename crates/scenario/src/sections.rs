@@ -114,7 +114,6 @@ use Fallback::{BySchema, Derived, Required, Toml};
 use Form::Plain;
 
 const ENDS: Kind = Kind::Choice(crate::ends::Ends::NAMES);
-const NOISE: Kind = Kind::Choice(crate::noise::Noise::NAMES);
 const DIRECTIONS: Kind = Kind::Choice(&["forward", "reverse"]);
 
 keys! {
@@ -151,34 +150,6 @@ keys! {
         /// What is varied from run to run.
         #[source("none")]
         sweep: Form::Section => Derived("one run"),
-    }
-
-    /// `[run]`.
-    RUN {
-        /// Simulated time.
-        #[source("none: how long is long enough depends on the question")]
-        duration: Plain(Kind::Duration) => Required,
-        /// Cut from the start before anything is counted.
-        #[source("cwnd: nothing is hidden unless asked")]
-        warmup: Plain(Kind::Duration) => Toml("\"0 s\""),
-        /// Seed of every random stream.
-        #[source("cwnd: a fixed seed, so that the same file gives the same bytes")]
-        seed: Plain(Kind::Integer) => Toml("1"),
-        /// Interval of the time series; `"none"` records none.
-        #[source("cwnd: ten points a second show a saw-tooth at the RTTs of most paths")]
-        sample: Plain(Kind::OptionalDuration) => Toml("\"100 ms\""),
-        /// Ends the run early, when Jain's index of what its bulk flows delivered since the last of them started
-        /// reaches this; looked at every 10 ms.
-        #[source("cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
-        #[bounds(above Number(0.0), up_to Number(1.0); "Jain's index is: write 0.95, or \"none\" for a run of its full length")]
-        until_fair: Plain(Kind::OptionalNumber) => Toml("\"none\""),
-        /// Variation from seed to seed besides what groups draw themselves: with `"path"` each
-        /// flow's base RTT is uniform within ±0.5 % of the scenario's, drawn by seed and flow.
-        /// Hosts without delay of their own add up to 1 % of their path's delay.
-        /// In the simulator each host also takes each packet late, by 35 µs in the median and
-        /// 300 µs at the 99th percentile; this is not part of `rtt_base_us`.
-        #[source("Floyd & Jacobson 1991: phase effects; ns-2's `overhead_`")]
-        noise: Plain(NOISE) => BySchema(["\"none\"", "\"path\""]),
     }
 
     /// `[dumbbell]`.
@@ -286,26 +257,6 @@ keys! {
         /// The milliseconds of a mahimahi trace, here in the file; it repeats after the last.
         #[source("mahimahi, mm-link")]
         trace_ms: Form::TraceTimes => Derived("none"),
-    }
-
-    /// One of a rate's `steps`.
-    STEP {
-        /// When the rate changes.
-        #[source("none")]
-        at: Plain(Kind::Duration) => Required,
-        /// The rate from then on.
-        #[source("none")]
-        rate: Plain(Kind::Rate) => Required,
-    }
-
-    /// One of a link's `delay_steps`.
-    DELAY_STEP {
-        /// When the delay changes.
-        #[source("none")]
-        at: Plain(Kind::Duration) => Required,
-        /// How much longer than `delay` the link is from then on.
-        #[source("none")]
-        added: Plain(Kind::Duration) => Required,
     }
 
     /// `[flow.NAME]`, in a dumbbell and in a graph.

@@ -1,16 +1,40 @@
 //! Values that change at given times: lists such as `[{ at = "10 s", rate = "5 Mbit/s" }]`.
 
 use cwnd_quantity::{Duration, Rate, Time};
+use cwnd_schema::SectionKeys;
 
 use crate::reader::{At, Context, Section};
-use crate::sections::{DELAY_STEP, Key, STEP};
+use crate::section::SectionKeys;
+use crate::sections::Key;
 use crate::tables::delays;
 use crate::tree::Item;
+
+/// One of a rate's `steps`.
+#[derive(SectionKeys)]
+pub(crate) struct RateStep {
+    /// When the rate changes.
+    #[required("none")]
+    pub at: Duration,
+    /// The rate from then on.
+    #[required("none")]
+    pub rate: Rate,
+}
+
+/// One of a link's `delay_steps`.
+#[derive(SectionKeys)]
+pub(crate) struct DelayStep {
+    /// When the delay changes.
+    #[required("none")]
+    pub at: Duration,
+    /// How much longer than `delay` the link is from then on.
+    #[required("none")]
+    pub added: Duration,
+}
 
 /// Later rates, in order of time.
 pub(crate) fn rate_steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time, Rate)>> {
     let example = "{ at = \"10 s\", rate = \"5 Mbit/s\" }";
-    steps(at, cx, (&[STEP], example), |section, cx| section.plain::<Rate>("rate", cx))
+    steps(at, cx, &[RateStep::KEYS], example, |RateStep { at, rate }| (at, rate))
 }
 
 /// By how much a link is longer later, in order of time.
@@ -19,7 +43,7 @@ pub(crate) fn delay_steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time,
         return recorded(at, name, cx);
     }
     let example = "{ at = \"10 s\", added = \"50 ms\" }";
-    steps(at, cx, (&[DELAY_STEP], example), |section, cx| section.plain::<Duration>("added", cx))
+    steps(at, cx, &[DelayStep::KEYS], example, |DelayStep { at, added }| (at, added))
 }
 
 /// Steps from a file of recorded delays.
@@ -39,11 +63,12 @@ fn recorded(at: At<'_>, name: &str, cx: &mut Context<'_>) -> Option<Vec<(Time, D
     }
 }
 
-fn steps<T>(
+fn steps<S: SectionKeys, T>(
     at: At<'_>,
     cx: &mut Context<'_>,
-    (keys, example): (&'static [&'static [Key]], &str),
-    value: impl Fn(&Section<'_>, &mut Context<'_>) -> Option<T>,
+    keys: &'static [&'static [Key]],
+    example: &str,
+    parts: impl Fn(S) -> (Duration, T),
 ) -> Option<Vec<(Time, T)>> {
     let Item::Array(list) = &at.node.item else {
         at.wrong_kind(&format!("a list such as [{example}]"), cx);
@@ -59,8 +84,7 @@ fn steps<T>(
             continue;
         };
         let section = Section::new(table, keys, path, node.span, cx);
-        let when = section.plain::<Duration>("at", cx);
-        let (Some(when), Some(value)) = (when, value(&section, cx)) else {
+        let Some((when, value)) = S::read(&section, cx).map(&parts) else {
             good = false;
             continue;
         };

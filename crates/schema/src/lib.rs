@@ -94,6 +94,7 @@
 //!   other. It sees those that could be read, as `PartialNAME`.
 //! - `#[default(VALUE, as TEXT, "SOURCE")]`: pages show a default as it would be written. `as` has a
 //!   text or a list; without it the value is a literal or `None`.
+//! - `#[by_schema("TEXT", "TEXT", "SOURCE")]`: a default for each version of the file format.
 //! - `#[entry]`: the type is no [`Param`] but reads its node itself.
 //! - `#[required("SOURCE")]`, `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key without
 //!   effect is noted where a file gives it another value, and then takes its default.

@@ -93,6 +93,28 @@ fn shown(input: ParseStream<'_>) -> Result<String> {
     Ok(format!("\"{}\"", text.value()))
 }
 
+/// `#[by_schema("TEXT", "TEXT", "SOURCE")]`: a default for each version of the file format.
+pub struct BySchema {
+    /// TOML of each.
+    pub shown: Vec<String>,
+    pub source: LitStr,
+}
+
+impl Parse for BySchema {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let texts = Punctuated::<LitStr, Token![,]>::parse_terminated(input)?;
+        let mut texts: Vec<LitStr> = texts.into_iter().collect();
+        match texts.pop() {
+            Some(source) if !texts.is_empty() => {
+                not_empty(&source)?;
+                let shown = texts.iter().map(|text| format!("\"{}\"", text.value())).collect();
+                Ok(Self { shown, source })
+            }
+            _ => Err(input.error("texts for each version of the format, and their source")),
+        }
+    }
+}
+
 /// `#[flatten(VALUE, KEY = "SOURCE", …)]`.
 pub struct Flatten {
     pub value: Expr,

@@ -32,7 +32,10 @@ pub fn schema(input: TokenStream) -> TokenStream {
 /// `Default` if no key is required.
 ///
 /// Paths of the derived code lead into `cwnd-scenario`, which reads such files.
-#[proc_macro_derive(SectionKeys, attributes(section, default, required, entry, bounds, idle))]
+#[proc_macro_derive(
+    SectionKeys,
+    attributes(section, default, by_schema, required, entry, bounds, idle)
+)]
 pub fn section_keys(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     section::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()

@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Path, Result, Type};
 
-use crate::attributes::{Bounds, DefaultValue, Errors, Idle, doc, one, text};
+use crate::attributes::{Bounds, BySchema, DefaultValue, Errors, Idle, doc, one, text};
 use crate::params::{bounds_of, name_of};
 
 /// `impl SectionKeys` of a struct, and `impl Default` if no key is required.
@@ -31,13 +31,22 @@ struct Key<'a> {
     ident: &'a Ident,
     ty: &'a Type,
     doc: String,
-    /// Value and TOML text; without a default it must be given.
-    default: Option<(Expr, String)>,
+    default: Default,
     source: LitStr,
     bounds: Option<Bounds>,
     /// `true` if the type reads its node itself, as an `Entry`.
     is_entry: bool,
     idle: Vec<Idle>,
+}
+
+/// Defaults of a key.
+enum Default {
+    /// It must be given.
+    Required,
+    /// A value, and its TOML.
+    Value(Expr, String),
+    /// TOML for each version of the file format.
+    BySchema(Vec<String>),
 }
 
 impl<'a> Section<'a> {
@@ -58,8 +67,9 @@ impl<'a> Section<'a> {
     }
 
     fn default(&self) -> Option<TokenStream> {
-        let values = self.keys.iter().map(|Key { ident, default, .. }| {
-            default.as_ref().map(|(value, _)| quote!(#ident: #value))
+        let values = self.keys.iter().map(|Key { ident, default, .. }| match default {
+            Default::Value(value, _) => Some(quote!(#ident: #value)),
+            Default::Required | Default::BySchema(_) => None,
         });
         let values: Vec<TokenStream> = values.collect::<Option<_>>()?;
         let ident = self.ident;
@@ -169,21 +179,29 @@ impl<'a> Key<'a> {
         };
         let attributes = &field.attrs;
         let doc = doc(attributes, ident.span())?;
-        let (default, source) = match (one(attributes, "default")?, one(attributes, "required")?) {
-            (Some(default), None) => {
+        let [default, by_schema, required] =
+            ["default", "by_schema", "required"].map(|name| one(attributes, name));
+        let (default, source) = match (default?, by_schema?, required?) {
+            (Some(default), None, None) => {
                 let DefaultValue { value, shown, source } = default.parse_args()?;
                 let Some(shown) = shown.or_else(|| toml_of(&value)) else {
                     return Err(Error::new(value.span(), AS));
                 };
-                (Some((value, shown)), source)
+                (Default::Value(value, shown), source)
             }
-            (None, Some(required)) => (None, text(required)?),
+            (None, Some(by_schema), None) => {
+                let BySchema { shown, source } = by_schema.parse_args()?;
+                (Default::BySchema(shown), source)
+            }
+            (None, None, Some(required)) => (Default::Required, text(required)?),
             _ => return Err(Error::new(ident.span(), ONE_OF)),
         };
         let bounds = one(attributes, "bounds")?.map(syn::Attribute::parse_args).transpose()?;
         let is_entry = one(attributes, "entry")?.is_some();
         let rules = attributes.iter().filter(|attribute| attribute.path().is_ident("idle"));
-        if let (Some(rule), None) = (rules.clone().next(), &default) {
+        if let Some(rule) = rules.clone().next()
+            && !matches!(default, Default::Value(..))
+        {
             let message = "a key without effect takes its default, so it has one";
             return Err(Error::new(rule.span(), message));
         }
@@ -202,8 +220,9 @@ impl<'a> Key<'a> {
             quote!(crate::sections::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
         };
         let fallback = match default {
-            Some((_, toml)) => quote!(crate::sections::Fallback::Toml(#toml)),
-            None => quote!(crate::sections::Fallback::Required),
+            Default::Required => quote!(crate::sections::Fallback::Required),
+            Default::Value(_, toml) => quote!(crate::sections::Fallback::Toml(#toml)),
+            Default::BySchema(texts) => quote!(crate::sections::Fallback::BySchema([#(#texts),*])),
         };
         let bounds = bounds_of(quote!(::cwnd_schema::Bounds::NONE), ty, bounds.as_ref());
         quote! {
@@ -238,7 +257,7 @@ impl<'a> Key<'a> {
 
     fn rules(&self) -> Vec<TokenStream> {
         let (ident, ty, name) = (self.ident, self.ty, name_of(self.ident));
-        let default = self.default.as_ref().map(|(value, _)| value);
+        let Default::Value(default, _) = &self.default else { return Vec::new() };
         let rules = self.idle.iter().map(|Idle { condition, why, .. }| {
             quote! {
                 let default: #ty = #default;
@@ -265,7 +284,8 @@ fn toml_of(value: &Expr) -> Option<String> {
 /// The error of a default whose TOML is not known.
 const AS: &str = "how is it written? `#[default(VALUE, as \"0 ms\", \"SOURCE\")]`";
 /// The error of a field without a value at the start.
-const ONE_OF: &str = "needs one of `#[default(VALUE, \"SOURCE\")]` and `#[required(\"SOURCE\")]`";
+const ONE_OF: &str = "needs one of `#[default(VALUE, \"SOURCE\")]`, \
+    `#[by_schema(\"TEXT\", …, \"SOURCE\")]` and `#[required(\"SOURCE\")]`";
 
 #[cfg(test)]
 mod tests {
@@ -341,10 +361,21 @@ mod tests {
                 /// To the right.
                 #[required("none")]
                 x: f64,
+                /// Noise.
+                #[by_schema("none", "path", "Floyd & Jacobson 1991")]
+                noise: Noise,
             }
         });
         let text = expanded.expect("it is complete").to_string();
-        holds(&text, &[quote!(fallback: crate::sections::Fallback::Required)]);
+        holds(
+            &text,
+            &[
+                quote!(fallback: crate::sections::Fallback::Required),
+                quote! {
+                    fallback: crate::sections::Fallback::BySchema(["\"none\"", "\"path\""])
+                },
+            ],
+        );
         assert!(!text.contains("Default") && !text.contains("Partial"), "{text}");
     }
 
