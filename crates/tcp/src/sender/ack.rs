@@ -3,7 +3,6 @@
 use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
 use cwnd_quantity::{Duration, Echo, Time};
 
-use super::persist::Persist;
 use super::rack::Judged;
 use super::{Connection, Sender, State};
 use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
@@ -30,7 +29,7 @@ impl Sender {
             }
             Connection::Established => self.on_ack::<false>(now, segment, *window, *echo, sack),
             Connection::SynSent { tries, .. } if segment.flags.has(Flags::SYN) => {
-                self.rwnd = u64::from(*window);
+                self.seq.set_rwnd(u64::from(*window));
                 Some(self.on_syn_ack(now, segment, tries, *echo))
             }
             _ => None,
@@ -39,19 +38,19 @@ impl Sender {
 
     fn on_syn_ack(&mut self, now: Time, segment: &Segment, tries: u32, echo: Echo) -> Duration {
         self.connection = Connection::Established;
-        self.rto_deadline = Time::NEVER;
+        self.rto.stop();
         let exact = now.since(segment.ts);
         let seen = self.rtt.seen();
         // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the echoed timestamp is a valid sample of
         // which SYN was answered, and the timeout follows from it (as in Linux).
         let sent = self.syn_sent(now, segment.ts, tries == 1);
         let measured = sent.map(|sent| self.take_rtt(now, sent));
-        self.time_handshake(now, self.last_sent, seen, measured, tries == 1);
+        self.time_handshake(now, self.pacer.last_sent(), seen, measured, tries == 1);
         if tries > 1 {
             // RFC 6298 § 5.7: the timeout is set anew, not doubled further. Karn & Partridge 1987 make no difference between a SYN
             // and other segments.
             if self.config.params.rto_backoff_until != BackoffUntil::SentOnce {
-                self.backoff = 0;
+                self.rto.end_backoff();
             }
             self.cc = self.config.controller_after_syn_loss();
         }
@@ -85,8 +84,8 @@ impl Sender {
         blocks: &SackBlocks,
     ) -> Option<Duration> {
         let told = segment.seq;
-        if told < self.una || told > self.high || segment.flags.has(Flags::SYN) {
-            if told < self.una && has_any(blocks) {
+        if told < self.seq.una() || told > self.seq.high() || segment.flags.has(Flags::SYN) {
+            if told < self.seq.una() && has_any(blocks) {
                 self.on_old_ack(now, told, blocks);
             }
             return None;
@@ -99,14 +98,14 @@ impl Sender {
         let rack = !PLAIN && self.by_time;
         let delivered_counts = !PLAIN && self.config.params.grow_by == GrowBy::Delivered;
         if rack {
-            top = self.sent.top(self.una);
+            top = self.sent.top(self.seq.una());
             ack = self.whole(told);
             window += told - ack;
         }
         // RFC 5681 § 2 (e): what changes the window is no duplicate.
-        let window_changed = self.rwnd != window;
-        self.rwnd = window;
-        if self.persist != Persist::Off && self.on_ack_of_probe(now, ack) {
+        let window_changed = self.seq.rwnd() != window;
+        self.seq.set_rwnd(window);
+        if !self.persist.is_off() && self.on_ack_of_probe(now, ack) {
             return None;
         }
         let sack = self.config.params.recovery == Recovery::Sack;
@@ -116,7 +115,7 @@ impl Sender {
         let pipe_in_loss = matches!(self.recovery, State::Loss { .. }).then(|| self.in_flight());
         let newly_sacked = match has_blocks {
             true if rack => self.take_sacks(now, blocks, told, top),
-            true => self.sent.on_sack(blocks, ack, self.high),
+            true => self.sent.on_sack(blocks, ack, self.seq.high()),
             false => 0,
         };
         if !PLAIN && newly_sacked > 0 {
@@ -125,7 +124,7 @@ impl Sender {
         // What was so before this ACK took effect.
         let (flight_size, mut phase) = (self.flight_size(), self.phase());
         let pipe = pipe_in_loss.unwrap_or(flight_size);
-        let acked = ack - self.una;
+        let acked = ack - self.seq.una();
         if let State::Recovery(r) = &mut self.recovery
             && self.config.params.counts_pipe()
         {
@@ -154,8 +153,7 @@ impl Sender {
             if rack {
                 (looks, went) = self.take_ack(now, ack, top, segment.ts);
             }
-            self.una = ack;
-            self.nxt = self.nxt.max(ack);
+            self.seq.on_ack(ack);
             if sack {
                 delivered -= self.sent.on_ack(ack);
             }
@@ -188,17 +186,17 @@ impl Sender {
                 self.measure_apart(now, segment, ack)
             };
             exact_rtt = exact;
-            if self.expired > 0 {
+            if self.rto.expired() > 0 {
                 self.end_of_expiries();
             }
             if ack >= self.round_end {
                 self.round += 1;
-                self.round_end = self.high;
+                self.round_end = self.seq.high();
             }
             if !PLAIN && self.cwr.is_some() && ack > self.reduced_until {
                 self.cwr = None;
             }
-            let frozen = ece && (self.waits_at_one || self.obeys_echo_in_loss());
+            let frozen = ece && (self.ecn.waits_at_one() || self.obeys_echo_in_loss());
             self.on_new_ack::<PLAIN>(now, acked, late);
             if late {
                 self.take_back_late(now, ack - acked);
@@ -216,7 +214,7 @@ impl Sender {
             if delivered_counts && (self.is_still_short() || self.loses_in_loss()) {
                 phase = Phase::Recovery;
             }
-            if frozen && self.waits_at_one && self.in_flight() == 0 {
+            if frozen && self.ecn.waits_at_one() && self.in_flight() == 0 {
                 self.wait_at_one(now);
             }
             let path = Path {
@@ -227,7 +225,7 @@ impl Sender {
                 rtt: self.rtt.last(),
                 flight_size: pipe,
                 delivered: ack,
-                sent: self.high,
+                sent: self.seq.high(),
                 phase,
                 cwnd_limited: self.cwnd_limited,
                 round: self.round,
@@ -247,7 +245,7 @@ impl Sender {
                 self.on_request(&Path { flight_size, phase, ..self.path(now) }, cause);
             }
         } else if !sack
-            && self.high > self.una
+            && self.seq.high() > self.seq.una()
             && !window_changed
             && (PLAIN || !self.marks_without_sack() || self.take_duplicate_without_sack(now))
         {
@@ -277,7 +275,7 @@ impl Sender {
                 }
             }
             // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
-            if matches!(self.recovery, State::Open) && self.sent.is_short(self.una) {
+            if matches!(self.recovery, State::Open) && self.sent.is_short(self.seq.una()) {
                 self.enter_recovery(now);
             }
         }
@@ -342,7 +340,7 @@ impl Sender {
             sent
         };
         let measured = self.take_rtt(now, sent);
-        if self.backoff > 0 {
+        if self.rto.backs_off() {
             self.end_of_backoff(ack);
         }
         (Some(now.since(sent)), Some(measured))
@@ -350,7 +348,7 @@ impl Sender {
 
     pub(super) fn take_rtt(&mut self, now: Time, sent: Time) -> Duration {
         let r = self.config.measured(sent.0, now.0);
-        self.rtt.sample(r, At { una: self.una, sent: self.high });
+        self.rtt.sample(r, At { una: self.seq.una(), sent: self.seq.high() });
         r
     }
 
@@ -359,17 +357,17 @@ impl Sender {
     #[inline(always)]
     fn on_new_ack<const PLAIN: bool>(&mut self, now: Time, acked: u64, late: bool) {
         let mut restart_timer = true;
-        let above = if PLAIN { 0 } else { self.held_above(self.una) };
+        let above = if PLAIN { 0 } else { self.held_above(self.seq.una()) };
         let spread = !PLAIN && self.spreads_without_sack();
         match &mut self.recovery {
             State::Open => {
                 self.dupacks = 0;
-                self.limited_sent = 0;
+                self.seq.end_limited();
             }
             State::Loss { recover, .. } => {
-                let told = if self.una >= *recover { self.dupacks } else { 0 };
+                let told = if self.seq.una() >= *recover { self.dupacks } else { 0 };
                 self.dupacks = 0;
-                if self.una >= *recover + above {
+                if self.seq.una() >= *recover + above {
                     self.last_recover = Some(*recover);
                     self.recovery = State::Open;
                 }
@@ -380,13 +378,13 @@ impl Sender {
             }
             State::Recovery(r) => {
                 let reno = self.config.params.recovery == Recovery::Reno;
-                if self.una >= r.recover + above || reno {
+                if self.seq.una() >= r.recover + above || reno {
                     self.last_recover = Some(r.recover);
                     self.recovery = State::Open;
                     self.dupacks = 0;
-                    self.limited_sent = 0;
+                    self.seq.end_limited();
                     self.after_recovery();
-                } else if self.una == r.recover {
+                } else if self.seq.una() == r.recover {
                     r.inflation = 0;
                     r.retransmit_now = false;
                 } else {
@@ -414,10 +412,10 @@ impl Sender {
                 }
             }
         }
-        if self.una == self.high {
-            self.rto_deadline = Time::NEVER;
+        if self.seq.una() == self.seq.high() {
+            self.rto.stop();
         } else if restart_timer {
-            self.rto_deadline = now + self.rto();
+            self.rto.set(now + self.rto());
         }
     }
 
@@ -443,7 +441,7 @@ impl Sender {
             return self.detect_by_time(now);
         }
         let (params, mss) = (&self.config.params, self.config.mss);
-        self.sent.detect_losses(params, self.una, mss)
+        self.sent.detect_losses(params, self.seq.una(), mss)
     }
 
     /// What an ACK of so many bytes tells for the first time. Without SACK each duplicate told of a segment (Linux, `tcp_add_reno_sack`).
@@ -463,7 +461,9 @@ impl Sender {
     /// Whether a recovery has ended and more is known to be lost: Linux begins the next one with the same ACK
     /// (`tcp_time_to_recover`).
     pub(super) fn is_still_short(&self) -> bool {
-        matches!(self.recovery, State::Open) && self.una < self.high && self.sent.is_short(self.una)
+        matches!(self.recovery, State::Open)
+            && self.seq.una() < self.seq.high()
+            && self.sent.is_short(self.seq.una())
     }
 
     /// So much arrived: what a reduction that is spread may send by that.
@@ -481,7 +481,7 @@ impl Sender {
 
     fn spread(&mut self, delivered: u64, mut safe: bool) {
         let pipe = if self.config.params.recovery == Recovery::Sack {
-            self.sent.pipe(self.una, self.nxt)
+            self.sent.pipe(self.seq.una(), self.seq.nxt())
         } else {
             // The hole is lost until it goes again, as the ACK tells (`tcp_newreno_mark_lost`).
             let waits = self.hole_waits();

@@ -18,7 +18,7 @@ impl Sender {
     /// New data goes out; says whether it ends a burst of several segments.
     #[inline]
     pub(super) fn ends_burst(&mut self, now: Time) -> bool {
-        if self.burst.left == 0 || self.last_sent != now {
+        if self.burst.left == 0 || self.pacer.last_sent() != now {
             let size = self.burst_size();
             self.burst = Burst { left: size, several: size > 1 };
         }
@@ -35,7 +35,7 @@ impl Sender {
             | (State::Open, Some(prr)) => prr.quota(),
             _ => cwnd.saturating_sub(self.in_flight()),
         };
-        let ready = allowed.min(cwnd / 2).min(self.app_end - self.nxt);
+        let ready = allowed.min(cwnd / 2).min(self.seq.unsent());
         let most = self.largest_burst(cwnd);
         let (segments, _) = self.config.segments.divide(ready);
         u32::try_from(segments.clamp(1, most)).unwrap_or(1)

@@ -55,9 +55,9 @@ impl Sender {
     #[cold]
     pub(super) fn goes_in_chunk(&mut self, now: Time) -> bool {
         let (mss, cwnd) = (self.config.mss, self.cc.window().cwnd);
-        let flight = self.nxt - self.una;
-        let windows = cwnd.min(self.rwnd).saturating_sub(flight);
-        let unsent = self.app_end - self.nxt;
+        let flight = self.seq.flight();
+        let windows = cwnd.min(self.seq.rwnd()).saturating_sub(flight);
+        let unsent = self.seq.unsent();
         let rate = self.rate_of_chunks(cwnd);
         let largest = self.largest_burst(cwnd) * mss;
         let open = matches!(self.recovery, State::Open);
@@ -79,7 +79,7 @@ impl Sender {
             if windows < full && !alone && patient {
                 chunks.since = chunks.since.min(now);
                 if now < chunks.until() {
-                    self.pacing_holds = chunks.until() != Time::NEVER;
+                    self.pacer.set_holds(chunks.until() != Time::NEVER);
                     self.cwnd_limited = true;
                     return false;
                 }
@@ -96,8 +96,7 @@ impl Sender {
         chunks.size += mss + u64::from(self.config.header);
         let paces = chunks.sizing == TsoSizing::Rate;
         if let Some(rate) = rate.filter(|_| paces && chunks.left == 0) {
-            self.paced = 0;
-            self.pace_until = now + rate.time_for(Bytes(chunks.size));
+            self.pacer.hold_until(now + rate.time_for(Bytes(chunks.size)));
         }
         true
     }
@@ -107,8 +106,8 @@ impl Sender {
     fn ack_is_near(&self, now: Time) -> bool {
         let Some(srtt) = self.rtt.srtt().filter(|_| self.rack_tlp.is_some()) else { return false };
         let near = NEAR.min(srtt / 2);
-        now.since(self.last_sent) <= NEAR
-            && self.sent.sent_at(self.una).is_some_and(|sent| sent + srtt <= now + near)
+        now.since(self.pacer.last_sent()) <= NEAR
+            && self.sent.sent_at(self.seq.una()).is_some_and(|sent| sent + srtt <= now + near)
     }
 
     /// Whether data that may go waits for its chunk to be full.
@@ -127,6 +126,7 @@ impl Sender {
     #[cold]
     pub(super) fn held_until(&self) -> Time {
         let deferred = self.chunks.as_ref().map_or(Time::NEVER, |chunks| chunks.until());
-        if deferred == Time::NEVER { self.pace_until } else { deferred.max(self.pace_until) }
+        let until = self.pacer.until();
+        if deferred == Time::NEVER { until } else { deferred.max(until) }
     }
 }

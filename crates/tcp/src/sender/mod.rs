@@ -4,12 +4,17 @@ mod accept;
 mod ack;
 mod burst;
 mod chunks;
+mod ecn_sender;
 mod old_acks;
+mod pacer;
 mod persist;
+mod persist_timer;
 mod quench;
 mod rack;
 mod recovery;
 mod reduce;
+mod rto_timer;
+mod sequence_space;
 mod shown;
 mod spaced;
 mod spurious;
@@ -39,9 +44,13 @@ use crate::validation::LimitedBy;
 pub use accept::Handshake;
 use burst::Burst;
 use chunks::Chunks;
-use persist::Persist;
+use ecn_sender::EcnSender;
+use pacer::Pacer;
+use persist_timer::PersistTimer;
 use quench::Quenched;
 use rack::RackTlp;
+use rto_timer::RtoTimer;
+use sequence_space::SequenceSpace;
 pub use shown::Shown;
 use timed_segment::TimedSegment;
 pub use timeout::GaveUp;
@@ -62,60 +71,31 @@ pub struct Sender {
     /// What a reduction for a loss may be taken back to.
     before: Option<Box<Before>>,
     // What is sent and what is acknowledged read these three lines.
-    /// First byte not acknowledged (SND.UNA).
-    una: u64,
-    /// Next byte to send (SND.NXT); goes back after a timeout without SACK.
-    nxt: u64,
-    /// One past the highest byte ever sent (SND.MAX).
-    high: u64,
-    /// One past the last byte the application has written.
-    app_end: u64,
-    /// Receive window (SND.WND).
-    rwnd: u64,
+    seq: SequenceSpace,
     connection: Connection,
-    /// Bytes sent under limited transmit since the last new ACK; they don't count in FlightSize (RFC 5681 § 3.2).
-    limited_sent: u64,
-    /// Whether a closed receive window is being probed.
-    persist: Persist,
+    ecn: EcnSender,
     /// `true` if losses are found as [`LossRule::Rack`] says.
     by_time: bool,
     /// Whether [`Sender::is_plain`] says so, and nothing is timed apart.
     plain: bool,
-    /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
-    cwr_pending: bool,
     /// `true` if anything is noted of new data that goes ([`Sender::note_original`]).
     notes_new: bool,
-    /// Whether [`Self::pace_until`] is why nothing more went out.
-    pacing_holds: bool,
     /// Whether the congestion window was what stopped the last transmission.
     cwnd_limited: bool,
-    /// Whether the last ECN-echo found a window of one segment, and is waited for.
-    waits_at_one: bool,
-    /// Before this nothing may go: pacing, or an ECN-echo at a window of one segment.
-    pace_until: Time,
-    /// When the retransmission timer expires; `Time::NEVER` when it is off.
-    rto_deadline: Time,
+    pacer: Pacer,
+    rto: RtoTimer,
     /// Time when the reordering window of missing data is over, or the tail is probed; `Time::NEVER`
     /// if neither timer runs.
     loss_deadline: Time,
-    last_sent: Time,
-    /// Where it is the controller's rate that holds, and that of now: what the last segment took on the wire.
-    paced: u16,
-    /// `true` until anything makes the window smaller, and from a timeout to the next reduction if
-    /// `ecn_after_timeout` is set: the next ECN-echo counts, whatever is acknowledged.
-    echo_is_first: bool,
-    /// Without SACK: by how many segments anything was late at most, if by more than duplicates mean a loss.
-    most_late: u8,
+    burst: Burst,
+    cc: AnyController,
+    recovery: State,
     /// Duplicate ACKs in a row.
     dupacks: u32,
-    cc: AnyController,
-    // Seldom read, up to which state it is in.
-    /// The segment that is timed.
-    timed: TimedSegment,
-    /// How much of the window was used, where that is watched over a window of data.
-    used: Option<Box<Used>>,
-    burst: Burst,
-    recovery: State,
+    /// Without SACK: the most segments by which anything was late, if that is more than duplicates
+    /// mean a loss.
+    most_late: u8,
+    persist: PersistTimer,
     /// Spreads a reduction that left nothing to repair over the round trip, until more than [`Self::reduced_until`] is acknowledged.
     cwr: Option<Box<Prr>>,
     /// What waits for more to go with it, and goes together.
@@ -133,35 +113,29 @@ pub struct Sender {
     /// Data below this was outstanding at the last reduction that left nothing to repair; until it is acknowledged there is
     /// no other (RFC 3168 § 6.1.2).
     reduced_until: u64,
-    /// Expiries since the last valid RTT sample: what the backoff counts (Karn).
-    backoff: u32,
-    /// Expiries since the last new ACK: the nth of [`Signal::Timeout`].
-    expired: u32,
+    /// How much of the window was used, where that is watched over a window of data.
+    used: Option<Box<Used>>,
     rtt: RttEstimator,
     round: u64,
     round_end: u64,
     // Seldom read.
     /// Recovery point of the last recovery, for RFC 6582's "covers more than recover".
     last_recover: Option<u64>,
-    /// Probes of the window since it closed.
-    probes: u32,
-    /// ECN-echoes in a row that found a window of one segment.
-    echoes_at_one: u32,
-    /// Time of the first of the expiries that [`Self::expired`] counts.
-    expired_since: Time,
+    /// The segment that is timed.
+    timed: TimedSegment,
 }
 
 impl Sender {
     /// Where in a sender a cache line should begin, in bytes.
-    pub const READ_FROM: usize = core::mem::offset_of!(Self, una);
+    pub const READ_FROM: usize = core::mem::offset_of!(Self, seq);
 }
 
 // A cache line is 64 bytes. What sending, an ACK or its timers read begins where a line does, so that it takes no line more. A new field that
-// packets read goes into one of these lines, any other behind `timed` or `round_end`; then these numbers are to be counted again.
+// packets read goes into one of these lines, any other behind `counters` or `round_end`; then these numbers are to be counted again.
 const _: () = {
     use core::mem::offset_of;
     let from = Sender::READ_FROM;
-    assert!(offset_of!(Sender, pace_until) == from + 64);
+    assert!(offset_of!(Sender, pacer) == from + 64);
     assert!(offset_of!(Sender, cwr) == from + 256);
     assert!(offset_of!(Sender, sent) + SentSegments::READ_FROM == from + 640);
     assert!(offset_of!(Sender, rtt) == from + 704);
@@ -234,40 +208,25 @@ impl Sender {
             plain,
             connection: Connection::Closed,
             recovery: State::Open,
-            una: 0,
-            nxt: 0,
-            high: 0,
-            app_end: 0,
-            rwnd,
-            persist: Persist::Off,
-            probes: 0,
+            seq: SequenceSpace::new(rwnd),
+            persist: PersistTimer::OFF,
             sent,
             dupacks: 0,
-            limited_sent: 0,
             last_recover: None,
             reduced_until: 0,
             cwr: None,
-            cwr_pending: false,
+            ecn: EcnSender::NEW,
             rtt,
             notes_new: false,
             timed: TimedSegment::default(),
             timing,
-            backoff: 0,
-            waits_at_one: false,
-            echo_is_first: true,
+            rto: RtoTimer::OFF,
             most_late: 0,
-            echoes_at_one: 0,
-            expired: 0,
-            expired_since: Time::ZERO,
-            rto_deadline: Time::NEVER,
             loss_deadline: Time::NEVER,
             rack_tlp,
             before: None,
-            pace_until: Time::ZERO,
-            pacing_holds: false,
-            paced: 0,
+            pacer: Pacer::OFF,
             quenched: None,
-            last_sent: Time::ZERO,
             burst: Burst::default(),
             chunks,
             cwnd_limited: false,
@@ -283,8 +242,8 @@ impl Sender {
     /// Asks for what is read of the sender whenever it may send.
     #[inline]
     pub fn lines_soon(&self) {
-        cwnd_memory::line_soon(&self.una);
-        cwnd_memory::line_soon(&self.pace_until);
+        cwnd_memory::line_soon(&self.seq);
+        cwnd_memory::line_soon(&self.pacer);
         cwnd_memory::line_soon(&self.cwr);
     }
 
@@ -312,27 +271,27 @@ impl Sender {
 
     /// The application wrote `bytes` more. A bulk sender writes once, more than a run can carry.
     pub const fn write(&mut self, bytes: u64) {
-        self.app_end = self.app_end.saturating_add(bytes);
+        self.seq.write(bytes);
     }
 
     /// The application writes nothing more: what was not sent yet never will be.
     pub fn stop_writing(&mut self) {
-        self.app_end = self.app_end.min(self.high);
+        self.seq.stop_writing();
     }
 
     /// When [`Sender::on_timer`] wants to be called; `Time::NEVER` if not at all.
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Time {
-        let deadline = self.rto_deadline.min(self.loss_deadline);
-        if self.pacing_holds { deadline.min(self.held_until()) } else { deadline }
+        let deadline = self.rto.deadline().min(self.loss_deadline);
+        if self.pacer.holds() { deadline.min(self.held_until()) } else { deadline }
     }
 
     /// Whether [`Sender::on_timer`] may find more than that pacing is over.
     #[inline]
     #[must_use]
     pub fn may_expire(&self, now: Time) -> bool {
-        now >= self.rto_deadline.min(self.loss_deadline)
+        now >= self.rto.deadline().min(self.loss_deadline)
     }
 
     /// A timer may have expired.
@@ -340,14 +299,14 @@ impl Sender {
         if now >= self.loss_deadline {
             self.on_loss_timer(now);
         }
-        if now < self.rto_deadline {
+        if now < self.rto.deadline() {
             return;
         }
         match self.connection {
             Connection::SynSent { tries, .. } => self.on_syn_timeout(tries),
-            Connection::Established if self.persist != Persist::Off => self.on_persist_timeout(),
-            Connection::Established if self.high > self.una => self.on_timeout(now),
-            _ => self.rto_deadline = Time::NEVER,
+            Connection::Established if !self.persist.is_off() => self.on_persist_timeout(),
+            Connection::Established if self.seq.high() > self.seq.una() => self.on_timeout(now),
+            _ => self.rto.stop(),
         }
     }
 
@@ -359,8 +318,8 @@ impl Sender {
             min_rtt: self.rtt.min(),
             rtt: self.rtt.last(),
             flight_size: self.flight_size(),
-            delivered: self.una,
-            sent: self.high,
+            delivered: self.seq.una(),
+            sent: self.seq.high(),
             phase: self.phase(),
             cwnd_limited: self.cwnd_limited,
             round: self.round,
@@ -371,7 +330,7 @@ impl Sender {
     #[inline]
     fn flight_size(&self) -> u64 {
         match self.config.params.flight_size {
-            FlightSize::Outstanding => (self.high - self.una).saturating_sub(self.limited_sent),
+            FlightSize::Outstanding => self.seq.flight_size(),
             FlightSize::Pipe => self.in_flight(),
         }
     }
@@ -389,7 +348,7 @@ impl Sender {
         match self.recovery {
             State::Recovery(_) => Phase::Recovery,
             State::Loss { .. } => Phase::Loss,
-            State::Open if self.una < self.reduced_until || self.cwr.is_some() => Phase::Cwr,
+            State::Open if self.seq.una() < self.reduced_until || self.cwr.is_some() => Phase::Cwr,
             State::Open => Phase::Open,
         }
     }
@@ -406,7 +365,7 @@ impl Sender {
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         if matches!(self.config.params.recovery, Recovery::Sack) {
-            self.sent.pipe(self.una, self.nxt)
+            self.sent.pipe(self.seq.una(), self.seq.nxt())
         } else {
             // Each duplicate ACK that inflated the window says that a segment has left the network.
             let left = match &self.recovery {
@@ -414,7 +373,7 @@ impl Sender {
                 State::Loss { .. } if self.marks_without_sack() => return self.marked_in_flight(),
                 _ => 0,
             };
-            (self.nxt - self.una).saturating_sub(left)
+            self.seq.flight().saturating_sub(left)
         }
     }
 
@@ -422,7 +381,7 @@ impl Sender {
     #[inline]
     #[must_use]
     pub const fn is_drained(&self) -> bool {
-        self.una >= self.app_end
+        self.seq.una() >= self.seq.app_end()
     }
 
     /// Whether data may flow.
@@ -450,13 +409,13 @@ impl Sender {
     /// How often the first byte that is not acknowledged was sent; nothing outstanding is sent zero times.
     #[must_use]
     pub fn copies_of_first(&self) -> u64 {
-        if self.high > self.una { 1 + self.sent.times_again(self.una) } else { 0 }
+        if self.seq.high() > self.seq.una() { 1 + self.sent.times_again(self.seq.una()) } else { 0 }
     }
 
     /// Payload bytes acknowledged cumulatively.
     #[must_use]
     pub const fn acknowledged(&self) -> u64 {
-        self.una
+        self.seq.una()
     }
 
     /// SRTT and RTTVAR, before the first sample `None`.

@@ -19,15 +19,18 @@ impl Sender {
     #[cold]
     pub(super) fn on_old_ack(&mut self, now: Time, ack: u64, blocks: &SackBlocks) {
         let params = &self.config.params;
-        if !params.sack_in_old_acks || params.recovery != Recovery::Sack || self.high == self.una {
+        if !params.sack_in_old_acks
+            || params.recovery != Recovery::Sack
+            || self.seq.high() == self.seq.una()
+        {
             return;
         }
-        let before = self.sent.pipe(self.una, self.nxt);
+        let before = self.sent.pipe(self.seq.una(), self.seq.nxt());
         let window = self.cc.window().cwnd;
         let new = if self.by_time {
-            self.take_sacks(now, blocks, ack, self.sent.top(self.una))
+            self.take_sacks(now, blocks, ack, self.sent.top(self.seq.una()))
         } else {
-            self.sent.on_sack_above(blocks, ack, self.una, self.high)
+            self.sent.on_sack_above(blocks, ack, self.seq.una(), self.seq.high())
         };
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.probe_set = None;
@@ -41,15 +44,15 @@ impl Sender {
         }
         self.detect_losses(now);
         self.sent.take_lost_again();
-        if matches!(self.recovery, State::Open) && self.sent.is_lost(self.una) {
+        if matches!(self.recovery, State::Open) && self.sent.is_lost(self.seq.una()) {
             // The window becomes smaller with the next ACK; the fast retransmit is allowed already.
             self.enter_recovery(now);
-            let pipe = self.sent.pipe(self.una, self.nxt);
+            let pipe = self.sent.pipe(self.seq.una(), self.seq.nxt());
             let more = window.saturating_sub(pipe + self.config.mss);
             self.allow_in_recovery(more);
             return;
         }
-        let left = before.saturating_sub(self.sent.pipe(self.una, self.nxt));
+        let left = before.saturating_sub(self.sent.pipe(self.seq.una(), self.seq.nxt()));
         self.allow_in_recovery(left);
     }
 
@@ -67,6 +70,6 @@ impl Sender {
     #[cold]
     pub(super) fn hurry(&mut self, now: Time) {
         let half = self.rtt.srtt().map_or(Duration::ZERO, |srtt| Duration(srtt.0 / 2));
-        self.rto_deadline = now + half.max(LEAST_PATIENCE);
+        self.rto.set(now + half.max(LEAST_PATIENCE));
     }
 }

@@ -7,63 +7,51 @@ use crate::probing::WindowProbe;
 use crate::ranges::Range;
 use crate::segment::{Body, Flags, Segment};
 
-/// Whether a closed window is being probed. Only while nothing but a probe is outstanding: what was sent before has the
-/// retransmission timer, and its retransmissions probe as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Persist {
-    Off,
-    /// The timer runs until the next probe.
-    Waiting,
-    /// The next segment is a probe.
-    Due,
-}
-
 impl Sender {
     /// Nothing is outstanding, and the window lets nothing go: the first probe follows after the timeout (RFC 9293
     /// § 3.8.6.1, SHLD-29).
     #[cold]
     pub(super) fn wait_for_the_window(&mut self, now: Time) {
-        if self.high == self.una && self.persist == Persist::Off {
+        if self.seq.high() == self.seq.una() && self.persist.is_off() {
             self.end_held_state();
-            self.persist = Persist::Waiting;
-            self.rto_deadline = now + self.probe_interval();
+            self.persist.start();
+            self.rto.set(now + self.probe_interval());
         }
     }
 
     pub(super) const fn on_persist_timeout(&mut self) {
-        self.rto_deadline = Time::NEVER;
-        self.persist = if self.una < self.app_end { Persist::Due } else { Persist::Off };
+        self.rto.stop();
+        self.persist.on_expiry(self.seq.una() < self.seq.app_end());
     }
 
     /// One byte of new data, or as many as a window smaller than a segment takes (§ 3.8.6.2.1 (4): the override).
     #[cold]
     pub(super) fn send_probe(&mut self, now: Time) -> Segment {
-        self.persist = Persist::Waiting;
-        self.probes += 1;
-        self.rto_deadline = now + self.probe_interval();
+        self.persist.on_probe();
+        self.rto.set(now + self.probe_interval());
         let before = self.config.params.probing.window_probe == WindowProbe::Before;
-        if before && self.rwnd == 0 && self.una > 0 {
+        if before && self.seq.rwnd() == 0 && self.seq.una() > 0 {
             return self.empty_probe(now);
         }
-        let len = self.rwnd.clamp(1, self.config.mss.min(self.app_end - self.una));
-        let before = self.high;
-        let again = before > self.una;
-        self.nxt = self.nxt.max(self.una + len);
-        self.high = self.high.max(self.nxt);
+        let len =
+            self.seq.rwnd().clamp(1, self.config.mss.min(self.seq.app_end() - self.seq.una()));
+        let before = self.seq.high();
+        let again = before > self.seq.una();
+        self.seq.on_probe(len);
         // Karn: which of the probes was answered cannot be told.
         self.timed.forget();
-        self.last_sent = now;
+        self.pacer.on_sent(now);
         let wire = len as u16 + self.config.header;
         self.counters.segments_sent += 1;
         self.counters.wire_bytes_sent += u64::from(wire);
         self.counters.window_probes += 1;
         if again {
             self.counters.retransmissions += 1;
-            let range = Range { start: self.una, end: (self.una + len).min(before) };
-            self.sent.count_again(range, self.una);
+            let range = Range { start: self.seq.una(), end: (self.seq.una() + len).min(before) };
+            self.sent.count_again(range, self.seq.una());
         }
         Segment {
-            seq: self.una,
+            seq: self.seq.una(),
             ts: self.stamp(now),
             len: len as u32,
             wire,
@@ -83,7 +71,7 @@ impl Sender {
         self.counters.wire_bytes_sent += u64::from(wire);
         self.counters.window_probes += 1;
         Segment {
-            seq: self.una - 1,
+            seq: self.seq.una() - 1,
             ts: self.stamp(now),
             len: 0,
             wire,
@@ -96,26 +84,20 @@ impl Sender {
     /// An ACK came while the window was closed; SND.WND is up to date. Returns whether there is nothing else in it.
     #[cold]
     pub(super) fn on_ack_of_probe(&mut self, now: Time, ack: u64) -> bool {
-        let advances = ack > self.una;
-        let open = self.rwnd >= self.config.mss.min(self.app_end.saturating_sub(ack)).max(1);
-        if open || advances && self.rwnd > 0 {
-            // What waits for the override timeout is no probe of a closed window.
-            self.probes = 0;
-        }
-        if open || advances {
-            self.persist = Persist::Off;
-        }
+        let advances = ack > self.seq.una();
+        let open =
+            self.seq.rwnd() >= self.config.mss.min(self.seq.app_end().saturating_sub(ack)).max(1);
+        self.persist.on_ack(open, advances, advances && self.seq.rwnd() > 0);
         if open && !advances {
             // What the receiver has not taken of the probe is sent anew, in a whole segment.
-            if self.high > self.una {
-                let range = Range { start: self.una, end: self.high };
-                self.sent.count_again(range, self.una);
+            if self.seq.high() > self.seq.una() {
+                let range = Range { start: self.seq.una(), end: self.seq.high() };
+                self.sent.count_again(range, self.seq.una());
             }
-            self.nxt = self.una;
-            self.high = self.una;
-            self.rto_deadline = Time::NEVER;
+            self.seq.take_probe_back();
+            self.rto.stop();
         } else if !advances && self.config.params.probing.probe_answer_restarts {
-            self.rto_deadline = now + self.probe_interval();
+            self.rto.set(now + self.probe_interval());
         }
         // RFC 5681 § 2: an ACK of a probe is no duplicate.
         !advances
@@ -125,6 +107,6 @@ impl Sender {
     fn probe_interval(&self) -> Duration {
         let policy = self.config.rto;
         debug_assert!(matches!(self.recovery, State::Open));
-        policy.timeout(policy.base(self.rtt.estimate()), self.probes)
+        policy.timeout(policy.base(self.rtt.estimate()), self.persist.doublings())
     }
 }

@@ -46,7 +46,7 @@ impl Sender {
         if params.quench_check == QuenchCheck::None {
             return true;
         }
-        let outstanding = (self.una..self.high).contains(&seq);
+        let outstanding = (self.seq.una()..self.seq.high()).contains(&seq);
         if outstanding && self.quenched.is_none() {
             return true;
         }
@@ -65,7 +65,7 @@ impl Sender {
     /// is acknowledged that was outstanding at the last reaction, what is told is about the same congestion.
     fn reduce_for_quench(&mut self, now: Time, cause: Cause) {
         let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
-        if matches!(self.recovery, State::Open) && self.cwr.is_none() && self.una >= reduced {
+        if matches!(self.recovery, State::Open) && self.cwr.is_none() && self.seq.una() >= reduced {
             self.reduce(&self.path(now), cause);
         }
     }
@@ -96,7 +96,6 @@ impl Sender {
             return;
         };
         let pause = squid.on_send(now, &self.config.params.squid);
-        self.paced = 0;
-        self.pace_until = self.pace_until.max(now + pause);
+        self.pacer.hold_longer(now + pause);
     }
 }

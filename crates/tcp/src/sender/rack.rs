@@ -30,14 +30,14 @@ impl Sender {
         if self.rack_tlp.is_none() || !self.config.params.whole_segments {
             return ack;
         }
-        self.sent.begin_of(ack, self.config.segments).max(self.una)
+        self.sent.begin_of(ack, self.config.segments).max(self.seq.una())
     }
 
     /// Takes SACK blocks in, where RACK looks at each arrival; returns how many bytes they newly
     /// report. Up to `top` something had arrived.
     #[cold]
     pub(super) fn take_sacks(&mut self, now: Time, blocks: &SackBlocks, ack: u64, top: u64) -> u64 {
-        let (una, high) = (self.una, self.high);
+        let (una, high) = (self.seq.una(), self.seq.high());
         if let Some(again) = told_twice(blocks, ack) {
             self.on_told_twice(again);
         }
@@ -88,7 +88,7 @@ impl Sender {
     ) -> (bool, Option<Time>) {
         let noted = self.config.params.rtt_from_notes;
         let Some(tlp) = &mut self.rack_tlp else { return (false, self.first_of(ack)) };
-        if tlp.probe.under_way.is_none() && self.sent.is_untouched(self.una) {
+        if tlp.probe.under_way.is_none() && self.sent.is_untouched(self.seq.una()) {
             let (first, last) = self.sent.take_in_order(ack);
             if let Some(last) = last {
                 tlp.rack.on_arrival(now, (last, ack), None);
@@ -96,9 +96,9 @@ impl Sender {
             tlp.rack.on_delivery(now);
             return (false, first.filter(|_| noted));
         }
-        let went_again = self.sent.any_again(self.una, ack);
+        let went_again = self.sent.any_again(self.seq.una(), ack);
         let sacked = tlp.sacked.take();
-        let mut at = self.una;
+        let mut at = self.seq.una();
         let echo = self.echoes_tell().then_some(echo);
         while let Some(new) = self.sent.gap(at, ack) {
             self.on_arrival(now, new, top, echo);
@@ -166,11 +166,11 @@ impl Sender {
         } else {
             self.rtt.see(self.config.measured(last.0, now.0));
         }
-        if self.backoff > 0 {
-            self.end_of_backoff(self.una);
+        if self.rto.backs_off() {
+            self.end_of_backoff(self.seq.una());
         }
-        if self.sent.resent_at(self.una).is_some_and(|again| first < again) {
-            self.rto_deadline = now + self.rto();
+        if self.sent.resent_at(self.seq.una()).is_some_and(|again| first < again) {
+            self.rto.set(now + self.rto());
         }
     }
 
@@ -180,7 +180,7 @@ impl Sender {
         let recovery = !matches!(self.recovery, State::Open);
         let (params, mss) = (&self.config.params, self.config.mss);
         let enough = self.sent.sacked_bytes() > u64::from(params.dup_thresh - 1) * mss;
-        let una = self.una;
+        let una = self.seq.una();
         let more = Duration(MORE_TICKS * params.rto_granularity.0);
         let Some(tlp) = &mut self.rack_tlp else { return false };
         if !tlp.rack.take_arrived() {
@@ -224,9 +224,9 @@ impl Sender {
     /// is in flight so much more may go (Linux,
     /// `tcp_cwnd_reduction`).
     fn detect_undelivered(&mut self, now: Time) -> bool {
-        let before = self.sent.pipe(self.una, self.nxt);
+        let before = self.sent.pipe(self.seq.una(), self.seq.nxt());
         let found = self.detect_by_time(now);
-        let left = before.saturating_sub(self.sent.pipe(self.una, self.nxt));
+        let left = before.saturating_sub(self.sent.pipe(self.seq.una(), self.seq.nxt()));
         if let State::Recovery(FastRecovery { prr: Some(prr), .. }) = &mut self.recovery {
             prr.allow_more(left);
         }
@@ -285,7 +285,7 @@ impl Sender {
     /// `tcp_check_dsack`).
     #[cold]
     fn on_told_twice(&mut self, again: Range) {
-        let (mss, una) = (self.config.mss, self.una);
+        let (mss, una) = (self.config.mss, self.seq.una());
         let segments = (again.end - again.start).div_ceil(mss);
         let Some(tlp) = &mut self.rack_tlp else { return };
         tlp.told_twice += segments;
@@ -385,15 +385,18 @@ impl Sender {
         }
         // How late it was, while a part is still missing (`tcp_try_undo_partial`).
         let mss = self.config.mss;
-        let partial = matches!(&self.recovery, State::Recovery(r) if self.una < r.recover);
-        let degree =
-            if partial { (self.sent.top(self.una + mss) - mss - prior).div_ceil(mss) } else { 1 };
+        let partial = matches!(&self.recovery, State::Recovery(r) if self.seq.una() < r.recover);
+        let degree = if partial {
+            (self.sent.top(self.seq.una() + mss) - mss - prior).div_ceil(mss)
+        } else {
+            1
+        };
         let mut probed = false;
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.rack.see_reordering(degree);
             probed = tlp.probe.under_way.is_some();
         }
-        self.sent.look_at_retransmissions(self.una);
+        self.sent.look_at_retransmissions(self.seq.una());
         if partial && (probed || self.sent.resent() > 0) {
             return Judged::Open;
         }

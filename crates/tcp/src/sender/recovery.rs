@@ -11,7 +11,9 @@ impl Sender {
     /// RFC 6582 § 3.2 (2): duplicates of what was outstanding at the last recovery say nothing new. Reno lacks the check.
     pub(super) fn may_enter_recovery(&self) -> bool {
         match self.config.params.recovery {
-            Recovery::NewReno | Recovery::Tahoe => self.last_recover.is_none_or(|r| self.una > r),
+            Recovery::NewReno | Recovery::Tahoe => {
+                self.last_recover.is_none_or(|r| self.seq.una() > r)
+            }
             Recovery::Reno | Recovery::Sack => true,
         }
     }
@@ -20,7 +22,7 @@ impl Sender {
         let params = &self.config.params;
         if params.recovery == Recovery::Sack && params.flight_size == FlightSize::Pipe {
             // RFC 6675 § 5 (4.3) takes the first segment for lost: it is in the pipe no more.
-            let first = self.una + self.config.mss.min(self.high - self.una);
+            let first = self.seq.una() + self.config.mss.min(self.seq.outstanding());
             self.sent.mark_lost_below(first);
         }
         // What is lost while a timeout is repaired went after that one's reduction; of what is outstanding most is given up for lost.
@@ -34,38 +36,38 @@ impl Sender {
         // leave a threshold above the window. A sender of RFC 6675 waits for the timer then, others
         // would send what is lost again and again.
         if params.lost_retransmissions {
-            let not_sacked = self.high - self.una - self.sent.sacked_bytes();
+            let not_sacked = self.seq.high() - self.seq.una() - self.sent.sacked_bytes();
             path.flight_size = path.flight_size.min(not_sacked.max(self.cc.window().cwnd));
         }
         let cwr = self.cwr.take();
         // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
-        let was_reduced = self.una < self.reduced_until || cwr.is_some();
+        let was_reduced = self.seq.una() < self.reduced_until || cwr.is_some();
         let reduces = repairs || !was_reduced || params.loss_reduces_again;
         // What a controller does by itself, at once, is no reduction to Linux, which spreads its own: the recovery ends as others do.
         let known = cwr.is_some() || !params.prr_on_ecn;
         let ends_early = !reduces && known && params.reduced_window_ends_recovery;
         let before = self.cc.window().cwnd;
         // With RACK what is on its way again stays so.
-        let is_on_its_way = self.by_time && self.sent.was_retransmitted(self.una);
+        let is_on_its_way = self.by_time && self.sent.was_retransmitted(self.seq.una());
         self.before = if reduces { self.remember(now, is_on_its_way || repairs) } else { None };
         let params = &self.config.params;
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.
             self.cc.on_signal(&path, Signal::Timeout { nth: 1, reduces: true });
-            self.cwr_pending = params.says_cwr();
+            self.ecn.set_cwr(params.says_cwr());
             self.counters.reductions[Cause::Loss.index()] += 1;
             self.begin_loss_state(now);
-            self.rto_deadline = now + self.rto();
+            self.rto.set(now + self.rto());
             return;
         }
         if reduces {
             self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
-            self.cwr_pending = params.says_cwr();
+            self.ecn.set_cwr(params.says_cwr());
             self.counters.reductions[Cause::Loss.index()] += 1;
         } else {
             self.counters.losses_in_cwr += 1;
         }
-        self.echo_is_first = false;
+        self.ecn.set_first_counts(false);
         let sack = params.recovery == Recovery::Sack;
         let recover_fs = self.recover_fs_of_losses(before);
         // A reduction that is under way goes on, unless there is another.
@@ -75,13 +77,13 @@ impl Sender {
         // (`tcp_cwnd_reduction`).
         let waits = sack && self.by_time && spread.as_ref().is_some_and(|prr| prr.has_sent());
         let prr = spread.or_else(|| (params.prr && !self.cc.by_rate()).then(new));
-        let first = self.una + self.config.mss.min(self.high - self.una);
+        let first = self.seq.una() + self.config.mss.min(self.seq.outstanding());
         let duplicates = if self.marks_without_sack() { self.dupacks } else { params.dup_thresh };
         let told = i64::from(duplicates) * self.config.mss as i64;
         // The fast retransmit takes the place of what was lost.
-        let pipe = (self.high - self.una) as i64 - told - self.config.mss as i64;
+        let pipe = self.seq.outstanding() as i64 - told - self.config.mss as i64;
         self.recovery = State::Recovery(FastRecovery {
-            recover: if ends_early { self.reduced_until } else { self.high },
+            recover: if ends_early { self.reduced_until } else { self.seq.high() },
             inflation: if params.counts_pipe() { pipe } else { told },
             retransmit_now: !is_on_its_way && !waits,
             partial_seen: false,
@@ -94,13 +96,13 @@ impl Sender {
             // RFC 6675 § 5 (4.3): the first segment is retransmitted whatever the scoreboard says of it.
             self.sent.mark_lost_below(first);
             if !self.by_time {
-                self.sent.restart_retransmissions(self.una);
+                self.sent.restart_retransmissions(self.seq.una());
             }
         } else {
             self.sent.note_lost(self.config.mss);
         }
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
-        self.rto_deadline = now + self.rto();
+        self.rto.set(now + self.rto());
     }
 
     /// Whether a retransmission was lost while a timeout is repaired, and that begins a recovery (Linux, `tcp_fastretrans_alert`).
@@ -115,11 +117,11 @@ impl Sender {
     /// another begins, which reduces (Linux, `tcp_fastretrans_alert`, D).
     pub(super) fn end_with_the_reduction(&mut self) {
         let State::Recovery(FastRecovery { recover, .. }) = self.recovery else { return };
-        if self.una >= recover && self.config.params.reduced_window_ends_recovery {
+        if self.seq.una() >= recover && self.config.params.reduced_window_ends_recovery {
             self.last_recover = Some(recover);
             self.recovery = State::Open;
             self.dupacks = 0;
-            self.limited_sent = 0;
+            self.seq.end_limited();
             self.after_recovery();
         }
     }
@@ -129,8 +131,8 @@ impl Sender {
     /// § 6).
     fn recover_fs_of_losses(&self, before: u64) -> u64 {
         match self.config.params.prr_rule {
-            PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.high - self.una,
-            PrrRule::Rfc9937 => self.high - self.una - self.sent.sacked_bytes(),
+            PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.seq.outstanding(),
+            PrrRule::Rfc9937 => self.seq.high() - self.seq.una() - self.sent.sacked_bytes(),
             PrrRule::Linux => self.recover_fs(before),
         }
     }
@@ -148,17 +150,18 @@ impl Sender {
         if !params.lost_retransmissions_reduce && is_clocked {
             return;
         }
-        let top = self.sent.top(self.una);
-        let first = self.sent.next_lost(self.una).is_some_and(|hole| hole.start == self.una);
+        let top = self.sent.top(self.seq.una());
+        let first =
+            self.sent.next_lost(self.seq.una()).is_some_and(|hole| hole.start == self.seq.una());
         match &mut self.recovery {
             State::Recovery(r) if top > r.recover => {
-                r.recover = self.high;
+                r.recover = self.seq.high();
                 // RFC 6675 § 5 (4.3): the first goes whatever the smaller window.
                 r.retransmit_now |= first && r.prr.is_none();
             }
             _ => return,
         }
-        self.cwr_pending = params.says_cwr();
+        self.ecn.set_cwr(params.says_cwr());
         self.counters.reductions[Cause::Loss.index()] += 1;
         let before = self.cc.window().cwnd;
         let path = Path { flight_size: self.in_flight(), ..self.path(now) };

@@ -12,7 +12,7 @@ impl Sender {
     #[cold]
     pub(super) fn on_request(&mut self, path: &Path, cause: Cause) {
         let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
-        if matches!(self.recovery, State::Open) && self.una > reduced {
+        if matches!(self.recovery, State::Open) && self.seq.una() > reduced {
             self.reduce(path, cause);
         }
     }
@@ -32,20 +32,20 @@ impl Sender {
             self.begin_spreading(before);
         }
         self.counters.reductions[cause.index()] += 1;
-        self.reduced_until = self.high;
-        self.echo_is_first = false;
+        self.reduced_until = self.seq.high();
+        self.ecn.set_first_counts(false);
         // Linux knows of no quenches: its controllers set the window by themselves, at once, and the receiver hears of nothing.
         if by_quench && self.config.params.prr_on_ecn {
-            self.quenched.get_or_insert_default().reduced_until = Some(self.high);
+            self.quenched.get_or_insert_default().reduced_until = Some(self.seq.high());
         } else {
-            self.cwr_pending = self.config.params.says_cwr();
+            self.ecn.set_cwr(self.config.params.says_cwr());
         }
     }
 
     /// From now on what goes is spread over a round trip, as proportional rate reduction does it.
     fn begin_spreading(&mut self, before: u64) {
         // Where nothing is outstanding no ACK would ever let anything go.
-        if self.high == self.una || self.cc.by_rate() {
+        if self.seq.high() == self.seq.una() || self.cc.by_rate() {
             return;
         }
         let rule = self.config.params.prr_rule;
@@ -59,7 +59,7 @@ impl Sender {
     /// be outstanding, and a controller that takes its share of FlightSize then leaves a threshold
     /// above the window; in proportion to the window each delivered segment would send several.
     pub(super) fn recover_fs(&self, before: u64) -> u64 {
-        let outstanding = self.high - self.una;
+        let outstanding = self.seq.outstanding();
         match self.config.params.prr_rule {
             PrrRule::FreeBsd => outstanding,
             _ if self.cc.window().ssthresh > before => before.max(outstanding),
@@ -79,8 +79,8 @@ impl Sender {
             return;
         }
         self.begin_spreading(self.cc.window().cwnd);
-        self.reduced_until = self.high;
-        self.cwr_pending = self.config.params.says_cwr();
+        self.reduced_until = self.seq.high();
+        self.ecn.set_cwr(self.config.params.says_cwr());
     }
 
     /// An ECN-echo: once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
@@ -90,19 +90,19 @@ impl Sender {
         if self.config.params.ecn && self.config.params.obey_ece {
             self.keep_reduction();
         }
-        self.waits_at_one = false;
+        self.ecn.stop_waiting();
         let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
         let answers = match self.recovery {
-            State::Open => ack > reduced || self.echo_is_first,
+            State::Open => ack > reduced || self.ecn.first_counts(),
             State::Loss { .. } => {
-                self.obeys_echo_in_loss() && (ack > self.reduced_until || self.echo_is_first)
+                self.obeys_echo_in_loss() && (ack > self.reduced_until || self.ecn.first_counts())
             }
             State::Recovery(ref r) => {
                 let params = &self.config.params;
                 // Linux looks at it once the recovery is over (`tcp_fastretrans_alert`, `tcp_try_to_open`).
                 let end = r.recover + self.held_above(ack);
                 let is_over = params.prr_on_ecn && params.grow_on_exit && ack >= end;
-                is_over || params.ecn_in_recovery && ack > self.una.max(self.reduced_until)
+                is_over || params.ecn_in_recovery && ack > self.seq.una().max(self.reduced_until)
             }
         };
         let params = &self.config.params;
@@ -117,17 +117,12 @@ impl Sender {
         let before = self.cc.window().cwnd;
         let mut path = self.path(now);
         if params.flight_size == FlightSize::Pipe {
-            path.flight_size = path.flight_size.saturating_sub(ack - self.una);
+            path.flight_size = path.flight_size.saturating_sub(ack - self.seq.una());
         }
         if params.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
-            self.waits_at_one = true;
             // Whether it is for the segment that the last one let go.
             let in_a_row = ack <= self.reduced_until + mss;
-            self.echoes_at_one = match before {
-                _ if before > mss => 0,
-                _ if in_a_row => self.echoes_at_one + 1,
-                _ => 1,
-            };
+            self.ecn.wait_at_one(before <= mss, in_a_row);
         }
         self.reduce(&path, Cause::Ecn);
     }
@@ -136,12 +131,11 @@ impl Sender {
     #[cold]
     pub(super) fn wait_at_one(&mut self, now: Time) {
         let doublings = match self.config.params.ecn_at_one {
-            EchoAtOne::BacksOff => self.echoes_at_one.saturating_sub(1),
+            EchoAtOne::BacksOff => self.ecn.doublings(),
             EchoAtOne::Sends | EchoAtOne::Waits => 0,
         };
         let policy = self.config.rto;
-        self.paced = 0;
-        self.pace_until = now + policy.timeout(self.rto(), doublings);
+        self.pacer.hold_until(now + policy.timeout(self.rto(), doublings));
     }
 
     /// Whether the losses of a timeout are being repaired, and an ECN-echo counts all the same.

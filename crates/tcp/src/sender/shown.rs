@@ -47,8 +47,8 @@ impl Sender {
         Shown {
             cwnd,
             sacked: sacked.div_ceil(mss),
-            lost: marks.then(|| board.lost_bytes(self.una).div_ceil(mss)),
-            retrans: marks.then(|| board.retransmitted_bytes(self.una).div_ceil(mss)),
+            lost: marks.then(|| board.lost_bytes(self.seq.una()).div_ceil(mss)),
+            retrans: marks.then(|| board.retransmitted_bytes(self.seq.una()).div_ceil(mss)),
         }
     }
 }

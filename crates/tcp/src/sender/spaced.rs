@@ -9,27 +9,27 @@ impl Sender {
     /// A segment went out, and its controller spaces segments: the next goes so much later, if more waits. That it waits is the window's doing.
     pub(super) fn space(&mut self, now: Time, spacing: Duration) {
         if spacing > Duration::ZERO {
-            self.pace_until = now + spacing;
-            self.cwnd_limited = self.nxt < self.app_end;
+            self.pacer.space(now, spacing);
+            self.cwnd_limited = self.seq.nxt() < self.seq.app_end();
         }
     }
 
     /// The window became smaller: the next segment goes so much later than the last went.
     pub(super) fn space_from_last(&mut self) {
         if let Some(spacing) = self.spacing() {
-            self.pace_until = self.last_sent + spacing;
+            self.pacer.space(self.pacer.last_sent(), spacing);
         }
     }
 
     /// Whether nothing goes because the controller holds it back: then nothing is idle.
     pub(super) fn is_spaced(&self) -> bool {
-        self.pacing_holds && (self.cc.pacing().is_some() || self.spacing().is_some())
+        self.pacer.holds() && (self.cc.pacing().is_some() || self.spacing().is_some())
     }
 
     /// The timer expired: RFC 6298 § 5.4 has the first segment go again, whatever came between.
     pub(super) fn end_spacing(&mut self, now: Time) {
         if self.spacing().is_some() {
-            self.pace_until = now;
+            self.pacer.space(now, Duration::ZERO);
         }
     }
 

@@ -26,7 +26,7 @@ impl Sender {
             // What is lost in a recovery, or once more, may be taken back to what was before all that (Linux: `retrans_stamp` and
             // `prior_cwnd` stay).
             State::Recovery(_) => {}
-            State::Loss { .. } if self.expired > 1 => {}
+            State::Loss { .. } if self.rto.expired() > 1 => {}
             // After some progress the echo tells nothing of this timeout: the first retransmission of all is older.
             State::Loss { .. } => self.before = Some(self.as_it_is(Time::ZERO)),
         }
@@ -38,14 +38,14 @@ impl Sender {
         let params = &self.config.params;
         params.spurious.timeout_frto
             && (params.recovery == Recovery::Sack || self.marks_without_sack())
-            && (matches!(self.recovery, State::Open) || self.expired > 1)
+            && (matches!(self.recovery, State::Open) || self.rto.expired() > 1)
     }
 
     /// The first segment goes again, and the next two ACKs decide.
     pub(super) fn begin_frto(&mut self) {
-        let first = (self.una, (self.una + self.config.mss).min(self.high));
-        let again = self.sent.went_again(self.una).chain([first]);
-        let new = Frto::new(again, self.una, self.high, self.sent.sacked());
+        let first = (self.seq.una(), (self.seq.una() + self.config.mss).min(self.seq.high()));
+        let again = self.sent.went_again(self.seq.una()).chain([first]);
+        let new = Frto::new(again, self.seq.una(), self.seq.high(), self.sent.sacked());
         if let State::Loss { frto, .. } = &mut self.recovery {
             *frto = Some(Box::new(new));
         }
@@ -64,7 +64,7 @@ impl Sender {
     /// Nothing new goes now; if nothing did before, F-RTO is over (Linux `tcp_xmit_recovery`). Returns whether it is.
     pub(super) fn leaves_frto(&mut self) -> bool {
         match &mut self.recovery {
-            State::Loss { recover, frto } if self.high <= *recover => {
+            State::Loss { recover, frto } if self.seq.high() <= *recover => {
                 *frto = None;
                 true
             }
@@ -84,19 +84,19 @@ impl Sender {
     ) {
         let new_waits = self.unsent().is_some();
         let sack = self.config.params.recovery == Recovery::Sack;
-        let again = !sack && self.sent.any_again(self.una - acked, self.una);
+        let again = !sack && self.sent.any_again(self.seq.una() - acked, self.seq.una());
         let State::Loss { recover, frto: Some(frto) } = &mut self.recovery else { return };
         let told = Told {
             advances: acked > 0,
             sacks,
             again,
-            recovers: self.una >= *recover,
-            new_went: self.high > *recover,
+            recovers: self.seq.una() >= *recover,
+            new_went: self.seq.high() > *recover,
             new_waits,
         };
         let blocks = blocks.iter().filter(|block| block.len > 0);
         let blocks = blocks.map(|block| Range { start: block.start(ack), end: block.end(ack) });
-        match frto.on_ack(told, self.una, blocks, self.sent.sacked()) {
+        match frto.on_ack(told, self.seq.una(), blocks, self.sent.sacked()) {
             Verdict::Open | Verdict::SendNew => {}
             Verdict::Spurious => self.take_timeout_back(now),
             Verdict::Lost => {
@@ -123,17 +123,18 @@ impl Sender {
     /// RFC 4015 § 3.2; Linux `tcp_try_undo_loss`.
     pub(super) fn take_timeout_back(&mut self, now: Time) {
         // Without SACK its echo may have told so before, and nothing is lost since.
-        let first = self.sent.lost_bytes(self.una) > 0 || self.before.is_some();
+        let first = self.sent.lost_bytes(self.seq.una()) > 0 || self.before.is_some();
         self.counters.timeouts_undone += u64::from(first);
         let before = self.before.take();
-        let held = matches!(self.recovery, State::Loss { recover, .. } if self.una == recover);
+        let held =
+            matches!(self.recovery, State::Loss { recover, .. } if self.seq.una() == recover);
         if held && self.marks_without_sack() {
             // The state is held ([`Sender::held_above`]).
             self.take_back_window(now, before);
-            self.sent.undo(self.una);
+            self.sent.undo(self.seq.una());
         } else {
             self.take_back(now, before);
         }
-        self.expired = 0;
+        self.rto.end_expiries();
     }
 }

@@ -4,7 +4,6 @@
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
 use cwnd_quantity::{Duration, Time};
 
-use super::persist::Persist;
 use super::rack::MORE_TICKS;
 use super::rack::Timer;
 use super::transmit::Choice;
@@ -21,7 +20,7 @@ impl Sender {
         if !params.tail_loss_probe {
             return;
         }
-        let outstanding = self.high - self.una;
+        let outstanding = self.seq.outstanding();
         let tail_set = (!acknowledged && outstanding > self.config.mss).then_some(now);
         if let Some(tlp) = &mut self.rack_tlp {
             if tlp.timer == Timer::Probe && tail_set.is_some() && tlp.probe_set == tail_set {
@@ -31,7 +30,7 @@ impl Sender {
         }
         let open = matches!(self.recovery, State::Open) && self.sent.is_empty();
         let Some(tlp) = &mut self.rack_tlp else { return };
-        if !open || outstanding == 0 || self.persist != Persist::Off {
+        if !open || outstanding == 0 || !self.persist.is_off() {
             if tlp.timer == Timer::Probe {
                 tlp.timer = Timer::Off;
                 self.loss_deadline = Time::NEVER;
@@ -48,7 +47,8 @@ impl Sender {
         self.loss_deadline = now + wait;
         // The timeout counts from when the first outstanding segment went last
         // (`tcp_rto_delta_us`).
-        let went = || self.sent.resent_at(self.una).or_else(|| self.sent.sent_at(self.una));
+        let went =
+            || self.sent.resent_at(self.seq.una()).or_else(|| self.sent.sent_at(self.seq.una()));
         let first = if acknowledged { None } else { went() }.unwrap_or(now);
         if first + self.config.rto.least(self.rtt.estimate()) >= self.loss_deadline {
             return;
@@ -60,7 +60,7 @@ impl Sender {
             // One that is over bounds nothing, and its timer waits for the tail now: Linux has one
             // for both.
             let tick = self.config.params.rto_granularity.max(Duration(1));
-            self.rto_deadline = self.rto_deadline.max(self.loss_deadline + tick);
+            self.rto.set(self.rto.deadline().max(self.loss_deadline + tick));
         }
     }
 
@@ -70,18 +70,18 @@ impl Sender {
         let (rto, tick) = (self.rto(), self.config.params.rto_granularity);
         let fits = self.tail_probe().is_some();
         let Some(tlp) = &mut self.rack_tlp else { return };
-        tlp.probe.due = tlp.probe.until.is_none() && self.high > self.una && fits;
+        tlp.probe.due = tlp.probe.until.is_none() && self.seq.high() > self.seq.una() && fits;
         // What a probe finds lost has a whole timeout, and without one the timeout goes on
         // (`tcp_rearm_rto`).
-        let from = self.sent.sent_at(self.una).filter(|_| !tlp.probe.due).unwrap_or(now);
-        self.rto_deadline = (from + rto).max(now + tick.max(Duration(1)));
+        let from = self.sent.sent_at(self.seq.una()).filter(|_| !tlp.probe.due).unwrap_or(now);
+        self.rto.set((from + rto).max(now + tick.max(Duration(1))));
     }
 
     /// New data if the receiver has room, whatever the congestion window says, or the last segment
     /// once more if its window, which may have shrunk, still holds that.
     fn tail_probe(&self) -> Option<Choice> {
-        let last = self.sent.last_segment()?.max(self.una);
-        let again = || self.retransmission(last, self.high);
+        let last = self.sent.last_segment()?.max(self.seq.una());
+        let again = || self.retransmission(last, self.seq.high());
         self.unsent().or_else(|| again().map(|last| Choice { rescue: true, ..last }))
     }
 
@@ -94,12 +94,12 @@ impl Sender {
         }
         let choice = self.tail_probe()?;
         // It goes by a timer of its own, and what was set for the next holds.
-        let deadline = self.rto_deadline;
+        let deadline = self.rto.deadline();
         let segment = self.send(now, choice);
-        self.rto_deadline = deadline;
+        self.rto.set(deadline);
         self.loss_deadline = Time::NEVER;
         self.counters.tail_probes += 1;
-        let high = self.high;
+        let high = self.seq.high();
         let tlp = self.rack_tlp.as_mut()?;
         tlp.timer = Timer::Off;
         tlp.probe.until = Some(high);
@@ -127,7 +127,7 @@ impl Sender {
     /// too.
     #[cold]
     pub(super) fn judge_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
-        let una = self.una;
+        let una = self.seq.una();
         let Some(tlp) = &mut self.rack_tlp else { return };
         let tail = &mut tlp.probe;
         let Some(until) = tail.until.filter(|&until| una >= until) else { return };
@@ -142,7 +142,7 @@ impl Sender {
             // and nothing to repair.
             let path = Path { flight_size, ..self.path(now) };
             self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
-            self.cwr_pending = self.config.params.says_cwr();
+            self.ecn.set_cwr(self.config.params.says_cwr());
             self.counters.reductions[Cause::Loss.index()] += 1;
         }
     }

@@ -17,7 +17,7 @@ impl Sender {
         let delivered = self.delivered();
         let Some(timing) = &mut self.timing else { return now };
         if let Some(rates) = &mut timing.rates {
-            let note = rates.on_sent(now, delivered, !again && range.start == self.una);
+            let note = rates.on_sent(now, delivered, !again && range.start == self.seq.una());
             self.sent.note_rate(range, note, again);
         }
         timing.stamp(now)
@@ -78,7 +78,8 @@ impl Sender {
             Body::Ack { echo, .. } => echo,
             _ => Echo::None,
         };
-        let sample = timing.on_ack(now, (ack, self.high), arrivals, exact.zip(measured), echo);
+        let sample =
+            timing.on_ack(now, (ack, self.seq.high()), arrivals, exact.zip(measured), echo);
         if let Some((_, measured)) = sample {
             self.rtt.see(measured);
         }
@@ -89,7 +90,7 @@ impl Sender {
     /// Payload bytes that the receiver has reported (draft-cheng-iccrg-delivery-rate-estimation-00:
     /// C.delivered).
     fn delivered(&self) -> u64 {
-        self.una + self.sent.sacked_bytes()
+        self.seq.una() + self.sent.sacked_bytes()
     }
 
     /// A controller that steers by delivery rates hears what the ACK told of them, before it hears
@@ -97,7 +98,7 @@ impl Sender {
     pub(super) fn tell_rate(&mut self, now: Time) {
         let (delivered, in_flight) = (self.delivered(), self.in_flight());
         // § 3.4: there is nothing more to send, and the window would let it go.
-        let idle = self.nxt >= self.app_end && in_flight < self.cc.window().cwnd;
+        let idle = self.seq.nxt() >= self.seq.app_end() && in_flight < self.cc.window().cwnd;
         let rates = self.timing.as_mut().and_then(|timing| timing.rates.as_mut());
         let Some(rates) = rates else { return };
         let sample = rates.on_ack(now, self.sent.take_newest(), delivered, in_flight, idle);
@@ -107,7 +108,8 @@ impl Sender {
     /// A duplicate ACK may give a sample, too.
     pub(super) fn see_sacked(&mut self, now: Time) -> Option<Sample> {
         let sacked = self.sent.take_sacked();
-        let sample = self.timing.as_mut()?.on_duplicate(now, (self.una, self.high), sacked)?;
+        let sample =
+            self.timing.as_mut()?.on_duplicate(now, (self.seq.una(), self.seq.high()), sacked)?;
         self.rtt.see(sample.1);
         Some(sample)
     }
@@ -121,7 +123,7 @@ impl Sender {
         if self.config.params.timestamps && known.is_some() {
             return known;
         }
-        once.then_some(self.last_sent)
+        once.then_some(self.pacer.last_sent())
     }
 
     /// The handshake took a round trip from `sent`, of which the timer made `measured`; what was

@@ -20,8 +20,8 @@ pub enum GaveUp {
 impl Sender {
     pub(super) fn on_syn_timeout(&mut self, tries: u32) {
         self.counters.syn_timeouts += 1;
-        self.backoff += 1;
-        self.rto_deadline = Time::NEVER;
+        self.rto.back_off(false);
+        self.rto.stop();
         self.connection = if tries > self.config.params.syn_retries {
             Connection::Failed(GaveUp::Syn)
         } else {
@@ -31,17 +31,15 @@ impl Sender {
 
     /// RFC 6298 § 5.4–5.6 and RFC 5681 § 3.1, end.
     pub(super) fn on_timeout(&mut self, now: Time) {
-        if self.expired == 0 {
-            self.expired_since = now;
-        }
-        self.expired += 1;
-        self.backoff = if self.is_thin() { 0 } else { self.backoff + 1 };
-        let rank = (self.expired as usize - 1).min(TIMEOUT_RANKS - 1);
+        self.rto.count_expiry(now);
+        self.rto.back_off(self.is_thin());
+        let expired = self.rto.expired();
+        let rank = (expired as usize - 1).min(TIMEOUT_RANKS - 1);
         self.counters.timeouts[rank] += 1;
         if self.has_tried_enough(now) {
             self.connection = Connection::Failed(GaveUp::Data);
-            self.rto_deadline = Time::NEVER;
-            self.pacing_holds = false;
+            self.rto.stop();
+            self.pacer.set_holds(false);
             return;
         }
         let mut path = self.path(now);
@@ -52,25 +50,25 @@ impl Sender {
         path.flight_size = self.in_flight();
         let was_reduced = self.was_reduced();
         // RFC 5681 § 3.1: what was sent again already keeps the threshold.
-        let reduces = self.expired == 1 && !was_reduced;
+        let reduces = expired == 1 && !was_reduced;
         self.remember_timeout(now, was_reduced);
         let is_looked_at = self.begins_frto();
-        self.cc.on_signal(&path, Signal::Timeout { nth: self.expired, reduces });
-        self.cwr_pending = self.config.params.says_cwr();
+        self.cc.on_signal(&path, Signal::Timeout { nth: expired, reduces });
+        self.ecn.set_cwr(self.config.params.says_cwr());
         self.end_spacing(now);
         self.begin_loss_state(now);
         if is_looked_at {
             self.begin_frto();
         }
-        self.echo_is_first = self.config.params.ecn_after_timeout;
-        self.rto_deadline = now + self.rto();
+        self.ecn.set_first_counts(self.config.params.ecn_after_timeout);
+        self.rto.set(now + self.rto());
     }
 
     /// R2 of RFC 9293 § 3.8.3, as a count and as a time. (Where R2 is a time, Linux sees that it is over at an expiry, too.)
     fn has_tried_enough(&self, now: Time) -> bool {
         let params = &self.config.params;
-        params.data_retries.is_some_and(|most| self.expired > most)
-            || params.data_retry_time.is_some_and(|most| now.since(self.expired_since) >= most)
+        params.data_retries.is_some_and(|most| self.rto.expired() > most)
+            || params.data_retry_time.is_some_and(|most| self.rto.expired_for(now) >= most)
     }
 
     /// Whether the window was reduced for what is outstanding, and that is enough (tcp_input.c, `tcp_enter_loss`: `high_seq` is above
@@ -78,8 +76,8 @@ impl Sender {
     fn was_reduced(&self) -> bool {
         self.config.params.timeout_keeps_threshold
             && match &self.recovery {
-                State::Recovery(r) => self.una < r.recover,
-                State::Open => self.una < self.reduced_until,
+                State::Recovery(r) => self.seq.una() < r.recover,
+                State::Open => self.seq.una() < self.reduced_until,
                 State::Loss { .. } => false,
             }
     }
@@ -87,12 +85,12 @@ impl Sender {
     /// Whether the timeout stays because little is outstanding (Linux, `tcp_stream_is_thin`). No flow is in its first slow start after a
     /// timeout, so that is not asked.
     fn is_thin(&self) -> bool {
-        let outstanding = (self.high - self.una).div_ceil(self.config.mss);
+        let outstanding = self.seq.outstanding().div_ceil(self.config.mss);
         let params = &self.config.params;
         let bounded = params.rto_backoff == Backoff::Bounded;
-        (params.rto_thin_linear || bounded && self.expired <= params.rto_backoff_after)
+        (params.rto_thin_linear || bounded && self.rto.expired() <= params.rto_backoff_after)
             && outstanding < THIN_SEGMENTS
-            && self.expired <= THIN_EXPIRIES
+            && self.rto.expired() <= THIN_EXPIRIES
     }
 
     /// A valid sample came with an ACK of all below `ack`.
@@ -106,57 +104,57 @@ impl Sender {
             }
         };
         if ends {
-            self.backoff = 0;
+            self.rto.end_backoff();
         }
     }
 
     /// New data is acknowledged: what expires next is the first in a row.
     #[cold]
     pub(super) fn end_of_expiries(&mut self) {
-        self.expired = 0;
+        self.rto.end_expiries();
         if self.config.params.rto_backoff_until == BackoffUntil::Ack {
-            self.backoff = 0;
+            self.rto.end_backoff();
         }
     }
 
     /// Everything outstanding counts as lost and is sent again as the window allows. With RACK what went within the last round trip does
     /// not, but for the first segment (RFC 8985 § 6.3; Linux, `tcp_timeout_mark_lost`).
     pub(super) fn begin_loss_state(&mut self, now: Time) {
-        self.recovery = State::Loss { recover: self.high, frto: None };
+        self.recovery = State::Loss { recover: self.seq.high(), frto: None };
         self.forget_the_tail();
         self.loss_deadline = Time::NEVER;
         self.cwr = None;
         self.dupacks = 0;
-        self.limited_sent = 0;
+        self.seq.end_limited();
         self.timed.forget();
         // What was lost again before now goes again with all else.
         self.sent.take_lost_again();
         if self.config.params.recovery == Recovery::Sack {
             // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone (RFC 6675 § 5.1).
-            let reneged = self.sent.reneged(self.una);
+            let reneged = self.sent.reneged(self.seq.una());
             if reneged {
-                self.sent.restart(self.una);
+                self.sent.restart(self.seq.una());
             }
             let young = match &self.rack_tlp {
                 Some(tlp) if !reneged => {
-                    let first = self.una + self.config.mss.min(self.high - self.una);
+                    let first = self.seq.una() + self.config.mss.min(self.seq.outstanding());
                     let old = tlp.old(&self.sent, now).max(first);
                     Some(Young { now, rtt: tlp.rack.rtt(), old, mss: self.config.mss })
                 }
                 _ => None,
             };
             let stays = young.is_some();
-            self.sent.on_timeout(self.una, self.high, young);
+            self.sent.on_timeout(self.seq.una(), self.seq.high(), young);
             if stays {
                 // The window lets the first segment go beside it (`tcp_enter_loss`).
                 self.cc.add_in_flight(self.in_flight());
             }
         } else if self.marks_without_sack() {
-            self.sent.on_ack(self.una);
-            self.sent.on_timeout(self.una, self.high, None);
+            self.sent.on_ack(self.seq.una());
+            self.sent.on_timeout(self.seq.una(), self.seq.high(), None);
         } else {
-            self.sent.note_lost(self.high - self.una);
-            self.nxt = self.una;
+            self.sent.note_lost(self.seq.outstanding());
+            self.seq.go_back();
         }
     }
 
@@ -166,20 +164,14 @@ impl Sender {
         if estimate.is_none() && self.counters.syn_timeouts > 0 {
             // RFC 6298 § 5.7.
             let initial = policy.initial.max(self.config.params.rto_after_syn_loss);
-            return RtoPolicy { initial, ..*policy }.armed(estimate, self.backoff);
+            return self.rto.before_samples(&RtoPolicy { initial, ..*policy });
         }
-        // Those in a row after which it stayed because little was outstanding are among the n of TCP*(n).
-        let stayed = self.expired.saturating_sub(self.backoff);
-        if stayed > 0 {
-            let backoff_after = policy.backoff_after.saturating_sub(stayed);
-            return RtoPolicy { backoff_after, ..*policy }.armed(estimate, self.backoff);
-        }
-        policy.armed(estimate, self.backoff)
+        self.rto.timeout(policy, estimate)
     }
 
     /// That of a SYN.
     pub(super) fn syn_rto(&self) -> Duration {
-        self.config.syn_rto.armed(None, self.backoff)
+        self.rto.before_samples(&self.config.syn_rto)
     }
 }
 

@@ -1,9 +1,8 @@
 //! What may be sent now (RFC 5681 § 3, RFC 6675 § 4–5).
 
 use cwnd_cc::{Controller as _, Departing, Leave, Signal};
-use cwnd_quantity::{Bytes, Duration, Ecn, Header, Rate, Time};
+use cwnd_quantity::{Ecn, Header, Time};
 
-use super::persist::Persist;
 use super::{Connection, Sender, State};
 use crate::params::Recovery;
 use crate::ranges::Range;
@@ -46,17 +45,19 @@ impl Sender {
         now: Time,
         put: impl FnOnce(Segment) -> &'a mut Segment,
     ) -> bool {
-        if self.connection != Connection::Established || self.persist == Persist::Due {
+        if self.connection != Connection::Established || self.persist.is_due() {
             let segment = self.send_unasked(now);
             return segment.map(put).is_some();
         }
         let mut paused_since = None;
-        if self.high == self.una && self.nxt < self.app_end && self.persist == Persist::Off {
-            paused_since = Some(self.last_sent);
+        if self.seq.high() == self.seq.una()
+            && self.seq.nxt() < self.seq.app_end()
+            && self.persist.is_off()
+        {
+            paused_since = Some(self.pacer.last_sent());
             self.wake_from_idle(now);
         }
-        self.pacing_holds = now < self.pace_until;
-        if self.pacing_holds && self.still_holds(now) {
+        if self.pacer.check(now) && self.still_holds(now) {
             return false;
         }
         let choice = match self.recovery {
@@ -102,23 +103,22 @@ impl Sender {
     /// Whether pacing goes on holding: what the controller wants now may be something else than when the last segment left.
     #[inline(never)]
     fn still_holds(&mut self, now: Time) -> bool {
-        if self.paced > 0
+        if self.pacer.paces_anew()
             && let Some(rate) = self.cc.pacing()
         {
-            self.pace_until = self.last_sent + pause(rate, self.paced);
+            self.pacer.pace_anew(rate);
         } else {
             self.space_from_last();
         }
-        self.pacing_holds = now < self.pace_until;
-        self.pacing_holds
+        self.pacer.check(now)
     }
 
     fn send_syn(&mut self, now: Time, tries: u32) -> Segment {
         self.connection = Connection::SynSent { sent: true, tries: tries + 1 };
-        self.last_sent = now;
-        self.rto_deadline = now + self.syn_rto();
+        self.pacer.on_sent(now);
+        self.rto.set(now + self.syn_rto());
         // A SYN asks routers, too, so that data has an answer when it begins (Dukkipati et al. 2005 § 3).
-        let (mss, delivered, sent) = (self.config.mss as u32, self.una, self.high);
+        let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
         let data = Departing { now, mss, delivered, sent, rtts: &self.rtt };
         let header = self.cc.stamp(&data);
         Segment {
@@ -134,10 +134,10 @@ impl Sender {
 
     /// RFC 5681 § 4.1, RFC 2861: after an idle time longer than the timeout the window restarts.
     fn wake_from_idle(&mut self, now: Time) {
-        let idle = now.since(self.last_sent);
+        let idle = now.since(self.pacer.last_sent());
         // Time that pacing makes is not idle.
         if self.config.params.idle_restart
-            && self.high > 0
+            && self.seq.high() > 0
             && idle > self.rto()
             && !self.is_spaced()
         {
@@ -152,14 +152,14 @@ impl Sender {
                 RestartWindow::Threshold => Some(initial_with_threshold(self.cc.window(), initial)),
             };
             self.cc.on_signal(&path, Signal::Idle { idle, keep });
-            self.last_sent = now;
+            self.pacer.on_sent(now);
         }
     }
 
     /// Nothing was outstanding, and now something goes.
     #[cold]
     fn resume(&mut self, now: Time, since: Time) {
-        if self.high > 0 && since < now {
+        if self.seq.high() > 0 && since < now {
             self.cc.on_signal(&self.path(now), Signal::Resume { since });
         }
     }
@@ -167,18 +167,18 @@ impl Sender {
     /// New data (or, gone back after a timeout without SACK, old data again) within both windows.
     #[inline(always)]
     fn choose_new_data(&mut self, now: Time) -> Option<Choice> {
-        let len = self.config.mss.min(self.app_end - self.nxt);
+        let len = self.config.mss.min(self.seq.unsent());
         if len == 0 {
             self.cwnd_limited = false;
             return None;
         }
-        let flight = self.nxt - self.una;
-        if flight + len > self.rwnd {
+        let flight = self.seq.flight();
+        if flight + len > self.seq.rwnd() {
             self.cwnd_limited = false;
             self.wait_for_the_window(now);
             return None;
         }
-        let choice = Choice::of(self.nxt, len);
+        let choice = Choice::of(self.seq.nxt(), len);
         if let Some(prr) = &self.cwr {
             self.cwnd_limited = !prr.allows(len);
             return prr.allows(len).then_some(choice);
@@ -191,7 +191,7 @@ impl Sender {
         if (self.dupacks > 0 || !self.sent.is_empty())
             && self.limited_transmit_allows(flight, len, cwnd)
         {
-            self.limited_sent += len;
+            self.seq.add_limited(len);
             return Some(choice);
         }
         self.cwnd_limited = true;
@@ -205,7 +205,7 @@ impl Sender {
             return false;
         }
         if params.recovery == Recovery::Sack {
-            return self.sent.pipe(self.una, self.nxt) + len <= cwnd;
+            return self.sent.pipe(self.seq.una(), self.seq.nxt()) + len <= cwnd;
         }
         let most = if self.most_late > 0 { self.duplicates_needed() - 1 } else { 2 };
         let extra = u64::from(self.dupacks.min(most)) * self.config.mss;
@@ -215,7 +215,7 @@ impl Sender {
     #[inline(always)]
     fn choose_in_recovery(&mut self, now: Time) -> Option<Choice> {
         let sack = self.config.params.recovery == Recovery::Sack;
-        if !sack && self.una == self.high {
+        if !sack && self.seq.una() == self.seq.high() {
             return self.choose_in_held_state(now);
         }
         if let State::Recovery(r) = &mut self.recovery
@@ -227,7 +227,7 @@ impl Sender {
                 return None;
             }
             r.retransmit_now = false;
-            return self.retransmission(self.una, self.high);
+            return self.retransmission(self.seq.una(), self.seq.high());
         }
         // Until a window turns something away.
         self.cwnd_limited = false;
@@ -251,8 +251,8 @@ impl Sender {
     /// the window (Linux, `__tcp_retransmit_skb`).
     pub(super) fn retransmission(&self, seq: u64, end: u64) -> Option<Choice> {
         let mss = self.config.mss;
-        let most = match (self.una + self.rwnd).saturating_sub(seq) {
-            0 if seq == self.una => mss,
+        let most = match (self.seq.una() + self.seq.rwnd()).saturating_sub(seq) {
+            0 if seq == self.seq.una() => mss,
             room => room.min(mss),
         };
         (most > 0).then(|| Choice::of(seq, most.min(end - seq)))
@@ -260,26 +260,27 @@ impl Sender {
 
     /// RFC 5681 § 3.2 (4)–(5), and after a timeout slow start over what went back.
     fn choose_by_inflated_window(&mut self) -> Option<Choice> {
-        let len = self.config.mss.min(self.app_end.max(self.high) - self.nxt);
+        let len = self.config.mss.min(self.seq.app_end().max(self.seq.high()) - self.seq.nxt());
         if len == 0 {
             return None;
         }
         let inflation = match &self.recovery {
             State::Recovery(super::FastRecovery { prr: Some(prr), .. }) => {
-                let fits = self.nxt - self.una + len <= self.rwnd;
+                let fits = self.seq.flight() + len <= self.seq.rwnd();
                 self.cwnd_limited = !prr.allows(len);
-                return (fits && prr.allows(len)).then_some(Choice::of(self.nxt, len));
+                return (fits && prr.allows(len)).then_some(Choice::of(self.seq.nxt(), len));
             }
             State::Recovery(r) => r.inflation,
             _ => 0,
         };
         let window = self.cc.window().cwnd.saturating_add_signed(inflation).max(self.config.mss);
-        let in_flight = self.nxt - self.una + len;
+        let in_flight = self.seq.flight() + len;
         self.cwnd_limited = in_flight > window;
         // RFC 9293 § 3.8.6 (SHLD-16, MAY-7): a window that shrank does not hold back the first outstanding segment,
         // which probes it.
-        let fits = in_flight <= self.rwnd || self.nxt == self.una && self.high > self.una;
-        (in_flight <= window && fits).then_some(Choice::of(self.nxt, len))
+        let fits = in_flight <= self.seq.rwnd()
+            || self.seq.nxt() == self.seq.una() && self.seq.high() > self.seq.una();
+        (in_flight <= window && fits).then_some(Choice::of(self.seq.nxt(), len))
     }
 
     /// RFC 6675 § 4, NextSeg, under cwnd − pipe (§ 5 (C)) or under PRR.
@@ -289,8 +290,8 @@ impl Sender {
             State::Recovery(r) if self.config.params.counts_pipe() => Some(r.inflation),
             _ => None,
         };
-        let mut lost = self.sent.next_lost(self.una);
-        lost = lost.filter(|_| self.sent.may_repair(self.una));
+        let mut lost = self.sent.next_lost(self.seq.una());
+        lost = lost.filter(|_| self.sent.may_repair(self.seq.una()));
         if counted.is_some() {
             lost = lost.or_else(|| self.sent.next_hole());
         }
@@ -315,7 +316,7 @@ impl Sender {
     /// one, where the controller's window has no place for data that the timeout left in flight.
     fn goes_whatever(&self, choice: Choice) -> bool {
         let repairs = matches!(self.recovery, State::Loss { .. });
-        repairs && self.expired > 0 && choice.seq == self.una
+        repairs && self.rto.expired() > 0 && choice.seq == self.seq.una()
     }
 
     /// F-RTO's answer to the first new ACK is new data (RFC 5682 § 3.1, step 2b); if none goes, it is over.
@@ -336,9 +337,9 @@ impl Sender {
 
     /// Rule 2: data never sent, within the receive window.
     pub(super) fn unsent(&self) -> Option<Choice> {
-        let len = self.config.mss.min(self.app_end - self.nxt);
-        let fits = self.nxt - self.una + len <= self.rwnd;
-        (len > 0 && fits).then_some(Choice::of(self.nxt, len))
+        let len = self.config.mss.min(self.seq.unsent());
+        let fits = self.seq.flight() + len <= self.seq.rwnd();
+        (len > 0 && fits).then_some(Choice::of(self.seq.nxt(), len))
     }
 
     /// Rules 3 and 4, in fast recovery only: holes not yet known lost, then one rescue of the highest data.
@@ -353,19 +354,19 @@ impl Sender {
         }
         // Rule 4. Departs from RFC 6675 § 4: the rescue is for a lost tail, so a hole below the highest SACKed byte,
         // which was retransmitted already, is not sent a third time.
-        let tail = self.sent.top(self.una);
-        if self.una <= r.rescue_rxt || tail >= self.high {
+        let tail = self.sent.top(self.seq.una());
+        if self.seq.una() <= r.rescue_rxt || tail >= self.seq.high() {
             return None;
         }
-        let seq = self.high.saturating_sub(self.config.mss).max(tail);
-        self.retransmission(seq, self.high).map(|choice| Choice { rescue: true, ..choice })
+        let seq = self.seq.high().saturating_sub(self.config.mss).max(tail);
+        self.retransmission(seq, self.seq.high()).map(|choice| Choice { rescue: true, ..choice })
     }
 
     #[inline(always)]
     pub(super) fn send(&mut self, now: Time, choice: Choice) -> Segment {
         let Choice { seq, len, .. } = choice;
         let end = seq + len;
-        let again = seq < self.high;
+        let again = seq < self.seq.high();
         let mut flags = Flags::default();
         let mut ecn = Ecn::NotEct;
         if again {
@@ -391,10 +392,10 @@ impl Sender {
         self.counters.segments_sent += 1;
         let wire = len as u16 + self.config.header;
         self.counters.wire_bytes_sent += u64::from(wire);
-        self.last_sent = now;
+        self.pacer.on_sent(now);
         // With RACK the first outstanding segment has a whole timeout each time it is sent (`tcp_xmit_retransmit_queue`).
-        if self.rto_deadline == Time::NEVER || self.by_time && again && seq == self.una {
-            self.rto_deadline = now + self.rto();
+        if self.rto.is_off() || self.by_time && again && seq == self.seq.una() {
+            self.rto.set(now + self.rto());
         }
         if self.quenched.is_some() {
             self.pause_after_sending(now);
@@ -406,21 +407,20 @@ impl Sender {
     /// Data goes out: when the next may, and what the controller writes for routers. Whether pacing holds the next back.
     #[inline(never)]
     fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
-        let (mss, delivered, sent) = (self.config.mss as u32, self.una, self.high);
+        let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
         let data = Departing { now, mss, delivered, sent, rtts: &self.rtt };
         let wire = segment.wire;
         let Body::Data { header, .. } = &mut segment.body else { return false };
         let Leave { pacing, spacing } = self.cc.departs(&data, header);
         if let Some(rate) = pacing {
-            self.paced = if self.config.steering.paces_anew { wire } else { 0 };
             // Delivery rates are of payload, and so is a pace that follows from them.
             let size = if self.config.by_rate() { wire - self.config.header } else { wire };
-            self.pace_until = now + pause(rate, size);
+            let anew = if self.config.steering.paces_anew { wire } else { 0 };
+            self.pacer.pace(now, rate, size, anew);
         } else if let Some(spacing) = spacing {
             self.space(now, spacing);
         }
-        self.pacing_holds = now < self.pace_until;
-        self.pacing_holds
+        self.pacer.check(now)
     }
 
     /// The ECN field of a segment; the first after a reduction carries CWR (RFC 3168 § 6.1.2).
@@ -429,8 +429,7 @@ impl Sender {
         if !self.config.params.ecn {
             return Ecn::NotEct;
         }
-        if self.cwr_pending {
-            self.cwr_pending = false;
+        if self.ecn.take_cwr() {
             *flags = flags.with(Flags::CWR);
         }
         Ecn::Ect0
@@ -460,8 +459,8 @@ impl Sender {
         if again {
             self.sent.on_sent_again(Retransmission {
                 range: Range { start: choice.seq, end },
-                una: self.una,
-                high: self.high,
+                una: self.seq.una(),
+                high: self.seq.high(),
                 marked: (marks && !choice.rescue).then_some(now),
             });
         }
@@ -472,20 +471,14 @@ impl Sender {
                 }
                 if let State::Loss { frto: Some(frto), .. } = &mut self.recovery {
                     let again = Range { start: choice.seq, end };
-                    frto.on_retransmission(again, self.una);
+                    frto.on_retransmission(again, self.seq.una());
                 }
             }
-        } else if choice.seq == self.nxt {
-            self.nxt = end;
-            self.high = self.high.max(end);
+        } else if choice.seq == self.seq.nxt() {
+            self.seq.on_sent(end);
             if self.notes_new && !again {
                 self.note_original(now, choice.seq, end);
             }
         }
     }
-}
-
-/// How long what is so large on the wire keeps the next from leaving.
-fn pause(rate: Rate, wire: u16) -> Duration {
-    rate.time_for(Bytes(u64::from(wire))).max(Duration(1))
 }

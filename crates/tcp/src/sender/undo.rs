@@ -67,7 +67,7 @@ impl Sender {
         let probe = self.rack_tlp.as_deref().is_some_and(probes);
         let under_way = self.sent.resent() + u64::from(probe);
         let again = (under_way > 0).then_some(under_way);
-        Box::new(Before { at, cc: Some(cc), from: self.una, again })
+        Box::new(Before { at, cc: Some(cc), from: self.seq.una(), again })
     }
 
     /// Whether an ACK of new data may take this back.
@@ -85,7 +85,7 @@ impl Sender {
     /// Nothing was lost: the window is again as it was, and so is what is outstanding.
     pub(super) fn take_back(&mut self, now: Time, before: Option<Box<Before>>) {
         self.take_recovery_back(now, before);
-        self.sent.undo(self.una);
+        self.sent.undo(self.seq.una());
     }
 
     /// The window is again as it was, and nothing is repaired any more. What is lost stays so, as
@@ -95,7 +95,7 @@ impl Sender {
         self.take_back_window(now, before);
         self.recovery = State::Open;
         self.dupacks = 0;
-        self.limited_sent = 0;
+        self.seq.end_limited();
         if let Some(tlp) = &mut self.rack_tlp {
             // Losses are looked for anew.
             tlp.rack.look();
@@ -107,7 +107,7 @@ impl Sender {
         let Some(cc) = before.and_then(|before| before.cc) else { return };
         if cc.window().ssthresh > self.cc.window().ssthresh {
             // Linux `tcp_ecn_withdraw_cwr`.
-            self.cwr_pending = false;
+            self.ecn.set_cwr(false);
         }
         self.cc.undo(cc, now, matches!(self.recovery, State::Loss { .. }));
     }

@@ -27,7 +27,7 @@ impl Sender {
         let window = self.cc.window();
         if self.config.params.validation.cwnd_limited == LimitedBy::Always {
             // tcp_input.c, cc_ack_received: CCF_CWND_LIMITED.
-            self.cwnd_limited = window.cwnd <= self.rwnd;
+            self.cwnd_limited = window.cwnd <= self.seq.rwnd();
             return;
         }
         let mss = self.config.mss;
@@ -37,12 +37,12 @@ impl Sender {
             // What waits for its chunk to be full waits for the window (`tcp_tso_should_defer`).
             _ => self.in_flight() + mss > window.cwnd || self.waits_for_chunk(),
         };
-        let outstanding = match self.config.segments.divide(self.nxt - self.una) {
+        let outstanding = match self.config.segments.divide(self.seq.flight()) {
             (segments, 0) => segments * mss,
             (segments, _) => (segments + 1) * mss,
         };
-        let waits = self.nxt < self.app_end;
-        let (una, high) = (self.una, self.high);
+        let waits = self.seq.nxt() < self.seq.app_end();
+        let (una, high) = (self.seq.una(), self.seq.high());
         let Some(used) = &mut self.used else { return };
         let sent = used.sent != high;
         used.sent = high;

@@ -25,7 +25,7 @@ impl Sender {
     /// Then Linux holds a state until so much more is acknowledged than was outstanding, with all up to `una` acknowledged, also where
     /// nothing is (RFC 6582 § 4.1; `tcp_is_non_sack_preventing_reopen`).
     pub(super) fn held_above(&self, una: u64) -> u64 {
-        u64::from(self.spreads_without_sack() && (self.by_time || una < self.high))
+        u64::from(self.spreads_without_sack() && (self.by_time || una < self.seq.high()))
     }
 
     /// Nothing is outstanding, and probes go before anything could end a state that is held.
@@ -47,7 +47,7 @@ impl Sender {
     #[cold]
     pub(super) fn marked_in_flight(&self) -> u64 {
         let arrived = u64::from(self.dupacks) * self.config.mss;
-        self.sent.pipe(self.una, self.nxt).saturating_sub(arrived)
+        self.sent.pipe(self.seq.una(), self.seq.nxt()).saturating_sub(arrived)
     }
 
     /// Duplicate ACKs that mean a loss: others, once segments were seen to come late (`tp->reordering`).
@@ -70,7 +70,7 @@ impl Sender {
     fn room_for_duplicates(&self, outstanding: u64) -> u64 {
         let mss = self.config.mss;
         let lost = match self.recovery {
-            State::Loss { .. } => self.sent.lost_bytes(self.una),
+            State::Loss { .. } => self.sent.lost_bytes(self.seq.una()),
             State::Open | State::Recovery(_) => mss,
         };
         outstanding.saturating_sub(lost.max(mss))
@@ -81,9 +81,9 @@ impl Sender {
     #[cold]
     pub(super) fn take_ack_without_sack(&mut self, acked: u64) {
         if matches!(self.recovery, State::Loss { .. }) {
-            self.sent.on_ack(self.una);
+            self.sent.on_ack(self.seq.una());
         }
-        let (mss, outstanding) = (self.config.mss, self.high - self.una);
+        let (mss, outstanding) = (self.config.mss, self.seq.outstanding());
         // One ACK is for the hole.
         let others = acked.saturating_sub(mss);
         let told = self.told_by_duplicates().saturating_sub(others);
@@ -106,7 +106,7 @@ impl Sender {
         let left = told.saturating_sub(u32::try_from(others).unwrap_or(u32::MAX));
         if matches!(self.recovery, State::Loss { .. }) {
             self.dupacks = left;
-        } else if left >= self.duplicates_needed() && self.una < self.high {
+        } else if left >= self.duplicates_needed() && self.seq.una() < self.seq.high() {
             self.enter_recovery(now);
         }
     }
@@ -115,16 +115,20 @@ impl Sender {
     /// is repaired it tells that what F-RTO sent has arrived (`tcp_process_loss`).
     #[cold]
     pub(super) fn take_duplicate_without_sack(&mut self, now: Time) -> bool {
-        let (mss, outstanding) = (self.config.mss, self.high - self.una);
+        let (mss, outstanding) = (self.config.mss, self.seq.outstanding());
         if self.is_in_frto() {
-            self.on_ack_in_frto(now, 0, true, (&SackBlocks::default(), self.una));
+            self.on_ack_in_frto(now, 0, true, (&SackBlocks::default(), self.seq.una()));
         }
         let in_loss = match self.recovery {
             // A state that is held counts none (`tcp_reset_reno_sack`).
-            State::Loss { recover, .. } if self.high <= recover || self.una >= recover => {
+            State::Loss { recover, .. }
+                if self.seq.high() <= recover || self.seq.una() >= recover =>
+            {
                 return false;
             }
-            State::Recovery(FastRecovery { recover, .. }) if self.una >= recover => return false,
+            State::Recovery(FastRecovery { recover, .. }) if self.seq.una() >= recover => {
+                return false;
+            }
             State::Loss { .. } => true,
             State::Open | State::Recovery(_) => false,
         };
@@ -140,7 +144,7 @@ impl Sender {
     /// An ACK of new data came whose echo is older than the first retransmission (RFC 3522; `tcp_packet_delayed`).
     #[cold]
     pub(super) fn is_late_original(&mut self, echo: Time) -> bool {
-        let (una, tells) = (self.una, self.echoes_tell());
+        let (una, tells) = (self.seq.una(), self.echoes_tell());
         let recover = match &self.recovery {
             State::Open => {
                 // Echoes alone tell without SACK, and they are over with the recovery.
@@ -169,14 +173,14 @@ impl Sender {
         self.take_back_window(now, before);
         let mss = self.config.mss;
         match &self.recovery {
-            State::Recovery(r) if self.una < r.recover => {
+            State::Recovery(r) if self.seq.una() < r.recover => {
                 self.dupacks = (r.inflation.max(0).unsigned_abs() / mss) as u32;
                 // `tcp_check_sack_reordering`: what arrived above the ACK is not known.
-                let late = segments(self.una - prior, mss);
+                let late = segments(self.seq.una() - prior, mss);
                 if u32::from(late) > self.duplicates_needed() {
                     self.most_late = late;
                 }
-                self.limited_sent = 0;
+                self.seq.end_limited();
                 self.recovery = State::Open;
                 self.counters.undone += 1;
                 if self.dupacks >= self.duplicates_needed() {
@@ -184,8 +188,8 @@ impl Sender {
                 }
             }
             State::Loss { .. } => {
-                self.sent.undo(self.una);
-                self.expired = 0;
+                self.sent.undo(self.seq.una());
+                self.rto.end_expiries();
                 self.counters.timeouts_undone += 1;
             }
             State::Open | State::Recovery(_) => self.counters.undone += 1,
