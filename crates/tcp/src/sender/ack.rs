@@ -6,10 +6,68 @@ use cwnd_quantity::{Duration, Echo, Time};
 use super::rack::Judged;
 use super::{Connection, Sender, State};
 use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
-use crate::prr::PrrAck;
-use crate::rtt::At;
+
 use crate::segment::{Body, Flags, SackBlocks, Segment};
 use crate::validation::LimitedBy;
+
+/// An acknowledgement that is being taken in, and what followed from it so far.
+struct Ack<'a> {
+    now: Time,
+    segment: &'a Segment,
+    blocks: &'a SackBlocks,
+    echo: Echo,
+    ece: bool,
+    /// All below this is acknowledged, in whole segments where such count.
+    end: u64,
+    /// One past the highest byte that had been SACKed before; with RACK only.
+    top: u64,
+    window_changed: bool,
+    /// Bytes that it newly acknowledges.
+    acked: u64,
+    /// Bytes that SACK newly reports.
+    newly_sacked: u64,
+    /// Bytes that arrived, as it tells (RFC 6937 § 3, DeliveredData).
+    delivered: u64,
+    /// FlightSize before it took effect.
+    flight_size: u64,
+    /// The same, less what a timeout gave up for lost.
+    pipe: u64,
+    phase: Phase,
+    judged: Judged,
+    /// `true` if losses were found.
+    lost: bool,
+    exact_rtt: Option<Duration>,
+    sacked_rtt: Option<Duration>,
+    /// Bytes by which SACK alone lets the window grow.
+    grows_by: u64,
+}
+
+impl<'a> Ack<'a> {
+    #[inline(always)]
+    fn new(now: Time, segment: &'a Segment, echo: Echo, blocks: &'a SackBlocks) -> Self {
+        Self {
+            now,
+            segment,
+            blocks,
+            echo,
+            ece: segment.flags.has(Flags::ECE),
+            end: segment.seq,
+            top: 0,
+            window_changed: false,
+            acked: 0,
+            newly_sacked: 0,
+            delivered: 0,
+            flight_size: 0,
+            pipe: 0,
+            phase: Phase::Open,
+            judged: Judged::Nothing,
+            lost: false,
+            exact_rtt: None,
+            sacked_rtt: None,
+            grows_by: 0,
+        }
+    }
+}
 
 impl Sender {
     /// A segment arrived from the receiver. Returns the exact round-trip time it measured, for statistics (the
@@ -25,9 +83,11 @@ impl Sender {
         };
         match self.connection {
             Connection::Established if self.plain => {
-                self.on_ack::<true>(now, segment, *window, *echo, sack)
+                self.on_ack::<true>(Ack::new(now, segment, *echo, sack), *window)
             }
-            Connection::Established => self.on_ack::<false>(now, segment, *window, *echo, sack),
+            Connection::Established => {
+                self.on_ack::<false>(Ack::new(now, segment, *echo, sack), *window)
+            }
             Connection::SynSent { tries, .. } if segment.flags.has(Flags::SYN) => {
                 self.seq.set_rwnd(u64::from(*window));
                 Some(self.on_syn_ack(now, segment, tries, *echo))
@@ -73,243 +133,329 @@ impl Sender {
         !(takes_back || by_time || grows || ends || watches || params.prr)
     }
 
-    /// An acknowledgement. With `PLAIN` nothing is asked of what a plain sender never does ([`Sender::is_plain`]).
+    /// Takes an acknowledgement in, in the order of RFC 5681, 6675 and 8985. With `PLAIN` nothing is
+    /// asked of what a plain sender never does ([`Sender::is_plain`]).
     #[inline(always)]
-    fn on_ack<const PLAIN: bool>(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        window: u32,
-        echo: Echo,
-        blocks: &SackBlocks,
-    ) -> Option<Duration> {
-        let told = segment.seq;
-        if told < self.seq.una() || told > self.seq.high() || segment.flags.has(Flags::SYN) {
-            if told < self.seq.una() && has_any(blocks) {
-                self.on_old_ack(now, told, blocks);
-            }
-            return None;
-        }
-        let mut window = u64::from(window);
-        let (mut ack, mut top) = (told, 0);
+    fn on_ack<const PLAIN: bool>(&mut self, mut ack: Ack<'_>, window: u32) -> Option<Duration> {
         debug_assert!(
             !PLAIN || self.before.is_none() && self.cwr.is_none() && self.rack_tlp.is_none()
         );
-        let rack = !PLAIN && self.by_time;
-        let delivered_counts = !PLAIN && self.config.params.grow_by == GrowBy::Delivered;
-        if rack {
-            top = self.sent.top(self.seq.una());
-            ack = self.whole(told);
-            window += told - ack;
-        }
-        // RFC 5681 § 2 (e): what changes the window is no duplicate.
-        let window_changed = self.seq.rwnd() != window;
-        self.seq.set_rwnd(window);
-        if !self.persist.is_off() && self.on_ack_of_probe(now, ack) {
+        if !self.take_number::<PLAIN>(&mut ack, u64::from(window)) {
             return None;
         }
-        let sack = self.config.params.recovery == Recovery::Sack;
-        let has_blocks = has_any(blocks) && sack;
+        self.take_blocks::<PLAIN>(&mut ack);
+        if ack.ece {
+            self.on_echo(ack.now, ack.end);
+        }
+        if ack.acked > 0 {
+            self.on_progress::<PLAIN>(&mut ack);
+        } else {
+            self.on_no_progress::<PLAIN>(&mut ack);
+        }
+        if ack.newly_sacked > 0 {
+            self.on_sack_news::<PLAIN>(&mut ack);
+        }
+        if !PLAIN {
+            self.after_losses(&mut ack);
+        }
+        if ack.acked == 0 && (ack.grows_by > 0 || self.cc.hears_duplicates()) {
+            self.tell_no_progress(&ack);
+        }
+        ack.exact_rtt
+    }
+
+    /// Takes the number and the window of an ACK (RFC 9293 § 3.10.7.4). Returns `false` if there is
+    /// nothing else in it.
+    #[inline(always)]
+    fn take_number<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>, mut window: u64) -> bool {
+        let told = ack.end;
+        if told < self.seq.una() || told > self.seq.high() || ack.segment.flags.has(Flags::SYN) {
+            if told < self.seq.una() && has_any(ack.blocks) {
+                self.on_old_ack(ack.now, told, ack.blocks);
+            }
+            return false;
+        }
+        if !PLAIN && self.by_time {
+            ack.top = self.sent.top(self.seq.una());
+            ack.end = self.whole(told);
+            window += told - ack.end;
+        }
+        // RFC 5681 § 2 (e): what changes the window is no duplicate.
+        ack.window_changed = self.seq.rwnd() != window;
+        self.seq.set_rwnd(window);
+        self.persist.is_off() || !self.on_ack_of_probe(ack.now, ack.end)
+    }
+
+    /// Takes SACK blocks in, and notes what was so before the ACK takes effect.
+    #[inline(always)]
+    fn take_blocks<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
+        let (now, told) = (ack.now, ack.segment.seq);
+        let rack = !PLAIN && self.by_time;
+        let has_blocks = has_any(ack.blocks) && self.config.params.recovery == Recovery::Sack;
         // Departs from RFC 5681 § 2 as [`Sender::on_timeout`] does: what a timeout gave up for
         // lost is not in flight.
         let pipe_in_loss = matches!(self.recovery, State::Loss { .. }).then(|| self.in_flight());
-        let newly_sacked = match has_blocks {
-            true if rack => self.take_sacks(now, blocks, told, top),
-            true => self.sent.on_sack(blocks, ack, self.seq.high()),
+        ack.newly_sacked = match has_blocks {
+            true if rack => self.take_sacks(now, ack.blocks, told, ack.top),
+            true => self.sent.on_sack(ack.blocks, ack.end, self.seq.high()),
             false => 0,
         };
-        if !PLAIN && newly_sacked > 0 {
-            self.time_sacked(blocks, told, newly_sacked);
+        if !PLAIN && ack.newly_sacked > 0 {
+            self.time_sacked(ack.blocks, told, ack.newly_sacked);
         }
-        // What was so before this ACK took effect.
-        let (flight_size, mut phase) = (self.flight_size(), self.phase());
-        let pipe = pipe_in_loss.unwrap_or(flight_size);
-        let acked = ack - self.seq.una();
+        (ack.flight_size, ack.phase) = (self.flight_size(), self.phase());
+        ack.pipe = pipe_in_loss.unwrap_or(ack.flight_size);
+        ack.acked = ack.end - self.seq.una();
         if let State::Recovery(r) = &mut self.recovery
             && self.config.params.counts_pipe()
         {
-            // A partial ACK tells of a retransmission and of what it stood for (Fall & Floyd 1996 § 3.4; tcp-sack1.cc, recv).
-            let left = if acked > 0 { 2 } else { 1 };
+            // A partial ACK tells of a retransmission and of what it stood for (Fall & Floyd 1996
+            // § 3.4; tcp-sack1.cc, recv).
+            let left = if ack.acked > 0 { 2 } else { 1 };
             r.inflation -= left * self.config.mss as i64;
         }
-        // RFC 6937 § 3, DeliveredData: what was reported by SACK before does not count again.
-        let mut delivered = acked + newly_sacked;
+        ack.delivered = ack.acked + ack.newly_sacked;
         if rack
             && has_blocks
             && let Some(tlp) = &mut self.rack_tlp
         {
-            delivered += core::mem::take(&mut tlp.told);
+            ack.delivered += core::mem::take(&mut tlp.told);
         }
-        let (mut lost, mut looks, mut went) = (false, false, None);
-        let mut judged = Judged::Nothing;
-        let mut exact_rtt = None;
-        let (mut sacked_rtt, mut grows_by) = (None, 0);
-        let ece = segment.flags.has(Flags::ECE);
-        if ece {
-            self.on_echo(now, ack);
-        }
+    }
 
-        if acked > 0 {
-            if rack {
-                (looks, went) = self.take_ack(now, ack, top, segment.ts);
+    /// An ACK of new data: SND.UNA rises, the round trip is measured, recovery goes on or ends, and
+    /// the controller hears of it.
+    #[inline(always)]
+    fn on_progress<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
+        let (counts, mut looks, went) = self.advance::<PLAIN>(ack);
+        let late = !PLAIN && self.judge_progress(ack);
+        let measured = self.measure_progress::<PLAIN>(ack, went);
+        let frozen = ack.ece && (self.ecn.waits_at_one() || self.obeys_echo_in_loss());
+        self.on_new_ack::<PLAIN>(ack.now, ack.acked, late);
+        if late {
+            self.take_back_late(ack.now, ack.end - ack.acked);
+        }
+        let params = &self.config.params;
+        if !PLAIN && params.reneging_hurries && self.sent.reneged(ack.end) {
+            self.hurry(ack.now);
+            looks = false;
+        }
+        if !PLAIN && self.config.params.grow_on_exit {
+            ack.phase = self.phase();
+        }
+        let delivered_counts = !PLAIN && self.config.params.grow_by == GrowBy::Delivered;
+        if (delivered_counts && ack.newly_sacked > 0 || looks) && ack.judged != Judged::Open {
+            ack.lost |= self.detect_losses(ack.now);
+        }
+        if delivered_counts && (self.is_still_short() || self.loses_in_loss()) {
+            ack.phase = Phase::Recovery;
+        }
+        if frozen && self.ecn.waits_at_one() && self.in_flight() == 0 {
+            self.wait_at_one(ack.now);
+        }
+        self.tell_progress(ack, counts, measured, frozen);
+    }
+
+    /// SND.UNA rises. Returns the bytes that count for growth, `true` if something may be lost by
+    /// what arrived, and when the first of that went, if that is noted.
+    #[inline(always)]
+    fn advance<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) -> (u64, bool, Option<Time>) {
+        let (mut looks, mut went) = (false, None);
+        if !PLAIN && self.by_time {
+            (looks, went) = self.take_ack(ack.now, ack.end, ack.top, ack.segment.ts);
+        }
+        self.seq.on_ack(ack.end);
+        let params = &self.config.params;
+        let (sack, spreads) = (params.recovery == Recovery::Sack, params.prr);
+        let delivered_counts = !PLAIN && params.grow_by == GrowBy::Delivered;
+        if sack {
+            // RFC 6937 § 3, DeliveredData: what was SACKed before does not count again.
+            ack.delivered -= self.sent.on_ack(ack.end);
+        }
+        let counts =
+            if delivered_counts { self.new_of(ack.acked, ack.delivered) } else { ack.acked };
+        if !PLAIN && !sack {
+            if spreads {
+                ack.delivered = self.new_of(ack.acked, ack.delivered);
             }
-            self.seq.on_ack(ack);
-            if sack {
-                delivered -= self.sent.on_ack(ack);
+            if self.marks_without_sack() {
+                self.take_ack_without_sack(ack.acked);
             }
-            let counts = if delivered_counts { self.new_of(acked, delivered) } else { acked };
-            if !PLAIN && !sack {
-                if self.config.params.prr {
-                    delivered = self.new_of(acked, delivered);
-                }
-                if self.marks_without_sack() {
-                    self.take_ack_without_sack(acked);
-                }
+        }
+        (counts, looks, went)
+    }
+
+    /// Whether a reduction was needless, by an ACK of new data. Returns `true` if the ACK is of an
+    /// original that came late, of a sender without SACK.
+    #[inline(always)]
+    fn judge_progress(&mut self, ack: &mut Ack<'_>) -> bool {
+        let sack = self.config.params.recovery == Recovery::Sack;
+        let mut late = false;
+        match &self.before {
+            None => {}
+            Some(_) if !sack => late = self.is_late_original(ack.segment.ts),
+            Some(before) if self.is_judged(before) => {
+                ack.judged = self.judge(ack.now, ack.segment.ts, ack.end - ack.acked);
+                ack.lost = ack.judged == Judged::Lost;
             }
-            let mut late = false;
-            match &self.before {
-                _ if PLAIN => {}
-                None => {}
-                Some(_) if !sack => late = self.is_late_original(segment.ts),
-                Some(before) if self.is_judged(before) => {
-                    judged = self.judge(now, segment.ts, ack - acked);
-                    lost = judged == Judged::Lost;
-                }
-                Some(_) => {}
-            }
-            if !PLAIN && self.is_in_frto() && !late {
-                self.on_ack_in_frto(now, acked, newly_sacked > 0, (blocks, told));
-            }
-            let (exact, measured) = if PLAIN || self.timing.is_none() {
-                self.measure(now, segment, ack, went)
-            } else {
-                self.measure_apart(now, segment, ack)
-            };
-            exact_rtt = exact;
-            if self.rto.expired() > 0 {
-                self.end_of_expiries();
-            }
-            if ack >= self.round_end {
-                self.round += 1;
-                self.round_end = self.seq.high();
-            }
-            if !PLAIN && self.cwr.is_some() && ack > self.reduced_until {
-                self.cwr = None;
-            }
-            let frozen = ece && (self.ecn.waits_at_one() || self.obeys_echo_in_loss());
-            self.on_new_ack::<PLAIN>(now, acked, late);
-            if late {
-                self.take_back_late(now, ack - acked);
-            }
-            if !PLAIN && self.config.params.reneging_hurries && self.sent.reneged(ack) {
-                self.hurry(now);
-                looks = false;
-            }
-            if !PLAIN && self.config.params.grow_on_exit {
-                phase = self.phase();
-            }
-            if (delivered_counts && newly_sacked > 0 || looks) && judged != Judged::Open {
-                lost |= self.detect_losses(now);
-            }
-            if delivered_counts && (self.is_still_short() || self.loses_in_loss()) {
-                phase = Phase::Recovery;
-            }
-            if frozen && self.ecn.waits_at_one() && self.in_flight() == 0 {
-                self.wait_at_one(now);
-            }
-            let path = Path {
-                now,
-                mss: self.config.mss as u32,
-                srtt: self.rtt.srtt(),
-                min_rtt: self.rtt.min(),
-                rtt: self.rtt.last(),
-                flight_size: pipe,
-                delivered: ack,
-                sent: self.seq.high(),
-                phase,
-                cwnd_limited: self.cwnd_limited,
-                round: self.round,
-            };
-            let obeyed = ece && self.config.params.obey_ece;
-            let sample = AckSample {
-                acked_bytes: counts,
-                newly_sacked,
-                newly_lost: self.sent.take_newly_lost(),
-                rtt: measured,
-                ece,
-                echo,
-                grow: if frozen { Grow::No } else { Grow::of(&path, obeyed) },
-            };
-            let request = self.cc.dispatch_ack(path, sample);
-            if let Request::Reduce(cause) = request {
-                self.on_request(&Path { flight_size, phase, ..self.path(now) }, cause);
-            }
-        } else if !sack
-            && self.seq.high() > self.seq.una()
-            && !window_changed
-            && (PLAIN || !self.marks_without_sack() || self.take_duplicate_without_sack(now))
+            Some(_) => {}
+        }
+        if self.is_in_frto() && !late {
+            let blocks = (ack.blocks, ack.segment.seq);
+            self.on_ack_in_frto(ack.now, ack.acked, ack.newly_sacked > 0, blocks);
+        }
+        late
+    }
+
+    /// Measures the round trip, and ends what the ACK ends: expiries in a row, a round trip, a
+    /// reduction that is spread. Returns the sample that the controller sees.
+    #[inline(always)]
+    fn measure_progress<const PLAIN: bool>(
+        &mut self,
+        ack: &mut Ack<'_>,
+        went: Option<Time>,
+    ) -> Option<Duration> {
+        let (exact, measured) = if PLAIN || self.timing.is_none() {
+            self.measure(ack.now, ack.segment, ack.end, went)
+        } else {
+            self.measure_apart(ack.now, ack.segment, ack.end)
+        };
+        ack.exact_rtt = exact;
+        if self.rto.expired() > 0 {
+            self.end_of_expiries();
+        }
+        if ack.end >= self.round_end {
+            self.round += 1;
+            self.round_end = self.seq.high();
+        }
+        if !PLAIN && self.cwr.is_some() && ack.end > self.reduced_until {
+            self.cwr = None;
+        }
+        measured
+    }
+
+    /// The controller hears of an ACK of new data; with `frozen` its window does not grow.
+    #[inline(always)]
+    fn tell_progress(
+        &mut self,
+        ack: &Ack<'_>,
+        counts: u64,
+        measured: Option<Duration>,
+        frozen: bool,
+    ) {
+        let phase = ack.phase;
+        let path = Path {
+            now: ack.now,
+            mss: self.config.mss as u32,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min(),
+            rtt: self.rtt.last(),
+            flight_size: ack.pipe,
+            delivered: ack.end,
+            sent: self.seq.high(),
+            phase,
+            cwnd_limited: self.cwnd_limited,
+            round: self.round,
+        };
+        let obeyed = ack.ece && self.config.params.obey_ece;
+        let sample = AckSample {
+            acked_bytes: counts,
+            newly_sacked: ack.newly_sacked,
+            newly_lost: self.sent.take_newly_lost(),
+            rtt: measured,
+            ece: ack.ece,
+            echo: ack.echo,
+            grow: if frozen { Grow::No } else { Grow::of(&path, obeyed) },
+        };
+        let request = self.cc.dispatch_ack(path, sample);
+        if let Request::Reduce(cause) = request {
+            let flight_size = ack.flight_size;
+            self.on_request(&Path { flight_size, phase, ..self.path(ack.now) }, cause);
+        }
+    }
+
+    /// An ACK of nothing new: without SACK it is a duplicate, if nothing else changed.
+    #[inline(always)]
+    fn on_no_progress<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
+        if self.config.params.recovery == Recovery::Sack
+            || self.seq.outstanding() == 0
+            || ack.window_changed
         {
-            self.on_duplicate(now);
+            return;
+        }
+        if PLAIN || !self.marks_without_sack() || self.take_duplicate_without_sack(ack.now) {
+            self.on_duplicate(ack.now);
             if !PLAIN && self.config.params.prr {
                 // Each duplicate tells of a segment (Linux, `tcp_add_reno_sack`).
-                delivered = self.config.mss;
+                ack.delivered = self.config.mss;
             }
         }
+    }
 
-        if newly_sacked > 0 {
-            if !PLAIN && acked == 0 {
-                if self.is_in_frto() {
-                    self.on_ack_in_frto(now, 0, true, (blocks, told));
-                }
-                self.end_with_the_reduction();
+    /// SACK reported something new: losses are looked for, and a recovery may begin.
+    #[inline(always)]
+    fn on_sack_news<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
+        let now = ack.now;
+        if !PLAIN && ack.acked == 0 {
+            if self.is_in_frto() {
+                self.on_ack_in_frto(now, 0, true, (ack.blocks, ack.segment.seq));
             }
-            // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
-            self.on_duplicate(now);
-            if judged != Judged::Open {
-                lost |= self.detect_losses(now);
-            }
-            if !PLAIN && acked == 0 {
-                (exact_rtt, sacked_rtt) = self.see_sacked(now).unzip();
-                if delivered_counts {
-                    grows_by = self.grow_by_sacked(newly_sacked);
-                }
-            }
-            // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
-            if matches!(self.recovery, State::Open) && self.sent.is_short(self.seq.una()) {
-                self.enter_recovery(now);
+            self.end_with_the_reduction();
+        }
+        // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675
+        // § 2).
+        self.on_duplicate(now);
+        if ack.judged != Judged::Open {
+            ack.lost |= self.detect_losses(now);
+        }
+        if !PLAIN && ack.acked == 0 {
+            (ack.exact_rtt, ack.sacked_rtt) = self.see_sacked(now).unzip();
+            if self.config.params.grow_by == GrowBy::Delivered {
+                ack.grows_by = self.grow_by_sacked(ack.newly_sacked);
             }
         }
-        if rack {
-            let told = newly_sacked > 0 || window_changed || told > ack;
-            lost |= self.after_ack(now, flight_size, acked > 0, told);
+        // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that
+        // one's reduction.
+        if matches!(self.recovery, State::Open) && self.sent.is_short(self.seq.una()) {
+            self.enter_recovery(now);
         }
-        if !PLAIN && delivered > 0 {
+    }
+
+    /// Timers of what is missing, retransmissions that were lost, and proportional rate reduction.
+    #[inline(always)]
+    fn after_losses(&mut self, ack: &mut Ack<'_>) {
+        if self.by_time {
+            let told = ack.newly_sacked > 0 || ack.window_changed || ack.segment.seq > ack.end;
+            ack.lost |= self.after_ack(ack.now, ack.flight_size, ack.acked > 0, told);
+        }
+        if ack.delivered > 0 {
             if self.sent.take_lost_again() {
-                lost = true;
-                self.lose_again(now);
+                ack.lost = true;
+                self.lose_again(ack.now);
             }
-            self.update_prr(delivered, acked > 0 && !lost);
+            self.update_prr(ack.delivered, ack.acked > 0 && !ack.lost);
         }
-        if acked == 0 && (grows_by > 0 || self.cc.hears_duplicates()) {
-            let path = Path { flight_size, ..self.path(now) };
-            let rtt = sacked_rtt;
-            let grow = if grows_by > 0 {
-                Grow::of(&path, ece && self.config.params.obey_ece)
-            } else {
-                Grow::No
-            };
-            let sample = AckSample {
-                acked_bytes: grows_by,
-                newly_sacked,
-                rtt,
-                ece,
-                echo,
-                grow,
-                ..AckSample::default()
-            };
-            self.tell_duplicate(&path, sample);
-        }
-        exact_rtt
+    }
+
+    /// The controller hears of an ACK of nothing new.
+    #[inline(always)]
+    fn tell_no_progress(&mut self, ack: &Ack<'_>) {
+        let path = Path { flight_size: ack.flight_size, ..self.path(ack.now) };
+        let grow = if ack.grows_by > 0 {
+            Grow::of(&path, ack.ece && self.config.params.obey_ece)
+        } else {
+            Grow::No
+        };
+        let sample = AckSample {
+            acked_bytes: ack.grows_by,
+            newly_sacked: ack.newly_sacked,
+            rtt: ack.sacked_rtt,
+            ece: ack.ece,
+            echo: ack.echo,
+            grow,
+            ..AckSample::default()
+        };
+        self.tell_duplicate(&path, sample);
     }
 
     /// The controller hears of an ACK that acknowledges nothing new, or of what a SYN was answered.
@@ -319,182 +465,6 @@ impl Sender {
         self.tell_rate(path.now);
         if let Request::Reduce(cause) = self.cc.on_ack(path, &sample) {
             self.on_request(path, cause);
-        }
-    }
-
-    /// The RTT that a new ACK tells: exact, and as the clock measures it; from when what it acknowledges `went`, if that is remembered.
-    #[inline(always)]
-    pub(super) fn measure(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        ack: u64,
-        went: Option<Time>,
-    ) -> (Option<Duration>, Option<Duration>) {
-        let sent = if let Some(went) = went {
-            went
-        } else if self.config.params.timestamps {
-            segment.ts
-        } else {
-            let Some(sent) = self.timed.take(ack) else { return (None, None) };
-            sent
-        };
-        let measured = self.take_rtt(now, sent);
-        if self.rto.backs_off() {
-            self.end_of_backoff(ack);
-        }
-        (Some(now.since(sent)), Some(measured))
-    }
-
-    pub(super) fn take_rtt(&mut self, now: Time, sent: Time) -> Duration {
-        let r = self.config.measured(sent.0, now.0);
-        self.rtt.sample(r, At { una: self.seq.una(), sent: self.seq.high() });
-        r
-    }
-
-    /// RFC 6298 § 5.2–5.3, and what each state makes of new data acknowledged; `late` if the ACK
-    /// shows that a timeout was needless.
-    #[inline(always)]
-    fn on_new_ack<const PLAIN: bool>(&mut self, now: Time, acked: u64, late: bool) {
-        let mut restart_timer = true;
-        let above = if PLAIN { 0 } else { self.held_above(self.seq.una()) };
-        let spread = !PLAIN && self.spreads_without_sack();
-        match &mut self.recovery {
-            State::Open => {
-                self.dupacks = 0;
-                self.seq.end_limited();
-            }
-            State::Loss { recover, .. } => {
-                let told = if self.seq.una() >= *recover { self.dupacks } else { 0 };
-                self.dupacks = 0;
-                if self.seq.una() >= *recover + above {
-                    self.last_recover = Some(*recover);
-                    self.recovery = State::Open;
-                }
-                // Linux takes a timeout back first, and looks no further (`tcp_process_loss`).
-                if told > 0 && !late {
-                    self.on_end_of_loss(now, acked, told);
-                }
-            }
-            State::Recovery(r) => {
-                let reno = self.config.params.recovery == Recovery::Reno;
-                if self.seq.una() >= r.recover + above || reno {
-                    self.last_recover = Some(r.recover);
-                    self.recovery = State::Open;
-                    self.dupacks = 0;
-                    self.seq.end_limited();
-                    self.after_recovery();
-                } else if self.seq.una() == r.recover {
-                    r.inflation = 0;
-                    r.retransmit_now = false;
-                } else {
-                    // RFC 6582 § 3.2 (3), the impatient variant; Linux restarts it each time
-                    // (`tcp_clean_rtx_queue`).
-                    restart_timer = !r.partial_seen || self.by_time;
-                    r.partial_seen = true;
-                    if self.config.params.recovery == Recovery::NewReno {
-                        // RFC 6582 § 3.2 (3): retransmit the next hole, deflate by what was acknowledged, add back one.
-                        r.retransmit_now = true;
-                        self.sent.note_lost(self.config.mss);
-                        let mss = self.config.mss;
-                        r.inflation -= acked as i64;
-                        if acked >= mss {
-                            r.inflation += mss as i64;
-                        }
-                        if spread {
-                            // `tcp_remove_reno_sacks`
-                            r.inflation = r.inflation.max(0);
-                        }
-                    } else {
-                        // With SACK every advance shows that retransmissions arrive (RFC 6675 § 5.1).
-                        restart_timer = true;
-                    }
-                }
-            }
-        }
-        if self.seq.una() == self.seq.high() {
-            self.rto.stop();
-        } else if restart_timer {
-            self.rto.set(now + self.rto());
-        }
-    }
-
-    fn on_duplicate(&mut self, now: Time) {
-        let mss = self.config.mss as i64;
-        match &mut self.recovery {
-            State::Open => {
-                self.dupacks += 1;
-                let enough = self.dupacks >= self.duplicates_needed() && self.rack_tlp.is_none();
-                if enough && self.may_enter_recovery() {
-                    self.enter_recovery(now);
-                }
-            }
-            State::Recovery(r) if self.config.params.recovery != Recovery::Sack => {
-                r.inflation += mss;
-            }
-            State::Recovery(_) | State::Loss { .. } => {}
-        }
-    }
-
-    pub(super) fn detect_losses(&mut self, now: Time) -> bool {
-        if self.rack_tlp.is_some() {
-            return self.detect_by_time(now);
-        }
-        let (params, mss) = (&self.config.params, self.config.mss);
-        self.sent.detect_losses(params, self.seq.una(), mss)
-    }
-
-    /// What an ACK of so many bytes tells for the first time. Without SACK each duplicate told of a segment (Linux, `tcp_add_reno_sack`).
-    fn new_of(&self, acked: u64, delivered: u64) -> u64 {
-        if self.config.params.recovery == Recovery::Sack {
-            // An ACK that advances is no duplicate, even if the receiver had thrown away what it reported.
-            return delivered.max(1);
-        }
-        let mss = self.config.mss;
-        let told = match &self.recovery {
-            State::Recovery(r) => r.inflation.max(0).unsigned_abs(),
-            _ => u64::from(self.dupacks) * mss,
-        };
-        acked.saturating_sub(told).max(mss.min(acked))
-    }
-
-    /// Whether a recovery has ended and more is known to be lost: Linux begins the next one with the same ACK
-    /// (`tcp_time_to_recover`).
-    pub(super) fn is_still_short(&self) -> bool {
-        matches!(self.recovery, State::Open)
-            && self.seq.una() < self.seq.high()
-            && self.sent.is_short(self.seq.una())
-    }
-
-    /// So much arrived: what a reduction that is spread may send by that.
-    #[inline(always)]
-    pub(super) fn update_prr(&mut self, delivered: u64, safe: bool) {
-        let spreads = match &self.recovery {
-            State::Recovery(r) => r.prr.is_some(),
-            State::Open => self.cwr.is_some(),
-            State::Loss { .. } => false,
-        };
-        if spreads {
-            self.spread(delivered, safe);
-        }
-    }
-
-    fn spread(&mut self, delivered: u64, mut safe: bool) {
-        let pipe = if self.config.params.recovery == Recovery::Sack {
-            self.sent.pipe(self.seq.una(), self.seq.nxt())
-        } else {
-            // The hole is lost until it goes again, as the ACK tells (`tcp_newreno_mark_lost`).
-            let waits = self.hole_waits();
-            safe &= !waits;
-            self.in_flight().saturating_sub(if waits { self.config.mss } else { 0 })
-        };
-        let prr = match &mut self.recovery {
-            State::Recovery(r) => r.prr.as_mut(),
-            _ => self.cwr.as_mut(),
-        };
-        if let Some(prr) = prr {
-            let ssthresh = self.cc.window().ssthresh;
-            prr.on_ack(PrrAck { delivered, pipe, safe }, ssthresh, self.config.mss);
         }
     }
 }

@@ -6,7 +6,7 @@ use cwnd_quantity::{Duration, Echo, Time};
 use super::Sender;
 use crate::delays::Delays;
 use crate::ranges::Range;
-use crate::rtt::Seen;
+use crate::rtt::{At, Seen};
 use crate::segment::{Body, SackBlocks, Segment};
 use crate::timing::Sample;
 
@@ -55,6 +55,36 @@ impl Sender {
             let range = Range { start: block.start(ack), end: block.end(ack) };
             new = self.sent.note_sacked(range, new);
         }
+    }
+
+    /// The RTT that a new ACK tells: exact, and as the clock measures it; from when what it acknowledges `went`, if that is remembered.
+    #[inline(always)]
+    pub(super) fn measure(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        ack: u64,
+        went: Option<Time>,
+    ) -> (Option<Duration>, Option<Duration>) {
+        let sent = if let Some(went) = went {
+            went
+        } else if self.config.params.timestamps {
+            segment.ts
+        } else {
+            let Some(sent) = self.timed.take(ack) else { return (None, None) };
+            sent
+        };
+        let measured = self.take_rtt(now, sent);
+        if self.rto.backs_off() {
+            self.end_of_backoff(ack);
+        }
+        (Some(now.since(sent)), Some(measured))
+    }
+
+    pub(super) fn take_rtt(&mut self, now: Time, sent: Time) -> Duration {
+        let r = self.config.measured(sent.0, now.0);
+        self.rtt.sample(r, At { una: self.seq.una(), sent: self.seq.high() });
+        r
     }
 
     /// The same as [`Sender::measure`], but for what the controller sees.
