@@ -6,10 +6,11 @@ mod byte_counts;
 mod cheat;
 mod compressed_acks;
 mod config;
+mod controller_rtt;
 mod counters;
 mod delays;
 mod delivery_rate;
-mod duplicates;
+mod dsack;
 mod echo;
 mod echo_policy;
 mod frto;
@@ -31,7 +32,6 @@ mod sorted_map;
 mod spurious;
 mod squid;
 mod tail_loss_probe;
-mod timing;
 mod tso;
 mod validation;
 #[cfg(test)]
@@ -56,7 +56,7 @@ pub use seen::{Params as TimingParams, RttEvery, RttFrom};
 pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };
-pub use sender::{GaveUp, Handshake, Sender, Shown};
+pub use sender::{GaveUp, Handshake, Sender, TcpInfo};
 pub use signed::{OnForged, Params as SignatureParams};
 pub use spurious::Params as SpuriousParams;
 pub use squid::Params as SquidParams;

@@ -7,7 +7,7 @@ use crate::compressed_acks::BLOCKS;
 use crate::config::Config;
 use crate::counters::ReceiverCounters;
 use crate::delays::Delays;
-use crate::duplicates::Duplicates;
+use crate::dsack::Duplicates;
 use crate::echo::DynEcho;
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};

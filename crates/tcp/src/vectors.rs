@@ -6,6 +6,7 @@ use cwnd_schema::{Params as _, ParamsChoice as _, Value};
 use serde_json::Value as Json;
 
 use crate::config::Config;
+use crate::controller_rtt::ControllerRtt;
 use crate::delivery_rate::Rates;
 use crate::frto::{Frto, Told, Verdict};
 use crate::params::Params;
@@ -16,7 +17,6 @@ use crate::seen;
 use crate::segment::{SackBlock, SackBlocks};
 use crate::sent_segments::{Notes, Retransmission, SentSegments};
 use crate::squid::{self, Squid};
-use crate::timing::Timing;
 
 fn cases(text: &str) -> (Json, Vec<Json>) {
     let file: Json = serde_json::from_str(text).unwrap();
@@ -304,7 +304,7 @@ fn round_trips_are_seen_as_each_way_of_measuring_has_it() {
     let ns = |event: &Json, key: &str| Time(number(&event[key]));
     for case in cases {
         let config = endpoint(&case["parameters"]);
-        let mut timing = Timing::new(&config).expect("its own notes");
+        let mut timing = ControllerRtt::new(&config).expect("its own notes");
         let mut segments = SentSegments::new(&Params::default(), timing.notes());
         let (mut una, mut high) = (0, 0);
         let mut sacked = Ranges::default();

@@ -1,4 +1,5 @@
-//! What an acknowledgement does: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC 6298 § 5.
+//! The taking in of acknowledgements: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC
+//! 6298 § 5.
 
 use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
 use cwnd_quantity::{Duration, Echo, Time};
@@ -70,8 +71,8 @@ impl<'a> Ack<'a> {
 }
 
 impl Sender {
-    /// A segment arrived from the receiver. Returns the exact round-trip time it measured, for statistics (the
-    /// estimator uses it as the configured clock sees it).
+    /// A segment arrived from the receiver. Returns the exact round-trip time it measured, for
+    /// statistics (the estimator uses it as the configured clock sees it).
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
         let (window, echo, sack) = match &segment.body {
             Body::Ack { window, echo, sack } => (window, echo, sack),
@@ -101,14 +102,14 @@ impl Sender {
         self.rto.stop();
         let exact = now.since(segment.ts);
         let seen = self.rtt.seen();
-        // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the echoed timestamp is a valid sample of
-        // which SYN was answered, and the timeout follows from it (as in Linux).
+        // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the echoed timestamp is a
+        // valid sample of which SYN was answered, and the timeout follows from it (as in Linux).
         let sent = self.syn_sent(now, segment.ts, tries == 1);
         let measured = sent.map(|sent| self.take_rtt(now, sent));
         self.time_handshake(now, self.pacer.last_sent(), seen, measured, tries == 1);
         if tries > 1 {
-            // RFC 6298 § 5.7: the timeout is set anew, not doubled further. Karn & Partridge 1987 make no difference between a SYN
-            // and other segments.
+            // RFC 6298 § 5.7: the timeout is set anew, not doubled further. Karn & Partridge 1987
+            // make no difference between a SYN and other segments.
             if self.config.params.rto_backoff_until != BackoffUntil::SentOnce {
                 self.rto.end_backoff();
             }
@@ -121,9 +122,11 @@ impl Sender {
         exact
     }
 
-    /// Whether senders with these parameters do what the RFCs ask of all, and nothing that only some stacks do: find losses by time or
-    /// retransmissions that are lost, take reductions back or spread them, grow by what SACK tells or as a recovery ends, end one with its
-    /// reduction, shorten the timeout when SACKed data is thrown away, watch bursts and how much of the window is used.
+    /// `true` if senders with these parameters do what the RFCs ask of all, and nothing that only
+    /// some stacks do: find losses by time or retransmissions that are lost, take reductions back
+    /// or spread them, grow by what SACK tells or as a recovery ends, end one with its reduction,
+    /// shorten the timeout when SACKed data is thrown away, watch bursts and how much of the window
+    /// is used.
     pub(super) fn is_plain(params: &Params) -> bool {
         let takes_back = params.spurious.timeout_frto || params.spurious.timeout_eifel;
         let by_time = params.loss_rule == LossRule::Rack || params.lost_retransmissions;
@@ -133,12 +136,12 @@ impl Sender {
         !(takes_back || by_time || grows || ends || watches || params.prr)
     }
 
-    /// Takes an acknowledgement in, in the order of RFC 5681, 6675 and 8985. With `PLAIN` nothing is
-    /// asked of what a plain sender never does ([`Sender::is_plain`]).
+    /// Takes an acknowledgement in, in the order of RFC 5681, 6675 and 8985. With `PLAIN` nothing
+    /// is asked of what a plain sender never does ([`Sender::is_plain`]).
     #[inline(always)]
     fn on_ack<const PLAIN: bool>(&mut self, mut ack: Ack<'_>, window: u32) -> Option<Duration> {
         debug_assert!(
-            !PLAIN || self.before.is_none() && self.cwr.is_none() && self.rack_tlp.is_none()
+            !PLAIN || self.undo.is_none() && self.cwr.is_none() && self.rack_tlp.is_none()
         );
         if !self.take_number::<PLAIN>(&mut ack, u64::from(window)) {
             return None;
@@ -285,13 +288,13 @@ impl Sender {
         (counts, looks, went)
     }
 
-    /// Whether a reduction was needless, by an ACK of new data. Returns `true` if the ACK is of an
+    /// Judges by an ACK of new data if a reduction was needless. Returns `true` if the ACK is of an
     /// original that came late, of a sender without SACK.
     #[inline(always)]
     fn judge_progress(&mut self, ack: &mut Ack<'_>) -> bool {
         let sack = self.config.params.recovery == Recovery::Sack;
         let mut late = false;
-        match &self.before {
+        match &self.undo {
             None => {}
             Some(_) if !sack => late = self.is_late_original(ack.segment.ts),
             Some(before) if self.is_judged(before) => {
@@ -315,7 +318,7 @@ impl Sender {
         ack: &mut Ack<'_>,
         went: Option<Time>,
     ) -> Option<Duration> {
-        let (exact, measured) = if PLAIN || self.timing.is_none() {
+        let (exact, measured) = if PLAIN || self.controller_rtt.is_none() {
             self.measure(ack.now, ack.segment, ack.end, went)
         } else {
             self.measure_apart(ack.now, ack.segment, ack.end)

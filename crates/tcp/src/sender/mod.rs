@@ -1,31 +1,30 @@
 //! The sending end.
 
-mod accept;
 mod ack;
-mod burst;
-mod chunks;
+mod controller_rtt;
+mod cwnd_validation;
+mod cwr;
 mod ecn_sender;
 mod old_acks;
 mod pacer;
+mod passive_open;
 mod persist;
 mod persist_timer;
 mod quench;
 mod rack;
 mod recovery;
-mod reduce;
 mod rto_timer;
+mod sackless;
 mod sequence_space;
-mod shown;
-mod spaced;
 mod spurious;
+mod sub_mss_pacing;
 mod tail_loss_probe;
-mod timed;
+mod tcp_info;
 mod timed_segment;
 mod timeout;
 mod transmit;
+mod tso;
 mod undo;
-mod used;
-mod without_sack;
 
 use std::sync::Arc;
 
@@ -33,59 +32,59 @@ use cwnd_cc::{AnyController, Controller as _, Path, Phase, Window};
 use cwnd_quantity::{Duration, Time};
 
 use crate::config::Config;
+use crate::controller_rtt::ControllerRtt;
 use crate::counters::SenderCounters;
 use crate::frto::Frto;
 use crate::params::{FlightSize, LossRule, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::sent_segments::SentSegments;
-use crate::timing::Timing;
 use crate::validation::LimitedBy;
-pub use accept::Handshake;
-use burst::Burst;
-use chunks::Chunks;
+use cwnd_validation::Used;
 use ecn_sender::EcnSender;
 use pacer::Pacer;
+pub use passive_open::Handshake;
 use persist_timer::PersistTimer;
 use quench::Quenched;
 use rack::RackTlp;
 use rto_timer::RtoTimer;
 use sequence_space::SequenceSpace;
-pub use shown::Shown;
+pub use tcp_info::TcpInfo;
 use timed_segment::TimedSegment;
 pub use timeout::GaveUp;
-use undo::Before;
-use used::Used;
+use tso::{Burst, Chunks};
+use undo::UndoState;
 
 /// The sending end of a connection.
 ///
-/// Drive it so: [`Sender::open`] once, [`Sender::write`] when the application has data, [`Sender::on_segment`] for each
-/// arriving segment, [`Sender::on_timer`] at or after [`Sender::next_timer`] (an early or spurious call is harmless).
-/// After each of these call [`Sender::poll_transmit`] until it returns `None`, then look at `next_timer` again.
+/// Drive it so: [`Sender::open`] once, [`Sender::write`] when the application has data,
+/// [`Sender::on_segment`] for each arriving segment, [`Sender::on_timer`] at or after
+/// [`Sender::next_timer`] (an early or spurious call is harmless). After each of these call
+/// [`Sender::poll_transmit`] until it returns `None`, then look at `next_timer` again.
 // In order of use, by cache lines: what packets of many flows read is in no near cache.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sender {
     // With what its flow is asked at each event.
     config: Arc<Config>,
-    /// What a reduction for a loss may be taken back to.
-    before: Option<Box<Before>>,
+    /// State that a reduction for a loss may be taken back to.
+    undo: Option<Box<UndoState>>,
     // What is sent and what is acknowledged read these three lines.
     seq: SequenceSpace,
     connection: Connection,
     ecn: EcnSender,
     /// `true` if losses are found as [`LossRule::Rack`] says.
     by_time: bool,
-    /// Whether [`Sender::is_plain`] says so, and nothing is timed apart.
+    /// `true` if [`Sender::is_plain`] says so, and nothing is timed apart.
     plain: bool,
     /// `true` if anything is noted of new data that goes ([`Sender::note_original`]).
     notes_new: bool,
-    /// Whether the congestion window was what stopped the last transmission.
+    /// `true` if the congestion window was what stopped the last transmission.
     cwnd_limited: bool,
     pacer: Pacer,
     rto: RtoTimer,
-    /// Time when the reordering window of missing data is over, or the tail is probed; `Time::NEVER`
-    /// if neither timer runs.
+    /// Time when the reordering window of missing data is over, or the tail is probed;
+    /// `Time::NEVER` if neither timer runs.
     loss_deadline: Time,
     burst: Burst,
     cc: AnyController,
@@ -96,24 +95,26 @@ pub struct Sender {
     /// mean a loss.
     most_late: u8,
     persist: PersistTimer,
-    /// Spreads a reduction that left nothing to repair over the round trip, until more than [`Self::reduced_until`] is acknowledged.
+    /// Spreads a reduction that left nothing to repair over the round trip, until more than
+    /// [`Self::reduced_until`] is acknowledged.
     cwr: Option<Box<Prr>>,
-    /// What waits for more to go with it, and goes together.
+    /// The chunk that is sent or waited for, with segmentation offload.
     chunks: Option<Box<Chunks>>,
-    /// What is remembered of source quenches, once there were some that matter beyond themselves.
+    /// State kept for source quenches, allocated only when one must be remembered (a refused guess,
+    /// RFC 1016's pause, a reduction under `prr_on_ecn`).
     quenched: Option<Box<Quenched>>,
     /// RACK-TLP, where SACK tells what arrived.
     rack_tlp: Option<Box<RackTlp>>,
-    /// What the controller sees in place of what sets the timer.
-    timing: Option<Box<Timing>>,
+    /// Round trips and delivery rates of the controller, where they are not the timer's.
+    controller_rtt: Option<Box<ControllerRtt>>,
     counters: SenderCounters,
-    /// What was sent and is not acknowledged; seldom read, up to what is SACKed.
+    /// Data sent and not acknowledged; seldom read, up to what is SACKed.
     sent: SentSegments,
     // What else an ACK reads.
-    /// Data below this was outstanding at the last reduction that left nothing to repair; until it is acknowledged there is
-    /// no other (RFC 3168 § 6.1.2).
+    /// Data below this was outstanding at the last reduction that left nothing to repair; until it
+    /// is acknowledged there is no other (RFC 3168 § 6.1.2).
     reduced_until: u64,
-    /// How much of the window was used, where that is watched over a window of data.
+    /// Use of the window, where that is watched over a window of data.
     used: Option<Box<Used>>,
     rtt: RttEstimator,
     round: u64,
@@ -126,12 +127,13 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Where in a sender a cache line should begin, in bytes.
+    /// Offset at which a cache line should begin, in bytes.
     pub const READ_FROM: usize = core::mem::offset_of!(Self, seq);
 }
 
-// A cache line is 64 bytes. What sending, an ACK or its timers read begins where a line does, so that it takes no line more. A new field that
-// packets read goes into one of these lines, any other behind `counters` or `round_end`; then these numbers are to be counted again.
+// A cache line is 64 bytes. What sending, an ACK or its timers read begins where a line does, so
+// that it takes no line more. A new field that packets read goes into one of these lines, any other
+// behind `counters` or `round_end`; then these numbers are to be counted again.
 const _: () = {
     use core::mem::offset_of;
     let from = Sender::READ_FROM;
@@ -161,7 +163,7 @@ enum State {
     /// After a timeout, until what was outstanding then is acknowledged.
     Loss {
         recover: u64,
-        /// Whether the timeout was spurious is looked at.
+        /// `true` if the timeout was spurious is looked at.
         frto: Option<Box<Frto>>,
     },
 }
@@ -170,7 +172,8 @@ enum State {
 struct FastRecovery {
     /// Ends when everything below this is acknowledged.
     recover: u64,
-    /// RFC 5681's inflation of cwnd by what has left the network, less NewReno's deflation. With SACK and `pipe_rule = "sack1"` that pipe.
+    /// RFC 5681's inflation of cwnd by what has left the network, less NewReno's deflation. With
+    /// SACK and `pipe_rule = "sack1"` that pipe.
     inflation: i64,
     /// The segment at SND.UNA must be retransmitted now, whatever the window.
     retransmit_now: bool,
@@ -194,13 +197,13 @@ impl Sender {
         };
         let by_time = config.params.loss_rule == LossRule::Rack;
         let rack_tlp = (by_time && config.params.recovery == Recovery::Sack).then(Box::default);
-        let timing = Timing::new(&config);
-        let notes = timing.as_ref().map_or_else(Default::default, |timing| timing.notes());
+        let controller_rtt = ControllerRtt::new(&config);
+        let notes = controller_rtt.as_ref().map_or_else(Default::default, |seen| seen.notes());
         let sent = SentSegments::new(&config.params, notes);
         let chunks = Chunks::new(&config.params.tso);
         let watched = config.params.validation.cwnd_limited != LimitedBy::Last;
         let used = watched.then(Box::default);
-        let plain = Self::is_plain(&config.params) && timing.is_none();
+        let plain = Self::is_plain(&config.params) && controller_rtt.is_none();
         let mut sender = Self {
             config,
             cc,
@@ -219,12 +222,12 @@ impl Sender {
             rtt,
             notes_new: false,
             timed: TimedSegment::default(),
-            timing,
+            controller_rtt,
             rto: RtoTimer::OFF,
             most_late: 0,
             loss_deadline: Time::NEVER,
             rack_tlp,
-            before: None,
+            undo: None,
             pacer: Pacer::OFF,
             quenched: None,
             burst: Burst::default(),
@@ -254,13 +257,15 @@ impl Sender {
         cwnd_memory::line_soon(&self.rtt);
     }
 
-    /// Asks for the memory that the next ACK needs beyond the sender itself: a hint, for speed alone.
+    /// Asks for the memory that the next ACK needs beyond the sender itself: a hint, for speed
+    /// alone.
     #[inline]
     pub fn soon(&self) {
         self.sent.soon();
     }
 
-    /// Opens the connection: with a handshake a SYN is sent first, without one data may flow at once.
+    /// Opens the connection: with a handshake a SYN is sent first, without one data may flow at
+    /// once.
     pub fn open(&mut self) {
         self.connection = if self.config.params.handshake {
             Connection::SynSent { sent: false, tries: 0 }
@@ -279,7 +284,7 @@ impl Sender {
         self.seq.stop_writing();
     }
 
-    /// When [`Sender::on_timer`] wants to be called; `Time::NEVER` if not at all.
+    /// Time at which [`Sender::on_timer`] wants to be called; `Time::NEVER` if not at all.
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Time {
@@ -287,7 +292,7 @@ impl Sender {
         if self.pacer.holds() { deadline.min(self.held_until()) } else { deadline }
     }
 
-    /// Whether [`Sender::on_timer`] may find more than that pacing is over.
+    /// `true` if [`Sender::on_timer`] may find more than that pacing is over.
     #[inline]
     #[must_use]
     pub fn may_expire(&self, now: Time) -> bool {
@@ -341,7 +346,7 @@ impl Sender {
         self.config.mss
     }
 
-    /// What the sender is doing about losses and marks.
+    /// The phase of the sender's answer to losses and marks.
     #[inline]
     #[must_use]
     pub const fn phase(&self) -> Phase {
@@ -377,27 +382,27 @@ impl Sender {
         }
     }
 
-    /// Whether all that was written is acknowledged.
+    /// `true` if all that was written is acknowledged.
     #[inline]
     #[must_use]
     pub const fn is_drained(&self) -> bool {
         self.seq.una() >= self.seq.app_end()
     }
 
-    /// Whether data may flow.
+    /// `true` if data may flow.
     #[inline]
     #[must_use]
     pub const fn is_established(&self) -> bool {
         matches!(self.connection, Connection::Established)
     }
 
-    /// Whether the connection was given up.
+    /// `true` if the connection was given up.
     #[must_use]
     pub const fn has_failed(&self) -> bool {
         matches!(self.connection, Connection::Failed(_))
     }
 
-    /// What was given up, if anything was.
+    /// The point at which the connection was given up, if it was.
     #[must_use]
     pub const fn gave_up(&self) -> Option<GaveUp> {
         match self.connection {
@@ -406,7 +411,8 @@ impl Sender {
         }
     }
 
-    /// How often the first byte that is not acknowledged was sent; nothing outstanding is sent zero times.
+    /// Number of times that the first byte not acknowledged was sent; nothing outstanding is sent
+    /// zero times.
     #[must_use]
     pub fn copies_of_first(&self) -> u64 {
         if self.seq.high() > self.seq.una() { 1 + self.sent.times_again(self.seq.una()) } else { 0 }
@@ -430,7 +436,7 @@ impl Sender {
         if self.is_established() { self.rto() } else { self.syn_rto() }
     }
 
-    /// What it counted.
+    /// Its counters.
     #[inline]
     #[must_use]
     pub const fn counters(&self) -> &SenderCounters {

@@ -1,4 +1,5 @@
-//! What a sender does about a receive window that is closed, or too small for a segment (RFC 9293 § 3.8.6).
+//! Probes of a receive window that is closed, or too small for a segment (RFC 9293 §
+//! 3.8.6).
 
 use cwnd_quantity::{Duration, Ecn, Header, Time};
 
@@ -8,8 +9,8 @@ use crate::ranges::Range;
 use crate::segment::{Body, Flags, Segment};
 
 impl Sender {
-    /// Nothing is outstanding, and the window lets nothing go: the first probe follows after the timeout (RFC 9293
-    /// § 3.8.6.1, SHLD-29).
+    /// Nothing is outstanding, and the window lets nothing go: the first probe follows after the
+    /// timeout (RFC 9293 § 3.8.6.1, SHLD-29).
     #[cold]
     pub(super) fn wait_for_the_window(&mut self, now: Time) {
         if self.seq.high() == self.seq.una() && self.persist.is_off() {
@@ -24,7 +25,8 @@ impl Sender {
         self.persist.on_expiry(self.seq.una() < self.seq.app_end());
     }
 
-    /// One byte of new data, or as many as a window smaller than a segment takes (§ 3.8.6.2.1 (4): the override).
+    /// One byte of new data, or as many as a window smaller than a segment takes (§ 3.8.6.2.1 (4):
+    /// the override).
     #[cold]
     pub(super) fn send_probe(&mut self, now: Time) -> Segment {
         self.persist.on_probe();
@@ -64,7 +66,8 @@ impl Sender {
 
     /// A segment without data, below what the receiver expects: it must be answered (§ 3.10.7.4).
     ///
-    /// It is no data: how long the connection was idle counts from what went before it (Linux, `tcp_ack_update_window`).
+    /// It is no data: how long the connection was idle counts from what went before it (Linux,
+    /// `tcp_ack_update_window`).
     fn empty_probe(&mut self, now: Time) -> Segment {
         let wire = self.config.header;
         self.counters.segments_sent += 1;
@@ -81,7 +84,8 @@ impl Sender {
         }
     }
 
-    /// An ACK came while the window was closed; SND.WND is up to date. Returns whether there is nothing else in it.
+    /// An ACK came while the window was closed; SND.WND is up to date. Returns whether there is
+    /// nothing else in it.
     #[cold]
     pub(super) fn on_ack_of_probe(&mut self, now: Time, ack: u64) -> bool {
         let advances = ack > self.seq.una();

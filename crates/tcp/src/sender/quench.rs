@@ -1,4 +1,5 @@
-//! What a router's source quench does: BECN § IV-B, or RFC 1016; and which of them are believed (RFC 5927 § 4, RFC 6633).
+//! Answers to a router's source quench: BECN § IV-B, or RFC 1016; and which of them are believed
+//! (RFC 5927 § 4, RFC 6633).
 
 use cwnd_cc::Cause;
 use cwnd_quantity::Time;
@@ -7,14 +8,14 @@ use super::{Sender, State};
 use crate::params::{QuenchAnswer, QuenchCheck};
 use crate::squid::Squid;
 
-/// What a connection remembers of quenches, once there were some.
+/// State of quenches, once there were some.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quenched {
     /// The round trip that `refused` is of.
     round: u64,
     /// Quenches of that round trip that quoted nothing outstanding.
     refused: u32,
-    /// What had been sent when one made the window smaller, the last time.
+    /// The highest byte sent at the last reduction for one.
     pub(super) reduced_until: Option<u64>,
     squid: Option<Squid>,
 }
@@ -39,8 +40,9 @@ impl Sender {
         }
     }
 
-    /// What is quoted must be outstanding (RFC 5927 § 4.1): who does not see the connection can only guess. And who guesses
-    /// wrong too often within a round trip makes the connection deaf for the rest of it.
+    /// Quoted data must be outstanding (RFC 5927 § 4.1): who does not see the connection can
+    /// only guess. And who guesses wrong too often within a round trip makes the connection deaf
+    /// for the rest of it.
     fn believes(&mut self, seq: u64) -> bool {
         let params = &self.config.params;
         if params.quench_check == QuenchCheck::None {
@@ -61,8 +63,9 @@ impl Sender {
         outstanding && !deaf
     }
 
-    /// "The sender does not react to ISQs more than once per RTT" (BECN § IV-B), be it to a quench, an echo or a loss. Until all
-    /// is acknowledged that was outstanding at the last reaction, what is told is about the same congestion.
+    /// "The sender does not react to ISQs more than once per RTT" (BECN § IV-B), be it to a quench,
+    /// an echo or a loss. Until all is acknowledged that was outstanding at the last reaction, what
+    /// is told is about the same congestion.
     fn reduce_for_quench(&mut self, now: Time, cause: Cause) {
         let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
         if matches!(self.recovery, State::Open) && self.cwr.is_none() && self.seq.una() >= reduced {
@@ -70,7 +73,7 @@ impl Sender {
         }
     }
 
-    /// Whether quenches make it pause between packets.
+    /// `true` if quenches make it pause between packets.
     pub(super) fn pauses(&self) -> bool {
         self.quenched.as_ref().is_some_and(|quenched| quenched.squid.is_some())
     }

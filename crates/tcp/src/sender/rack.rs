@@ -4,7 +4,7 @@
 use cwnd_cc::Controller as _;
 use cwnd_quantity::{Duration, Time};
 
-use super::undo::Before;
+use super::undo::UndoState;
 use super::{FastRecovery, Sender, State};
 use crate::params::Recovery;
 use crate::rack::Rack;
@@ -155,13 +155,13 @@ impl Sender {
     /// went again, the timer begins anew (`tcp_clean_rtx_queue`).
     #[cold]
     fn measure_sacked(&mut self, now: Time, first: Time, last: Time) {
-        if self.timing.is_none() {
+        if self.controller_rtt.is_none() {
             let (path, rtt) = (self.path(now), self.config.measured(last.0, now.0));
             self.cc.on_sack_rtt(&path, rtt);
         }
         let seen = self.rtt.seen();
         self.take_rtt(now, first);
-        if self.timing.is_some() {
+        if self.controller_rtt.is_some() {
             self.rtt.set_seen(seen);
         } else {
             self.rtt.see(self.config.measured(last.0, now.0));
@@ -266,7 +266,7 @@ impl Sender {
                 self.judge_probe(now, flight, !advanced && !told);
             }
         }
-        let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
+        let needless = self.undo.as_ref().is_some_and(|before| before.all_arrived());
         let mut found = needless && self.take_back_needless(now);
         if !advanced && !told && matches!(self.recovery, State::Recovery(_)) {
             // What an ACK before left open (`Judged::Open`).
@@ -301,7 +301,7 @@ impl Sender {
             tlp.rack.on_duplicate();
         }
         let went_again = again.end <= una || self.sent.times_again(again.start.max(una)) > 0;
-        if let Some(before) = self.before.as_mut().filter(|_| went_again) {
+        if let Some(before) = self.undo.as_mut().filter(|_| went_again) {
             before.arrived_twice(again.end, segments);
         }
     }
@@ -338,7 +338,7 @@ impl Sender {
             // With the next progress (`tcp_process_loss`).
             return false;
         }
-        let before = self.before.take();
+        let before = self.undo.take();
         self.take_recovery_back(now, before);
         self.counters.undone += 1;
         if let Some(tlp) = &mut self.rack_tlp {
@@ -349,7 +349,7 @@ impl Sender {
 
     /// A recovery begins, and its first segment goes again, or is on its way again: what to come
     /// back to if that arrives all the same.
-    pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) -> Option<Box<Before>> {
+    pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) -> Option<Box<UndoState>> {
         let marks = self.config.params.recovery == Recovery::Sack || self.marks_without_sack();
         let looks = self.by_time && marks;
         // What went again before tells nothing of this recovery: at zero no echo is older.
@@ -361,11 +361,11 @@ impl Sender {
     /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes:
     /// if what let it go is older than the retransmission, the original came late (RFC 3522 § 3.2,
     /// steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it was (RFC 4015 §
-    /// 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK
+    /// 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. UndoState the ACK
     /// all below `prior` had arrived.
     #[cold]
     pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> Judged {
-        let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
+        let needless = self.undo.as_ref().is_some_and(|before| before.all_arrived());
         if needless && !matches!(self.recovery, State::Loss { .. }) {
             let found = self.take_back_needless(now);
             return if found { Judged::Lost } else { Judged::Nothing };
@@ -380,7 +380,7 @@ impl Sender {
             // reduction.
             State::Open => return Judged::Nothing,
         }
-        if !self.before.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
+        if !self.undo.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
             return Judged::Nothing;
         }
         // How late it was, while a part is still missing (`tcp_try_undo_partial`).
@@ -400,7 +400,7 @@ impl Sender {
         if partial && (probed || self.sent.resent() > 0) {
             return Judged::Open;
         }
-        let before = self.before.take();
+        let before = self.undo.take();
         if partial {
             self.take_back(now, before);
         } else {

@@ -1,4 +1,4 @@
-//! How fast recovery begins (RFC 5681 § 3.2, RFC 6582 § 3.2, RFC 6675 § 5).
+//! The beginning and the end of fast recovery (RFC 5681 § 3.2, RFC 6582 § 3.2, RFC 6675 § 5).
 
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
 use cwnd_quantity::Time;
@@ -8,7 +8,8 @@ use crate::params::{FlightSize, Recovery};
 use crate::prr::{Prr, PrrAck, PrrRule};
 
 impl Sender {
-    /// RFC 6582 § 3.2 (2): duplicates of what was outstanding at the last recovery say nothing new. Reno lacks the check.
+    /// RFC 6582 § 3.2 (2): duplicates of what was outstanding at the last recovery say nothing new.
+    /// Reno lacks the check.
     pub(super) fn may_enter_recovery(&self) -> bool {
         match self.config.params.recovery {
             Recovery::NewReno | Recovery::Tahoe => {
@@ -40,7 +41,7 @@ impl Sender {
         let before = self.cc.window().cwnd;
         // With RACK what is on its way again stays so.
         let is_on_its_way = self.by_time && self.sent.was_retransmitted(self.seq.una());
-        self.before = if reduces { self.remember(now, is_on_its_way || repairs) } else { None };
+        self.undo = if reduces { self.remember(now, is_on_its_way || repairs) } else { None };
         if self.config.params.recovery == Recovery::Tahoe {
             self.begin_slow_start(now, &path);
             return;
@@ -135,7 +136,8 @@ impl Sender {
         }
     }
 
-    /// Whether a retransmission was lost while a timeout is repaired, and that begins a recovery (Linux, `tcp_fastretrans_alert`).
+    /// `true` if a retransmission was lost while a timeout is repaired, and that begins a recovery
+    /// (Linux, `tcp_fastretrans_alert`).
     pub(super) fn loses_in_loss(&self) -> bool {
         self.config.params.recovers_in_loss
             && self.by_time
@@ -143,8 +145,9 @@ impl Sender {
             && self.sent.has_lost_again()
     }
 
-    /// A recovery of a window that something else had reduced may begin where that window ends: the next ACK ends it, and if more is lost
-    /// another begins, which reduces (Linux, `tcp_fastretrans_alert`, D).
+    /// A recovery of a window that something else had reduced may begin where that window ends: the
+    /// next ACK ends it, and if more is lost another begins, which reduces (Linux,
+    /// `tcp_fastretrans_alert`, D).
     pub(super) fn end_with_the_reduction(&mut self) {
         let State::Recovery(FastRecovery { recover, .. }) = self.recovery else { return };
         if self.seq.una() >= recover && self.config.params.reduced_window_ends_recovery {
@@ -283,10 +286,12 @@ impl Sender {
         self.sent.detect_losses(params, self.seq.una(), mss)
     }
 
-    /// What an ACK of so many bytes tells for the first time. Without SACK each duplicate told of a segment (Linux, `tcp_add_reno_sack`).
+    /// Bytes of which an ACK of so many tells for the first time. Without SACK each duplicate told
+    /// of a segment (Linux, `tcp_add_reno_sack`).
     pub(super) fn new_of(&self, acked: u64, delivered: u64) -> u64 {
         if self.config.params.recovery == Recovery::Sack {
-            // An ACK that advances is no duplicate, even if the receiver had thrown away what it reported.
+            // An ACK that advances is no duplicate, even if the receiver had thrown away what it
+            // reported.
             return delivered.max(1);
         }
         let mss = self.config.mss;
@@ -297,8 +302,8 @@ impl Sender {
         acked.saturating_sub(told).max(mss.min(acked))
     }
 
-    /// Whether a recovery has ended and more is known to be lost: Linux begins the next one with the same ACK
-    /// (`tcp_time_to_recover`).
+    /// `true` if a recovery has ended and more is known to be lost: Linux begins the next one with
+    /// the same ACK (`tcp_time_to_recover`).
     pub(super) fn is_still_short(&self) -> bool {
         matches!(self.recovery, State::Open)
             && self.seq.una() < self.seq.high()
@@ -339,7 +344,8 @@ impl Sender {
 }
 
 impl FastRecovery {
-    /// RFC 6582 § 3.2 (3): retransmit the next hole, deflate by what was acknowledged, add back one.
+    /// RFC 6582 § 3.2 (3): retransmit the next hole, deflate by what was acknowledged, add back
+    /// one.
     const fn deflate(&mut self, acked: u64, mss: u64, spread: bool) {
         self.retransmit_now = true;
         self.inflation -= acked as i64;

@@ -1,4 +1,5 @@
-//! Timeouts that need not have been: F-RTO (RFC 5682 § 2 and § 3) and Eifel (RFC 3522), and taking them back.
+//! Timeouts that need not have been: F-RTO (RFC 5682 § 2 and § 3) and Eifel (RFC 3522), and taking
+//! them back.
 
 use cwnd_quantity::Time;
 
@@ -9,31 +10,32 @@ use crate::ranges::Range;
 use crate::segment::SackBlocks;
 
 impl Sender {
-    /// The timer has expired, and the controller has not heard of it: what to come back to if it was early. `was_reduced`: the window
-    /// was made smaller already for what is outstanding.
+    /// The timer has expired, and the controller has not heard of it: what to come back to if it
+    /// was early. `was_reduced`: the window was made smaller already for what is outstanding.
     pub(super) fn remember_timeout(&mut self, now: Time, was_reduced: bool) {
         let params = &self.config.params;
         let by_duplicates = self.by_time && params.dsack;
         let looks = params.spurious.timeout_frto || params.spurious.timeout_eifel || by_duplicates;
         let marks = params.recovery == Recovery::Sack || self.marks_without_sack();
         if !looks || !marks {
-            self.before = None;
+            self.undo = None;
             return;
         }
         match self.recovery {
-            State::Open if was_reduced => self.before = None,
-            State::Open => self.before = Some(self.as_it_is(now)),
-            // What is lost in a recovery, or once more, may be taken back to what was before all that (Linux: `retrans_stamp` and
-            // `prior_cwnd` stay).
+            State::Open if was_reduced => self.undo = None,
+            State::Open => self.undo = Some(self.as_it_is(now)),
+            // What is lost in a recovery, or once more, may be taken back to what was before all
+            // that (Linux: `retrans_stamp` and `prior_cwnd` stay).
             State::Recovery(_) => {}
             State::Loss { .. } if self.rto.expired() > 1 => {}
-            // After some progress the echo tells nothing of this timeout: the first retransmission of all is older.
-            State::Loss { .. } => self.before = Some(self.as_it_is(Time::ZERO)),
+            // After some progress the echo tells nothing of this timeout: the first retransmission
+            // of all is older.
+            State::Loss { .. } => self.undo = Some(self.as_it_is(Time::ZERO)),
         }
     }
 
-    /// Whether this timeout is looked at: it does not follow another recovery, or nothing came since the last (RFC 5682 § 3.1, step 1;
-    /// Linux `tcp_enter_loss`).
+    /// `true` if this timeout is looked at: it does not follow another recovery, or nothing came
+    /// since the last (RFC 5682 § 3.1, step 1; Linux `tcp_enter_loss`).
     pub(super) fn begins_frto(&self) -> bool {
         let params = &self.config.params;
         params.spurious.timeout_frto
@@ -56,12 +58,13 @@ impl Sender {
         matches!(self.recovery, State::Loss { frto: Some(_), .. })
     }
 
-    /// Whether F-RTO answers with new data.
+    /// `true` if F-RTO answers with new data.
     pub(super) fn sends_new_in_frto(&self) -> bool {
         matches!(&self.recovery, State::Loss { frto: Some(frto), .. } if frto.sends_new())
     }
 
-    /// Nothing new goes now; if nothing did before, F-RTO is over (Linux `tcp_xmit_recovery`). Returns whether it is.
+    /// Nothing new goes now; if nothing did before, F-RTO is over (Linux `tcp_xmit_recovery`).
+    /// Returns whether it is.
     pub(super) fn leaves_frto(&mut self) -> bool {
         match &mut self.recovery {
             State::Loss { recover, frto } if self.seq.high() <= *recover => {
@@ -112,10 +115,10 @@ impl Sender {
     /// each (`tcp_process_loss`), though by RFC 7323 § 4.3 echoes don't go back.
     pub(super) fn judge_timeout(&mut self, now: Time, echo: Time, needless: bool) {
         let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
-        let late = self.before.as_ref().is_some_and(|before| before.is_younger_than(echo));
+        let late = self.undo.as_ref().is_some_and(|before| before.is_younger_than(echo));
         if needless || looks && late {
             self.take_timeout_back(now);
-        } else if let Some(before) = self.before.as_mut().filter(|_| !self.by_time) {
+        } else if let Some(before) = self.undo.as_mut().filter(|_| !self.by_time) {
             before.end_of_echoes();
         }
     }
@@ -123,9 +126,9 @@ impl Sender {
     /// RFC 4015 § 3.2; Linux `tcp_try_undo_loss`.
     pub(super) fn take_timeout_back(&mut self, now: Time) {
         // Without SACK its echo may have told so before, and nothing is lost since.
-        let first = self.sent.lost_bytes(self.seq.una()) > 0 || self.before.is_some();
+        let first = self.sent.lost_bytes(self.seq.una()) > 0 || self.undo.is_some();
         self.counters.timeouts_undone += u64::from(first);
-        let before = self.before.take();
+        let before = self.undo.take();
         let held =
             matches!(self.recovery, State::Loss { recover, .. } if self.seq.una() == recover);
         if held && self.marks_without_sack() {

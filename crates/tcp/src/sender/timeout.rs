@@ -1,4 +1,5 @@
-//! What happens when the retransmission timer expires: RFC 6298 § 5.4–5.7, RFC 5681 § 3.1, and RFC 9293 § 3.8.3, which says when to give up.
+//! Expiry of the retransmission timer: RFC 6298 § 5.4–5.7, RFC 5681 § 3.1, and RFC
+//! 9293 § 3.8.3, which says when to give up.
 
 use cwnd_cc::{Backoff, Controller as _, RtoPolicy, Signal};
 use cwnd_quantity::{Duration, Time};
@@ -8,10 +9,10 @@ use crate::counters::TIMEOUT_RANKS;
 use crate::params::{BackoffUntil, Recovery};
 use crate::sent_segments::Young;
 
-/// Where a connection was given up.
+/// The point at which a connection was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaveUp {
-    /// Before it was open: no SYN was answered.
+    /// UndoState it was open: no SYN was answered.
     Syn,
     /// At data that was sent again and again.
     Data,
@@ -43,10 +44,11 @@ impl Sender {
             return;
         }
         let mut path = self.path(now);
-        // Departs from RFC 5681 § 2, whose FlightSize is all that is not cumulatively acknowledged: while SACK recovery
-        // waits for a lost retransmission, new data goes on being sent and SACKed, and that sum grows without bound;
-        // without SACK, after an earlier timeout, it still holds the window that was given up for lost. What RFC 6675
-        // calls pipe is what FlightSize meant.
+        // Departs from RFC 5681 § 2, whose FlightSize is all that is not cumulatively acknowledged:
+        // while SACK recovery waits for a lost retransmission, new data goes on being sent and
+        // SACKed, and that sum grows without bound; without SACK, after an earlier timeout, it
+        // still holds the window that was given up for lost. What RFC 6675 calls pipe is what
+        // FlightSize meant.
         path.flight_size = self.in_flight();
         let was_reduced = self.was_reduced();
         // RFC 5681 § 3.1: what was sent again already keeps the threshold.
@@ -64,15 +66,17 @@ impl Sender {
         self.rto.set(now + self.rto());
     }
 
-    /// R2 of RFC 9293 § 3.8.3, as a count and as a time. (Where R2 is a time, Linux sees that it is over at an expiry, too.)
+    /// R2 of RFC 9293 § 3.8.3, as a count and as a time. (Where R2 is a time, Linux sees that it is
+    /// over at an expiry, too.)
     fn has_tried_enough(&self, now: Time) -> bool {
         let params = &self.config.params;
         params.data_retries.is_some_and(|most| self.rto.expired() > most)
             || params.data_retry_time.is_some_and(|most| self.rto.expired_for(now) >= most)
     }
 
-    /// Whether the window was reduced for what is outstanding, and that is enough (tcp_input.c, `tcp_enter_loss`: `high_seq` is above
-    /// `snd_una`). An expiry after progress of the last one's repair reduces again.
+    /// `true` if the window was reduced for what is outstanding, and that is enough (tcp_input.c,
+    /// `tcp_enter_loss`: `high_seq` is above `snd_una`). An expiry after progress of the last one's
+    /// repair reduces again.
     fn was_reduced(&self) -> bool {
         self.config.params.timeout_keeps_threshold
             && match &self.recovery {
@@ -82,8 +86,8 @@ impl Sender {
             }
     }
 
-    /// Whether the timeout stays because little is outstanding (Linux, `tcp_stream_is_thin`). No flow is in its first slow start after a
-    /// timeout, so that is not asked.
+    /// `true` if the timeout stays because little is outstanding (Linux, `tcp_stream_is_thin`). No
+    /// flow is in its first slow start after a timeout, so that is not asked.
     fn is_thin(&self) -> bool {
         let outstanding = self.seq.outstanding().div_ceil(self.config.mss);
         let params = &self.config.params;
@@ -117,8 +121,9 @@ impl Sender {
         }
     }
 
-    /// Everything outstanding counts as lost and is sent again as the window allows. With RACK what went within the last round trip does
-    /// not, but for the first segment (RFC 8985 § 6.3; Linux, `tcp_timeout_mark_lost`).
+    /// Everything outstanding counts as lost and is sent again as the window allows. With RACK what
+    /// went within the last round trip does not, but for the first segment (RFC 8985 § 6.3; Linux,
+    /// `tcp_timeout_mark_lost`).
     pub(super) fn begin_loss_state(&mut self, now: Time) {
         self.recovery = State::Loss { recover: self.seq.high(), frto: None };
         self.forget_the_tail();
@@ -130,7 +135,8 @@ impl Sender {
         // What was lost again before now goes again with all else.
         self.sent.take_lost_again();
         if self.config.params.recovery == Recovery::Sack {
-            // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone (RFC 6675 § 5.1).
+            // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone
+            // (RFC 6675 § 5.1).
             let reneged = self.sent.reneged(self.seq.una());
             if reneged {
                 self.sent.restart(self.seq.una());

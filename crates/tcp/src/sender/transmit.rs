@@ -1,4 +1,4 @@
-//! What may be sent now (RFC 5681 § 3, RFC 6675 § 4–5).
+//! The choice of what is sent (RFC 5681 § 3, RFC 6675 § 4–5).
 
 use cwnd_cc::{Controller as _, Departing, Leave, Signal};
 use cwnd_quantity::{Ecn, Header, Time};
@@ -33,12 +33,13 @@ impl Sender {
         sent
     }
 
-    /// The same for who keeps segments: `put` gives the segment a place, where it gets what its controller writes for routers. Whether
-    /// there was one, and another may follow at once.
+    /// The same for who keeps segments: `put` gives the segment a place, where it gets what its
+    /// controller writes for routers. Whether there was one, and another may follow at once.
     ///
-    /// A header that came with the segment would be put together in memory and copied from there, in wide loads that wait for the narrow
-    /// stores before them.
-    // Inlined where it is called for every packet, though it is called elsewhere, too; so is what it calls for each.
+    /// A header that came with the segment would be put together in memory and copied from there,
+    /// in wide loads that wait for the narrow stores before them.
+    // Inlined where it is called for every packet, though it is called elsewhere, too; so is what
+    // it calls for each.
     #[inline(always)]
     pub fn transmit<'a>(
         &mut self,
@@ -83,7 +84,7 @@ impl Sender {
         !self.leaves(now, segment)
     }
 
-    /// What its controller says of a segment that goes. Whether pacing holds the next back.
+    /// The controller shapes a segment that goes. Returns `true` if pacing holds the next back.
     #[inline(always)]
     fn leaves(&mut self, now: Time, segment: &mut Segment) -> bool {
         self.cc.shapes_departures() && self.departs(now, segment)
@@ -100,7 +101,8 @@ impl Sender {
         }
     }
 
-    /// Whether pacing goes on holding: what the controller wants now may be something else than when the last segment left.
+    /// `true` if pacing goes on holding: what the controller wants now may be something else than
+    /// when the last segment left.
     #[inline(never)]
     fn still_holds(&mut self, now: Time) -> bool {
         if self.pacer.paces_anew()
@@ -117,7 +119,8 @@ impl Sender {
         self.connection = Connection::SynSent { sent: true, tries: tries + 1 };
         self.pacer.on_sent(now);
         self.rto.set(now + self.syn_rto());
-        // A SYN asks routers, too, so that data has an answer when it begins (Dukkipati et al. 2005 § 3).
+        // A SYN asks routers, too, so that data has an answer when it begins (Dukkipati et al. 2005
+        // § 3).
         let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
         let data = Departing { now, mss, delivered, sent, rtts: &self.rtt };
         let header = self.cc.stamp(&data);
@@ -198,7 +201,8 @@ impl Sender {
         None
     }
 
-    /// RFC 3042: a segment for each of the first two duplicate ACKs; with SACK, for each one reported (RFC 6675 § 5 (3)).
+    /// RFC 3042: a segment for each of the first two duplicate ACKs; with SACK, for each one
+    /// reported (RFC 6675 § 5 (3)).
     fn limited_transmit_allows(&self, flight: u64, len: u64, cwnd: u64) -> bool {
         let params = &self.config.params;
         if !params.limited_transmit {
@@ -240,7 +244,8 @@ impl Sender {
         }
     }
 
-    /// A state that is held though all is acknowledged ([`Sender::held_above`]): data goes as if it were not.
+    /// A state that is held though all is acknowledged ([`Sender::held_above`]): data goes as if it
+    /// were not.
     #[cold]
     fn choose_in_held_state(&mut self, now: Time) -> Option<Choice> {
         self.choose_new_data(now)
@@ -276,8 +281,8 @@ impl Sender {
         let window = self.cc.window().cwnd.saturating_add_signed(inflation).max(self.config.mss);
         let in_flight = self.seq.flight() + len;
         self.cwnd_limited = in_flight > window;
-        // RFC 9293 § 3.8.6 (SHLD-16, MAY-7): a window that shrank does not hold back the first outstanding segment,
-        // which probes it.
+        // RFC 9293 § 3.8.6 (SHLD-16, MAY-7): a window that shrank does not hold back the first
+        // outstanding segment, which probes it.
         let fits = in_flight <= self.seq.rwnd()
             || self.seq.nxt() == self.seq.una() && self.seq.high() > self.seq.una();
         (in_flight <= window && fits).then_some(Choice::of(self.seq.nxt(), len))
@@ -319,7 +324,8 @@ impl Sender {
         repairs && self.rto.expired() > 0 && choice.seq == self.seq.una()
     }
 
-    /// F-RTO's answer to the first new ACK is new data (RFC 5682 § 3.1, step 2b); if none goes, it is over.
+    /// F-RTO's answer to the first new ACK is new data (RFC 5682 § 3.1, step 2b); if none goes, it
+    /// is over.
     #[cold]
     fn choose_in_frto(&mut self) -> Option<Choice> {
         if !self.sends_new_in_frto() {
@@ -342,7 +348,8 @@ impl Sender {
         (len > 0 && fits).then_some(Choice::of(self.seq.nxt(), len))
     }
 
-    /// Rules 3 and 4, in fast recovery only: holes not yet known lost, then one rescue of the highest data.
+    /// Rules 3 and 4, in fast recovery only: holes not yet known lost, then one rescue of the
+    /// highest data.
     fn beyond_the_losses(&self) -> Option<Choice> {
         let State::Recovery(r) = &self.recovery else { return None };
         let params = &self.config.params;
@@ -352,8 +359,8 @@ impl Sender {
         if let Some(hole) = self.sent.next_hole() {
             return self.retransmission(hole.start, hole.end);
         }
-        // Rule 4. Departs from RFC 6675 § 4: the rescue is for a lost tail, so a hole below the highest SACKed byte,
-        // which was retransmitted already, is not sent a third time.
+        // Rule 4. Departs from RFC 6675 § 4: the rescue is for a lost tail, so a hole below the
+        // highest SACKed byte, which was retransmitted already, is not sent a third time.
         let tail = self.sent.top(self.seq.una());
         if self.seq.una() <= r.rescue_rxt || tail >= self.seq.high() {
             return None;
@@ -384,7 +391,7 @@ impl Sender {
             }
         }
         self.note_sent(now, choice, again);
-        let ts = if self.timing.is_none() {
+        let ts = if self.controller_rtt.is_none() {
             now
         } else {
             self.time_sent(now, Range { start: seq, end }, again)
@@ -393,7 +400,8 @@ impl Sender {
         let wire = len as u16 + self.config.header;
         self.counters.wire_bytes_sent += u64::from(wire);
         self.pacer.on_sent(now);
-        // With RACK the first outstanding segment has a whole timeout each time it is sent (`tcp_xmit_retransmit_queue`).
+        // With RACK the first outstanding segment has a whole timeout each time it is sent
+        // (`tcp_xmit_retransmit_queue`).
         if self.rto.is_off() || self.by_time && again && seq == self.seq.una() {
             self.rto.set(now + self.rto());
         }
@@ -404,7 +412,8 @@ impl Sender {
         Segment { seq, ts, len: len as u32, wire, flags, ecn, body }
     }
 
-    /// Data goes out: when the next may, and what the controller writes for routers. Whether pacing holds the next back.
+    /// Data goes out: when the next may, and what the controller writes for routers. Whether pacing
+    /// holds the next back.
     #[inline(never)]
     fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
         let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
@@ -466,7 +475,7 @@ impl Sender {
         }
         if marks {
             if !choice.rescue {
-                if let Some(before) = &mut self.before {
+                if let Some(before) = &mut self.undo {
                     before.on_retransmission();
                 }
                 if let State::Loss { frto: Some(frto), .. } = &mut self.recovery {

@@ -25,10 +25,10 @@ impl Facts<'_> {
         let (mss, sender) = (self.sender.mss(), self.sender);
         let micros = |span: Duration| (span.0 / 1000) as f64;
         Some(match name {
-            "tcpi_snd_cwnd" => sender.shown().cwnd? as f64,
-            "tcpi_sacked" => sender.shown().sacked as f64,
-            "tcpi_lost" => sender.shown().lost? as f64,
-            "tcpi_retrans" => sender.shown().retrans? as f64,
+            "tcpi_snd_cwnd" => sender.tcp_info().cwnd? as f64,
+            "tcpi_sacked" => sender.tcp_info().sacked as f64,
+            "tcpi_lost" => sender.tcp_info().lost? as f64,
+            "tcpi_retrans" => sender.tcp_info().retrans? as f64,
             "tcpi_snd_ssthresh" => match sender.window().ssthresh {
                 // TCP_INFINITE_SSTHRESH
                 u64::MAX => f64::from(i32::MAX),

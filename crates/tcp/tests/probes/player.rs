@@ -263,7 +263,7 @@ impl Host {
         // The endpoint has no name for the time between a first duplicate and a loss.
         let phase = if kernel.phase == "disorder" { "open" } else { &kernel.phase };
         same("ca_state", phase.to_owned(), ours.phase)?;
-        let shown = self.sender.shown();
+        let shown = self.sender.tcp_info();
         let known = |of, kernel: u64, shown: Option<u64>| {
             same(of, kernel.to_string(), shown.unwrap_or(kernel).to_string())
         };

@@ -13,7 +13,7 @@ use crate::signed::{OnForged, Signer};
 ///
 /// Cost: O(1).
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct ControllerRtt {
     from: RttFrom,
     clock: Divisor,
     /// `true` if ACKs of one segment count.
@@ -63,7 +63,7 @@ impl OneWay {
 /// A sample: exact, for statistics, and as the clock measures it.
 pub type Sample = (Duration, Duration);
 
-impl Timing {
+impl ControllerRtt {
     /// `None` if the controller sees what the timer does, which costs nothing.
     pub fn new(config: &Config) -> Option<Box<Self>> {
         let params = &config.params;

@@ -1,20 +1,21 @@
-//! How much of the window was used in the last window of data, as Linux sees it (tcp_output.c, `tcp_cwnd_validate`), where it is not all the same.
+//! Use of the window (RFC 7661) in the last window of data, as Linux sees it (tcp_output.c,
+//! `tcp_cwnd_validate`), where it is not all the same.
 
 use cwnd_cc::Controller as _;
 
 use super::{FastRecovery, Sender, State};
 use crate::validation::LimitedBy;
 
-/// What was seen since data up to `until` was sent.
+/// Use since data up to `until` was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
-    /// Whether the window was full at some time.
+    /// `true` if the window was full at some time.
     full: bool,
     /// The most that was outstanding, if it was not, bytes.
     most: u64,
-    /// What had been sent when this was written down.
+    /// The highest byte sent when this was noted.
     until: u64,
-    /// What had been sent when nothing more could go last.
+    /// The highest byte sent when nothing more could go last.
     sent: u64,
 }
 

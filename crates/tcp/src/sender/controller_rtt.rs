@@ -4,18 +4,18 @@ use cwnd_cc::{Cause, Controller as _};
 use cwnd_quantity::{Duration, Echo, Time};
 
 use super::Sender;
+use crate::controller_rtt::Sample;
 use crate::delays::Delays;
 use crate::ranges::Range;
 use crate::rtt::{At, Seen};
 use crate::segment::{Body, SackBlocks, Segment};
-use crate::timing::Sample;
 
 impl Sender {
     /// A segment went; its timestamp.
     #[inline(never)]
     pub(super) fn time_sent(&mut self, now: Time, range: Range, again: bool) -> Time {
         let delivered = self.delivered();
-        let Some(timing) = &mut self.timing else { return now };
+        let Some(timing) = &mut self.controller_rtt else { return now };
         if let Some(rates) = &mut timing.rates {
             let note = rates.on_sent(now, delivered, !again && range.start == self.seq.una());
             self.sent.note_rate(range, note, again);
@@ -25,13 +25,14 @@ impl Sender {
 
     /// The timestamp of what goes now.
     pub(super) fn stamp(&self, now: Time) -> Time {
-        self.timing.as_ref().map_or(now, |timing| timing.stamp(now))
+        self.controller_rtt.as_ref().map_or(now, |timing| timing.stamp(now))
     }
 
     /// Send time of the segment that an echo is of. An echo of one that was never sent reduces the
     /// window, where that is asked for.
     fn verify(&mut self, now: Time, echo: Time) -> Option<Time> {
-        let Some(timing) = self.timing.as_mut().filter(|_| self.config.params.timestamps) else {
+        let Some(timing) = self.controller_rtt.as_mut().filter(|_| self.config.params.timestamps)
+        else {
             return Some(echo);
         };
         let sent = timing.verify(echo);
@@ -44,7 +45,7 @@ impl Sender {
     /// Echoes of timestamps that it never sent.
     #[must_use]
     pub fn forged_echoes(&self) -> u64 {
-        self.timing.as_ref().map_or(0, |timing| timing.forged())
+        self.controller_rtt.as_ref().map_or(0, |timing| timing.forged())
     }
 
     /// The blocks of an ACK reported so many new bytes.
@@ -57,7 +58,8 @@ impl Sender {
         }
     }
 
-    /// The RTT that a new ACK tells: exact, and as the clock measures it; from when what it acknowledges `went`, if that is remembered.
+    /// The RTT that a new ACK tells: exact, and as the clock measures it; from when what it
+    /// acknowledges `went`, if that is remembered.
     #[inline(always)]
     pub(super) fn measure(
         &mut self,
@@ -103,7 +105,7 @@ impl Sender {
         self.rtt.set_seen(seen);
         self.sent.forget_times_below(ack);
         let arrivals = self.sent.take_arrivals();
-        let Some(timing) = &mut self.timing else { return (exact, measured) };
+        let Some(timing) = &mut self.controller_rtt else { return (exact, measured) };
         let echo = match segment.body {
             Body::Ack { echo, .. } => echo,
             _ => Echo::None,
@@ -129,7 +131,7 @@ impl Sender {
         let (delivered, in_flight) = (self.delivered(), self.in_flight());
         // § 3.4: there is nothing more to send, and the window would let it go.
         let idle = self.seq.nxt() >= self.seq.app_end() && in_flight < self.cc.window().cwnd;
-        let rates = self.timing.as_mut().and_then(|timing| timing.rates.as_mut());
+        let rates = self.controller_rtt.as_mut().and_then(|timing| timing.rates.as_mut());
         let Some(rates) = rates else { return };
         let sample = rates.on_ack(now, self.sent.take_newest(), delivered, in_flight, idle);
         self.cc.on_rate(&sample);
@@ -138,15 +140,18 @@ impl Sender {
     /// A duplicate ACK may give a sample, too.
     pub(super) fn see_sacked(&mut self, now: Time) -> Option<Sample> {
         let sacked = self.sent.take_sacked();
-        let sample =
-            self.timing.as_mut()?.on_duplicate(now, (self.seq.una(), self.seq.high()), sacked)?;
+        let sample = self.controller_rtt.as_mut()?.on_duplicate(
+            now,
+            (self.seq.una(), self.seq.high()),
+            sacked,
+        )?;
         self.rtt.see(sample.1);
         Some(sample)
     }
 
     /// A SYN-ACK came: when the SYN went that it is for, if that can be known.
     pub(super) fn syn_sent(&mut self, now: Time, echo: Time, once: bool) -> Option<Time> {
-        if self.timing.is_none() {
+        if self.controller_rtt.is_none() {
             return (once || self.config.params.timestamps).then_some(echo);
         }
         let known = self.verify(now, echo);
@@ -166,7 +171,7 @@ impl Sender {
         measured: Option<Duration>,
         once: bool,
     ) {
-        let Some(timing) = &mut self.timing else { return };
+        let Some(timing) = &mut self.controller_rtt else { return };
         self.rtt.set_seen(seen);
         if let Some(measured) = timing.on_handshake(now, sent, measured, once) {
             self.rtt.see(measured);
@@ -177,7 +182,7 @@ impl Sender {
     #[must_use]
     pub fn delays(&self) -> Option<&Delays> {
         let noted = self.config.params.timing.note_delays;
-        self.timing.as_ref().filter(|_| noted).map(|timing| timing.delays())
+        self.controller_rtt.as_ref().filter(|_| noted).map(|timing| timing.delays())
     }
 
     /// The newest round-trip time that its controller saw.
@@ -194,7 +199,7 @@ impl Sender {
 
     /// Counting begins: of what was seen before only the least round-trip time counts.
     pub fn begin_counting(&mut self) {
-        if let Some(timing) = &mut self.timing {
+        if let Some(timing) = &mut self.controller_rtt {
             timing.begin_counting();
         }
     }

@@ -1,4 +1,5 @@
-//! What makes the window smaller and leaves nothing to repair: ECN-echoes (RFC 3168 § 6.1.2), and what controllers ask for.
+//! Reductions that leave nothing to repair: ECN-echoes (RFC 3168 § 6.1.2), and
+//! what controllers ask for.
 
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
 use cwnd_quantity::Time;
@@ -8,7 +9,8 @@ use crate::params::{EchoAtOne, FlightSize};
 use crate::prr::{Prr, PrrRule};
 
 impl Sender {
-    /// The controller asks for a reduction: it gets one in a window of data, as every other cause does.
+    /// The controller asks for a reduction: it gets one in a window of data, as every other cause
+    /// does.
     #[cold]
     pub(super) fn on_request(&mut self, path: &Path, cause: Cause) {
         let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
@@ -17,7 +19,8 @@ impl Sender {
         }
     }
 
-    /// Makes the window smaller for a cause that leaves nothing to repair, and begins the round trip that answers it.
+    /// Makes the window smaller for a cause that leaves nothing to repair, and begins the round
+    /// trip that answers it.
     #[cold]
     pub(super) fn reduce(&mut self, path: &Path, cause: Cause) {
         let before = self.cc.window().cwnd;
@@ -26,7 +29,8 @@ impl Sender {
         let params = &self.config.params;
         let recovers = params.ecn_in_recovery && matches!(self.recovery, State::Recovery(_));
         let by_quench = matches!(cause, Cause::Quench { .. });
-        // What Linux knows no cause for its controllers do by themselves, at once: quenches, packets that waited, and loads.
+        // What Linux knows no cause for its controllers do by themselves, at once: quenches,
+        // packets that waited, and loads.
         let spreads = !by_quench && !matches!(cause, Cause::Delay | Cause::Load);
         if params.prr && params.prr_on_ecn && spreads && !recovers {
             self.begin_spreading(before);
@@ -34,7 +38,8 @@ impl Sender {
         self.counters.reductions[cause.index()] += 1;
         self.reduced_until = self.seq.high();
         self.ecn.set_first_counts(false);
-        // Linux knows of no quenches: its controllers set the window by themselves, at once, and the receiver hears of nothing.
+        // Linux knows of no quenches: its controllers set the window by themselves, at once, and
+        // the receiver hears of nothing.
         if by_quench && self.config.params.prr_on_ecn {
             self.quenched.get_or_insert_default().reduced_until = Some(self.seq.high());
         } else {
@@ -55,9 +60,10 @@ impl Sender {
     }
 
     /// RecoverFS of a reduction that just happened, bytes, where no loss began it or Linux's rule
-    /// holds: all that is outstanding for FreeBSD, else the window `before` (`prior_cwnd`). More may
-    /// be outstanding, and a controller that takes its share of FlightSize then leaves a threshold
-    /// above the window; in proportion to the window each delivered segment would send several.
+    /// holds: all that is outstanding for FreeBSD, else the window `before` (`prior_cwnd`). More
+    /// may be outstanding, and a controller that takes its share of FlightSize then leaves a
+    /// threshold above the window; in proportion to the window each delivered segment would send
+    /// several.
     pub(super) fn recover_fs(&self, before: u64) -> u64 {
         let outstanding = self.seq.outstanding();
         match self.config.params.prr_rule {
@@ -67,8 +73,9 @@ impl Sender {
         }
     }
 
-    /// An echo of what a quench told of already. Linux, whose state is still "open", begins its round trip of a reduction all
-    /// the same (`tcp_enter_cwr`): the window stays, and does not grow meanwhile.
+    /// An echo of what a quench told of already. Linux, whose state is still "open", begins its
+    /// round trip of a reduction all the same (`tcp_enter_cwr`): the window stays, and does not
+    /// grow meanwhile.
     #[cold]
     fn on_echo_of_a_quench(&mut self, ack: u64) {
         let params = &self.config.params;
@@ -83,7 +90,8 @@ impl Sender {
         self.ecn.set_cwr(self.config.params.says_cwr());
     }
 
-    /// An ECN-echo: once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
+    /// An ECN-echo: once a window, and not for one that a loss already made smaller (RFC 3168 §
+    /// 6.1.2).
     #[cold]
     pub(super) fn on_echo(&mut self, now: Time, ack: u64) {
         self.counters.ece_acks += 1;
@@ -99,7 +107,8 @@ impl Sender {
             }
             State::Recovery(ref r) => {
                 let params = &self.config.params;
-                // Linux looks at it once the recovery is over (`tcp_fastretrans_alert`, `tcp_try_to_open`).
+                // Linux looks at it once the recovery is over (`tcp_fastretrans_alert`,
+                // `tcp_try_to_open`).
                 let end = r.recover + self.held_above(ack);
                 let is_over = params.prr_on_ecn && params.grow_on_exit && ack >= end;
                 is_over || params.ecn_in_recovery && ack > self.seq.una().max(self.reduced_until)
@@ -138,7 +147,7 @@ impl Sender {
         self.pacer.hold_until(now + policy.timeout(self.rto(), doublings));
     }
 
-    /// Whether the losses of a timeout are being repaired, and an ECN-echo counts all the same.
+    /// `true` if the losses of a timeout are being repaired, and an ECN-echo counts all the same.
     pub(super) fn obeys_echo_in_loss(&self) -> bool {
         let params = &self.config.params;
         let asked = params.ecn_in_loss && self.config.ecn_retransmissions;

@@ -1,5 +1,6 @@
-//! What Linux does where the other end has no SACK and `loss_rule` is `rack` (tcp_input.c, `tcp_is_reno`): duplicate ACKs are counted as
-//! segments that arrived, and a timeout marks what it takes for lost, in place of going back, so that new data may go before that.
+//! Linux's ways where the other end has no SACK and `loss_rule` is `rack` (tcp_input.c,
+//! `tcp_is_reno`): duplicate ACKs are counted as segments that arrived, and a timeout marks what it
+//! takes for lost, in place of going back, so that new data may go before that.
 
 use super::{FastRecovery, Sender, State};
 use crate::params::Recovery;
@@ -7,7 +8,7 @@ use crate::segment::SackBlocks;
 use cwnd_quantity::Time;
 
 impl Sender {
-    /// Whether losses are marked though there is no SACK.
+    /// `true` if losses are marked though there is no SACK.
     pub(super) fn marks_without_sack(&self) -> bool {
         self.by_time && self.config.params.recovery == Recovery::NewReno
     }
@@ -17,13 +18,14 @@ impl Sender {
         matches!(self.recovery, State::Loss { .. }) && self.marks_without_sack()
     }
 
-    /// Whether a reduction is spread though there is no SACK.
+    /// `true` if a reduction is spread though there is no SACK.
     pub(super) fn spreads_without_sack(&self) -> bool {
         self.config.params.prr && self.config.params.recovery == Recovery::NewReno
     }
 
-    /// Then Linux holds a state until so much more is acknowledged than was outstanding, with all up to `una` acknowledged, also where
-    /// nothing is (RFC 6582 § 4.1; `tcp_is_non_sack_preventing_reopen`).
+    /// Then Linux holds a state until so much more is acknowledged than was outstanding, with all
+    /// up to `una` acknowledged, also where nothing is (RFC 6582 § 4.1;
+    /// `tcp_is_non_sack_preventing_reopen`).
     pub(super) fn held_above(&self, una: u64) -> u64 {
         u64::from(self.spreads_without_sack() && (self.by_time || una < self.seq.high()))
     }
@@ -38,19 +40,20 @@ impl Sender {
         }
     }
 
-    /// Whether the hole that an ACK told of waits to go again.
+    /// `true` if the hole that an ACK told of waits to go again.
     pub(super) const fn hole_waits(&self) -> bool {
         matches!(&self.recovery, State::Recovery(r) if r.retransmit_now)
     }
 
-    /// What is in flight after a timeout.
+    /// Bytes in flight after a timeout.
     #[cold]
     pub(super) fn marked_in_flight(&self) -> u64 {
         let arrived = u64::from(self.dupacks) * self.config.mss;
         self.sent.pipe(self.seq.una(), self.seq.nxt()).saturating_sub(arrived)
     }
 
-    /// Duplicate ACKs that mean a loss: others, once segments were seen to come late (`tp->reordering`).
+    /// Duplicate ACKs that mean a loss: others, once segments were seen to come late
+    /// (`tp->reordering`).
     pub(super) fn duplicates_needed(&self) -> u32 {
         match self.most_late {
             0 => self.config.params.dup_thresh,
@@ -58,7 +61,7 @@ impl Sender {
         }
     }
 
-    /// What duplicate ACKs told of, bytes (`sacked_out`).
+    /// Bytes that duplicate ACKs told of (`sacked_out`).
     fn told_by_duplicates(&self) -> u64 {
         match &self.recovery {
             State::Recovery(r) => r.inflation.max(0).unsigned_abs(),
@@ -76,8 +79,8 @@ impl Sender {
         outstanding.saturating_sub(lost.max(mss))
     }
 
-    /// An ACK acknowledged so many bytes. If more duplicates came than that leaves room for, segments were late
-    /// (`tcp_remove_reno_sacks`, `tcp_check_reno_reordering`).
+    /// An ACK acknowledged so many bytes. If more duplicates came than that leaves room for,
+    /// segments were late (`tcp_remove_reno_sacks`, `tcp_check_reno_reordering`).
     #[cold]
     pub(super) fn take_ack_without_sack(&mut self, acked: u64) {
         if matches!(self.recovery, State::Loss { .. }) {
@@ -111,8 +114,9 @@ impl Sender {
         }
     }
 
-    /// A duplicate ACK came: whether it counts. Of more than there is room for the last does not, and segments were late. While a timeout
-    /// is repaired it tells that what F-RTO sent has arrived (`tcp_process_loss`).
+    /// A duplicate ACK came: whether it counts. Of more than there is room for the last does not,
+    /// and segments were late. While a timeout is repaired it tells that what F-RTO sent has
+    /// arrived (`tcp_process_loss`).
     #[cold]
     pub(super) fn take_duplicate_without_sack(&mut self, now: Time) -> bool {
         let (mss, outstanding) = (self.config.mss, self.seq.outstanding());
@@ -141,21 +145,22 @@ impl Sender {
         counts
     }
 
-    /// An ACK of new data came whose echo is older than the first retransmission (RFC 3522; `tcp_packet_delayed`).
+    /// An ACK of new data came whose echo is older than the first retransmission (RFC 3522;
+    /// `tcp_packet_delayed`).
     #[cold]
     pub(super) fn is_late_original(&mut self, echo: Time) -> bool {
         let (una, tells) = (self.seq.una(), self.echoes_tell());
         let recover = match &self.recovery {
             State::Open => {
                 // Echoes alone tell without SACK, and they are over with the recovery.
-                self.before = None;
+                self.undo = None;
                 return false;
             }
             State::Recovery(r) => r.recover,
             State::Loss { .. } if !self.config.params.spurious.timeout_eifel => return false,
             State::Loss { recover, .. } => *recover,
         };
-        let Some(before) = &mut self.before else { return false };
+        let Some(before) = &mut self.undo else { return false };
         let late = tells && before.is_younger_than(echo);
         if una == recover {
             // The state is held, and `retrans_stamp` is not.
@@ -164,12 +169,14 @@ impl Sender {
         late
     }
 
-    /// Nothing was lost: the window is again as it was (RFC 4015 § 3.2). Where a part is still missing the recovery is over, and what
-    /// duplicates told of stays told: if that is enough, the next recovery begins at once (`tcp_try_undo_partial`). After a timeout the state
-    /// goes on with nothing to repair (`tcp_try_undo_loss`). Before the ACK all below `prior` had arrived.
+    /// Nothing was lost: the window is again as it was (RFC 4015 § 3.2). Where a part is still
+    /// missing the recovery is over, and what duplicates told of stays told: if that is enough, the
+    /// next recovery begins at once (`tcp_try_undo_partial`). After a timeout the state goes on
+    /// with nothing to repair (`tcp_try_undo_loss`). UndoState the ACK all below `prior` had
+    /// arrived.
     #[cold]
     pub(super) fn take_back_late(&mut self, now: Time, prior: u64) {
-        let before = self.before.take();
+        let before = self.undo.take();
         self.take_back_window(now, before);
         let mss = self.config.mss;
         match &self.recovery {

@@ -1,26 +1,30 @@
-//! What Linux shows of a connection (`tcp_get_info`), where it counts otherwise than the RFCs.
+//! State of a connection as Linux shows it (`tcp_get_info`), where it counts otherwise than the
+//! RFCs.
 
 use super::{Sender, State};
 use crate::params::Recovery;
 
-/// Fields of Linux's `struct tcp_info`, in segments. The endpoint counts bytes: what is less than a segment counts as one.
+/// Fields of Linux's `struct tcp_info`, in segments. The endpoint counts bytes: what is less than a
+/// segment counts as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
-    /// `tcpi_snd_cwnd`. While a reduction is spread over a round trip that is what is in flight and what may follow (`tcp_cwnd_reduction`);
-    /// none where the endpoint reduces in another way.
+pub struct TcpInfo {
+    /// `tcpi_snd_cwnd`. While a reduction is spread over a round trip that is what is in flight and
+    /// what may follow (`tcp_cwnd_reduction`); none where the endpoint reduces in another way.
     pub cwnd: Option<u64>,
     /// `tcpi_sacked`: what SACK, or without it duplicate ACKs, told of.
     pub sacked: u64,
-    /// `tcpi_lost`: what is taken for lost, whether it went again or not; none without SACK but after a timeout that marks it.
+    /// `tcpi_lost`: what is taken for lost, whether it went again or not; none without SACK but
+    /// after a timeout that marks it.
     pub lost: Option<u64>,
-    /// `tcpi_retrans`: what went again, and is neither acknowledged nor lost again; none where `lost` is none.
+    /// `tcpi_retrans`: what went again, and is neither acknowledged nor lost again; none where
+    /// `lost` is none.
     pub retrans: Option<u64>,
 }
 
 impl Sender {
-    /// What Linux would show.
+    /// The state as Linux would show it.
     #[must_use]
-    pub fn shown(&self) -> Shown {
+    pub fn tcp_info(&self) -> TcpInfo {
         let mss = self.config.mss;
         let board = &self.sent;
         let sack = self.config.params.recovery == Recovery::Sack;
@@ -44,7 +48,7 @@ impl Sender {
             (None, State::Recovery(_)) => None,
             (None, _) => Some(self.window().cwnd / mss),
         };
-        Shown {
+        TcpInfo {
             cwnd,
             sacked: sacked.div_ceil(mss),
             lost: marks.then(|| board.lost_bytes(self.seq.una()).div_ceil(mss)),

@@ -4,17 +4,18 @@ use cwnd_quantity::Time;
 
 use super::{Connection, Sender};
 
-/// What a server knows of the handshake when the first segment behind it arrives.
+/// A handshake as a server knows it when the first segment behind it arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handshake {
-    /// How many SYN-ACKs were sent; none if the connection began without a handshake.
+    /// Number of SYN-ACKs sent; none if the connection began without a handshake.
     pub syn_acks: u32,
-    /// When the last of them was.
+    /// Time of the last of them.
     pub last: Time,
 }
 
 impl Sender {
-    /// The other end opened the connection and shows now, with the first segment behind the handshake, that it is open.
+    /// The other end opened the connection and shows now, with the first segment behind the
+    /// handshake, that it is open.
     pub fn accept(&mut self, now: Time, handshake: Handshake) {
         self.connection = Connection::Established;
         match handshake.syn_acks {
@@ -25,8 +26,8 @@ impl Sender {
                 let measured = self.take_rtt(now, handshake.last);
                 self.time_handshake(now, handshake.last, seen, Some(measured), true);
             }
-            // Karn: which of them was answered is not known. RFC 5681 § 3.1: after a lost SYN or SYN-ACK the initial window is
-            // one segment.
+            // Karn: which of them was answered is not known. RFC 5681 § 3.1: after a lost SYN or
+            // SYN-ACK the initial window is one segment.
             _ => self.cc = self.config.controller_after_syn_loss(),
         }
     }

@@ -3,10 +3,10 @@
 use crate::ranges::{Range, Ranges};
 use crate::segment::{SackBlock, SackBlocks, Segment};
 
-/// What is to be told of it.
+/// State of what is to be reported of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Duplicates {
-    /// What arrived again since the last ACK, the newest of it.
+    /// The newest data that arrived again since the last ACK.
     again: Option<Range>,
 }
 
@@ -33,7 +33,8 @@ impl Duplicates {
         }
     }
 
-    /// An ACK of all below `ack` goes: what arrived again is told once, before what is behind holes (RFC 2883 § 4).
+    /// An ACK of all below `ack` goes: what arrived again is told once, before what is behind holes
+    /// (RFC 2883 § 4).
     pub fn tell(&mut self, ack: u64, blocks: &mut SackBlocks) {
         if let Some(Range { start, end }) = self.again.take() {
             blocks.rotate_right(1);

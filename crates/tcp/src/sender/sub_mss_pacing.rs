@@ -1,4 +1,5 @@
-//! Segments further apart than a round trip: a controller whose window may be below one segment ([`cwnd_cc::Controller::spacing`]).
+//! Segments further apart than a round trip: a controller whose window may be below one segment
+//! ([`cwnd_cc::Controller::spacing`]).
 
 use cwnd_cc::Controller as _;
 use cwnd_quantity::{Duration, Time};
@@ -6,7 +7,8 @@ use cwnd_quantity::{Duration, Time};
 use super::Sender;
 
 impl Sender {
-    /// A segment went out, and its controller spaces segments: the next goes so much later, if more waits. That it waits is the window's doing.
+    /// A segment went out, and its controller spaces segments: the next goes so much later, if more
+    /// waits. That it waits is the window's doing.
     pub(super) fn space(&mut self, now: Time, spacing: Duration) {
         if spacing > Duration::ZERO {
             self.pacer.space(now, spacing);
@@ -21,7 +23,7 @@ impl Sender {
         }
     }
 
-    /// Whether nothing goes because the controller holds it back: then nothing is idle.
+    /// `true` if nothing goes because the controller holds it back: then nothing is idle.
     pub(super) fn is_spaced(&self) -> bool {
         self.pacer.holds() && (self.cc.pacing().is_some() || self.spacing().is_some())
     }
