@@ -327,10 +327,7 @@ impl Sender {
         if self.rto.expired() > 0 {
             self.end_of_expiries();
         }
-        if ack.end >= self.round_end {
-            self.round += 1;
-            self.round_end = self.seq.high();
-        }
+        self.rounds.on_ack(ack.end, self.seq.high());
         if !PLAIN && self.cwr.is_some() && ack.end > self.reduced_until {
             self.cwr = None;
         }
@@ -358,7 +355,7 @@ impl Sender {
             sent: self.seq.high(),
             phase,
             cwnd_limited: self.cwnd_limited,
-            round: self.round,
+            round: self.rounds.count(),
         };
         let obeyed = ack.ece && self.config.params.obey_ece;
         let sample = AckSample {

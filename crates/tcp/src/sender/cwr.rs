@@ -41,7 +41,7 @@ impl Sender {
         // Linux knows of no quenches: its controllers set the window by themselves, at once, and
         // the receiver hears of nothing.
         if by_quench && self.config.params.prr_on_ecn {
-            self.quenched.get_or_insert_default().reduced_until = Some(self.seq.high());
+            self.quenches.on_reduction(self.seq.high());
         } else {
             self.ecn.set_cwr(self.config.params.says_cwr());
         }
@@ -79,7 +79,7 @@ impl Sender {
     #[cold]
     fn on_echo_of_a_quench(&mut self, ack: u64) {
         let params = &self.config.params;
-        let until = self.quenched.as_ref().and_then(|quenched| quenched.reduced_until);
+        let until = self.quenches.reduced_until();
         let last = self.reduced_until.max(self.last_recover.unwrap_or(0));
         let open = matches!(self.recovery, State::Open) && self.cwr.is_none();
         if !open || until != Some(last) || ack > last || !params.prr {

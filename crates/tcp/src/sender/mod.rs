@@ -11,8 +11,10 @@ mod passive_open;
 mod persist;
 mod persist_timer;
 mod quench;
+mod quenches;
 mod rack;
 mod recovery;
+mod rounds;
 mod rto_timer;
 mod sackless;
 mod sequence_space;
@@ -45,8 +47,9 @@ use ecn_sender::EcnSender;
 use pacer::Pacer;
 pub use passive_open::Handshake;
 use persist_timer::PersistTimer;
-use quench::Quenched;
+use quenches::Quenches;
 use rack::RackTlp;
+use rounds::Rounds;
 use rto_timer::RtoTimer;
 use sequence_space::SequenceSpace;
 pub use tcp_info::TcpInfo;
@@ -100,9 +103,7 @@ pub struct Sender {
     cwr: Option<Box<Prr>>,
     /// The chunk that is sent or waited for, with segmentation offload.
     chunks: Option<Box<Chunks>>,
-    /// State kept for source quenches, allocated only when one must be remembered (a refused guess,
-    /// RFC 1016's pause, a reduction under `prr_on_ecn`).
-    quenched: Option<Box<Quenched>>,
+    quenches: Quenches,
     /// RACK-TLP, where SACK tells what arrived.
     rack_tlp: Option<Box<RackTlp>>,
     /// Round trips and delivery rates of the controller, where they are not the timer's.
@@ -117,8 +118,7 @@ pub struct Sender {
     /// Use of the window, where that is watched over a window of data.
     used: Option<Box<Used>>,
     rtt: RttEstimator,
-    round: u64,
-    round_end: u64,
+    rounds: Rounds,
     // Seldom read.
     /// Recovery point of the last recovery, for RFC 6582's "covers more than recover".
     last_recover: Option<u64>,
@@ -133,7 +133,7 @@ impl Sender {
 
 // A cache line is 64 bytes. What sending, an ACK or its timers read begins where a line does, so
 // that it takes no line more. A new field that packets read goes into one of these lines, any other
-// behind `counters` or `round_end`; then these numbers are to be counted again.
+// behind `counters` or `rounds`; then these numbers are to be counted again.
 const _: () = {
     use core::mem::offset_of;
     let from = Sender::READ_FROM;
@@ -229,13 +229,12 @@ impl Sender {
             rack_tlp,
             undo: None,
             pacer: Pacer::OFF,
-            quenched: None,
+            quenches: Quenches::default(),
             burst: Burst::default(),
             chunks,
             cwnd_limited: false,
             used,
-            round: 0,
-            round_end: 0,
+            rounds: Rounds::default(),
             counters: SenderCounters::default(),
         };
         sender.notes_new = sender.sent.notes_times() || sender.times_one();
@@ -327,7 +326,7 @@ impl Sender {
             sent: self.seq.high(),
             phase: self.phase(),
             cwnd_limited: self.cwnd_limited,
-            round: self.round,
+            round: self.rounds.count(),
         }
     }
 

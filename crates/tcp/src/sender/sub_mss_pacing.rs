@@ -37,7 +37,7 @@ impl Sender {
 
     /// The least time between segments. A source quench's pause (RFC 1016) has its own.
     fn spacing(&self) -> Option<Duration> {
-        let none = !self.config.steering.spaces || self.pauses();
+        let none = !self.config.steering.spaces || self.quenches.pauses();
         if none { None } else { self.cc.spacing() }
     }
 }

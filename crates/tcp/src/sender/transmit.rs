@@ -405,7 +405,7 @@ impl Sender {
         if self.rto.is_off() || self.by_time && again && seq == self.seq.una() {
             self.rto.set(now + self.rto());
         }
-        if self.quenched.is_some() {
+        if !self.quenches.is_empty() {
             self.pause_after_sending(now);
         }
         let body = Body::Data { header: Header::None, again };

@@ -1,0 +1,79 @@
+//! State of source quenches: those that are believed (RFC 5927 § 4, RFC 6633), and pauses (RFC 1016).
+
+use cwnd_quantity::{Duration, Time};
+
+use crate::params::{Params, QuenchCheck};
+use crate::squid::Squid;
+
+/// State of source quenches, allocated only when one must be remembered (a refused guess, RFC
+/// 1016's pause, a reduction under `prr_on_ecn`).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Quenches(Option<Box<Remembered>>);
+
+#[derive(Clone, Debug, Default)]
+struct Remembered {
+    /// The round trip that `refused` is of.
+    round: u64,
+    /// Quenches of that round trip that quoted nothing outstanding.
+    refused: u32,
+    /// The highest byte sent at the last reduction for one.
+    reduced_until: Option<u64>,
+    squid: Option<Squid>,
+}
+
+impl Quenches {
+    /// `true` if none is remembered.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Quoted data must be outstanding (RFC 5927 § 4.1): a host that does not see the connection can
+    /// only guess. Too many wrong guesses within a round trip make the connection deaf for the rest
+    /// of it.
+    pub fn believes(&mut self, outstanding: bool, round: u64, params: &Params) -> bool {
+        if params.quench_check == QuenchCheck::None || outstanding && self.0.is_none() {
+            return true;
+        }
+        let remembered = self.0.get_or_insert_default();
+        if remembered.round != round {
+            (remembered.round, remembered.refused) = (round, 0);
+        }
+        let deaf = params.quench_guesses.is_some_and(|most| remembered.refused >= most);
+        if !outstanding {
+            remembered.refused = remembered.refused.saturating_add(1);
+        }
+        outstanding && !deaf
+    }
+
+    /// `true` if quenches make the sender pause between packets.
+    pub fn pauses(&self) -> bool {
+        self.0.as_ref().is_some_and(|remembered| remembered.squid.is_some())
+    }
+
+    /// A quench makes the pause longer. Returns `true` if that begins a new one.
+    pub fn pause(&mut self, now: Time, params: &Params) -> bool {
+        let squid = &mut self.0.get_or_insert_default().squid;
+        if let Some(squid) = squid {
+            return squid.on_quench(now, &params.squid);
+        }
+        *squid = Some(Squid::begin(now, &params.squid));
+        true
+    }
+
+    /// Data went out: the pause before the next, if there is one.
+    pub fn pause_after(&mut self, now: Time, params: &Params) -> Option<Duration> {
+        let squid = self.0.as_mut()?.squid.as_mut()?;
+        Some(squid.on_send(now, &params.squid))
+    }
+
+    /// The highest byte sent at the last reduction for a quench.
+    pub fn reduced_until(&self) -> Option<u64> {
+        self.0.as_ref()?.reduced_until
+    }
+
+    /// A quench reduces the window, with all up to `high` sent.
+    pub fn on_reduction(&mut self, high: u64) {
+        self.0.get_or_insert_default().reduced_until = Some(high);
+    }
+}
