@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from cwnd import _core
 
 if TYPE_CHECKING:
-    from cwnd.plots.picture import Picture
+    from cwnd.figures import Picture
 
 #: Units of the document in a point.
 _UNITS = 10.0

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import cwnd
 from cwnd import _core, plots
-from cwnd.plots import look, paint, style
-from cwnd.plots.picture import Line, Panel, Picture
+from cwnd.figures import Line, Panel, Picture, look
+from cwnd.plots import paint, style
 from cwnd.report.figures import qdelay_figure, sweep_figure
 from cwnd.report.series import runs_figure, windows_figure
 

@@ -14,7 +14,8 @@ from test_responses import WEB
 
 import cwnd
 from cwnd import plots
-from cwnd.plots import kinds, look
+from cwnd.figures import look
+from cwnd.plots import kinds
 from cwnd.report.figures import sweep_figure
 
 if TYPE_CHECKING:

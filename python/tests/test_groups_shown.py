@@ -18,14 +18,14 @@ from conftest import HALF, ROOT
 import cwnd
 from cwnd import plots, report
 from cwnd.errors import InputError
-from cwnd.plots import look
+from cwnd.figures import look
 from cwnd.plots import sweep as sweep_of
 from cwnd.results.comparing import compare
 
 if TYPE_CHECKING:
     from conftest import Cli
 
-    from cwnd.plots.picture import Panel
+    from cwnd.figures import Panel
 
 #: The same with another axis, whose labels become the lines.
 TWO_AXES = (

@@ -25,6 +25,7 @@ ROOMS = (
     "errors",
     "files",
     "machine",
+    "figures",
     "models",
     "topology",
     "results",

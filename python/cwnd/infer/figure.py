@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.plots import Line, Panel, Picture, look
+from cwnd.figures import Line, Panel, Picture, look
 
 if TYPE_CHECKING:
     from cwnd.infer.found import Inferred

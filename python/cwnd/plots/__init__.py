@@ -18,12 +18,8 @@ if TYPE_CHECKING:
         write_kind,
         write_quick,
     )
-    from cwnd.plots.picture import Line, Panel, Picture
 
 __all__ = [
-    "Line",
-    "Panel",
-    "Picture",
     "attempt",
     "default_kinds",
     "describe",
@@ -41,6 +37,5 @@ __getattr__, __dir__ = offers(
     {
         "drawing": "attempt draw_result",
         "kinds": "default_kinds describe draw swept write write_all write_kind write_quick",
-        "picture": "Line Panel Picture",
     },
 )

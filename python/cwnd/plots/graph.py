@@ -10,9 +10,8 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.plots import look
+from cwnd.figures import Line, Panel, Picture, look
 from cwnd.plots.layout import at, points_of, title
-from cwnd.plots.picture import Line, Panel, Picture
 from cwnd.topology import places
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from cwnd.plots.picture import Picture
+    from cwnd.figures import Picture
     from cwnd.results import Run
 
 #: The kinds of figure, by the name that `cwnd plot --kind` and `Run.plot` take.

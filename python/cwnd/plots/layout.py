@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.plots.look import Look
+from cwnd.figures import Look
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cwnd.plots.picture import Line, Panel
+    from cwnd.figures import Line, Panel
 
 #: Panels whose largest values differ by this factor have axes of their own: on a shared one the
 #: smaller would be a flat line.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from cwnd.plots.picture import Line, Panel, Picture
+    from cwnd.figures import Line, Panel, Picture
 
 _POINTS = 72.0
 #: Numbers beyond this are not drawn, as in `crates/picture`.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import InputError
+from cwnd.figures import Look
 from cwnd.plots.layout import MAX_LINES, Layout
-from cwnd.plots.look import Look
 from cwnd.results import ALL, Axis, known_group
 
 if TYPE_CHECKING:

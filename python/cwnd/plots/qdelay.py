@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.plots import look
+from cwnd.figures import Line, Panel, Picture, look
 from cwnd.plots.layout import Grid, Layout, at, title
-from cwnd.plots.picture import Line, Panel, Picture
 from cwnd.results import main_link
 
 if TYPE_CHECKING:

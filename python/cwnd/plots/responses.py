@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.plots import look
+from cwnd.figures import Line, Panel, Picture, look
 from cwnd.plots.layout import Grid, at, title
 from cwnd.plots.parts import Parts, by_flow_or_group
-from cwnd.plots.picture import Line, Panel, Picture
 from cwnd.results import Distribution, counts_of, distribution, known_group, survival
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cwnd.figures import Look
     from cwnd.plots.layout import Layout
-    from cwnd.plots.look import Look
     from cwnd.results import Run
 
 #: A curve has so many points in each decade, from a microsecond to eleven days.

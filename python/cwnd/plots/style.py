@@ -12,8 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from cwnd.plots.look import COLOURS, MARKERS, WIDTH, colour
-from cwnd.plots.look import DASHES as _LENGTHS
+from cwnd.figures import look
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["COLOURS", "DASHES", "MARKERS", "WIDTH", "colour"]
+COLOURS, MARKERS, WIDTH, colour = look.COLOURS, look.MARKERS, look.WIDTH, look.colour
 
 #: Resolution of the PNG.
 DPI = 200
@@ -127,7 +126,7 @@ def dashes(lengths: tuple[float, ...]) -> Any:
 
 
 #: The styles of lines, in the order of `look.DASHES`.
-DASHES = tuple(dashes(lengths) for lengths in _LENGTHS)
+DASHES = tuple(dashes(lengths) for lengths in look.DASHES)
 
 
 def line(index: int) -> dict[str, Any]:

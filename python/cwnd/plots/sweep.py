@@ -7,13 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
-from cwnd.plots import look
+from cwnd.figures import Line, Look, Panel, Picture, look
 from cwnd.plots.along import Along
 from cwnd.plots.layout import MAX_COLUMNS, Layout, at, points_of, title
 from cwnd.plots.limits import OWN_AXES, share
-from cwnd.plots.look import Look
 from cwnd.plots.parts import TOGETHER, TOGETHER_LOOK, Parts
-from cwnd.plots.picture import Line, Panel, Picture
 from cwnd.results import IN_FIGURES, about_spreads, known_group, metric, spreads, summarise
 
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.plots import look
+from cwnd.figures import Line, Look, Panel, Picture, look
 from cwnd.plots.layout import Grid, Layout, at, title
 from cwnd.plots.limits import OWN_AXES, share
-from cwnd.plots.look import Look
 from cwnd.plots.parts import TOGETHER_LOOK, Parts, by_flow_or_group
-from cwnd.plots.picture import Line, Panel, Picture
 from cwnd.results import known_group, main_link
 
 if TYPE_CHECKING:

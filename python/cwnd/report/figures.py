@@ -9,10 +9,9 @@ from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError
-from cwnd.plots import look
+from cwnd.figures import Look, look
 from cwnd.plots.layout import at, points_of, title
 from cwnd.plots.limits import OWN_AXES, shared_ends
-from cwnd.plots.look import Look
 from cwnd.plots.parts import views
 from cwnd.plots.qdelay import distribution, packets_of, panels_of, shortest_ms
 from cwnd.plots.sweep import DEFAULT_METRICS, line_names, prepare

@@ -15,8 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cwnd.errors import CwndError, InputError
+from cwnd.figures import look
 from cwnd.files import write_atomically
-from cwnd.plots import attempt, look
+from cwnd.plots import attempt
 from cwnd.report import scenario, series, tables
 from cwnd.report.figures import Choice, Figure, qdelay_figure, sweep_figure
 from cwnd.report.graph import graph_figure

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from cwnd.figures import Look
 from cwnd.plots.layout import at, points_of, title
 from cwnd.plots.limits import OWN_AXES, shared_ends
-from cwnd.plots.look import Look
 from cwnd.plots.parts import MAX_FLOWS, views
 from cwnd.plots.timeseries import (
     Curve,

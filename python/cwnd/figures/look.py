@@ -1,4 +1,4 @@
-"""How lines look: for print, for grey, and for readers who do not see all colours."""
+"""Colours, dashes and markers: for print, for grey, and for readers who do not see all colours."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def marker(index: int) -> str:
 
 @dataclass(frozen=True)
 class Look:
-    """Which colour, dashes and marker a line has."""
+    """Colour, dashes and marker of a line, by their index."""
 
     colour: int
     dash: int

@@ -1,0 +1,270 @@
+"""The ends of axes, and their ticks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import polars as pl
+
+from cwnd.figures.description import (
+    Bars,
+    Boxes,
+    Image,
+    Limits,
+    Line,
+    Mark,
+    Note,
+    Panel,
+    Picture,
+    Rule,
+    Span,
+)
+
+#: Part of an axis that is left free on either side of the data.
+_MARGIN = 0.05
+#: Ticks are at these multiples of a power of ten.
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+#: As many digits after the point as are ever needed.
+_MOST_DECIMALS = 12
+#: Numbers beyond this are not drawn: their differences would be none.
+LARGEST = 1e150
+#: Ends of an axis that are closer than this part of them are the same.
+_CLOSE = 1e-6
+#: From here on, and with more digits after the point, labels of ticks have their power of ten.
+_LARGE = 1e7
+_DECIMALS = 5
+#: A logarithmic axis shorter than this many decades has ticks between the powers of ten.
+_FEW_DECADES = 2.0
+#: A decade with ticks between its ends is as long as this, in points.
+_MINOR_PT = 12.0
+#: Longer lists of numbers are searched by polars.
+_LONG = 500
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis from `low` to `high`; both are logarithms on a logarithmic axis."""
+
+    low: float
+    high: float
+    log: bool
+
+    def place(self, value: float) -> float:
+        """The place of a value: 0 at the beginning of the axis, 1 at its end; else NaN."""
+        return (drawn(value, log=self.log) - self.low) / (self.high - self.low)
+
+    def value(self, at: float) -> float:
+        """The value at a coordinate."""
+        return 10.0**at if self.log else at
+
+    @property
+    def domain(self) -> list[float]:
+        """The values at both ends."""
+        return [self.value(self.low), self.value(self.high)]
+
+    def clamped(self, value: float) -> float:
+        """The value itself, or the end of the axis that it lies beyond.
+
+        On a logarithmic axis what is not above zero ends at its beginning.
+        """
+        low, high = self.domain
+        return min(max(value, low), high)
+
+    def holds(self, value: float) -> bool:
+        """`True` if a value lies on the axis, ends included."""
+        return self.low <= drawn(value, log=self.log) <= self.high
+
+
+def drawn(value: float, *, log: bool) -> float:
+    """The coordinate of a value, NaN if it has none: its logarithm on a logarithmic axis."""
+    if log:
+        return math.log10(value) if 1 / LARGEST <= value <= LARGEST else math.nan
+    return value if abs(value) <= LARGEST else math.nan
+
+
+def scales(picture: Picture) -> list[tuple[Scale, Scale]]:
+    """The axes along x and along y of each panel; shared ones hold the data of all that share."""
+    columns = picture.columns
+    same: dict[str, Callable[[int], int]] = {
+        "all": lambda _: 0,
+        "row": lambda place: place // columns,
+        "col": lambda place: place % columns,
+        "none": lambda place: place,
+    }
+    along, up = same[picture.shared_x], same[picture.shared_y]
+    # An axis is logarithmic for all that share it, or for none.
+    x_groups: dict[tuple[int, bool], list[Panel]] = {}
+    y_groups: dict[tuple[int, bool], list[Panel]] = {}
+    for place, panel in enumerate(picture.panels):
+        x_groups.setdefault((along(place), panel.x_log), []).append(panel)
+        y_groups.setdefault((up(place), panel.y_log), []).append(panel)
+    x_scales = {key: _x_scale(panels, log=key[1]) for key, panels in x_groups.items()}
+    y_scales = {key: _y_scale(panels, log=key[1]) for key, panels in y_groups.items()}
+    return [
+        (x_scales[along(place), panel.x_log], y_scales[up(place), panel.y_log])
+        for place, panel in enumerate(picture.panels)
+    ]
+
+
+def _x_scale(panels: Sequence[Panel], *, log: bool) -> Scale:
+    values = (values for panel in panels for mark in panel.marks for values in _x_values(mark))
+    ticks = ([at for at, _ in panel.ticks or ()] for panel in panels)
+    margin = 0.0 if panels[-1].x_tight else _MARGIN
+    return _scale(chain(values, ticks), [panel.x_limits for panel in panels], margin, log=log)
+
+
+def _y_scale(panels: Sequence[Panel], *, log: bool) -> Scale:
+    values = (values for panel in panels for mark in panel.marks for values in _y_values(mark))
+    ticks = ([at for at, _ in panel.y_ticks or ()] for panel in panels)
+    return _scale(chain(values, ticks), [panel.y_limits for panel in panels], _MARGIN, log=log)
+
+
+def _x_values(mark: Mark) -> Iterator[Iterable[float | None]]:
+    match mark:
+        case Line():
+            yield (
+                mark.x
+                if len(mark.x) > _LONG
+                else [x for x, y in zip(mark.x, mark.y, strict=False) if y is not None]
+            )
+            yield from mark.x_interval or ()
+        case Bars(upright=True):
+            yield from _around(mark.at, mark.width)
+        case Bars():
+            yield chain(mark.values, [0.0])
+        case Boxes():
+            yield from _around(mark.at, mark.width)
+        case Image():
+            yield mark.x
+        case Span(x=(low, high)):
+            yield low, high
+        case Rule(x=float(x)) | Note(x=x):
+            yield (x,)
+
+
+def _y_values(mark: Mark) -> Iterator[Iterable[float | None]]:
+    match mark:
+        case Line():
+            yield mark.y
+            yield from mark.interval or ()
+            yield from mark.band or ()
+        case Bars(upright=True):
+            yield chain(mark.values, [0.0])
+        case Bars():
+            yield from _around(mark.at, mark.width)
+        case Boxes():
+            yield chain.from_iterable(mark.five)
+        case Image():
+            yield mark.y
+        case Span(y=(low, high)):
+            yield low, high
+        case Rule(y=float(y)) | Note(y=y):
+            yield (y,)
+
+
+def _around(middles: Sequence[float], width: float) -> Iterator[list[float]]:
+    for side in (-0.5, 0.5):
+        yield [middle + side * width for middle in middles]
+
+
+def _scale(
+    values: Iterable[Iterable[float | None]], limits: Sequence[Limits], margin: float, *, log: bool
+) -> Scale:
+    found = [ends for each in values if (ends := _ends(each, log=log)) is not None]
+    low = min((ends[0] for ends in found), default=0.0)
+    high = max((ends[1] for ends in found), default=1.0)
+    room = margin * (high - low)
+
+    def limit(end: int, otherwise: float) -> float:
+        given = (drawn(value, log=log) for each in limits if (value := each[end]) is not None)
+        return next((at for at in given if not math.isnan(at)), otherwise)
+
+    low, high = limit(0, low - room), limit(1, high + room)
+    # All values are the same, or lie beyond a limit that is set.
+    if high - low > max(_CLOSE * max(abs(low), abs(high)), 1 / LARGEST):
+        return Scale(low, high, log)
+    return Scale(low, low + max(abs(low), 1.0) * _MARGIN, log)
+
+
+def _ends(values: Iterable[float | None], *, log: bool) -> tuple[float, float] | None:
+    """The least and the greatest coordinate of those values that have one."""
+    if isinstance(values, Sequence) and len(values) > _LONG:
+        numbers = pl.Series(values, dtype=pl.Float64, strict=False)
+        least = 1 / LARGEST if log else -LARGEST
+        numbers = numbers.filter(numbers.is_between(least, LARGEST))
+        values = [] if numbers.is_empty() else [numbers.min(), numbers.max()]  # type: ignore[list-item]
+    places = [at for value in values if value is not None and (at := drawn(value, log=log)) == at]
+    return (min(places), max(places)) if places else None
+
+
+def ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
+    """Round numbers on an axis and their labels, about as many as asked for."""
+    return _log_ticks(scale, about) if scale.log else _linear_ticks(scale, about)
+
+
+def _linear_ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
+    step = _step(scale.high - scale.low, about)
+    digits = range(_MOST_DECIMALS)
+    decimals = next((n for n in digits if _is_whole(step * 10.0**n)), _MOST_DECIMALS)
+    largest = max(abs(scale.low), abs(scale.high))
+    with_power = largest >= _LARGE or decimals > _DECIMALS
+    power = math.floor(math.log10(step))
+    # Digits after the point of numbers between one and ten: 2.5 has one more than its power says.
+    half = 0 if _is_whole(step / 10.0**power) else 1
+    places = min(max(math.floor(math.log10(largest)) - power + half, 0), _MOST_DECIMALS)
+    first = math.ceil(scale.low / step)
+    found = []
+    for index in range(max(0, math.floor(scale.high / step - first + 1e-9)) + 1):
+        value = (first + index) * step
+        # A number that should be zero, and its sign.
+        value = 0.0 if abs(value) < _CLOSE * step else value
+        if not with_power:
+            text = f"{value:.{decimals}f}"
+        else:
+            text = _with_power(value, places) if value else "0"
+        found.append((value, text))
+    return found
+
+
+def _with_power(value: float, digits: int) -> str:
+    mantissa, _, power = f"{value:.{digits}e}".partition("e")
+    return f"{mantissa}e{int(power)}"
+
+
+def _is_whole(number: float) -> bool:
+    return abs(number - round(number)) < _CLOSE * number
+
+
+def _step(length: float, about: float) -> float:
+    """The distance between two ticks."""
+    least = length / max(about, 1.0)
+    power = 10.0 ** math.floor(math.log10(least))
+    return next((m * power for m in _STEPS if m * power >= least), 10.0 * power)
+
+
+def between_decades(scale: Scale, length: float) -> list[float]:
+    """Ticks without a label on a logarithmic axis of so many points, where there is room."""
+    if not scale.log or length < _MINOR_PT * (scale.high - scale.low):
+        return []
+    powers = range(math.floor(scale.low), math.ceil(scale.high) + 1)
+    values = [float(f"{factor}e{power}") for power in powers for factor in range(2, 10)]
+    return [value for value in values if scale.holds(value)]
+
+
+def _log_ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
+    """Powers of ten, of many decades about as many as asked for."""
+    decades = scale.high - scale.low
+    factors = (1, 2, 5) if decades < _FEW_DECADES else (1,)
+    every = max(math.ceil(decades / max(about, 1.0)), 1)
+    found = []
+    for power in range(math.floor(scale.low), math.ceil(scale.high) + 1, every):
+        for factor in factors:
+            value = float(f"{factor}e{power}")
+            if scale.low - 1e-9 <= math.log10(value) <= scale.high + 1e-9:
+                short = -power <= _DECIMALS and value < _LARGE
+                text = f"{value:.{max(-power, 0)}f}" if short else f"{factor}e{power}"
+                found.append((value, text))
+    return found

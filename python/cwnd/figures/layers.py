@@ -1,0 +1,370 @@
+"""The marks of a panel as layers of Vega-Lite; positions are in the numbers of its axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+from cwnd.figures.axes import LARGEST
+from cwnd.figures.description import Bars, Boxes, Image, Line, Note, Rule, Span
+from cwnd.figures.sizes import TEXT_PT, TICK_TEXT_PT
+from cwnd.figures.table import table
+from cwnd.figures.thin import thinned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.figures.description import Values
+    from cwnd.figures.layout import Place
+    from cwnd.figures.styles import Styles
+
+Layer: TypeAlias = dict[str, Any]
+
+#: Width of the ends of an interval, in points.
+_CAP_PT = 5.0
+#: Opacity of a band.
+_BAND_OPACITY = 0.25
+#: A line this many times as long as its panel is wide is so dense that dashes would not be seen.
+_DENSE = 12.0
+#: Cells of an image are larger by this part, so that no seam is seen between them.
+_OVERLAP = 0.1
+#: From this part of the largest value on, texts in cells are white.
+_DARK = 0.6
+#: Width of the line around a marker, beside its own size.
+_EDGE_PT = 0.8
+
+
+@dataclass
+class Layers:
+    """Writes the marks of a panel."""
+
+    place: Place
+    styles: Styles
+    names: Sequence[str | None]
+
+    def all(self) -> list[Layer]:
+        """All layers, from behind to the front."""
+        found: list[Layer] = []
+        lines: list[tuple[str, Line]] = []
+        for name, mark in zip(self.names, self.place.panel.marks, strict=True):
+            match mark:
+                case Line():
+                    lines.append((name or "", thinned(mark, self.place)))
+                case Bars():
+                    found.append(self._bars(mark, name or ""))
+                case Boxes():
+                    found += self._boxes(mark, name or "")
+                case Image():
+                    found += self._image(mark)
+                case Rule():
+                    found.append(self._rule(mark))
+                case Span():
+                    found.append(self._span(mark))
+                case Note():
+                    found.append(self._note(mark))
+        return [*found, *self._bands(lines), *self._joined(lines), *self._points(lines)]
+
+    def _drawn(self, values: Values, *, up: bool = True) -> list[float | None]:
+        """Values that have a place on the axis."""
+        log = (self.place.y if up else self.place.x).log
+        least = 1 / LARGEST if log else -LARGEST
+        return [v if v is not None and least <= v <= LARGEST else None for v in values]
+
+    def _inside(self, xs: Values, ys: Values) -> bool:
+        """`True` if no point lies beyond the axes."""
+        for scale, values in ((self.place.x, xs), (self.place.y, ys)):
+            there = [value for value in values if value is not None]
+            if there and not (scale.holds(min(there)) and scale.holds(max(there))):
+                return False
+        return True
+
+    def _bands(self, lines: list[tuple[str, Line]]) -> list[Layer]:
+        columns = _columns("x", "low", "high")
+        inside = True
+        for name, line in lines:
+            if line.band is None:
+                continue
+            x = self._drawn(line.x, up=False)
+            for at, low, high in zip(x, *line.band, strict=False):
+                edges: tuple[float | None, float | None] = (None, None)
+                if at is not None and _is_number(low) and _is_number(high):
+                    edges = self.place.y.clamped(low), self.place.y.clamped(high)
+                _add(columns, name, at, *edges)
+            inside = inside and self._inside(x, [])
+        if not columns["x"]:
+            return []
+        mark = {"type": "area", "opacity": _BAND_OPACITY, **_PATH, **_clip(inside)}
+        return [
+            {"data": table(columns), "mark": mark, "encoding": _field(x="x", y="low", y2="high")}
+        ]
+
+    def _joined(self, lines: list[tuple[str, Line]]) -> list[Layer]:
+        """The lines themselves, in a layer for lines and one for steps."""
+        found = []
+        for steps in (False, True):
+            columns, inside = _columns("x", "y"), True
+            dense = False
+            for name, line in lines:
+                if not line.joined or line.steps != steps:
+                    continue
+                x, y = self._drawn(line.x, up=False), self._drawn(line.y)
+                count = min(len(x), len(y))
+                columns["line"] += [name] * count
+                columns["x"] += x[:count]
+                columns["y"] += y[:count]
+                inside = inside and self._inside(x, y)
+                dense = dense or (bool(line.dashes) and self._is_dense(x, y))
+            if not columns["x"]:
+                continue
+            mark = {"type": "line", **_PATH, **_clip(inside)}
+            mark |= {"interpolate": "step-after"} if steps else {}
+            encoding = _field(x="x", y="y") | {"strokeWidth": self.styles.width()}
+            encoding |= {} if dense else {"strokeDash": self.styles.dash()}
+            found.append({"data": table(columns), "mark": mark, "encoding": encoding})
+        return found
+
+    def _is_dense(self, xs: Values, ys: Values) -> bool:
+        """`True` if a line goes up and down so often that its dashes would not be seen."""
+        height = 0.0
+        before: float | None = None
+        for x, y in zip(xs, ys, strict=False):
+            if x is None or y is None:
+                before = None
+                continue
+            at = self.place.y.place(y) * self.place.height
+            height += abs(at - before) if before is not None else 0.0
+            before = at
+        return height > _DENSE * self.place.width
+
+    def _points(self, lines: list[tuple[str, Line]]) -> list[Layer]:
+        """Intervals and markers, whole where their points lie inside of the panel."""
+        found: list[Layer] = []
+        bars = {up: _columns("at", "low", "high") for up in (True, False)}
+        points: dict[tuple[bool, float], dict[str, list[Any]]] = {}
+        for name, line in lines:
+            style = self.styles.by_name[name]
+            if style.marker is None and line.interval is None and line.x_interval is None:
+                continue
+            for index, (x, y) in enumerate(zip(line.x, line.y, strict=False)):
+                if y is None or not self.place.x.holds(x) or not self.place.y.holds(y):
+                    continue
+                for up, ends in ((True, line.interval), (False, line.x_interval)):
+                    if ends is not None:
+                        low, high = ends[0][index], ends[1][index]
+                        self._add_interval(bars[up], name, x if up else y, low, high, up=up)
+                if style.marker is not None:
+                    columns = points.setdefault((style.hollow, style.size), _columns("x", "y"))
+                    _add(columns, name, x, y)
+        for up, columns in bars.items():
+            if columns["at"]:
+                found.append(self._intervals(columns, up=up))
+        for (hollow, size), columns in points.items():
+            encoding = _field(x="x", y="y") | {"shape": self.styles.shape()}
+            mark = point(hollow=hollow, size=size)
+            found.append({"data": table(columns), "mark": mark, "encoding": encoding})
+        return found
+
+    def _add_interval(
+        self,
+        columns: dict[str, list[Any]],
+        name: str,
+        at: float,
+        low: float | None,
+        high: float | None,
+        *,
+        up: bool,
+    ) -> None:
+        if _is_number(low) and _is_number(high) and low < high:
+            clamp = (self.place.y if up else self.place.x).clamped
+            _add(columns, name, at, clamp(low), clamp(high))
+
+    def _intervals(self, columns: dict[str, list[Any]], *, up: bool) -> Layer:
+        """Rules with a stroke at each end."""
+        at, along = ("x", "y") if up else ("y", "x")
+        cap = {"type": "tick", "orient": "horizontal" if up else "vertical", "size": _CAP_PT}
+        width = {"strokeWidth": self.styles.width()}
+        # A tick is a rectangle, whose thickness is no stroke.
+        thickness = max(style.width for style in self.styles.by_name.values())
+        caps = [
+            {
+                "mark": cap | {"thickness": min(thickness, 1.2)},
+                "encoding": _field(**{at: "at", along: end}),
+            }
+            for end in ("low", "high")
+        ]
+        rule = {
+            "mark": "rule",
+            "encoding": _field(**{at: "at", along: "low", f"{along}2": "high"}) | width,
+        }
+        return {"data": table(columns), "layer": [rule, *caps]}
+
+    def _bars(self, bars: Bars, name: str) -> Layer:
+        columns = _columns("from", "to", "value")
+        for at, value in zip(bars.at, self._drawn(bars.values, up=bars.upright), strict=False):
+            _add(columns, name, at - bars.width / 2, at + bars.width / 2, value)
+        zero = {"datum": (self.place.y if bars.upright else self.place.x).clamped(0.0)}
+        sides = ("x", "y") if bars.upright else ("y", "x")
+        encoding = _field(**{sides[0]: "from", f"{sides[0]}2": "to", sides[1]: "value"})
+        return {
+            "data": table(columns),
+            "mark": {"type": "rect", "clip": True},
+            "encoding": encoding | {f"{sides[1]}2": zero},
+        }
+
+    def _boxes(self, boxes: Boxes, name: str) -> list[Layer]:
+        columns = _columns("x", "from", "to", "least", "lower", "median", "upper", "greatest")
+        for at, five in zip(boxes.at, boxes.five, strict=False):
+            _add(columns, name, at, at - boxes.width / 2, at + boxes.width / 2, *five)
+        thin, thick = {"type": "rule", "strokeWidth": 0.8}, {"type": "rule", "strokeWidth": 1.6}
+        box = {"type": "rect", "fillOpacity": _BAND_OPACITY, "stroke": boxes.colour}
+        layers = [
+            {"mark": thin, "encoding": _field(x="x", y="least", y2="lower")},
+            {"mark": thin, "encoding": _field(x="x", y="upper", y2="greatest")},
+            {
+                "mark": box | {"strokeWidth": 0.8},
+                "encoding": _field(x="from", x2="to", y="lower", y2="upper"),
+            },
+            {"mark": thick, "encoding": _field(x="from", x2="to", y="median")},
+        ]
+        return [{"data": table(columns), "layer": layers}]
+
+    def _image(self, image: Image) -> list[Layer]:
+        rows, count = image.rows, max(map(len, image.rows), default=0)
+        dx = (image.x[1] - image.x[0]) / max(count, 1)
+        dy = (image.y[1] - image.y[0]) / max(len(rows), 1)
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("left", "right", "low", "high", "value")
+        }
+        texts: dict[str, dict[str, list[Any]]] = {
+            colour: {"x": [], "y": [], "text": []} for colour in ("white", "black")
+        }
+        for j, row in enumerate(rows):
+            for i, value in enumerate(row):
+                if not _is_number(value):
+                    continue
+                left, low = image.x[0] + i * dx, image.y[0] + j * dy
+                # The last cells end with the image.
+                wide = dx * (1 + _OVERLAP * (i + 1 < len(row)))
+                high = dy * (1 + _OVERLAP * (j + 1 < len(rows)))
+                cell = (left, left + wide, low, low + high, value)
+                for name, number in zip(columns, cell, strict=True):
+                    columns[name].append(number)
+                if image.texts is not None:
+                    dark = self._is_dark(image, value)
+                    own = texts["white" if dark else "black"]
+                    own["x"].append(left + dx / 2)
+                    own["y"].append(low + dy / 2)
+                    own["text"].append(image.texts[j][i])
+        encoding = _field(x="left", x2="right", y="low", y2="high")
+        found: list[Layer] = [
+            {
+                "data": table(columns),
+                "mark": {"type": "rect", "stroke": None, "clip": True},
+                "encoding": encoding | {"color": self._colours(image)},
+            }
+        ]
+        for colour, own in texts.items():
+            if own["text"]:
+                mark = {"type": "text", "fontSize": TICK_TEXT_PT, "baseline": "middle"}
+                text = {"text": {"field": "text", "type": "nominal"}, "color": {"value": colour}}
+                found.append(
+                    {"data": table(own), "mark": mark, "encoding": _field(x="x", y="y") | text}
+                )
+        return found
+
+    @staticmethod
+    def _is_dark(image: Image, value: float) -> bool:
+        """`True` of cells on which black letters cannot be read."""
+        low, high = image.limits
+        if image.scheme == "redblue":
+            return abs(value) > _DARK * max(abs(low), abs(high))
+        return value < low + (1 - _DARK) * (high - low)
+
+    @staticmethod
+    def _colours(image: Image) -> dict[str, Any]:
+        low, high = image.limits
+        domain = [low, 0.0, high] if image.scheme == "redblue" else [low, high]
+        bar = {
+            "orient": "right",
+            "direction": "vertical",
+            "title": image.key,
+            "titleOrient": "right",
+            "titleFontSize": TEXT_PT,
+            "labelFontSize": TICK_TEXT_PT,
+            "gradientLength": 100,
+            "gradientThickness": 8,
+            "offset": 6,
+        }
+        return {
+            "field": "value",
+            "type": "quantitative",
+            "scale": {"domain": domain, "scheme": image.scheme, "clamp": True},
+            "legend": bar if image.key else None,
+        }
+
+    def _rule(self, rule: Rule) -> Layer:
+        x, y = self.place.x.domain, self.place.y.domain
+        if rule.x is not None:
+            ends = {"x": {"datum": rule.x}, "y": {"datum": y[0]}, "y2": {"datum": y[1]}}
+            inside = self.place.x.holds(rule.x)
+        else:
+            assert rule.y is not None, "a rule has a place along x or along y"
+            ends = {"x": {"datum": x[0]}, "x2": {"datum": x[1]}, "y": {"datum": rule.y}}
+            inside = self.place.y.holds(rule.y)
+        mark = {"type": "rule", "strokeWidth": rule.width, **_clip(inside)}
+        if rule.dashes:
+            mark["strokeDash"] = [round(part * rule.width, 2) for part in rule.dashes]
+        encoding = ends | {"color": {"value": rule.colour}}
+        return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
+
+    def _span(self, span: Span) -> Layer:
+        (x1, x2), (y1, y2) = span.x or self.place.x.domain, span.y or self.place.y.domain
+        x, y = self.place.x.clamped, self.place.y.clamped
+        ends = {"x": x(x1), "x2": x(x2), "y": y(y1), "y2": y(y2)}
+        encoding: Layer = {name: {"datum": end} for name, end in ends.items()}
+        encoding["color"] = {"value": span.colour}
+        return {"data": {"values": [{}]}, "mark": "rect", "encoding": encoding}
+
+    def _note(self, note: Note) -> Layer:
+        mark = {"type": "text", "text": note.text, "fontSize": TICK_TEXT_PT, "align": "left"}
+        encoding = {"x": {"datum": note.x}, "y": {"datum": note.y}, "color": {"value": "black"}}
+        return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
+
+
+def point(*, hollow: bool, size: float) -> dict[str, Any]:
+    """A marker of this diameter in points."""
+    # Vega gives the area of the square around a circle.
+    area = round((size + _EDGE_PT) ** 2, 2)
+    return {
+        "type": "point",
+        "filled": not hollow,
+        "size": area,
+        "opacity": 1,
+        "strokeWidth": int(hollow),
+    }
+
+
+#: Lines and bands go through their points in order, and break at those without a value.
+_PATH = {"order": False, "invalid": "break-paths-show-path-domains"}
+
+
+def _columns(*names: str) -> dict[str, list[Any]]:
+    return {"line": [], **{name: [] for name in names}}
+
+
+def _add(columns: dict[str, list[Any]], *row: Any) -> None:
+    for column, value in zip(columns.values(), row, strict=True):
+        column.append(value)
+
+
+def _field(**channels: str) -> dict[str, Any]:
+    return {channel: {"field": name} for channel, name in channels.items()}
+
+
+def _clip(inside: bool) -> dict[str, bool]:
+    """A panel's edge as that of its marks, where they lie beyond it: it costs a layer each."""
+    return {} if inside else {"clip": True}
+
+
+def _is_number(value: float | None) -> TypeGuard[float]:
+    return value is not None and abs(value) <= LARGEST

@@ -1,0 +1,339 @@
+"""Places of the panels and all texts; a figure becomes higher for its texts, panels keep theirs.
+
+Vega lays views out in whole pixels, which are our points: sizes of panels and gaps are whole.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from cwnd.figures import axes
+from cwnd.figures.description import Image
+from cwnd.figures.legend import GAP_PT as LEGEND_COLUMN_GAP_PT
+from cwnd.figures.legend import Legend, legend, names, row_width
+from cwnd.figures.sizes import LINE_PT, TEXT_PT, TICK_PT, TICK_TEXT_PT
+from cwnd.figures.text import Text, width
+from cwnd.figures.x_ticks import XTicks, labelled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.figures.axes import Scale
+    from cwnd.figures.description import Panel, Picture
+
+#: Free around a figure.
+MARGIN_PT = 4.0
+#: Half of the label of the last tick.
+_RIGHT_PT = 12.0
+#: Between panels side by side, and below each other.
+_GAP_PT = 7.0
+_ROW_GAP_PT = 10.0
+#: Below the legend above all panels.
+_LEGEND_GAP_PT = 4.0
+#: Above the lines of a title.
+TITLE_GAP_PT = 1.5
+#: Distances of ticks.
+_X_TICK_PT = 32.0
+_Y_TICK_PT = 18.0
+#: No panel is smaller than this.
+_LEAST_PT = 40
+_LEAST_HEIGHT_PT = 54
+#: Lines of a title, and of the label of an axis.
+_TITLE_LINES = 8
+_LABEL_LINES = 4
+#: Room for the colour bar of an image with its title.
+_COLOUR_BAR_PT = 48.0
+#: Panels give up room to the labels of their ticks so often; each time they may have fewer.
+_TURNS = 3
+
+
+@dataclass
+class Place:
+    """The texts around a panel, and its axes; sizes in points."""
+
+    panel: Panel
+    x: Scale
+    y: Scale
+    height: int
+    width: int = 0
+    left: float = 0.0
+    top: float = 0.0
+    title: Text = field(default_factory=Text)
+    #: From the panel's upper edge to the end of its title; its legend may be in between.
+    title_rise: float = 0.0
+    #: Its own, at the right above it.
+    legend: Legend = field(default_factory=Legend)
+    x_label: Text = field(default_factory=Text)
+    y_label: Text = field(default_factory=Text)
+    x_ticks: XTicks = field(default_factory=XTicks)
+    y_ticks: list[tuple[float, Text]] = field(default_factory=list)
+    #: Labels of its ticks are written; others have the same axis.
+    x_written: bool = True
+    y_written: bool = True
+    #: From the left edge of the axis to the end of its label.
+    y_room: float = 0.0
+
+    @property
+    def ticks_height(self) -> float:
+        """From its lower edge to the end of the labels of its ticks."""
+        return TICK_PT + self.x_ticks.height + 1.0 if self.x_written else 0.0
+
+    @property
+    def below(self) -> float:
+        """From its lower edge to the end of the texts there."""
+        return self.ticks_height + self.x_label.height * LINE_PT
+
+
+@dataclass
+class Layout:
+    """A figure's size and the places of all its parts, in points."""
+
+    width: float
+    #: May be more than the figure asked for.
+    height: float
+    legend: Legend
+    places: list[Place]
+    #: Below all panels, and left of them.
+    x_label: Text
+    y_label: Text
+    #: The middle of the panels, across and down.
+    middle: tuple[float, float]
+    #: Between panels side by side, and below each other.
+    column_gaps: list[int]
+    row_gap: int
+    #: The upper left corner of the first panel.
+    corner: tuple[float, float]
+
+
+def lay_out(picture: Picture) -> Layout:
+    """Lays a figure out."""
+    scales = axes.scales(picture)
+    found = _with_y_label(picture, scales, math.inf)
+    room = _room_for_y_label(found)
+    # Its lines take room from the panels, but leave them their height.
+    return found if found.y_label.width(TEXT_PT) <= room else _with_y_label(picture, scales, room)
+
+
+def _with_y_label(picture: Picture, scales: list[tuple[Scale, Scale]], room: float) -> Layout:
+    """Lays a figure out whose label at the left has lines of this width at most."""
+    columns = picture.columns
+    labels = names(picture.panels) if picture.legend_above else []
+    above = legend(labels, picture.width_pt - 2 * MARGIN_PT)
+    top = MARGIN_PT + math.ceil(above.height) + (_LEGEND_GAP_PT if labels else 0.0)
+    heights = _heights(picture, with_legend=bool(labels))
+    y_label = Text.fitted(picture.y_label, room, TEXT_PT, _LABEL_LINES)
+    places = [
+        _place(picture, place, scales, heights[place // columns])
+        for place in range(len(picture.panels))
+    ]
+    across = _Columns(picture, places, MARGIN_PT + y_label.height * LINE_PT)
+    for place in places:
+        _write_title(place, own_legend=not picture.legend_above)
+        place.x_label = Text.fitted(place.panel.x_label, place.width, TEXT_PT, _LABEL_LINES)
+    rows = [places[row * columns : (row + 1) * columns] for row in range(picture.rows)]
+    rises = [max(place.title_rise for place in row) for row in rows]
+    belows = [max(place.below for place in row) for row in rows]
+    between = [below + _ROW_GAP_PT + rise for below, rise in zip(belows, rises[1:], strict=False)]
+    row_gap = math.ceil(max(between, default=0.0))
+    y: float = top + (math.ceil(rises[0]) if rises else 0)
+    for row, height in zip(rows, heights, strict=True):
+        for place in row:
+            place.top = y
+        y += height + row_gap
+    corner = (places[0].left, places[0].top) if places else (MARGIN_PT, top)
+    bottom = max((place.top + place.height for place in places), default=top)
+    right = max((place.left + place.width for place in places), default=across.total)
+    middle = (corner[0] + right) / 2 if places else across.total / 2
+    room = 2 * min(middle, across.total - middle) - 2 * MARGIN_PT
+    x_label = Text.fitted(picture.x_label, room, TEXT_PT, _LABEL_LINES)
+    under = max((place.top + place.height + place.below for place in places), default=top)
+    total = under + x_label.height * LINE_PT + MARGIN_PT
+    return Layout(
+        width=across.total,
+        height=total if places else max(total, picture.height_pt),
+        legend=above,
+        places=places,
+        x_label=x_label,
+        y_label=y_label,
+        middle=(middle, (corner[1] + bottom) / 2),
+        column_gaps=across.gaps,
+        row_gap=row_gap,
+        corner=corner,
+    )
+
+
+def _room_for_y_label(found: Layout) -> float:
+    """The length of the panels, and more where nothing is above or below the label at the left."""
+    edge = 2 * MARGIN_PT + found.y_label.height * LINE_PT
+    above = 0.0 if (found.width - found.legend.width) / 2 > edge else found.legend.height
+    beside = found.middle[0] - found.x_label.width(TEXT_PT) / 2 > edge
+    below = 0.0 if beside else found.x_label.height * LINE_PT
+    up, down = found.middle[1] - above, found.height - below - found.middle[1]
+    return 2 * (min(up, down) - MARGIN_PT)
+
+
+def _heights(picture: Picture, *, with_legend: bool) -> list[int]:
+    """Heights of the rows: the figure's height without its texts, if all of them have one line."""
+    rows, columns = picture.rows, picture.columns
+    apart = picture.shared_x in ("row", "none")
+    taken = MARGIN_PT + (LINE_PT + 1.0 + _LEGEND_GAP_PT if with_legend else 0.0)
+    taken += (LINE_PT if picture.x_label else MARGIN_PT) + _ROW_GAP_PT * (rows - 1)
+    for row in range(rows):
+        panels = picture.panels[row * columns : (row + 1) * columns]
+        taken += LINE_PT * (any(p.title for p in panels) + any(p.x_label for p in panels))
+        taken += TICK_PT + LINE_PT if row + 1 == rows or apart else 0.0
+    parts = [*picture.heights, *[1.0] * rows][:rows]
+    free = picture.height_pt - taken
+    return [max(round(free * part / sum(parts)), _LEAST_HEIGHT_PT) for part in parts]
+
+
+def _place(picture: Picture, place: int, scales: list[tuple[Scale, Scale]], height: int) -> Place:
+    """A panel's place before its width is known."""
+    panels, columns = picture.panels, picture.columns
+    panel, (x, y) = panels[place], scales[place]
+    below = panels[place + columns] if place + columns < len(panels) else None
+    # Labels are written once where neighbours have the same.
+    x_written = (
+        picture.shared_x in ("row", "none")
+        or below is None
+        or not below.shown
+        or bool(panel.x_label)
+    )
+    y_written = (
+        place % columns == 0
+        or picture.shared_y == "col"
+        or (picture.shared_y == "none" and y != scales[place - 1][1])
+    )
+    seen = panel.shown and not panel.bare
+    found = Place(panel, x, y, height, x_written=x_written and seen, y_written=y_written and seen)
+    if not panel.bare:
+        chosen = panel.y_ticks if panel.y_ticks is not None else axes.ticks(y, height / _Y_TICK_PT)
+        found.y_ticks = [
+            (at, Text.fitted(text, math.inf, TICK_TEXT_PT, 1)) for at, text in chosen if y.holds(at)
+        ]
+    if found.y_written:
+        found.y_label = Text.fitted(panel.y_label, height + _GAP_PT, TEXT_PT, _LABEL_LINES)
+        widest = max((text.width(TICK_TEXT_PT) for _, text in found.y_ticks), default=0.0)
+        found.y_room = widest + TICK_PT + 1.0 + found.y_label.height * LINE_PT
+    return found
+
+
+class _Columns:
+    """The columns of panels, all of one width."""
+
+    def __init__(self, picture: Picture, places: list[Place], left: float) -> None:
+        self._columns = columns = picture.columns
+        self._left = left
+        rooms = [
+            max((place.y_room for place in places[column::columns]), default=0.0)
+            for column in range(columns)
+        ]
+        keyed = any(isinstance(m, Image) and m.key for p in picture.panels for m in p.marks)
+        self._rooms = rooms
+        self._key = _COLOUR_BAR_PT if keyed else 0.0
+        self.total = picture.width_pt
+        self._beyond = [(0.0, 0.0)] * columns
+        # Labels of ticks need room that the panels give up, which may have fewer ticks then.
+        for _ in range(_TURNS):
+            self._share_out()
+            for index, place in enumerate(places):
+                place.left = self._lefts[index % columns]
+                place.width = self._width
+                place.x_ticks = _x_ticks(place)
+            beyond = [self._needed(places[column::columns]) for column in range(columns)]
+            if all(map(self._holds, range(columns), beyond)):
+                break
+            self._beyond = beyond
+        for index, place in enumerate(places):
+            place.y_room = rooms[index % columns]
+            self._leave_out(place, self._room_beyond(index % columns))
+
+    def _share_out(self) -> None:
+        needed = (a[1] + b[0] + 2 * MARGIN_PT for a, b in pairwise(self._beyond))
+        self.gaps = [
+            math.ceil(max(_GAP_PT + room, labels) + self._key)
+            for room, labels in zip(self._rooms[1:], needed, strict=True)
+        ]
+        first = max(self._left + self._rooms[0], self._beyond[0][0] + MARGIN_PT)
+        last = max(self._beyond[-1][1] + MARGIN_PT, _RIGHT_PT) + self._key
+        taken = first + last + sum(self.gaps)
+        self._width = max(math.floor((self.total - taken) / self._columns), _LEAST_PT)
+        self.total = max(self.total, taken + self._width * self._columns)
+        self._lefts = [first]
+        for gap in self.gaps:
+            self._lefts.append(self._lefts[-1] + self._width + gap)
+
+    @staticmethod
+    def _needed(places: Sequence[Place]) -> tuple[float, float]:
+        """The reach of labels beyond the panels of a column, left and right."""
+        reach = [place.x_ticks.beyond for place in places if place.x_written]
+        return (
+            max((left for left, _ in reach), default=0.0),
+            max((right for _, right in reach), default=0.0),
+        )
+
+    def _room_beyond(self, column: int) -> tuple[float, float]:
+        """The room of labels beyond a panel; neighbours halve the room that neither needs."""
+
+        def spare(left_one: int) -> float:
+            needed = self._beyond[left_one][1] + self._beyond[left_one + 1][0]
+            return (self.gaps[left_one] - self._key - needed) / 2 - 1.0
+
+        own = self._beyond[column]
+        left = self._lefts[0] - MARGIN_PT / 2 if column == 0 else own[0] + spare(column - 1)
+        if column + 1 < self._columns:
+            return left, own[1] + spare(column)
+        return left, self.total - self._lefts[column] - self._width - MARGIN_PT / 2
+
+    def _holds(self, column: int, beyond: tuple[float, float]) -> bool:
+        left, right = self._room_beyond(column)
+        return beyond[0] <= left and beyond[1] <= right
+
+    @staticmethod
+    def _leave_out(place: Place, room: tuple[float, float]) -> None:
+        """Leaves labels out that still have no room."""
+        ticks = place.x_ticks
+        for index, (at, text) in enumerate(ticks.ticks):
+            middle, half = place.x.place(at) * place.width, ticks.width(text) / 2
+            if middle - half < -room[0] or middle + half > place.width + room[1]:
+                ticks.ticks[index] = (at, Text())
+
+
+def _x_ticks(place: Place) -> XTicks:
+    """The ticks along x with their labels."""
+
+    def write(ticks: list[tuple[float, str]]) -> XTicks:
+        inside = [(at, text) for at, text in ticks if place.x.holds(at)]
+        return labelled(inside, [place.x.place(at) * place.width for at, _ in inside], place.width)
+
+    if place.panel.bare:
+        return XTicks()
+    if place.panel.ticks is not None:
+        return write(place.panel.ticks)
+    about = max(place.width / _X_TICK_PT, 1.0)
+    while True:
+        found = write(axes.ticks(place.x, about))
+        # Fewer ticks rather than ticks without a number.
+        if about <= 1.0 or place.x.log or all(text.lines for _, text in found.ticks):
+            return found
+        about = max(about * 0.8, 1.0)
+
+
+def _write_title(place: Place, *, own_legend: bool) -> None:
+    """A panel's title and its legend: beside the title if both have room there, else below it."""
+    labels = names([place.panel]) if own_legend else []
+    place.title = Text.fitted(place.panel.title, place.width, TEXT_PT, _TITLE_LINES)
+    place.legend = legend(labels, place.width)
+    beside = row_width(labels) + LEGEND_COLUMN_GAP_PT
+    left_over = place.width - width(place.panel.title, TEXT_PT)
+    left_over = left_over if place.panel.title_left else left_over / 2
+    lines = place.title.height * LINE_PT + (TITLE_GAP_PT if place.title.lines else 0.0)
+    in_one_row = place.legend.columns == len(labels)
+    place.title_rise = (
+        max(lines, place.legend.height)
+        if in_one_row and beside <= left_over
+        else lines + place.legend.height
+    )

@@ -1,0 +1,103 @@
+"""The names of lines and other marks, in as many columns as have room."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cwnd.figures.sizes import LINE_PT, TEXT_PT
+from cwnd.figures.text import Text, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cwnd.figures.description import Panel
+
+#: Room for a dash or a marker.
+KEY_PT = 20.0
+#: Between two columns.
+GAP_PT = 12.0
+#: Lines of a name at most.
+_MOST_LINES = 3
+#: More names than this are counted, not written: nobody tells so many lines apart.
+_MOST_ENTRIES = 60
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A name and its place from the upper left corner of the legend, in points."""
+
+    #: The label that it shows; `None` for the number of those left out.
+    label: str | None
+    text: Text
+    left: float = 0.0
+    top: float = 0.0
+
+
+@dataclass(frozen=True)
+class Legend:
+    """Names in columns, filled one after the other; sizes in points."""
+
+    entries: Sequence[Entry] = ()
+    columns: int = 0
+    width: float = 0.0
+    height: float = 0.0
+
+
+def names(panels: Iterable[Panel]) -> list[str]:
+    """The labels of marks; nothing if there is only one."""
+    labels = (getattr(mark, "label", None) for p in panels if p.shown for mark in p.marks)
+    found = list(dict.fromkeys(label for label in labels if label and label.strip()))
+    return found if len(found) > 1 else []
+
+
+def row_width(labels: Sequence[str]) -> float:
+    """The width of a legend in one row."""
+    each = sum(KEY_PT + width(label, TEXT_PT) for label in labels)
+    return each + GAP_PT * max(len(labels) - 1, 0)
+
+
+def legend(labels: Sequence[str], room: float) -> Legend:
+    """Names in as many columns as fit, in the fewest rows."""
+    if not labels:
+        return Legend()
+    shown = labels if len(labels) <= _MOST_ENTRIES else labels[: _MOST_ENTRIES - 1]
+    left_out = len(labels) - len(shown)
+
+    def entry(label: str | None, text: str) -> Entry:
+        return Entry(label, Text.fitted(text, room - KEY_PT, TEXT_PT, _MOST_LINES))
+
+    entries = [entry(label, label) for label in shown]
+    entries += [entry(None, f"… and {left_out} more")] if left_out else []
+    count = len(entries)
+    # Columns that are filled alike.
+    possible = [n for n in range(count, 0, -1) if n == -(-count // -(-count // n))]
+    columns = next((n for n in possible if _widths(entries, n)[1] <= room), 1)
+    widths, total = _widths(entries, columns)
+    placed: list[Entry] = []
+    height = left = 0.0
+    for column, own in zip(_columns(entries, columns), widths, strict=True):
+        top = 0.0
+        for each in column:
+            placed.append(replace(each, left=left, top=top))
+            top += each.text.height * LINE_PT + 1.0
+        height = max(height, top)
+        left += own + GAP_PT
+    return Legend(placed, columns, total, height)
+
+
+def _columns(entries: Sequence[Entry], count: int) -> list[Sequence[Entry]]:
+    """The entries of each column: the first ones have one more where they are not filled alike."""
+    each, more = divmod(len(entries), count)
+    ends = [column * each + min(column, more) for column in range(count + 1)]
+    return [entries[start:end] for start, end in itertools.pairwise(ends)]
+
+
+def _widths(entries: Sequence[Entry], count: int) -> tuple[list[float], float]:
+    """The widths of the columns, and of all."""
+    widths = [
+        max(KEY_PT + entry.text.width(TEXT_PT) for entry in column)
+        for column in _columns(entries, count)
+    ]
+    return widths, sum(widths) + GAP_PT * (count - 1)

@@ -1,0 +1,99 @@
+"""Specifications of Vega-Lite as SVG, PNG and PDF, by vl-convert."""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from typing import TYPE_CHECKING
+
+from cwnd.figures.text import FONT_DIRECTORY
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from cwnd.figures.vega import Drawing
+
+#: Resolution of a PNG, in pixels an inch.
+PPI = 200
+#: The version of Vega-Lite that `vega.SCHEMA` belongs to.
+_VERSION = "6.4"
+#: More memory than any figure of ours takes; without a limit V8 ends the process.
+_HEAP_MB = 1024
+_SIZE = re.compile(r'width="[^"]*" height="[^"]*" viewBox="[^"]*"')
+_BACKGROUND = re.compile(r'<rect width="[^"]*" height="[^"]*"')
+#: Names of clips and gradients, which Vega counts over all figures of a process.
+_NUMBERED = re.compile(r'(id="|url\(#)(clip|gradient_)(\d+)')
+_ORIGIN = re.compile(r'transform="translate\(([-0-9.e]+),\s*([-0-9.e]+)\)"')
+#: A small figure of the marks that most figures have, drawn by a thread in advance.
+_SAMPLE = (
+    '{"data":{"values":[{"x":1,"y":2,"line":"a"},{"x":2,"y":3,"line":"b"}]},"concat":[{"layer":'
+    '[{"mark":"line"},{"mark":"point"}],"encoding":{"x":{"field":"x","type":"quantitative"},'
+    '"y":{"field":"y","type":"quantitative"},"color":{"field":"line","type":"nominal"}}}]}'
+)
+
+
+@functools.cache
+def _converter() -> ModuleType:
+    """vl-convert with the font of the figures."""
+    import vl_convert
+
+    vl_convert.register_font_directory(str(FONT_DIRECTORY))
+    vl_convert.configure(max_v8_heap_size_mb=_HEAP_MB)
+    module: ModuleType = vl_convert
+    return module
+
+
+def warm_up() -> None:
+    """Begins to load the converter in a thread, while a command simulates: 0.1 s of its end.
+
+    The thread holds no lock of Python meanwhile; the process ends after it.
+    """
+    threading.Thread(target=_draw_sample, name="figures").start()
+
+
+def _draw_sample() -> None:
+    # A third drawing is no faster than the second.
+    for _ in range(2):
+        _converter().vegalite_to_svg(_SAMPLE, vl_version=_VERSION)
+
+
+def svg(spec: str, drawing: Drawing | None = None) -> str:
+    """A specification as SVG whose unit is the point; `drawing` gives its size and margins.
+
+    Raises:
+        ValueError: Vega-Lite cannot draw the specification.
+    """
+    document: str = _converter().vegalite_to_svg(spec, vl_version=_VERSION)
+    names: dict[str, int] = {}
+    document = _NUMBERED.sub(
+        lambda m: f"{m[1]}{m[2]}{names.setdefault(m[2] + m[3], len(names))}", document
+    )
+    origin = _ORIGIN.search(document)
+    if drawing is None or origin is None:
+        return document
+    left, top = (
+        round(float(at) - edge, 2) for at, edge in zip(origin.groups(), drawing.corner, strict=True)
+    )
+    width, height = round(drawing.width, 2), round(drawing.height, 2)
+    size = f'width="{width}" height="{height}"'
+    document = _SIZE.sub(f'{size} viewBox="{left} {top} {width} {height}"', document, count=1)
+    return _BACKGROUND.sub(f'<rect x="{left}" y="{top}" {size}', document, count=1)
+
+
+def with_unit(document: str) -> str:
+    """An SVG whose size is in points, as a page needs it."""
+    size = r'width="([-0-9.]+)" height="([-0-9.]+)"'
+    return re.sub(size, r'width="\1pt" height="\2pt"', document, count=1)
+
+
+def png(document: str, ppi: float) -> bytes:
+    """An SVG as PNG."""
+    content: bytes = _converter().svg_to_png(document, ppi=ppi)
+    return content
+
+
+def pdf(document: str) -> bytes:
+    """An SVG as PDF."""
+    content: bytes = _converter().svg_to_pdf(document)
+    return content

@@ -1,0 +1,131 @@
+"""The looks of all marks of a figure, as scales over their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cwnd.figures.description import Image, Line, Note, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cwnd.figures.description import Mark, Panel
+
+#: Vega's shapes of points, by the letters of `look.MARKERS`; a path reaches as far as a circle with
+#: the radius 1 where the shape should look as large.
+_SHAPES = {
+    "o": "circle",
+    "s": "square",
+    "^": "M0,-1.2L1.15,0.95L-1.15,0.95Z",
+    "D": "M0,-1.35L1.35,0L0,1.35L-1.35,0Z",
+    "v": "M0,1.2L1.15,-0.95L-1.15,-0.95Z",
+    "P": "M-0.4,-1.2H0.4V-0.4H1.2V0.4H0.4V1.2H-0.4V0.4H-1.2V-0.4H-0.4Z",
+    "X": "M-1.15,-0.6L-0.6,-1.15L0,-0.55L0.6,-1.15L1.15,-0.6L0.55,0L1.15,0.6L0.6,1.15L0,0.55"
+    "L-0.6,1.15L-1.15,0.6L-0.55,0Z",
+    "<": "M-1.2,0L0.95,-1.15L0.95,1.15Z",
+}
+#: The pattern of dashes of a line without gaps.
+_SOLID = [1, 0]
+
+
+@dataclass(frozen=True)
+class Style:
+    """The look of a mark."""
+
+    colour: str
+    width: float = 1.0
+    dashes: tuple[float, ...] = ()
+    marker: str | None = None
+    hollow: bool = False
+    size: float = 4.0
+    #: A legend shows a line, a patch of colour, or neither.
+    joined: bool = False
+    patch: bool = False
+
+    @classmethod
+    def of(cls, mark: Mark) -> Style:
+        """The look of any mark that has a colour."""
+        match mark:
+            case Line():
+                return cls(
+                    mark.colour,
+                    mark.width,
+                    mark.dashes,
+                    mark.marker,
+                    mark.hollow,
+                    mark.size,
+                    joined=mark.joined,
+                    patch=mark.band is not None and not mark.joined and mark.marker is None,
+                )
+            case Image() | Note():
+                raise ValueError("neither images nor texts are in a legend")
+        dashes = getattr(mark, "dashes", None)
+        if dashes is not None and not isinstance(mark, Span):
+            return cls(mark.colour, mark.width, dashes, joined=True)
+        return cls(mark.colour, patch=True)
+
+
+@dataclass
+class Styles:
+    """The styles of all marks, by a name that none shares with another style."""
+
+    by_name: dict[str, Style] = field(default_factory=dict)
+    #: The name whose style a label has in the legend.
+    by_label: dict[str, str] = field(default_factory=dict)
+
+    def name(self, mark: Mark, taken: Iterable[str] = ()) -> str:
+        """The name of a mark: its label, with a number behind it if another has that already."""
+        style, label = Style.of(mark), getattr(mark, "label", None) or ""
+        base, number = label or "line", 1
+        name = base if label else "line 1"
+        while name in taken or self.by_name.get(name, style) != style:
+            number += 1
+            name = f"{base} {number}"
+        self.by_name[name] = style
+        if label:
+            self.by_label.setdefault(label, name)
+        return name
+
+    def colour(self) -> dict[str, Any]:
+        """Colours by name."""
+        return self._scale([style.colour for style in self.by_name.values()])
+
+    def dash(self) -> dict[str, Any]:
+        """Patterns of dashes by name."""
+        return self._scale(
+            [
+                [round(part * style.width, 2) for part in style.dashes] or _SOLID
+                for style in self.by_name.values()
+            ]
+        )
+
+    def width(self) -> dict[str, Any]:
+        """Widths of lines by name."""
+        # Vega-Lite warns of widths for names that have no order.
+        return self._scale([style.width for style in self.by_name.values()], "ordinal")
+
+    def shape(self) -> dict[str, Any]:
+        """Shapes of points by name."""
+        return self._scale([_SHAPES[style.marker or "o"] for style in self.by_name.values()])
+
+    def _scale(self, values: list[Any], kind: str = "nominal") -> dict[str, Any]:
+        if len({str(value) for value in values}) == 1:
+            return {"value": values[0]}
+        scale = {"type": "ordinal", "domain": list(self.by_name), "range": values}
+        return {"field": "line", "type": kind, "scale": scale, "legend": None}
+
+
+def collected(panels: Iterable[Panel]) -> tuple[Styles, list[list[str | None]]]:
+    """The styles of all marks of a figure, and the name of each mark by panel."""
+    styles = Styles()
+    names: list[list[str | None]] = []
+    for panel in panels:
+        own: list[str | None] = []
+        taken: set[str] = set()
+        for mark in panel.marks:
+            name = None if isinstance(mark, (Image, Note)) else styles.name(mark, taken)
+            taken.update([name] if name else [])
+            own.append(name)
+        names.append(own)
+    return styles, names

@@ -1,0 +1,28 @@
+"""Tables inside of a specification."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: Significant digits of numbers: a millisecond in an hour.
+_DIGITS = 7
+
+
+def table(columns: Mapping[str, Sequence[float | str | None]]) -> dict[str, Any]:
+    """Columns of numbers and of texts as CSV, which is a third of the same rows in JSON."""
+    texts = {name for name, values in columns.items() if any(isinstance(v, str) for v in values)}
+    written = (map(_text if name in texts else _number, v) for name, v in columns.items())
+    rows = [",".join(columns), *map(",".join, zip(*written, strict=True))]
+    parse = {name: "string" if name in texts else "number" for name in columns}
+    return {"values": "\n".join([*rows, ""]), "format": {"type": "csv", "parse": parse}}
+
+
+def _text(value: float | str | None) -> str:
+    return '"' + str(value or "").replace('"', '""') + '"'
+
+
+def _number(value: float | str | None) -> str:
+    return "" if value is None or value != value else f"{value:.{_DIGITS}g}"  # noqa: PLR0124

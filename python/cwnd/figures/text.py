@@ -1,0 +1,218 @@
+"""Widths of texts, and the lines that they are broken into."""
+
+from __future__ import annotations
+
+import functools
+import struct
+import unicodedata
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The font of all figures, shipped with the package.
+FONT_DIRECTORY = Path(__file__).with_name("fonts")
+FONT_FILE = FONT_DIRECTORY / "DejaVuSans.ttf"
+#: Width of a letter that the font lacks, in relation to its size: of the basic plane, and beyond.
+_OTHER, _BEYOND = 1.15, 1.4
+_BASIC_PLANE = 0xFFFF
+#: Readers of an SVG that move letters to whole pixels make lines wider by this factor.
+_MARGIN = 1.01
+#: Letters of the longest unit of a quantity: `Mbit/s),`.
+_LONGEST_UNIT = 8
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text in lines."""
+
+    lines: tuple[str, ...] = ()
+    #: The whole text if the lines leave out a part of it.
+    whole: str | None = None
+
+    @classmethod
+    def fitted(cls, text: str, width: float, size: float, most: int) -> Text:
+        """A text in at most `most` lines of at most `width` points; a `…` replaces its middle."""
+        text = _cleaned(text)
+        if not text.strip():
+            return cls()
+        lines = wrapped(text, width, size)
+        if len(lines) <= most:
+            return cls(tuple(lines))
+        letters = text.strip().replace("\n", " ")
+
+        def kept(count: int) -> list[str]:
+            tail = count // 2
+            head, end = letters[: count - tail], letters[len(letters) - tail :]
+            return wrapped(f"{head.rstrip()}…{end.lstrip()}", width, size)
+
+        fits, too_many = 0, len(letters)
+        while too_many - fits > 1:
+            middle = (fits + too_many) // 2
+            fits, too_many = (middle, too_many) if len(kept(middle)) <= most else (fits, middle)
+        return cls(tuple(kept(fits)), letters)
+
+    @property
+    def height(self) -> int:
+        """The number of its lines."""
+        return len(self.lines)
+
+    def width(self, size: float) -> float:
+        """The width of its widest line."""
+        return max((width(line, size) for line in self.lines), default=0.0)
+
+    def written(self) -> str | list[str]:
+        """The text as Vega-Lite takes it."""
+        return self.lines[0] if len(self.lines) == 1 else list(self.lines)
+
+
+def width(text: str, size: float) -> float:
+    """The width of a line of text in a font of this size."""
+    return sum(map(_advance, text)) * size * _MARGIN
+
+
+def is_in_font(letter: str) -> bool:
+    """`True` if the font of the figures has a letter."""
+    return ord(letter) in _font()[0]
+
+
+def wrapped(text: str, most: float, size: float) -> list[str]:
+    """Lines of at most `most` points.
+
+    They are broken between the members of a list, else between words; words that are too long are
+    broken after punctuation, or anywhere.
+    """
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        line = ""
+        for member in _members(paragraph):
+            if (joined := _joined(line, member, most, size)) is not None:
+                line = joined
+                continue
+            if line:
+                lines.append(line)
+            line = ""
+            for word in _words(member):
+                if (joined := _joined(line, word, most, size)) is not None:
+                    line = joined
+                    continue
+                if line:
+                    lines.append(line)
+                line = ""
+                for part in _parts(word, most, size):
+                    if line and width(line, size) + width(part, size) > most:
+                        lines.append(line)
+                        line = ""
+                    line += part
+        if line:
+            lines.append(line)
+    return lines
+
+
+def _joined(line: str, text: str, most: float, size: float) -> str | None:
+    joined = f"{line} {text}" if line else text
+    return joined if width(joined, size) <= most else None
+
+
+def _members(text: str) -> list[str]:
+    """The members of a list; each but the last ends with a comma outside of brackets."""
+    found: list[str] = []
+    depth, ended = 0, True
+    for word in text.split():
+        if ended:
+            found.append(word)
+        else:
+            found[-1] += f" {word}"
+        depth += sum(letter in "([{" for letter in word) - sum(letter in ")]}" for letter in word)
+        ended = depth <= 0 and word.endswith((",", ";"))
+    return found
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text; a number and its unit are one."""
+    found: list[str] = []
+    for word in text.split():
+        if found and word[0].isalpha() and len(word) <= _LONGEST_UNIT and found[-1][-1].isdigit():
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+    return found
+
+
+def _parts(word: str, most: float, size: float) -> list[str]:
+    """The parts of a word that a line may end with."""
+    parts = [""]
+    for letter in word:
+        parts[-1] += letter
+        if letter.isascii() and not letter.isalnum() and letter not in "\"'(.":
+            parts.append("")
+    return [
+        piece
+        for part in parts
+        for piece in ([part] if width(part, size) <= most else list(part))
+        if piece
+    ]
+
+
+def _cleaned(text: str) -> str:
+    """A text without the letters that XML forbids; any white space but a new line is a blank."""
+    return "".join(
+        letter if letter == "\n" or unicodedata.category(letter) not in _NO_TEXT else " "
+        for letter in text
+    )
+
+
+#: Control characters, half of a pair of surrogates, code points without a character, separators of
+#: lines and of paragraphs.
+_NO_TEXT = frozenset({"Cc", "Cs", "Cn", "Zl", "Zp"})
+
+
+@functools.cache
+def _advance(letter: str) -> float:
+    """The width of a letter in relation to its size."""
+    glyphs, advances, em = _font()
+    code = ord(letter)
+    if code in glyphs:
+        return advances[min(glyphs[code], len(advances) - 1)] / em
+    return _OTHER if code <= _BASIC_PLANE else _BEYOND
+
+
+@functools.cache
+def _font() -> tuple[dict[int, int], array[int], int]:
+    """Glyphs by code point, advances by glyph, and units in the size of the font.
+
+    Source: OpenType 1.9.1, tables `head`, `hhea`, `hmtx` and `cmap` format 4.
+    """
+    data = FONT_FILE.read_bytes()
+    tables = {}
+    for index in range(struct.unpack_from(">H", data, 4)[0]):
+        tag, _, offset, _ = struct.unpack_from(">4sIII", data, 12 + 16 * index)
+        tables[tag.decode()] = offset
+    em = struct.unpack_from(">H", data, tables["head"] + 18)[0]
+    count = struct.unpack_from(">H", data, tables["hhea"] + 34)[0]
+    advances = array("H", struct.unpack_from(">" + "Hh" * count, data, tables["hmtx"])[::2])
+    cmap = tables["cmap"]
+    subtables = struct.unpack_from(">H", data, cmap + 2)[0]
+    for index in range(subtables):
+        table = cmap + struct.unpack_from(">HHI", data, cmap + 4 + 8 * index)[2]
+        if struct.unpack_from(">H", data, table)[0] == 4:  # noqa: PLR2004 - the basic plane
+            return _glyphs(data, table), advances, em
+    raise ValueError(f"{FONT_FILE} has no table of letters in format 4")
+
+
+def _glyphs(data: bytes, table: int) -> dict[int, int]:
+    count = struct.unpack_from(">H", data, table + 6)[0] // 2
+    ends, starts, deltas, offsets = (
+        struct.unpack_from(f">{count}H", data, table + 14 + 2 * (part * count + (part > 0)))
+        for part in range(4)
+    )
+    found = {}
+    for segment, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        for code in range(start, end + 1):
+            glyph = code
+            if offsets[segment]:
+                place = table + 16 + 2 * (3 * count + segment) + offsets[segment]
+                glyph = struct.unpack_from(">H", data, place + 2 * (code - start))[0]
+                if glyph == 0:
+                    continue
+            found[code] = (glyph + deltas[segment]) & 0xFFFF
+    return found

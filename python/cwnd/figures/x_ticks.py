@@ -1,0 +1,102 @@
+"""The labels of the ticks along x: level, in lines, upright, or at some of the ticks only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from cwnd.figures.sizes import TICK_LINE_PT, TICK_TEXT_PT
+from cwnd.figures.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Between two labels.
+_GAP_PT = 4.0
+#: Level labels have at most so many lines, upright ones are at most so long.
+_MOST_LINES = 4
+_UPRIGHT_PT = 120.0
+_MOST_UPRIGHT = 3
+
+
+@dataclass
+class XTicks:
+    """The ticks along x, by value, with their labels; no text where there is no room."""
+
+    ticks: list[tuple[float, Text]] = field(default_factory=list)
+    #: Labels are read from below.
+    upright: bool = False
+    #: The height of the labels.
+    height: float = 0.0
+    #: The reach of labels beyond the axis, left and right.
+    beyond: tuple[float, float] = (0.0, 0.0)
+
+    def width(self, text: Text) -> float:
+        """The width that a label takes along the axis."""
+        return text.height * TICK_LINE_PT if self.upright else text.width(TICK_TEXT_PT)
+
+
+def labelled(ticks: Sequence[tuple[float, str]], places: Sequence[float], width: float) -> XTicks:
+    """Chooses how labels are written; `places` are from the beginning of the axis, in points."""
+    spacing = min((b - a for a, b in pairwise(sorted(places))), default=width)
+    spacing = min(spacing, width)
+
+    def texts(most_width: float, most_lines: int) -> list[Text]:
+        return [Text.fitted(text, most_width, TICK_TEXT_PT, most_lines) for _, text in ticks]
+
+    def apart(texts: list[Text]) -> bool:
+        return all(text.width(TICK_TEXT_PT) + _GAP_PT <= spacing for text in texts)
+
+    values = [at for at, _ in ticks]
+    level = texts(math.inf, 1)
+    if all(_is_number(text) for _, text in ticks):
+        return _placed(values, level, places, width, upright=False)
+    if apart(level) or (len(ticks) < 2 and width > _UPRIGHT_PT):  # noqa: PLR2004
+        return _placed(
+            values, texts(max(width, spacing), _MOST_LINES), places, width, upright=False
+        )
+    # Words are broken only where there is no other way.
+    in_lines = texts(spacing - _GAP_PT, _MOST_LINES)
+    whole_words = all(
+        fitted.whole is None
+        and sum(len(line.split()) for line in fitted.lines) == len(text.split())
+        for (_, text), fitted in zip(ticks, in_lines, strict=True)
+    )
+    if whole_words and apart(in_lines):
+        return _placed(values, in_lines, places, width, upright=False)
+    lines = min(max(int(spacing / TICK_LINE_PT), 1), _MOST_UPRIGHT)
+    return _placed(values, texts(_UPRIGHT_PT, lines), places, width, upright=True)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _placed(
+    values: list[float], texts: list[Text], places: Sequence[float], width: float, *, upright: bool
+) -> XTicks:
+    """Leaves labels away that would touch the one before them."""
+    found = XTicks(upright=upright)
+    kept = [Text()] * len(values)
+    end = -math.inf
+    gap = 0.0 if upright else _GAP_PT
+    left = right = 0.0
+    for index in sorted(range(len(values)), key=lambda each: places[each]):
+        text, at = texts[index], places[index]
+        across = found.width(text)
+        if not text.lines or at - across / 2 < end + gap:
+            continue
+        down = text.width(TICK_TEXT_PT) + 2.0 if upright else text.height * TICK_LINE_PT
+        end = at + across / 2
+        found.height = max(found.height, down)
+        left, right = max(left, across / 2 - at), max(right, end - width)
+        kept[index] = text
+    found.beyond = left, right
+    found.ticks = list(zip(values, kept, strict=True))
+    return found
