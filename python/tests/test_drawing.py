@@ -11,11 +11,12 @@ from conftest import Cli
 from polars.testing import assert_frame_equal
 
 import cwnd
-from cwnd import _core, plots, report, reproduce
+from cwnd import plots, report, reproduce
 from cwnd.agreement import Agreement, write
 from cwnd.agreement import figure as agreement
 from cwnd.cli import main
 from cwnd.errors import FigureWarning
+from cwnd.figures import render
 from cwnd.link import Direction, Finished, Settings, command
 from cwnd.link import picture as link_picture
 from cwnd.plots import kinds
@@ -104,7 +105,7 @@ def test_a_panic_of_the_extension_is_a_warning_too(
     def panic(*_: object) -> None:
         raise PanicException("index out of bounds")
 
-    monkeypatch.setattr(_core, "draw_svg", panic)
+    monkeypatch.setattr(render, "svg", panic)
     with pytest.warns(FigureWarning, match="PanicException: index out of bounds"):
         plots.draw_result(short, short.save(tmp_path / "result", plots=False), quick=True)
 

@@ -6,9 +6,9 @@ import math
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
-import drawn
 import polars as pl
 import pytest
+import svgs
 from conftest import SHORT
 from test_responses import WEB
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 #: Quantile of Student's t at 97.5 % for two degrees of freedom, from any table.
 T_975_2 = 4.302653
-#: The middle of a triangle's box is this far from the triangle's; a unit of the document is less.
-FAR_PT = drawn.OFF_CENTRE + 0.1
+#: Between a mark and its value, in points.
+FAR_PT = 0.1
+#: A line is thinned to what is seen of it.
+THINNED_PT = 0.5
 
 #: Two groups and three lines.
 SWEPT = """\
@@ -144,7 +146,7 @@ def nearest(x: float, true: list[float], *, log: bool) -> float:
     return min(true, key=lambda value: abs(math.log(x / value)) if log else abs(x - value))
 
 
-def of_svg(read: drawn.Read, colour: str) -> list[Point]:
+def of_svg(read: svgs.Read, colour: str) -> list[Point]:
     """Markers of a colour with the bars through them, in points but for x."""
     found, bars = [], list(read.bars.get(colour, []))
     for x, y in read.markers.get(colour, []):
@@ -179,7 +181,7 @@ def test_every_marker_and_bar_of_a_sweep_is_at_its_value(tmp_path: Path, kind: s
         by_group = metric == "goodput_bit_s"
         for group in ("main", "call") if by_group and lines else (None,):
             picture = plots.describe(run, "sweep", metrics=[metric], x="along", group=group)
-            (panel,), (read,) = picture.panels, drawn.read(picture)
+            (panel,), (read,) = picture.panels, svgs.read(picture)
             colours = [line.colour for line in panel.lines]
             assert len(set(colours)) == len(colours) == (3 if lines else 2 if by_group else 1)
             # All that is drawn is of a line.
@@ -240,16 +242,15 @@ def test_every_line_is_drawn_through_its_points_and_none_is_cut(tmp_path: Path, 
     picture = plots.describe(cwnd.run(tmp_path / "figure.toml"), kind)
     assert set(FIGURES) == set(kinds.KINDS)
     count = 0
-    for panel, read in zip(picture.panels, drawn.read(picture), strict=True):
+    for panel, read in zip(picture.panels, svgs.read(picture), strict=True):
         for line in panel.lines:
-            gap = max(line.dashes[1::2], default=0.0) * line.width
             for x, y in zip(line.x, line.y, strict=True):
                 if y is None:
                     continue
                 place = read.x.of(x), read.y.of(y)
                 assert read.holds(place), f"{place} is outside of the panel"
                 if line.joined:
-                    assert read.distance(line.colour, place) <= gap + FAR_PT
+                    assert read.distance(line.colour, place) <= THINNED_PT
                 if line.marker is not None:
                     assert any(
                         math.dist(place, marker) <= FAR_PT for marker in read.markers[line.colour]
@@ -263,9 +264,9 @@ def test_windows_are_those_of_the_samples_to_the_last(tmp_path: Path):
     run = cwnd.run(tmp_path / "figure.toml")
     picture = plots.describe(run, "windows")
     first = run.series.filter(pl.col("seed") == 1)
-    for panel, read in zip(picture.panels, drawn.read(picture), strict=True):
+    for panel, read in zip(picture.panels, svgs.read(picture), strict=True):
         samples = first.filter(pl.col("queue") == panel.title)
         for time, window in samples.select("time_s", "snd_cwnd_pkts").iter_rows():
             place = read.x.of(time), read.y.of(window)
             assert read.holds(place)
-            assert read.distance(look.COLOURS[0], place) <= FAR_PT
+            assert read.distance(look.COLOURS[0], place) <= THINNED_PT

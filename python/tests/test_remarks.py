@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import boxes
+import svgs
 from conftest import SHORT
 
 import cwnd
-from cwnd import _core, plots
+from cwnd import plots
+from cwnd.figures import Figure
 from cwnd.report.figures import sweep_figure
 from cwnd.results import group_sheet, result_sheet
 
@@ -49,7 +51,7 @@ def test_an_arm_that_cannot_act_says_so_in_tables_and_figures(tmp_path: Path):
         picture = plots.describe(over_fifo, kind)
         shown = {line.label for panel in picture.panels for line in panel.lines}
         assert shown == {"plain", f"abe ({CANNOT})"}
-        assert boxes.complaints(*boxes.of_svg(_core.draw_svg(picture))) == []
+        assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == []
     figure = sweep_figure(over_fifo)
     assert figure is not None
     assert set(figure.legends[""]) == {"plain", f"abe ({CANNOT})"}

@@ -483,7 +483,7 @@ def test_a_graph_is_drawn_by_both_painters_and_in_the_report(cli: Cli):
         assert sorted(link.name for link in banded) == sorted(link.name for link in drawn.links)
     for link in drawn.links:
         assert link.utilisation == pytest.approx(used[link.name])
-    svg = _core.draw_svg(plots.describe(run, "graph"))
+    svg = plots.draw(run, "graph").svg()
     assert "Utilisation" in svg
     assert "senders" in svg
     assert cli("report", "out", "-o", "page.html").code == 0

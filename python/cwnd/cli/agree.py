@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from cwnd.cli import lean, output
+from cwnd.cli import output
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,7 +74,6 @@ def agree(
     def silent(_name: str) -> AbstractContextManager[OnProgress]:
         return nullcontext(lambda *_: None)
 
-    lean.import_matplotlib()
     found = compare_worlds(
         file,
         target,

@@ -48,11 +48,14 @@ def infer(
         quiet: Print no progress.
         json: Machine-readable output.
     """
+    from cwnd.figures import warm_up
     from cwnd.infer import infer as read
     from cwnd.infer import write
     from cwnd.running import progress
 
     found_files = _expanded(files)
+    if out is not None:
+        warm_up()
     with nullcontext(_silent) if quiet or json else progress.shown("reading", None) as show:
         found = read(
             found_files,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from cwnd.cli import lean, output
+from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ def plot(
         output_dir: Where the files go; the plots of the result if not given.
         json: Machine-readable output.
     """
-    lean.import_matplotlib()
     from cwnd import plots
     from cwnd.plots import parts
     from cwnd.results import PLOTS, known_group
@@ -87,7 +86,7 @@ def plot(
     for each in kinds:
         name = "-".join([each, *metric]) if each == "sweep" else each
         figure = plots.draw(run, each, **options[each])
-        files += plots.write(figure, place, name)
+        files += plots.save(figure, place, name)
     if json:
         output.document({"plots": [str(file) for file in files]})
     else:

@@ -94,6 +94,7 @@ def run(
         world.check(plan.scenario)
     for plan in plans if pcap else []:
         captures(pcap, plan.points, OUT)
+    _warm_up(wanted=plots and world is worlds.SIMULATOR)
     documents = []
     for plan, target, from_ in zip(plans, targets, froms, strict=True):
         output.warnings(plan.scenario)
@@ -155,6 +156,14 @@ def _kept_captures(place: Path | None, target: Path) -> Iterator[None]:
             place.rename(kept)
             output.left = f"what was captured is in {kept}"
         raise
+
+
+def _warm_up(*, wanted: bool) -> None:
+    """Loads what draws figures in a thread; what runs in real time is not disturbed."""
+    if wanted:
+        from cwnd.figures import warm_up
+
+        warm_up()
 
 
 def _import_plots() -> None:

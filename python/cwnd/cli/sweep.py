@@ -58,6 +58,7 @@ def fill(
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
+    from cwnd.figures import warm_up
     from cwnd.plots import draw_result
     from cwnd.running import bar, plans
     from cwnd.sweeps import Shard, filling, load
@@ -67,6 +68,8 @@ def fill(
     target = output_dir or OUT / plan.scenario.name
     filling.check_target(target)
     output.warnings(plan.scenario)
+    if plots and part is None and on is None:
+        warm_up()
     output.left = "what was finished is safe, and the same command goes on"
     name = plan.scenario.name
     with nullcontext() if quiet or json else bar(name, output.stderr()) as on_progress:

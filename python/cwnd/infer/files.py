@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.files import SUMS, write_atomically
 from cwnd.plots import attempt
@@ -39,10 +38,11 @@ def write(found: Inferred, directory: Path) -> None:
         write_atomically(directory / name, content)
     then = f"the tables are complete in {directory}"
     with attempt(f"figure `{FIGURE}`", then):
+        from cwnd.figures import Figure
         from cwnd.infer.figure import picture
 
         described = picture(found)
         if described is None:
             (directory / FIGURE).unlink(missing_ok=True)
         else:
-            write_atomically(directory / FIGURE, _core.draw_svg(described).encode())
+            Figure(described).save(directory / FIGURE)

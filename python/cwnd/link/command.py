@@ -164,11 +164,12 @@ class Records:
             self._write(name, content)
         then = f"the records are complete in {self._directory}"
         with attempt("figure `link.svg`", then):
+            from cwnd.figures import Figure
             from cwnd.link.picture import picture
 
             described = picture(finished)
             if described is not None:
-                self._write("link.svg", _core.draw_svg(described).encode())
+                self._write("link.svg", Figure(described).svg().encode())
 
     def _write(self, name: str, content: bytes) -> None:
         """A new file takes the place of what is there, be it a link to anywhere."""

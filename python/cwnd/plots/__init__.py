@@ -12,12 +12,13 @@ if TYPE_CHECKING:
         default_kinds,
         describe,
         draw,
+        save,
         swept,
-        write,
         write_all,
         write_kind,
         write_quick,
     )
+    from cwnd.plots.style import write
 
 __all__ = [
     "attempt",
@@ -25,6 +26,7 @@ __all__ = [
     "describe",
     "draw",
     "draw_result",
+    "save",
     "swept",
     "write",
     "write_all",
@@ -36,6 +38,7 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "drawing": "attempt draw_result",
-        "kinds": "default_kinds describe draw swept write write_all write_kind write_quick",
+        "kinds": "default_kinds describe draw save swept write_all write_kind write_quick",
+        "style": "write",
     },
 )

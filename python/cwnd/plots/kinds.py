@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.files import write_atomically
+from cwnd.figures import Figure
 from cwnd.plots.graph import graph
 from cwnd.plots.qdelay import qdelay_cdf
 from cwnd.plots.responses import available as responses_available
@@ -18,8 +17,6 @@ from cwnd.plots.timeseries import overview, timeseries
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from matplotlib.figure import Figure
 
     from cwnd.figures import Picture
     from cwnd.results import Run
@@ -36,7 +33,7 @@ KINDS: dict[str, Callable[..., Picture]] = {
 
 
 def describe(run: Run, kind: str | None = None, **options: Any) -> Picture:
-    """What a figure shows; without a kind the sweep if there is one, else the time series."""
+    """Describes a figure; without a kind the sweep if there is one, else the time series."""
     if kind is None:
         kinds = default_kinds(run)
         if not kinds:
@@ -49,9 +46,7 @@ def describe(run: Run, kind: str | None = None, **options: Any) -> Picture:
 
 def draw(run: Run, kind: str | None = None, **options: Any) -> Figure:
     """Draws one figure; without a kind the sweep if there is one, else the time series."""
-    from cwnd.plots import paint
-
-    return paint.figure(describe(run, kind, **options))
+    return Figure(describe(run, kind, **options))
 
 
 def swept(run: Run) -> bool:
@@ -83,39 +78,23 @@ def _filled(run: Run, name: str) -> bool:
 
 def write_all(run: Run, directory: Path) -> list[Path]:
     """Writes every figure that this result can fill, for papers: as PNG and as SVG."""
-    return [
-        file
-        for kind in default_kinds(run)
-        for file in write_kind(run, kind, directory, quick=False)
-    ]
+    return [file for kind in default_kinds(run) for file in write_kind(run, kind, directory)]
 
 
 def write_quick(run: Run, directory: Path) -> list[Path]:
-    """Writes the same figures for a first look, as SVG and in a tenth of the time."""
+    """Writes the same figures for a first look, as SVG only."""
     return [
         file for kind in default_kinds(run) for file in write_kind(run, kind, directory, quick=True)
     ]
 
 
-def write_kind(run: Run, kind: str, directory: Path, *, quick: bool) -> list[Path]:
-    """Writes one of these figures, for papers or quickly."""
-    if not quick:
-        return write(draw(run, kind), directory, kind)
-    content = _core.draw_svg(describe(run, kind)).encode()
+def write_kind(run: Run, kind: str, directory: Path, *, quick: bool = False) -> list[Path]:
+    """Writes one of these figures, for papers or for a first look."""
+    return save(draw(run, kind), directory, kind, quick=quick)
+
+
+def save(figure: Figure, directory: Path, name: str, *, quick: bool = False) -> list[Path]:
+    """Writes a figure as PNG and as SVG, or as SVG only."""
     directory.mkdir(parents=True, exist_ok=True)
-    file = directory / f"{kind}.svg"
-    write_atomically(file, content)
-    return [file]
-
-
-def write(figure: Figure, directory: Path, name: str) -> list[Path]:
-    """Writes a figure as PNG and as SVG."""
-    from cwnd.plots import style
-
-    directory.mkdir(parents=True, exist_ok=True)
-    files = []
-    for kind, content in style.render(figure, "png", "svg").items():
-        file = directory / f"{name}.{kind}"
-        write_atomically(file, content)
-        files.append(file)
-    return files
+    formats = ("svg",) if quick else ("png", "svg")
+    return [figure.save(directory / f"{name}.{suffix}") for suffix in formats]

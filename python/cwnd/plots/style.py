@@ -13,9 +13,11 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from cwnd.figures import look
+from cwnd.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -24,12 +26,10 @@ COLOURS, MARKERS, WIDTH, colour = look.COLOURS, look.MARKERS, look.WIDTH, look.c
 
 #: Resolution of the PNG.
 DPI = 200
-#: A notebook writes in 14 px; the text of figures has 8 points.
-_NOTEBOOK_DPI = 120
 #: The unit of the SVG is the point.
 _SVG_DPI = 72
 
-#: A line of text with what separates it from the next, as in `crates/picture`, in points.
+#: A line of text with what separates it from the next, in points.
 LINE_PT = 11.0
 #: What stands for a line in a legend.
 _KEY_PT = 20.0
@@ -60,7 +60,7 @@ _RC: dict[Any, Any] = {
     "legend.columnspacing": 1.5,
     "legend.fontsize": 8,
     "legend.frameon": False,
-    # With the space behind it as wide as the key of `crates/picture`: 20 points.
+    # With the space behind it as wide as the key of `cwnd.figures`: 20 points.
     "legend.handlelength": 2.0,
     "legend.handletextpad": 0.5,
     "legend.labelspacing": 0.2,
@@ -88,18 +88,6 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-class NotebookFigure(Figure):
-    """A figure that a notebook shows by itself."""
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        return png(self), {"width": notebook_width(self)}
-
-
-def notebook_width(figure: Figure) -> int:
-    """How many pixels of a page a figure takes, so that its text is as large as that around it."""
-    return round(figure.get_figwidth() * _NOTEBOOK_DPI)
-
-
 @contextlib.contextmanager
 def styled() -> Iterator[None]:
     """Figures made inside look like all others of cwnd, whatever the user's settings are."""
@@ -109,12 +97,12 @@ def styled() -> Iterator[None]:
         yield
 
 
-def figure(height: float, width: float = WIDTH, *, constrained: bool = True) -> NotebookFigure:
+def figure(height: float, width: float = WIDTH, *, constrained: bool = True) -> Figure:
     """An empty figure, sizes in inches; it needs no display.
 
     matplotlib finds room for what is on it, unless it is not `constrained`.
     """
-    new = NotebookFigure(figsize=(width, height))
+    new = Figure(figsize=(width, height))
     new.set_layout_engine("constrained" if constrained else "none")
     FigureCanvasAgg(new)
     return new
@@ -184,6 +172,17 @@ def png(figure: Figure) -> bytes:
 def svg(figure: Figure) -> bytes:
     """The figure as SVG, its text as text."""
     return render(figure, "svg")["svg"]
+
+
+def write(figure: Figure, directory: Path, name: str) -> list[Path]:
+    """Writes a figure as PNG and as SVG."""
+    directory.mkdir(parents=True, exist_ok=True)
+    files = []
+    for kind, content in render(figure, "png", "svg").items():
+        file = directory / f"{name}.{kind}"
+        write_atomically(file, content)
+        files.append(file)
+    return files
 
 
 def render(figure: Figure, *formats: str) -> dict[str, bytes]:

@@ -6,7 +6,6 @@ import base64
 from html import escape
 from typing import TYPE_CHECKING
 
-from cwnd.plots import style
 from cwnd.results import group_sheet, result_sheet
 
 if TYPE_CHECKING:
@@ -29,9 +28,9 @@ def html(run: Run) -> str:
     tables = "".join(_table(sheet.cut(_MAX_ROWS)) for sheet in sheets if sheet is not None)
     notes = "".join(f"<p><b>Note:</b> {escape(note)}</p>" for note in run.notes)
     figure = run.plot()
-    picture = base64.b64encode(style.png(figure)).decode()
+    picture = base64.b64encode(figure.png()).decode()
     return (
-        f'{tables}{notes}<img alt="{escape(run.name)}" width="{style.notebook_width(figure)}" '
+        f'{tables}{notes}<img alt="{escape(run.name)}" width="{figure.notebook_width}" '
         f'src="data:image/png;base64,{picture}"/>'
     )
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-    from matplotlib.figure import Figure
+    from cwnd.figures import Figure
 
 
 @dataclass(repr=False)
@@ -49,7 +49,7 @@ class Run(Data):
         ]
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
-        """Draws one figure.
+        """Draws one figure: its `spec` is the specification of Vega-Lite, `save` writes it.
 
         `kind` is "timeseries", "windows", "qdelay", "responses", "sweep" or "graph".
 
