@@ -27,14 +27,12 @@ __all__ = [
     "Table",
     "Unavailable",
     "__version__",
-    "draw_svg",
     "engine",
     "give_up_rights",
     "infer_timeouts",
     "json_schema",
     "keep_network_rights",
     "kinds",
-    "lay_out",
     "mechanisms",
     "parse",
     "play_role",
@@ -317,49 +315,3 @@ def json_schema() -> str: ...
 def kinds() -> dict[str, list[tuple[str, str, list[str]]]]: ...
 def mechanisms() -> list[tuple[list[str], list[str], str]]: ...
 def reference_markdown() -> str: ...
-
-@type_check_only
-class LaidLegend(TypedDict):
-    """Names of lines in columns: panel and line (neither for what counts the rest), name."""
-
-    entries: list[tuple[tuple[int, int] | None, str]]
-    columns: int
-    height: float
-
-@type_check_only
-class LaidPanel(TypedDict):
-    """A panel's place, what is written around it, and its axes."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-    title: str
-    title_rise: float
-    legend: LaidLegend
-    x_label: str
-    y_label: str
-    y_room: float
-    x_marks: list[tuple[float, str]]
-    y_marks: list[tuple[float, str]]
-    x_limits: tuple[float, float]
-    y_limits: tuple[float, float]
-    x_upright: bool
-    x_written: bool
-    y_written: bool
-    x_marks_height: float
-
-@type_check_only
-class Laid(TypedDict):
-    """Where everything on a figure is, in points from its upper left corner."""
-
-    width: float
-    height: float
-    legend: LaidLegend
-    panels: list[LaidPanel]
-    x_label: str
-    y_label: str
-    middle: tuple[float, float]
-
-def draw_svg(picture: object) -> str: ...
-def lay_out(picture: object) -> Laid: ...

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A crate, and all crates of the workspace that it may depend on.
-const ALLOWED: [(&str, &[&str]); 19] = [
+const ALLOWED: [(&str, &[&str]); 18] = [
     ("quantity", &[]),
     ("memory", &[]),
     // The proc-macro of `schema`.
@@ -15,7 +15,6 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("apps", &["quantity", "schema"]),
     ("tables", &["quantity", "memory"]),
     ("packet", &["quantity"]),
-    ("picture", &[]),
     ("tcp", &["quantity", "schema", "memory", "cc"]),
     ("scenario", &["quantity", "schema", "cc", "aqm", "apps", "tcp"]),
     ("link", &["quantity", "schema", "aqm", "tables", "scenario"]),
@@ -38,7 +37,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
         "python",
         &[
             "quantity", "schema", "cc", "aqm", "tcp", "tables", "packet", "scenario", "link",
-            "sim", "router", "testbed", "picture", "infer",
+            "sim", "router", "testbed", "infer",
         ],
     ),
 ];
@@ -52,9 +51,8 @@ const ALLOWED_IN_TESTS: [(&str, &[&str]); 2] = [
 ];
 
 /// Crates without clock, thread, file or environment.
-const PURE: [&str; 12] = [
-    "quantity", "schema", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario", "link",
-    "sim", "picture",
+const PURE: [&str; 11] = [
+    "quantity", "schema", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario", "link", "sim",
 ];
 
 /// What a pure crate does not mention.

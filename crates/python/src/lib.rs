@@ -7,7 +7,6 @@ mod infer;
 #[cfg(target_os = "linux")]
 mod link;
 mod patience;
-mod picture;
 mod quantity;
 mod run;
 mod scenario;
@@ -31,8 +30,6 @@ mod _core {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::link::{Keeper, Link, LinkReport, give_up_rights, keep_network_rights, play_role};
-    #[pymodule_export]
-    use crate::picture::{draw_svg, lay_out};
     #[pymodule_export]
     use crate::quantity::read_quantity;
     #[pymodule_export]
