@@ -3,10 +3,11 @@
 use cwnd_quantity::{Duration, DurationDist, Time};
 use cwnd_schema::SectionKeys;
 
+use crate::json::{any_of, list, none, reference, text};
 use crate::reader::{At, Context, Section};
 use crate::section::{Entry, SectionKeys as _, inline};
-use crate::sections::Form;
 use crate::steps::{DelayStep, delay_steps};
+use crate::takes::Takes;
 
 /// Faults of a link, after its queue.
 #[derive(Clone, Debug, PartialEq, SectionKeys)]
@@ -150,7 +151,10 @@ fn check(found: &PartialImpairments, section: &Section<'_>, cx: &mut Context<'_>
 
 /// Probabilities of burst loss, or `"none"`.
 impl Entry for Option<BurstLoss> {
-    const FORM: Form = Form::BurstLoss;
+    const TAKES: &'static Takes =
+        &Takes::new("probabilities of [burst loss](#burst-loss), or \"none\"", || {
+            any_of(&[reference("burst-loss"), none()])
+        });
 
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         if at.node.text() == Some("none") {
@@ -171,7 +175,11 @@ impl Entry for Option<BurstLoss> {
 
 /// Steps, or a file of recorded delays.
 impl Entry for Vec<(Time, Duration)> {
-    const FORM: Form = Form::DelaySteps;
+    const TAKES: &'static Takes = &Takes::new(
+        "a list of [steps](#steps-of-a-delay), or the name of a file, \
+        seen from the scenario's folder",
+        || any_of(&[list(&reference("delay-step")), text()]),
+    );
 
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         delay_steps(at, cx)

@@ -3,27 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostics::{Sink, Span};
-use crate::sections::TOP;
+use crate::sections::{DUMBBELL, FLOW, Form, LINK, TOP};
 use crate::suggest::list;
 use crate::tree::{Entry, Item, Node, Table};
-
-/// Keys whose plain value is short for a table with that value under the second name:
-/// `queue = "codel"` is `queue = { kind = "codel" }`.
-const SHORTHANDS: &[(&str, &str)] = &[
-    ("queue", "kind"),
-    ("reverse_queue", "kind"),
-    ("meter", "kind"),
-    ("reverse_meter", "kind"),
-    ("messenger", "kind"),
-    ("reverse_messenger", "kind"),
-    ("controller", "kind"),
-    ("workload", "kind"),
-    ("arrivals", "kind"),
-    ("attacker", "kind"),
-    ("endpoint", "preset"),
-    ("rate", "initial"),
-    ("reverse_rate", "initial"),
-];
 
 /// A path, split at its dots; each part knows where it is written.
 #[derive(Clone, Debug)]
@@ -240,13 +222,22 @@ fn names_what_is_there(
 
 /// `queue = "codel"` becomes `queue = { kind = "codel" }`, so that keys can be set in it.
 fn expand_shorthand(entry: &mut Entry) {
-    let Some((_, inner)) = SHORTHANDS.iter().find(|(key, _)| *key == entry.key) else { return };
+    let Some(inner) = shorthand(&entry.key) else { return };
     if matches!(entry.node.item, Item::Value(_)) {
         let span = entry.node.span;
         let node = entry.node.clone();
-        let plain = Entry { key: (*inner).to_owned(), key_span: span, node, set: entry.set };
+        let plain = Entry { key: inner.to_owned(), key_span: span, node, set: entry.set };
         entry.node = Node { item: Item::Table(Table { entries: vec![plain] }), span };
     }
+}
+
+/// Key of the table for which a plain value of this key is short.
+fn shorthand(key: &str) -> Option<&'static str> {
+    let mut forms = [DUMBBELL, LINK, FLOW].into_iter().flatten().filter(|of| of.name == key);
+    forms.find_map(|of| match of.form {
+        Form::Value(takes) => takes.shorthand,
+        Form::Plain(_) | Form::Section | Form::Named => None,
+    })
 }
 
 #[cfg(test)]

@@ -67,29 +67,8 @@ pub(crate) fn example(key: &Key) -> (String, String) {
     let value = match key.form {
         Form::Section => return (format!("the section [{name}]"), format!("[{name}]")),
         Form::Named => return (format!("a section [{name}.NAME]"), format!("[{name}.main]")),
-        Form::LinkRate | Form::OptionalRate => "\"10 Mbit/s\"",
         Form::Plain(kind) => example_value(kind),
-        Form::Paths => "\"flow.main.rtt\"",
-        Form::Values => "[\"100 ms\", \"200 ms\"]",
-        Form::Nodes
-        | Form::Pairs
-        | Form::Route
-        | Form::Labels
-        | Form::Over
-        | Form::TraceFile
-        | Form::TraceTimes
-        | Form::Steps
-        | Form::DelaySteps
-        | Form::BurstLoss
-        | Form::Queue
-        | Form::Meter
-        | Form::Messenger
-        | Form::Controller
-        | Form::Endpoint
-        | Form::Stack
-        | Form::Workload
-        | Form::Arrivals
-        | Form::Attacker => "\"...\"",
+        Form::Value(takes) => takes.example,
     };
     (format!("the key `{name}`"), format!("`{name} = {value}`"))
 }

@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_schema::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
+use cwnd_schema::{Bounds, Kind, Params, ParamsChoice, Value};
 
 use crate::impairments::{BurstLoss, Impairments, Tampering};
 use crate::model::{Place, Record, Run};
@@ -298,37 +298,12 @@ fn source(text: &str) -> String {
 }
 
 fn takes(key: &Key) -> String {
-    let text = match key.form {
-        Form::Plain(kind) => return of_kind(kind, &key.bounds),
-        Form::OptionalRate => return format!("{}, or \"none\"", phrase(cwnd_quantity::Rate::KIND)),
-        Form::LinkRate => "a [rate](#rates)",
-        Form::TraceFile => "the name of a file, seen from the scenario's folder",
-        Form::TraceTimes => "a list of whole numbers that do not decrease",
-        Form::Steps => "a list of [steps](#steps-of-a-rate)",
-        Form::DelaySteps => {
-            "a list of [steps](#steps-of-a-delay), or the name of a file, seen from the scenario's folder"
-        }
-        Form::BurstLoss => "probabilities of [burst loss](#burst-loss), or \"none\"",
-        Form::Pairs => "a list of [pairs](#pairs-of-nodes)",
-        Form::Queue => "a [queue](#queues)",
-        Form::Meter => "a [meter](#meters)",
-        Form::Messenger => "a [messenger](#messengers)",
-        Form::Controller => "a [controller](#controllers)",
-        Form::Endpoint => "an [endpoint](#endpoints)",
-        Form::Stack => "a [stack](#stacks)",
-        Form::Workload => "a [workload](#workloads)",
-        Form::Arrivals => "[arrivals](#arrivals)",
-        Form::Attacker => "an [attacker](#attackers)",
-        Form::Nodes => "the name of a node, or a list of names",
-        Form::Route => "a list of names of links",
-        Form::Paths => "a path, or a list of paths",
-        Form::Values => "a list",
-        Form::Labels => "a list of texts",
-        Form::Over => "a table: for a label another one, or a list of others",
-        Form::Section => "a section",
-        Form::Named => "sections, each with a name of its own",
-    };
-    text.to_owned()
+    match key.form {
+        Form::Plain(kind) => of_kind(kind, &key.bounds),
+        Form::Value(takes) => takes.phrase.to_owned(),
+        Form::Section => "a section".to_owned(),
+        Form::Named => "sections, each with a name of its own".to_owned(),
+    }
 }
 
 const INTRODUCTION: &str = "\

@@ -10,6 +10,7 @@ use cwnd_schema::{
 use serde_json::{Map, Value as Json, json};
 
 use crate::impairments::{BurstLoss, Impairments, Tampering};
+use crate::json::{any_of, none, reference};
 use crate::model::{Place, Record, Run};
 use crate::phrases::{by_schema, phrase};
 use crate::section::SectionKeys as _;
@@ -42,18 +43,6 @@ pub fn json_schema() -> Json {
             "properties": { "flow": { "additionalProperties": reference("flow-graph") } },
         },
     ]);
-    let mut axis = object(&[AXIS]);
-    axis["required"] = json!(["path", "values"]);
-    let mut step = object(&[RateStep::KEYS]);
-    step["required"] = json!(["at", "rate"]);
-    let mut burst_loss = object(&[BurstLoss::KEYS]);
-    burst_loss["required"] = json!(["p", "r"]);
-    let mut delay_step = object(&[DelayStep::KEYS]);
-    delay_step["required"] = json!(["at", "added"]);
-    let mut node = object(&[Place::KEYS]);
-    node["required"] = json!(["x", "y"]);
-    let mut pair = object(&[PAIR]);
-    pair["required"] = json!(["from", "to"]);
     root["$defs"] = json!({
         "run": object(&[Run::KEYS]),
         "record": object(&[Record::KEYS]),
@@ -62,12 +51,12 @@ pub fn json_schema() -> Json {
         "flow-dumbbell": object(&[FLOW, FLOW_DUMBBELL]),
         "flow-graph": object(&[FLOW, FLOW_GRAPH]),
         "sweep": object(&[SWEEP]),
-        "axis": axis,
-        "step": step,
-        "burst-loss": burst_loss,
-        "delay-step": delay_step,
-        "node": node,
-        "pair": pair,
+        "axis": complete(AXIS),
+        "step": complete(RateStep::KEYS),
+        "burst-loss": complete(BurstLoss::KEYS),
+        "delay-step": complete(DelayStep::KEYS),
+        "node": complete(Place::KEYS),
+        "pair": complete(PAIR),
         "duration": quantity(phrase(Kind::Duration), "100 ms"),
         "rate": quantity(phrase(Kind::Rate), "10 Mbit/s"),
         "bytes": quantity(phrase(Kind::Bytes), "64 kB"),
@@ -87,18 +76,6 @@ pub fn json_schema() -> Json {
         "attacker": choice::<AttackerParams>(),
     });
     root
-}
-
-fn reference(name: &str) -> Json {
-    json!({ "$ref": format!("#/$defs/{name}") })
-}
-
-fn any_of(forms: &[Json]) -> Json {
-    json!({ "anyOf": forms })
-}
-
-fn none() -> Json {
-    json!({ "const": "none" })
 }
 
 /// A table of these keys and no others.
@@ -124,6 +101,15 @@ fn object(sections: &[&[Key]]) -> Json {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
+/// The same, where the file itself has the required ones: no axis can give them.
+fn complete(keys: &[Key]) -> Json {
+    let required = keys.iter().filter(|key| key.fallback == Fallback::Required);
+    let required: Vec<&str> = required.map(|key| key.name).collect();
+    let mut table = object(&[keys]);
+    table["required"] = json!(required);
+    table
+}
+
 fn described(doc: &str, required: bool) -> String {
     let doc = doc.trim();
     if required { format!("{doc} (Required.)") } else { doc.to_owned() }
@@ -138,43 +124,7 @@ fn form(key: &Key) -> Json {
     match key.form {
         Form::Plain(_) if key.name == "schema" => json!({ "enum": crate::sections::SCHEMAS }),
         Form::Plain(kind) => bounded(kind, &key.bounds),
-        Form::OptionalRate => any_of(&[reference("rate"), none()]),
-        Form::LinkRate => reference("link-rate"),
-        Form::TraceFile => json!({ "type": "string" }),
-        Form::TraceTimes => {
-            json!({ "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 })
-        }
-        Form::Steps => json!({ "type": "array", "items": reference("step") }),
-        Form::BurstLoss => any_of(&[reference("burst-loss"), none()]),
-        Form::DelaySteps => any_of(&[
-            json!({ "type": "array", "items": reference("delay-step") }),
-            json!({ "type": "string" }),
-        ]),
-        Form::Pairs => {
-            json!({ "type": "array", "items": reference("pair"), "minItems": 1 })
-        }
-        Form::Queue => reference("queue"),
-        Form::Meter => reference("meter"),
-        Form::Messenger => reference("messenger"),
-        Form::Controller => reference("controller"),
-        Form::Endpoint => reference("endpoint"),
-        Form::Stack => reference("stack"),
-        Form::Workload => reference("workload"),
-        Form::Arrivals => reference("arrivals"),
-        Form::Attacker => reference("attacker"),
-        Form::Route | Form::Labels => json!({ "type": "array", "items": { "type": "string" } }),
-        Form::Paths | Form::Nodes => any_of(&[
-            json!({ "type": "string" }),
-            json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
-        ]),
-        Form::Over => json!({
-            "type": "object",
-            "additionalProperties": any_of(&[
-                json!({ "type": "string" }),
-                json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
-            ]),
-        }),
-        Form::Values => json!({ "type": "array", "minItems": 1 }),
+        Form::Value(takes) => (takes.json)(),
         Form::Section => reference(key.name),
         // The two forms of a flow are told apart at the top.
         Form::Named if key.name == "flow" => json!({ "type": "object", "minProperties": 1 }),

@@ -3,7 +3,8 @@
 use cwnd_schema::Param;
 
 use crate::reader::{At, Context, Section};
-use crate::sections::{Form, Key};
+use crate::sections::Key;
+use crate::takes::Takes;
 use crate::toml_text::toml;
 
 /// Keys of a section, which `#[derive(SectionKeys)]` makes of fields.
@@ -20,8 +21,8 @@ pub(crate) trait SectionKeys: Sized {
 
 /// A value that is no [`Param`]: it reads its node itself.
 pub(crate) trait Entry: Sized {
-    /// Form of the key.
-    const FORM: Form;
+    /// Description of the value.
+    const TAKES: &'static Takes;
     /// Reads it, and reports what is wrong.
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self>;
     /// Writes it as TOML.

@@ -2,6 +2,8 @@
 //! The reader, the reference and the schema all come from these tables.
 
 use cwnd_quantity::Duration;
+
+use crate::takes::{self, Takes};
 use cwnd_schema::{
     Bounds, Kind,
     Quantity::{Count, Number, Span},
@@ -20,56 +22,12 @@ pub(crate) struct Key {
 }
 
 /// What a key takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
     /// A value of a parameter's kind.
     Plain(Kind),
-    /// A rate or `"none"`.
-    OptionalRate,
-    /// A link's rate: constant, in steps, from a trace, or none.
-    LinkRate,
-    /// The name of a mahimahi trace file.
-    TraceFile,
-    /// The milliseconds of a trace.
-    TraceTimes,
-    /// Rates that come later.
-    Steps,
-    /// Delays that come later.
-    DelaySteps,
-    /// Probabilities of burst loss, or none.
-    BurstLoss,
-    /// A queue discipline: its kind, or a table.
-    Queue,
-    /// What writes into packets: its kind, or a table.
-    Meter,
-    /// What tells sources: its kind, or a table.
-    Messenger,
-    /// A congestion controller: its kind, or a table.
-    Controller,
-    /// An endpoint: a preset's name, or a table.
-    Endpoint,
-    /// A stack: the name of an endpoint's preset.
-    Stack,
-    /// A workload: its kind, or a table.
-    Workload,
-    /// How flows arrive: its kind, or a table.
-    Arrivals,
-    /// Who attacks connections: its kind, or a table.
-    Attacker,
-    /// The name of a node, or a list of names.
-    Nodes,
-    /// Pairs of nodes, perhaps with their shares.
-    Pairs,
-    /// A list of names of links.
-    Route,
-    /// A path or a list of paths.
-    Paths,
-    /// A list of anything.
-    Values,
-    /// A list of texts.
-    Labels,
-    /// For some labels of an axis, one or several others.
-    Over,
+    /// Another value.
+    Value(&'static Takes),
     /// A section of its own.
     Section,
     /// Sections of the user's own names.
@@ -111,7 +69,7 @@ macro_rules! keys {
 }
 
 use Fallback::{BySchema, Derived, Required, Toml};
-use Form::Plain;
+use Form::{Plain, Value};
 
 const ENDS: Kind = Kind::Choice(crate::ends::Ends::NAMES);
 const DIRECTIONS: Kind = Kind::Choice(&["forward", "reverse"]);
@@ -156,22 +114,22 @@ keys! {
     DUMBBELL {
         /// Rate of the bottleneck, from left to right.
         #[source("none: the bottleneck is what a scenario is about")]
-        rate: Form::LinkRate => Required,
+        rate: Value(takes::LINK_RATE) => Required,
         /// The file of a [trace](#rates) in place of `rate`, mahimahi's or of seconds and Mbit/s.
         #[source("mahimahi, mm-link")]
-        trace: Form::TraceFile => Derived("none; short for `rate = { trace = … }`"),
+        trace: Value(takes::TRACE_FILE) => Derived("none; short for `rate = { trace = … }`"),
         /// One-way propagation delay of the bottleneck itself, the same in each direction.
         #[source("cwnd: all of the delay is at the hosts, so that each group has its own RTT")]
         delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
         /// What waits before the bottleneck.
         #[source("cwnd: what a router does that was told nothing")]
-        queue: Form::Queue => Toml("\"fifo\""),
+        queue: Value(takes::QUEUE) => Toml("\"fifo\""),
         /// What writes into packets beside the queue: load factors, rates, marks of its own.
         #[source("cwnd: routers forward packets as they are")]
-        meter: Form::Meter => Toml("\"none\""),
+        meter: Value(takes::METER) => Toml("\"none\""),
         /// What tells the sources of packets that the queue marks or drops.
         #[source("RFC 6633 § 4: routers send no source quenches")]
-        messenger: Form::Messenger => Toml("\"none\""),
+        messenger: Value(takes::MESSENGER) => Toml("\"none\""),
         /// Packets that the device below the discipline takes in advance, besides the one it sends: the discipline neither
         /// counts nor delays them.
         #[source("cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many")]
@@ -179,19 +137,19 @@ keys! {
         device_queue: Plain(Kind::Integer) => Toml("0"),
         /// Rate of the way back.
         #[source("cwnd: a symmetric line")]
-        reverse_rate: Form::LinkRate => Derived("as `rate`"),
+        reverse_rate: Value(takes::LINK_RATE) => Derived("as `rate`"),
         /// What waits before the way back.
         #[source("Linux: the usual device queue (txqueuelen) is 1000 packets")]
-        reverse_queue: Form::Queue => Toml("{ kind = \"fifo\", limit = \"1000 packets\" }"),
+        reverse_queue: Value(takes::QUEUE) => Toml("{ kind = \"fifo\", limit = \"1000 packets\" }"),
         /// What writes into packets beside the queue of the way back.
         #[source("cwnd: routers forward packets as they are")]
-        reverse_meter: Form::Meter => Toml("\"none\""),
+        reverse_meter: Value(takes::METER) => Toml("\"none\""),
         /// What tells the sources of packets that the queue of the way back marks or drops.
         #[source("RFC 6633 § 4: routers send no source quenches")]
-        reverse_messenger: Form::Messenger => Toml("\"none\""),
+        reverse_messenger: Value(takes::MESSENGER) => Toml("\"none\""),
         /// Rate of each host's own interface.
         #[source("cwnd: the bottleneck is the only one")]
-        edge_rate: Form::OptionalRate => Toml("\"none\""),
+        edge_rate: Value(takes::OPTIONAL_RATE) => Toml("\"none\""),
         /// The round-trip time that sizes in BDP refer to.
         #[source("cwnd: the bandwidth-delay product of the longest path")]
         bdp_rtt: Plain(Kind::Duration) => Derived("the largest mean base RTT of the groups"),
@@ -207,22 +165,22 @@ keys! {
         to: Plain(Kind::Text) => Required,
         /// Its rate; `"none"` is a pure delay without a queue.
         #[source("none")]
-        rate: Form::LinkRate => Required,
+        rate: Value(takes::LINK_RATE) => Required,
         /// The file of a [trace](#rates) in place of `rate`, mahimahi's or of seconds and Mbit/s.
         #[source("mahimahi, mm-link")]
-        trace: Form::TraceFile => Derived("none; short for `rate = { trace = … }`"),
+        trace: Value(takes::TRACE_FILE) => Derived("none; short for `rate = { trace = … }`"),
         /// One-way propagation delay.
         #[source("cwnd: all of the delay is at the hosts")]
         delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
         /// What waits before it.
         #[source("cwnd: what a router does that was told nothing")]
-        queue: Form::Queue => Toml("\"fifo\""),
+        queue: Value(takes::QUEUE) => Toml("\"fifo\""),
         /// What writes into packets beside the queue: load factors, rates, marks of its own.
         #[source("cwnd: routers forward packets as they are")]
-        meter: Form::Meter => Toml("\"none\""),
+        meter: Value(takes::METER) => Toml("\"none\""),
         /// What tells the sources of packets that the queue marks or drops.
         #[source("RFC 6633 § 4: routers send no source quenches")]
-        messenger: Form::Messenger => Toml("\"none\""),
+        messenger: Value(takes::MESSENGER) => Toml("\"none\""),
         /// Packets that the device below the discipline takes in advance, besides the one it sends: the discipline neither
         /// counts nor delays them.
         #[source("cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many")]
@@ -243,7 +201,7 @@ keys! {
         initial: Plain(Kind::Rate) => Derived("required, unless there is a trace"),
         /// Later rates, in order of time: `[{ at = "10 s", rate = "5 Mbit/s" }]`.
         #[source("cwnd: a line that does not change")]
-        steps: Form::Steps => Toml("[]"),
+        steps: Value(takes::STEPS) => Toml("[]"),
         /// After how long `initial` and `steps` begin anew; all steps are earlier. Sizes in BDP
         /// then refer to the mean over this time.
         #[source("cwnd: rates that change once")]
@@ -253,10 +211,10 @@ keys! {
         /// The file of a trace: mahimahi's, one millisecond a line, at each of which 1500 bytes
         /// pass; or seconds and Mbit/s on each line.
         #[source("mahimahi, mm-link")]
-        trace: Form::TraceFile => Derived("none"),
+        trace: Value(takes::TRACE_FILE) => Derived("none"),
         /// The milliseconds of a mahimahi trace, here in the file; it repeats after the last.
         #[source("mahimahi, mm-link")]
-        trace_ms: Form::TraceTimes => Derived("none"),
+        trace_ms: Value(takes::TRACE_TIMES) => Derived("none"),
     }
 
     /// `[flow.NAME]`, in a dumbbell and in a graph.
@@ -268,13 +226,13 @@ keys! {
         /// Implementation of TCP: picks the presets of endpoint and controller, unless they name
         /// others.
         #[source("cwnd: what most senders run; schema 1 has RFC 6675 and RFC 6298")]
-        stack: Form::Stack => BySchema(["\"rfc6675\"", "\"linux\""]),
+        stack: Value(takes::STACK) => BySchema(["\"rfc6675\"", "\"linux\""]),
         /// Congestion controller: a kind, or a table with `kind`, `preset` and its parameters.
         #[source("RFC 5681: the standard's own controller")]
-        controller: Form::Controller => Toml("\"newreno\""),
+        controller: Value(takes::CONTROLLER) => Toml("\"newreno\""),
         /// The rest of TCP: the name of a preset, or a table with `preset` and parameters.
         #[source("cwnd: one name for both parts of a stack")]
-        endpoint: Form::Endpoint => Derived("the preset of the `stack`"),
+        endpoint: Value(takes::ENDPOINT) => Derived("the preset of the `stack`"),
         /// When the first flow starts, drawn for each flow.
         #[source("cwnd: at once")]
         start: Plain(Kind::DurationDist) => Toml("\"0 s\""),
@@ -287,13 +245,13 @@ keys! {
         stop: Plain(Kind::OptionalDuration) => Toml("\"none\""),
         /// What the flows send: a kind, or a table with `kind` and its keys.
         #[source("cwnd: a long-lived flow is the worst case for a queue (ABE § IV-B)")]
-        workload: Form::Workload => Toml("\"bulk\""),
+        workload: Value(takes::WORKLOAD) => Toml("\"bulk\""),
         /// How the connections arrive while the run goes on: a kind, or a table with `kind` and its keys.
         #[source("cwnd: the flows are there from the beginning")]
-        arrivals: Form::Arrivals => Toml("\"none\""),
+        arrivals: Value(takes::ARRIVALS) => Toml("\"none\""),
         /// Who sends what is forged to each of the connections: a kind, or a table with `kind` and its keys.
         #[source("cwnd: nobody")]
-        attacker: Form::Attacker => Toml("\"none\""),
+        attacker: Value(takes::ATTACKER) => Toml("\"none\""),
     }
 
     /// `[flow.NAME]`, in a dumbbell only.
@@ -310,13 +268,13 @@ keys! {
     FLOW_GRAPH {
         /// Node where the senders are, or a list of nodes.
         #[source("none")]
-        from: Form::Nodes => Derived("required, unless there are `pairs`"),
+        from: Value(takes::NODES) => Derived("required, unless there are `pairs`"),
         /// Node where the receivers are, or a list of nodes.
         #[source("none")]
-        to: Form::Nodes => Derived("required, unless there are `pairs`"),
+        to: Value(takes::NODES) => Derived("required, unless there are `pairs`"),
         /// The pairs of nodes between which the flows go, in place of `from` and `to`: a traffic matrix.
         #[source("none")]
-        pairs: Form::Pairs => Derived("each of `from` with each of `to`"),
+        pairs: Value(takes::PAIRS) => Derived("each of `from` with each of `to`"),
         /// Each node of `to` has flows from so many of the other nodes in `from`, drawn from the run's `seed`, the same for all repeats; `count` is then one from each.
         #[source("none; Mondal & Kuzmanovic 2008, § 5.3: 5, for clients that download from each other")]
         #[bounds(from Count(1), up_to Bounds::WORD; "peers that are none send nothing")]
@@ -326,16 +284,16 @@ keys! {
         ends: Plain(ENDS) => Toml("\"random\""),
         /// Links that data crosses, in order; only between two nodes.
         #[source("cwnd: least delay, then fewest links, then the links that come first in the file")]
-        route: Form::Route => Derived("the shortest path"),
+        route: Value(takes::ROUTE) => Derived("the shortest path"),
         /// Links that ACKs cross, in order; only between two nodes.
         #[source("cwnd: least delay, then fewest links, then the links that come first in the file")]
-        reverse_route: Form::Route => Derived("the shortest path back"),
+        reverse_route: Value(takes::ROUTE) => Derived("the shortest path back"),
         /// Round-trip propagation between the hosts and the graph, drawn for each flow.
         #[source("cwnd: the graph has all the delay")]
         edge_rtt: Plain(Kind::DurationDist) => Toml("\"0 ms\""),
         /// Rate of each host's own interface.
         #[source("cwnd: the links are the only bottlenecks")]
-        edge_rate: Form::OptionalRate => Toml("\"none\""),
+        edge_rate: Value(takes::OPTIONAL_RATE) => Toml("\"none\""),
     }
 
     /// A pair of nodes.
@@ -368,17 +326,17 @@ keys! {
         /// Path of the key that is varied, such as `"flow.main.rtt"`, or `"flow.*.rtt"` for that of every group; a list of
         /// paths varies them together.
         #[source("none")]
-        path: Form::Paths => Required,
+        path: Value(takes::PATHS) => Required,
         /// Its values; with several paths, a list of values for each.
         #[source("none")]
-        values: Form::Values => Required,
+        values: Value(takes::VALUES) => Required,
         /// What the values are called in results.
         #[source("cwnd: the value says it best")]
-        labels: Form::Labels => Derived("the values as they are written"),
+        labels: Value(takes::LABELS) => Derived("the values as they are written"),
         /// Which labels a label's gain is counted over where worlds are compared: `{ BMCC = ["Reno", "CUBIC"] }`. A
         /// label that is not named here is over the longest other one that it extends with "+", as in `"Reno+ABE"`.
         #[source("cwnd: most arms are a base with something besides")]
-        over: Form::Over => Derived("what labels say with \"+\""),
+        over: Value(takes::OVER) => Derived("what labels say with \"+\""),
     }
 }
 

@@ -215,7 +215,7 @@ impl<'a> Key<'a> {
         let Self { ident, ty, doc, default, source, bounds, is_entry, .. } = self;
         let name = name_of(ident);
         let form = if *is_entry {
-            quote!(<#ty as crate::section::Entry>::FORM)
+            quote!(crate::sections::Form::Value(<#ty as crate::section::Entry>::TAKES))
         } else {
             quote!(crate::sections::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
         };
@@ -331,7 +331,7 @@ mod tests {
                             .because("it is a probability"),
                     }
                 },
-                quote!(form: <Steps as crate::section::Entry>::FORM),
+                quote!(form: crate::sections::Form::Value(<Steps as crate::section::Entry>::TAKES)),
                 quote!(crate::sections::Fallback::Toml("[]")),
                 quote!(crate::sections::Fallback::Toml("\"0 ms\"")),
                 quote! {

@@ -1,0 +1,121 @@
+//! Values of keys that are no parameters, each with its words, example and JSON Schema.
+
+use serde_json::{Value as Json, json};
+
+use crate::json::{any_of, list, none, reference, some, text};
+
+/// Description of a value.
+#[derive(Debug)]
+pub(crate) struct Takes {
+    /// Words of the reference.
+    pub phrase: &'static str,
+    /// A value, as it may be written.
+    pub example: &'static str,
+    /// Key of a table for which a plain value is short: `queue = "codel"` is
+    /// `queue = { kind = "codel" }`.
+    pub shorthand: Option<&'static str>,
+    /// Makes its JSON Schema.
+    pub json: fn() -> Json,
+}
+
+impl Takes {
+    /// A value without a short form.
+    pub const fn new(phrase: &'static str, json: fn() -> Json) -> Self {
+        Self { phrase, example: "\"...\"", shorthand: None, json }
+    }
+}
+
+/// A rate or `"none"`.
+pub(crate) const OPTIONAL_RATE: &Takes = &Takes {
+    example: RATE_EXAMPLE,
+    ..Takes::new("a rate such as \"10 Mbit/s\", or \"none\"", || {
+        any_of(&[reference("rate"), none()])
+    })
+};
+/// A link's rate: constant, in steps, from a trace, or none.
+pub(crate) const LINK_RATE: &Takes = &Takes {
+    shorthand: Some("initial"),
+    example: RATE_EXAMPLE,
+    ..Takes::new("a [rate](#rates)", || reference("link-rate"))
+};
+/// The name of a trace file.
+pub(crate) const TRACE_FILE: &Takes =
+    &Takes::new("the name of a file, seen from the scenario's folder", text);
+/// The milliseconds of a trace.
+pub(crate) const TRACE_TIMES: &Takes =
+    &Takes::new("a list of whole numbers that do not decrease", || {
+        some(&json!({ "type": "integer", "minimum": 0 }))
+    });
+/// Later rates.
+pub(crate) const STEPS: &Takes =
+    &Takes::new("a list of [steps](#steps-of-a-rate)", || list(&reference("step")));
+/// A queue discipline.
+pub(crate) const QUEUE: &Takes =
+    &Takes { shorthand: Some("kind"), ..Takes::new("a [queue](#queues)", || reference("queue")) };
+/// A meter.
+pub(crate) const METER: &Takes =
+    &Takes { shorthand: Some("kind"), ..Takes::new("a [meter](#meters)", || reference("meter")) };
+/// A messenger.
+pub(crate) const MESSENGER: &Takes = &Takes {
+    shorthand: Some("kind"),
+    ..Takes::new("a [messenger](#messengers)", || reference("messenger"))
+};
+/// A congestion controller.
+pub(crate) const CONTROLLER: &Takes = &Takes {
+    shorthand: Some("kind"),
+    ..Takes::new("a [controller](#controllers)", || reference("controller"))
+};
+/// An endpoint.
+pub(crate) const ENDPOINT: &Takes = &Takes {
+    shorthand: Some("preset"),
+    ..Takes::new("an [endpoint](#endpoints)", || reference("endpoint"))
+};
+/// A stack: the name of an endpoint's preset.
+pub(crate) const STACK: &Takes = &Takes::new("a [stack](#stacks)", || reference("stack"));
+/// A workload.
+pub(crate) const WORKLOAD: &Takes = &Takes {
+    shorthand: Some("kind"),
+    ..Takes::new("a [workload](#workloads)", || reference("workload"))
+};
+/// Arrivals of flows.
+pub(crate) const ARRIVALS: &Takes = &Takes {
+    shorthand: Some("kind"),
+    ..Takes::new("[arrivals](#arrivals)", || reference("arrivals"))
+};
+/// An attacker of connections.
+pub(crate) const ATTACKER: &Takes = &Takes {
+    shorthand: Some("kind"),
+    ..Takes::new("an [attacker](#attackers)", || reference("attacker"))
+};
+/// The name of a node, or a list of names.
+pub(crate) const NODES: &Takes =
+    &Takes::new("the name of a node, or a list of names", one_or_several);
+/// Pairs of nodes, perhaps with their shares.
+pub(crate) const PAIRS: &Takes =
+    &Takes::new("a list of [pairs](#pairs-of-nodes)", || some(&reference("pair")));
+/// Names of links.
+pub(crate) const ROUTE: &Takes = &Takes::new("a list of names of links", || list(&text()));
+/// A path or a list of paths.
+pub(crate) const PATHS: &Takes = &Takes {
+    example: "\"flow.main.rtt\"",
+    ..Takes::new("a path, or a list of paths", one_or_several)
+};
+/// A list of anything.
+pub(crate) const VALUES: &Takes = &Takes {
+    example: "[\"100 ms\", \"200 ms\"]",
+    ..Takes::new("a list", || json!({ "type": "array", "minItems": 1 }))
+};
+/// A list of texts.
+pub(crate) const LABELS: &Takes = &Takes::new("a list of texts", || list(&text()));
+/// For some labels of an axis, one or several others.
+pub(crate) const OVER: &Takes = &Takes::new(
+    "a table: for a label another one, or a list of others",
+    || json!({ "type": "object", "additionalProperties": one_or_several() }),
+);
+
+const RATE_EXAMPLE: &str = "\"10 Mbit/s\"";
+
+/// A text, or a list of texts.
+fn one_or_several() -> Json {
+    any_of(&[text(), some(&text())])
+}
