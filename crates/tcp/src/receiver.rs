@@ -189,19 +189,7 @@ impl Receiver {
     #[inline(always)]
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         if segment.flags.has(Flags::SYN) {
-            self.counters.syns += 1;
-            if let Some(quick) = self.quick() {
-                quick.on_syn(now);
-            }
-            let (told, bytes) = self.answer_to_syn(now, segment);
-            let mut reply = self.ack(segment.ts, told);
-            reply.wire = reply.wire.saturating_add(bytes);
-            reply.flags = Flags::SYN;
-            if let Some(cheat) = self.cheat() {
-                cheat.arrived(now, segment, true);
-                cheat.forge(&mut reply);
-            }
-            return Some(reply);
+            return Some(self.on_syn(now, segment));
         }
         self.counters.segments += 1;
         self.counters.wire_bytes += u64::from(segment.wire);
@@ -249,6 +237,24 @@ impl Receiver {
             self.ack_deadline = self.deadline(now);
         }
         None
+    }
+
+    /// A SYN arrived; returns the SYN-ACK.
+    #[cold]
+    fn on_syn(&mut self, now: Time, segment: &Segment) -> Segment {
+        self.counters.syns += 1;
+        if let Some(quick) = self.quick() {
+            quick.on_syn(now);
+        }
+        let (told, bytes) = self.answer_to_syn(now, segment);
+        let mut reply = self.ack(segment.ts, told);
+        reply.wire = reply.wire.saturating_add(bytes);
+        reply.flags = Flags::SYN;
+        if let Some(cheat) = self.cheat() {
+            cheat.arrived(now, segment, true);
+            cheat.forge(&mut reply);
+        }
+        reply
     }
 
     /// What routers wrote into a SYN, where it asked them, and the bytes of options that telling it takes.
