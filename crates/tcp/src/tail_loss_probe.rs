@@ -4,17 +4,94 @@ use cwnd_quantity::Time;
 
 use crate::ranges::Range;
 
-/// A tail loss probe.
+/// State of a tail loss probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TailLossProbe {
     /// `true` if it goes now.
-    pub due: bool,
+    due: bool,
     /// Until this is acknowledged there is no other (TLP.end_seq).
-    pub until: Option<u64>,
+    until: Option<u64>,
     /// `true` if it was no new data (TLP.is_retrans).
-    pub again: bool,
+    again: bool,
     /// `true` if a D-SACK reported that what it sent again had arrived.
-    pub told: bool,
+    told: bool,
     /// Data that it sent again and when, while that is in flight.
-    pub under_way: Option<(Range, Time)>,
+    under_way: Option<(Range, Time)>,
+}
+
+impl TailLossProbe {
+    /// Its timer expired: it goes if it is `possible`, unless there was one since the last progress
+    /// (§ 7.3). Returns `true` if it goes.
+    pub const fn on_timer(&mut self, possible: bool) -> bool {
+        self.due = self.until.is_none() && possible;
+        self.due
+    }
+
+    /// `true` if it goes now.
+    pub const fn is_due(&self) -> bool {
+        self.due
+    }
+
+    /// The same, and from now on it does not.
+    pub const fn take_due(&mut self) -> bool {
+        core::mem::replace(&mut self.due, false)
+    }
+
+    /// It goes, with all up to `high` sent by then; `again` is what it repeats, and when.
+    pub const fn on_sent(&mut self, high: u64, again: Option<(Range, Time)>) {
+        self.until = Some(high);
+        self.again = again.is_some();
+        self.under_way = again;
+    }
+
+    /// `true` if an ACK of one that went is waited for.
+    pub const fn is_awaited(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// `true` if that one was no new data, and may arrive twice.
+    pub const fn repeats(&self) -> bool {
+        self.until.is_some() && self.again
+    }
+
+    /// Losses were found: what it would have told is known.
+    pub fn forget(&mut self) {
+        *self = Self { under_way: self.under_way, ..Self::default() };
+    }
+
+    /// Data that it sent again and when, while that is in flight.
+    pub const fn under_way(&self) -> Option<(Range, Time)> {
+        self.under_way
+    }
+
+    /// The same, if that ends at `end`, where it arrives; it is in flight no more.
+    pub fn take_under_way(&mut self, end: u64) -> Option<(Range, Time)> {
+        self.under_way.take_if(|(again, _)| again.end == end)
+    }
+
+    /// What it sent again is lost.
+    pub const fn lose(&mut self) {
+        self.under_way = None;
+    }
+
+    /// A D-SACK reports so many segments up to `end`. Returns `true` if it is of the probe.
+    pub fn on_dsack(&mut self, end: u64, segments: u64) -> bool {
+        let is_it = segments == 1 && self.until == Some(end);
+        self.told |= is_it;
+        is_it
+    }
+
+    /// All below `una` is acknowledged (§ 7.4; Linux, `tcp_process_tlp_ack`); `duplicate` if the ACK
+    /// tells nothing: then both arrived, what the probe sent again and the probe, as D-SACK tells,
+    /// too. Returns, once it is known, `true` if the probe made a loss good.
+    pub fn judge(&mut self, una: u64, duplicate: bool) -> Option<bool> {
+        let until = self.until.filter(|&until| una >= until)?;
+        let repaired = self.again && !self.told && !duplicate;
+        if repaired && una == until {
+            // One of the two arrived. The next ACK tells whether the other did, too.
+            return None;
+        }
+        *self = Self::default();
+        Some(repaired)
+    }
 }

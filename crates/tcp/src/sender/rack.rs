@@ -88,7 +88,7 @@ impl Sender {
     ) -> (bool, Option<Time>) {
         let noted = self.config.params.rtt_from_notes;
         let Some(tlp) = &mut self.rack_tlp else { return (false, self.first_of(ack)) };
-        if tlp.probe.under_way.is_none() && self.sent.is_untouched(self.seq.una()) {
+        if tlp.probe.under_way().is_none() && self.sent.is_untouched(self.seq.una()) {
             let (first, last) = self.sent.take_in_order(ack);
             if let Some(last) = last {
                 tlp.rack.on_arrival(now, (last, ack), None);
@@ -125,13 +125,11 @@ impl Sender {
             tlp.rack.on_arrival(now, again, None);
         }
         let mut end = new.end;
-        let probe = tlp.probe.under_way.filter(|(probe, _)| probe.end == new.end);
-        if let Some((probe, sent)) = probe {
+        if let Some((probe, sent)) = tlp.probe.take_under_way(new.end) {
             if is_it(sent) {
                 tlp.rack.on_arrival(now, (sent, probe.end), Some(least));
             }
             end = end.min(probe.start);
-            tlp.probe.under_way = None;
         }
         // What went only once.
         let start = self.sent.first_once(new.start);
@@ -192,10 +190,10 @@ impl Sender {
         let lost = tlp.rack.patience(tlp.rack.window(recovery || enough, least, srtt));
         let (before, mut edge) = self.sent.due(now, lost);
         let mut waits = Time::ZERO;
-        if let Some((probe, sent)) = tlp.probe.under_way {
+        if let Some((probe, sent)) = tlp.probe.under_way() {
             let over = lost.of((sent, probe.end));
             if over <= now {
-                tlp.probe.under_way = None;
+                tlp.probe.lose();
             } else {
                 edge = edge.min(probe.start);
                 waits = if over == Time::NEVER { Time::ZERO } else { over };
@@ -262,7 +260,7 @@ impl Sender {
     pub(super) fn after_ack(&mut self, now: Time, flight: u64, advanced: bool, told: bool) -> bool {
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.probe_set = None;
-            if tlp.probe.until.is_some() {
+            if tlp.probe.is_awaited() {
                 self.judge_probe(now, flight, !advanced && !told);
             }
         }
@@ -295,9 +293,7 @@ impl Sender {
         }
         // What was sent again needlessly was delivered, too (`tcp_dsack_seen`).
         tlp.told += segments * mss;
-        if segments == 1 && tlp.probe.until == Some(again.end) {
-            tlp.probe.told = true;
-        } else {
+        if !tlp.probe.on_dsack(again.end, segments) {
             tlp.rack.on_duplicate();
         }
         let went_again = again.end <= una || self.sent.times_again(again.start.max(una)) > 0;
@@ -394,7 +390,7 @@ impl Sender {
         let mut probed = false;
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.rack.see_reordering(degree);
-            probed = tlp.probe.under_way.is_some();
+            probed = tlp.probe.under_way().is_some();
         }
         self.sent.look_at_retransmissions(self.seq.una());
         if partial && (probed || self.sent.resent() > 0) {
@@ -435,7 +431,7 @@ impl RackTlp {
     pub fn old(&self, sent: &SentSegments, now: Time) -> u64 {
         let rtt = self.rack.rtt();
         let old = sent.older_than(now, rtt);
-        match self.probe.under_way {
+        match self.probe.under_way() {
             Some((probe, sent)) if sent + rtt > now => old.min(probe.start),
             _ => old,
         }
@@ -497,7 +493,7 @@ mod tests {
         tlp.rack.on_arrival(ms(40), (last.unwrap(), 1000), None);
         assert_eq!(tlp.old(&sent, ms(50)), 11_000);
         assert_eq!(tlp.old(&sent, ms(59)), 20_000);
-        tlp.probe.under_way = Some((Range { start: 19_000, end: 20_000 }, ms(30)));
+        tlp.probe.on_sent(20_000, Some((Range { start: 19_000, end: 20_000 }, ms(30))));
         assert_eq!((tlp.old(&sent, ms(59)), tlp.old(&sent, ms(70))), (19_000, 20_000));
     }
 }

@@ -10,7 +10,6 @@ use super::transmit::Choice;
 use super::{Sender, State};
 use crate::ranges::Range;
 use crate::segment::Segment;
-use crate::tail_loss_probe::TailLossProbe;
 
 impl Sender {
     /// Data went, or some was acknowledged: from now on the tail is waited for (RFC 8985 § 7.2;
@@ -70,10 +69,10 @@ impl Sender {
         let (rto, tick) = (self.rto(), self.config.params.rto_granularity);
         let fits = self.tail_probe().is_some();
         let Some(tlp) = &mut self.rack_tlp else { return };
-        tlp.probe.due = tlp.probe.until.is_none() && self.seq.high() > self.seq.una() && fits;
+        let goes = tlp.probe.on_timer(self.seq.high() > self.seq.una() && fits);
         // What a probe finds lost has a whole timeout, and without one the timeout goes on
         // (`tcp_rearm_rto`).
-        let from = self.sent.sent_at(self.seq.una()).filter(|_| !tlp.probe.due).unwrap_or(now);
+        let from = self.sent.sent_at(self.seq.una()).filter(|_| !goes).unwrap_or(now);
         self.rto.set((from + rto).max(now + tick.max(Duration(1))));
     }
 
@@ -89,7 +88,7 @@ impl Sender {
     #[cold]
     pub(super) fn send_tail_probe(&mut self, now: Time) -> Option<Segment> {
         let tlp = self.rack_tlp.as_mut()?;
-        if !core::mem::take(&mut tlp.probe.due) || !matches!(self.recovery, State::Open) {
+        if !tlp.probe.take_due() || !matches!(self.recovery, State::Open) {
             return None;
         }
         let choice = self.tail_probe()?;
@@ -102,10 +101,8 @@ impl Sender {
         let high = self.seq.high();
         let tlp = self.rack_tlp.as_mut()?;
         tlp.timer = Timer::Off;
-        tlp.probe.until = Some(high);
-        tlp.probe.again = choice.rescue;
         let again = Range { start: choice.seq, end: choice.seq + choice.len };
-        tlp.probe.under_way = choice.rescue.then_some((again, now));
+        tlp.probe.on_sent(high, choice.rescue.then_some((again, now)));
         Some(segment)
     }
 
@@ -117,27 +114,17 @@ impl Sender {
                 tlp.timer = Timer::Off;
                 self.loss_deadline = Time::NEVER;
             }
-            tlp.probe =
-                TailLossProbe { under_way: tlp.probe.under_way, ..TailLossProbe::default() };
+            tlp.probe.forget();
         }
     }
 
-    /// An ACK came after a probe (RFC 8985 § 7.4; Linux, `tcp_process_tlp_ack`). `duplicate` if it
-    /// tells nothing: then both arrived, what the probe sent again and the probe, as D-SACK tells,
-    /// too.
+    /// An ACK came after a probe (RFC 8985 § 7.4); `duplicate` if it tells nothing.
     #[cold]
     pub(super) fn judge_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
         let una = self.seq.una();
         let Some(tlp) = &mut self.rack_tlp else { return };
-        let tail = &mut tlp.probe;
-        let Some(until) = tail.until.filter(|&until| una >= until) else { return };
-        let repaired = tail.again && !tail.told && !duplicate;
-        if repaired && una == until {
-            // One of the two arrived. The next ACK tells whether the other did, too.
-            return;
-        }
-        *tail = TailLossProbe::default();
-        if repaired && !self.cc.by_rate() {
+        let repaired = tlp.probe.judge(una, duplicate);
+        if repaired == Some(true) && !self.cc.by_rate() {
             // The probe made a loss good that nobody else saw (RFC 8985 § 7.4.2): one reduction,
             // and nothing to repair.
             let path = Path { flight_size, ..self.path(now) };

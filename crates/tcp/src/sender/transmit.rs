@@ -72,7 +72,7 @@ impl Sender {
             if self.used.is_some() {
                 self.look_at_use();
             }
-            let due = self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.due);
+            let due = self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.is_due());
             let probe = if due { self.send_tail_probe(now) } else { None };
             let Some(segment) = probe else { return false };
             return !self.leaves(now, put(segment));

@@ -67,7 +67,7 @@ impl Sender {
             cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
         }
         // A probe of the tail may arrive twice, too (`tcp_init_undo`).
-        let probes = |tlp: &RackTlp| tlp.probe.until.is_some() && tlp.probe.again;
+        let probes = |tlp: &RackTlp| tlp.probe.repeats();
         let probe = self.rack_tlp.as_deref().is_some_and(probes);
         let under_way = self.sent.resent() + u64::from(probe);
         let again = (under_way > 0).then_some(under_way);
