@@ -95,3 +95,40 @@ impl TailLossProbe {
         Some(repaired)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repeated() -> TailLossProbe {
+        let mut probe = TailLossProbe::default();
+        assert!(probe.on_timer(true) && probe.take_due() && !probe.is_due());
+        probe.on_sent(5000, Some((Range { start: 4000, end: 5000 }, Time(7))));
+        probe
+    }
+
+    /// RFC 8985 § 7.4.2: an ACK above TLP.end_seq without a D-SACK.
+    #[test]
+    fn a_probe_repaired_a_loss_unless_anything_tells_that_both_arrived() {
+        let mut probe = repeated();
+        assert_eq!(probe.judge(4999, false), None);
+        assert_eq!(probe.judge(5000, false), None, "one of the two arrived");
+        assert_eq!(probe.judge(6000, false), Some(true));
+        assert_eq!(probe.judge(7000, false), None, "it is over");
+        assert_eq!(repeated().judge(5000, true), Some(false));
+        let mut told = repeated();
+        assert!(!told.on_dsack(5000, 2) && told.on_dsack(5000, 1));
+        assert_eq!(told.judge(5000, false), Some(false));
+    }
+
+    #[test]
+    fn no_other_probe_goes_until_the_last_is_acknowledged() {
+        let mut probe = repeated();
+        assert!(!probe.on_timer(true));
+        probe.forget();
+        assert!(probe.on_timer(true));
+        assert_eq!(probe.take_under_way(4000), None);
+        assert_eq!(probe.take_under_way(5000).map(|(_, at)| at), Some(Time(7)));
+        assert_eq!(probe.under_way(), None);
+    }
+}

@@ -1,4 +1,4 @@
-//! Linux's ways where the other end has no SACK and `loss_rule` is `rack` (tcp_input.c,
+//! Loss handling of Linux where the other end has no SACK and `loss_rule` is `rack` (tcp_input.c,
 //! `tcp_is_reno`): duplicate ACKs are counted as segments that arrived, and a timeout marks what it
 //! takes for lost, in place of going back, so that new data may go before that.
 

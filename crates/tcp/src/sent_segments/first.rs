@@ -235,4 +235,52 @@ mod tests {
             [2000, 2000, 2300]
         );
     }
+
+    proptest::proptest! {
+        /// An entry for each segment says the same as one for each burst.
+        #[test]
+        fn segments_say_what_bursts_do(
+            ops in proptest::collection::vec((0u8..8, 1u64..4, 0u64..200), 1..120),
+        ) {
+            const MSS: u64 = 10;
+            let divisor = Divisor::new(MSS);
+            let mut bursts = FirstTransmissions::new(Notes::default());
+            let notes = Notes { rtt: true, ..Notes::default() };
+            let mut segments = FirstTransmissions::new(notes);
+            let (mut high, mut una, mut now) = (0, 0, Time(1000));
+            for (op, size, at) in ops {
+                match op {
+                    0..=3 => {
+                        let len = if op == 0 { size * 3 } else { MSS };
+                        bursts.on_sent(high, high + len, now, MSS);
+                        segments.on_sent(high, high + len, now, MSS);
+                        high += len;
+                    }
+                    4 | 5 => now += Duration(size),
+                    6 => {
+                        una = (una + at).min(high);
+                        let taken = [&mut bursts, &mut segments].map(|of| of.take_in_order(una));
+                        proptest::prop_assert_eq!(taken[0], taken[1]);
+                    }
+                    // A probe of the window, of which nothing is noted.
+                    _ if una == high => (high, una) = (high + 1, una + 1),
+                    _ => {}
+                }
+                let (low, up) = (una + at.min(high - una), high);
+                let lost = Deadline { newest: (Time(1000 + at), low), after: Duration(size * 7) };
+                let all = [&bursts, &segments].map(|of| {
+                    let whole = of.whole(Range { start: low, end: up }, divisor);
+                    // Nobody asks about what is acknowledged.
+                    let (before, over) = of.due(now, lost);
+                    (
+                        (of.begin_of(low, divisor), whole.start, whole.end),
+                        (of.sent_at(low), of.last(), before.max(una), over.max(una)),
+                        (of.older_than(now, Duration(size * 5)).max(una)),
+                        up.checked_sub(1).and_then(|last| of.sent_at_both(low.min(last), last)),
+                    )
+                });
+                proptest::prop_assert_eq!(all[0], all[1], "{} {} {}", una, low, high);
+            }
+        }
+    }
 }
