@@ -5,7 +5,7 @@ use cwnd_quantity::{Bytes, Duration, Rate, Time};
 /// The time of the next transmission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pacer {
-    /// UndoState this nothing may go.
+    /// Before this nothing may go.
     until: Time,
     last_sent: Time,
     /// Wire bytes of the last segment if its gap is recomputed from the controller's current rate;

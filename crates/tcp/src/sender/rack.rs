@@ -357,7 +357,7 @@ impl Sender {
     /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes:
     /// if what let it go is older than the retransmission, the original came late (RFC 3522 § 3.2,
     /// steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it was (RFC 4015 §
-    /// 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. UndoState the ACK
+    /// 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK
     /// all below `prior` had arrived.
     #[cold]
     pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> Judged {

@@ -172,7 +172,7 @@ impl Sender {
     /// Nothing was lost: the window is again as it was (RFC 4015 § 3.2). Where a part is still
     /// missing the recovery is over, and what duplicates told of stays told: if that is enough, the
     /// next recovery begins at once (`tcp_try_undo_partial`). After a timeout the state goes on
-    /// with nothing to repair (`tcp_try_undo_loss`). UndoState the ACK all below `prior` had
+    /// with nothing to repair (`tcp_try_undo_loss`). Before the ACK all below `prior` had
     /// arrived.
     #[cold]
     pub(super) fn take_back_late(&mut self, now: Time, prior: u64) {

@@ -12,7 +12,7 @@ use crate::sent_segments::Young;
 /// The point at which a connection was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaveUp {
-    /// UndoState it was open: no SYN was answered.
+    /// Before it was open: no SYN was answered.
     Syn,
     /// At data that was sent again and again.
     Data,
