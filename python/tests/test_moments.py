@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real_time
 
 LONG = bool(os.environ.get("LONG"))
-MOMENTS = 20 if LONG else 4
+MOMENTS = 20 if LONG else 3
 AT_ONCE_S = 0.5
 #: Flows of a world that takes long to build, to close and to free.
 FLOWS = 1_000_000 if LONG else 100_000
@@ -133,10 +133,10 @@ def _cells(room: Room) -> None:
 
 COMMANDS = {
     "run": Command("run crowd.toml -o new"),
-    "checked run": Command("run crowd.toml --check -o new", watched_s=4),
-    "all marked": Command("run marked.toml -o new", watched_s=4),
+    "checked run": Command("run crowd.toml --check -o new", watched_s=2),
+    "all marked": Command("run marked.toml -o new", watched_s=2),
     "captured run": Command("run fast.toml --pcap all -o new --no-plots"),
-    "run of a pipe": Command("run pipe.toml -o new", watched_s=2),
+    "run of a pipe": Command("run pipe.toml -o new", watched_s=1),
     "sweep": Command("sweep cells.toml -o new"),
     "report": Command("report crowded -o new.html", _crowd),
     "plot": Command("plot crowded -o new", _crowd),
@@ -145,7 +145,7 @@ COMMANDS = {
     "query": Command("query swept 'select count(*) from series a, series b, series c'", _cells, 3),
     "infer": Command("infer captured/pcap", _capture),
     "topology": Command("topology import graph.gml -o new.toml"),
-    "reproduce": Command("reproduce abe --quick -o new", watched_s=5),
+    "reproduce": Command("reproduce abe --quick -o new", watched_s=3),
     "run on Linux": Command("run real.toml --on linux -o new"),
     "agree": Command("agree real.toml -o new", watched_s=6),
     "calibration": Command("testbed calibrate"),

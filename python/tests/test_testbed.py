@@ -115,7 +115,7 @@ def test_a_real_flow_fills_the_link_and_every_table_has_the_simulators_columns()
 
 @real
 def test_marks_arrive_and_the_sender_answers_them_without_a_loss() -> None:
-    run = cwnd.run(scenario(controller=CUBIC), on="linux")
+    run = cwnd.run(scenario(duration="3 s", controller=CUBIC), on="linux")
     marks = run.links["marked_pkts"][0]
     assert marks > 0
     assert run.flows["retrans"][0] == run.links["dropped_pkts"][0] == 0
@@ -199,6 +199,7 @@ def test_a_controller_of_ours_acts_in_the_kernel_and_is_not_left(
     # A receiver that delays ACKs would look like a queue.
     ack_every = 1 if name == "delay_aimd" else 2
     asked = scenario(
+        duration="3 s",
         queue=queue,
         controller=arm,
         ecn=queue != "fifo",
@@ -276,7 +277,7 @@ def test_transfers_and_arrivals_are_those_of_the_simulator() -> None:
 @pytest.mark.parametrize("base", [RENO, CUBIC])
 def test_abe_acts_in_the_kernel_and_no_controller_is_left(base: dict[str, object]) -> None:
     arm = {**base, "beta_ecn": 0.85, "ecn_in_slow_start": "beta-ecn"}
-    run = cwnd.run(scenario(controller=arm), on="linux")
+    run = cwnd.run(scenario(duration="3 s", controller=arm), on="linux")
     assert run.flows["cwnd_reductions_ecn"][0] > 0
     assert run.flows["cwnd_reductions_loss"][0] == 0
     assert not _controllers_of_this_process()
