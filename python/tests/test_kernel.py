@@ -16,8 +16,6 @@ from cwnd.cli import kernel
 if TYPE_CHECKING:
     from conftest import Cli
 
-pytestmark = pytest.mark.real_time
-
 BUILT = shutil.which("cwnd-kernel", path=str(Path(kernel.sys.executable).parent))
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from cwnd.running.scenario import Scenario
 
-pytestmark = pytest.mark.real_time
-
 
 def test_a_directory_with_something_else_in_it_is_left_alone(cli: Cli):
     other = cli.directory / "other"

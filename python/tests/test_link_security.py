@@ -24,7 +24,7 @@ from test_link import needs_root
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = [needs_root, pytest.mark.real_time]
+pytestmark = needs_root
 
 #: Who calls sudo here.
 NOBODY = 65534

@@ -12,7 +12,7 @@ from test_link import needs_root
 from test_link_security import BY_SUDO, NOBODY, Room, room
 
 # Each starts in a mount namespace of its own.
-pytestmark = [needs_root, pytest.mark.real_time]
+pytestmark = needs_root
 
 __all__ = ["room"]
 
