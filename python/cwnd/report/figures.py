@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from cwnd.plots.sweep import Content, Row
     from cwnd.results import Metric, Run, Spread
 
-#: The dashes of `cwnd.plots.look.DASHES`, in pixels, in its order.
+#: The dashes of `cwnd.figures.look.DASHES`, in pixels, in its order.
 DASHES = ("solid", "8px,3px", "2px,2px", "8px,3px,2px,3px")
-#: The markers of `cwnd.plots.look.MARKERS`, in its order.
+#: The markers of `cwnd.figures.look.MARKERS`, in its order.
 _MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
 #: Steps that a distribution is drawn with.
 _STEPS = 400

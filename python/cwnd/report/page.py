@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cwnd.results import Run, Sheet
 
-#: The colours of the lines on a dark page, in the order of `cwnd.plots.look.COLOURS`: the same
+#: The colours of the lines on a dark page, in the order of `cwnd.figures.look.COLOURS`: the same
 #: hues, light enough to be seen.
 _DARK_COLOURS = ("#56A9E8", "#F0B23C", "#2CC295", "#F58447", "#A5D8F7", "#E6A6CB", "#F2F2F2")
 _CHROME = {
