@@ -65,8 +65,8 @@ DATA, IMAGES, PAGE = ROOT / "docs" / "agreement", ROOT / "docs" / "images", "agr
 AGAIN = "-repeated"
 #: Where runs stay, so that an interrupted comparison goes on.
 RESULTS = ROOT / "out" / "agree"
-#: Which engines the simulator's runs are of, by comparison; and what a sweep says of its own.
-ENGINES, DATASET = "simulator.json", "dataset.json"
+#: Which engines the simulator's runs are of, by comparison.
+ENGINES = "simulator.json"
 #: Counts within tolerances by builds and seeds, and what is found in them; written by hand.
 RESEEDED = "reseeded"
 PAPER_RESULTS = ROOT / "out" / "reproduce"
@@ -216,7 +216,7 @@ def _moved(found: Agreement, recorded: Path) -> bool:
 def _take_engine(name: str, runs: Path) -> None:
     """Keeps which engine the simulator's side of a comparison is of."""
     known = _engines()
-    known[name] = json.loads((runs / DATASET).read_text(encoding="utf-8"))["engine"]
+    known[name] = load(runs).manifest.engine
     written = json.dumps(known, indent=2, sort_keys=True) + "\n"
     (DATA / ENGINES).write_text(written, encoding="utf-8")
 

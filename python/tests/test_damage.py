@@ -22,7 +22,8 @@ from cwnd.errors import DamageError, InputError, UncheckedWarning
 from cwnd.files import checksums
 from cwnd.results import compare
 from cwnd.results.layout import TABLES
-from cwnd.sweeps import asking, verify
+from cwnd.running import plans
+from cwnd.sweeps import asking, filling, verify
 from cwnd.sweeps.watching import status
 
 #: Loads of each kind of result.
@@ -72,7 +73,7 @@ READERS = (everything, loaded_from_disk, reported, plotted, compared, asked, sum
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory, scenarios: Path) -> dict[str, Path]:
-    """A run and a sweep of two seeds."""
+    """A run and sweeps of two seeds: one that is complete, one that lacks a run, an old one."""
     place = tmp_path_factory.mktemp("small")
     scenario = place / "two.toml"
     scenario.write_text(
@@ -80,12 +81,29 @@ def small(tmp_path_factory: pytest.TempPathFactory, scenarios: Path) -> dict[str
     )
     cwnd.run(scenario).save(place / "run", plots=False)
     cwnd.sweep(scenario, place / "sweep")
-    return {"run": place / "run", "sweep": place / "sweep"}
+    filling.fill(plans.plan(scenario), place / "part", only=[0])
+    return {
+        "run": place / "run",
+        "sweep": place / "sweep",
+        "part": place / "part",
+        "old": Path(__file__).parent / "data" / "v1" / "sweep",
+    }
 
 
-@pytest.fixture(params=["run", "sweep"])
+@pytest.fixture(params=["run", "sweep", "part", "old"])
 def result(request: pytest.FixtureRequest, small: dict[str, Path], tmp_path: Path) -> Path:
     return Path(shutil.copytree(small[request.param], tmp_path / request.param))
+
+
+@pytest.fixture(params=["run", "sweep", "old"])
+def complete(request: pytest.FixtureRequest, small: dict[str, Path], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(small[request.param], tmp_path / request.param))
+
+
+def of_flows(path: Path) -> Path:
+    """A file that has flows."""
+    there = files(path)
+    return next(file for file in there if "flows" in str(file) or file.parent.name == "journal")
 
 
 def files(path: Path) -> list[Path]:
@@ -129,8 +147,8 @@ def damages(path: Path, count: int) -> Iterator[tuple[Path, Callable[[bytes], by
         def cut(data: bytes) -> bytes:
             return data[: chance.randrange(len(data))]
 
-        # A log that ends early is that of a writer that was killed.
-        cuts = number // len(there) % 4 == 3 and file.parent.name != "activity"
+        # A log or a journal that ends early is that of a writer that was killed.
+        cuts = number // len(there) % 4 == 3 and file.parent.name not in ("activity", "journal")
         if file.stat().st_size:
             yield file, cut if cuts else flip
 
@@ -171,6 +189,8 @@ def test_every_reader_notices_what_it_reads(result: Path, reader: Callable[[Path
         else:
             assert found == sound, file
     assert {file.suffix for file in noticed} >= {".parquet", ".json"}
+    if (result / "journal").exists():
+        assert any(file.parent.name == "journal" for file in noticed)
     assert told(reader, result) == sound
 
 
@@ -224,7 +244,7 @@ def test_other_damage_is_named_too(result: Path, damage: Callable[[Path, Path], 
 
 def test_a_file_that_may_not_be_read_is_named(result: Path, monkeypatch: pytest.MonkeyPatch):
     opened = os.open
-    victim = next(file for file in files(result) if "flows" in str(file))
+    victim = of_flows(result)
 
     def refuse(path: Any, *arguments: Any, **options: Any) -> int:
         if str(path) == str(victim):
@@ -232,12 +252,12 @@ def test_a_file_that_may_not_be_read_is_named(result: Path, monkeypatch: pytest.
         return opened(path, *arguments, **options)
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(DamageError, match=r"flows.*: cannot be read \(permission denied\)"):
+    with pytest.raises(DamageError, match=rf"{victim.name}: cannot be read \(permission denied\)"):
         cwnd.load(result)
 
 
 def test_two_marks_that_changed_places_are_noticed(small: dict[str, Path], tmp_path: Path):
-    sweep = Path(shutil.copytree(small["sweep"], tmp_path / "sweep"))
+    sweep = Path(shutil.copytree(small["old"], tmp_path / "sweep"))
     one, two = sorted(sweep.glob("runs/*/*.parquet"))
     data = one.read_bytes(), two.read_bytes()
     one.write_bytes(data[1])
@@ -249,7 +269,7 @@ def test_two_marks_that_changed_places_are_noticed(small: dict[str, Path], tmp_p
 def test_a_damaged_description_of_a_sweep_is_named_by_status(
     small: dict[str, Path], tmp_path: Path
 ):
-    sweep = Path(shutil.copytree(small["sweep"], tmp_path / "sweep"))
+    sweep = Path(shutil.copytree(small["part"], tmp_path / "sweep"))
     file = sweep / "dataset.json"
     file.write_bytes(file.read_bytes().replace(b'"runs": 2', b'"runs": 3'))
     with pytest.raises(DamageError, match=r"dataset\.json: damaged.*cwnd sweep SCENARIO -o"):
@@ -257,9 +277,10 @@ def test_a_damaged_description_of_a_sweep_is_named_by_status(
 
 
 def test_verify_names_all_that_is_damaged(result: Path, cli: Cli):
-    assert cli("verify", result, "--json").json["results"][0]["sound"]
+    assert cli("verify", result, "--json").json["results"][0]["problems"] == []
     damaged = [file for file in files(result) if file.name.endswith(".parquet")][:2]
-    damaged.append(result / "summary.csv")
+    if (result / "summary.csv").exists():
+        damaged.append(result / "summary.csv")
     for file in damaged:
         file.write_bytes(file.read_bytes() + b" ")
 
@@ -273,8 +294,8 @@ def test_verify_names_all_that_is_damaged(result: Path, cli: Cli):
 
 
 def test_what_is_damaged_is_one_error_on_the_command_line(result: Path, cli: Cli):
-    victim = next(file for file in files(result) if "flows" in str(file))
-    victim.write_bytes(victim.read_bytes()[:-100])
+    victim = of_flows(result)
+    victim.write_bytes(victim.read_bytes()[:-100] + bytes(100))
     other = result.with_name("other")
     shutil.copytree(result, other)
     for arguments in (
@@ -290,10 +311,10 @@ def test_what_is_damaged_is_one_error_on_the_command_line(result: Path, cli: Cli
         assert answer.out == ""
 
 
-def test_sha256sum_reads_the_list(result: Path):
-    listed = (result / checksums.SUMS).read_text()
+def test_sha256sum_reads_the_list(complete: Path):
+    listed = (complete / checksums.SUMS).read_text()
     assert "summary.csv" in listed
-    subprocess.run(["sha256sum", "--check", "--strict", checksums.SUMS], cwd=result, check=True)
+    subprocess.run(["sha256sum", "--check", "--strict", checksums.SUMS], cwd=complete, check=True)
 
 
 def test_a_result_that_has_no_checksums_yet_is_read_with_a_note(
@@ -319,7 +340,7 @@ def test_a_result_that_has_no_checksums_yet_is_read_with_a_note(
 
 
 def test_a_sweep_is_damaged_only_where_it_is_read(small: dict[str, Path], tmp_path: Path):
-    sweep = Path(shutil.copytree(small["sweep"], tmp_path / "sweep"))
+    sweep = Path(shutil.copytree(small["old"], tmp_path / "sweep"))
     # The tables of the first run tell which columns there are.
     cell = pl.read_parquet(sweep / "plan.parquet")["cell_id"][-1]
     (victim,) = sweep.glob(f"series/*/{cell}.parquet")

@@ -29,7 +29,7 @@ def write(file: Path, frames: list[tuple[list[str], bytes]]) -> list[int]:
     ends = []
     with Journal(file) as opened:
         for cells, body in frames:
-            opened.append(cells, body)
+            opened.append(cells, [len(body)] * len(cells), body)
             ends.append(file.stat().st_size)
     return ends
 
@@ -44,7 +44,7 @@ def test_what_was_appended_is_found_in_order(writers: list[list[tuple[list[str],
         for number, frames in enumerate(writers):
             write(Path(folder, f"{number}"), frames)
         assert read(Path(folder)) == [frame for frames in writers for frame in frames]
-        assert all(journal.ends_whole(file) for file in Path(folder).iterdir())
+        assert all(journal.heads_hold(file) for file in Path(folder).iterdir())
 
 
 @settings(max_examples=30)
@@ -59,7 +59,7 @@ def test_a_file_that_ends_anywhere_has_the_frames_before_its_end(
         for length in range(len(data) + 1):
             file.write_bytes(data[:length])
             assert read(Path(folder)) == frames[: sum(end <= length for end in ends)]
-            assert journal.ends_whole(file) == (length in (0, *ends))
+            assert journal.heads_hold(file)
 
 
 def test_any_bit_that_turns_is_noticed(tmp_path: Path):
@@ -78,7 +78,23 @@ def test_any_bit_that_turns_is_noticed(tmp_path: Path):
                 damaged += 1
         assert all(frame in FEW for frame in whole)
         assert len(whole) < len(FEW)
-        assert damaged == 1 or not journal.ends_whole(file)
+        assert damaged == 1 or not journal.heads_hold(file)
+
+
+def test_zeros_at_the_end_are_those_of_a_power_failure(tmp_path: Path):
+    write(tmp_path / "a", FEW)
+    with (tmp_path / "a").open("ab") as out:
+        out.write(bytes(4096))
+    assert read(tmp_path) == FEW
+    assert journal.heads_hold(tmp_path / "a")
+
+
+def test_a_damaged_head_is_an_error_for_those_who_ask(tmp_path: Path):
+    write(tmp_path / "a", FEW)
+    (tmp_path / "a").write_bytes(b"x" + (tmp_path / "a").read_bytes()[1:])
+    assert read(tmp_path) == []
+    with pytest.raises(DamageError, match=r"damaged.*mend it"):
+        list(journal.frames(tmp_path, "mend it"))
 
 
 #: Appends frames, each time killed at a later call of the system, and prints what was promised.
@@ -110,7 +126,7 @@ while True:
             counted(name)
         with journal.Journal(file) as opened:
             for number in range(4):
-                opened.append([f"{step}-{number}"], bytes(1000))
+                opened.append([f"{step}-{number}"], [1], bytes(1000))
                 os.write(tell, b".")
         os._exit(0)
     os.close(tell)
@@ -150,13 +166,13 @@ def test_a_disk_that_is_full_leaves_whole_frames(tmp_path: Path, monkeypatch: py
         return pwrite(descriptor, data[: room - place], place)
 
     with Journal(file) as opened:
-        opened.append(["a"], b"1")
+        opened.append(["a"], [1], b"1")
         monkeypatch.setattr(journal.os, "pwrite", limited)
         with pytest.raises(OSError, match="No space left on device") as caught:
-            opened.append(["b"], bytes(500))
+            opened.append(["b"], [1], bytes(500))
         assert caught.value.filename == str(file)
         monkeypatch.undo()
-        assert journal.ends_whole(file)
-        opened.append(["c"], b"2")
+        assert read(tmp_path) == [(["a"], b"1")]
+        opened.append(["c"], [1], b"2")
 
     assert read(tmp_path) == [(["a"], b"1"), (["c"], b"2")]

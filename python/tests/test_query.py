@@ -18,7 +18,8 @@ from polars.testing import assert_frame_equal
 import cwnd
 from cwnd.errors import InputError
 from cwnd.results.layout import TABLES
-from cwnd.sweeps import asking
+from cwnd.running import plans
+from cwnd.sweeps import asking, filling
 
 #: Half a second, and what a busy machine needs to free memory.
 AT_ONCE_S = 1.0
@@ -70,12 +71,11 @@ def test_axes_are_columns_with_types(dataset: Path, sweep: cwnd.Run):
     assert_frame_equal(found, expected)
 
 
-def test_what_a_killed_writer_left_of_a_cell_is_not_seen(dataset: Path, tmp_path: Path):
-    import shutil
-
-    copy = Path(shutil.copytree(dataset, tmp_path / "copy"))
-    mark = min(copy.glob("runs/*/*.parquet"))
-    mark.unlink()
+def test_what_a_killed_writer_left_of_a_cell_is_not_seen(scenarios: Path, tmp_path: Path):
+    copy = tmp_path / "copy"
+    filling.fill(plans.plan(scenarios / "sweep.toml"), copy, only=range(1, 18))
+    (file,) = (copy / "journal").iterdir()
+    (copy / "journal" / "killed").write_bytes(file.read_bytes()[:-1])
 
     counts = cwnd.query(
         copy, "select (select count(*) from runs) r, (select count(*) from flows) f"

@@ -18,10 +18,11 @@ import cwnd
 from cwnd import _core
 from cwnd import cli as command_line
 from cwnd.errors import CwndError, InputError
+from cwnd.files import checksums
 from cwnd.results import cell_id, content
 from cwnd.results.layout import TABLES
 from cwnd.running import Progress, plans
-from cwnd.sweeps import activity, cells, filling, watching
+from cwnd.sweeps import activity, cells, filling, tables, watching
 from cwnd.sweeps.layout import Dataset, Planned
 from cwnd.sweeps.shard import Shard
 
@@ -83,17 +84,19 @@ def test_threads_do_not_change_a_byte(dataset: Path, scenarios: Path, tmp_path: 
 
 
 def test_what_is_there_is_not_computed_again(
-    copy: Path, dataset: Path, scenarios: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dataset: Path, scenarios: Path, monkeypatch: pytest.MonkeyPatch
 ):
     counted = Counted(monkeypatch)
-    gone = sorted((copy / "runs").glob("*/*.parquet"))[:5]
-    for file in gone:
-        file.unlink()
+    plan, some = plans.plan(scenarios / "sweep.toml"), [0, 4, 11, 12, 17]
+    filling.fill(plan, tmp_path / "a", only=[n for n in range(18) if n not in some])
+    assert len(counted.seeds) == 13
 
-    cwnd.sweep(scenarios / "sweep.toml", copy)
+    cwnd.sweep(scenarios / "sweep.toml", tmp_path / "a")
 
-    assert len(counted.seeds) == len(gone)
-    assert files(copy) == files(dataset)
+    assert len(counted.seeds) == 18
+    assert files(tmp_path / "a") == files(dataset)
+    cwnd.sweep(scenarios / "sweep.toml", tmp_path / "a")
+    assert len(counted.seeds) == 18
 
 
 def test_names_and_labels_are_not_what_is_simulated(
@@ -145,14 +148,29 @@ def test_another_simulator_makes_other_cells(
     text = content(_core.parse(SHORT, name="short.toml").cell(0).resolved)
     assert cell_id(text) != cell_id(text, "0.2.0")
 
-    info = json.loads((copy / "dataset.json").read_text())
-    (copy / "dataset.json").write_text(
-        json.dumps({**info, "engine": "0.0.1+older", "file_sha256": None})
-    )
-    mark = next((copy / "runs").glob("*/*.parquet"))
-    mark.rename(mark.with_name(f"{'0' * 32}.parquet"))
+    for name in ("manifest.json", "runs.parquet"):
+        older(copy / name)
     with pytest.raises(InputError, match=r"another version of the simulator \(0\.0\.1\+older\)"):
         cwnd.sweep(scenarios / "sweep.toml", copy)
+
+
+def older(file: Path) -> None:
+    """Makes a file of a sweep that of an older simulator."""
+    if file.suffix == ".json":
+        manifest = json.loads(file.read_text())
+        file.write_text(json.dumps({**manifest, "engine": "0.0.1+older"}))
+    else:
+        names = [f"{number:032x}" for number in range(18)]
+        pl.read_parquet(file).with_columns(cell_id=pl.Series(names)).write_parquet(file)
+    relist(file)
+
+
+def relist(file: Path) -> None:
+    """Makes the hash that a result has of a file that of what is there."""
+    sums = checksums.Sums.at(file.parent).of
+    assert sums is not None
+    new = {**sums, file.name: checksums.sha256(file.read_bytes())}
+    (file.parent / checksums.SUMS).write_bytes(checksums.listed(list(new.items())))
 
 
 def test_runs_that_are_the_same_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -168,6 +186,19 @@ def test_runs_that_are_the_same_are_computed_once(tmp_path: Path, monkeypatch: p
     assert len(counted.seeds) == 9
     for name in TABLES:
         assert_frame_equal(getattr(found, name), getattr(expected, name))
+
+
+class Gathered:
+    """Gathers what results record, those of a mechanism of its own, too."""
+
+    def __init__(self) -> None:
+        self._gathered = _core.Gathered()
+
+    def add(self, result: object) -> None:
+        self._gathered.add(result._result if isinstance(result, Own) else result)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._gathered, name)
 
 
 class Own:
@@ -196,6 +227,7 @@ def test_counters_that_only_some_cells_have_are_zero_in_the_others(
         return Own(result, cell.seed + 1) if of(cell.seed) else result
 
     monkeypatch.setattr(cells, "simulate", own)
+    monkeypatch.setattr(tables, "GATHERED", Gathered)
     found = cwnd.sweep(scenarios / "sweep.toml", tmp_path / "sweep")
     counts = {seed: seed + 1 if of(seed) else 0 for seed in found.runs["seed"]}
     assert set(counts.values()) > {0}

@@ -16,8 +16,10 @@ from cwnd.errors import InputError, MachineError
 from cwnd.results import cell_id, content
 from cwnd.running import Progress, plans
 from cwnd.sweeps import on_ray
+from cwnd.sweeps.cells import Outcome
 from cwnd.sweeps.filling import Todo
 from cwnd.sweeps.on_ray import Ray
+from cwnd.sweeps.tables import Batch
 
 pytestmark = pytest.mark.real_time
 
@@ -97,8 +99,10 @@ def test_a_worker_gives_back_what_failed_beside_what_did_not():
     engine, (bad, good), _ = on_ray._compute(_core.engine, ["schema = 1\nnonsense = 1\n", text])
 
     assert engine == _core.engine
-    assert (bad.files, bad.failure is not None) == (None, True)
-    assert (good.cell_id, good.failure) == (cell_id(text), None)
+    assert isinstance(bad, Outcome)
+    assert (bad.made, bad.failure is not None) == (None, True)
+    assert isinstance(good, Batch)
+    assert good.cells == [cell_id(text)]
 
 
 def test_a_worker_with_another_simulator_computes_nothing():

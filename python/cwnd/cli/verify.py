@@ -61,12 +61,13 @@ def verify(
 
 def look(directory: Path, depth: Depth, *, quiet: bool) -> dict[str, Any]:
     """Verifies one result and, if not quiet, says what was found; returns it for programs."""
-    from cwnd.sweeps import Dataset
+    from cwnd.results import store
     from cwnd.sweeps import verify as verify_result
 
+    sweep = store.is_sweep(directory)
     found = verify_result(directory, **vars(depth))
     if not quiet:
-        _show(found, directory, sweep=Dataset.is_at(directory))
+        _show(found, directory, sweep=sweep)
     return {"directory": str(directory), **_document(found)}
 
 

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     )
     from cwnd.results.data import OnDisk, Resolved
     from cwnd.results.layout import (
+        ACTIVITY,
         AGREEMENT,
         CELL_ID,
         DATASET,
         INFERRED,
         LINKED,
+        LOCK,
         MANIFEST,
         PCAP,
         PLOTS,
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
     from cwnd.results.unrecorded import rows_metadata
 
 __all__ = [
+    "ACTIVITY",
     "AGREE",
     "AGREEMENT",
     "ALL",
@@ -94,6 +97,7 @@ __all__ = [
     "IN_FIGURES",
     "LINK",
     "LINKED",
+    "LOCK",
     "MANIFEST",
     "METRICS",
     "OF_REQUESTS",
@@ -163,8 +167,8 @@ __getattr__, __dir__ = offers(
         "comparing": "Comparison Difference Point by_point compare difference_at of_seeds",
         "data": "OnDisk Resolved",
         "layout": (
-            "AGREEMENT CELL_ID DATASET INFERRED LINKED MANIFEST PCAP PLOTS RESOLVED ROWS"
-            " SCENARIO SUMMARY TABLES"
+            "ACTIVITY AGREEMENT CELL_ID DATASET INFERRED LINKED LOCK MANIFEST PCAP PLOTS"
+            " RESOLVED ROWS SCENARIO SUMMARY TABLES"
         ),
         "manifest": "AGREE Axis Header INFER LINK Manifest RUN described sha256",
         "metrics": (

@@ -18,6 +18,8 @@ DATASET = "dataset.json"
 #: Columns of the file of runs that the frame of runs does not have: the name of the cell, and the
 #: run as a scenario of its own, all defaults written out.
 CELL_ID, RESOLVED = "cell_id", "resolved"
+#: Log and locks of those who write a sweep; only there, and part of no result.
+ACTIVITY, LOCK = "activity", "lock"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")
 #: Tables that grow with time: samples, distributions, a row for each request, and what stands for

@@ -25,6 +25,7 @@ from cwnd.results.layout import (
 )
 from cwnd.results.manifest import AGREE, FORMAT, INFER, LINK, RUN, Header, Manifest
 from cwnd.results.run import Run
+from cwnd.results.store import is_sweep, remedy_of_sweep
 
 if TYPE_CHECKING:
     import os
@@ -116,6 +117,8 @@ def _opened(path: Path) -> tuple[dict[str, Any], Sums]:
     file = path / MANIFEST
     kind = _kind_of_old(path)
     remedy = None if kind is None else f"make it again with `cwnd {kind}`"
+    if is_sweep(path):
+        remedy = remedy_of_sweep(path)
     files = Sums.at(path, remedy)
     if files.of is None and not file.exists():
         if kind is None:

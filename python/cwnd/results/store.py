@@ -13,8 +13,10 @@ from cwnd.errors import CwndError, InputError, explain
 from cwnd.files import atomic_directory, checksums, read_object
 from cwnd.results.keep import keep
 from cwnd.results.layout import (
+    ACTIVITY,
     CELL_ID,
     DATASET,
+    LOCK,
     MANIFEST,
     PCAP,
     RESOLVED,
@@ -55,7 +57,7 @@ def save(
         with atomic_directory(target, check=check_target, keep=keep) as place:
             if pcap is not None:
                 pcap.rename(place / PCAP)
-            _write(run, place)
+            write_into(run, place)
     except OSError as error:
         raise CwndError(f"the result could not be written: {explain(error)}") from error
     return target
@@ -89,6 +91,11 @@ def check_target(directory: Path) -> None:
         raise InputError(f"{directory}: a file is in the way; give another directory with -o")
     if not any(directory.iterdir()):
         return
+    if is_sweep(directory):
+        raise InputError(
+            f"{directory}: holds a sweep, so it is not replaced; `cwnd sweep` goes on with it, and"
+            " -o puts this result elsewhere"
+        )
     written = _written(directory)
     kind = written.get("kind", RUN)
     if kind != RUN:
@@ -96,13 +103,25 @@ def check_target(directory: Path) -> None:
             f"{directory}: holds a result of `cwnd {kind}`, which is not replaced; give another"
             " directory with -o"
         )
-    # What lists its files is ours even if its manifest is damaged; a sweep lists some, too.
-    ours = checksums.is_listed(directory) and not (directory / DATASET).exists()
-    if not ours and written.get("format") != FORMAT:
+    # What lists its files is ours even if its manifest is damaged.
+    if not checksums.is_listed(directory) and written.get("format") != FORMAT:
         raise InputError(
             f"{directory}: holds other files and is not a cwnd result, so it is not replaced;"
             " give another directory with -o"
         )
+
+
+def is_sweep(directory: Path) -> bool:
+    """Tells whether a directory is one that `cwnd sweep` writes into."""
+    return (directory / DATASET).exists() or (directory / ACTIVITY / LOCK).is_file()
+
+
+def remedy_of_sweep(directory: Path) -> str:
+    """Says what mends a sweep."""
+    return (
+        f"`cwnd sweep verify --mend {directory}` takes damaged cells out, and `cwnd sweep` computes"
+        " them again"
+    )
 
 
 def check_same(directory: Path, manifest: Mapping[str, object]) -> None:
@@ -135,7 +154,8 @@ def _written(directory: Path) -> dict[str, Any]:
         return {}
 
 
-def _write(run: Data, place: Path) -> None:
+def write_into(run: Data, place: Path) -> None:
+    """Writes the files of a result into an empty directory."""
     # Who only looks at a target does not wait for data frames.
     from cwnd.results.metrics import summary
 

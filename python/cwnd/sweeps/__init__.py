@@ -13,10 +13,11 @@ from cwnd.lazy import offers
 if TYPE_CHECKING:
     from cwnd.sweeps.asking import query
     from cwnd.sweeps.filling import Filled, failures, fill, sweep, world_of
+    from cwnd.sweeps.kept import Verified
     from cwnd.sweeps.layout import Dataset
     from cwnd.sweeps.reading import load
     from cwnd.sweeps.shard import Shard
-    from cwnd.sweeps.verifying import Verified, verify
+    from cwnd.sweeps.verifying import verify
     from cwnd.sweeps.watching import status
 
 __all__ = [
@@ -39,10 +40,11 @@ __getattr__, __dir__ = offers(
     {
         "asking": "query",
         "filling": "Filled failures fill sweep world_of",
+        "kept": "Verified",
         "layout": "Dataset",
         "reading": "load",
         "shard": "Shard",
-        "verifying": "Verified verify",
+        "verifying": "verify",
         "watching": "status",
     },
 )

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 from cwnd.errors import InputError, UncheckedWarning
 from cwnd.files import checksums, read_object
 from cwnd.machine import machine
-from cwnd.sweeps.layout import ACTIVITY
+from cwnd.results import ACTIVITY, LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from cwnd.sweeps.shard import Shard
 
-#: Held by the writer of all cells, shared by those of shards.
-_LOCK = "lock"
 _LOG_SUFFIX = ".jsonl"
 #: Where a writer's files wait until they are whole.
 _PARTIAL = "partial-"
@@ -76,9 +74,9 @@ def session(root: Path, shard: Shard | None, **about: object) -> Iterator[Sessio
     now = time.time()
     name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}-{secrets.token_hex(2)}"
     with contextlib.ExitStack() as stack:
-        locks = [(_LOCK, fcntl.LOCK_EX if shard is None else fcntl.LOCK_SH)]
+        locks = [(LOCK, fcntl.LOCK_EX if shard is None else fcntl.LOCK_SH)]
         if shard is not None:
-            locks.append((f"{_LOCK}-{shard.number}-of-{shard.count}", fcntl.LOCK_EX))
+            locks.append((f"{LOCK}-{shard.number}-of-{shard.count}", fcntl.LOCK_EX))
         for lock, kind in locks:
             held = stack.enter_context((place / lock).open("a"))
             _take(held, kind, root)

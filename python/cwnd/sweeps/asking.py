@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from cwnd.errors import CwndWarning, InputError
-from cwnd.results import CELL_ID, TABLES, read
+from cwnd.results import CELL_ID, TABLES, read, store
 from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in
-from cwnd.sweeps.reading import ACTIVITY_COLUMN, Tables
+from cwnd.sweeps.manifest import ACTIVITY_COLUMN
+from cwnd.sweeps.reading import Tables, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
@@ -117,16 +118,23 @@ def _views(
 
     with TemporaryDirectory(prefix="cwnd-query-") as scratch:
         connection = duckdb.connect(":memory:", config={"temp_directory": scratch})
+        place = Path(scratch) / "result"
         try:
             if not unsafe:
                 # Before the statement is as much as parsed: `import database` reads files there.
-                _run(connection, lambda: _confine(connection, path, writes))
+                _run(
+                    connection, lambda: _confine(connection, (path, path.resolve(), place), writes)
+                )
                 _run(connection, lambda: _must_be_select(connection, sql))
-            if Dataset.is_at(path):
+            if Dataset.is_at(path) and Dataset.open(path).is_old:
                 asked = _run(connection, lambda: _asked(connection, sql, TABLES))
                 axes, views = _of_sweep(connection, Dataset.open(path), asked)
             else:
-                header, files = read.header(path)
+                if Dataset.is_at(path):
+                    # Cells of a journal are put in order first.
+                    place.mkdir()
+                    store.write_into(load(path), place)
+                header, files = read.header(place if Dataset.is_at(path) else path)
                 tables = read.tables_of(header)
                 asked = _run(connection, lambda: _asked(connection, sql, tables))
                 axes, views = header.axes, _of_result(header, files, asked)
@@ -177,13 +185,11 @@ def _imports(sql: str) -> bool:
     return False
 
 
-def _confine(connection: DuckDBPyConnection, path: Path, writes: Path | None) -> None:
+def _confine(connection: DuckDBPyConnection, places: Iterable[Path], writes: Path | None) -> None:
     """Leaves a statement nothing but the result, and the file that the answer is written to."""
     settings: dict[str, bool | str | list[str]] = {
         # Views read patterns, whose letters are looked at before what they match.
-        "allowed_directories": [
-            text for at in (path, path.resolve()) for text in (str(at), glob.escape(str(at)))
-        ],
+        "allowed_directories": [text for at in places for text in (str(at), glob.escape(str(at)))],
         # What is there is replaced by a file that DuckDB calls so.
         "allowed_paths": [str(writes), str(writes.with_name(f"tmp_{writes.name}"))]
         if writes is not None

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwnd import _core
 from cwnd.errors import CwndError, DamageError, InputError, explain
-from cwnd.files import SUMS, checksums
-from cwnd.results import SCENARIO, SUMMARY, content
+from cwnd.files import SUMS
+from cwnd.results import (
+    ACTIVITY,
+    CELL_ID,
+    MANIFEST,
+    SCENARIO,
+    SUMMARY,
+    TABLES,
+    content,
+    read,
+    store,
+)
 from cwnd.running import LINUX, SIMULATOR, Progress, plans, runner, world_named
+from cwnd.sweeps import packing
 from cwnd.sweeps.activity import session
-from cwnd.sweeps.cells import MARK, RECORDS, attempt
-from cwnd.sweeps.layout import ACTIVITY, ERRORS, PLAN, SUMMED, Dataset, Planned, cell_file, cells_in
+from cwnd.sweeps.assembling import Cells, journalled, sound
+from cwnd.sweeps.cells import FILES, MARK, Outcome, attempt
+from cwnd.sweeps.journal import Journal
+from cwnd.sweeps.layout import ERRORS, JOURNAL, PLAN, REWRITTEN, Dataset, Planned, cells_in
 from cwnd.sweeps.shard import Shard
+from cwnd.sweeps.tables import Batch
 from cwnd.sweeps.todo import Todo
 from cwnd.sweeps.writer import Writer, put_file
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Generator
+    from collections.abc import Collection, Generator, Iterable, Sequence
 
+    from cwnd import _core
     from cwnd.results import Run
     from cwnd.running import OnProgress, Overrides, Plan, ScenarioLike, World
     from cwnd.sweeps.activity import Session
-    from cwnd.sweeps.cells import Failure, Outcome
+    from cwnd.sweeps.cells import Failure
+    from cwnd.sweeps.journal import Frame
     from cwnd.sweeps.todo import Backend
 
 #: What is in a directory before it is a sweep, when its first writer was killed.
@@ -160,15 +176,33 @@ def fill(
     planned = Planned.of(plan, world.engine)
     try:
         with session(root, shard, engine=world.engine, threads=workers) as writing:
-            _prepare(root, planned, writing, alone=shard is None, replan=replan)
             dataset = Dataset(root, planned.info)
+            with packing.alone(root):
+                ready = _prepare(root, planned, writing, alone=shard is None, replan=replan)
+            if ready:
+                return _nothing_to_do(dataset, planned, writing, shard, only)
             how = _How(workers, shard, only, backend or here, on_progress, world)
-            return _finish(_fill(dataset, plan, planned, writing, how), writing)
+            return _finish(_fill(dataset, plan, planned, writing, how), plan, writing)
     except OSError as error:
         raise CwndError(
             f"the sweep could not be written: {explain(error)};"
             " what was finished is safe, and the next call goes on"
         ) from error
+
+
+def _nothing_to_do(
+    dataset: Dataset,
+    planned: Planned,
+    writing: Session,
+    shard: Shard | None,
+    only: Collection[int] | None,
+) -> Filled:
+    from cwnd.sweeps.reading import load
+
+    wanted = planned.cells().keys() if only is None else planned.of_runs(only)
+    mine = wanted if shard is None else shard.mine(wanted)
+    writing.end(how="finished", wall_s=0.0, cpu_s=0.0)
+    return Filled(dataset, len(mine), 0, {}, 0, 0.0, 0.0, load(dataset.path))
 
 
 @dataclass(frozen=True)
@@ -185,15 +219,14 @@ class _How:
 
 def here(
     todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
-) -> Generator[Outcome, None, None]:
+) -> Generator[Outcome | Batch, None, None]:
     """Computes cells on the threads of this process."""
 
     def work(cell: _core.Cell, control: _core.Control) -> Outcome:
         outcome = attempt(content(cell.resolved), cell, control, todo.world)
-        if outcome.files is None:
-            return outcome
-        writer.put(outcome.cell_id, outcome.files)
-        return replace(outcome, files=None)
+        if outcome.made is not None:
+            writer.add(*outcome.made)
+        return Outcome(outcome.cell_id, failure=outcome.failure)
 
     workers = max(1, min(threads, todo.runs))
     with runner.running(todo, work, workers, on_progress, in_order=False) as (done, _):
@@ -203,7 +236,7 @@ def here(
 
 def check_target(root: Path) -> None:
     """Refuses to write into what is no sweep."""
-    if not root.exists() or Dataset.is_at(root):
+    if not root.exists() or store.is_sweep(root):
         return
     if not root.is_dir():
         raise InputError(f"{root}: a file is in the way; give another directory with -o")
@@ -213,22 +246,70 @@ def check_target(root: Path) -> None:
         )
 
 
-def _prepare(root: Path, planned: Planned, writing: Session, *, alone: bool, replan: bool) -> None:
-    """Makes a directory hold this sweep and nothing of another."""
+def _prepare(root: Path, planned: Planned, writing: Session, *, alone: bool, replan: bool) -> bool:
+    """Makes a directory hold this sweep and nothing of another; `True` if it is complete."""
     cells = planned.cells()
-    foreign = set(cells_in(root, MARK)) - cells.keys()
+    if Dataset.is_at(root) and (root / MARK).is_dir():
+        _leave_version_1(root, planned, may_go=replan and alone)
+    packed = packing.is_packed(root)
+    if packed and packing.is_same(root, planned):
+        packing.remove_journal(root)
+        return True
+    # Without its list of hashes a result was on its way into the journal.
+    packed = packed and (root / SUMS).exists()
+    found = [] if packed else journalled(root)
+    there = {cell for frame in found for cell in frame.cells}
+    if packed:
+        there = set(packing.cells_of(root))
+    foreign = there - cells.keys()
     if foreign and not (replan and alone):
         raise InputError(_refusal(root, planned, len(foreign), alone=alone))
-    if alone:
-        for table in (MARK, *RECORDS):
-            for cell in set(cells_in(root, table)) - cells.keys():
-                cell_file(root, table, cell).unlink()
-    done = set(cells_in(root, MARK))
+    if packed:
+        packing.remove_journal(root)
+        _journal(root, writing, packing.unpack_result(root, cells.keys()))
+        # From here on the journal counts.
+        (root / SUMS).unlink()
+    elif foreign:
+        _rewrite(root, writing, found, cells.keys())
     for file in [*(root / ERRORS).glob("*.json"), *(root / ERRORS).glob("*.toml")]:
-        if file.stem in done or (alone and file.stem not in cells):
+        if file.stem in there or (alone and file.stem not in cells):
             file.unlink(missing_ok=True)
     for name, new in planned.files().items():
         _renew(root, name, new, writing)
+    (root / MANIFEST).unlink(missing_ok=True)
+    for name in (SUMMARY, *(f"{table}.parquet" for table in TABLES)):
+        (root / name).unlink(missing_ok=True)
+    return False
+
+
+def _leave_version_1(root: Path, planned: Planned, *, may_go: bool) -> None:
+    """Removes the cells of a sweep of version 1, if they may go."""
+    if not may_go:
+        cells = len(set(cells_in(root, MARK)))
+        why = _refusal(root, planned, cells, alone=True)
+        if _engine(root, planned) == planned.info.engine:
+            why = (
+                f"{root}: a sweep of an earlier version, which is read but not gone on with;"
+                " --replan removes it, or give another directory with -o"
+            )
+        raise InputError(why)
+    for table in FILES:
+        shutil.rmtree(root / table, ignore_errors=True)
+
+
+def _journal(root: Path, writing: Session, batches: Iterable[Batch]) -> None:
+    """Writes cells into a file of the journal."""
+    with Journal(root / JOURNAL / f"{writing.id}-kept") as journal:
+        for batch in batches:
+            journal.append(batch.cells, batch.rows, batch.body)
+
+
+def _rewrite(root: Path, writing: Session, found: Sequence[Frame], wanted: Collection[str]) -> None:
+    """Leaves only wanted cells in the journal."""
+    cells = Cells.of(sound(found), REWRITTEN.format(root))
+    _journal(root, writing, cells.batches(wanted))
+    for file in {frame.file for frame in found}:
+        file.unlink()
 
 
 def _renew(root: Path, name: str, new: bytes, writing: Session) -> None:
@@ -236,15 +317,20 @@ def _renew(root: Path, name: str, new: bytes, writing: Session) -> None:
     file = root / name
     if file.exists() and file.read_bytes() == new:
         return
-    # It is written last, and says of no other file what it is not.
-    (root / SUMS).unlink(missing_ok=True)
     put_file(file, new, writing.partial)
 
 
+def _engine(root: Path, planned: Planned) -> str:
+    """The engine of the cells that are there; that of the plan if nothing says it."""
+    with suppress(DamageError, InputError):  # it is written anew
+        if Dataset.is_at(root):
+            return Dataset.open(root).info.engine
+        return read.opened(root)[0].engine or planned.info.engine
+    return planned.info.engine
+
+
 def _refusal(root: Path, planned: Planned, foreign: int, *, alone: bool) -> str:
-    engine = planned.info.engine
-    with suppress(DamageError):  # it is written anew
-        engine = Dataset.open(root).info.engine if Dataset.is_at(root) else _core.engine
+    engine = _engine(root, planned)
     if engine != planned.info.engine:
         what = "testbed" if engine.startswith(LINUX) else "simulator"
         why = f"was computed by another version of the {what} ({engine})"
@@ -258,7 +344,8 @@ def _fill(dataset: Dataset, plan: Plan, planned: Planned, writing: Session, how:
     cells = planned.cells()
     wanted = cells.keys() if how.only is None else planned.of_runs(how.only)
     mine = wanted if how.shard is None else how.shard.mine(wanted)
-    done = dataset.done()
+    found = sound(journalled(dataset.path))
+    done = {cell for frame in found for cell in frame.cells}
     indices = [index for cell, index in cells.items() if cell in mine and cell not in done]
     failed: dict[str, Failure] = {}
     before, made = len(mine) - len(indices), 0
@@ -268,15 +355,21 @@ def _fill(dataset: Dataset, plan: Plan, planned: Planned, writing: Session, how:
     def on_progress(now: Progress) -> None:
         nonlocal far
         far = now.fraction
+        writer.poll()
         writing.tell(done=made, failed=len(failed), fraction=far)
         if how.on_progress is not None:
             how.on_progress(Progress(far, before + made, len(failed), len(mine)))
 
+    writer = Writer(dataset.path, writing.id, writing.partial, how.world.engine)
     try:
-        with Writer(dataset.path, writing.partial) as writer:
+        with writer:
             todo = Todo(plan.scenario, indices, how.world)
             with closing(how.backend(todo, writer, how.threads, on_progress)) as outcomes:
                 for outcome in outcomes:
+                    if isinstance(outcome, Batch):
+                        writer.put(outcome)
+                        made += len(outcome.cells)
+                        continue
                     if outcome.failure is None:
                         made += 1
                         continue
@@ -291,23 +384,23 @@ def _fill(dataset: Dataset, plan: Plan, planned: Planned, writing: Session, how:
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         writing.tell(done=made, failed=len(failed), fraction=far, force=True)
         writing.end(how=end, wall_s=wall, cpu_s=cpu)
-    missing = len(cells.keys() - dataset.done())
-    return Filled(dataset, before, made, failed, missing, wall, cpu)
+    return Filled(dataset, before, made, failed, len(cells), wall, cpu)
 
 
-def _finish(filled: Filled, writing: Session) -> Filled:
-    """Adds what only a complete sweep has."""
+def _finish(filled: Filled, plan: Plan, writing: Session) -> Filled:
+    """Counts what is missing; packs a sweep that is complete."""
     from cwnd.sweeps.reading import load
 
     root = filled.dataset.path
-    if filled.missing:
-        for name in (SUMS, SUMMARY):
-            (root / name).unlink(missing_ok=True)
-        return filled
-    with suppress(OSError):  # there was none, or somebody keeps files there
-        (root / ERRORS).rmdir()
-    run = load(root)
-    _renew(root, SUMMARY, run.summary().write_csv().encode(), writing)
-    sums = [(name, checksums.sha256((root / name).read_bytes())) for name in SUMMED]
-    _renew(root, SUMS, checksums.listed(sums), writing)
-    return replace(filled, run=run)
+    with packing.alone(root):
+        # Another shard may have ended at the same time.
+        if not packing.is_packed(root):
+            found = sound(journalled(root))
+            cells = {cell for frame in found for cell in frame.cells}
+            missing = len(set(filled.dataset.plan()[CELL_ID]) - cells)
+            if missing:
+                return replace(filled, missing=missing)
+            packing.pack_result(filled.dataset, plan, found, writing.partial)
+        with suppress(OSError):  # there was none, or somebody keeps files there
+            (root / ERRORS).rmdir()
+    return replace(filled, missing=0, run=load(root))

@@ -5,24 +5,27 @@ Each writer has a file of its own, of frames:
     magic           8 bytes
     length of head  4 bytes, little-endian
     length of body  8 bytes, little-endian
-    head            JSON: the names of the cells, the SHA-256 of the body
+    CRC-32          4 bytes, over the above
+    head            JSON: names of the cells, rows of each, SHA-256 of the body
     SHA-256         32 bytes, over all of the above
     body            the cells' tables
 
 A frame counts when all of it is there, so a kill at any moment costs only the frame that is being
-written. Bytes that follow a damaged head are not found; their cells are computed again.
+written. What follows a damaged head is not found; its cells are computed again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import struct
+import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from cwnd.errors import DamageError
+from cwnd.errors import DamageError, explain
 from cwnd.files import checksums, read_object
 
 if TYPE_CHECKING:
@@ -32,9 +35,9 @@ if TYPE_CHECKING:
 
 _MAGIC = b"cwndjrn1"
 _LENGTHS = struct.Struct("<8sIQ")
+_CRC = struct.Struct("<I")
+_BEGIN = _LENGTHS.size + _CRC.size
 _SHA256_BYTES = 32
-#: Heads that are longer are none: a frame has some hundred cells.
-_LONGEST_HEAD = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Frame:
 
     file: Path
     cells: tuple[str, ...]
+    #: Rows of all tables together, for each cell.
+    rows: tuple[int, ...]
     #: Where the body begins, and how long it is.
     offset: int
     size: int
@@ -50,50 +55,78 @@ class Frame:
 
     def body(self, remedy: str) -> bytes:
         """Reads the tables; `DamageError` if they are not what was written."""
-        try:
-            with self.file.open("rb") as opened:
-                opened.seek(self.offset)
-                data = opened.read(self.size)
-        except OSError as error:
-            raise DamageError(self.file, f"cannot be read ({error.strerror})", remedy) from error
+        with _opened(self.file, remedy) as opened:
+            opened.seek(self.offset)
+            data = opened.read(self.size)
         if checksums.sha256(data) != self.sha256:
             raise DamageError(self.file, checksums.DAMAGED, remedy)
         return data
 
 
-def frames(folder: Path) -> Iterator[Frame]:
-    """Finds the frames of all writers, in the order of their files; bodies are not looked at."""
+def frames(folder: Path, remedy: str | None = None) -> Iterator[Frame]:
+    """Finds the frames of all writers, in the order of their files; bodies are not looked at.
+
+    Args:
+        folder: The journal.
+        remedy: What mends it; given, a damaged head is a `DamageError`. Else what comes behind it
+            is not found.
+    """
     for file in sorted(folder.glob("[!.]*")):
-        yield from _frames(file)
+        try:
+            yield from _frames(file, remedy or "")
+        except DamageError:
+            if remedy is not None:
+                raise
 
 
-def ends_whole(file: Path) -> bool:
-    """Returns `True` if a file is frames from its beginning to its end."""
-    last = None
-    for last in _frames(file):  # noqa: B007 - the last one is wanted
-        pass
-    return (0 if last is None else last.offset + last.size) == file.stat().st_size
+def heads_hold(file: Path) -> bool:
+    """Returns `True` if no head in a file is damaged; a file may end within a frame."""
+    try:
+        for _ in _frames(file, ""):
+            pass
+    except DamageError:
+        return False
+    return True
 
 
-def _frames(file: Path) -> Iterator[Frame]:
-    with file.open("rb") as opened:
+def _frames(file: Path, remedy: str) -> Iterator[Frame]:
+    with _opened(file, remedy) as opened:
         length = opened.seek(0, os.SEEK_END)
         place = 0
         while True:
             opened.seek(place)
-            lengths = opened.read(_LENGTHS.size)
-            if len(lengths) < _LENGTHS.size:
+            begin = opened.read(_BEGIN)
+            # After a power failure a file may end with zeros.
+            if len(begin) < _BEGIN or not any(begin):
                 return
+            lengths = begin[: _LENGTHS.size]
             magic, head_size, size = _LENGTHS.unpack(lengths)
-            offset = place + _LENGTHS.size + head_size + _SHA256_BYTES
-            if magic != _MAGIC or head_size > _LONGEST_HEAD or offset + size > length:
+            if magic != _MAGIC or _CRC.pack(zlib.crc32(lengths)) != begin[_LENGTHS.size :]:
+                raise DamageError(file, checksums.DAMAGED, remedy)
+            offset = place + _BEGIN + head_size + _SHA256_BYTES
+            if offset > length:
                 return
             head, digest = opened.read(head_size), opened.read(_SHA256_BYTES)
-            if hashlib.sha256(lengths + head).digest() != digest:
+            if offset + size > length:
                 return
+            if hashlib.sha256(begin + head).digest() != digest:
+                raise DamageError(file, checksums.DAMAGED, remedy)
             found: dict[str, Any] = read_object(head)
-            yield Frame(file, tuple(found["cells"]), offset, size, found["sha256"])
+            cells, rows = tuple(found["cells"]), tuple(found["rows"])
+            yield Frame(file, cells, rows, offset, size, found["sha256"])
             place = offset + size
+
+
+@contextlib.contextmanager
+def _opened(file: Path, remedy: str) -> Iterator[IO[bytes]]:
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_CLOEXEC), "rb") as opened:
+            yield opened
+    except FileNotFoundError as error:
+        raise DamageError(file, "missing", remedy) from error
+    except OSError as error:
+        reason = explain(OSError(error.errno, error.strerror))
+        raise DamageError(file, f"cannot be read ({reason})", remedy) from error
 
 
 class Journal:
@@ -118,7 +151,7 @@ class Journal:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def append(self, cells: Sequence[str], body: bytes) -> None:
+    def append(self, cells: Sequence[str], rows: Sequence[int], body: bytes) -> None:
         """Adds a frame and waits until the disk has it.
 
         Raises:
@@ -126,10 +159,12 @@ class Journal:
         """
         if self._descriptor < 0:
             self._open()
-        head = json.dumps({"cells": list(cells), "sha256": checksums.sha256(body)}).encode()
+        said = {"cells": list(cells), "rows": list(rows), "sha256": checksums.sha256(body)}
+        head = json.dumps(said).encode()
         lengths = _LENGTHS.pack(_MAGIC, len(head), len(body))
-        digest = hashlib.sha256(lengths + head).digest()
-        frame = memoryview(b"".join((lengths, head, digest, body)))
+        begin = lengths + _CRC.pack(zlib.crc32(lengths))
+        digest = hashlib.sha256(begin + head).digest()
+        frame = memoryview(b"".join((begin, head, digest, body)))
         try:
             written = 0
             while written < len(frame):

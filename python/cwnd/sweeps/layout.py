@@ -19,7 +19,6 @@ from cwnd.results import (
     CELL_ID,
     DATASET,
     SCENARIO,
-    SUMMARY,
     Axis,
     cell_id,
     content,
@@ -29,6 +28,7 @@ from cwnd.results import (
 )
 from cwnd.running import KEYS, axes_of, run_id
 from cwnd.sweeps.cells import MARK
+from cwnd.sweeps.journal import frames
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -38,15 +38,13 @@ if TYPE_CHECKING:
 #: Marks a directory as a sweep of cwnd.
 FORMAT = "cwnd-dataset"
 #: Version of the layout; a reader refuses a newer one.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 INFO, PLAN = DATASET, "plan.parquet"
-#: What a complete sweep lists with its hashes; its cells have theirs in their marks.
-SUMMED = (INFO, PLAN, SCENARIO, SUMMARY)
+#: Folder of finished cells, while others are missing.
+JOURNAL = "journal"
 #: Cells that failed: why, and the scenario.
 ERRORS = "errors"
-#: Who wrote when; not part of the result.
-ACTIVITY = "activity"
 
 #: What the next call writes again.
 REWRITTEN = "`cwnd sweep SCENARIO -o {}` writes it again"
@@ -124,8 +122,13 @@ class Dataset:
 
     @staticmethod
     def is_at(path: Path) -> bool:
-        """Whether a directory is a sweep."""
+        """Tells whether a directory is a sweep whose cells are not all there, or of version 1."""
         return (path / INFO).is_file()
+
+    @property
+    def is_old(self) -> bool:
+        """Whether its cells are in files of their own, as in version 1."""
+        return (self.path / MARK).is_dir()
 
     def plan(self) -> pl.DataFrame:
         """One row for each run: its cell and where it stands in the sweep."""
@@ -153,7 +156,9 @@ class Dataset:
 
     def done(self) -> set[str]:
         """The cells that are complete, of this plan or another."""
-        return set(cells_in(self.path, MARK))
+        if self.is_old:
+            return set(cells_in(self.path, MARK))
+        return {cell for frame in frames(self.path / JOURNAL) for cell in frame.cells}
 
     def failed(self) -> set[str]:
         """The cells that failed when they were last tried."""

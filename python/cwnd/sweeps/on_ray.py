@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
@@ -15,6 +15,7 @@ from cwnd.errors import InputError, MachineError
 from cwnd.results import content
 from cwnd.running import Progress
 from cwnd.sweeps.cells import Outcome, attempt
+from cwnd.sweeps.tables import Batch, Finished
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -62,8 +63,9 @@ class Ray:
 
     def __call__(
         self, todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
-    ) -> Generator[Outcome, None, None]:
-        """Computes cells in batches and writes what comes back."""
+    ) -> Generator[Outcome | Batch, None, None]:
+        """Computes cells in batches; the caller writes what comes back."""
+        del writer
         if not todo.runs:
             on_progress(Progress(1.0, 0, 0, 0))
             return
@@ -72,10 +74,7 @@ class Ray:
             finished, total = 0, sum(map(todo.duration_s, range(todo.runs)))
             while batches.left:
                 for indices, outcomes in batches.wait():
-                    for outcome in outcomes:
-                        if outcome.files is not None:
-                            writer.put(outcome.cell_id, outcome.files)
-                        yield replace(outcome, files=None)
+                    yield from outcomes
                     finished += len(indices)
                     done += sum(map(todo.duration_s, indices))
                 if time.monotonic() >= told + _POLL_S or not batches.left:
@@ -157,7 +156,7 @@ class _Batches:
         """Whether there is more to come."""
         return self._next < self._todo.runs or bool(self._begun)
 
-    def wait(self) -> Iterator[tuple[range, list[Outcome]]]:
+    def wait(self) -> Iterator[tuple[range, list[Outcome | Batch]]]:
         """Has all cores busy, and yields what is done."""
         cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         while self._next < self._todo.runs and len(self._begun) < cores * _AHEAD:
@@ -204,10 +203,17 @@ class _Batches:
         self._pace = pace if self._pace is None else 0.8 * self._pace + 0.2 * pace
 
 
-def _compute(engine: str, texts: list[str]) -> tuple[str, list[Outcome], float]:
-    """What a worker does: cells from their scenarios alone."""
+def _compute(engine: str, texts: list[str]) -> tuple[str, list[Outcome | Batch], float]:
+    """Computes cells in a worker, from their contents alone."""
     if engine != _core.engine:
         return _core.engine, [], 0.0
     began = time.perf_counter()
-    outcomes = [attempt(text) for text in texts]
+    finished, outcomes = Finished(engine), list[Outcome | Batch]()
+    for outcome in map(attempt, texts):
+        if outcome.made is None:
+            outcomes.append(outcome)
+        else:
+            finished.add(*outcome.made)
+    if len(finished):
+        outcomes.append(finished.take())
     return engine, outcomes, time.perf_counter() - began

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,31 +12,27 @@ import polars as pl
 from cwnd.errors import DamageError, InputError
 from cwnd.results import (
     CELL_ID,
-    RESERVED,
     RESOLVED,
     ROWS,
-    Manifest,
     OnDisk,
     Resolved,
     Run,
     named,
     read,
-    sha256,
+    store,
 )
-from cwnd.running import KEYS, RUN_COLUMNS, name_axes, worlds
-from cwnd.sweeps.activity import sessions
-from cwnd.sweeps.cells import FACTS, FILES, MARK, RECORDS
+from cwnd.running import KEYS, RUN_COLUMNS
+from cwnd.sweeps.assembling import assemble, journalled, renamed
+from cwnd.sweeps.cells import FILES, MARK, RECORDS
 from cwnd.sweeps.layout import CELL, CELL_SHA, INFO, Dataset
+from cwnd.sweeps.manifest import ACTIVITY_COLUMN, manifest, with_activity
 from cwnd.sweeps.whole import Whole
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
-    from cwnd.results import Axis
 
-#: What the columns of counters begin with.
-ACTIVITY_COLUMN = "activity_"
 #: What tables are joined by: no axis has this name.
 _KEY, _TEXT = "cell id", "cell text"
 #: Files that are read at a time: what is known of each stays in memory until the last is read.
@@ -56,8 +51,16 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     """
     path = Path(directory)
     if (path / INFO).exists():
-        return _sweep(Dataset.open(path))
-    return read.load(path, samples_on_disk=samples_on_disk)
+        dataset = Dataset.open(path)
+        if dataset.is_old:
+            return _sweep(dataset)
+        run = assemble(dataset, journalled(path, strict=True))
+    else:
+        on_disk = samples_on_disk or store.is_sweep(path)
+        run = read.load(path, samples_on_disk=on_disk)
+    if store.is_sweep(path):
+        run.manifest = with_activity(run.manifest, path)
+    return run
 
 
 def _sweep(dataset: Dataset) -> Run:
@@ -83,7 +86,9 @@ def _sweep(dataset: Dataset) -> Run:
         return tables.of(run_ids).table(name)
 
     return Run(
-        manifest=_manifest(dataset, tables.axes, runs, activity, plan.height - here.height),
+        manifest=with_activity(
+            manifest(dataset, tables.axes, runs, missing=plan.height - here.height), dataset.path
+        ),
         source=dataset.source(),
         runs=runs,
         samples=samples,
@@ -91,12 +96,6 @@ def _sweep(dataset: Dataset) -> Run:
         resolved=Resolved(runs.height, resolved),
         **rows,
     )
-
-
-def _renamed(axes: list[Axis], taken: set[str]) -> list[Axis]:
-    shapes = [(a.name, a.labels, a.value_column is not None, a.unit) for a in axes]
-    named = name_axes(shapes, taken | {*KEYS, *RUN_COLUMNS, *RESERVED, CELL_ID, RESOLVED, "run"})
-    return [replace(new, over=old.over) for new, old in zip(named, axes, strict=True)]
 
 
 class Tables:
@@ -114,7 +113,7 @@ class Tables:
         self._schemas |= {name: self._schema(name) for name in FILES}
         planned = dataset.info.axes
         taken = {column for name in FILES for column in self.own(name)}
-        self.axes = _renamed(planned, taken)
+        self.axes = renamed(planned, taken)
         pairs = list(zip(planned, self.axes, strict=True))
         #: The columns that say which run a row belongs to, and what the plan calls them.
         self.keys = {key: key for key in KEYS}
@@ -244,32 +243,3 @@ class Tables:
                 f"{path}: a file is missing or damaged ({reason});"
                 f" `cwnd sweep verify {path}` says which"
             ) from error
-
-
-def _manifest(
-    dataset: Dataset, axes: list[Axis], runs: pl.DataFrame, activity: list[str], missing: int
-) -> Manifest:
-    info, past = dataset.info, sessions(dataset.path)
-    ends = [each.end for each in past if each.end is not None]
-    return Manifest(
-        name=info.name,
-        description=info.description,
-        cwnd_version=info.cwnd_version,
-        scenario_sha256=info.scenario_sha256,
-        overrides=info.overrides,
-        seed_override=info.seed_override,
-        seeds=runs["seed"].unique(maintain_order=True).to_list(),
-        runs=runs.height,
-        axes=axes,
-        warnings=info.warnings,
-        activity={name.removeprefix(ACTIVITY_COLUMN): int(runs[name].sum()) for name in activity},
-        records_sha256=sha256(runs["digest"].to_list()),
-        started_at=str(past[0].start.get("time")) if past else "",
-        wall_s=float(sum(end.get("wall_s", 0.0) for end in ends)),
-        cpu_s=float(sum(end.get("cpu_s", 0.0) for end in ends)),
-        threads=max((int(each.start.get("threads", 1)) for each in past), default=1),
-        machine=past[-1].start.get("machine", {}) if past else {},
-        missing=missing,
-        world=worlds.summary(runs[FACTS]) if FACTS in runs.columns else None,
-        engine=info.engine,
-    )

@@ -12,16 +12,17 @@ if TYPE_CHECKING:
     from cwnd import _core
     from cwnd.running import OnProgress, World
     from cwnd.sweeps.cells import Outcome
+    from cwnd.sweeps.tables import Batch
     from cwnd.sweeps.writer import Writer
 
 
 class Backend(Protocol):
-    """Computes cells somewhere, in any order, and has those that succeed written."""
+    """Computes cells somewhere, in any order, and gives those that succeed to the writer."""
 
     def __call__(
         self, todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
-    ) -> Generator[Outcome, None, None]:
-        """Yields what came of each."""
+    ) -> Generator[Outcome | Batch, None, None]:
+        """Yields the outcome of each, written already, or batches to write."""
 
 
 class Todo:

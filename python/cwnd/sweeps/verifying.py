@@ -3,52 +3,37 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import polars as pl
 
 from cwnd import _core
-from cwnd.errors import CwndError, DamageError, InputError, explain
-from cwnd.files import SUMS, Sums, checksums
-from cwnd.results import AGREEMENT, CELL_ID, MANIFEST, read
+from cwnd.errors import DamageError, InputError
+from cwnd.files import SUMS, Sums
+from cwnd.results import AGREEMENT, CELL_ID, MANIFEST, RESOLVED, TABLES, read, store
 from cwnd.running import LINUX, Workers, runner
-from cwnd.sweeps.cells import FILES, MARK, RECORDS, Mark, attempt, same_values
+from cwnd.sweeps import packing
+from cwnd.sweeps.cells import MARK, attempt
+from cwnd.sweeps.kept import CellFiles, Journalled, Packed, Problem, Verified, listed
 from cwnd.sweeps.layout import Dataset
+from cwnd.sweeps.tables import RUN, Finished, unpack
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Iterator
+
+    from cwnd.sweeps.cells import Outcome
 
 #: Cells that are computed again when nothing else is asked for.
 SAMPLE = 16
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What is wrong, and with which file."""
+#: Columns that say whose a row is.
+_WHOSE = (CELL_ID, RESOLVED, RUN, "seed")
 
-    file: Path
-    what: str
-
-
-@dataclass(frozen=True)
-class Verified:
-    """What a check found."""
-
-    #: Cells whose files were compared with their hashes.
-    checked: int
-    #: Cells that were computed again.
-    recomputed: int
-    #: Cells that are not complete.
-    missing: int
-    problems: list[Problem]
-    #: Cells that were taken out, so that the next sweep computes them again.
-    mended: int = 0
-
-    @property
-    def sound(self) -> bool:
-        """Whether everything is there and as it should be."""
-        return not self.problems and not self.missing
+Made = TypeVar("Made")
 
 
 def verify(
@@ -73,8 +58,16 @@ def verify(
         InputError: There is no result, or it cannot be mended.
     """
     path = Path(directory)
-    if Dataset.is_at(path):
-        return _sweep(path, sample=sample, seed=seed, threads=threads, mend=mend)
+    if Dataset.is_at(path) or packing.is_packed(path):
+        try:
+            cells: Cells = _cells_at(path)
+        except DamageError as error:
+            # Without them nobody knows which cells there should be.
+            if mend and packing.is_packed(path):
+                packing.take_out(path)
+            return Verified(0, 0, 0, [Problem(error.file, error.what)])
+        found = _sweep(cells, sample=sample, seed=seed, threads=threads)
+        return replace(found, mended=cells.mend(found.problems)) if mend else found
     read.require_directory(path)
     if not read.is_result(path):
         raise InputError(f"{path}: not a cwnd result (it has neither {SUMS} nor {MANIFEST})")
@@ -93,8 +86,8 @@ def _with_worlds(
     if not (path / AGREEMENT).exists():
         return found
     for place in sorted(each for each in path.iterdir() if each.is_dir()):
-        if Dataset.is_at(place):
-            other = _sweep(place, sample=sample, seed=seed, threads=threads, mend=False)
+        if store.is_sweep(place):
+            other = verify(place, sample=sample, seed=seed, threads=threads)
             found = Verified(
                 found.checked + other.checked,
                 found.recomputed + other.recomputed,
@@ -104,47 +97,91 @@ def _with_worlds(
     return found
 
 
-def _sweep(path: Path, *, sample: int, seed: int, threads: int | None, mend: bool) -> Verified:
-    try:
-        dataset = Dataset.open(path)
-        plan = dataset.plan()
-    except DamageError as error:
-        # Without them nobody knows which cells there should be.
-        return Verified(0, 0, 0, [Problem(error.file, error.what)])
-    if dataset.info.engine.startswith(LINUX):
+class Cells(Protocol):
+    """The cells of a sweep on disk, in whatever layout."""
+
+    engine: str
+    #: Cells that are there, and how many are not.
+    there: list[str]
+    missing: int
+    path: Path
+
+    def check(self, threads: int | None) -> list[Problem]:
+        """Compares all files with their hashes."""
+
+    def text(self, cell: str) -> str:
+        """The content of a cell."""
+
+    def tables(self, cell: str) -> dict[str, pl.DataFrame]:
+        """What is on disk of a cell, without the columns that say whose it is."""
+
+    def file(self, table: str, cell: str) -> Path:
+        """Where a table of a cell is."""
+
+    def mend(self, problems: list[Problem]) -> int:
+        """Takes out the cells of these files; returns how many."""
+
+
+def _cells_at(path: Path) -> Cells:
+    if packing.is_packed(path):
+        return Packed(path)
+    dataset = Dataset.open(path)
+    return CellFiles(dataset) if dataset.is_old else Journalled(dataset)
+
+
+def _sweep(cells: Cells, *, sample: int, seed: int, threads: int | None) -> Verified:
+    if cells.engine.startswith(LINUX):
         # Real time does not repeat itself.
         sample = 0
-    if sample and dataset.info.engine != _core.engine:
+    if sample and cells.engine != _core.engine:
         raise InputError(
-            f"{dataset.path}: computed by cwnd {dataset.info.engine}, and this is {_core.engine}:"
+            f"{cells.path}: computed by cwnd {cells.engine}, and this is {_core.engine}:"
             " it cannot compute the same; --sample 0 only compares the files with their hashes"
         )
-    planned = plan[CELL_ID].unique(maintain_order=True).to_list()
-    done = dataset.done()
-    there = [cell for cell in planned if cell in done]
-    chosen = set(random.Random(seed).sample(there, min(sample, len(there))))  # noqa: S311 - no secret
+    problems = cells.check(threads)
+    chosen = random.Random(seed).sample(cells.there, min(sample, len(cells.there)))  # noqa: S311 - no secret
+    if not problems:
+        workers = Workers(
+            len(chosen),
+            min(runner.thread_count(threads), max(1, len(chosen))),
+            lambda index: attempt(cells.text(chosen[index])),
+        )
+        for outcome in _all(workers):
+            problems += _compare(cells, outcome)
+    return Verified(len(cells.there), len(chosen), cells.missing, problems)
 
-    def work(index: int) -> list[Problem]:
-        return _check(dataset, there[index], again=there[index] in chosen)
 
-    problems = _described(dataset)
-    workers = Workers(len(there), min(runner.thread_count(threads), max(1, len(there))), work)
+def _all(workers: Workers[Made]) -> Iterator[Made]:
     try:
         workers.start()
-        for found in workers.results(_nothing):
-            problems += found
+        yield from workers.results(_nothing)
     finally:
         workers.stop()
         workers.join()
-    files = [problem.file for problem in problems] if mend else []
-    bad = {file.stem for file in files if file.parent != dataset.path}
-    for cell in bad:
-        # A cell is there when its mark is.
-        try:
-            dataset.file(MARK, cell).unlink(missing_ok=True)
-        except OSError as error:
-            raise CwndError(f"{cell} could not be taken out: {explain(error)}") from error
-    return Verified(len(there), len(chosen), len(planned) - len(there), problems, len(bad))
+
+
+def _compare(cells: Cells, outcome: Outcome) -> list[Problem]:
+    """Compares a cell that was computed from its content alone with the one on disk."""
+    cell = outcome.cell_id
+    if outcome.made is None:
+        reason = outcome.failure.message if outcome.failure is not None else "no reason"
+        return [Problem(cells.file(MARK, cell), f"cannot be computed again: {reason}")]
+    finished = Finished(_core.engine)
+    finished.add(*outcome.made)
+    ours = {
+        name: table.drop(_WHOSE, strict=False)
+        for name, table in unpack(finished.take().body).items()
+    }
+    theirs = cells.tables(cell)
+    return [
+        Problem(cells.file(name, cell), "not what the cell gives when it is computed again")
+        for name in TABLES
+        if not _plain(ours[name]).equals(_plain(theirs[name]).select(ours[name].columns))
+    ]
+
+
+def _plain(table: pl.DataFrame) -> pl.DataFrame:
+    return table.cast({pl.Categorical: pl.String})
 
 
 def _run(path: Path) -> Verified:
@@ -155,73 +192,7 @@ def _run(path: Path) -> Verified:
     if files.of is None:
         what = "missing, as in what older versions wrote: nobody can tell what is damaged"
         return Verified(0, 0, 0, [Problem(path / SUMS, what)])
-    problems = []
-    for name, expected in files.of.items():
-        try:
-            checksums.check(path / name, expected, "")
-        except DamageError as error:
-            problems.append(Problem(error.file, error.what))
-    return Verified(len(files.of), 0, 0, problems)
-
-
-def _described(dataset: Dataset) -> list[Problem]:
-    """What is wrong with the files that belong to no cell."""
-    problems: list[Problem] = []
-
-    def look(one: Callable[..., object], *arguments: str) -> None:
-        try:
-            one(*arguments)
-        except DamageError as error:
-            if error.file not in [problem.file for problem in problems]:
-                problems.append(Problem(error.file, error.what))
-
-    def summed() -> None:
-        files = Sums.at(dataset.path)
-        for name in files.of or ():
-            look(files.data, name)
-
-    look(dataset.source)
-    look(summed)
-    return problems
-
-
-def _check(dataset: Dataset, cell: str, *, again: bool) -> list[Problem]:
-    mark_file = dataset.file(MARK, cell)
-    try:
-        data = checksums.read(mark_file, None, "")
-        mark = Mark.read(data)
-    except DamageError as error:
-        return [Problem(mark_file, error.what)]
-    except InputError as error:
-        return [Problem(mark_file, str(error))]
-    if mark.cell_id != cell:
-        return [Problem(mark_file, f"holds another cell, {mark.cell_id}")]
-    files, problems = {MARK: data}, []
-    for table in RECORDS:
-        file = dataset.file(table, cell)
-        try:
-            files[table] = checksums.read(file, mark.sha256.get(table, "none"), "")
-        except DamageError as error:
-            problems.append(Problem(file, error.what))
-    if problems or not again:
-        return problems
-    return _compare(dataset, mark, files)
-
-
-def _compare(dataset: Dataset, mark: Mark, files: dict[str, bytes]) -> list[Problem]:
-    """Computes a cell from its scenario alone."""
-    outcome = attempt(mark.text)
-    if outcome.files is None:
-        reason = outcome.failure.message if outcome.failure is not None else "no reason"
-        return [Problem(dataset.file(MARK, mark.cell_id), f"cannot be computed again: {reason}")]
-    problems = []
-    for table in FILES:
-        ours, theirs = outcome.files[table], files[table]
-        if ours == theirs or (mark.other_writer and same_values(ours, theirs)):
-            continue
-        file = dataset.file(table, mark.cell_id)
-        problems.append(Problem(file, "not what the cell gives when it is computed again"))
-    return problems
+    return Verified(len(files.of), 0, 0, listed(files))
 
 
 def _nothing() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cwnd.results import CELL_ID
+from cwnd.results import CELL_ID, read
 from cwnd.sweeps.activity import sessions
 from cwnd.sweeps.layout import Dataset
+from cwnd.sweeps.packing import cells_of, is_packed
 
 if TYPE_CHECKING:
     import os
@@ -60,17 +62,22 @@ class Status:
 
 def status(directory: str | os.PathLike[str], now: float | None = None) -> Status:
     """Looks how far a sweep is; it disturbs nobody."""
-    dataset = Dataset.open(directory)
-    cells = set(dataset.plan()[CELL_ID])
-    done = dataset.done() & cells
-    failed = (dataset.failed() & cells) - done
+    root = Path(directory)
+    if is_packed(root):
+        name, cells, failed = read.opened(root)[0].name, set(cells_of(root)), set[str]()
+        done = cells
+    else:
+        dataset = Dataset.open(root)
+        name, cells = dataset.info.name, set(dataset.plan()[CELL_ID])
+        done = dataset.done() & cells
+        failed = (dataset.failed() & cells) - done
     clock = time.time() if now is None else now
-    writers = [_worker(past, clock) for past in sessions(dataset.path) if past.live]
+    writers = [_worker(past, clock) for past in sessions(root) if past.live]
     rates = [each.cells_per_s for each in writers if each.cells_per_s is not None]
     times = [each.eta_s for each in writers if each.eta_s is not None]
     return Status(
-        name=dataset.info.name,
-        directory=str(dataset.path),
+        name=name,
+        directory=str(root),
         cells=len(cells),
         done=len(done),
         failed=len(failed),

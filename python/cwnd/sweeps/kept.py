@@ -1,0 +1,275 @@
+"""Cells of sweeps on disk, as they are verified: packed, in a journal, or in files of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import CwndError, DamageError, InputError, explain
+from cwnd.files import Sums, checksums
+from cwnd.results import CELL_ID, RESOLVED, TABLES, content, read
+from cwnd.running import RUN_COLUMNS, Workers, runner
+from cwnd.sweeps import packing
+from cwnd.sweeps.activity import session
+from cwnd.sweeps.assembling import Cells, journalled, sound
+from cwnd.sweeps.cells import MARK, RECORDS, Mark
+from cwnd.sweeps.journal import Journal, heads_hold
+from cwnd.sweeps.layout import CELL, CELL_SHA, JOURNAL, REWRITTEN, Dataset
+from cwnd.sweeps.manifest import ACTIVITY_COLUMN
+from cwnd.sweeps.tables import RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong, and with which file."""
+
+    file: Path
+    what: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a check found."""
+
+    #: Cells whose files were compared with their hashes.
+    checked: int
+    #: Cells that were computed again.
+    recomputed: int
+    #: Cells that are not complete.
+    missing: int
+    problems: list[Problem]
+    #: Cells that were taken out, so that the next sweep computes them again.
+    mended: int = 0
+
+    @property
+    def sound(self) -> bool:
+        """Whether everything is there and as it should be."""
+        return not self.problems and not self.missing
+
+
+def listed(files: Sums) -> list[Problem]:
+    """Compares all files of a result with their hashes."""
+    problems = []
+    for name, expected in (files.of or {}).items():
+        try:
+            checksums.check(files.root / name, expected, "")
+        except DamageError as error:
+            problems.append(Problem(error.file, error.what))
+    return problems
+
+
+class Packed:
+    """A complete sweep: its cells are rows of the tables of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        manifest, self._files = read.opened(path)
+        self.engine = manifest.engine or ""
+        self.missing = 0
+        self._tables = {
+            name: pl.scan_parquet(path / f"{name}.parquet", glob=False) for name in TABLES
+        }
+        self.there: list[str] = []
+        self._run_ids: dict[str, str] = {}
+        if not listed(self._files):
+            self._own = packing.own_columns(self._tables)
+            found = self._tables[MARK].select(CELL_ID, "run_id")
+            found = found.unique(CELL_ID, keep="first", maintain_order=True)
+            self._run_ids = dict(found.collect().iter_rows())
+            self.there = list(self._run_ids)
+
+    def check(self, threads: int | None) -> list[Problem]:
+        """Compares all files with their hashes."""
+        del threads
+        return listed(self._files)
+
+    def text(self, cell: str) -> str:
+        """The content of a cell."""
+        return content(str(self._rows(MARK, cell)[RESOLVED][0]))
+
+    def tables(self, cell: str) -> dict[str, pl.DataFrame]:
+        """The rows of a cell, without the columns that say whose they are."""
+        tables = {
+            name: self._rows(name, cell).select(self._own[name]) for name in TABLES if name != MARK
+        }
+        runs = self._rows(MARK, cell)
+        told = [name for name in runs.columns if name in RUN_COLUMNS]
+        counters = [name for name in runs.columns if name.startswith(ACTIVITY_COLUMN)]
+        tables[MARK] = runs.select(*told, *counters).drop(CELL, CELL_SHA)
+        return tables
+
+    def file(self, table: str, cell: str) -> Path:
+        """The file of a table, which has all cells."""
+        del cell
+        return self.path / f"{table}.parquet"
+
+    def mend(self, problems: list[Problem]) -> int:
+        """Takes out all cells, if one of the tables is damaged."""
+        if not any(problem.file.suffix == ".parquet" for problem in problems):
+            return 0
+        cells = read.opened(self.path)[0].runs
+        packing.take_out(self.path)
+        return cells
+
+    def _rows(self, table: str, cell: str) -> pl.DataFrame:
+        run = pl.col("run_id") == self._run_ids[cell]
+        return self._tables[table].filter(run).collect()
+
+
+class Journalled:
+    """A sweep whose cells are in its journal."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.path = dataset.path
+        self.engine = dataset.info.engine
+        self._dataset = dataset
+        self._frames = journalled(self.path)
+        self._sound = sound(self._frames)
+        self._cells = Cells.of(self._sound, REWRITTEN.format(self.path))
+        planned = dataset.plan()[CELL_ID].unique(maintain_order=True)
+        self.there = [cell for cell in planned if cell in self._cells.where]
+        self.missing = len(planned) - len(self.there)
+
+    def check(self, threads: int | None) -> list[Problem]:
+        """Compares the frames with their hashes, and the scenario with its own."""
+        del threads
+        files = sorted((self.path / JOURNAL).glob("[!.]*"))
+        lost = {frame.file for frame in self._frames if frame not in self._sound}
+        damaged = [file for file in files if file in lost or not heads_hold(file)]
+        return [
+            *(Problem(file, checksums.DAMAGED) for file in damaged),
+            *_looked(self._dataset.source),
+        ]
+
+    def text(self, cell: str) -> str:
+        """The content of a cell."""
+        return self._cells.text(cell)
+
+    def tables(self, cell: str) -> dict[str, pl.DataFrame]:
+        """The rows of a cell, without the columns that say whose they are."""
+        index, run, _ = self._cells.where[cell]
+        tables = self._cells.tables(index)
+        return {
+            name: table[run : run + 1].drop(CELL_ID, RESOLVED)
+            if name == MARK
+            else table.filter(pl.col(RUN) == run).drop(RUN)
+            for name, table in tables.items()
+        }
+
+    def file(self, table: str, cell: str) -> Path:
+        """The file of the journal that has a cell."""
+        del table
+        return self._cells.file(cell)
+
+    def mend(self, problems: list[Problem]) -> int:
+        """Takes damaged frames out of the journal."""
+        folder = self.path / JOURNAL
+        damaged = {problem.file for problem in problems if problem.file.parent == folder}
+        if not damaged:
+            return 0
+        lost = {c for f in self._frames if f not in self._sound for c in f.cells}
+        kept = [frame for frame in self._sound if frame.file in damaged]
+        with session(self.path, None, engine=self.engine, threads=1) as writing:
+            cells = Cells.of(kept, "")
+            with Journal(folder / f"{writing.id}-kept") as new:
+                for batch in cells.batches(cells.where.keys()):
+                    new.append(batch.cells, batch.rows, batch.body)
+            for file in damaged:
+                file.unlink()
+            writing.end(how="finished", wall_s=0.0, cpu_s=0.0)
+        return len(lost - self._cells.where.keys())
+
+
+class CellFiles:
+    """A sweep of version 1: each cell has files of its own."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.path = dataset.path
+        self.engine = dataset.info.engine
+        self._dataset = dataset
+        planned = dataset.plan()[CELL_ID].unique(maintain_order=True)
+        done = dataset.done()
+        self.there = [cell for cell in planned if cell in done]
+        self.missing = len(planned) - len(self.there)
+
+    def check(self, threads: int | None) -> list[Problem]:
+        """Compares the files of all cells with the hashes that their marks hold."""
+        problems = _looked(self._dataset.source)
+        problems += _looked(lambda: listed_sums(self._dataset.path))
+        there = self.there
+        count = min(runner.thread_count(threads), max(1, len(there)))
+        workers = Workers(len(there), count, lambda index: self._check(there[index]))
+        try:
+            workers.start()
+            for found in workers.results(lambda: None):
+                problems += found
+        finally:
+            workers.stop()
+            workers.join()
+        known: dict[Path, Problem] = {}
+        for problem in problems:
+            known.setdefault(problem.file, problem)
+        return list(known.values())
+
+    def text(self, cell: str) -> str:
+        """The content of a cell."""
+        return Mark.read(self.file(MARK, cell).read_bytes()).text
+
+    def tables(self, cell: str) -> dict[str, pl.DataFrame]:
+        """The rows of a cell, without the columns that say whose they are."""
+        return {
+            name: pl.read_parquet(self.file(name, cell)).drop(CELL_ID, RESOLVED, strict=False)
+            for name in TABLES
+        }
+
+    def file(self, table: str, cell: str) -> Path:
+        """The file of a table of a cell."""
+        return self._dataset.file(table, cell)
+
+    def mend(self, problems: list[Problem]) -> int:
+        """Takes out the cells of these files: a cell is there when its mark is."""
+        bad = {p.file.stem for p in problems if p.file.parent != self.path}
+        for cell in bad:
+            try:
+                self.file(MARK, cell).unlink(missing_ok=True)
+            except OSError as error:
+                raise CwndError(f"{cell} could not be taken out: {explain(error)}") from error
+        return len(bad)
+
+    def _check(self, cell: str) -> list[Problem]:
+        mark_file = self.file(MARK, cell)
+        try:
+            mark = Mark.read(checksums.read(mark_file, None, ""))
+        except DamageError as error:
+            return [Problem(mark_file, error.what)]
+        except InputError as error:
+            return [Problem(mark_file, str(error))]
+        if mark.cell_id != cell:
+            return [Problem(mark_file, f"holds another cell, {mark.cell_id}")]
+        problems = []
+        for table in RECORDS:
+            file = self.file(table, cell)
+            expected = mark.sha256.get(table, "none")
+            problems += _looked(lambda: checksums.read(file, expected, ""))  # noqa: B023 - at once
+        return problems
+
+
+def listed_sums(root: Path) -> None:
+    """Compares the files that a sweep of version 1 lists; `DamageError` names the first."""
+    files = Sums.at(root)
+    for name in files.of or ():
+        files.data(name)
+
+
+def _looked(look: Callable[[], object]) -> list[Problem]:
+    try:
+        look()
+    except DamageError as error:
+        return [Problem(error.file, error.what)]
+    return []

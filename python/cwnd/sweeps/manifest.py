@@ -1,0 +1,66 @@
+"""The manifest of a sweep: nothing in it depends on when or where the cells were computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from cwnd.results import Manifest, sha256
+from cwnd.running import worlds
+from cwnd.sweeps.activity import sessions
+from cwnd.sweeps.cells import FACTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+    from cwnd.results import Axis
+    from cwnd.sweeps.layout import Dataset
+
+#: What the columns of counters begin with.
+ACTIVITY_COLUMN = "activity_"
+
+
+def manifest(dataset: Dataset, axes: list[Axis], runs: pl.DataFrame, *, missing: int) -> Manifest:
+    """Describes the runs that are there; `with_activity` adds when they were made."""
+    info = dataset.info
+    activity = [column for column in runs.columns if column.startswith(ACTIVITY_COLUMN)]
+    return Manifest(
+        name=info.name,
+        description=info.description,
+        cwnd_version=info.cwnd_version,
+        scenario_sha256=info.scenario_sha256,
+        overrides=info.overrides,
+        seed_override=info.seed_override,
+        seeds=runs["seed"].unique(maintain_order=True).to_list(),
+        runs=runs.height,
+        axes=axes,
+        warnings=info.warnings,
+        activity={name.removeprefix(ACTIVITY_COLUMN): int(runs[name].sum()) for name in activity},
+        records_sha256=sha256(runs["digest"].to_list()),
+        started_at="",
+        wall_s=0.0,
+        cpu_s=0.0,
+        threads=1,
+        machine={},
+        missing=missing,
+        world=worlds.summary(runs[FACTS]) if FACTS in runs.columns else None,
+        engine=info.engine,
+    )
+
+
+def with_activity(manifest: Manifest, root: Path) -> Manifest:
+    """Adds what its writers say of themselves."""
+    past = sessions(root)
+    if not past:
+        return manifest
+    ends: list[dict[str, Any]] = [each.end for each in past if each.end is not None]
+    return replace(
+        manifest,
+        started_at=str(past[0].start.get("time")),
+        wall_s=float(sum(end.get("wall_s", 0.0) for end in ends)),
+        cpu_s=float(sum(end.get("cpu_s", 0.0) for end in ends)),
+        threads=max(int(each.start.get("threads", 1)) for each in past),
+        machine=past[-1].start.get("machine", {}),
+    )

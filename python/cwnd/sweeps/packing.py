@@ -1,0 +1,172 @@
+"""Packs a complete sweep into the layout of a run, and unpacks it for another plan."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import DamageError
+from cwnd.files import SUMS, Sums, sync_all
+from cwnd.results import (
+    ACTIVITY,
+    CELL_ID,
+    MANIFEST,
+    RESOLVED,
+    SUMMARY,
+    TABLES,
+    content,
+    read,
+    store,
+)
+from cwnd.running import RUN_COLUMNS
+from cwnd.sweeps.assembling import assemble
+from cwnd.sweeps.cells import MARK
+from cwnd.sweeps.layout import CELL, CELL_SHA, INFO, JOURNAL, PLAN
+from cwnd.sweeps.manifest import ACTIVITY_COLUMN
+from cwnd.sweeps.tables import RUN, Batch, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from cwnd.running import Plan
+    from cwnd.sweeps.journal import Frame
+    from cwnd.sweeps.layout import Dataset, Planned
+
+#: Held while a sweep is packed: two shards may end at once.
+_LOCK = "packing"
+#: Cells of a batch that is made of a result.
+_CELLS = 2048
+
+
+@contextlib.contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Waits until nobody else packs the sweep."""
+    with (root / ACTIVITY / _LOCK).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def pack_result(dataset: Dataset, plan: Plan, found: Sequence[Frame], partial: Path) -> None:
+    """Writes the result of a sweep whose cells are all there, then removes the journal.
+
+    Until the description of the sweep is gone its journal counts; a kill before costs nothing.
+    """
+    root, place = dataset.path, partial / "result"
+    place.mkdir()
+    run = assemble(dataset, found, spool=partial, resolved=lambda n: plan.scenario.cell(n).resolved)
+    store.write_into(run, place)
+    files = sorted(place.iterdir(), key=lambda file: (file.name == SUMS, file.name))
+    sync_all(files)
+    for file in files:
+        file.rename(root / file.name)
+    sync_all([root])
+    (root / INFO).unlink()
+    remove_journal(root)
+
+
+def remove_journal(root: Path) -> None:
+    """Removes what a complete sweep does not need."""
+    (root / PLAN).unlink(missing_ok=True)
+    shutil.rmtree(root / JOURNAL, ignore_errors=True)
+
+
+def is_packed(root: Path) -> bool:
+    """Tells whether a sweep is in the layout of a run."""
+    return (root / MANIFEST).exists() and not (root / INFO).exists() and store.is_sweep(root)
+
+
+def is_same(root: Path, planned: Planned) -> bool:
+    """Tells whether the result is that of a plan, and its descriptions are what was written."""
+    try:
+        manifest, files = read.opened(root)
+        for name in files.of or ():
+            if not name.endswith(".parquet"):
+                files.data(name)
+        runs = pl.read_parquet(files.file(f"{MARK}.parquet"), columns=["run_id", CELL_ID])
+    except DamageError:
+        return False
+    info = planned.info
+    described = ("name", "description", "engine", "scenario_sha256", "overrides", "seed_override")
+    axes = [[(a.name, a.labels, a.over) for a in each.axes] for each in (manifest, info)]
+    return (
+        all(getattr(manifest, name) == getattr(info, name) for name in described)
+        and axes[0] == axes[1]
+        and manifest.warnings == info.warnings
+        and runs.rows() == planned.frame.select("run_id", CELL_ID).rows()
+    )
+
+
+def cells_of(root: Path) -> list[str]:
+    """The cells of a packed sweep; `DamageError` if its table of runs is not what was written."""
+    files = _files(root)
+    return list(
+        pl.read_parquet(files.file(f"{MARK}.parquet"), columns=[CELL_ID])[CELL_ID].unique(
+            maintain_order=True
+        )
+    )
+
+
+def _files(root: Path) -> Sums:
+    files = Sums.at(root, store.remedy_of_sweep(root))
+    if files.of is None:
+        raise files.lacking()
+    return files
+
+
+def unpack_result(root: Path, wanted: Collection[str]) -> Iterator[Batch]:
+    """The cells of a packed sweep, as batches for its journal.
+
+    Raises:
+        DamageError: A table is not what was written.
+    """
+    files = _files(root)
+    tables = {name: pl.scan_parquet(files.file(f"{name}.parquet"), glob=False) for name in TABLES}
+    own = own_columns(tables)
+    runs = tables[MARK].unique(CELL_ID, keep="first", maintain_order=True)
+    chosen = runs.filter(pl.col(CELL_ID).is_in(list(wanted))).collect()
+    for first in range(0, chosen.height, _CELLS):
+        yield _batch(chosen[first : first + _CELLS], tables, own)
+
+
+def own_columns(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[str]]:
+    """The columns of each table that do not say whose a row is.
+
+    Those that do come first in all tables, in the same order.
+    """
+    columns = {name: table.collect_schema().names() for name, table in tables.items()}
+    alike = (len(set(names)) == 1 for names in zip(*columns.values(), strict=False))
+    keys = sum(takewhile(bool, alike))
+    return {name: each[keys:] for name, each in columns.items()}
+
+
+def _batch(runs: pl.DataFrame, tables: dict[str, pl.LazyFrame], own: dict[str, list[str]]) -> Batch:
+    numbers = runs.select("run_id").with_row_index(RUN)
+    others = {
+        name: table.join(numbers.lazy(), on="run_id", how="inner", maintain_order="left")
+        .select(RUN, *own[name])
+        .collect()
+        for name, table in tables.items()
+        if name != MARK
+    }
+    counts = [0] * runs.height
+    for table in others.values():
+        for run, count in table.group_by(RUN).len().iter_rows():
+            counts[run] += count
+    told = [name for name in RUN_COLUMNS if name in runs.columns and name not in (CELL, CELL_SHA)]
+    counters = [name for name in runs.columns if name.startswith(ACTIVITY_COLUMN)]
+    texts = [content(text) for text in runs[RESOLVED]]
+    rows = runs.select(CELL_ID, *told, *counters).with_columns(pl.Series(RESOLVED, texts))
+    return Batch(list(runs[CELL_ID]), counts, pack(rows, others))
+
+
+def take_out(root: Path) -> None:
+    """Removes the result of a sweep: the next call computes all of its cells."""
+    remove_journal(root)
+    for name in (SUMS, MANIFEST, SUMMARY, *(f"{table}.parquet" for table in TABLES)):
+        (root / name).unlink(missing_ok=True)
