@@ -222,7 +222,7 @@ fn delivery_rates_are_those_of_draft_cheng() {
             for block in event["sack"].as_array().into_iter().flatten() {
                 let (seq, end) = (number(&block[0]), number(&block[1]));
                 let (_, new) = sacked.insert(seq, end);
-                segments.note_sacked(Range { start: seq, end }, new);
+                segments.note_sacked([Range { start: seq, end }].into_iter(), new);
             }
             una = una.max(ack);
             segments.forget_times_below(una);
@@ -327,10 +327,8 @@ fn round_trips_are_seen_as_each_way_of_measuring_has_it() {
                     let blocks = event["sack"].as_array().into_iter().flatten();
                     let blocks: Vec<_> =
                         blocks.map(|block| (number(&block[0]), number(&block[1]))).collect();
-                    let mut new = blocks.iter().map(|&(seq, end)| sacked.insert(seq, end).1).sum();
-                    for &(start, end) in &blocks {
-                        new = segments.note_sacked(Range { start, end }, new);
-                    }
+                    let new = blocks.iter().map(|&(seq, end)| sacked.insert(seq, end).1).sum();
+                    segments.note_sacked(blocks.iter().map(|&block| Range::from(block)), new);
                     let echo = event["delay_us"]
                         .as_u64()
                         .map_or(Echo::None, |us| Echo::Delay { us: u32::try_from(us).unwrap() });

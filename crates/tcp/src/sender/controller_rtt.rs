@@ -49,13 +49,15 @@ impl Sender {
     }
 
     /// The blocks of an ACK reported so many new bytes.
-    pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64, mut new: u64) {
+    pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64, new: u64) {
+        if self.controller_rtt.is_none() {
+            return;
+        }
         // Below the cumulative ACK are duplicates (RFC 2883 § 4).
         let told = blocks.iter().take_while(|block| block.len > 0);
-        for block in told.filter(|block| block.offset >= 0) {
-            let range = Range { start: block.start(ack), end: block.end(ack) };
-            new = self.sent.note_sacked(range, new);
-        }
+        let told = told.filter(|block| block.offset >= 0);
+        let ranges = told.map(|block| Range { start: block.start(ack), end: block.end(ack) });
+        self.sent.note_sacked(ranges, new);
     }
 
     /// The RTT that a new ACK tells: exact, and as the clock measures it; from when what it
@@ -139,12 +141,9 @@ impl Sender {
 
     /// A duplicate ACK may give a sample, too.
     pub(super) fn see_sacked(&mut self, now: Time) -> Option<Sample> {
-        let sacked = self.sent.take_sacked();
-        let sample = self.controller_rtt.as_mut()?.on_duplicate(
-            now,
-            (self.seq.una(), self.seq.high()),
-            sacked,
-        )?;
+        let seen = self.controller_rtt.as_mut()?;
+        let numbers = (self.seq.una(), self.seq.high());
+        let sample = seen.on_duplicate(now, numbers, self.sent.take_sacked())?;
         self.rtt.see(sample.1);
         Some(sample)
     }

@@ -221,7 +221,7 @@ impl Sender {
             ecn: EcnSender::NEW,
             rtt,
             notes_new: false,
-            timed: TimedSegment::default(),
+            timed: TimedSegment::new(false),
             controller_rtt,
             rto: RtoTimer::OFF,
             most_late: 0,
@@ -237,7 +237,9 @@ impl Sender {
             rounds: Rounds::default(),
             counters: SenderCounters::default(),
         };
-        sender.notes_new = sender.sent.notes_times() || sender.times_one();
+        let times_one = sender.times_one();
+        sender.timed = TimedSegment::new(times_one);
+        sender.notes_new = times_one || sender.sent.notes_times();
         sender
     }
 

@@ -17,9 +17,7 @@ impl Sender {
     /// New data of `[seq, end)` goes: it is timed, and when it went is noted.
     #[inline(never)]
     pub(super) fn note_original(&mut self, now: Time, seq: u64, end: u64) {
-        if self.times_one() {
-            self.timed.on_sent(end, now);
-        }
+        self.timed.on_sent(end, now);
         self.sent.on_sent(Range { start: seq, end }, now, self.config.mss);
         self.wait_for_the_tail(now, false);
     }

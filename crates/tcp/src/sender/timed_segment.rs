@@ -6,14 +6,21 @@ use super::Sender;
 use crate::params::{BackoffUntil, Recovery};
 
 /// A segment that is timed, if any is.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct TimedSegment {
-    /// Its end; zero if none is timed.
+    /// Its end; zero if none is timed, and [`OFF`] if none ever is.
     end: u64,
     sent: Time,
 }
 
+const OFF: u64 = u64::MAX;
+
 impl TimedSegment {
+    /// No segment is timed yet; none will be unless it `times` one a round trip.
+    pub const fn new(times: bool) -> Self {
+        Self { end: if times { 0 } else { OFF }, sent: Time::ZERO }
+    }
+
     /// A segment that ends at `end` goes for the first time.
     pub const fn on_sent(&mut self, end: u64, now: Time) {
         if self.end == 0 {
@@ -23,13 +30,18 @@ impl TimedSegment {
 
     /// Data goes again: the segment may no longer be told from its repetition (Karn & Partridge
     /// 1987).
-    pub fn forget(&mut self) {
-        *self = Self::default();
+    pub const fn forget(&mut self) {
+        if self.end != OFF {
+            self.end = 0;
+        }
     }
 
     /// Send time of the segment, which is timed no more, if an ACK acknowledges it.
     pub fn take(&mut self, ack: u64) -> Option<Time> {
-        self.is_over(ack).then(|| core::mem::take(self).sent)
+        self.is_over(ack).then(|| {
+            self.end = 0;
+            self.sent
+        })
     }
 
     /// `true` if an ACK acknowledges the segment.

@@ -41,6 +41,7 @@ pub struct Arrivals {
 /// forest), and reports each segment once.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
+    rtt: bool,
     rtt_from_sack: bool,
     /// Size of the last segment.
     size: u64,
@@ -86,6 +87,7 @@ impl Columns {
     pub fn new(notes: Notes) -> Option<Box<Self>> {
         (notes.rtt || notes.rates).then(|| {
             Box::new(Self {
+                rtt: notes.rtt,
                 rtt_from_sack: notes.rtt && notes.rtt_from_sack,
                 size: 1,
                 marks: VecDeque::new(),
@@ -115,6 +117,9 @@ impl Columns {
     /// Bytes of `[seq, end)` went again: no echo tells which of the two an ACK is for (Karn &
     /// Partridge 1987).
     pub fn mark_again(&mut self, sent: &Sent, seq: u64, end: u64) {
+        if !self.rtt {
+            return;
+        }
         let first = self.ended_by(sent, seq);
         for (mark, &(ends, _)) in self.marks.range_mut(first..).zip(sent.range(first..)) {
             mark.0 |= Mark::AGAIN;
@@ -149,9 +154,11 @@ impl Columns {
         self.marks.back_mut().into_iter().for_each(|mark| mark.0 = Mark::UNTIMED);
     }
 
-    /// Reports by SACK the segments that end in `(seq, end]`, from the highest down, until so many
-    /// new bytes are accounted for. Returns how many bytes are left.
-    pub fn report(&mut self, sent: &Sent, seq: u64, end: u64, mut new: u64) -> u64 {
+    /// Reports by SACK the segments that end above the start of `range` and not above its end, from
+    /// the highest down, until so many new bytes are accounted for. Returns how many bytes are
+    /// left.
+    pub fn report(&mut self, sent: &Sent, range: Range, mut new: u64) -> u64 {
+        let Range { start: seq, end } = range;
         if new == 0 || self.rates.is_none() && !self.rtt_from_sack {
             return 0;
         }
@@ -223,7 +230,7 @@ impl Columns {
     pub fn pop(&mut self, (end, at): (u64, Time)) {
         let Some(mark) = self.marks.pop_front() else { return };
         let sacked = mark.run() > 0;
-        if !mark.has(Mark::UNTIMED) {
+        if self.rtt && !mark.has(Mark::UNTIMED) {
             self.arrivals.segments += 1;
             self.arrivals.again |= mark.has(Mark::AGAIN);
             if !(sacked && self.rtt_from_sack) {
@@ -286,7 +293,7 @@ mod tests {
                     *flag = true;
                     newest = Some(Time(*end));
                 }
-                columns.report(&sent, seq, end, u64::MAX);
+                columns.report(&sent, Range { start: seq, end }, u64::MAX);
                 let reported = columns.marks.iter().map(|mark| mark.run() > 0);
                 let expected = flags.iter().map(|&(_, flag)| flag);
                 prop_assert!(reported.eq(expected));

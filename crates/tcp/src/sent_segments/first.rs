@@ -126,42 +126,51 @@ impl FirstTransmissions {
     /// All below `ack` has arrived, in its order: when the first and the last of it went.
     #[inline]
     pub fn take_in_order(&mut self, ack: u64) -> (Option<Time>, Option<Time>) {
-        self.forget_untimed(ack);
+        if self.columns.is_some() {
+            self.forget_untimed(ack);
+        }
         let first = self.sent.front().map(|&(_, at)| at);
-        while self.sent.front().is_some_and(|&(end, _)| end < ack) {
-            self.forget_first();
+        while let Some(&entry) = self.sent.front() {
+            if entry.0 > ack {
+                return (first, Some(entry.1));
+            }
+            self.forget(entry);
+            if entry.0 == ack {
+                return (first, Some(entry.1));
+            }
         }
-        let last = self.sent.front().copied();
-        if last.is_some_and(|(end, _)| end == ack) {
-            self.forget_first();
-        }
-        (first, last.map(|(_, at)| at))
+        (first, None)
     }
 
     /// Nobody will ask for what is below `una`.
     pub fn forget_below(&mut self, una: u64) {
-        while self.sent.front().is_some_and(|&(end, _)| end <= una) {
-            self.forget_first();
+        while let Some(&entry) = self.sent.front()
+            && entry.0 <= una
+        {
+            self.forget(entry);
         }
     }
 
     /// Forgets entries at the front that no round trip is timed by.
-    #[inline]
+    #[cold]
     fn forget_untimed(&mut self, ack: u64) {
-        while self.columns.as_ref().is_some_and(|columns| columns.begins_untimed())
-            && self.sent.front().is_some_and(|&(end, _)| end <= ack)
+        while let Some(&entry) = self.sent.front()
+            && entry.0 <= ack
+            && self.columns.as_ref().is_some_and(|columns| columns.begins_untimed())
         {
-            self.forget_first();
+            self.forget(entry);
         }
     }
 
-    #[inline]
-    fn forget_first(&mut self) {
-        if let Some(first) = self.sent.pop_front() {
-            self.from = self.from.max(first.0);
-            if let Some(columns) = &mut self.columns {
-                columns.pop(first);
-            }
+    /// Forgets the first entry, which is this.
+    #[inline(always)]
+    fn forget(&mut self, entry: (u64, Time)) {
+        self.sent.pop_front();
+        if let Some(columns) = &mut self.columns {
+            self.from = self.from.max(entry.0);
+            columns.pop(entry);
+        } else {
+            self.from = entry.0;
         }
     }
 

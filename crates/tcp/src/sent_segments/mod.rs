@@ -207,11 +207,12 @@ impl SentSegments {
         }
     }
 
-    /// A SACK block reports `range`, some of it perhaps again; of all blocks of the ACK so many
-    /// bytes are new. Returns how many are left.
-    pub fn note_sacked(&mut self, range: Range, new: u64) -> u64 {
-        self.columns()
-            .map_or(0, |(columns, sent)| columns.report(sent, range.start, range.end, new))
+    /// The SACK blocks of an ACK reported these ranges, some perhaps again, and so many new bytes.
+    pub fn note_sacked(&mut self, ranges: impl Iterator<Item = Range>, mut new: u64) {
+        let Some((columns, sent)) = self.columns() else { return };
+        for range in ranges {
+            new = columns.report(sent, range, new);
+        }
     }
 
     /// Segments that arrived since the last call, for round-trip times.
@@ -239,7 +240,8 @@ impl SentSegments {
     /// went.
     #[inline]
     pub fn take_in_order(&mut self, ack: u64) -> (Option<Time>, Option<Time>) {
-        self.first.as_mut().map_or((None, None), |first| first.take_in_order(ack))
+        let Some(first) = &mut self.first else { return (None, None) };
+        first.take_in_order(ack)
     }
 
     /// Forgets when data below `una` went.
