@@ -21,17 +21,17 @@ use crate::packet::{LAST_NOTED, Packet};
 use crate::record::Recorder;
 use crate::stack::Connection;
 use crate::world::creation::{ArrivalProcess, Group, lasting_flows};
-use crate::world::forged::Attack;
+use crate::world::off_path_attack::Attack;
 
-mod ahead;
 mod audit;
 mod creation;
-mod forged;
-mod own;
+mod custom_parts;
+mod off_path_attack;
+mod prefetch;
 mod requests;
-mod truth;
+mod timeout_oracle;
 
-pub use own::Verdicts;
+pub use custom_parts::Verdicts;
 
 /// A run in progress.
 #[derive(Debug)]
@@ -199,7 +199,7 @@ impl World {
                 arrived.and_then(|p| self.deliver(p))
             }
             Event::PipeHead(i) => {
-                self.look_ahead(i);
+                self.prefetch(i);
                 let arrived = self.network.on_pipe_head(at, i, &mut self.events);
                 arrived.and_then(|p| self.deliver(p))
             }

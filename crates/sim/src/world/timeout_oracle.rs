@@ -1,4 +1,4 @@
-//! What a run tells of timeouts that no sender knows.
+//! Timeout oracle: the fate of each timed-out segment, which no sender knows.
 
 use cwnd_tcp::{Receiver, Sender};
 
@@ -9,7 +9,7 @@ use crate::requests::Requests;
 use crate::timeouts::Fate;
 
 impl World {
-    /// The retransmission timer of a flow expired, that of its SYN or that of data. Nothing has been sent since.
+    /// Classifies a timeout of the sender, of its SYN or of data. Nothing has been sent since.
     #[cold]
     pub(super) fn tell_of_timeout(&mut self, id: FlowId, syn: bool) {
         let losses = self.network.losses();
@@ -19,7 +19,7 @@ impl World {
         flow.tell(fate);
     }
 
-    /// That of its client expired, for a SYN or a request.
+    /// Classifies a timeout of the client, of its SYN or of a request.
     #[cold]
     pub(super) fn tell_of_client_timeout(&mut self, id: FlowId, syn: bool) {
         let losses = self.network.losses();
@@ -38,7 +38,7 @@ impl World {
         flow.tell(fate);
     }
 
-    /// What was lost and has arrived since is of no use. Timers look at every flow now and then, so that no more is kept than they leave time for.
+    /// Forgets losses of data that has been acknowledged since.
     #[cold]
     pub(super) fn thin_out_losses(&mut self) {
         let flows = &self.flows;
@@ -52,7 +52,7 @@ impl World {
     }
 }
 
-/// The two ends of one direction, and what it lost.
+/// The sender and receiver of one direction, and its losses.
 struct Half<'w> {
     sender: &'w Sender,
     receiver: &'w Receiver,
@@ -60,7 +60,7 @@ struct Half<'w> {
 }
 
 impl Half<'_> {
-    /// Of the SYN whose timer has just expired: each that was sent has timed out.
+    /// Fate of the SYN that just timed out: each SYN sent has timed out.
     fn of_syn(&self) -> Fate {
         if self.receiver.counters().syns > 0 {
             return if self.lost.is_some_and(|l| l.syn_ack) {
@@ -73,8 +73,9 @@ impl Half<'_> {
         if self.lost.map_or(0, |l| l.syns) < sent { Fate::UnderWay } else { Fate::Lost }
     }
 
-    /// Of the first segment that is not acknowledged, for which the timer of data has just expired; whether data of the other
-    /// direction was lost that acknowledged it.
+    /// Fate of the first unacknowledged segment, which just timed out.
+    ///
+    /// `answer_lost` is `true` if lost data of the other direction acknowledged it.
     fn of_data(&self, answer_lost: bool) -> Fate {
         let first = self.sender.acknowledged();
         if self.receiver.counters().delivered_bytes > first {

@@ -1,4 +1,4 @@
-//! What attackers send to connections: forged source quenches (RFC 5927 § 6.1).
+//! Off-path attacks on connections: forged source quenches (RFC 5927 § 6.1).
 
 use cwnd_apps::attackers::Message;
 use cwnd_apps::{Attacker, Forged};
@@ -8,21 +8,23 @@ use cwnd_tcp::{Body, Flags, Segment};
 use super::World;
 use crate::event::{Event, FlowId};
 
-/// Somebody who attacks a connection.
+/// An attack on one connection.
 #[derive(Debug)]
 pub(super) struct Attack {
-    /// The connection: its place may pass to another.
+    /// The connection; another may take its slot.
     of: FlowId,
     attacker: Box<dyn Attacker>,
     rng: Rng,
-    /// What arrives next, and when.
+    /// The next forged packet and its arrival.
     next: (Time, Forged),
 }
 
 impl World {
-    /// A forged source quench reaches the sender of the flow with this number in results, now; false if there is none that is open.
-    /// `quoted` is the sequence number that it quotes, less that of the connection's first byte; `None` for an attacker on the
-    /// path, who sees a right one. No link carries it: attackers may be anywhere. The activity counts `quenches_forged`.
+    /// Delivers a forged source quench now to the sender of the flow with this number in results.
+    ///
+    /// Returns `false` without such an open connection. `quoted` is the quoted sequence number,
+    /// relative to the first byte of the connection; `None` for an attacker on the path, which
+    /// sees a valid one. No link carries the packet. The activity counts `quenches_forged`.
     pub fn forge_quench(&mut self, number: u32, quoted: Option<u32>, marked: bool) -> bool {
         let found = self.flows.iter().find(|flow| flow.number == number);
         let Some(flow) = found.filter(|flow| flow.sender.is_established()) else { return false };
@@ -30,7 +32,7 @@ impl World {
         true
     }
 
-    /// A connection begins; its group may have an attacker.
+    /// Starts the attack on a new connection if its group has an attacker.
     #[inline]
     pub(super) fn begin_attack(&mut self, g: usize, of: FlowId, name: &str) {
         if let Some(attacker) = self.scenario.flows[g].attacker.build(self.now) {
@@ -47,7 +49,7 @@ impl World {
         }
     }
 
-    /// [`Event::Forged`].
+    /// Handles [`Event::Forged`].
     #[cold]
     #[inline(never)]
     pub(super) fn on_forged(&mut self, of: FlowId) {
@@ -71,7 +73,7 @@ impl World {
         }
     }
 
-    /// What is forged reaches a flow that is there and open.
+    /// Delivers a forged packet to an open connection.
     fn forge(&mut self, id: FlowId, forged: Forged) {
         self.network.count_forged();
         let flow = &mut self.flows[id.slot()];
@@ -98,7 +100,7 @@ impl World {
         }
     }
 
-    /// What attackers send next, and to whom.
+    /// The times of the next forged packets and their targets.
     pub(super) fn attacks_due(&self) -> impl Iterator<Item = (Time, FlowId)> {
         self.attacks.values().map(|attack| (attack.next.0, attack.of))
     }

@@ -1,57 +1,55 @@
-//! Looking ahead: what is needed soon is asked for before it is needed.
+//! Prefetches flow state and segments for the next events.
 //!
-//! Where there are thousands of flows, each packet belongs to another one, and neither it nor the packet's segment is in
-//! the cache any more; nor is the pipe, where each flow has its own. A pipe that many flows share knows who comes next in
-//! it; of pipes that are few flows' own, the queue of events knows which is next. Requests are spread over several packets
-//! or events, since a processor has room for a dozen or two of them at a time; for the same reason nothing is asked for
-//! that may not be needed.
+//! With thousands of flows, neither the flow of a packet nor its segment is still in the cache. A
+//! pipe that many flows share knows its next packets; the event queue knows the next pipes.
+//! Prefetches are spread over several events: a processor keeps 10–20 outstanding cache misses.
 
 use cwnd_link::Packet as _;
 
 use super::World;
 
-/// With fewer flows the second-level cache holds them, and looking ahead would only cost its instructions.
+/// The second-level cache holds fewer flows than this; a prefetch would only add instructions.
 const MANY_FLOWS: usize = 4096;
 
-/// How far ahead things are asked for in a pipe that is shared, in packets.
+/// Prefetch distances in a shared pipe, in packets.
 mod of_shared_pipe {
-    /// The pipe's own memory: some cache lines of it. A pipe that holds fewer packets is not shared by many.
+    /// The ring buffer of the pipe. A pipe with fewer packets is not shared by many flows.
     pub const RING: usize = 16;
-    /// The segment, and one of the two ends of its flow.
+    /// The segment, and the sender or receiver of its flow.
     pub const FAR: usize = 5;
     /// The rest of the flow.
     pub const NEAR: usize = 3;
-    /// The flow is there, so that what it points to can be asked for.
+    /// The heap allocations of the flow, which is in the cache by now.
     pub const NEXT: usize = 1;
 }
 
-/// How far ahead things are asked for when many pipes are at work, in events.
+/// Prefetch distances among many busy pipes, in events.
 mod of_many_pipes {
     /// The pipe.
     pub const PIPE: usize = 13;
-    /// The pipe is there: its first packet.
+    /// The first packet of the pipe.
     pub const PACKET: usize = 9;
-    /// The packet is there: its segment, and the next hop on its way.
+    /// The segment of the packet and its next hop.
     pub const SEGMENT: usize = 6;
-    /// The hop is there; if it is the host, one of the two ends of the flow.
+    /// The sender or receiver of the flow, if the next hop is its host.
     pub const FLOW: usize = 3;
 }
 
 impl World {
-    /// Asks for what the next packets of this pipe need, and the next pipes.
+    /// Prefetches the state for the next packets of this pipe, and the next pipes.
     #[inline]
-    pub(super) fn look_ahead(&self, pipe: u32) {
+    pub(super) fn prefetch(&self, pipe: u32) {
         if self.flows.len() >= MANY_FLOWS {
-            self.ask_in_pipe(pipe);
+            self.prefetch_packets(pipe);
         }
         if self.events.is_crowded() {
-            self.ask_in_pipes();
+            self.prefetch_pipes();
         }
     }
 
-    // Out of the way of runs that do not need it, as is the next.
+    // Not inlined, nor is the next: runs with few flows need neither.
     #[inline(never)]
-    fn ask_in_pipe(&self, pipe: u32) {
+    fn prefetch_packets(&self, pipe: u32) {
         use of_shared_pipe::{FAR, NEAR, NEXT, RING};
 
         let pipe = self.network.pipe(pipe);
@@ -75,7 +73,7 @@ impl World {
     }
 
     #[inline(never)]
-    fn ask_in_pipes(&self) {
+    fn prefetch_pipes(&self) {
         use of_many_pipes::{FLOW, PACKET, PIPE, SEGMENT};
 
         let pipe_ahead = |events| self.events.pipe_ahead(events).map(|i| self.network.pipe(i));

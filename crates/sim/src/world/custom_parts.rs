@@ -1,4 +1,4 @@
-//! What is not among the kinds that a scenario can name, put into its world before the run.
+//! Custom parts: components outside the registries, put into a world before its run.
 
 use core::fmt;
 use std::sync::Arc;
