@@ -36,7 +36,7 @@ pub struct Identity {
 
 /// What the ends of a flow had counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Before {
+pub struct WarmupCounters {
     /// At the sender of the data.
     pub sender: SenderCounters,
     /// At its receiver.
@@ -82,7 +82,7 @@ pub struct Flow {
     /// From when on its application sends nothing more; `Time::NEVER` if it goes on.
     pub stop: Time,
     /// What had been counted when the warm-up ended.
-    pub before: Option<Box<Before>>,
+    pub before: Option<Box<WarmupCounters>>,
     /// The truth about its timeouts; `None` before the first.
     pub told: Option<Box<Told>>,
     /// The receiving end.
@@ -245,7 +245,7 @@ impl Flow {
     /// Counting begins.
     pub fn end_warmup(&mut self) {
         let client = self.requests.as_ref().map(|requests| *requests.sender.counters());
-        self.before = Some(Box::new(Before {
+        self.before = Some(Box::new(WarmupCounters {
             sender: *self.sender.counters(),
             receiver: *self.receiver.counters(),
             client: client.unwrap_or_default(),

@@ -530,17 +530,16 @@ impl World {
     #[must_use]
     pub fn finish(&mut self) -> Records {
         self.network.end_capture();
-        let warmup = Time(self.scenario.run.warmup.0);
         self.recorder.expect_flows(self.flows.len() + self.streams.len());
         // In the order of the file, as far as flows keep their places.
         let mut streams = self.streams.iter().filter(|s| s.started != Time::NEVER).peekable();
         for flow in self.flows.iter().filter(|f| f.started != Time::NEVER) {
             while let Some(stream) = streams.next_if(|s| s.number < flow.number) {
-                self.recorder.stream(stream, self.end, warmup);
+                self.recorder.stream(stream, self.end);
             }
-            self.recorder.flow(flow, self.end, warmup);
+            self.recorder.flow(flow, self.end);
         }
-        streams.for_each(|stream| self.recorder.stream(stream, self.end, warmup));
+        streams.for_each(|stream| self.recorder.stream(stream, self.end));
         let recorder = core::mem::take(&mut self.recorder);
         let mut records = recorder.finish(self.end, &self.scenario, &mut self.network);
         records.events = self.events_done;

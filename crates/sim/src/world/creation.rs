@@ -363,13 +363,12 @@ impl World {
 
     /// Records a flow of an arrival process and gives its slot away.
     pub(super) fn retire(&mut self, id: FlowId) {
-        let warmup = Time(self.scenario.run.warmup.0);
         let flow = &mut self.flows[id.slot()];
         if !self.counting {
             // It is over before counting begins: nothing of it counts.
             flow.end_warmup();
         }
-        self.recorder.flow(flow, self.now, warmup);
+        self.recorder.flow(flow, self.now);
         // Events and packets still on their way to this flow no longer find it.
         flow.id = FlowId::new(id.slot() as u32, id.generation().wrapping_add(1));
         flow.started = Time::NEVER;

@@ -130,7 +130,7 @@ impl World {
             flow.session.hear_next();
         }
         if heard.wanted || heard.finished {
-            self.recorder.response(flow, now, Time(self.scenario.run.warmup.0));
+            self.recorder.response(flow, now);
         }
         self.drive_client(id);
         let flow = &mut self.flows[id.slot()];

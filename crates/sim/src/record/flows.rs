@@ -1,0 +1,166 @@
+//! Rows of flows and of sources of datagrams.
+
+use cwnd_cc::{Cause, Controller as _};
+use cwnd_quantity::Time;
+use cwnd_tables::{FlowRow, Histogram, Name};
+use cwnd_tcp::{GaveUp, ReceiverCounters, SenderCounters};
+
+use super::{Recorder, micros, rate, ratio};
+use crate::datagrams::Stream;
+use crate::flow::{Flow, WarmupCounters};
+use crate::timeouts::Told;
+
+impl Recorder {
+    /// Records a flow that is over, or at the end of the run.
+    pub fn flow(&mut self, flow: &Flow, now: Time) {
+        let told = flow.told.as_deref().copied().unwrap_or_default();
+        self.count_flow(flow, &told);
+        self.request(flow, now, false);
+        let row = self.flow_row(flow, now, &told);
+        if row.duplicates > 0 {
+            *self.duplicates.entry((flow.group, flow.way)).or_default() += row.duplicates;
+        }
+        let completed = row.fct_s.map(|_| flow.finished.since(flow.started));
+        let sparse = self.sparse.as_mut();
+        if sparse.is_none_or(|sparse| sparse.flow(&row, completed)) {
+            self.flows.push(row);
+        }
+    }
+
+    /// Adds a flow to the totals of the run.
+    fn count_flow(&mut self, flow: &Flow, told: &Told) {
+        let totals = &mut self.totals;
+        totals.flows += 1;
+        totals.sender += flow.sender.counters();
+        totals.receiver += flow.receiver.counters();
+        if let Some(requests) = &flow.requests {
+            totals.sender += requests.sender.counters();
+            totals.receiver += requests.receiver.counters();
+        }
+        let mut own = |name, count| totals.own.add(name, count);
+        flow.session.count(&mut own);
+        flow.sender.controller().count(&mut own);
+        match flow.gave_up() {
+            None => {}
+            Some(GaveUp::Syn) => own("given_up_at_syn", 1),
+            Some(GaveUp::Data) => own("given_up_at_data", 1),
+        }
+        own("forged_echoes", flow.sender.forged_echoes());
+        own("timeouts_under_way", told.total.under_way);
+        own("timeouts_ack_late", told.total.ack_late);
+        own("timeouts_ack_lost", told.total.ack_lost);
+    }
+
+    fn flow_row(&self, flow: &Flow, now: Time, told: &Told) -> FlowRow {
+        let before = flow.before.as_deref().copied().unwrap_or_default();
+        let finished = flow.finished != Time::NEVER;
+        let ended = if finished { flow.finished } else { flow.stopped }.min(now);
+        let (qdelay_seen_us, qdelay_true_us) = self.empty.queueing(flow);
+        let mut row = FlowRow {
+            flow_id: flow.number,
+            group: Name(flow.group),
+            controller: Name(flow.group),
+            start_s: flow.started.as_secs_f64(),
+            duration_s: ended.since(flow.started.max(self.warmup)).as_secs_f64(),
+            rtt_base_us: micros(flow.base_rtt),
+            size_bytes: flow.session.size(),
+            fct_s: finished.then(|| flow.finished.since(flow.started).as_secs_f64()),
+            gave_up: Name(match flow.gave_up() {
+                None => 0,
+                Some(GaveUp::Syn) => 1,
+                Some(GaveUp::Data) => 2,
+            }),
+            qdelay_seen_us,
+            qdelay_true_us,
+            min_rtt_us: flow.sender.controller().min_rtt().map(micros),
+            forged_echoes: flow.sender.forged_echoes(),
+            ..FlowRow::default()
+        };
+        set_rtts(&mut row, &flow.rtt);
+        set_received(&mut row, flow.receiver.counters(), &before.receiver);
+        set_sent(&mut row, flow.sender.counters(), &before.sender);
+        set_timeouts(&mut row, flow, &before);
+        let fates = told.counted();
+        row.rto_under_way = fates.under_way;
+        row.rto_ack_late = fates.ack_late;
+        row.rto_ack_lost = fates.ack_lost;
+        row
+    }
+
+    /// Records a source of datagrams at the end of the run.
+    pub fn stream(&mut self, stream: &Stream, now: Time) {
+        self.totals.flows += 1;
+        stream.session.count(&mut |name, count| self.totals.own.add(name, count));
+        let (total, before) = (&stream.counters, &stream.before);
+        // Datagrams in flight when the source stops still count.
+        let ended = stream.stop.max(stream.last_arrival).min(now);
+        let seconds = ended.since(stream.started.max(self.warmup)).as_secs_f64();
+        let delivered = total.received_bytes - before.received_bytes;
+        let wire = total.received_wire_bytes - before.received_wire_bytes;
+        self.flows.push(FlowRow {
+            flow_id: stream.number,
+            group: Name(stream.group),
+            controller: Name(stream.group),
+            start_s: stream.started.as_secs_f64(),
+            duration_s: seconds,
+            goodput_bit_s: rate(delivered, seconds),
+            throughput_bit_s: rate(wire, seconds),
+            delivered_bytes: delivered,
+            bytes_received: total.received_bytes,
+            rtt_base_us: micros(stream.base_rtt),
+            segments_sent: total.sent - before.sent,
+            ..FlowRow::default()
+        });
+    }
+}
+
+fn set_rtts(row: &mut FlowRow, rtt: &Histogram) {
+    row.rtt_min_us = rtt.min().map(micros);
+    row.rtt_mean_us = rtt.mean().map(micros);
+    row.rtt_p50_us = rtt.quantile(0.5).map(micros);
+    row.rtt_p95_us = rtt.quantile(0.95).map(micros);
+    row.rtt_p99_us = rtt.quantile(0.99).map(micros);
+}
+
+/// Columns of the receiver, over [`FlowRow::duration_s`].
+fn set_received(row: &mut FlowRow, total: &ReceiverCounters, before: &ReceiverCounters) {
+    let received = total.segments - before.segments;
+    row.delivered_bytes = total.delivered_bytes - before.delivered_bytes;
+    row.bytes_received = total.delivered_bytes;
+    row.goodput_bit_s = rate(row.delivered_bytes, row.duration_s);
+    row.throughput_bit_s = rate(total.wire_bytes - before.wire_bytes, row.duration_s);
+    row.ce_received = total.ce_segments - before.ce_segments;
+    row.ce_ratio = ratio(row.ce_received, received);
+    row.duplicates = total.duplicates - before.duplicates;
+}
+
+/// Columns of the sender but for its timeouts.
+fn set_sent(row: &mut FlowRow, total: &SenderCounters, before: &SenderCounters) {
+    let reductions = |cause| total.reductions_for(cause) - before.reductions_for(cause);
+    row.segments_sent = total.segments_sent - before.segments_sent;
+    row.retrans = total.retransmissions - before.retransmissions;
+    row.loss_ratio = ratio(row.retrans, row.segments_sent);
+    row.cwnd_reductions_loss = reductions(Cause::Loss);
+    row.cwnd_reductions_ecn = reductions(Cause::Ecn);
+    row.cwnd_reductions_delay = reductions(Cause::Delay);
+    row.cwnd_reductions_quench = total.reductions_for_quenches() - before.reductions_for_quenches();
+    row.quenches = total.quenches - before.quenches;
+    row.quenches_refused = total.quenches_refused - before.quenches_refused;
+}
+
+/// Retransmission timeouts of the sender and of its client.
+fn set_timeouts(row: &mut FlowRow, flow: &Flow, before: &WarmupCounters) {
+    let (sender, s0, c0) = (flow.sender.counters(), &before.sender, &before.client);
+    let client = flow.requests.as_ref().map(|requests| requests.sender.counters());
+    let client = client.copied().unwrap_or_default();
+    let rto = |rank: usize| sender.timeouts[rank] - s0.timeouts[rank];
+    row.rto_count = (0..sender.timeouts.len()).map(rto).sum();
+    row.rto_nth_1 = rto(0);
+    row.rto_nth_2 = rto(1);
+    row.rto_nth_3 = rto(2);
+    row.rto_nth_4 = rto(3);
+    row.rto_nth_5_plus = rto(4);
+    row.cwnd_reductions_rto = row.rto_count;
+    row.rto_syn = sender.syn_timeouts - s0.syn_timeouts + client.syn_timeouts - c0.syn_timeouts;
+    row.rto_request = client.data_timeouts() - c0.data_timeouts();
+}
