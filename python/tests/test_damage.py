@@ -277,15 +277,15 @@ def test_a_damaged_description_of_a_sweep_is_named_by_status(
 
 
 def test_verify_names_all_that_is_damaged(result: Path, cli: Cli):
-    assert cli("verify", result, "--json").json["results"][0]["problems"] == []
+    assert cli("verify", result, "--sample", 0, "--json").json["results"][0]["problems"] == []
     damaged = [file for file in files(result) if file.name.endswith(".parquet")][:2]
     if (result / "summary.csv").exists():
         damaged.append(result / "summary.csv")
     for file in damaged:
         file.write_bytes(file.read_bytes() + b" ")
 
-    answer = cli("verify", result)
-    found = cli("verify", result, "--json").json["results"][0]
+    answer = cli("verify", result, "--sample", 0)
+    found = cli("verify", result, "--sample", 0, "--json").json["results"][0]
 
     assert answer.code == 1
     assert {problem["file"] for problem in found["problems"]} == {str(each) for each in damaged}

@@ -19,6 +19,7 @@ from test_sweep import Counted, files, older, relist
 
 import cwnd
 from cwnd.errors import CwndError, DamageError, InputError
+from cwnd.files import checksums
 from cwnd.results import content, heading, named
 from cwnd.results.layout import TABLES
 from cwnd.running import plans
@@ -332,12 +333,29 @@ def test_a_damaged_description_is_told_and_mended_by_the_next_call(
 ):
     counted = Counted(monkeypatch)
     (copy / name).write_bytes(b"nothing")
-    assert [problem.file for problem in verify(copy, sample=0).problems] == [copy / name]
+    found = verify(copy, sample=0, mend=True)
+    assert [problem.file for problem in found.problems] == [copy / name]
+    assert found.mended == 0
 
     cwnd.sweep(scenarios / "sweep.toml", copy)
 
     assert files(copy) == files(dataset)
     assert counted.seeds == []
+
+
+def test_cells_without_their_hashes_are_computed_again_only_when_they_are_taken_out(
+    copy: Path, dataset: Path, scenarios: Path
+):
+    (copy / checksums.SUMS).unlink()
+    left = files(copy)
+    with pytest.raises(DamageError, match=r"SHA256SUMS: missing.*verify --mend"):
+        cwnd.sweep(scenarios / "sweep.toml", copy)
+    assert files(copy) == left
+
+    assert verify(copy, sample=0, mend=True).mended == 18
+    cwnd.sweep(scenarios / "sweep.toml", copy)
+
+    assert files(copy) == files(dataset)
 
 
 def test_a_damaged_plan_is_told_and_mended_by_the_next_call(

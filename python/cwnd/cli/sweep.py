@@ -111,7 +111,7 @@ def verify(
 ) -> int:
     """Compare all files of a sweep with their hashes, as `cwnd verify` does.
 
-    Exit code 1 if a file is damaged or missing, or a run that is computed again gives other bytes.
+    Exit code 1 if a file is damaged or missing, or a run that is computed again gives other values.
 
     Args:
         directory: What `cwnd sweep` wrote.

@@ -43,7 +43,7 @@ def verify(
 ) -> int:
     """Compare all files of results with their hashes, and compute some runs of sweeps again.
 
-    Exit code 1 if a file is damaged or missing, or a run that is computed again gives other bytes.
+    Exit code 1 if a file is damaged or missing, or a run that is computed again gives other values.
     Commands that read a result compare the files that they read by themselves.
 
     Args:

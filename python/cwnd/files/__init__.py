@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         PARTIAL,
         atomic_directory,
         sync_all,
-        sync_file_system,
         write_atomically,
     )
     from cwnd.files.checksums import SUMS, Sums
@@ -24,14 +23,13 @@ __all__ = [
     "atomic_directory",
     "read_object",
     "sync_all",
-    "sync_file_system",
     "write_atomically",
 ]
 
 __getattr__, __dir__ = offers(
     __name__,
     {
-        "atomic": ("PARTIAL atomic_directory sync_all sync_file_system write_atomically"),
+        "atomic": ("PARTIAL atomic_directory sync_all write_atomically"),
         "checksums": "SUMS Sums",
         "objects": "read_object",
     },

@@ -1,4 +1,4 @@
-"""A cell: one run, named by what it simulates, and the files that hold what it gave."""
+"""A cell: one run, named by what it simulates; and the files that cells had in version 1."""
 
 from __future__ import annotations
 
@@ -99,8 +99,6 @@ class Mark:
     """What the last file of a cell says."""
 
     engine: str
-    #: Version of the library that wrote the files.
-    polars: str
     #: SHA-256 of each other file.
     sha256: Mapping[str, str]
     #: The scenario of the cell.
@@ -111,11 +109,6 @@ class Mark:
         """The cell that it stands for."""
         return cell_id(self.text, self.engine)
 
-    @property
-    def other_writer(self) -> bool:
-        """Whether another version of the library wrote the files: the same values, other bytes."""
-        return self.polars != pl.__version__
-
     @classmethod
     def read(cls, data: bytes) -> Mark:
         """Reads it; `InputError` if it is not what was written."""
@@ -123,4 +116,4 @@ class Mark:
             raise InputError(checksums.DAMAGED)
         said = read_object(pl.read_parquet_metadata(io.BytesIO(data))[_METADATA])
         text = pl.read_parquet(io.BytesIO(data), columns=[RESOLVED])[RESOLVED][0]
-        return cls(said["engine"], said["polars"], said["sha256"], text)
+        return cls(said["engine"], said["sha256"], text)

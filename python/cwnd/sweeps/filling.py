@@ -255,9 +255,10 @@ def _prepare(root: Path, planned: Planned, writing: Session, *, alone: bool, rep
     if packed and packing.is_same(root, planned):
         packing.remove_journal(root)
         return True
-    # Without its list of hashes a result was on its way into the journal.
-    packed = packed and (root / SUMS).exists()
-    found = [] if packed else journalled(root)
+    found = journalled(root)
+    # A result without its list of hashes was on its way into the journal, if there is one.
+    packed = packed and ((root / SUMS).exists() or not found)
+    found = [] if packed else found
     there = {cell for frame in found for cell in frame.cells}
     if packed:
         there = set(packing.cells_of(root))

@@ -165,8 +165,12 @@ def _batch(runs: pl.DataFrame, tables: dict[str, pl.LazyFrame], own: dict[str, l
     return Batch(list(runs[CELL_ID]), counts, pack(rows, others))
 
 
-def take_out(root: Path) -> None:
-    """Removes the result of a sweep: the next call computes all of its cells."""
+def take_out(root: Path) -> int:
+    """Removes the result of a sweep: the next call computes all of its cells; returns how many."""
+    cells = 0
+    with contextlib.suppress(OSError, pl.exceptions.PolarsError):
+        cells = pl.read_parquet(root / f"{MARK}.parquet", columns=[CELL_ID]).n_unique()
     remove_journal(root)
     for name in (SUMS, MANIFEST, SUMMARY, *(f"{table}.parquet" for table in TABLES)):
         (root / name).unlink(missing_ok=True)
+    return cells

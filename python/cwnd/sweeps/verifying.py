@@ -48,7 +48,7 @@ def verify(
 
     Args:
         directory: What `cwnd run` or `cwnd sweep` wrote.
-        sample: How many runs of a sweep are computed again; their files must have the same bytes.
+        sample: How many runs of a sweep are computed again; their tables must have the same values.
         seed: Chooses which.
         threads: Runs at a time; all cores if not given.
         mend: Takes out the runs of a sweep of which something is wrong: the next sweep computes
@@ -63,9 +63,10 @@ def verify(
             cells: Cells = _cells_at(path)
         except DamageError as error:
             # Without them nobody knows which cells there should be.
-            if mend and packing.is_packed(path):
-                packing.take_out(path)
-            return Verified(0, 0, 0, [Problem(error.file, error.what)])
+            problems, mended = [Problem(error.file, error.what)], 0
+            if mend and error.file.name == SUMS:
+                mended = packing.take_out(path)
+            return Verified(0, 0, 0, problems, mended)
         found = _sweep(cells, sample=sample, seed=seed, threads=threads)
         return replace(found, mended=cells.mend(found.problems)) if mend else found
     read.require_directory(path)
