@@ -5,6 +5,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+// Derived code names the crate that it is for.
+extern crate self as cwnd_scenario;
+
 mod cell;
 mod columns;
 mod diagnostics;

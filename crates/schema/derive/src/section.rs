@@ -103,11 +103,11 @@ impl<'a> Section<'a> {
         let written = self.keys.iter().map(Key::written);
         quote! {
             #[automatically_derived]
-            impl crate::section::SectionKeys for #ident {
-                const KEYS: &'static [crate::sections::Key] = &[#(#listed,)*];
+            impl ::cwnd_scenario::section::SectionKeys for #ident {
+                const KEYS: &'static [::cwnd_scenario::sections::Key] = &[#(#listed,)*];
                 fn read(
-                    section: &crate::reader::Section<'_>,
-                    cx: &mut crate::reader::Context<'_>,
+                    section: &::cwnd_scenario::reader::Section<'_>,
+                    cx: &mut ::cwnd_scenario::reader::Context<'_>,
                 ) -> Option<Self> {
                     #reads
                 }
@@ -135,7 +135,7 @@ impl<'a> Section<'a> {
             #(let #names = #reads;)*
             #check
             let mut whole = Self { #(#names: #names?,)* };
-            crate::section::SectionKeys::settle(&mut whole, section, cx);
+            ::cwnd_scenario::section::SectionKeys::settle(&mut whole, section, cx);
             Some(whole)
         }
     }
@@ -149,8 +149,8 @@ impl<'a> Section<'a> {
         Some(quote! {
             fn settle(
                 &mut self,
-                section: &crate::reader::Section<'_>,
-                cx: &mut crate::reader::Context<'_>,
+                section: &::cwnd_scenario::reader::Section<'_>,
+                cx: &mut ::cwnd_scenario::reader::Context<'_>,
             ) {
                 #(#rules)*
             }
@@ -215,18 +215,20 @@ impl<'a> Key<'a> {
         let Self { ident, ty, doc, default, source, bounds, is_entry, .. } = self;
         let name = name_of(ident);
         let form = if *is_entry {
-            quote!(crate::sections::Form::Value(<#ty as crate::section::Entry>::TAKES))
+            quote!(::cwnd_scenario::sections::Form::Value(<#ty as ::cwnd_scenario::section::Entry>::TAKES))
         } else {
-            quote!(crate::sections::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
+            quote!(::cwnd_scenario::sections::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
         };
         let fallback = match default {
-            Default::Required => quote!(crate::sections::Fallback::Required),
-            Default::Value(_, toml) => quote!(crate::sections::Fallback::Toml(#toml)),
-            Default::BySchema(texts) => quote!(crate::sections::Fallback::BySchema([#(#texts),*])),
+            Default::Required => quote!(::cwnd_scenario::sections::Fallback::Required),
+            Default::Value(_, toml) => quote!(::cwnd_scenario::sections::Fallback::Toml(#toml)),
+            Default::BySchema(texts) => {
+                quote!(::cwnd_scenario::sections::Fallback::BySchema([#(#texts),*]))
+            }
         };
         let bounds = bounds_of(quote!(::cwnd_schema::Bounds::NONE), ty, bounds.as_ref());
         quote! {
-            crate::sections::Key {
+            ::cwnd_scenario::sections::Key {
                 name: #name,
                 form: #form,
                 fallback: #fallback,
@@ -240,7 +242,7 @@ impl<'a> Key<'a> {
     fn read_value(&self) -> TokenStream {
         let (ty, name) = (self.ty, name_of(self.ident));
         if self.is_entry {
-            quote!(section.read(#name, cx, <#ty as crate::section::Entry>::read))
+            quote!(section.read(#name, cx, <#ty as ::cwnd_scenario::section::Entry>::read))
         } else {
             quote!(section.plain::<#ty>(#name, cx))
         }
@@ -249,9 +251,9 @@ impl<'a> Key<'a> {
     fn written(&self) -> TokenStream {
         let (ident, ty, name) = (self.ident, self.ty, name_of(self.ident));
         if self.is_entry {
-            quote!((#name, <#ty as crate::section::Entry>::write(&self.#ident)))
+            quote!((#name, <#ty as ::cwnd_scenario::section::Entry>::write(&self.#ident)))
         } else {
-            quote!((#name, crate::section::plain(&self.#ident)))
+            quote!((#name, ::cwnd_scenario::section::plain(&self.#ident)))
         }
     }
 
@@ -318,10 +320,10 @@ mod tests {
             &[
                 quote!(Self { loss: 0.5, steps: Vec::new(), period: Duration::ZERO }),
                 quote! {
-                    crate::sections::Key {
+                    ::cwnd_scenario::sections::Key {
                         name: "loss",
-                        form: crate::sections::Form::Plain(<f64 as ::cwnd_schema::Param>::KIND),
-                        fallback: crate::sections::Fallback::Toml("0.5"),
+                        form: ::cwnd_scenario::sections::Form::Plain(<f64 as ::cwnd_schema::Param>::KIND),
+                        fallback: ::cwnd_scenario::sections::Fallback::Toml("0.5"),
                         doc: "Probability of a loss.",
                         source: "netem",
                         bounds: ::cwnd_schema::Bounds::NONE
@@ -331,13 +333,13 @@ mod tests {
                             .because("it is a probability"),
                     }
                 },
-                quote!(form: crate::sections::Form::Value(<Steps as crate::section::Entry>::TAKES)),
-                quote!(crate::sections::Fallback::Toml("[]")),
-                quote!(crate::sections::Fallback::Toml("\"0 ms\"")),
+                quote!(form: ::cwnd_scenario::sections::Form::Value(<Steps as ::cwnd_scenario::section::Entry>::TAKES)),
+                quote!(::cwnd_scenario::sections::Fallback::Toml("[]")),
+                quote!(::cwnd_scenario::sections::Fallback::Toml("\"0 ms\"")),
                 quote! {
                     let loss = section.plain::<f64>("loss", cx);
                     let steps =
-                        section.read("steps", cx, <Steps as crate::section::Entry>::read);
+                        section.read("steps", cx, <Steps as ::cwnd_scenario::section::Entry>::read);
                     let period = section.plain::<Duration>("period", cx);
                     let partial = PartialFaults { loss, steps, period, };
                     possible(&partial, section, cx);
@@ -349,7 +351,7 @@ mod tests {
                         self.period = default;
                     }
                 },
-                quote!(("loss", crate::section::plain(&self.loss))),
+                quote!(("loss", ::cwnd_scenario::section::plain(&self.loss))),
             ],
         );
     }
@@ -370,9 +372,9 @@ mod tests {
         holds(
             &text,
             &[
-                quote!(fallback: crate::sections::Fallback::Required),
+                quote!(fallback: ::cwnd_scenario::sections::Fallback::Required),
                 quote! {
-                    fallback: crate::sections::Fallback::BySchema(["\"none\"", "\"path\""])
+                    fallback: ::cwnd_scenario::sections::Fallback::BySchema(["\"none\"", "\"path\""])
                 },
             ],
         );
