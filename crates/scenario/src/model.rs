@@ -10,8 +10,8 @@ use crate::ends::Ends;
 use crate::impairments::{Impairments, Tampering};
 use crate::link_rate::LinkRate;
 use crate::noise::Noise;
-use crate::reader::{Context, Section};
 use crate::routes::{Edge, Routes};
+use crate::run::Run;
 
 /// One cell of a scenario: all defaults filled in, no sweep, one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,63 +90,6 @@ impl Scenario {
 impl Edge {
     fn of(link: &Link) -> Self {
         Self { name: link.name.clone(), from: link.from, to: link.to, delay: link.delay }
-    }
-}
-
-/// Times and seed of a run.
-#[derive(Clone, Debug, PartialEq, SectionKeys)]
-#[section(check = check_run)]
-pub struct Run {
-    /// Simulated time.
-    #[required("none: how long is long enough depends on the question")]
-    pub duration: Duration,
-    /// Cut from the start before anything is counted.
-    #[default(Duration::ZERO, as "0 s", "cwnd: nothing is hidden unless asked")]
-    pub warmup: Duration,
-    /// Seed of every random stream.
-    #[default(1, "cwnd: a fixed seed, so that the same file gives the same bytes")]
-    pub seed: u64,
-    /// Interval of the time series; `"none"` records none.
-    #[default(
-        Some(Duration::from_millis(100)),
-        as "100 ms",
-        "cwnd: ten points a second show a saw-tooth at the RTTs of most paths"
-    )]
-    pub sample: Option<Duration>,
-    /// Ends the run early, when Jain's index of what its bulk flows delivered since the last of them
-    /// started reaches this; looked at every 10 ms.
-    #[default(None, "cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
-    #[bounds(
-        above 0.0, up_to 1.0;
-        "Jain's index is: write 0.95, or \"none\" for a run of its full length"
-    )]
-    pub until_fair: Option<f64>,
-    /// Variation from seed to seed besides what groups draw themselves: with `"path"` each
-    /// flow's base RTT is uniform within ±0.5 % of the scenario's, drawn by seed and flow.
-    /// Hosts without delay of their own add up to 1 % of their path's delay.
-    /// In the simulator each host also takes each packet late, by 35 µs in the median and
-    /// 300 µs at the 99th percentile; this is not part of `rtt_base_us`.
-    #[by_schema("none", "path", "Floyd & Jacobson 1991: phase effects; ns-2's `overhead_`")]
-    pub noise: Noise,
-}
-
-/// Reports times that leave nothing to see.
-fn check_run(found: &PartialRun, section: &Section<'_>, cx: &mut Context<'_>) {
-    let PartialRun { duration, warmup, sample, .. } = *found;
-    if duration == Some(Duration::ZERO) {
-        let message = "a run of no time shows nothing";
-        cx.sink.error(section.span_of("duration"), "run.duration", message);
-    } else if let (Some(duration), Some(warmup)) = (duration, warmup)
-        && warmup >= duration
-    {
-        let message = format!("a warm-up of {warmup} leaves nothing of a run of {duration}");
-        let problem = cx.sink.error(section.span_of("warmup"), "run.warmup", message);
-        problem.help("the warm-up must be shorter than the run");
-    }
-    if sample == Some(Some(Duration::ZERO)) {
-        let message = "an interval of no time gives samples without end";
-        let problem = cx.sink.error(section.span_of("sample"), "run.sample", message);
-        problem.help("write `sample = \"none\"` for no time series");
     }
 }
 

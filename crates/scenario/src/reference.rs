@@ -8,8 +8,9 @@ use cwnd_cc::ControllerParams;
 use cwnd_schema::{Bounds, Kind, Params, ParamsChoice, Value};
 
 use crate::impairments::{BurstLoss, Impairments, Tampering};
-use crate::model::{Place, Record, Run};
+use crate::model::{Place, Record};
 use crate::phrases::{by_schema, phrase};
+use crate::run::Run;
 use crate::section::SectionKeys as _;
 use crate::sections::{
     AXIS, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR, RATE, SWEEP,

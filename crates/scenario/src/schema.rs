@@ -11,8 +11,9 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::impairments::{BurstLoss, Impairments, Tampering};
 use crate::json::{any_of, none, reference};
-use crate::model::{Place, Record, Run};
+use crate::model::{Place, Record};
 use crate::phrases::{by_schema, phrase};
+use crate::run::Run;
 use crate::section::SectionKeys as _;
 use crate::sections::{
     AXIS, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR, RATE, SWEEP,
