@@ -4,7 +4,7 @@
 use cwnd_quantity::{
     Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, Rng, Time,
 };
-use cwnd_schema::{Invalid, RegistryEntry, Schema};
+use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
@@ -68,7 +68,7 @@ impl Declares for Params {
 pub(crate) fn check_delays(target: Duration, interval: Duration) -> Result<(), Invalid> {
     if target >= interval {
         return Err(Invalid {
-            key: "target",
+            key: key!(Params: target),
             message: format!(
                 "the target ({target}) must be below the interval ({interval}); RFC 8289 § 4.4 advises 5 to 10 % of it"
             ),

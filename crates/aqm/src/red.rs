@@ -4,7 +4,7 @@
 use cwnd_quantity::{
     Ability, Bytes, Contract, Declares, Limit, LinkFacts, QueueSize, Rate, Rng, Time,
 };
-use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
@@ -215,7 +215,7 @@ impl Params {
         if !ordered {
             let (least, most) = (self.min_th, self.max_th);
             let message = format!("the upper threshold ({most}) is below `min_th` ({least})");
-            return Err(Invalid { key: "max_th", message });
+            return Err(Invalid { key: key!(Self: max_th), message });
         }
         Ok(())
     }

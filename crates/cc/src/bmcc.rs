@@ -8,7 +8,7 @@ use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Echo, Guidance, Header, Rate,
     adpm::{self, Scale},
 };
-use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
@@ -161,7 +161,7 @@ impl Params {
     fn consistent(&self) -> Result<(), Invalid> {
         if self.beta_least > self.beta_most {
             return Err(Invalid {
-                key: "beta_least",
+                key: key!(Self: beta_least),
                 message:
                     "`beta_least` is above `beta_most`: more load would leave more of the window"
                         .to_owned(),
@@ -169,7 +169,7 @@ impl Params {
         }
         if self.least > self.high {
             return Err(Invalid {
-                key: "least",
+                key: key!(Self: least),
                 message: "`least` is above `high`: no threshold could be between them".to_owned(),
             });
         }

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use cwnd_quantity::{Ability, Contract, Declares, Duration, Levels, Time};
-use cwnd_schema::{Choice, Invalid, Schema};
+use cwnd_schema::{Choice, Invalid, Schema, key};
 
 use crate::controller::{Cause, Grow, Path};
 use crate::info::{Acts, Mechanism};
@@ -166,15 +166,15 @@ impl Declares for Rule {
 /// Alternative backoff with ECN: an answer of its own to an ECN-echo (RFC 8511).
 pub(crate) const ABE: Mechanism = Mechanism {
     name: "ABE",
-    key: Some("beta_ecn"),
-    base: Some("beta"),
+    key: Some(key!(Rule: beta_ecn)),
+    base: Some(key!(Rule: beta)),
     acts_in: Acts::Column("cwnd_reductions_ecn"),
 };
 
 /// What is left of a window depends on the round trip (McCullagh 2008 ch. 4).
 pub(crate) const ADAPTIVE: Mechanism = Mechanism {
     name: "adaptive backoff",
-    key: Some("adaptive_delta"),
+    key: Some(key!(Rule: adaptive_delta)),
     base: None,
     acts_in: Acts::Column("cwnd_reductions_loss"),
 };
@@ -182,7 +182,7 @@ pub(crate) const ADAPTIVE: Mechanism = Mechanism {
 /// An answer of its own to a router's source quench (BECN § IV-B).
 pub(crate) const QUENCHED: Mechanism = Mechanism {
     name: "BECN",
-    key: Some("beta_quench"),
+    key: Some(key!(Rule: beta_quench)),
     base: None,
     acts_in: Acts::Column("cwnd_reductions_quench"),
 };
@@ -192,7 +192,7 @@ impl Rule {
     fn consistent(&self) -> Result<(), Invalid> {
         if self.initial_min_rtt.is_some() && self.adaptive_delta.is_none() {
             return Err(Invalid {
-                key: "initial_min_rtt",
+                key: key!(Self: initial_min_rtt),
                 message: "it has no effect without `adaptive_delta`, such as 0.8".to_owned(),
             });
         }

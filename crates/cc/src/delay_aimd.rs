@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cwnd_quantity::{Ability, Contract, Declares, Duration, Time};
-use cwnd_schema::RegistryEntry;
+use cwnd_schema::{RegistryEntry, key};
 
 use crate::below_one::spacing;
 use crate::controller::{
@@ -32,7 +32,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 /// It backs off for delay.
 const BACKOFF: Mechanism = Mechanism {
     name: "backoff for delay",
-    key: Some("threshold"),
+    key: Some(key!(Params: threshold)),
     base: None,
     acts_in: Acts::Column("cwnd_reductions_delay"),
 };

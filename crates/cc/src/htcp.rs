@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cwnd_quantity::{Ability, Contract, Declares, Duration, Time};
-use cwnd_schema::{Invalid, PresetOf, Presets, RegistryEntry, Schema};
+use cwnd_schema::{Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::controller::{
     AckSample, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut, min_ssthresh,
@@ -111,7 +111,7 @@ impl Params {
     fn consistent(&self) -> Result<(), Invalid> {
         if self.least_beta > self.most_beta {
             return Err(Invalid {
-                key: "least_beta",
+                key: key!(Self: least_beta),
                 message: "it is above `most_beta`".to_owned(),
             });
         }

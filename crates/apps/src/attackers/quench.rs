@@ -1,7 +1,7 @@
 //! Forged source quenches: "blind throughput-reduction attacks" (RFC 5927 § 6.1), from anywhere or on the path.
 
 use cwnd_quantity::{Ability, Contract, Declares, Duration, Rng, Time};
-use cwnd_schema::{Choice, Invalid, RegistryEntry, Schema};
+use cwnd_schema::{Choice, Invalid, RegistryEntry, Schema, key};
 
 use super::{Attacker, AttackerInfo, Forged, Message};
 
@@ -58,7 +58,7 @@ impl Params {
     fn consistent(&self) -> Result<(), Invalid> {
         if let Some(stop) = self.stop.filter(|&stop| stop <= self.start) {
             let message = format!("the attack ends at {stop}, before it begins");
-            return Err(Invalid { key: "stop", message });
+            return Err(Invalid { key: key!(Self: stop), message });
         }
         Ok(())
     }

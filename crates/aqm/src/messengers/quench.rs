@@ -3,7 +3,7 @@
 use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Levels, Limit, LinkFacts, QueueSize, Time,
 };
-use cwnd_schema::{Invalid, RegistryEntry, Schema};
+use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::messenger::{Messenger, MessengerInfo, Outcome, Verdict};
 use crate::qdisc::{Backlog, Context};
@@ -37,7 +37,7 @@ impl Params {
         let many = self.levels.is_some_and(|levels| levels.iter().count() > MOST_THRESHOLDS);
         if many {
             let message = format!("a message has room for levels up to {MOST_THRESHOLDS}");
-            return Err(Invalid { key: "levels", message });
+            return Err(Invalid { key: key!(Self: levels), message });
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use cwnd_quantity::{
     Ability, Contract, Declares, Ecn, Guidance, Header, LinkFacts, Rate, Rng, Time,
     adpm::{PLACES, Scale, hash},
 };
-use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};
 use crate::meter::{Meter, MeterInfo};
@@ -70,7 +70,7 @@ impl Params {
     fn consistent(&self) -> Result<(), Invalid> {
         if self.least > self.high {
             return Err(Invalid {
-                key: "least",
+                key: key!(Self: least),
                 message: "`least` is above `high`: no threshold could be between them".to_owned(),
             });
         }

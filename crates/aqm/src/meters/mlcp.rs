@@ -8,7 +8,7 @@ use cwnd_quantity::{
     Ability, Contract, Declares, Guidance, Header, LinkFacts, Rate, Rng, Time,
     mlcp::{HIGH, Scale},
 };
-use cwnd_schema::{Invalid, RegistryEntry, Schema};
+use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};
 use crate::meter::{Meter, MeterInfo};
@@ -45,7 +45,7 @@ impl Params {
     fn consistent(&self) -> Result<(), Invalid> {
         if self.least > self.high {
             return Err(Invalid {
-                key: "least",
+                key: key!(Self: least),
                 message: "`least` is above `high`: no level could be between them".to_owned(),
             });
         }

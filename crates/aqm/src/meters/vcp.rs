@@ -4,7 +4,7 @@
 //! program for ns-2 (`vcp-queue.cc`).
 
 use cwnd_quantity::{Ability, Contract, Declares, Ecn, Guidance, LinkFacts, Rate, Rng, Time};
-use cwnd_schema::{Invalid, PresetOf, Presets, RegistryEntry, Schema};
+use cwnd_schema::{Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};
 use crate::meter::{Meter, MeterInfo};
@@ -56,7 +56,7 @@ impl Params {
     fn consistent(&self) -> Result<(), Invalid> {
         if self.high > self.over {
             return Err(Invalid {
-                key: "high",
+                key: key!(Self: high),
                 message: "`high` is above `over`: no load would be high".to_owned(),
             });
         }

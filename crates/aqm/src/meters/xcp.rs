@@ -7,7 +7,7 @@
 use cwnd_quantity::{
     Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, Rng, Time,
 };
-use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::capacity::Capacity;
 use crate::meter::{Meter, MeterInfo};
@@ -88,7 +88,7 @@ impl Params {
     fn consistent(&self) -> Result<(), Invalid> {
         if self.most_rtt < self.least_interval {
             return Err(Invalid {
-                key: "most_rtt",
+                key: key!(Self: most_rtt),
                 message: "`most_rtt` is below `least_interval`: no interval would be both"
                     .to_owned(),
             });

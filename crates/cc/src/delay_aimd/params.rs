@@ -1,7 +1,7 @@
 //! Parameters of controllers that back off by delay.
 
 use cwnd_quantity::Duration;
-use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 
 use crate::below_one::{Below, BelowOne};
 use crate::since_reduction::Increase;
@@ -172,13 +172,13 @@ impl Params {
     fn consistent(&self) -> Result<(), Invalid> {
         if self.increase == Additive::HTcp && self.alpha_factor.is_some() {
             return Err(Invalid {
-                key: "increase",
+                key: key!(Self: increase),
                 message: "H-TCP's has 2 (1 − β) in it: leave `alpha_factor` out".to_owned(),
             });
         }
         if self.below.allowed() && self.least_window > 1 {
             return Err(Invalid {
-                key: "below_one",
+                key: key!(Self: below.below_one),
                 message: "`least_window` keeps the window above one segment: leave it at 1"
                     .to_owned(),
             });

@@ -1,5 +1,5 @@
 use cwnd_quantity::{Ability, Contract, Declares};
-use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema};
+use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 
 /// What the rates of eq. 2.1 and 2.2 are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -215,7 +215,7 @@ impl Params {
     fn consistent(&self) -> Result<(), Invalid> {
         if self.alpha > self.beta {
             return Err(Invalid {
-                key: "alpha",
+                key: key!(Self: alpha),
                 message: "α is above β: the same delay would make the window larger and smaller"
                     .to_owned(),
             });

@@ -3,6 +3,7 @@
 
 use cwnd_quantity::Duration;
 use cwnd_scenario::{FlowGroup, Scenario};
+use cwnd_schema::key;
 use cwnd_tcp::{Params, RttFrom, TsoParams, TsoSizing};
 
 use crate::programs;
@@ -14,24 +15,26 @@ pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     let told = programs::asked_for(&group.controller).any(|program| program.by_rtt);
     match (endpoint.timing.rtt_from, endpoint.rtt_from_notes) {
         // That is what the kernel tells of.
-        (RttFrom::Sack, true) => free.push("rtt_from"),
-        (RttFrom::Oldest, true) if told => free.push("rtt_from"),
-        (RttFrom::Timer, _) if told => free.push("rtt_from_notes"),
+        (RttFrom::Sack, true) => free.push(key!(Params: timing.rtt_from)),
+        (RttFrom::Oldest, true) if told => free.push(key!(Params: timing.rtt_from)),
+        (RttFrom::Timer, _) if told => free.push(key!(Params: rtt_from_notes)),
         _ => {}
     }
     if subtracted_ms(endpoint).is_some() {
-        free.push("cheat_timestamps");
+        free.push(key!(Params: cheat.cheat_timestamps));
     }
     // They are settings of a whole host.
     let tso = &endpoint.tso;
     if scenario.flows.iter().all(|other| other.endpoint.tso == *tso) {
-        free.push("tso_window_part");
+        free.push(key!(Params: tso.tso_window_part));
         match (tso.tso, tso.tso_sizing, tso.tso_defer) {
             (Some(_), TsoSizing::Full, Some(DEFERS)) if least_segments(endpoint).is_some() => {
-                free.extend(["tso", "tso_defer"]);
+                free.extend([key!(Params: tso.tso), key!(Params: tso.tso_defer)]);
             }
             // That is what it does by itself.
-            (Some(_), TsoSizing::Unpaced, None) => free.extend(["tso", "tso_sizing"]),
+            (Some(_), TsoSizing::Unpaced, None) => {
+                free.extend([key!(Params: tso.tso), key!(Params: tso.tso_sizing)])
+            }
             _ => {}
         }
     }

@@ -5,7 +5,8 @@ use cwnd_cc::ControllerParams;
 use cwnd_quantity::{Ability, Bytes, Declares as _, Rate, Time};
 use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
-use cwnd_schema::{Params, ParamsChoice as _, Value};
+use cwnd_schema::{Params, ParamsChoice as _, Value, key};
+use cwnd_tcp::Params as Endpoint;
 
 pub use self::timeouts::Timeouts;
 use crate::lab;
@@ -204,47 +205,56 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
 
 fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     // What a route, a sysctl or the MTU sets.
-    let mut free = vec!["mss", "ecn", "initial_window", "rto_min"];
+    let mut free = vec![
+        key!(Endpoint: mss),
+        key!(Endpoint: ecn),
+        key!(Endpoint: initial_window),
+        key!(Endpoint: rto_min),
+    ];
     if let Some(timeouts) = Timeouts::of(&group.endpoint) {
-        free.extend(["rto_backoff", "rto_backoff_after", "syn_backoff_after"]);
+        free.extend([
+            key!(Endpoint: rto_backoff),
+            key!(Endpoint: rto_backoff_after),
+            key!(Endpoint: syn_backoff_after),
+        ]);
         found.extend(timeouts.refusals(group));
     } else if group.endpoint.rto_backoff_after == 0 {
         // TCP*(0) is TCP.
-        free.extend(["rto_backoff", "rto_backoff_after"]);
+        free.extend([key!(Endpoint: rto_backoff), key!(Endpoint: rto_backoff_after)]);
     } else {
-        free.push("rto_backoff_after");
+        free.push(key!(Endpoint: rto_backoff_after));
     }
     if group.endpoint.ack_every == 1 {
-        free.push("ack_every");
+        free.push(key!(Endpoint: ack_every));
     }
     free.extend(lab::free(scenario, group));
     // Who hears source quenches there is the controller.
     let hears = group.controller.contract().asks.iter().any(|a| a.ability == Ability::ObeysQuench);
     let obeys = group.endpoint.contract().provides.contains(&Ability::ObeysQuench);
     if hears {
-        free.push("obey_quench");
+        free.push(key!(Endpoint: obey_quench));
     }
     if hears && !obeys {
         let message = "on Linux a controller that hears source quenches obeys them";
         found.push(of(
             group,
-            &["endpoint", "obey_quench"],
+            &["endpoint", key!(Endpoint: obey_quench)],
             message,
             Some("set `obey_quench = true`"),
         ));
     }
     // Who hears marks at the receiver brings a program that tells them, as `echo` says.
     if programs::asked_for(&group.controller).any(|program| program.hears == Hears::Receiver) {
-        free.push("echo");
+        free.push(key!(Endpoint: echo));
     }
-    let mut kernels = cwnd_tcp::Params::default();
+    let mut kernels = Endpoint::default();
     kernels.apply_preset(PRESET);
     let kept = kept((&group.endpoint, &kernels), &free);
     let help = format!("`endpoint = {{ preset = \"{PRESET}\"{kept} }}` is TCP as Linux has it");
     differ(group, "endpoint", (&group.endpoint, &kernels), &free, ("Linux's TCP", &help), found);
     if group.endpoint.mss < LEAST_MSS {
         let message = format!("segments on Linux have at least {LEAST_MSS} of payload");
-        found.push(of(group, &["endpoint", "mss"], &message, None));
+        found.push(of(group, &["endpoint", key!(Endpoint: mss)], &message, None));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Values that contradict each other.
 
 use cwnd_quantity::Duration;
-use cwnd_schema::Invalid;
+use cwnd_schema::{Invalid, key};
 
 use super::{Params, Recovery};
 
@@ -11,40 +11,43 @@ impl Params {
         let invalid = |key, message: &str| Err(Invalid { key, message: message.to_owned() });
         if self.header.0 + self.mss.0 > 65_535 {
             return invalid(
-                "mss",
+                key!(Self: mss),
                 "a packet takes at most 65535 bytes on the wire: `mss` + `header` is more",
             );
         }
         if self.receive_window.0 < self.mss.0 {
             return invalid(
-                "receive_window",
+                key!(Self: receive_window),
                 "the receive window must hold at least one segment (`mss`)",
             );
         }
         if self.max_window.is_some_and(|w| w.0 < self.mss.0) {
             return invalid(
-                "max_window",
+                key!(Self: max_window),
                 "the largest window must hold at least one segment (`mss`)",
             );
         }
         if self.prr && !matches!(self.recovery, Recovery::Sack | Recovery::NewReno) {
             return invalid(
-                "prr",
+                key!(Self: prr),
                 "proportional rate reduction needs `recovery = \"sack\"` or `\"newreno\"`",
             );
         }
         if self.signature.timestamp_signature > 0 && !self.timestamps {
-            return invalid("timestamp_signature", "there is nothing to sign without `timestamps`");
+            return invalid(
+                key!(Self: signature.timestamp_signature),
+                "there is nothing to sign without `timestamps`",
+            );
         }
         if self.rto_min > self.rto_max || self.rto_initial > self.rto_max {
             return invalid(
-                "rto_max",
+                key!(Self: rto_max),
                 "the largest timeout is below the smallest or the initial one",
             );
         }
         if self.rto_min == Duration::ZERO && self.rto_granularity == Duration::ZERO {
             return invalid(
-                "rto_min",
+                key!(Self: rto_min),
                 "a timeout of zero expires for ever; give `rto_min` or `rto_granularity`",
             );
         }
