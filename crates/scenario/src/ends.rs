@@ -2,7 +2,7 @@
 
 use cwnd_schema::Choice;
 
-/// How the flows of a group come to their ends.
+/// Choice of its path by each flow of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Ends {
     /// Each draws one of the ways, all with the same chance.

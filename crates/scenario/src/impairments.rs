@@ -26,8 +26,8 @@ pub struct Impairments {
     #[entry]
     #[default(None, "cwnd: a line without faults")]
     pub burst_loss: Option<BurstLoss>,
-    /// Extra delay of each packet, drawn from this distribution; a time by itself is uniform between
-    /// zero and it. Order is kept: a packet that would pass others arrives with them.
+    /// Extra delay of each packet, drawn from this distribution; a time by itself is uniform
+    /// between zero and it. Order is kept: a packet that would pass others arrives with them.
     #[default(DurationDist::default(), as "0 ms", "cwnd: a line without faults")]
     pub jitter: DurationDist,
     /// For how long the jitter hangs together, as that of a radio link does: a normal process
@@ -101,8 +101,8 @@ pub struct Tampering {
     #[default(0.0, "cwnd: a middlebox that knows them, or none")]
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     pub option_loss: f64,
-    /// Probability that it flips one bit of such an option, any with the same probability, and mends
-    /// the checksum. Of a dumbbell's both ways.
+    /// Probability that it flips one bit of such an option, any with the same probability, and
+    /// mends the checksum. Of a dumbbell's both ways.
     #[default(0.0, "cwnd: a middlebox that knows them, or none")]
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     pub option_damage: f64,

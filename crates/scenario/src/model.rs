@@ -96,7 +96,8 @@ impl Edge {
 /// Parts of requests and connections that have a row each in the results.
 #[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
 pub struct Record {
-    /// Which part of the requests of clients has a row each in the table `requests`, drawn at random.
+    /// Which part of the requests of clients has a row each in the table `requests`, drawn at
+    /// random.
     #[default(
         Share::ALL,
         as "all",

@@ -26,8 +26,8 @@ pub struct Run {
         "cwnd: ten points a second show a saw-tooth at the RTTs of most paths"
     )]
     pub sample: Option<Duration>,
-    /// Ends the run early, when Jain's index of what its bulk flows delivered since the last of them
-    /// started reaches this; looked at every 10 ms.
+    /// Ends the run early, when Jain's index of what its bulk flows delivered since the last of
+    /// them started reaches this; looked at every 10 ms.
     #[default(None, "cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
     #[bounds(
         above 0.0, up_to 1.0;

@@ -49,7 +49,7 @@ mod tests {
     use crate::reader::{Context, Section};
     use crate::tree::parse_value;
 
-    /// What an empty section is read as.
+    /// Reads an empty section.
     fn empty<S: SectionKeys>(keys: &'static [&'static [crate::sections::Key]]) -> S {
         let mut cx = Context::new(&|name| Err(format!("no file `{name}`")));
         let node = parse_value(0, 0, "{}", &mut cx.sink).expect("TOML");

@@ -1,11 +1,11 @@
-//! From where to where the values of a parameter go: stated once, beside the parameter, and read by the reader, the
-//! schema and the reference.
+//! Ranges of parameters: stated once, beside the parameter, for the reader, the JSON Schema and the
+//! reference.
 
 use core::fmt;
 
 use cwnd_quantity::{Bytes, Duration};
 
-/// What a bound is compared with.
+/// A value that is compared with a bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quantity {
     /// A whole number.
@@ -19,7 +19,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// Whether this is below `other`; false if they are of two kinds.
+    /// `true` if this is below `other`; `false` if they are of two kinds.
     fn is_below(self, other: Self) -> bool {
         match (self, other) {
             (Self::Count(a), Self::Count(b)) => a < b,
@@ -45,9 +45,9 @@ impl fmt::Display for Quantity {
 /// One end of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edge {
-    /// Where it is.
+    /// The value at the end.
     pub at: Quantity,
-    /// Whether this value itself is in the range.
+    /// `true` if this value itself is in the range.
     pub included: bool,
 }
 
@@ -58,15 +58,15 @@ pub struct Bounds {
     pub least: Option<Edge>,
     /// The upper end.
     pub most: Option<Edge>,
-    /// What goes wrong outside, as a clause; may be empty.
+    /// The reason, as a clause: consequence of a value outside. It may be empty.
     pub why: &'static str,
 }
 
 impl Bounds {
-    /// Anything goes.
+    /// A range without ends.
     pub const NONE: Self = Self { least: None, most: None, why: "" };
 
-    /// The most that 32 bits hold: the end of a range that is only the type's, and so is no news to anyone.
+    /// The largest number of 32 bits. It is the end of a type, which words leave out.
     pub const WORD: Quantity = Quantity::Count(0xffff_ffff);
 
     /// From this value on.
@@ -93,13 +93,13 @@ impl Bounds {
         Self { most: Some(Edge { at, included: false }), ..self }
     }
 
-    /// What goes wrong outside.
+    /// The same range with a reason.
     #[must_use]
     pub const fn because(self, why: &'static str) -> Self {
         Self { why, ..self }
     }
 
-    /// Whether the value lies within.
+    /// `true` if the value lies within.
     #[must_use]
     pub fn hold(&self, value: Quantity) -> bool {
         let above = self

@@ -44,7 +44,7 @@
 //! }
 //!
 //! impl Presets for Params {
-//!     const PRESETS: &'static [PresetOf<Self>] = &[PresetOf::new("fast", "For a data centre.", || {
+//!     const PRESETS: &'static [PresetOf<Self>] = &[PresetOf::new("fast", "In data centres.", || {
 //!         Self { target: Duration::from_micros(50), ..Self::default() }
 //!     })];
 //! }
@@ -92,12 +92,12 @@
 //! `cwnd-scenario`, where the derived code leads.
 //! - `#[section(check = PATH)]` of the struct: a function that reports values which contradict each
 //!   other. It sees those that could be read, as `PartialNAME`.
-//! - `#[default(VALUE, as TEXT, "SOURCE")]`: pages show a default as it would be written. `as` has a
-//!   text or a list; without it the value is a literal or `None`.
+//! - `#[default(VALUE, as TEXT, "SOURCE")]`: pages show a default as it would be written. `as` has
+//!   a text or a list; without it the value is a literal or `None`.
 //! - `#[by_schema("TEXT", "TEXT", "SOURCE")]`: a default for each version of the file format.
 //! - `#[entry]`: the type is no [`Param`] but reads its node itself.
-//! - `#[required("SOURCE")]`, `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key without
-//!   effect is noted where a file gives it another value, and then takes its default.
+//! - `#[required("SOURCE")]`, `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key
+//!   without effect is noted where a file gives it another value, and then takes its default.
 //!
 //! # Errors
 //! A definition that lacks something does not compile; the error is at the field.

@@ -35,7 +35,10 @@ macro_rules! integer_param {
             fn read(value: &Value) -> Result<Self, ParseError> {
                 match value {
                     Value::Integer(i) => <$ty>::try_from(*i).map_err(|_| {
-                        ParseError(format!("{i} is out of range: a whole number from 0 to {} is expected", <$ty>::MAX))
+                        let most = <$ty>::MAX;
+                        ParseError(format!(
+                            "{i} is out of range: a whole number from 0 to {most} is expected"
+                        ))
                     }),
                     other => Err(wrong(other, "a whole number")),
                 }

@@ -1,4 +1,4 @@
-//! Parameters that describe themselves: what is known of each, and how a set of them is read and written.
+//! Parameters that describe themselves: description of each; reading and writing of a set.
 
 use cwnd_quantity::ParseError;
 
@@ -17,7 +17,7 @@ pub enum Value {
     Float(f64),
 }
 
-/// What kind of value a parameter takes: drives the schema and the reference.
+/// Kind of a parameter's values, for the JSON Schema and the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `true` or `false`.
@@ -90,15 +90,15 @@ impl Kind {
 pub struct Field {
     /// Key in the scenario file.
     pub name: &'static str,
-    /// What values it takes.
+    /// Kind of its values.
     pub kind: Kind,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
-    /// Where the default comes from.
+    /// Source of the default.
     pub source: &'static str,
     /// From where to where its values go.
     pub bounds: Bounds,
-    /// Whether it must be given, because no default would be right.
+    /// `true` if it must be given, because no default would be right.
     pub required: bool,
 }
 
@@ -107,7 +107,7 @@ pub struct Field {
 pub struct Preset {
     /// Its name in a scenario: `preset = "…"`.
     pub name: &'static str,
-    /// What it stands for.
+    /// Its meaning.
     pub doc: &'static str,
 }
 
@@ -131,7 +131,7 @@ pub struct Idle {
 
 /// A set of parameters, which [`Schema`](derive@crate::Schema) derives.
 pub trait Params {
-    /// What parameters there are, in order.
+    /// Lists the parameters, in order.
     fn fields(&self) -> &'static [Field];
     /// Sets one.
     ///
@@ -159,13 +159,13 @@ pub trait Params {
 
 /// A type that can be a parameter.
 pub trait Param: Sized {
-    /// What values it takes.
+    /// Kind of the values.
     const KIND: Kind;
     /// The range of the type itself.
     const BOUNDS: Bounds = Bounds::NONE;
-    /// What its bounds are written in; a type without numbers has none, and itself stands here.
+    /// Type of its bounds; itself for a type without numbers.
     type Bound;
-    /// What its bounds are compared with; `None` if it has no number, or is "none".
+    /// Number that is compared with its bounds; `None` if it has none, or is "none".
     fn quantity(&self) -> Option<Quantity> {
         None
     }

@@ -215,7 +215,8 @@ impl<'a> Key<'a> {
         let Self { ident, ty, doc, default, source, bounds, is_entry, .. } = self;
         let name = name_of(ident);
         let form = if *is_entry {
-            quote!(::cwnd_scenario::sections::Form::Value(<#ty as ::cwnd_scenario::section::Entry>::TAKES))
+            let takes = quote!(<#ty as ::cwnd_scenario::section::Entry>::TAKES);
+            quote!(::cwnd_scenario::sections::Form::Value(#takes))
         } else {
             quote!(::cwnd_scenario::sections::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
         };
@@ -322,7 +323,9 @@ mod tests {
                 quote! {
                     ::cwnd_scenario::sections::Key {
                         name: "loss",
-                        form: ::cwnd_scenario::sections::Form::Plain(<f64 as ::cwnd_schema::Param>::KIND),
+                        form: ::cwnd_scenario::sections::Form::Plain(
+                            <f64 as ::cwnd_schema::Param>::KIND
+                        ),
                         fallback: ::cwnd_scenario::sections::Fallback::Toml("0.5"),
                         doc: "Probability of a loss.",
                         source: "netem",
@@ -333,7 +336,11 @@ mod tests {
                             .because("it is a probability"),
                     }
                 },
-                quote!(form: ::cwnd_scenario::sections::Form::Value(<Steps as ::cwnd_scenario::section::Entry>::TAKES)),
+                quote! {
+                    form: ::cwnd_scenario::sections::Form::Value(
+                        <Steps as ::cwnd_scenario::section::Entry>::TAKES
+                    )
+                },
                 quote!(::cwnd_scenario::sections::Fallback::Toml("[]")),
                 quote!(::cwnd_scenario::sections::Fallback::Toml("\"0 ms\"")),
                 quote! {
@@ -374,7 +381,9 @@ mod tests {
             &[
                 quote!(fallback: ::cwnd_scenario::sections::Fallback::Required),
                 quote! {
-                    fallback: ::cwnd_scenario::sections::Fallback::BySchema(["\"none\"", "\"path\""])
+                    fallback: ::cwnd_scenario::sections::Fallback::BySchema(
+                        ["\"none\"", "\"path\""]
+                    )
                 },
             ],
         );

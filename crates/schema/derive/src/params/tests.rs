@@ -119,7 +119,8 @@ fn rules_of_fields_come_before_those_of_the_struct() {
                 }
                 if self.is_step() {
                     found.extend(
-                        ["gentle", "beta"].map(|key| ::cwnd_schema::Idle { key, why: "with a step" })
+                        ["gentle", "beta"]
+                            .map(|key| ::cwnd_schema::Idle { key, why: "with a step" })
                     );
                 }
             },
