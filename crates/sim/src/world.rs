@@ -38,8 +38,6 @@ pub use custom_parts::Verdicts;
 pub struct World {
     scenario: Arc<Scenario>,
     random: Streams,
-    now: Time,
-    end: Time,
     events: EventQueue,
     network: Network,
     flows: Vec<Flow>,
@@ -55,7 +53,6 @@ pub struct World {
     /// Whether the warm-up is over.
     counting: bool,
     flows_created: u32,
-    events_done: u64,
     data_delivered: u64,
     recorder: Recorder,
     /// What ends the run early.
@@ -81,12 +78,10 @@ impl World {
 
     /// [`World::unbuilt`], with the random streams of the scenario's seed given.
     pub(crate) fn with_streams(scenario: Arc<Scenario>, random: Streams) -> Self {
-        let mut events = EventQueue::default();
+        let mut events = EventQueue::until(Time(scenario.run.duration.0));
         let network = Network::new(&scenario, &random, &mut events);
         let run = &scenario.run;
         let mut world = Self {
-            now: Time::ZERO,
-            end: Time(run.duration.0),
             network,
             flows: cwnd_memory::with_capacity(scenario.flows.iter().map(lasting_flows).sum()),
             streams: Vec::new(),
@@ -97,7 +92,6 @@ impl World {
             free_processes: Vec::new(),
             counting: run.warmup == Duration::ZERO,
             flows_created: 0,
-            events_done: 0,
             data_delivered: 0,
             recorder: Recorder::new(&scenario, &random),
             fairness: run.until_fair.map(Fairness::new),
@@ -133,7 +127,7 @@ impl World {
     /// Those of the output's first bytes; `InvalidInput` for a link that does not exist and for a run of 78 hours or more.
     pub fn capture(&mut self, links: &[usize], to: Output) -> io::Result<()> {
         let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        if self.end > LAST_NOTED {
+        if self.events.end() > LAST_NOTED {
             return invalid("a run of 78 hours or more cannot be captured");
         }
         if links.iter().any(|&link| link >= self.scenario.links.len()) {
@@ -159,7 +153,8 @@ impl World {
     /// [`Cancelled`] if `go_on` said no.
     pub fn run(&mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<Records, Cancelled> {
         while self.step() {
-            if self.events_done.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !go_on(self.now) {
+            if self.events.taken().is_multiple_of(EVENTS_BETWEEN_LOOKS) && !go_on(self.events.now())
+            {
                 return Err(Cancelled);
             }
         }
@@ -178,16 +173,7 @@ impl World {
     /// Takes the next event from the queue; `None` when the run is over.
     #[inline]
     pub(crate) fn next_event(&mut self) -> Option<(Time, Event)> {
-        let (at, event) = self.events.pop()?;
-        if at >= self.end {
-            // What is pending stays so: an audit asks for it.
-            self.events.push(at, event);
-            return None;
-        }
-        debug_assert!(at >= self.now, "time goes forward");
-        self.now = at;
-        self.events_done += 1;
-        Some((at, event))
+        self.events.advance()
     }
 
     /// Does what an event asks for.
@@ -243,7 +229,7 @@ impl World {
     /// A packet is at its host. Returns whose sender may have something to send.
     #[inline]
     fn deliver(&mut self, packet: Packet) -> Option<FlowId> {
-        let (now, counting) = (self.now, self.counting);
+        let (now, counting) = (self.events.now(), self.counting);
         let segment = self.network.segment(packet);
         let Some(flow) = self.flows.get_mut(packet.flow().slot()).filter(|f| f.id == packet.flow())
         else {
@@ -287,10 +273,10 @@ impl World {
             return self.deliver_request(packet);
         }
         if let Some(stream) = self.streams.get_mut(packet.flow().datagrams_index()) {
-            stream.receive(self.now, self.network.segment(packet));
+            stream.receive(self.events.now(), self.network.segment(packet));
             self.data_delivered += 1;
             if stream.is_of_interest() {
-                let what = stream.hear_delivered(self.now);
+                let what = stream.hear_delivered(self.events.now());
                 self.carry_out_datagram(packet.flow().datagrams_index() as u32, what);
             }
         }
@@ -302,7 +288,7 @@ impl World {
     #[inline(never)]
     fn on_message(&mut self) {
         let Some(packet) = self.network.take_message() else { return };
-        let (now, id) = (self.now, packet.flow());
+        let (now, id) = (self.events.now(), packet.flow());
         let segment = *self.network.segment(packet);
         self.network.taken(packet);
         if let Some(flow) = self.flow(id) {
@@ -314,7 +300,7 @@ impl World {
     }
 
     fn on_datagram(&mut self, index: u32) {
-        let turn = self.streams[index as usize].turn(self.now);
+        let turn = self.streams[index as usize].turn(self.events.now());
         turn.into_iter().for_each(|what| self.carry_out_datagram(index, what));
     }
 
@@ -323,17 +309,17 @@ impl World {
     fn carry_out_datagram(&mut self, index: u32, what: Do) {
         let stream = &mut self.streams[index as usize];
         let (flow, hop) = (stream.id, stream.route.forward);
-        if let Some(segment) = stream.carry_out(self.now, what) {
-            self.network.inject(self.now, flow, hop, segment, &mut self.events);
+        if let Some(segment) = stream.carry_out(self.events.now(), what) {
+            self.network.inject(self.events.now(), flow, hop, segment, &mut self.events);
         }
         if let Some(at) = what.wake {
-            self.events.push(at.max(self.now), Event::Datagram(index));
+            self.events.push(at.max(self.events.now()), Event::Datagram(index));
         }
     }
 
     fn send_ack(&mut self, id: FlowId, ack: cwnd_tcp::Segment) {
         let hop = self.flows[id.slot()].route.reverse;
-        self.network.inject(self.now, id, hop, ack, &mut self.events);
+        self.network.inject(self.events.now(), id, hop, ack, &mut self.events);
     }
 
     /// Timers are lazy: one event is pending, and one that comes early is put off, not replaced.
@@ -349,7 +335,7 @@ impl World {
     }
 
     fn on_receiver_timer(&mut self, id: FlowId) {
-        let now = self.now;
+        let now = self.events.now();
         let Some(flow) = self.flow(id) else { return self.on_server_timer(id) };
         if flow.receiver_timer != now {
             return;
@@ -363,7 +349,7 @@ impl World {
 
     #[inline]
     fn on_sender_timer(&mut self, id: FlowId) -> Option<FlowId> {
-        let now = self.now;
+        let now = self.events.now();
         let Some(flow) = self.flow(id) else {
             self.on_client_timer(id);
             return None;
@@ -387,7 +373,7 @@ impl World {
     fn on_retransmission_timer(&mut self, id: FlowId) {
         let sender = &mut self.flows[id.slot()].sender;
         let (syn, before) = (!sender.is_established(), sender.counters().expiries());
-        sender.on_timer(self.now);
+        sender.on_timer(self.events.now());
         if sender.counters().expiries() != before {
             self.tell_of_timeout(id, syn);
         }
@@ -404,7 +390,7 @@ impl World {
     #[inline(always)]
     fn drive(&mut self, id: FlowId) {
         let slot = id.slot();
-        let now = self.now;
+        let now = self.events.now();
         let hop = self.flows[slot].route.forward;
         let mut goes_on = true;
         while goes_on {
@@ -432,14 +418,14 @@ impl World {
         if let Some(requests) = flow.requests.as_mut().filter(|_| flow.sender.is_drained())
             && let Some(response) = requests.unacknowledged.take()
         {
-            self.recorder.acknowledged(response, self.now);
+            self.recorder.acknowledged(response, self.events.now());
         }
         if flow.is_over() && self.groups[flow.group as usize].gives_slots_away {
             self.retire(id);
-        } else if flow.stop <= self.now {
-            flow.stopped = flow.stopped.min(self.now);
+        } else if flow.stop <= self.events.now() {
+            flow.stopped = flow.stopped.min(self.events.now());
         } else if !flow.has_failed()
-            && let Some(what) = flow.session.acked(self.now)
+            && let Some(what) = flow.session.acked(self.events.now())
             && self.carry_out(id, what)
         {
             self.drive_sender(id);
@@ -457,8 +443,8 @@ impl World {
         self.network.taken(packet);
         self.reply(id, reply);
         let flow = &mut self.flows[id.slot()];
-        let what = flow.hear_delivered(self.now).what;
-        if flow.stop > self.now && self.carry_out(id, what) {
+        let what = flow.hear_delivered(self.events.now()).what;
+        if flow.stop > self.events.now() && self.carry_out(id, what) {
             self.drive_sender(id);
         }
     }
@@ -466,38 +452,38 @@ impl World {
     /// Does what the application says; true if there may be something to send.
     fn carry_out(&mut self, id: FlowId, what: Do) -> bool {
         if let Some(at) = what.wake {
-            self.events.push(at.max(self.now), Event::AppWake(id));
+            self.events.push(at.max(self.events.now()), Event::AppWake(id));
         }
         if what.request > 0 {
             self.ask(id, what.request);
         }
-        self.flows[id.slot()].carry_out(self.now, what)
+        self.flows[id.slot()].carry_out(self.events.now(), what)
     }
 
     fn on_app_wake(&mut self, id: FlowId) {
-        let now = self.now;
+        let now = self.events.now();
         let Some(flow) = self.flow(id).filter(|flow| flow.stop > now) else { return };
         let Some(what) = flow.wake(now) else { return };
         self.answer(id, what);
     }
 
     fn on_app_stop(&mut self, id: FlowId) {
-        self.flows[id.slot()].stop_sending(self.now);
+        self.flows[id.slot()].stop_sending(self.events.now());
         self.drive_sender(id);
     }
 
     fn on_sample(&mut self) {
         let Some(interval) = self.scenario.run.sample else { return };
-        self.events.push(self.now + interval, Event::Sample);
-        self.recorder.sample(self.now, &self.flows, &mut self.network);
+        self.events.push(self.events.now() + interval, Event::Sample);
+        self.recorder.sample(self.events.now(), &self.flows, &mut self.network);
     }
 
     fn on_fairness(&mut self) {
         let Some(fairness) = &mut self.fairness else { return };
         if fairness.reached(shares_delivered(&self.flows, &self.scenario.flows)) {
-            self.end = self.now;
+            self.events.end_now();
         } else {
-            self.events.push(self.now + Fairness::INTERVAL, Event::Fairness);
+            self.events.push(self.events.now() + Fairness::INTERVAL, Event::Fairness);
         }
     }
 
@@ -505,13 +491,13 @@ impl World {
         self.counting = true;
         self.flows.iter_mut().filter(|f| f.started != Time::NEVER).for_each(Flow::end_warmup);
         self.streams.iter_mut().for_each(Stream::end_warmup);
-        self.recorder.end_warmup(self.now, &mut self.network);
+        self.recorder.end_warmup(self.events.now(), &mut self.network);
     }
 
     /// Simulated time.
     #[must_use]
     pub const fn now(&self) -> Time {
-        self.now
+        self.events.now()
     }
 
     /// From now on the controllers of the flows that exist write down what they are told.
@@ -535,14 +521,14 @@ impl World {
         let mut streams = self.streams.iter().filter(|s| s.started != Time::NEVER).peekable();
         for flow in self.flows.iter().filter(|f| f.started != Time::NEVER) {
             while let Some(stream) = streams.next_if(|s| s.number < flow.number) {
-                self.recorder.stream(stream, self.end);
+                self.recorder.stream(stream, self.events.end());
             }
-            self.recorder.flow(flow, self.end);
+            self.recorder.flow(flow, self.events.end());
         }
-        streams.for_each(|stream| self.recorder.stream(stream, self.end));
+        streams.for_each(|stream| self.recorder.stream(stream, self.events.end()));
         let recorder = core::mem::take(&mut self.recorder);
-        let mut records = recorder.finish(self.end, &self.scenario, &mut self.network);
-        records.events = self.events_done;
+        let mut records = recorder.finish(self.events.end(), &self.scenario, &mut self.network);
+        records.events = self.events.taken();
         records.delivered_data_packets = self.data_delivered;
         records
     }

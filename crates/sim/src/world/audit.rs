@@ -14,27 +14,30 @@ impl World {
     /// # Errors
     /// With a sentence about what does not hold.
     pub fn audit(&mut self) -> Result<(), String> {
-        self.network.audit(self.now)?;
+        self.network.audit(self.events.now())?;
         for flow in self.flows.iter().filter(|f| f.started != Time::NEVER) {
-            audit_flow(flow).map_err(|e| format!("{}: {e} at {}", flow.id, self.now))?;
+            audit_flow(flow).map_err(|e| format!("{}: {e} at {}", flow.id, self.events.now()))?;
         }
         if let [flow] = self.flows.as_slice()
             && self.streams.is_empty()
             && flow.id == FlowId::new(0, 0)
             && flow.requests.is_none()
         {
-            self.audit_copies(flow).map_err(|e| format!("{e} at {}", self.now))?;
+            self.audit_copies(flow).map_err(|e| format!("{e} at {}", self.events.now()))?;
         }
-        self.audit_users().map_err(|e| format!("{e} at {}", self.now))?;
+        self.audit_users().map_err(|e| format!("{e} at {}", self.events.now()))?;
         let mut pending: Vec<(u64, Time)> =
             self.events.pending().map(|(at, event)| (event.code(), at)).collect();
         pending.sort_unstable();
-        if let Some((code, at)) = pending.iter().find(|(_, at)| *at < self.now) {
-            return Err(format!("event {code:x} at {at} is in the past of {}", self.now));
+        if let Some((code, at)) = pending.iter().find(|(_, at)| *at < self.events.now()) {
+            return Err(format!("event {code:x} at {at} is in the past of {}", self.events.now()));
         }
         for (at, event) in self.awaited() {
             if at.is_none_or(|at| pending.binary_search(&(event.code(), at)).is_err()) {
-                return Err(format!("at {}: nothing will make it happen: {event}", self.now));
+                return Err(format!(
+                    "at {}: nothing will make it happen: {event}",
+                    self.events.now()
+                ));
             }
         }
         Ok(())

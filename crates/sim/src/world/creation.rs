@@ -136,7 +136,7 @@ impl World {
             listed_ways,
         });
         for i in 0..group.count {
-            if i.is_multiple_of(FLOWS_BETWEEN_LOOKS) && !go_on(self.now) {
+            if i.is_multiple_of(FLOWS_BETWEEN_LOOKS) && !go_on(self.events.now()) {
                 return Err(Cancelled);
             }
             let name = format!("flow.{}.{i}", group.name);
@@ -301,7 +301,7 @@ impl World {
         let arrivals = &mut self.arrivals[process as usize];
         arrivals.due = Time::NEVER;
         let g = arrivals.group;
-        if scenario.flows[g].stop.is_some_and(|stop| stop <= self.now) {
+        if scenario.flows[g].stop.is_some_and(|stop| stop <= self.events.now()) {
             return;
         }
         let next = arrivals.gaps.next(&mut arrivals.rng);
@@ -311,14 +311,14 @@ impl World {
         let now = match next {
             None => arrivals.next.clone(),
             Some(next) => {
-                arrivals.due = self.now + next.gap;
+                arrivals.due = self.events.now() + next.gap;
                 self.events.push(arrivals.due, Event::Arrival(process));
                 core::mem::replace(&mut arrivals.next, next)
             }
         };
         let rng = self.random.named(&name);
         if !is_user && let Some(habits) = self.groups[g].habits.clone() {
-            return self.begin_user(g, name, &habits, self.now, rng);
+            return self.begin_user(g, name, &habits, self.events.now(), rng);
         }
         let id = self.add_flow(g, &name, rng, Some(&now));
         if self.groups[g].waits {
@@ -368,7 +368,7 @@ impl World {
             // It is over before counting begins: nothing of it counts.
             flow.end_warmup();
         }
-        self.recorder.flow(flow, self.now);
+        self.recorder.flow(flow, self.events.now());
         // Events and packets still on their way to this flow no longer find it.
         flow.id = FlowId::new(id.slot() as u32, id.generation().wrapping_add(1));
         flow.started = Time::NEVER;
@@ -385,7 +385,7 @@ impl World {
         let Some(process) = self.users.remove(&slot) else { return };
         let arrivals = &mut self.arrivals[process as usize];
         if let Some(next) = arrivals.gaps.over(&mut arrivals.rng) {
-            arrivals.due = self.now + next.gap;
+            arrivals.due = self.events.now() + next.gap;
             self.events.push(arrivals.due, Event::Arrival(process));
             arrivals.next = next;
         } else if arrivals.gaps.is_done() {
@@ -399,7 +399,7 @@ impl World {
         for (process, arrivals) in (0..).zip(&self.arrivals) {
             let group = &self.scenario.flows[arrivals.group];
             let waits = arrivals.gaps.hears() && !arrivals.gaps.is_done();
-            let stopped = group.stop.is_some_and(|stop| stop <= self.now);
+            let stopped = group.stop.is_some_and(|stop| stop <= self.events.now());
             let idle = arrivals.due == Time::NEVER && !at_work.contains(&process);
             if waits && idle && !stopped {
                 return Err(format!("`{}` waits for nothing", arrivals.name));

@@ -35,7 +35,7 @@ impl World {
     /// Starts the attack on a new connection if its group has an attacker.
     #[inline]
     pub(super) fn begin_attack(&mut self, g: usize, of: FlowId, name: &str) {
-        if let Some(attacker) = self.scenario.flows[g].attacker.build(self.now) {
+        if let Some(attacker) = self.scenario.flows[g].attacker.build(self.events.now()) {
             self.begin_attack_by(attacker, of, name);
         }
     }
@@ -82,7 +82,7 @@ impl World {
         let beyond = forged.quoted.map_or(0, |quoted| quoted.wrapping_sub(una as u32));
         let data = Segment {
             seq: una + u64::from(beyond),
-            ts: self.now,
+            ts: self.events.now(),
             len: 0,
             wire: 0,
             flags: Flags::default(),
@@ -92,7 +92,7 @@ impl World {
         let before = flow.sender.counters().quenches;
         match forged.what {
             Message::Quench { marked } => {
-                flow.sender.on_segment(self.now, &data.quench(marked, 0, 0));
+                flow.sender.on_segment(self.events.now(), &data.quench(marked, 0, 0));
             }
         }
         if flow.sender.counters().quenches > before {

@@ -17,7 +17,7 @@ impl World {
     pub(super) fn deliver_request(&mut self, packet: Packet) {
         let segment = *self.network.segment(packet);
         self.network.taken(packet);
-        let (now, id) = (self.now, packet.flow().of_requests());
+        let (now, id) = (self.events.now(), packet.flow().of_requests());
         if packet.flow() == id {
             return;
         }
@@ -45,7 +45,7 @@ impl World {
 
     /// The server took a segment, and acknowledges it: by itself, or with the response if that goes now.
     fn on_request(&mut self, id: FlowId, data: bool, reply: Option<Segment>) {
-        let now = self.now;
+        let now = self.events.now();
         let Some(flow) = self.flow(id) else { return };
         let Some(requests) = &flow.requests else { return };
         let total = requests.receiver.counters().delivered_bytes;
@@ -83,7 +83,7 @@ impl World {
     pub(super) fn ask(&mut self, id: FlowId, bytes: u64) {
         let flow = &mut self.flows[id.slot()];
         let Some(requests) = &mut flow.requests else { return };
-        let turn = requests.begin(self.now, bytes, flow.session.written());
+        let turn = requests.begin(self.events.now(), bytes, flow.session.written());
         flow.session.hear_next();
         self.network.begin_turn(id, turn);
         self.drive_client(id);
@@ -91,7 +91,7 @@ impl World {
 
     /// Sends what the client may, and sees to its timer.
     fn drive_client(&mut self, id: FlowId) {
-        let now = self.now;
+        let now = self.events.now();
         let flow = &mut self.flows[id.slot()];
         let hop = flow.route.reverse;
         let Some(requests) = &mut flow.requests else { return };
@@ -110,7 +110,7 @@ impl World {
 
     /// A segment of the response is at the client: the request before it arrived. With it, all of the response may be there.
     pub(super) fn on_response(&mut self, packet: Packet, reply: Option<Segment>) {
-        let (now, id) = (self.now, packet.flow());
+        let (now, id) = (self.events.now(), packet.flow());
         let seq = self.network.segment(packet).seq;
         self.network.taken(packet);
         let flow = &mut self.flows[id.slot()];
@@ -150,7 +150,7 @@ impl World {
     #[cold]
     #[inline(never)]
     pub(super) fn on_client_timer(&mut self, id: FlowId) {
-        let (now, id) = (self.now, id.of_requests());
+        let (now, id) = (self.events.now(), id.of_requests());
         let Some(requests) = self.flow(id).and_then(|flow| flow.requests.as_mut()) else { return };
         if requests.sender_timer == now {
             requests.sender_timer = Time::NEVER;
@@ -171,7 +171,7 @@ impl World {
     #[cold]
     #[inline(never)]
     pub(super) fn on_server_timer(&mut self, id: FlowId) {
-        let (now, id) = (self.now, id.of_requests());
+        let (now, id) = (self.events.now(), id.of_requests());
         let Some(flow) = self.flow(id) else { return };
         let hop = flow.route.forward;
         let Some(requests) = flow.requests.as_mut().filter(|r| r.receiver_timer == now) else {
