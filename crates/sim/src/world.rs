@@ -1,6 +1,5 @@
 //! The simulated world: takes events in order of time until the run is over.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -20,8 +19,8 @@ use crate::network::Network;
 use crate::packet::{LAST_NOTED, Packet};
 use crate::record::Recorder;
 use crate::stack::Connection;
-use crate::world::creation::{ArrivalProcess, Group, lasting_flows};
-use crate::world::off_path_attack::Attack;
+use crate::world::creation::lasting_flows;
+use crate::world::workloads::Workloads;
 
 mod audit;
 mod creation;
@@ -30,6 +29,7 @@ mod off_path_attack;
 mod prefetch;
 mod requests;
 mod timeout_oracle;
+mod workloads;
 
 pub use custom_parts::Verdicts;
 
@@ -42,17 +42,9 @@ pub struct World {
     network: Network,
     flows: Vec<Flow>,
     streams: Vec<Stream>,
-    groups: Vec<Group>,
-    arrivals: Vec<ArrivalProcess>,
-    /// By the place of a connection: which of these waits for its end.
-    users: BTreeMap<usize, u32>,
-    /// By the place of a connection: who attacks it.
-    attacks: BTreeMap<usize, Attack>,
-    /// Places of users who are done.
-    free_processes: Vec<u32>,
+    workloads: Workloads,
     /// Whether the warm-up is over.
     counting: bool,
-    flows_created: u32,
     data_delivered: u64,
     recorder: Recorder,
     /// What ends the run early.
@@ -85,13 +77,8 @@ impl World {
             network,
             flows: cwnd_memory::with_capacity(scenario.flows.iter().map(lasting_flows).sum()),
             streams: Vec::new(),
-            groups: Vec::new(),
-            arrivals: Vec::new(),
-            users: BTreeMap::new(),
-            attacks: BTreeMap::new(),
-            free_processes: Vec::new(),
+            workloads: Workloads::default(),
             counting: run.warmup == Duration::ZERO,
-            flows_created: 0,
             data_delivered: 0,
             recorder: Recorder::new(&scenario, &random),
             fairness: run.until_fair.map(Fairness::new),
@@ -420,7 +407,7 @@ impl World {
         {
             self.recorder.acknowledged(response, self.events.now());
         }
-        if flow.is_over() && self.groups[flow.group as usize].gives_slots_away {
+        if flow.is_over() && self.workloads.groups[flow.group as usize].gives_slots_away {
             self.retire(id);
         } else if flow.stop <= self.events.now() {
             flow.stopped = flow.stopped.min(self.events.now());

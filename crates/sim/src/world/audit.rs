@@ -1,5 +1,7 @@
 //! What must hold between any two events.
 
+use std::collections::BTreeSet;
+
 use cwnd_quantity::Time;
 use cwnd_tcp::{Body, Receiver, Segment, Sender};
 
@@ -64,6 +66,28 @@ impl World {
         }
     }
 
+    /// Checks that each waiting user has an open connection or a time for its next.
+    fn audit_users(&self) -> Result<(), String> {
+        let at_work: BTreeSet<u32> = self.workloads.users.values().copied().collect();
+        for (process, arrivals) in (0..).zip(&self.workloads.arrivals) {
+            let group = &self.scenario.flows[arrivals.group];
+            let waits = arrivals.gaps.hears() && !arrivals.gaps.is_done();
+            let stopped = group.stop.is_some_and(|stop| stop <= self.events.now());
+            let idle = arrivals.due == Time::NEVER && !at_work.contains(&process);
+            if waits && idle && !stopped {
+                return Err(format!("`{}` waits for nothing", arrivals.name));
+            }
+        }
+        for (&slot, process) in &self.workloads.users {
+            let flow = &self.flows[slot];
+            let group = self.workloads.arrivals[*process as usize].group;
+            if flow.started == Time::NEVER || flow.group as usize != group {
+                return Err(format!("a user waits for the end of {}, which is another's", flow.id));
+            }
+        }
+        Ok(())
+    }
+
     /// The events that something waits for, with the time for which they must be pending.
     fn awaited(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
         let running = || self.flows.iter().filter(|f| f.started != Time::NEVER);
@@ -74,7 +98,7 @@ impl World {
         let receivers = running()
             .filter(|f| f.receiver.next_timer() != Time::NEVER)
             .map(move |f| (armed(f.receiver_timer), Event::ReceiverTimer(f.id)));
-        let arrivals = (0..).zip(&self.arrivals).filter(|(_, a)| a.due != Time::NEVER);
+        let arrivals = (0..).zip(&self.workloads.arrivals).filter(|(_, a)| a.due != Time::NEVER);
         let arrivals = arrivals.map(|(process, a)| (Some(a.due), Event::Arrival(process)));
         let flows = senders.chain(receivers).chain(clients(&self.flows));
         let attacks = self.attacks_due().map(|(at, id)| (Some(at), Event::Forged(id)));

@@ -1,16 +1,13 @@
-//! How flows come into being, with the run or one after the other while it goes on, and how they give their places to others.
+//! Creation of flows, at the start of a run and by arrivals, and the reuse of their slots.
 
-use core::fmt;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cwnd_apps::arrivals::{Next, Process};
-use cwnd_apps::users::{Habits, User};
-use cwnd_apps::{AnyApplication, Facts, Listed, Maker, Transport};
+use cwnd_apps::arrivals::Next;
+use cwnd_apps::{AnyApplication, Facts, Transport};
 use cwnd_quantity::{Bytes, Duration, Rng, Time};
 use cwnd_scenario::{FlowGroup, Lateness, Noise, Scenario};
-use cwnd_tcp::Config;
 
+use super::workloads::{Group, GroupWay, Opening};
 use super::{Cancelled, World};
 use crate::datagrams::Stream;
 use crate::event::{Event, FlowId};
@@ -20,58 +17,6 @@ use crate::stack::Connection;
 
 /// Flows of a group that are added between two looks at whether to go on.
 const FLOWS_BETWEEN_LOOKS: u32 = 1024;
-
-pub(super) struct Group {
-    pub(super) config: Arc<Config>,
-    /// Makes the applications of its flows.
-    pub(super) make: Maker,
-    /// Whether the receivers of its data open its connections.
-    client_opens: bool,
-    /// Whether its flows are recorded when they are over, and others come in their places.
-    pub(super) gives_slots_away: bool,
-    /// Whether its arrivals hear when a connection is over.
-    waits: bool,
-    /// What each of its users does, if what arrives are users.
-    habits: Option<Arc<Habits>>,
-    /// As in the scenario.
-    pub(super) ways: Vec<GroupWay>,
-    /// Flows that came to a way by turns.
-    turns: u64,
-    /// Of arrivals that were recorded, the ways of those that say between whom.
-    listed_ways: Vec<Option<usize>>,
-}
-
-impl fmt::Debug for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Group").field("ways", &self.ways).finish_non_exhaustive()
-    }
-}
-
-/// One of the ways that flows of a group go.
-#[derive(Debug)]
-pub(super) struct GroupWay {
-    base_rtt: Duration,
-    /// The route of all its flows, unless each has its own.
-    shared_route: Option<Route>,
-    /// Slots of its flows that are over and were recorded.
-    pub(super) free_slots: Vec<u32>,
-}
-
-#[derive(Debug)]
-pub(super) struct ArrivalProcess {
-    group: usize,
-    /// Its group's and its own number, or those of a user: what arrives is called by it, and its number.
-    name: String,
-    gaps: Box<dyn Process>,
-    /// `true` for the connections of one user.
-    is_user: bool,
-    /// What arrives next.
-    next: Next,
-    /// When it does; `Time::NEVER` where that is not known yet, or nothing does any more.
-    pub(super) due: Time,
-    rng: Rng,
-    arrived: u64,
-}
 
 /// How many connections of a group are there from the beginning to the end.
 pub(super) fn lasting_flows(group: &FlowGroup) -> usize {
@@ -109,80 +54,70 @@ impl World {
     ) -> Result<(), Cancelled> {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
-        let own_routes = scenario.has_own_hosts(group);
-        let facts = group.workload.facts();
         let arriving = group.arriving();
-        let habits = group.workload.habits().map(Arc::new);
-        let ways = (0..).zip(&group.ways).map(|(w, way)| GroupWay {
-            base_rtt: scenario.propagation(way),
-            shared_route: (!own_routes).then(|| {
-                let edge = Some(group.edge_rtt.mean()).filter(|&edge| edge > Duration::ZERO);
-                self.network.add_route((g as u32, w), group, edge)
-            }),
-            free_slots: Vec::new(),
-        });
-        let ways = ways.collect();
-        let listed_ways = listed_ways(&scenario, g);
-        self.groups.push(Group {
-            config: Arc::new(Config::new(group.endpoint.clone(), group.controller.clone())),
-            make: group.workload.maker(),
-            client_opens: facts.client_opens,
-            gives_slots_away: arriving.is_some() || habits.is_some(),
-            waits: habits.is_some()
-                || arriving.as_ref().is_some_and(|arriving| arriving.arriving().waits()),
-            habits: habits.clone(),
-            ways,
-            turns: 0,
-            listed_ways,
-        });
+        let ways = self.add_ways(g);
+        self.workloads.groups.push(Group::new(&scenario, g, arriving.as_ref(), ways));
         for i in 0..group.count {
             if i.is_multiple_of(FLOWS_BETWEEN_LOOKS) && !go_on(self.events.now()) {
                 return Err(Cancelled);
             }
             let name = format!("flow.{}.{i}", group.name);
             let mut rng = self.random.named(&name);
-            let start = Time(group.start.sample(&mut rng).0) + group.spacing * u64::from(i);
-            if let Some(arriving) = &arriving {
-                let mut gaps = arriving.arriving().process();
-                let Some(next) = gaps.next(&mut rng) else { continue };
-                let (group, due) = (g, start + next.gap);
-                self.begin_process(ArrivalProcess {
-                    group,
-                    name,
-                    gaps,
-                    is_user: false,
-                    next,
-                    due,
-                    rng,
-                    arrived: 0,
-                });
-                continue;
-            }
-            if let Some(habits) = &habits {
-                self.begin_user(g, name, habits, start, rng);
-                continue;
-            }
-            match facts.transport {
-                Transport::Connection => {
-                    let id = self.add_flow(g, &name, rng, None);
-                    self.events.push(start, Event::AppWake(id));
-                    if let Some(stop) = group.stop {
-                        self.events.push(stop, Event::AppStop(id));
-                    }
+            let at = Time(group.start.sample(&mut rng).0) + group.spacing * u64::from(i);
+            let opening = Opening { group: g, name, at, rng };
+            match &arriving {
+                Some(arriving) => {
+                    let gaps = arriving.arriving().process();
+                    self.workloads.begin_arrivals(opening, gaps, &mut self.events);
                 }
-                Transport::Datagrams { header } => {
-                    let index = self.add_stream(g, &name, header, rng);
-                    self.events.push(start, Event::Datagram(index));
-                }
+                None => self.add_member(opening),
             }
         }
         Ok(())
     }
 
+    /// The paths of a group, with the route of each if its flows share one.
+    fn add_ways(&mut self, g: usize) -> Vec<GroupWay> {
+        let group = &self.scenario.flows[g];
+        let own_routes = self.scenario.has_own_hosts(group);
+        let ways = (0..).zip(&group.ways).map(|(w, way)| GroupWay {
+            base_rtt: self.scenario.propagation(way),
+            shared_route: (!own_routes).then(|| {
+                let edge = Some(group.edge_rtt.mean()).filter(|&edge| edge > Duration::ZERO);
+                self.network.add_route((g as u32, w), group, edge)
+            }),
+            free_slots: Vec::new(),
+        });
+        ways.collect()
+    }
+
+    /// Adds a user, a connection or a source of datagrams.
+    fn add_member(&mut self, opening: Opening) {
+        if let Some(habits) = self.workloads.groups[opening.group].habits.clone() {
+            return self.workloads.begin_user(opening, habits, &mut self.events);
+        }
+        let Opening { group: g, name, at, rng } = opening;
+        let group = &self.scenario.flows[g];
+        let stop = group.stop;
+        match group.workload.facts().transport {
+            Transport::Connection => {
+                let id = self.add_flow(g, &name, rng, None);
+                self.events.push(at, Event::AppWake(id));
+                if let Some(stop) = stop {
+                    self.events.push(stop, Event::AppStop(id));
+                }
+            }
+            Transport::Datagrams { header } => {
+                let index = self.add_stream(g, &name, header, rng);
+                self.events.push(at, Event::Datagram(index));
+            }
+        }
+    }
+
     /// The way of the next flow of a group; it is called `name`.
     fn choose_way(&mut self, g: usize, name: &str) -> usize {
-        let turn = self.groups[g].turns;
-        self.groups[g].turns += 1;
+        let turn = self.workloads.groups[g].turns;
+        self.workloads.groups[g].turns += 1;
         let random = &self.random;
         self.scenario.flows[g].choose_way(turn, || random.named(&format!("{name}.ends")))
     }
@@ -208,14 +143,14 @@ impl World {
         let group = &scenario.flows[g];
         let index = self.streams.len() as u32;
         let way = self.choose_way(g, name);
-        let links = self.groups[g].ways[way].base_rtt;
+        let links = self.workloads.groups[g].ways[way].base_rtt;
         let edge = scenario.draw_edge_rtt(group, links, name, (&mut rng, &self.random));
-        let shared = self.groups[g].ways[way].shared_route;
+        let shared = self.workloads.groups[g].ways[way].shared_route;
         let route = shared.unwrap_or_else(|| self.add_own_route((g, way), edge));
         self.set_lateness(route, name);
         let identity = Identity {
             id: FlowId::datagrams(index),
-            number: self.flows_created,
+            number: self.workloads.flows_created,
             group: g as u32,
             way: way as u32,
             route,
@@ -223,8 +158,8 @@ impl World {
             client_opens: false,
             stop: group.stop.unwrap_or(Time::NEVER),
         };
-        self.flows_created += 1;
-        let app = (self.groups[g].make)();
+        self.workloads.flows_created += 1;
+        let app = (self.workloads.groups[g].make)();
         self.streams.push(Stream::new(identity, header, app, rng));
         index
     }
@@ -234,18 +169,19 @@ impl World {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
         let row = listed.and_then(|next| next.row);
-        let known = row.and_then(|row| self.groups[g].listed_ways.get(row).copied().flatten());
+        let known =
+            row.and_then(|row| self.workloads.groups[g].listed_ways.get(row).copied().flatten());
         let way = known.unwrap_or_else(|| self.choose_way(g, name));
-        let links = self.groups[g].ways[way].base_rtt;
+        let links = self.workloads.groups[g].ways[way].base_rtt;
         let edge = scenario.draw_edge_rtt(group, links, name, (&mut rng, &self.random));
-        let number = self.flows_created;
-        self.flows_created += 1;
+        let number = self.workloads.flows_created;
+        self.workloads.flows_created += 1;
         let reused = self.take_free_slot(g, way).map(|slot| {
             let old = &self.flows[slot as usize];
             (slot, old.id.generation().wrapping_add(1), old.route)
         });
         let (slot, generation) = reused.map_or((self.flows.len() as u32, 0), |r| (r.0, r.1));
-        let route = match (self.groups[g].ways[way].shared_route, reused) {
+        let route = match (self.workloads.groups[g].ways[way].shared_route, reused) {
             (Some(shared), _) => shared,
             (None, Some((_, _, own))) => {
                 self.network.set_edge(own, edge);
@@ -262,12 +198,15 @@ impl World {
             way: way as u32,
             route,
             base_rtt: links + edge,
-            client_opens: self.groups[g].client_opens,
+            client_opens: self.workloads.groups[g].client_opens,
             // Of those that arrive, arrivals stop: what has come is transferred.
-            stop: group.stop.filter(|_| !self.groups[g].gives_slots_away).unwrap_or(Time::NEVER),
+            stop: group
+                .stop
+                .filter(|_| !self.workloads.groups[g].gives_slots_away)
+                .unwrap_or(Time::NEVER),
         };
         let app = self.application(g, listed.and_then(|next| next.size));
-        let flow = Flow::new(identity, &self.groups[g].config, app, rng);
+        let flow = Flow::new(identity, &self.workloads.groups[g].config, app, rng);
         match self.flows.get_mut(slot as usize) {
             Some(place) => *place = flow,
             None => {
@@ -283,13 +222,13 @@ impl World {
     /// The application of one more flow, whose size may have been recorded.
     fn application(&self, g: usize, size: Option<Bytes>) -> AnyApplication {
         let sized = size.and_then(|size| self.scenario.flows[g].workload.of_size(size));
-        sized.unwrap_or_else(|| (self.groups[g].make)())
+        sized.unwrap_or_else(|| (self.workloads.groups[g].make)())
     }
 
     /// The slot of a flow that went this way and is over. If its route is its own, not while packets are still on their way
     /// to its hosts: they would hold up those of the next.
     fn take_free_slot(&mut self, g: usize, way: usize) -> Option<u32> {
-        let way = &mut self.groups[g].ways[way];
+        let way = &mut self.workloads.groups[g].ways[way];
         let slot = *way.free_slots.last()?;
         let free = way.shared_route.is_some()
             || self.network.edge_is_empty(self.flows[slot as usize].route);
@@ -298,7 +237,7 @@ impl World {
 
     pub(super) fn on_arrival(&mut self, process: u32) {
         let scenario = Arc::clone(&self.scenario);
-        let arrivals = &mut self.arrivals[process as usize];
+        let arrivals = &mut self.workloads.arrivals[process as usize];
         arrivals.due = Time::NEVER;
         let g = arrivals.group;
         if scenario.flows[g].stop.is_some_and(|stop| stop <= self.events.now()) {
@@ -317,48 +256,15 @@ impl World {
             }
         };
         let rng = self.random.named(&name);
-        if !is_user && let Some(habits) = self.groups[g].habits.clone() {
-            return self.begin_user(g, name, &habits, self.events.now(), rng);
+        if !is_user && let Some(habits) = self.workloads.groups[g].habits.clone() {
+            let opening = Opening { group: g, name, at: self.events.now(), rng };
+            return self.workloads.begin_user(opening, habits, &mut self.events);
         }
         let id = self.add_flow(g, &name, rng, Some(&now));
-        if self.groups[g].waits {
-            self.users.insert(id.slot(), process);
+        if self.workloads.groups[g].waits {
+            self.workloads.users.insert(id.slot(), process);
         }
         self.on_app_wake(id);
-    }
-
-    /// A user comes, whose first connection opens then.
-    #[cold]
-    fn begin_user(&mut self, group: usize, name: String, habits: &Arc<Habits>, at: Time, rng: Rng) {
-        let gaps = Box::new(User::new(Arc::clone(habits)));
-        let next = Next::after(Duration::ZERO);
-        self.begin_process(ArrivalProcess {
-            group,
-            name,
-            gaps,
-            is_user: true,
-            next,
-            due: at,
-            rng,
-            arrived: 0,
-        });
-    }
-
-    // Cold, as what comes before it: inlined they cost packets 3 % of their instructions.
-    #[cold]
-    fn begin_process(&mut self, of: ArrivalProcess) {
-        let due = of.due;
-        let process = match self.free_processes.pop() {
-            Some(place) => {
-                self.arrivals[place as usize] = of;
-                place
-            }
-            None => {
-                self.arrivals.push(of);
-                (self.arrivals.len() - 1) as u32
-            }
-        };
-        self.events.push(due, Event::Arrival(process));
     }
 
     /// Records a flow of an arrival process and gives its slot away.
@@ -373,70 +279,12 @@ impl World {
         flow.id = FlowId::new(id.slot() as u32, id.generation().wrapping_add(1));
         flow.started = Time::NEVER;
         let way = flow.way as usize;
-        let group = &mut self.groups[flow.group as usize];
+        let group = &mut self.workloads.groups[flow.group as usize];
         group.ways[way].free_slots.push(id.slot() as u32);
         if group.waits {
-            self.on_over(id.slot());
+            self.workloads.on_over(id.slot(), &mut self.events);
         }
     }
-
-    /// A connection is over whose end another may wait for.
-    fn on_over(&mut self, slot: usize) {
-        let Some(process) = self.users.remove(&slot) else { return };
-        let arrivals = &mut self.arrivals[process as usize];
-        if let Some(next) = arrivals.gaps.over(&mut arrivals.rng) {
-            arrivals.due = self.events.now() + next.gap;
-            self.events.push(arrivals.due, Event::Arrival(process));
-            arrivals.next = next;
-        } else if arrivals.gaps.is_done() {
-            self.free_processes.push(process);
-        }
-    }
-
-    /// Checks that of each user who waits there is a connection whose end comes, or a time for the next.
-    pub(super) fn audit_users(&self) -> Result<(), String> {
-        let at_work: BTreeSet<u32> = self.users.values().copied().collect();
-        for (process, arrivals) in (0..).zip(&self.arrivals) {
-            let group = &self.scenario.flows[arrivals.group];
-            let waits = arrivals.gaps.hears() && !arrivals.gaps.is_done();
-            let stopped = group.stop.is_some_and(|stop| stop <= self.events.now());
-            let idle = arrivals.due == Time::NEVER && !at_work.contains(&process);
-            if waits && idle && !stopped {
-                return Err(format!("`{}` waits for nothing", arrivals.name));
-            }
-        }
-        for (&slot, process) in &self.users {
-            let flow = &self.flows[slot];
-            let group = self.arrivals[*process as usize].group;
-            if flow.started == Time::NEVER || flow.group as usize != group {
-                return Err(format!("a user waits for the end of {}, which is another's", flow.id));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Of arrivals that were recorded, the ways of those that say between whom.
-fn listed_ways(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
-    let group = &scenario.flows[g];
-    let rows = group.arrivals.arriving().rows();
-    if rows.iter().all(|row| row.server.is_none() && row.client.is_none()) {
-        return Vec::new();
-    }
-    let nodes: BTreeMap<&str, usize> =
-        scenario.nodes.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
-    // Of many rows between the same two, one search.
-    let mut known = BTreeMap::new();
-    let mut way = |row: &Listed| {
-        let node =
-            |name: &Option<String>| name.as_deref().and_then(|name| nodes.get(name).copied());
-        let ends = (node(&row.server), node(&row.client));
-        match ends {
-            (None, None) => None,
-            (from, to) => *known.entry(ends).or_insert_with(|| group.way_between(from, to)),
-        }
-    };
-    rows.iter().map(&mut way).collect()
 }
 
 #[cfg(test)]
@@ -457,7 +305,11 @@ mod tests {
             let mut world = World::new(Arc::new(plan.cells[0].scenario.clone()));
             while world.step() {}
             // 2,000 arrive; each stays for some four round trips, so twenty are there at a time.
-            assert!(world.flows_created > 1800, "{rtt}: {}", world.flows_created);
+            assert!(
+                world.workloads.flows_created > 1800,
+                "{rtt}: {}",
+                world.workloads.flows_created
+            );
             assert!(world.flows.len() < 60, "{rtt}: {} places", world.flows.len());
         }
     }

@@ -39,7 +39,7 @@ impl World {
         for stream in self.streams.iter_mut().filter(|stream| stream.group as usize == g) {
             stream.session.replace(own());
         }
-        self.groups[g].make = Box::new(move || AnyApplication::Boxed(make()));
+        self.workloads.groups[g].make = Box::new(move || AnyApplication::Boxed(make()));
         true
     }
 
@@ -51,7 +51,7 @@ impl World {
         make: impl Fn(&Start) -> C + Send + Sync + 'static,
     ) -> bool {
         let Some(g) = self.group_named(group) else { return false };
-        let start = self.groups[g].config.start();
+        let start = self.workloads.groups[g].config.start();
         let senders = &mut self.parts().senders[g];
         senders.retain(|part| part.key != "controller");
         senders.insert(0, Part::new("own", "controller", make(&start).contract()));
@@ -167,11 +167,11 @@ impl World {
 
     /// Gives a group, and the connections that it has already, another configuration.
     fn configure(&mut self, g: usize, change: impl FnOnce(Config) -> Config) {
-        let config = Arc::new(change(Config::clone(&self.groups[g].config)));
+        let config = Arc::new(change(Config::clone(&self.workloads.groups[g].config)));
         for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
             flow.configure(&config);
         }
-        self.groups[g].config = config;
+        self.workloads.groups[g].config = config;
     }
 
     fn link_named(&self, name: &str) -> Option<usize> {

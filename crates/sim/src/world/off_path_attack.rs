@@ -45,7 +45,7 @@ impl World {
         let mut rng = self.random.named(&format!("{name}.attacker"));
         if let Some(next) = attacker.next(&mut rng) {
             self.events.push(next.0, Event::Forged(of));
-            self.attacks.insert(of.slot(), Attack { of, attacker, rng, next });
+            self.workloads.attacks.insert(of.slot(), Attack { of, attacker, rng, next });
         }
     }
 
@@ -54,7 +54,8 @@ impl World {
     #[inline(never)]
     pub(super) fn on_forged(&mut self, of: FlowId) {
         let slot = of.slot();
-        let Some(attack) = self.attacks.get_mut(&slot).filter(|attack| attack.of == of) else {
+        let Some(attack) = self.workloads.attacks.get_mut(&slot).filter(|attack| attack.of == of)
+        else {
             return;
         };
         let (_, forged) = attack.next;
@@ -65,7 +66,7 @@ impl World {
                 self.events.push(next.0, Event::Forged(of));
             }
             None => {
-                self.attacks.remove(&slot);
+                self.workloads.attacks.remove(&slot);
             }
         }
         if lasts && self.flows[slot].sender.is_established() {
@@ -102,6 +103,6 @@ impl World {
 
     /// The times of the next forged packets and their targets.
     pub(super) fn attacks_due(&self) -> impl Iterator<Item = (Time, FlowId)> {
-        self.attacks.values().map(|attack| (attack.next.0, attack.of))
+        self.workloads.attacks.values().map(|attack| (attack.next.0, attack.of))
     }
 }

@@ -1,0 +1,201 @@
+//! Arrivals of connections: groups of flows, arrival processes and users.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cwnd_apps::arrivals::{Next, Process};
+use cwnd_apps::users::{Habits, User};
+use cwnd_apps::{ArrivalParams, Listed, Maker};
+use cwnd_quantity::{Duration, Rng, Time};
+use cwnd_scenario::Scenario;
+use cwnd_tcp::Config;
+
+use super::off_path_attack::Attack;
+use crate::event::{Event, EventQueue};
+use crate::network::Route;
+
+/// Groups of flows and what opens their connections.
+#[derive(Debug, Default)]
+pub(super) struct Workloads {
+    /// As in the scenario.
+    pub(super) groups: Vec<Group>,
+    pub(super) arrivals: Vec<ArrivalProcess>,
+    /// Arrival processes that wait for the end of a connection, by the slot of that connection.
+    pub(super) users: BTreeMap<usize, u32>,
+    /// Attacks, by the slot of the attacked connection.
+    pub(super) attacks: BTreeMap<usize, Attack>,
+    /// Free list of `arrivals`: users that are done.
+    pub(super) free_processes: Vec<u32>,
+    pub(super) flows_created: u32,
+}
+
+pub(super) struct Group {
+    pub(super) config: Arc<Config>,
+    /// Makes the applications of its flows.
+    pub(super) make: Maker,
+    /// `true` if the receivers of its data open its connections.
+    pub(super) client_opens: bool,
+    /// `true` if a flow is recorded at its end and its slot is reused.
+    pub(super) gives_slots_away: bool,
+    /// `true` if its arrivals depend on the end of connections.
+    pub(super) waits: bool,
+    /// Habits of its users, if users arrive.
+    pub(super) habits: Option<Arc<Habits>>,
+    /// As in the scenario.
+    pub(super) ways: Vec<GroupWay>,
+    /// Flows assigned to a path in turn.
+    pub(super) turns: u64,
+    /// Paths of recorded arrivals, where the record names the two hosts.
+    pub(super) listed_ways: Vec<Option<usize>>,
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("ways", &self.ways).finish_non_exhaustive()
+    }
+}
+
+/// One of the paths of a group.
+#[derive(Debug)]
+pub(super) struct GroupWay {
+    pub(super) base_rtt: Duration,
+    /// The route of all its flows, unless each has its own.
+    pub(super) shared_route: Option<Route>,
+    /// Free list of the slots of its flows.
+    pub(super) free_slots: Vec<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct ArrivalProcess {
+    pub(super) group: usize,
+    /// Prefix of the names of its flows, which name their random streams.
+    pub(super) name: String,
+    pub(super) gaps: Box<dyn Process>,
+    /// `true` for the connections of one user.
+    pub(super) is_user: bool,
+    /// Next arrival.
+    pub(super) next: Next,
+    /// Time of the next arrival; `Time::NEVER` if unknown or if there is none.
+    pub(super) due: Time,
+    pub(super) rng: Rng,
+    pub(super) arrived: u64,
+}
+
+/// The start of a member of a group: a connection, a source of datagrams, a user, or arrivals.
+pub(super) struct Opening {
+    pub(super) group: usize,
+    pub(super) name: String,
+    pub(super) at: Time,
+    pub(super) rng: Rng,
+}
+
+impl Group {
+    /// Group `g` of the scenario.
+    pub(super) fn new(
+        scenario: &Scenario,
+        g: usize,
+        arriving: Option<&ArrivalParams>,
+        ways: Vec<GroupWay>,
+    ) -> Self {
+        let group = &scenario.flows[g];
+        let habits = group.workload.habits().map(Arc::new);
+        Self {
+            config: Arc::new(Config::new(group.endpoint.clone(), group.controller.clone())),
+            make: group.workload.maker(),
+            client_opens: group.workload.facts().client_opens,
+            gives_slots_away: arriving.is_some() || habits.is_some(),
+            waits: habits.is_some() || arriving.is_some_and(|of| of.arriving().waits()),
+            habits,
+            ways,
+            turns: 0,
+            listed_ways: listed_ways(scenario, g),
+        }
+    }
+}
+
+impl Workloads {
+    /// Adds an arrival process, unless nothing arrives.
+    pub(super) fn begin_arrivals(
+        &mut self,
+        opening: Opening,
+        mut gaps: Box<dyn Process>,
+        events: &mut EventQueue,
+    ) {
+        let Opening { group, name, at, mut rng } = opening;
+        let Some(next) = gaps.next(&mut rng) else { return };
+        let due = at + next.gap;
+        let (is_user, arrived) = (false, 0);
+        let of = ArrivalProcess { group, name, gaps, is_user, next, due, rng, arrived };
+        self.begin_process(of, events);
+    }
+
+    /// Adds a user, whose first connection opens at the start.
+    #[cold]
+    pub(super) fn begin_user(
+        &mut self,
+        opening: Opening,
+        habits: Arc<Habits>,
+        events: &mut EventQueue,
+    ) {
+        let Opening { group, name, at: due, rng } = opening;
+        let gaps = Box::new(User::new(habits));
+        let next = Next::after(Duration::ZERO);
+        let (is_user, arrived) = (true, 0);
+        let of = ArrivalProcess { group, name, gaps, is_user, next, due, rng, arrived };
+        self.begin_process(of, events);
+    }
+
+    // Cold, as is `begin_user`: inlined they cost packets 3 % of their instructions.
+    #[cold]
+    fn begin_process(&mut self, of: ArrivalProcess, events: &mut EventQueue) {
+        let due = of.due;
+        let process = match self.free_processes.pop() {
+            Some(place) => {
+                self.arrivals[place as usize] = of;
+                place
+            }
+            None => {
+                self.arrivals.push(of);
+                (self.arrivals.len() - 1) as u32
+            }
+        };
+        events.push(due, Event::Arrival(process));
+    }
+
+    /// Tells the user of a connection that it is over.
+    pub(super) fn on_over(&mut self, slot: usize, events: &mut EventQueue) {
+        let Some(process) = self.users.remove(&slot) else { return };
+        let arrivals = &mut self.arrivals[process as usize];
+        if let Some(next) = arrivals.gaps.over(&mut arrivals.rng) {
+            arrivals.due = events.now() + next.gap;
+            events.push(arrivals.due, Event::Arrival(process));
+            arrivals.next = next;
+        } else if arrivals.gaps.is_done() {
+            self.free_processes.push(process);
+        }
+    }
+}
+
+/// Paths of recorded arrivals, where the record names the two hosts.
+fn listed_ways(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
+    let group = &scenario.flows[g];
+    let rows = group.arrivals.arriving().rows();
+    if rows.iter().all(|row| row.server.is_none() && row.client.is_none()) {
+        return Vec::new();
+    }
+    let nodes: BTreeMap<&str, usize> =
+        scenario.nodes.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
+    // Of many rows between the same two, one search.
+    let mut known = BTreeMap::new();
+    let mut way = |row: &Listed| {
+        let node =
+            |name: &Option<String>| name.as_deref().and_then(|name| nodes.get(name).copied());
+        let ends = (node(&row.server), node(&row.client));
+        match ends {
+            (None, None) => None,
+            (from, to) => *known.entry(ends).or_insert_with(|| group.way_between(from, to)),
+        }
+    };
+    rows.iter().map(&mut way).collect()
+}
