@@ -11,6 +11,8 @@ use cwnd_tables::{Activity, FlowSamples, Flows, LinkSamples, Records, Requests};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 
 use crate::delays::EmptyWays;
+use crate::fairness::{Fairness, shares_delivered};
+use crate::flow::Flow;
 use crate::losses::Load;
 use crate::network::Network;
 use crate::sparse::{SKETCHED, Sparse};
@@ -41,6 +43,8 @@ pub struct Recorder {
     /// Duplicate segments received, by group and path.
     duplicates: BTreeMap<(u32, u32), u64>,
     totals: Totals,
+    /// Fairness that ends the run early.
+    fairness: Option<Fairness>,
 }
 
 /// Sums over all flows and the whole run.
@@ -65,7 +69,15 @@ impl Recorder {
     /// A recorder of a scenario, which selects what has rows.
     pub fn new(scenario: &Scenario, streams: &Streams) -> Self {
         let (sparse, empty) = (Sparse::of(scenario, streams), EmptyWays::of(scenario));
-        Self { warmup: Time(scenario.run.warmup.0), sparse, empty, ..Self::default() }
+        let fairness = scenario.run.until_fair.map(Fairness::new);
+        let warmup = Time(scenario.run.warmup.0);
+        Self { warmup, sparse, empty, fairness, ..Self::default() }
+    }
+
+    /// Returns `true` once the flows share as fairly as the run waits for.
+    pub fn shares_are_fair(&mut self, flows: &[Flow], groups: &[FlowGroup]) -> bool {
+        let Some(fairness) = &mut self.fairness else { return false };
+        fairness.reached(shares_delivered(flows, groups))
     }
 
     /// Reserves rows for this many flows and sources of datagrams.

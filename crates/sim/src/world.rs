@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use cwnd_apps::Do;
 use cwnd_link::Settings;
 use cwnd_quantity::{Duration, Streams, Time};
 use cwnd_scenario::Scenario;
@@ -11,20 +10,20 @@ use cwnd_scenario::needs::Parts;
 use cwnd_tables::Records;
 
 use crate::capture::Output;
-use crate::datagrams::Stream;
-use crate::event::{Event, EventQueue, FlowId};
-use crate::fairness::{Fairness, shares_delivered};
-use crate::flow::Flow;
+use crate::event::{Event, EventQueue};
+use crate::fairness::Fairness;
 use crate::network::Network;
-use crate::packet::{LAST_NOTED, Packet};
+use crate::packet::LAST_NOTED;
 use crate::record::Recorder;
 use crate::stack::Connection;
 use crate::world::creation::lasting_flows;
+use crate::world::hosts::Hosts;
 use crate::world::workloads::Workloads;
 
 mod audit;
 mod creation;
 mod custom_parts;
+mod hosts;
 mod off_path_attack;
 mod prefetch;
 mod requests;
@@ -40,17 +39,11 @@ pub struct World {
     random: Streams,
     events: EventQueue,
     network: Network,
-    flows: Vec<Flow>,
-    streams: Vec<Stream>,
+    hosts: Hosts,
     workloads: Workloads,
-    /// Whether the warm-up is over.
-    counting: bool,
-    data_delivered: u64,
     recorder: Recorder,
-    /// What ends the run early.
-    fairness: Option<Fairness>,
-    /// What parts of one's own declare, with those that the scenario names; `None` without any.
-    own_parts: Option<Box<Parts>>,
+    /// Contracts of custom parts and of those that the scenario names; `None` without custom parts.
+    custom_parts: Option<Box<Parts>>,
 }
 
 /// The run was stopped from outside.
@@ -75,14 +68,13 @@ impl World {
         let run = &scenario.run;
         let mut world = Self {
             network,
-            flows: cwnd_memory::with_capacity(scenario.flows.iter().map(lasting_flows).sum()),
-            streams: Vec::new(),
+            hosts: Hosts::new(
+                scenario.flows.iter().map(lasting_flows).sum(),
+                run.warmup == Duration::ZERO,
+            ),
             workloads: Workloads::default(),
-            counting: run.warmup == Duration::ZERO,
-            data_delivered: 0,
             recorder: Recorder::new(&scenario, &random),
-            fairness: run.until_fair.map(Fairness::new),
-            own_parts: None,
+            custom_parts: None,
             events,
             random,
             scenario: Arc::clone(&scenario),
@@ -93,7 +85,7 @@ impl World {
         if run.sample.is_some() {
             world.events.push(Time::ZERO, Event::Sample);
         }
-        if world.fairness.is_some() {
+        if run.until_fair.is_some() {
             world.events.push(Time::ZERO, Event::Fairness);
         }
         for (i, link) in scenario.links.iter().enumerate() {
@@ -121,11 +113,11 @@ impl World {
             return invalid("there is no such link to capture");
         }
         self.network.capture(&self.scenario, links, to)?;
-        for flow in &self.flows {
+        for flow in &self.hosts.flows {
             let of = Connection::new(flow.number, flow.group, flow.way);
             self.network.begin_flow(flow.id, of);
         }
-        for stream in &self.streams {
+        for stream in &self.hosts.streams {
             let of = Connection::new(stream.number, stream.group, stream.way);
             self.network.begin_flow(stream.id, of);
         }
@@ -207,267 +199,14 @@ impl World {
         }
     }
 
-    /// The flow, unless its slot has passed to another.
-    #[inline]
-    fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
-        self.flows.get_mut(id.slot()).filter(|f| f.id == id)
-    }
-
-    /// A packet is at its host. Returns whose sender may have something to send.
-    #[inline]
-    fn deliver(&mut self, packet: Packet) -> Option<FlowId> {
-        let (now, counting) = (self.events.now(), self.counting);
-        let segment = self.network.segment(packet);
-        let Some(flow) = self.flows.get_mut(packet.flow().slot()).filter(|f| f.id == packet.flow())
-        else {
-            self.deliver_datagram(packet);
-            return None;
-        };
-        if segment.is_ack() {
-            if let Some(rtt) = flow.sender.on_segment(now, segment)
-                && counting
-            {
-                flow.rtt.add(rtt);
-            }
-            self.network.taken(packet);
-            return Some(packet.flow());
-        }
-        let reply = flow.receiver.on_segment(now, segment);
-        self.data_delivered += u64::from(segment.len > 0);
-        if flow.is_of_interest() {
-            self.on_delivered(packet, reply);
-            return None;
-        }
-        self.network.taken(packet);
-        self.reply(packet.flow(), reply);
-        None
-    }
-
-    /// A receiver answers, now or later.
-    #[inline(always)]
-    fn reply(&mut self, id: FlowId, reply: Option<cwnd_tcp::Segment>) {
-        if let Some(ack) = reply {
-            self.send_ack(id, ack);
-        }
-        // The ACK that goes may be one that was held back, and what it left behind waits on.
-        self.arm_receiver(id);
-    }
-
-    /// A packet that is no flow's is at its host: a datagram, or what was meant for a flow that is over.
-    #[cold]
-    fn deliver_datagram(&mut self, packet: Packet) {
-        if self.streams.len() <= packet.flow().datagrams_index() {
-            return self.deliver_request(packet);
-        }
-        if let Some(stream) = self.streams.get_mut(packet.flow().datagrams_index()) {
-            stream.receive(self.events.now(), self.network.segment(packet));
-            self.data_delivered += 1;
-            if stream.is_of_interest() {
-                let what = stream.hear_delivered(self.events.now());
-                self.carry_out_datagram(packet.flow().datagrams_index() as u32, what);
-            }
-        }
-        self.network.taken(packet);
-    }
-
-    /// A router's message is at the source of the packet that it is about.
-    #[cold]
-    #[inline(never)]
-    fn on_message(&mut self) {
-        let Some(packet) = self.network.take_message() else { return };
-        let (now, id) = (self.events.now(), packet.flow());
-        let segment = *self.network.segment(packet);
-        self.network.taken(packet);
-        if let Some(flow) = self.flow(id) {
-            flow.sender.on_segment(now, &segment);
-            self.drive_sender(id);
-        } else if let Some(stream) = self.streams.get_mut(id.datagrams_index()) {
-            stream.messages += 1;
-        }
-    }
-
-    fn on_datagram(&mut self, index: u32) {
-        let turn = self.streams[index as usize].turn(self.events.now());
-        turn.into_iter().for_each(|what| self.carry_out_datagram(index, what));
-    }
-
-    // Apart, so that the loop over events keeps its registers.
-    #[inline(never)]
-    fn carry_out_datagram(&mut self, index: u32, what: Do) {
-        let stream = &mut self.streams[index as usize];
-        let (flow, hop) = (stream.id, stream.route.forward);
-        if let Some(segment) = stream.carry_out(self.events.now(), what) {
-            self.network.inject(self.events.now(), flow, hop, segment, &mut self.events);
-        }
-        if let Some(at) = what.wake {
-            self.events.push(at.max(self.events.now()), Event::Datagram(index));
-        }
-    }
-
-    fn send_ack(&mut self, id: FlowId, ack: cwnd_tcp::Segment) {
-        let hop = self.flows[id.slot()].route.reverse;
-        self.network.inject(self.events.now(), id, hop, ack, &mut self.events);
-    }
-
-    /// Timers are lazy: one event is pending, and one that comes early is put off, not replaced.
-    // Inlined where it is called for every packet, though it is called elsewhere, too.
-    #[inline(always)]
-    fn arm_receiver(&mut self, id: FlowId) {
-        let flow = &mut self.flows[id.slot()];
-        let at = flow.receiver.next_timer();
-        if at < flow.receiver_timer {
-            flow.receiver_timer = at;
-            self.events.push(at, Event::ReceiverTimer(id));
-        }
-    }
-
-    fn on_receiver_timer(&mut self, id: FlowId) {
-        let now = self.events.now();
-        let Some(flow) = self.flow(id) else { return self.on_server_timer(id) };
-        if flow.receiver_timer != now {
-            return;
-        }
-        flow.receiver_timer = Time::NEVER;
-        if let Some(ack) = flow.receiver.on_timer(now) {
-            self.send_ack(id, ack);
-        }
-        self.arm_receiver(id);
-    }
-
-    #[inline]
-    fn on_sender_timer(&mut self, id: FlowId) -> Option<FlowId> {
-        let now = self.events.now();
-        let Some(flow) = self.flow(id) else {
-            self.on_client_timer(id);
-            return None;
-        };
-        if flow.sender_timer != now {
-            return None;
-        }
-        flow.sender_timer = Time::NEVER;
-        if flow.sender.may_expire(now) {
-            self.on_retransmission_timer(id);
-        }
-        if self.network.losses().are_crowded() {
-            self.thin_out_losses();
-        }
-        Some(id)
-    }
-
-    /// It is not only that pacing is over.
-    #[cold]
-    #[inline(never)]
-    fn on_retransmission_timer(&mut self, id: FlowId) {
-        let sender = &mut self.flows[id.slot()].sender;
-        let (syn, before) = (!sender.is_established(), sender.counters().expiries());
-        sender.on_timer(self.events.now());
-        if sender.counters().expiries() != before {
-            self.tell_of_timeout(id, syn);
-        }
-    }
-
-    /// Sends what the sender may, for another reason than an ACK or its timer.
-    #[cold]
-    #[inline(never)]
-    fn drive_sender(&mut self, id: FlowId) {
-        self.drive(id);
-    }
-
-    /// Sends what the sender may, sees to its timer and to its application.
-    #[inline(always)]
-    fn drive(&mut self, id: FlowId) {
-        let slot = id.slot();
-        let now = self.events.now();
-        let hop = self.flows[slot].route.forward;
-        let mut goes_on = true;
-        while goes_on {
-            let (network, mut packet) = (&mut self.network, None);
-            let sender = &mut self.flows[slot].sender;
-            goes_on = sender.transmit(now, |segment| network.put(id, hop, segment, &mut packet));
-            let Some(packet) = packet else { break };
-            self.network.set_out(now, packet, &mut self.events);
-        }
-        let flow = &mut self.flows[slot];
-        let at = flow.sender.next_timer();
-        if at < flow.sender_timer {
-            flow.sender_timer = at;
-            self.events.push(at, Event::SenderTimer(id));
-        }
-        if flow.sender.is_drained() || flow.sender.has_failed() {
-            self.on_drained(id);
-        }
-    }
-
-    /// All that was written is acknowledged: the connection is over, or its application wants to hear of it.
-    #[cold]
-    fn on_drained(&mut self, id: FlowId) {
-        let flow = &mut self.flows[id.slot()];
-        if let Some(requests) = flow.requests.as_mut().filter(|_| flow.sender.is_drained())
-            && let Some(response) = requests.unacknowledged.take()
-        {
-            self.recorder.acknowledged(response, self.events.now());
-        }
-        if flow.is_over() && self.workloads.groups[flow.group as usize].gives_slots_away {
-            self.retire(id);
-        } else if flow.stop <= self.events.now() {
-            flow.stopped = flow.stopped.min(self.events.now());
-        } else if !flow.has_failed()
-            && let Some(what) = flow.session.acked(self.events.now())
-            && self.carry_out(id, what)
-        {
-            self.drive_sender(id);
-        }
-    }
-
-    /// With this packet as much arrived as the application wants to hear of, or all of its transfer.
-    #[cold]
-    #[inline(never)]
-    fn on_delivered(&mut self, packet: Packet, reply: Option<cwnd_tcp::Segment>) {
-        let id = packet.flow();
-        if self.flows[id.slot()].requests.is_some() {
-            return self.on_response(packet, reply);
-        }
-        self.network.taken(packet);
-        self.reply(id, reply);
-        let flow = &mut self.flows[id.slot()];
-        let what = flow.hear_delivered(self.events.now()).what;
-        if flow.stop > self.events.now() && self.carry_out(id, what) {
-            self.drive_sender(id);
-        }
-    }
-
-    /// Does what the application says; true if there may be something to send.
-    fn carry_out(&mut self, id: FlowId, what: Do) -> bool {
-        if let Some(at) = what.wake {
-            self.events.push(at.max(self.events.now()), Event::AppWake(id));
-        }
-        if what.request > 0 {
-            self.ask(id, what.request);
-        }
-        self.flows[id.slot()].carry_out(self.events.now(), what)
-    }
-
-    fn on_app_wake(&mut self, id: FlowId) {
-        let now = self.events.now();
-        let Some(flow) = self.flow(id).filter(|flow| flow.stop > now) else { return };
-        let Some(what) = flow.wake(now) else { return };
-        self.answer(id, what);
-    }
-
-    fn on_app_stop(&mut self, id: FlowId) {
-        self.flows[id.slot()].stop_sending(self.events.now());
-        self.drive_sender(id);
-    }
-
     fn on_sample(&mut self) {
         let Some(interval) = self.scenario.run.sample else { return };
         self.events.push(self.events.now() + interval, Event::Sample);
-        self.recorder.sample(self.events.now(), &self.flows, &mut self.network);
+        self.recorder.sample(self.events.now(), &self.hosts.flows, &mut self.network);
     }
 
     fn on_fairness(&mut self) {
-        let Some(fairness) = &mut self.fairness else { return };
-        if fairness.reached(shares_delivered(&self.flows, &self.scenario.flows)) {
+        if self.recorder.shares_are_fair(&self.hosts.flows, &self.scenario.flows) {
             self.events.end_now();
         } else {
             self.events.push(self.events.now() + Fairness::INTERVAL, Event::Fairness);
@@ -475,9 +214,7 @@ impl World {
     }
 
     fn on_warmup_end(&mut self) {
-        self.counting = true;
-        self.flows.iter_mut().filter(|f| f.started != Time::NEVER).for_each(Flow::end_warmup);
-        self.streams.iter_mut().for_each(Stream::end_warmup);
+        self.hosts.end_warmup();
         self.recorder.end_warmup(self.events.now(), &mut self.network);
     }
 
@@ -490,23 +227,23 @@ impl World {
     /// From now on the controllers of the flows that exist write down what they are told.
     #[cfg(feature = "record")]
     pub fn record_controllers(&mut self) {
-        self.flows.iter_mut().for_each(|flow| flow.sender.record());
+        self.hosts.flows.iter_mut().for_each(|flow| flow.sender.record());
     }
 
     /// The controllers of the flows.
     #[cfg(feature = "record")]
     pub fn controllers(&self) -> impl Iterator<Item = &cwnd_cc::AnyController> {
-        self.flows.iter().map(|flow| flow.sender.controller())
+        self.hosts.flows.iter().map(|flow| flow.sender.controller())
     }
 
     /// Closes the books: what comes later is not recorded.
     #[must_use]
     pub fn finish(&mut self) -> Records {
         self.network.end_capture();
-        self.recorder.expect_flows(self.flows.len() + self.streams.len());
+        self.recorder.expect_flows(self.hosts.flows.len() + self.hosts.streams.len());
         // In the order of the file, as far as flows keep their places.
-        let mut streams = self.streams.iter().filter(|s| s.started != Time::NEVER).peekable();
-        for flow in self.flows.iter().filter(|f| f.started != Time::NEVER) {
+        let mut streams = self.hosts.streams.iter().filter(|s| s.started != Time::NEVER).peekable();
+        for flow in self.hosts.running() {
             while let Some(stream) = streams.next_if(|s| s.number < flow.number) {
                 self.recorder.stream(stream, self.events.end());
             }
@@ -516,7 +253,7 @@ impl World {
         let recorder = core::mem::take(&mut self.recorder);
         let mut records = recorder.finish(self.events.end(), &self.scenario, &mut self.network);
         records.events = self.events.taken();
-        records.delivered_data_packets = self.data_delivered;
+        records.delivered_data_packets = self.hosts.data_delivered;
         records
     }
 }

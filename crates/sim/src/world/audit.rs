@@ -17,11 +17,11 @@ impl World {
     /// With a sentence about what does not hold.
     pub fn audit(&mut self) -> Result<(), String> {
         self.network.audit(self.events.now())?;
-        for flow in self.flows.iter().filter(|f| f.started != Time::NEVER) {
+        for flow in self.hosts.running() {
             audit_flow(flow).map_err(|e| format!("{}: {e} at {}", flow.id, self.events.now()))?;
         }
-        if let [flow] = self.flows.as_slice()
-            && self.streams.is_empty()
+        if let [flow] = self.hosts.flows.as_slice()
+            && self.hosts.streams.is_empty()
             && flow.id == FlowId::new(0, 0)
             && flow.requests.is_none()
         {
@@ -79,7 +79,7 @@ impl World {
             }
         }
         for (&slot, process) in &self.workloads.users {
-            let flow = &self.flows[slot];
+            let flow = &self.hosts.flows[slot];
             let group = self.workloads.arrivals[*process as usize].group;
             if flow.started == Time::NEVER || flow.group as usize != group {
                 return Err(format!("a user waits for the end of {}, which is another's", flow.id));
@@ -90,7 +90,7 @@ impl World {
 
     /// The events that something waits for, with the time for which they must be pending.
     fn awaited(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
-        let running = || self.flows.iter().filter(|f| f.started != Time::NEVER);
+        let running = || self.hosts.running();
         let armed = |at: Time| (at != Time::NEVER).then_some(at);
         let senders = running()
             .filter(|f| f.sender.next_timer() != Time::NEVER)
@@ -100,7 +100,7 @@ impl World {
             .map(move |f| (armed(f.receiver_timer), Event::ReceiverTimer(f.id)));
         let arrivals = (0..).zip(&self.workloads.arrivals).filter(|(_, a)| a.due != Time::NEVER);
         let arrivals = arrivals.map(|(process, a)| (Some(a.due), Event::Arrival(process)));
-        let flows = senders.chain(receivers).chain(clients(&self.flows));
+        let flows = senders.chain(receivers).chain(clients(&self.hosts.flows));
         let attacks = self.attacks_due().map(|(at, id)| (Some(at), Event::Forged(id)));
         self.network.busy().chain(flows).chain(arrivals).chain(attacks)
     }

@@ -141,7 +141,7 @@ impl World {
     fn add_stream(&mut self, g: usize, name: &str, header: Bytes, mut rng: Rng) -> u32 {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
-        let index = self.streams.len() as u32;
+        let index = self.hosts.streams.len() as u32;
         let way = self.choose_way(g, name);
         let links = self.workloads.groups[g].ways[way].base_rtt;
         let edge = scenario.draw_edge_rtt(group, links, name, (&mut rng, &self.random));
@@ -160,7 +160,7 @@ impl World {
         };
         self.workloads.flows_created += 1;
         let app = (self.workloads.groups[g].make)();
-        self.streams.push(Stream::new(identity, header, app, rng));
+        self.hosts.streams.push(Stream::new(identity, header, app, rng));
         index
     }
 
@@ -177,10 +177,10 @@ impl World {
         let number = self.workloads.flows_created;
         self.workloads.flows_created += 1;
         let reused = self.take_free_slot(g, way).map(|slot| {
-            let old = &self.flows[slot as usize];
+            let old = &self.hosts.flows[slot as usize];
             (slot, old.id.generation().wrapping_add(1), old.route)
         });
-        let (slot, generation) = reused.map_or((self.flows.len() as u32, 0), |r| (r.0, r.1));
+        let (slot, generation) = reused.map_or((self.hosts.flows.len() as u32, 0), |r| (r.0, r.1));
         let route = match (self.workloads.groups[g].ways[way].shared_route, reused) {
             (Some(shared), _) => shared,
             (None, Some((_, _, own))) => {
@@ -207,11 +207,11 @@ impl World {
         };
         let app = self.application(g, listed.and_then(|next| next.size));
         let flow = Flow::new(identity, &self.workloads.groups[g].config, app, rng);
-        match self.flows.get_mut(slot as usize) {
+        match self.hosts.flows.get_mut(slot as usize) {
             Some(place) => *place = flow,
             None => {
-                cwnd_memory::make_room(&mut self.flows);
-                self.flows.push(flow);
+                cwnd_memory::make_room(&mut self.hosts.flows);
+                self.hosts.flows.push(flow);
             }
         }
         self.network.begin_flow(id, Connection::new(number, g as u32, way as u32));
@@ -231,7 +231,7 @@ impl World {
         let way = &mut self.workloads.groups[g].ways[way];
         let slot = *way.free_slots.last()?;
         let free = way.shared_route.is_some()
-            || self.network.edge_is_empty(self.flows[slot as usize].route);
+            || self.network.edge_is_empty(self.hosts.flows[slot as usize].route);
         free.then(|| way.free_slots.pop()).flatten()
     }
 
@@ -269,8 +269,8 @@ impl World {
 
     /// Records a flow of an arrival process and gives its slot away.
     pub(super) fn retire(&mut self, id: FlowId) {
-        let flow = &mut self.flows[id.slot()];
-        if !self.counting {
+        let flow = &mut self.hosts.flows[id.slot()];
+        if !self.hosts.counting {
             // It is over before counting begins: nothing of it counts.
             flow.end_warmup();
         }
@@ -310,7 +310,7 @@ mod tests {
                 "{rtt}: {}",
                 world.workloads.flows_created
             );
-            assert!(world.flows.len() < 60, "{rtt}: {} places", world.flows.len());
+            assert!(world.hosts.flows.len() < 60, "{rtt}: {} places", world.hosts.flows.len());
         }
     }
 }

@@ -33,10 +33,10 @@ impl World {
     ) -> bool {
         let Some(g) = self.group_named(group) else { return false };
         let own = || AnyApplication::Boxed(make());
-        for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
+        for flow in self.hosts.flows.iter_mut().filter(|flow| flow.group as usize == g) {
             flow.session.replace(own());
         }
-        for stream in self.streams.iter_mut().filter(|stream| stream.group as usize == g) {
+        for stream in self.hosts.streams.iter_mut().filter(|stream| stream.group as usize == g) {
             stream.session.replace(own());
         }
         self.workloads.groups[g].make = Box::new(move || AnyApplication::Boxed(make()));
@@ -129,8 +129,9 @@ impl World {
     /// is there and has its place. A sender takes those about data that is outstanding.
     #[must_use]
     pub fn messages_to(&self, number: u32) -> Option<u64> {
-        let flows = self.flows.iter().map(|flow| (flow.number, flow.sender.counters().quenches));
-        let streams = self.streams.iter().map(|stream| (stream.number, stream.messages));
+        let flows =
+            self.hosts.flows.iter().map(|flow| (flow.number, flow.sender.counters().quenches));
+        let streams = self.hosts.streams.iter().map(|stream| (stream.number, stream.messages));
         flows.chain(streams).find(|&(n, _)| n == number).map(|(_, messages)| messages)
     }
 
@@ -155,20 +156,20 @@ impl World {
     /// What parts ask of each other and do not get, those of one's own included: a run of it shows little.
     #[must_use]
     pub fn unmet(&self) -> Vec<Unmet> {
-        match &self.own_parts {
+        match &self.custom_parts {
             Some(parts) => unmet(&self.scenario, parts),
             None => unmet(&self.scenario, &Parts::of(&self.scenario)),
         }
     }
 
     fn parts(&mut self) -> &mut Parts {
-        self.own_parts.get_or_insert_with(|| Box::new(Parts::of(&self.scenario)))
+        self.custom_parts.get_or_insert_with(|| Box::new(Parts::of(&self.scenario)))
     }
 
     /// Gives a group, and the connections that it has already, another configuration.
     fn configure(&mut self, g: usize, change: impl FnOnce(Config) -> Config) {
         let config = Arc::new(change(Config::clone(&self.workloads.groups[g].config)));
-        for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
+        for flow in self.hosts.flows.iter_mut().filter(|flow| flow.group as usize == g) {
             flow.configure(&config);
         }
         self.workloads.groups[g].config = config;

@@ -26,7 +26,7 @@ impl World {
     /// relative to the first byte of the connection; `None` for an attacker on the path, which
     /// sees a valid one. No link carries the packet. The activity counts `quenches_forged`.
     pub fn forge_quench(&mut self, number: u32, quoted: Option<u32>, marked: bool) -> bool {
-        let found = self.flows.iter().find(|flow| flow.number == number);
+        let found = self.hosts.flows.iter().find(|flow| flow.number == number);
         let Some(flow) = found.filter(|flow| flow.sender.is_established()) else { return false };
         self.forge(flow.id, Forged { quoted, what: Message::Quench { marked } });
         true
@@ -59,7 +59,7 @@ impl World {
             return;
         };
         let (_, forged) = attack.next;
-        let lasts = self.flows.get(slot).is_some_and(|flow| flow.id == of && !flow.is_over());
+        let lasts = self.hosts.flows.get(slot).is_some_and(|flow| flow.id == of && !flow.is_over());
         match attack.attacker.next(&mut attack.rng).filter(|_| lasts) {
             Some(next) => {
                 attack.next = next;
@@ -69,7 +69,7 @@ impl World {
                 self.workloads.attacks.remove(&slot);
             }
         }
-        if lasts && self.flows[slot].sender.is_established() {
+        if lasts && self.hosts.flows[slot].sender.is_established() {
             self.forge(of, forged);
         }
     }
@@ -77,7 +77,7 @@ impl World {
     /// Delivers a forged packet to an open connection.
     fn forge(&mut self, id: FlowId, forged: Forged) {
         self.network.count_forged();
-        let flow = &mut self.flows[id.slot()];
+        let flow = &mut self.hosts.flows[id.slot()];
         let una = flow.sender.acknowledged();
         // Hosts compare 32 bits; here numbers don't wrap.
         let beyond = forged.quoted.map_or(0, |quoted| quoted.wrapping_sub(una as u32));

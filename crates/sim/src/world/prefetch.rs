@@ -39,7 +39,7 @@ impl World {
     /// Prefetches the state for the next packets of this pipe, and the next pipes.
     #[inline]
     pub(super) fn prefetch(&self, pipe: u32) {
-        if self.flows.len() >= MANY_FLOWS {
+        if self.hosts.flows.len() >= MANY_FLOWS {
             self.prefetch_packets(pipe);
         }
         if self.events.is_crowded() {
@@ -59,7 +59,7 @@ impl World {
         pipe.soon(RING);
         for distance in [FAR, NEAR, NEXT] {
             let Some(packet) = pipe.ahead(distance) else { continue };
-            let Some(flow) = self.flows.get(packet.flow().slot()) else { continue };
+            let Some(flow) = self.hosts.flows.get(packet.flow().slot()) else { continue };
             let data = packet.has_payload();
             match distance {
                 FAR => {
@@ -90,7 +90,7 @@ impl World {
         }
         if let Some(packet) = packet_ahead(FLOW)
             && self.network.is_last_hop(packet)
-            && let Some(flow) = self.flows.get(packet.flow().slot())
+            && let Some(flow) = self.hosts.flows.get(packet.flow().slot())
         {
             flow.soon(packet.has_payload());
         }

@@ -21,7 +21,7 @@ impl World {
         if packet.flow() == id {
             return;
         }
-        let Some(flow) = self.flow(id) else { return };
+        let Some(flow) = self.hosts.flow(id) else { return };
         let Some(requests) = &mut flow.requests else { return };
         if segment.is_ack() {
             requests.sender.on_segment(now, &segment);
@@ -35,8 +35,8 @@ impl World {
         if let Some(number) = requests.acknowledged_by_request(segment.seq, known) {
             let ack = flow.receiver.carries(number);
             let rtt = flow.sender.on_segment(now, &ack);
-            if let Some(rtt) = rtt.filter(|_| self.counting) {
-                self.flows[id.slot()].rtt.add(rtt);
+            if let Some(rtt) = rtt.filter(|_| self.hosts.counting) {
+                self.hosts.flows[id.slot()].rtt.add(rtt);
             }
             self.drive_sender(id);
         }
@@ -46,18 +46,18 @@ impl World {
     /// The server took a segment, and acknowledges it: by itself, or with the response if that goes now.
     fn on_request(&mut self, id: FlowId, data: bool, reply: Option<Segment>) {
         let now = self.events.now();
-        let Some(flow) = self.flow(id) else { return };
+        let Some(flow) = self.hosts.flow(id) else { return };
         let Some(requests) = &flow.requests else { return };
         let total = requests.receiver.counters().delivered_bytes;
-        self.data_delivered += u64::from(data);
-        let flow = &mut self.flows[id.slot()];
+        self.hosts.data_delivered += u64::from(data);
+        let flow = &mut self.hosts.flows[id.slot()];
         let whole = total >= flow.session.requested() && flow.session.request_is_due();
         let answered = whole && flow.stop > now && {
             let what = flow.session.request_delivered(now, total);
             self.answer(id, what)
         };
         let reply = reply.filter(|ack| !answered || tells(ack));
-        let hop = self.flows[id.slot()].route.forward;
+        let hop = self.hosts.flows[id.slot()].route.forward;
         if let Some(ack) = reply {
             self.network.inject_request(now, id, hop, ack, &mut self.events);
         }
@@ -66,10 +66,10 @@ impl World {
 
     /// Does what the application says; true if data went that acknowledges all requests that the server has.
     pub(super) fn answer(&mut self, id: FlowId, what: Do) -> bool {
-        let sent = self.flows[id.slot()].sender.counters().segments_sent;
+        let sent = self.hosts.flows[id.slot()].sender.counters().segments_sent;
         self.carry_out(id, what);
         self.drive_sender(id);
-        let flow = &mut self.flows[id.slot()];
+        let flow = &mut self.hosts.flows[id.slot()];
         let went = flow.id == id && flow.sender.counters().segments_sent > sent;
         if let Some(requests) = flow.requests.as_mut().filter(|_| went) {
             requests.receiver.carried();
@@ -81,7 +81,7 @@ impl World {
     #[cold]
     #[inline(never)]
     pub(super) fn ask(&mut self, id: FlowId, bytes: u64) {
-        let flow = &mut self.flows[id.slot()];
+        let flow = &mut self.hosts.flows[id.slot()];
         let Some(requests) = &mut flow.requests else { return };
         let turn = requests.begin(self.events.now(), bytes, flow.session.written());
         flow.session.hear_next();
@@ -92,7 +92,7 @@ impl World {
     /// Sends what the client may, and sees to its timer.
     fn drive_client(&mut self, id: FlowId) {
         let now = self.events.now();
-        let flow = &mut self.flows[id.slot()];
+        let flow = &mut self.hosts.flows[id.slot()];
         let hop = flow.route.reverse;
         let Some(requests) = &mut flow.requests else { return };
         while let Some(segment) = requests.sender.poll_transmit(now) {
@@ -113,7 +113,7 @@ impl World {
         let (now, id) = (self.events.now(), packet.flow());
         let seq = self.network.segment(packet).seq;
         self.network.taken(packet);
-        let flow = &mut self.flows[id.slot()];
+        let flow = &mut self.hosts.flows[id.slot()];
         let Some(requests) = &mut flow.requests else { return };
         if let Some(number) = requests.acknowledged_by_response(seq) {
             let ack = requests.receiver.carries(number);
@@ -133,12 +133,12 @@ impl World {
             self.recorder.response(flow, now);
         }
         self.drive_client(id);
-        let flow = &mut self.flows[id.slot()];
+        let flow = &mut self.hosts.flows[id.slot()];
         let sent = asked(flow.requests.as_deref());
         if flow.stop > now && self.carry_out(id, heard.what) {
             self.drive_sender(id);
         }
-        let Some(flow) = self.flow(id) else { return };
+        let Some(flow) = self.hosts.flow(id) else { return };
         let carried = asked(flow.requests.as_deref()) > sent;
         if carried {
             flow.receiver.carried();
@@ -151,7 +151,9 @@ impl World {
     #[inline(never)]
     pub(super) fn on_client_timer(&mut self, id: FlowId) {
         let (now, id) = (self.events.now(), id.of_requests());
-        let Some(requests) = self.flow(id).and_then(|flow| flow.requests.as_mut()) else { return };
+        let Some(requests) = self.hosts.flow(id).and_then(|flow| flow.requests.as_mut()) else {
+            return;
+        };
         if requests.sender_timer == now {
             requests.sender_timer = Time::NEVER;
             let sender = &mut requests.sender;
@@ -172,7 +174,7 @@ impl World {
     #[inline(never)]
     pub(super) fn on_server_timer(&mut self, id: FlowId) {
         let (now, id) = (self.events.now(), id.of_requests());
-        let Some(flow) = self.flow(id) else { return };
+        let Some(flow) = self.hosts.flow(id) else { return };
         let hop = flow.route.forward;
         let Some(requests) = flow.requests.as_mut().filter(|r| r.receiver_timer == now) else {
             return;
@@ -185,7 +187,7 @@ impl World {
     }
 
     fn arm_server(&mut self, id: FlowId) {
-        let Some(requests) = &mut self.flows[id.slot()].requests else { return };
+        let Some(requests) = &mut self.hosts.flows[id.slot()].requests else { return };
         let at = requests.receiver.next_timer();
         if at < requests.receiver_timer {
             requests.receiver_timer = at;

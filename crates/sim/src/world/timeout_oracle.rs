@@ -13,7 +13,9 @@ impl World {
     #[cold]
     pub(super) fn tell_of_timeout(&mut self, id: FlowId, syn: bool) {
         let losses = self.network.losses();
-        let Some(flow) = self.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else { return };
+        let Some(flow) = self.hosts.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else {
+            return;
+        };
         let half = Half { sender: &flow.sender, receiver: &flow.receiver, lost: losses.of(id) };
         let fate = if syn { half.of_syn() } else { half.of_data(false) };
         flow.tell(fate);
@@ -23,7 +25,9 @@ impl World {
     #[cold]
     pub(super) fn tell_of_client_timeout(&mut self, id: FlowId, syn: bool) {
         let losses = self.network.losses();
-        let Some(flow) = self.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else { return };
+        let Some(flow) = self.hosts.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else {
+            return;
+        };
         let Some(Requests { sender, receiver, turn, .. }) = flow.requests.as_deref() else {
             return;
         };
@@ -41,7 +45,7 @@ impl World {
     /// Forgets losses of data that has been acknowledged since.
     #[cold]
     pub(super) fn thin_out_losses(&mut self) {
-        let flows = &self.flows;
+        let flows = &self.hosts.flows;
         let una = |id: FlowId| {
             let flow =
                 flows.get(id.of_requests().slot()).filter(|flow| flow.id == id.of_requests())?;

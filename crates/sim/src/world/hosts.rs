@@ -1,0 +1,299 @@
+//! Hosts: the ends of flows and of datagrams, their packets, timers and applications.
+
+use cwnd_apps::Do;
+use cwnd_quantity::Time;
+
+use super::World;
+use crate::datagrams::Stream;
+use crate::event::{Event, FlowId};
+use crate::flow::Flow;
+use crate::packet::Packet;
+
+/// Connections and sources of datagrams, in slots.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    pub(super) flows: Vec<Flow>,
+    pub(super) streams: Vec<Stream>,
+    /// `true` once the warm-up is over.
+    pub(super) counting: bool,
+    pub(super) data_delivered: u64,
+}
+
+impl Hosts {
+    /// No connections yet, with room for those that last for the whole run.
+    pub(super) fn new(lasting_flows: usize, counting: bool) -> Self {
+        Self {
+            flows: cwnd_memory::with_capacity(lasting_flows),
+            streams: Vec::new(),
+            counting,
+            data_delivered: 0,
+        }
+    }
+
+    /// The flow, unless its slot has passed to another.
+    #[inline]
+    pub(super) fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
+        self.flows.get_mut(id.slot()).filter(|f| f.id == id)
+    }
+
+    /// Flows that have started.
+    pub(super) fn running(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter().filter(|f| f.started != Time::NEVER)
+    }
+
+    /// Counting begins.
+    pub(super) fn end_warmup(&mut self) {
+        self.counting = true;
+        self.flows.iter_mut().filter(|f| f.started != Time::NEVER).for_each(Flow::end_warmup);
+        self.streams.iter_mut().for_each(Stream::end_warmup);
+    }
+}
+
+impl World {
+    /// A packet is at its host. Returns whose sender may have something to send.
+    #[inline]
+    pub(super) fn deliver(&mut self, packet: Packet) -> Option<FlowId> {
+        let (now, counting) = (self.events.now(), self.hosts.counting);
+        let segment = self.network.segment(packet);
+        let Some(flow) =
+            self.hosts.flows.get_mut(packet.flow().slot()).filter(|f| f.id == packet.flow())
+        else {
+            self.deliver_datagram(packet);
+            return None;
+        };
+        if segment.is_ack() {
+            if let Some(rtt) = flow.sender.on_segment(now, segment)
+                && counting
+            {
+                flow.rtt.add(rtt);
+            }
+            self.network.taken(packet);
+            return Some(packet.flow());
+        }
+        let reply = flow.receiver.on_segment(now, segment);
+        self.hosts.data_delivered += u64::from(segment.len > 0);
+        if flow.is_of_interest() {
+            self.on_delivered(packet, reply);
+            return None;
+        }
+        self.network.taken(packet);
+        self.reply(packet.flow(), reply);
+        None
+    }
+
+    /// A receiver answers, now or later.
+    #[inline(always)]
+    pub(super) fn reply(&mut self, id: FlowId, reply: Option<cwnd_tcp::Segment>) {
+        if let Some(ack) = reply {
+            self.send_ack(id, ack);
+        }
+        // The ACK that goes may be one that was held back, and what it left behind waits on.
+        self.arm_receiver(id);
+    }
+
+    /// A packet that is no flow's is at its host: a datagram, or what was meant for a flow that is over.
+    #[cold]
+    fn deliver_datagram(&mut self, packet: Packet) {
+        if self.hosts.streams.len() <= packet.flow().datagrams_index() {
+            return self.deliver_request(packet);
+        }
+        if let Some(stream) = self.hosts.streams.get_mut(packet.flow().datagrams_index()) {
+            stream.receive(self.events.now(), self.network.segment(packet));
+            self.hosts.data_delivered += 1;
+            if stream.is_of_interest() {
+                let what = stream.hear_delivered(self.events.now());
+                self.carry_out_datagram(packet.flow().datagrams_index() as u32, what);
+            }
+        }
+        self.network.taken(packet);
+    }
+
+    /// A router's message is at the source of the packet that it is about.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_message(&mut self) {
+        let Some(packet) = self.network.take_message() else { return };
+        let (now, id) = (self.events.now(), packet.flow());
+        let segment = *self.network.segment(packet);
+        self.network.taken(packet);
+        if let Some(flow) = self.hosts.flow(id) {
+            flow.sender.on_segment(now, &segment);
+            self.drive_sender(id);
+        } else if let Some(stream) = self.hosts.streams.get_mut(id.datagrams_index()) {
+            stream.messages += 1;
+        }
+    }
+
+    pub(super) fn on_datagram(&mut self, index: u32) {
+        let turn = self.hosts.streams[index as usize].turn(self.events.now());
+        turn.into_iter().for_each(|what| self.carry_out_datagram(index, what));
+    }
+
+    // Apart, so that the loop over events keeps its registers.
+    #[inline(never)]
+    fn carry_out_datagram(&mut self, index: u32, what: Do) {
+        let stream = &mut self.hosts.streams[index as usize];
+        let (flow, hop) = (stream.id, stream.route.forward);
+        if let Some(segment) = stream.carry_out(self.events.now(), what) {
+            self.network.inject(self.events.now(), flow, hop, segment, &mut self.events);
+        }
+        if let Some(at) = what.wake {
+            self.events.push(at.max(self.events.now()), Event::Datagram(index));
+        }
+    }
+
+    fn send_ack(&mut self, id: FlowId, ack: cwnd_tcp::Segment) {
+        let hop = self.hosts.flows[id.slot()].route.reverse;
+        self.network.inject(self.events.now(), id, hop, ack, &mut self.events);
+    }
+
+    /// Timers are lazy: one event is pending, and one that comes early is put off, not replaced.
+    // Inlined where it is called for every packet, though it is called elsewhere, too.
+    #[inline(always)]
+    fn arm_receiver(&mut self, id: FlowId) {
+        let flow = &mut self.hosts.flows[id.slot()];
+        let at = flow.receiver.next_timer();
+        if at < flow.receiver_timer {
+            flow.receiver_timer = at;
+            self.events.push(at, Event::ReceiverTimer(id));
+        }
+    }
+
+    pub(super) fn on_receiver_timer(&mut self, id: FlowId) {
+        let now = self.events.now();
+        let Some(flow) = self.hosts.flow(id) else { return self.on_server_timer(id) };
+        if flow.receiver_timer != now {
+            return;
+        }
+        flow.receiver_timer = Time::NEVER;
+        if let Some(ack) = flow.receiver.on_timer(now) {
+            self.send_ack(id, ack);
+        }
+        self.arm_receiver(id);
+    }
+
+    #[inline]
+    pub(super) fn on_sender_timer(&mut self, id: FlowId) -> Option<FlowId> {
+        let now = self.events.now();
+        let Some(flow) = self.hosts.flow(id) else {
+            self.on_client_timer(id);
+            return None;
+        };
+        if flow.sender_timer != now {
+            return None;
+        }
+        flow.sender_timer = Time::NEVER;
+        if flow.sender.may_expire(now) {
+            self.on_retransmission_timer(id);
+        }
+        if self.network.losses().are_crowded() {
+            self.thin_out_losses();
+        }
+        Some(id)
+    }
+
+    /// It is not only that pacing is over.
+    #[cold]
+    #[inline(never)]
+    fn on_retransmission_timer(&mut self, id: FlowId) {
+        let sender = &mut self.hosts.flows[id.slot()].sender;
+        let (syn, before) = (!sender.is_established(), sender.counters().expiries());
+        sender.on_timer(self.events.now());
+        if sender.counters().expiries() != before {
+            self.tell_of_timeout(id, syn);
+        }
+    }
+
+    /// Sends what the sender may, for another reason than an ACK or its timer.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn drive_sender(&mut self, id: FlowId) {
+        self.drive(id);
+    }
+
+    /// Sends what the sender may, sees to its timer and to its application.
+    #[inline(always)]
+    pub(super) fn drive(&mut self, id: FlowId) {
+        let slot = id.slot();
+        let now = self.events.now();
+        let hop = self.hosts.flows[slot].route.forward;
+        let mut goes_on = true;
+        while goes_on {
+            let (network, mut packet) = (&mut self.network, None);
+            let sender = &mut self.hosts.flows[slot].sender;
+            goes_on = sender.transmit(now, |segment| network.put(id, hop, segment, &mut packet));
+            let Some(packet) = packet else { break };
+            self.network.set_out(now, packet, &mut self.events);
+        }
+        let flow = &mut self.hosts.flows[slot];
+        let at = flow.sender.next_timer();
+        if at < flow.sender_timer {
+            flow.sender_timer = at;
+            self.events.push(at, Event::SenderTimer(id));
+        }
+        if flow.sender.is_drained() || flow.sender.has_failed() {
+            self.on_drained(id);
+        }
+    }
+
+    /// All that was written is acknowledged: the connection is over, or its application wants to hear of it.
+    #[cold]
+    pub(super) fn on_drained(&mut self, id: FlowId) {
+        let flow = &mut self.hosts.flows[id.slot()];
+        if let Some(requests) = flow.requests.as_mut().filter(|_| flow.sender.is_drained())
+            && let Some(response) = requests.unacknowledged.take()
+        {
+            self.recorder.acknowledged(response, self.events.now());
+        }
+        if flow.is_over() && self.workloads.groups[flow.group as usize].gives_slots_away {
+            self.retire(id);
+        } else if flow.stop <= self.events.now() {
+            flow.stopped = flow.stopped.min(self.events.now());
+        } else if !flow.has_failed()
+            && let Some(what) = flow.session.acked(self.events.now())
+            && self.carry_out(id, what)
+        {
+            self.drive_sender(id);
+        }
+    }
+
+    /// With this packet as much arrived as the application wants to hear of, or all of its transfer.
+    #[cold]
+    #[inline(never)]
+    fn on_delivered(&mut self, packet: Packet, reply: Option<cwnd_tcp::Segment>) {
+        let id = packet.flow();
+        if self.hosts.flows[id.slot()].requests.is_some() {
+            return self.on_response(packet, reply);
+        }
+        self.network.taken(packet);
+        self.reply(id, reply);
+        let flow = &mut self.hosts.flows[id.slot()];
+        let what = flow.hear_delivered(self.events.now()).what;
+        if flow.stop > self.events.now() && self.carry_out(id, what) {
+            self.drive_sender(id);
+        }
+    }
+
+    /// Does what the application says; true if there may be something to send.
+    pub(super) fn carry_out(&mut self, id: FlowId, what: Do) -> bool {
+        if let Some(at) = what.wake {
+            self.events.push(at.max(self.events.now()), Event::AppWake(id));
+        }
+        if what.request > 0 {
+            self.ask(id, what.request);
+        }
+        self.hosts.flows[id.slot()].carry_out(self.events.now(), what)
+    }
+
+    pub(super) fn on_app_wake(&mut self, id: FlowId) {
+        let now = self.events.now();
+        let Some(flow) = self.hosts.flow(id).filter(|flow| flow.stop > now) else { return };
+        let Some(what) = flow.wake(now) else { return };
+        self.answer(id, what);
+    }
+
+    pub(super) fn on_app_stop(&mut self, id: FlowId) {
+        self.hosts.flows[id.slot()].stop_sending(self.events.now());
+        self.drive_sender(id);
+    }
+}
