@@ -40,11 +40,11 @@ impl EmptyWays {
     /// Means of a flow, µs: as its sender saw it, and as it was; `None` unless noted.
     pub fn queueing(&self, flow: &Flow) -> (Option<f64>, Option<f64>) {
         let Some(empty) = self.ways.get(&(flow.group, flow.way)) else { return (None, None) };
-        let seen = flow.sender.delays().and_then(|delays| {
+        let seen = flow.data.sender.delays().and_then(|delays| {
             let least = delays.least?;
             Some((mean_ns(delays)? - least.0 as f64) / 1000.0)
         });
-        let true_delay = flow.receiver.delays().and_then(|delays| {
+        let true_delay = flow.data.receiver.delays().and_then(|delays| {
             let edge = Duration(flow.base_rtt.0.saturating_sub(empty.both.0)) / 2;
             let bytes = delays.wire_bytes as f64 / delays.count as f64;
             let alone = (empty.there + edge).0 as f64 + bytes * empty.ns_per_byte;

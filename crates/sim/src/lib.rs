@@ -12,6 +12,7 @@ mod delays;
 mod event;
 mod fairness;
 mod flow;
+mod half_connection;
 mod heap;
 mod losses;
 mod network;

@@ -7,19 +7,15 @@
 use std::sync::Arc;
 
 use cwnd_quantity::Time;
-use cwnd_tcp::{Config, Flags, Handshake, Receiver, Segment, Sender};
+use cwnd_tcp::{Config, Flags, Handshake, Segment};
+
+use crate::half_connection::HalfConnection;
 
 /// The half of a connection on which requests go, and what became of them.
 #[derive(Debug)]
 pub struct Requests {
-    /// At the client.
-    pub sender: Sender,
-    /// At the server.
-    pub receiver: Receiver,
-    /// When the pending [`SenderTimer`](crate::event::Event::SenderTimer) fires; `Time::NEVER` if none is pending.
-    pub sender_timer: Time,
-    /// When the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer) fires.
-    pub receiver_timer: Time,
+    /// Its sender is the client, its receiver the server.
+    pub half: HalfConnection,
     /// The turn that the connection is in.
     pub turn: Turn,
     /// When its request was sent; for the first one, when the SYN was.
@@ -54,10 +50,7 @@ impl Requests {
     /// Those of a connection that is not open yet.
     pub fn new(config: &Arc<Config>) -> Self {
         Self {
-            sender: Sender::new(Arc::clone(config)),
-            receiver: Receiver::new(Arc::clone(config)),
-            sender_timer: Time::NEVER,
-            receiver_timer: Time::NEVER,
+            half: HalfConnection::new(config),
             turn: Turn::default(),
             asked: Time::NEVER,
             open: false,
@@ -76,7 +69,7 @@ impl Requests {
             response_start,
         };
         (self.asked, self.open) = (now, true);
-        self.sender.write(bytes);
+        self.half.sender.write(bytes);
         self.turn
     }
 
@@ -95,14 +88,15 @@ impl Requests {
         } else {
             self.handshake.take()
         };
-        (self.receiver.on_segment(now, segment), accepted)
+        (self.half.receiver.on_segment(now, segment), accepted)
     }
 
     /// The number of bytes that a segment of the response, from byte `seq` on, acknowledges of the requests: more than the
     /// client knows of.
     pub fn acknowledged_by_response(&self, seq: u64) -> Option<u64> {
         let Turn { request_end, response_start, .. } = self.turn;
-        (seq >= response_start && request_end > self.sender.acknowledged()).then_some(request_end)
+        (seq >= response_start && request_end > self.half.sender.acknowledged())
+            .then_some(request_end)
     }
 
     /// The number of bytes that a segment of the request, from byte `seq` on, acknowledges of the responses, of which the

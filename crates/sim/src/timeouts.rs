@@ -1,5 +1,7 @@
 //! The truth about timeouts, which no sender knows: what had become of the segment that a timer expired for.
 
+use core::ops::AddAssign;
+
 /// What had become of it. RTO < RTT, the implicit packet conservation principle broken (Mondal & Kuzmanovic 2008, § 2.3), is
 /// [`Fate::UnderWay`] and [`Fate::AckLate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,21 @@ pub struct Told {
     pub before: Fates,
 }
 
+impl AddAssign<&Self> for Fates {
+    fn add_assign(&mut self, other: &Self) {
+        self.under_way += other.under_way;
+        self.ack_late += other.ack_late;
+        self.ack_lost += other.ack_lost;
+    }
+}
+
 impl Told {
+    /// Adds those of another half of the connection.
+    pub fn add_all(&mut self, other: &Self) {
+        self.total += &other.total;
+        self.before += &other.before;
+    }
+
     /// One more.
     pub const fn add(&mut self, fate: Fate) {
         let Fates { under_way, ack_late, ack_lost } = &mut self.total;

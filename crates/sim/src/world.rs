@@ -227,13 +227,13 @@ impl World {
     /// From now on the controllers of the flows that exist write down what they are told.
     #[cfg(feature = "record")]
     pub fn record_controllers(&mut self) {
-        self.hosts.flows.iter_mut().for_each(|flow| flow.sender.record());
+        self.hosts.flows.iter_mut().for_each(|flow| flow.data.sender.record());
     }
 
     /// The controllers of the flows.
     #[cfg(feature = "record")]
     pub fn controllers(&self) -> impl Iterator<Item = &cwnd_cc::AnyController> {
-        self.hosts.flows.iter().map(|flow| flow.sender.controller())
+        self.hosts.flows.iter().map(|flow| flow.data.sender.controller())
     }
 
     /// Closes the books: what comes later is not recorded.

@@ -7,20 +7,21 @@ use cwnd_tcp::{GaveUp, ReceiverCounters, SenderCounters};
 
 use super::{Recorder, micros, rate, ratio};
 use crate::datagrams::Stream;
-use crate::flow::{Flow, WarmupCounters};
+use crate::flow::Flow;
 use crate::timeouts::Told;
 
 impl Recorder {
     /// Records a flow that is over, or at the end of the run.
     pub fn flow(&mut self, flow: &Flow, now: Time) {
-        let told = flow.told.as_deref().copied().unwrap_or_default();
+        let mut told = Told::default();
+        flow.halves().filter_map(|half| half.told.as_deref()).for_each(|of| told.add_all(of));
         self.count_flow(flow, &told);
         self.request(flow, now, false);
         let row = self.flow_row(flow, now, &told);
         if row.duplicates > 0 {
             *self.duplicates.entry((flow.group, flow.way)).or_default() += row.duplicates;
         }
-        let completed = row.fct_s.map(|_| flow.finished.since(flow.started));
+        let completed = row.fct_s.map(|_| flow.data.finished.since(flow.started));
         let sparse = self.sparse.as_mut();
         if sparse.is_none_or(|sparse| sparse.flow(&row, completed)) {
             self.flows.push(row);
@@ -31,30 +32,28 @@ impl Recorder {
     fn count_flow(&mut self, flow: &Flow, told: &Told) {
         let totals = &mut self.totals;
         totals.flows += 1;
-        totals.sender += flow.sender.counters();
-        totals.receiver += flow.receiver.counters();
-        if let Some(requests) = &flow.requests {
-            totals.sender += requests.sender.counters();
-            totals.receiver += requests.receiver.counters();
+        for half in flow.halves() {
+            totals.sender += half.sender.counters();
+            totals.receiver += half.receiver.counters();
         }
         let mut own = |name, count| totals.own.add(name, count);
         flow.session.count(&mut own);
-        flow.sender.controller().count(&mut own);
+        flow.data.sender.controller().count(&mut own);
         match flow.gave_up() {
             None => {}
             Some(GaveUp::Syn) => own("given_up_at_syn", 1),
             Some(GaveUp::Data) => own("given_up_at_data", 1),
         }
-        own("forged_echoes", flow.sender.forged_echoes());
+        own("forged_echoes", flow.data.sender.forged_echoes());
         own("timeouts_under_way", told.total.under_way);
         own("timeouts_ack_late", told.total.ack_late);
         own("timeouts_ack_lost", told.total.ack_lost);
     }
 
     fn flow_row(&self, flow: &Flow, now: Time, told: &Told) -> FlowRow {
-        let before = flow.before.as_deref().copied().unwrap_or_default();
-        let finished = flow.finished != Time::NEVER;
-        let ended = if finished { flow.finished } else { flow.stopped }.min(now);
+        let before = flow.data.before.as_deref().copied().unwrap_or_default();
+        let finished = flow.data.finished != Time::NEVER;
+        let ended = if finished { flow.data.finished } else { flow.stopped }.min(now);
         let (qdelay_seen_us, qdelay_true_us) = self.empty.queueing(flow);
         let mut row = FlowRow {
             flow_id: flow.number,
@@ -64,7 +63,7 @@ impl Recorder {
             duration_s: ended.since(flow.started.max(self.warmup)).as_secs_f64(),
             rtt_base_us: micros(flow.base_rtt),
             size_bytes: flow.session.size(),
-            fct_s: finished.then(|| flow.finished.since(flow.started).as_secs_f64()),
+            fct_s: finished.then(|| flow.data.finished.since(flow.started).as_secs_f64()),
             gave_up: Name(match flow.gave_up() {
                 None => 0,
                 Some(GaveUp::Syn) => 1,
@@ -72,14 +71,14 @@ impl Recorder {
             }),
             qdelay_seen_us,
             qdelay_true_us,
-            min_rtt_us: flow.sender.controller().min_rtt().map(micros),
-            forged_echoes: flow.sender.forged_echoes(),
+            min_rtt_us: flow.data.sender.controller().min_rtt().map(micros),
+            forged_echoes: flow.data.sender.forged_echoes(),
             ..FlowRow::default()
         };
         set_rtts(&mut row, &flow.rtt);
-        set_received(&mut row, flow.receiver.counters(), &before.receiver);
-        set_sent(&mut row, flow.sender.counters(), &before.sender);
-        set_timeouts(&mut row, flow, &before);
+        set_received(&mut row, flow.data.receiver.counters(), &before.receiver);
+        set_sent(&mut row, flow.data.sender.counters(), &before.sender);
+        set_timeouts(&mut row, flow, &before.sender);
         let fates = told.counted();
         row.rto_under_way = fates.under_way;
         row.rto_ack_late = fates.ack_late;
@@ -149,10 +148,12 @@ fn set_sent(row: &mut FlowRow, total: &SenderCounters, before: &SenderCounters) 
 }
 
 /// Retransmission timeouts of the sender and of its client.
-fn set_timeouts(row: &mut FlowRow, flow: &Flow, before: &WarmupCounters) {
-    let (sender, s0, c0) = (flow.sender.counters(), &before.sender, &before.client);
-    let client = flow.requests.as_ref().map(|requests| requests.sender.counters());
-    let client = client.copied().unwrap_or_default();
+fn set_timeouts(row: &mut FlowRow, flow: &Flow, s0: &SenderCounters) {
+    let sender = flow.data.sender.counters();
+    let requests = flow.requests.as_ref().map(|requests| &requests.half);
+    let client = requests.map(|half| *half.sender.counters()).unwrap_or_default();
+    let c0 = requests.and_then(|half| half.before.as_deref()).map(|before| before.sender);
+    let c0 = c0.unwrap_or_default();
     let rto = |rank: usize| sender.timeouts[rank] - s0.timeouts[rank];
     row.rto_count = (0..sender.timeouts.len()).map(rto).sum();
     row.rto_nth_1 = rto(0);

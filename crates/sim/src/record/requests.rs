@@ -42,14 +42,14 @@ impl Recorder {
         if !sparse.is_none_or(|sparse| sparse.request(flow.group, outcome, took)) {
             return;
         }
-        let counters = requests.sender.counters();
+        let counters = requests.half.sender.counters();
         self.requests.push(RequestRow {
             flow_id: flow.number,
             group: Name(flow.group),
             request: turn.number,
             start_s: asked.as_secs_f64(),
             request_bytes: turn.request_end - turn.request_start,
-            response_bytes: flow.receiver.counters().delivered_bytes - turn.response_start,
+            response_bytes: flow.data.delivered_bytes() - turn.response_start,
             response_s: answered.then(|| took.as_secs_f64()),
             acked_s: None,
             syn_timeouts: if turn.number == 1 { counters.syn_timeouts } else { 0 },

@@ -27,7 +27,7 @@ impl Recorder {
 }
 
 fn flow_sample(now: Time, flow: &Flow) -> FlowSampleRow {
-    let sender = &flow.sender;
+    let sender = &flow.data.sender;
     let window = sender.window();
     let estimate = sender.rtt_estimate();
     let mss = sender.mss() as f64;
@@ -42,7 +42,7 @@ fn flow_sample(now: Time, flow: &Flow) -> FlowSampleRow {
         srtt_us: estimate.map(|(srtt, _)| micros(srtt)),
         rttvar_us: estimate.map(|(_, rttvar)| micros(rttvar)),
         rto_us: micros(sender.current_rto()),
-        delivered: flow.receiver.counters().delivered_bytes,
+        delivered: flow.data.delivered_bytes(),
         retrans: sender.counters().retransmissions,
         ca_state: Name(match sender.phase() {
             Phase::Open => 0,

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use cwnd_quantity::Time;
-use cwnd_tcp::{Body, Receiver, Segment, Sender};
+use cwnd_tcp::{Body, Segment};
 
 use super::World;
 use crate::event::{Event, FlowId};
 use crate::flow::Flow;
+use crate::half_connection::HalfConnection;
 
 impl World {
     /// Checks the books: every packet that was sent is somewhere, once; whatever waits has an event that will move it; no
@@ -47,10 +48,10 @@ impl World {
 
     /// Of the first byte that did not arrive, where no other flow is: what was sent and not lost is there, once each.
     fn audit_copies(&self, flow: &Flow) -> Result<(), String> {
-        let first = flow.sender.acknowledged();
-        let sent = flow.sender.copies_of_first();
-        let more = flow.receiver.counters().delivered_bytes > first;
-        if sent == 0 || more || flow.receiver.conceals() {
+        let first = flow.data.sender.acknowledged();
+        let sent = flow.data.sender.copies_of_first();
+        let more = flow.data.delivered_bytes() > first;
+        if sent == 0 || more || flow.data.receiver.conceals() {
             return Ok(());
         }
         let lost = self.network.losses().of(flow.id).map_or(0, |lost| lost.data.of(first));
@@ -90,52 +91,40 @@ impl World {
 
     /// The events that something waits for, with the time for which they must be pending.
     fn awaited(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
-        let running = || self.hosts.running();
-        let armed = |at: Time| (at != Time::NEVER).then_some(at);
-        let senders = running()
-            .filter(|f| f.sender.next_timer() != Time::NEVER)
-            .map(move |f| (armed(f.sender_timer), Event::SenderTimer(f.id)));
-        let receivers = running()
-            .filter(|f| f.receiver.next_timer() != Time::NEVER)
-            .map(move |f| (armed(f.receiver_timer), Event::ReceiverTimer(f.id)));
+        let timers = self.hosts.running().flat_map(|flow| {
+            let requests = flow.requests.as_ref().map(|of| timers(flow.id.requests(), &of.half));
+            timers(flow.id, &flow.data).chain(requests.into_iter().flatten())
+        });
         let arrivals = (0..).zip(&self.workloads.arrivals).filter(|(_, a)| a.due != Time::NEVER);
         let arrivals = arrivals.map(|(process, a)| (Some(a.due), Event::Arrival(process)));
-        let flows = senders.chain(receivers).chain(clients(&self.hosts.flows));
         let attacks = self.attacks_due().map(|(at, id)| (Some(at), Event::Forged(id)));
-        self.network.busy().chain(flows).chain(arrivals).chain(attacks)
+        self.network.busy().chain(timers).chain(arrivals).chain(attacks)
     }
 }
 
-/// The timers of the streams of requests that are running, with those whom they wait for.
-fn clients(flows: &[Flow]) -> impl Iterator<Item = (Option<Time>, Event)> {
-    let armed = |at: Time| (at != Time::NEVER).then_some(at);
-    let running = flows.iter().filter(|f| f.started != Time::NEVER);
-    running.filter_map(|f| Some((f.id.requests(), f.requests.as_deref()?))).flat_map(
-        move |(id, r)| {
-            let sender = (r.sender.next_timer() != Time::NEVER)
-                .then(|| (armed(r.sender_timer), Event::SenderTimer(id)));
-            let receiver = (r.receiver.next_timer() != Time::NEVER)
-                .then(|| (armed(r.receiver_timer), Event::ReceiverTimer(id)));
-            sender.into_iter().chain(receiver)
-        },
-    )
+/// The timers that the two ends of a direction wait for, with the times of their events.
+fn timers(id: FlowId, half: &HalfConnection) -> impl Iterator<Item = (Option<Time>, Event)> {
+    let ends = [
+        (half.sender.next_timer(), half.sender_timer, Event::SenderTimer(id)),
+        (half.receiver.next_timer(), half.receiver_timer, Event::ReceiverTimer(id)),
+    ];
+    let waits = ends.into_iter().filter(|(next, ..)| *next != Time::NEVER);
+    waits.map(|(_, pending, event)| ((pending != Time::NEVER).then_some(pending), event))
 }
 
 fn audit_flow(flow: &Flow) -> Result<(), String> {
     let size = flow.session.size().unwrap_or(u64::MAX);
-    let timers = (flow.sender_timer, flow.receiver_timer);
     // An application that writes before its client has asked for anything waits for the client to open the connection.
     if flow.requests.as_ref().is_some_and(|requests| requests.turn.number == 0) {
         return Ok(());
     }
-    let delivered = audit_ends(&flow.sender, &flow.receiver, timers, size)?;
-    if flow.finished != Time::NEVER && delivered != size {
+    let delivered = audit_half(&flow.data, size)?;
+    if flow.data.finished != Time::NEVER && delivered != size {
         return Err(format!("it finished with {delivered} of {size} B"));
     }
     if let Some(r) = &flow.requests {
-        let timers = (r.sender_timer, r.receiver_timer);
-        let delivered = audit_ends(&r.sender, &r.receiver, timers, flow.session.requested())
-            .map_err(|e| format!("requests: {e}"))?;
+        let delivered =
+            audit_half(&r.half, flow.session.requested()).map_err(|e| format!("requests: {e}"))?;
         let of_turn = r.turn.request_start <= delivered && delivered <= r.turn.request_end;
         if !of_turn {
             return Err(format!("{delivered} B of requests were delivered in {:?}", r.turn));
@@ -144,15 +133,11 @@ fn audit_flow(flow: &Flow) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the two ends of a direction; how much was delivered.
-fn audit_ends(
-    sender: &Sender,
-    receiver: &Receiver,
-    (sender_timer, receiver_timer): (Time, Time),
-    size: u64,
-) -> Result<u64, String> {
+/// Checks the two ends of a direction; returns the bytes delivered.
+fn audit_half(half: &HalfConnection, size: u64) -> Result<u64, String> {
+    let HalfConnection { sender, receiver, .. } = half;
     let (cwnd, mss) = (sender.window().cwnd, sender.mss());
-    let (acked, delivered) = (sender.acknowledged(), receiver.counters().delivered_bytes);
+    let (acked, delivered) = (sender.acknowledged(), half.delivered_bytes());
     let timer = sender.next_timer();
     // What is written is on its way, or will be: the windows always have room for one segment.
     let idle = sender.is_drained() || sender.has_failed();
@@ -164,7 +149,7 @@ fn audit_ends(
         Err(format!("{delivered} B were delivered of a transfer of {size} B"))
     } else if !idle && timer == Time::NEVER {
         Err(format!("there is data to send beyond {acked} B, and no timer"))
-    } else if sender_timer > timer || receiver_timer > receiver.next_timer() {
+    } else if half.sender_timer > timer || half.receiver_timer > receiver.next_timer() {
         Err("a timer is later than its owner wants it".to_owned())
     } else {
         Ok(delivered)

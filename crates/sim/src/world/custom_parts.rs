@@ -130,7 +130,7 @@ impl World {
     #[must_use]
     pub fn messages_to(&self, number: u32) -> Option<u64> {
         let flows =
-            self.hosts.flows.iter().map(|flow| (flow.number, flow.sender.counters().quenches));
+            self.hosts.flows.iter().map(|flow| (flow.number, flow.data.sender.counters().quenches));
         let streams = self.hosts.streams.iter().map(|stream| (stream.number, stream.messages));
         flows.chain(streams).find(|&(n, _)| n == number).map(|(_, messages)| messages)
     }

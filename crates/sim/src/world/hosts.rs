@@ -62,7 +62,7 @@ impl World {
             return None;
         };
         if segment.is_ack() {
-            if let Some(rtt) = flow.sender.on_segment(now, segment)
+            if let Some(rtt) = flow.data.sender.on_segment(now, segment)
                 && counting
             {
                 flow.rtt.add(rtt);
@@ -70,7 +70,7 @@ impl World {
             self.network.taken(packet);
             return Some(packet.flow());
         }
-        let reply = flow.receiver.on_segment(now, segment);
+        let reply = flow.data.receiver.on_segment(now, segment);
         self.hosts.data_delivered += u64::from(segment.len > 0);
         if flow.is_of_interest() {
             self.on_delivered(packet, reply);
@@ -117,7 +117,7 @@ impl World {
         let segment = *self.network.segment(packet);
         self.network.taken(packet);
         if let Some(flow) = self.hosts.flow(id) {
-            flow.sender.on_segment(now, &segment);
+            flow.data.sender.on_segment(now, &segment);
             self.drive_sender(id);
         } else if let Some(stream) = self.hosts.streams.get_mut(id.datagrams_index()) {
             stream.messages += 1;
@@ -147,14 +147,11 @@ impl World {
         self.network.inject(self.events.now(), id, hop, ack, &mut self.events);
     }
 
-    /// Timers are lazy: one event is pending, and one that comes early is put off, not replaced.
     // Inlined where it is called for every packet, though it is called elsewhere, too.
     #[inline(always)]
     fn arm_receiver(&mut self, id: FlowId) {
         let flow = &mut self.hosts.flows[id.slot()];
-        let at = flow.receiver.next_timer();
-        if at < flow.receiver_timer {
-            flow.receiver_timer = at;
+        if let Some(at) = flow.data.arm_receiver() {
             self.events.push(at, Event::ReceiverTimer(id));
         }
     }
@@ -162,11 +159,8 @@ impl World {
     pub(super) fn on_receiver_timer(&mut self, id: FlowId) {
         let now = self.events.now();
         let Some(flow) = self.hosts.flow(id) else { return self.on_server_timer(id) };
-        if flow.receiver_timer != now {
-            return;
-        }
-        flow.receiver_timer = Time::NEVER;
-        if let Some(ack) = flow.receiver.on_timer(now) {
+        let Some(ack) = flow.data.on_receiver_timer(now) else { return };
+        if let Some(ack) = ack {
             self.send_ack(id, ack);
         }
         self.arm_receiver(id);
@@ -179,11 +173,10 @@ impl World {
             self.on_client_timer(id);
             return None;
         };
-        if flow.sender_timer != now {
+        if !flow.data.take_sender_timer(now) {
             return None;
         }
-        flow.sender_timer = Time::NEVER;
-        if flow.sender.may_expire(now) {
+        if flow.data.sender.may_expire(now) {
             self.on_retransmission_timer(id);
         }
         if self.network.losses().are_crowded() {
@@ -196,11 +189,9 @@ impl World {
     #[cold]
     #[inline(never)]
     fn on_retransmission_timer(&mut self, id: FlowId) {
-        let sender = &mut self.hosts.flows[id.slot()].sender;
-        let (syn, before) = (!sender.is_established(), sender.counters().expiries());
-        sender.on_timer(self.events.now());
-        if sender.counters().expiries() != before {
-            self.tell_of_timeout(id, syn);
+        let half = &mut self.hosts.flows[id.slot()].data;
+        if let Some(expired) = half.times_out(self.events.now()) {
+            self.tell_of_timeout(id, expired);
         }
     }
 
@@ -220,18 +211,16 @@ impl World {
         let mut goes_on = true;
         while goes_on {
             let (network, mut packet) = (&mut self.network, None);
-            let sender = &mut self.hosts.flows[slot].sender;
+            let sender = &mut self.hosts.flows[slot].data.sender;
             goes_on = sender.transmit(now, |segment| network.put(id, hop, segment, &mut packet));
             let Some(packet) = packet else { break };
             self.network.set_out(now, packet, &mut self.events);
         }
         let flow = &mut self.hosts.flows[slot];
-        let at = flow.sender.next_timer();
-        if at < flow.sender_timer {
-            flow.sender_timer = at;
+        if let Some(at) = flow.data.arm_sender() {
             self.events.push(at, Event::SenderTimer(id));
         }
-        if flow.sender.is_drained() || flow.sender.has_failed() {
+        if flow.data.sender.is_drained() || flow.data.sender.has_failed() {
             self.on_drained(id);
         }
     }
@@ -240,7 +229,7 @@ impl World {
     #[cold]
     pub(super) fn on_drained(&mut self, id: FlowId) {
         let flow = &mut self.hosts.flows[id.slot()];
-        if let Some(requests) = flow.requests.as_mut().filter(|_| flow.sender.is_drained())
+        if let Some(requests) = flow.requests.as_mut().filter(|_| flow.data.sender.is_drained())
             && let Some(response) = requests.unacknowledged.take()
         {
             self.recorder.acknowledged(response, self.events.now());

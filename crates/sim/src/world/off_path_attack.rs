@@ -27,7 +27,9 @@ impl World {
     /// sees a valid one. No link carries the packet. The activity counts `quenches_forged`.
     pub fn forge_quench(&mut self, number: u32, quoted: Option<u32>, marked: bool) -> bool {
         let found = self.hosts.flows.iter().find(|flow| flow.number == number);
-        let Some(flow) = found.filter(|flow| flow.sender.is_established()) else { return false };
+        let Some(flow) = found.filter(|flow| flow.data.sender.is_established()) else {
+            return false;
+        };
         self.forge(flow.id, Forged { quoted, what: Message::Quench { marked } });
         true
     }
@@ -69,7 +71,7 @@ impl World {
                 self.workloads.attacks.remove(&slot);
             }
         }
-        if lasts && self.hosts.flows[slot].sender.is_established() {
+        if lasts && self.hosts.flows[slot].data.sender.is_established() {
             self.forge(of, forged);
         }
     }
@@ -78,7 +80,7 @@ impl World {
     fn forge(&mut self, id: FlowId, forged: Forged) {
         self.network.count_forged();
         let flow = &mut self.hosts.flows[id.slot()];
-        let una = flow.sender.acknowledged();
+        let una = flow.data.sender.acknowledged();
         // Hosts compare 32 bits; here numbers don't wrap.
         let beyond = forged.quoted.map_or(0, |quoted| quoted.wrapping_sub(una as u32));
         let data = Segment {
@@ -90,13 +92,13 @@ impl World {
             ecn: Ecn::NotEct,
             body: Body::DATA,
         };
-        let before = flow.sender.counters().quenches;
+        let before = flow.data.sender.counters().quenches;
         match forged.what {
             Message::Quench { marked } => {
-                flow.sender.on_segment(self.events.now(), &data.quench(marked, 0, 0));
+                flow.data.sender.on_segment(self.events.now(), &data.quench(marked, 0, 0));
             }
         }
-        if flow.sender.counters().quenches > before {
+        if flow.data.sender.counters().quenches > before {
             self.drive_sender(id);
         }
     }

@@ -3,7 +3,7 @@
 //! Nothing here is called for other connections.
 
 use cwnd_apps::Do;
-use cwnd_quantity::{Echo, Time};
+use cwnd_quantity::Echo;
 use cwnd_tcp::{Body, Segment};
 
 use super::World;
@@ -24,17 +24,17 @@ impl World {
         let Some(flow) = self.hosts.flow(id) else { return };
         let Some(requests) = &mut flow.requests else { return };
         if segment.is_ack() {
-            requests.sender.on_segment(now, &segment);
+            requests.half.sender.on_segment(now, &segment);
             return self.drive_client(id);
         }
         let (reply, handshake) = requests.at_server(now, &segment);
         if let Some(handshake) = handshake {
-            flow.sender.accept(now, handshake);
+            flow.data.sender.accept(now, handshake);
         }
-        let known = flow.sender.acknowledged();
+        let known = flow.data.sender.acknowledged();
         if let Some(number) = requests.acknowledged_by_request(segment.seq, known) {
-            let ack = flow.receiver.carries(number);
-            let rtt = flow.sender.on_segment(now, &ack);
+            let ack = flow.data.receiver.carries(number);
+            let rtt = flow.data.sender.on_segment(now, &ack);
             if let Some(rtt) = rtt.filter(|_| self.hosts.counting) {
                 self.hosts.flows[id.slot()].rtt.add(rtt);
             }
@@ -48,7 +48,7 @@ impl World {
         let now = self.events.now();
         let Some(flow) = self.hosts.flow(id) else { return };
         let Some(requests) = &flow.requests else { return };
-        let total = requests.receiver.counters().delivered_bytes;
+        let total = requests.half.delivered_bytes();
         self.hosts.data_delivered += u64::from(data);
         let flow = &mut self.hosts.flows[id.slot()];
         let whole = total >= flow.session.requested() && flow.session.request_is_due();
@@ -66,13 +66,13 @@ impl World {
 
     /// Does what the application says; true if data went that acknowledges all requests that the server has.
     pub(super) fn answer(&mut self, id: FlowId, what: Do) -> bool {
-        let sent = self.hosts.flows[id.slot()].sender.counters().segments_sent;
+        let sent = self.hosts.flows[id.slot()].data.sender.counters().segments_sent;
         self.carry_out(id, what);
         self.drive_sender(id);
         let flow = &mut self.hosts.flows[id.slot()];
-        let went = flow.id == id && flow.sender.counters().segments_sent > sent;
+        let went = flow.id == id && flow.data.sender.counters().segments_sent > sent;
         if let Some(requests) = flow.requests.as_mut().filter(|_| went) {
-            requests.receiver.carried();
+            requests.half.receiver.carried();
         }
         went
     }
@@ -95,15 +95,13 @@ impl World {
         let flow = &mut self.hosts.flows[id.slot()];
         let hop = flow.route.reverse;
         let Some(requests) = &mut flow.requests else { return };
-        while let Some(segment) = requests.sender.poll_transmit(now) {
+        while let Some(segment) = requests.half.sender.poll_transmit(now) {
             self.network.inject_request(now, id, hop, segment, &mut self.events);
         }
-        let at = requests.sender.next_timer();
-        if at < requests.sender_timer {
-            requests.sender_timer = at;
+        if let Some(at) = requests.half.arm_sender() {
             self.events.push(at, Event::SenderTimer(id.requests()));
         }
-        if requests.sender.has_failed() {
+        if requests.half.sender.has_failed() {
             self.on_drained(id);
         }
     }
@@ -116,8 +114,8 @@ impl World {
         let flow = &mut self.hosts.flows[id.slot()];
         let Some(requests) = &mut flow.requests else { return };
         if let Some(number) = requests.acknowledged_by_response(seq) {
-            let ack = requests.receiver.carries(number);
-            requests.sender.on_segment(now, &ack);
+            let ack = requests.half.receiver.carries(number);
+            requests.half.sender.on_segment(now, &ack);
         }
         if flow.has_failed() {
             // Nobody is there to hear of it.
@@ -125,7 +123,7 @@ impl World {
         }
         let heard = flow.hear_delivered(now);
         let Some(requests) = &mut flow.requests else { return };
-        if !requests.sender.is_drained() {
+        if !requests.half.sender.is_drained() {
             // It was a segment of an earlier response, sent again.
             flow.session.hear_next();
         }
@@ -141,7 +139,7 @@ impl World {
         let Some(flow) = self.hosts.flow(id) else { return };
         let carried = asked(flow.requests.as_deref()) > sent;
         if carried {
-            flow.receiver.carried();
+            flow.data.receiver.carried();
         }
         self.reply(id, reply.filter(|ack| !carried || tells(ack)));
     }
@@ -154,13 +152,9 @@ impl World {
         let Some(requests) = self.hosts.flow(id).and_then(|flow| flow.requests.as_mut()) else {
             return;
         };
-        if requests.sender_timer == now {
-            requests.sender_timer = Time::NEVER;
-            let sender = &mut requests.sender;
-            let (syn, before) = (!sender.is_established(), sender.counters().expiries());
-            sender.on_timer(now);
-            if sender.counters().expiries() != before {
-                self.tell_of_client_timeout(id, syn);
+        if requests.half.take_sender_timer(now) {
+            if let Some(expired) = requests.half.times_out(now) {
+                self.tell_of_client_timeout(id, expired);
             }
             if self.network.losses().are_crowded() {
                 self.thin_out_losses();
@@ -176,11 +170,9 @@ impl World {
         let (now, id) = (self.events.now(), id.of_requests());
         let Some(flow) = self.hosts.flow(id) else { return };
         let hop = flow.route.forward;
-        let Some(requests) = flow.requests.as_mut().filter(|r| r.receiver_timer == now) else {
-            return;
-        };
-        requests.receiver_timer = Time::NEVER;
-        if let Some(ack) = requests.receiver.on_timer(now) {
+        let Some(requests) = &mut flow.requests else { return };
+        let Some(ack) = requests.half.on_receiver_timer(now) else { return };
+        if let Some(ack) = ack {
             self.network.inject_request(now, id, hop, ack, &mut self.events);
         }
         self.arm_server(id);
@@ -188,9 +180,7 @@ impl World {
 
     fn arm_server(&mut self, id: FlowId) {
         let Some(requests) = &mut self.hosts.flows[id.slot()].requests else { return };
-        let at = requests.receiver.next_timer();
-        if at < requests.receiver_timer {
-            requests.receiver_timer = at;
+        if let Some(at) = requests.half.arm_receiver() {
             self.events.push(at, Event::ReceiverTimer(id.requests()));
         }
     }
@@ -198,7 +188,7 @@ impl World {
 
 /// How many segments a client sent.
 fn asked(requests: Option<&crate::requests::Requests>) -> u64 {
-    requests.map_or(0, |requests| requests.sender.counters().segments_sent)
+    requests.map_or(0, |requests| requests.half.sender.counters().segments_sent)
 }
 
 /// Whether an ACK says what no data does: an echo, or that the connection is open.

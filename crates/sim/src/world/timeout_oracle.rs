@@ -1,9 +1,8 @@
 //! Timeout oracle: the fate of each timed-out segment, which no sender knows.
 
-use cwnd_tcp::{Receiver, Sender};
-
 use super::World;
 use crate::event::FlowId;
+use crate::half_connection::{Expired, HalfConnection};
 use crate::losses::OfFlow;
 use crate::requests::Requests;
 use crate::timeouts::Fate;
@@ -11,35 +10,43 @@ use crate::timeouts::Fate;
 impl World {
     /// Classifies a timeout of the sender, of its SYN or of data. Nothing has been sent since.
     #[cold]
-    pub(super) fn tell_of_timeout(&mut self, id: FlowId, syn: bool) {
+    pub(super) fn tell_of_timeout(&mut self, id: FlowId, expired: Expired) {
         let losses = self.network.losses();
         let Some(flow) = self.hosts.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else {
             return;
         };
-        let half = Half { sender: &flow.sender, receiver: &flow.receiver, lost: losses.of(id) };
-        let fate = if syn { half.of_syn() } else { half.of_data(false) };
-        flow.tell(fate);
+        let half = Half { ends: &flow.data, lost: losses.of(id) };
+        let fate = match expired {
+            Expired::Syn => half.of_syn(),
+            Expired::Data => half.of_data(false),
+        };
+        flow.data.tell(fate);
     }
 
     /// Classifies a timeout of the client, of its SYN or of a request.
     #[cold]
-    pub(super) fn tell_of_client_timeout(&mut self, id: FlowId, syn: bool) {
+    pub(super) fn tell_of_client_timeout(&mut self, id: FlowId, expired: Expired) {
         let losses = self.network.losses();
         let Some(flow) = self.hosts.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else {
             return;
         };
-        let Some(Requests { sender, receiver, turn, .. }) = flow.requests.as_deref() else {
+        let Some(Requests { half, turn, .. }) = flow.requests.as_deref() else {
             return;
         };
-        let half = Half { sender, receiver, lost: losses.of_requests(id) };
+        let half = Half { ends: half, lost: losses.of_requests(id) };
         // The response says that the request arrived, too.
         let response = || {
             losses
                 .of(id)
                 .is_some_and(|lost| lost.data.end().is_some_and(|end| end > turn.response_start))
         };
-        let fate = if syn { half.of_syn() } else { half.of_data(response()) };
-        flow.tell(fate);
+        let fate = match expired {
+            Expired::Syn => half.of_syn(),
+            Expired::Data => half.of_data(response()),
+        };
+        if let Some(requests) = &mut flow.requests {
+            requests.half.tell(fate);
+        }
     }
 
     /// Forgets losses of data that has been acknowledged since.
@@ -50,7 +57,9 @@ impl World {
             let flow =
                 flows.get(id.of_requests().slot()).filter(|flow| flow.id == id.of_requests())?;
             let requests = flow.requests.as_ref().filter(|_| flow.id != id);
-            Some(requests.map_or(&flow.sender, |requests| &requests.sender).acknowledged())
+            Some(
+                requests.map_or(&flow.data.sender, |requests| &requests.half.sender).acknowledged(),
+            )
         };
         self.network.losses_mut().thin_out(una);
     }
@@ -58,22 +67,21 @@ impl World {
 
 /// The sender and receiver of one direction, and its losses.
 struct Half<'w> {
-    sender: &'w Sender,
-    receiver: &'w Receiver,
+    ends: &'w HalfConnection,
     lost: Option<&'w OfFlow>,
 }
 
 impl Half<'_> {
     /// Fate of the SYN that just timed out: each SYN sent has timed out.
     fn of_syn(&self) -> Fate {
-        if self.receiver.counters().syns > 0 {
+        if self.ends.receiver.counters().syns > 0 {
             return if self.lost.is_some_and(|l| l.syn_ack) {
                 Fate::AckLost
             } else {
                 Fate::AckLate
             };
         }
-        let sent = self.sender.counters().syn_timeouts;
+        let sent = self.ends.sender.counters().syn_timeouts;
         if self.lost.map_or(0, |l| l.syns) < sent { Fate::UnderWay } else { Fate::Lost }
     }
 
@@ -81,12 +89,12 @@ impl Half<'_> {
     ///
     /// `answer_lost` is `true` if lost data of the other direction acknowledged it.
     fn of_data(&self, answer_lost: bool) -> Fate {
-        let first = self.sender.acknowledged();
-        if self.receiver.counters().delivered_bytes > first {
+        let first = self.ends.sender.acknowledged();
+        if self.ends.delivered_bytes() > first {
             let ack_lost = answer_lost || self.lost.is_some_and(|l| l.ack > first);
             return if ack_lost { Fate::AckLost } else { Fate::AckLate };
         }
         let lost = self.lost.map_or(0, |l| l.data.of(first));
-        if lost < self.sender.copies_of_first() { Fate::UnderWay } else { Fate::Lost }
+        if lost < self.ends.sender.copies_of_first() { Fate::UnderWay } else { Fate::Lost }
     }
 }
