@@ -1,4 +1,4 @@
-//! Prefetches flow state and segments for the next events.
+//! Prefetches flow state and segments for the next events (feature `prefetch`).
 //!
 //! With thousands of flows, neither the flow of a packet nor its segment is still in the cache. A
 //! pipe that many flows share knows its next packets; the event queue knows the next pipes.
@@ -39,6 +39,9 @@ impl World {
     /// Prefetches the state for the next packets of this pipe, and the next pipes.
     #[inline]
     pub(super) fn prefetch(&self, pipe: u32) {
+        if !cfg!(feature = "prefetch") {
+            return;
+        }
         if self.hosts.flows.len() >= MANY_FLOWS {
             self.prefetch_packets(pipe);
         }
