@@ -77,6 +77,21 @@ impl Connection {
         self.turns = [turn, self.turns[0]];
     }
 
+    /// The sequence numbers of a segment of this flow.
+    fn numbers(&self, segment: &Segment, of_request: bool) -> Numbers {
+        let (isn, other_isn) = if of_request { (ACK_ISN, DATA_ISN) } else { (DATA_ISN, ACK_ISN) };
+        let own = isn.wrapping_add(1).wrapping_add(segment.seq as u32);
+        let other = other_isn.wrapping_add(1);
+        let other = other.wrapping_add(self.other_number(of_request, segment) as u32);
+        let (sequence, acknowledgment) = match (segment.is_ack(), segment.flags.has(Flags::SYN)) {
+            (false, true) => (isn, 0),
+            (true, true) => (other_isn, own),
+            (true, false) => (other, own),
+            (false, false) => (own, other),
+        };
+        Numbers { sequence, acknowledgment, own }
+    }
+
     /// What the data of a segment acknowledges of the other direction, or, of an acknowledgement, where its own direction is;
     /// a segment of one turn may still be on its way in the next.
     const fn other_number(&self, of_request: bool, segment: &Segment) -> u64 {
@@ -91,6 +106,29 @@ impl Connection {
             (true, _) => before.response_start,
         }
     }
+}
+
+/// Sequence numbers of a segment as in its header.
+struct Numbers {
+    sequence: u32,
+    acknowledgment: u32,
+    /// Its place in its own direction: the sequence number of data, the acknowledgement of an ACK.
+    own: u32,
+}
+
+/// The flags of a segment as in its header.
+const fn flags(segment: &Segment, ecn_capable: bool) -> u8 {
+    let (is_ack, is_syn) = (segment.is_ack(), segment.flags.has(Flags::SYN));
+    let mut flags = segment.flags.0;
+    if is_ack || !is_syn {
+        // Everything after the SYN acknowledges the other end's (RFC 9293 § 3.10.7.4).
+        flags |= Flags::ACK.0;
+    }
+    if is_syn && ecn_capable {
+        // RFC 3168 § 6.1.1: an ECN-setup SYN has both flags, an ECN-setup SYN-ACK has ECE alone.
+        flags |= Flags::ECE.0 | if is_ack { 0 } else { Flags::CWR.0 };
+    }
+    flags
 }
 
 /// One end of a flow.
@@ -160,10 +198,7 @@ impl Stack {
         let Heading { of_request, note } = heading;
         let forward = self.endpoints(flow.number, flow.way);
         if let Body::Quench { marked, level, router, about } = segment.body {
-            let Quoted { len, wire, flags, ecn } = about;
-            let original = Segment { len, wire, flags, ecn, body: Body::DATA, ..*segment };
-            // What a note is for is not quoted.
-            let about = self.headers(flow, &original, Heading { note: 0, of_request });
+            let about = self.quoted(flow, segment, about, of_request);
             let quench = SourceQuench { about: &about.bytes, marked, level };
             return quench.headers(address(NODES, router), forward.source);
         }
@@ -175,37 +210,18 @@ impl Stack {
             Transport::Tcp { mss, sack, ecn, window, tick } => (mss, sack, ecn, window, tick),
         };
         let (is_ack, is_syn) = (segment.is_ack(), segment.flags.has(Flags::SYN));
-        let (isn, other_isn) = if of_request { (ACK_ISN, DATA_ISN) } else { (DATA_ISN, ACK_ISN) };
-        let number = isn.wrapping_add(1).wrapping_add(segment.seq as u32);
-        let other = other_isn.wrapping_add(1);
-        let other = other.wrapping_add(flow.other_number(of_request, segment) as u32);
-        let mut flags = segment.flags.0 | if is_ack { Flags::ACK.0 } else { 0 };
-        if is_syn && ecn_capable {
-            // RFC 3168 § 6.1.1: an ECN-setup SYN has both flags, an ECN-setup SYN-ACK has ECE alone.
-            flags |= Flags::ECE.0 | if is_ack { 0 } else { Flags::CWR.0 };
-        }
-        let (sequence, acknowledgment) = match (is_ack, is_syn) {
-            (false, true) => (isn, 0),
-            (true, true) => (other_isn, number),
-            (true, false) => (other, number),
-            (false, false) => {
-                // Everything after the SYN acknowledges the other end's (RFC 9293 § 3.10.7.4).
-                flags |= Flags::ACK.0;
-                (number, other)
-            }
-        };
+        let Numbers { sequence, acknowledgment, own } = flow.numbers(segment, of_request);
         let shift = window_scale(window);
         let (open, blocks) = match segment.body {
             Body::Ack { window, sack, .. } => (window, sack),
             Body::Data { .. } | Body::Quench { .. } => (window, SackBlocks::default()),
         };
-        // RFC 7323 § 2.2: the window of a SYN is not scaled.
-        let window = u16::try_from(if is_syn { open } else { open >> shift }).unwrap_or(u16::MAX);
         let tcp = Tcp {
             sequence,
             acknowledgment,
-            flags,
-            window,
+            flags: flags(segment, ecn_capable),
+            // RFC 7323 § 2.2: the window of a SYN is not scaled.
+            window: u16::try_from(if is_syn { open } else { open >> shift }).unwrap_or(u16::MAX),
             options: Options {
                 mss: is_syn.then_some(mss),
                 sack_permitted: is_syn && sack,
@@ -215,7 +231,7 @@ impl Stack {
                     if is_ack { (note, time) } else { (time, note) }
                 }),
                 sack: blocks.map(|block| {
-                    let start = number.wrapping_add_signed(block.offset);
+                    let start = own.wrapping_add_signed(block.offset);
                     (start, start.wrapping_add(block.len))
                 }),
                 experiment: experiment(segment.body),
@@ -230,6 +246,20 @@ impl Stack {
         };
         let goes_back = End::reached_by(of_request, is_ack) == End::Sender;
         tcp.headers(if goes_back { forward.reversed() } else { forward })
+    }
+
+    /// The headers that a source quench quotes.
+    fn quoted(
+        &self,
+        flow: &Connection,
+        quench: &Segment,
+        about: Quoted,
+        of_request: bool,
+    ) -> Headers {
+        let Quoted { len, wire, flags, ecn } = about;
+        let original = Segment { len, wire, flags, ecn, body: Body::DATA, ..*quench };
+        // No note is quoted.
+        self.headers(flow, &original, Heading { note: 0, of_request })
     }
 
     /// Addresses by host, ports by flow.
