@@ -130,6 +130,7 @@
 mod bounds;
 #[doc(hidden)]
 pub mod expanded;
+mod key;
 mod param_kinds;
 mod params;
 mod presets;
