@@ -83,7 +83,10 @@ def opened(path: Path) -> tuple[Manifest, Sums]:
     data, files = _opened(path)
     kind = data.get("kind", RUN)
     if kind != RUN:
-        raise InputError(f"{path}: a result of `cwnd {kind}`, which has no runs")
+        raise InputError(
+            f"{path}: a result of `cwnd {kind}`, which has no runs; `cwnd query` and `cwnd verify`"
+            " take it"
+        )
     return Manifest.from_json(data, str(path / MANIFEST)), files
 
 
