@@ -4,7 +4,6 @@
 use cwnd_cc::{AnyController, Controller as _};
 use cwnd_quantity::Time;
 
-use super::rack::RackTlp;
 use super::{Sender, State};
 
 /// State that a reduction for a loss may be taken back to.
@@ -67,8 +66,7 @@ impl Sender {
             cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
         }
         // A probe of the tail may arrive twice, too (`tcp_init_undo`).
-        let probes = |tlp: &RackTlp| tlp.probe.repeats();
-        let probe = self.rack_tlp.as_deref().is_some_and(probes);
+        let probe = self.rack_tlp.as_deref().is_some_and(|tlp| tlp.probe.repeats());
         let under_way = self.sent.resent() + u64::from(probe);
         let again = (under_way > 0).then_some(under_way);
         Box::new(UndoState { at, cc: Some(cc), from: self.seq.una(), again })
