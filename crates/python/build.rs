@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// The crates whose code decides what a run gives.
-const ENGINE: [&str; 11] = [
+const ENGINE: [&str; 12] = [
     "quantity",
+    "packet",
     "schema",
     "schema/derive",
     "cc",
@@ -19,8 +20,9 @@ const ENGINE: [&str; 11] = [
     "sim",
 ];
 /// The crates whose code decides what a run on Linux gives, besides the kernel.
-const TESTBED: [&str; 10] = [
+const TESTBED: [&str; 11] = [
     "quantity",
+    "packet",
     "schema",
     "schema/derive",
     "aqm",

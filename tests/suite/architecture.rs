@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 const ALLOWED: [(&str, &[&str]); 18] = [
     ("quantity", &[]),
     ("memory", &[]),
+    ("packet", &["quantity"]),
     // The proc-macro of `schema`.
     ("derive", &[]),
     ("schema", &["quantity", "derive"]),
-    ("cc", &["quantity", "schema"]),
-    ("aqm", &["quantity", "schema"]),
-    ("apps", &["quantity", "schema"]),
+    ("cc", &["quantity", "schema", "packet"]),
+    ("aqm", &["quantity", "schema", "packet"]),
+    ("apps", &["quantity", "schema", "packet"]),
     ("tables", &["quantity", "memory"]),
-    ("packet", &["quantity"]),
-    ("tcp", &["quantity", "schema", "memory", "cc"]),
-    ("scenario", &["quantity", "schema", "cc", "aqm", "apps", "tcp"]),
-    ("link", &["quantity", "schema", "aqm", "tables", "scenario"]),
+    ("tcp", &["quantity", "schema", "packet", "memory", "cc"]),
+    ("scenario", &["quantity", "schema", "packet", "cc", "aqm", "apps", "tcp"]),
+    ("link", &["quantity", "schema", "packet", "aqm", "tables", "scenario"]),
     (
         "sim",
         &[
@@ -31,7 +31,10 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ("kernel", &[]),
     (
         "testbed",
-        &["quantity", "schema", "cc", "aqm", "apps", "tcp", "tables", "scenario", "router"],
+        &[
+            "quantity", "schema", "packet", "cc", "aqm", "apps", "tcp", "tables", "scenario",
+            "router",
+        ],
     ),
     (
         "python",

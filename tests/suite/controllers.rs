@@ -7,7 +7,8 @@ use cwnd_cc::newreno::{self, NewReno};
 use cwnd_cc::{
     AckSample, ByDelay, Cause, Controller, Departing, Path, Request, Rule, Signal, Start, Window,
 };
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Echo, Header, Rate, Time};
+use cwnd_packet::{Ability, Contract, Declares, Echo, Header};
+use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_sim::World;
 
 use crate::common::{BOTTLENECK, at, scenario};

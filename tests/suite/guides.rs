@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use cwnd_aqm::MeterParams;
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Ability, Contract, Declares as _, Place};
+use cwnd_packet::{Ability, Contract, Declares as _, Place};
 use cwnd_schema::{Param as _, ParamsChoice as _, Value};
 use cwnd_tcp::EchoKind;
 use proptest::prelude::*;

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{Backlog, Context, Messenger, Outcome, Packet, Verdict};
-use cwnd_quantity::{Ability, Contract, Declares, Time};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::Time;
 use cwnd_sim::{Messages, World};
 
 use crate::common::{activity, at, run, scenario};

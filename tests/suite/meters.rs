@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{Backlog, Context, Meter, Packet, Qdisc, QueueParams, Reason, mark};
-use cwnd_quantity::{Contract, Declares, Duration, Ecn, Header, Rate, Time};
+use cwnd_packet::{Contract, Declares, Ecn, Header};
+use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_sim::World;
 use cwnd_tables::Records;

@@ -3,7 +3,7 @@
 use cwnd_apps::{Transport, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::Declares;
+use cwnd_packet::Declares;
 use cwnd_schema::{Field, Kind, ParamsChoice};
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -3,7 +3,7 @@
 //! The grids run in part in every test run, and whole with `LONG` in the environment.
 
 use cwnd_cc::{Controller as _, ControllerParams, Start};
-use cwnd_quantity::{Ask, Declares as _, Place};
+use cwnd_packet::{Ask, Declares as _, Place};
 use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::Params as Endpoint;
 

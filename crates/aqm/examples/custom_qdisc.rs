@@ -2,7 +2,8 @@
 //! Run with `cargo run -p cwnd-aqm --example custom_qdisc`.
 
 use cwnd_aqm::{Backlog, Context, Packet, Qdisc, Reason};
-use cwnd_quantity::{Ecn, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::Time;
 
 /// The newest packet goes first; a full stack drops what arrives.
 struct Lifo<P> {

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use cwnd_quantity::{Guidance, Rate, Time};
+use cwnd_packet::Guidance;
+use cwnd_quantity::{Rate, Time};
 
 use crate::AnyQdisc;
 use crate::dynamic::DynQdisc;

@@ -1,9 +1,8 @@
 //! CoDel, controlled delay (RFC 8289): drops or marks at the head when the least sojourn time of an interval stays
 //! above the target, at intervals that shrink with the square root of the count.
 
-use cwnd_quantity::{
-    Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, Rng, Time,
-};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Bytes, Duration, LinkFacts, QueueSize, Rng, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::mark::congested;

@@ -1,6 +1,7 @@
 //! First in, first out, with a hard limit: the queue without an opinion (drop-tail).
 
-use cwnd_quantity::{Contract, Declares, LinkFacts, QueueSize, Rng, Time};
+use cwnd_packet::{Contract, Declares};
+use cwnd_quantity::{LinkFacts, QueueSize, Rng, Time};
 use cwnd_schema::{RegistryEntry, Schema};
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo};

@@ -1,9 +1,8 @@
 //! FQ-CoDel (RFC 8290): flows hashed to queues, served in deficit round robin with priority for new ones, each under
 //! its own CoDel.
 
-use cwnd_quantity::{
-    Ability, Bytes, Contract, Declares, Duration, Limit, LinkFacts, QueueSize, Rng, Time,
-};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Bytes, Duration, Limit, LinkFacts, QueueSize, Rng, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema};
 
 use crate::codel::{CoDel, Law, check_delays};

@@ -9,7 +9,8 @@
 #[macro_use]
 mod registry;
 
-use cwnd_quantity::{Contract, Declares, LinkFacts, Rng};
+use cwnd_packet::{Contract, Declares};
+use cwnd_quantity::{LinkFacts, Rng};
 
 queues! {
     Fifo(fifo),

@@ -1,4 +1,5 @@
-use cwnd_quantity::{Ecn, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::Time;
 
 use crate::qdisc::{Context, Packet, Reason};
 

@@ -1,6 +1,7 @@
 use core::fmt;
 
-use cwnd_quantity::{Declares, LinkFacts, Time};
+use cwnd_packet::Declares;
+use cwnd_quantity::{LinkFacts, Time};
 use cwnd_schema::Params;
 
 use crate::qdisc::{Backlog, Context, Reason};

@@ -1,6 +1,7 @@
 use core::fmt;
 
-use cwnd_quantity::{Declares, Guidance, LinkFacts, Rate, Rng, Time};
+use cwnd_packet::{Declares, Guidance};
+use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
 use cwnd_schema::Params;
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc};

@@ -1,6 +1,6 @@
 //! A link without a meter, or without a messenger: what a scenario has that names none.
 
-use cwnd_quantity::{Contract, Declares};
+use cwnd_packet::{Contract, Declares};
 use cwnd_schema::Schema;
 
 /// Nothing.

@@ -1,9 +1,8 @@
 //! PIE, proportional integral controller enhanced (RFC 8033): marks or drops on arrival with a probability that a timer
 //! steers so that the queueing delay stays near a reference. Also as Linux had it from 3.14 to 4.5, before the RFC.
 
-use cwnd_quantity::{
-    Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, Rng, Time,
-};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Bytes, Duration, LinkFacts, QueueSize, Rng, Time};
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::departure::DepartureRate;

@@ -1,4 +1,5 @@
-use cwnd_quantity::{Declares, Ecn, Guidance, Header, LinkFacts, Rate, Rng, Time};
+use cwnd_packet::{Declares, Ecn, Guidance, Header};
+use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
 use cwnd_schema::Params;
 
 /// What a queue must know of a packet as long as it only waits; the rest is asked of a [`Context`].

@@ -1,9 +1,8 @@
 //! RED, random early detection (Floyd & Jacobson, IEEE/ACM Trans. Networking 1(4), 1993): marks or drops on arrival
 //! with a probability that grows with a weighted average of the queue length.
 
-use cwnd_quantity::{
-    Ability, Bytes, Contract, Declares, Limit, LinkFacts, QueueSize, Rate, Rng, Time,
-};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Bytes, Limit, LinkFacts, QueueSize, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::mark::congested;

@@ -3,7 +3,8 @@
 #[cfg(feature = "record")]
 use core::any::Any;
 
-use cwnd_quantity::{Duration, Guidance, Header, Rate, Time};
+use cwnd_packet::{Guidance, Header};
+use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{
     AckSample, Controller, Departing, Leave, Path, RateSample, Request, Signal, Window,

@@ -9,7 +9,8 @@ mod surplus;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cwnd_quantity::{Duration, Header, Rate, Time};
+use cwnd_packet::Header;
+use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::RegistryEntry;
 
 use crate::controller::{

@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Rate,
+use cwnd_packet::{
+    Ability, Contract, Declares, Echo, Guidance, Header,
     adpm::{self, Scale},
 };
+use cwnd_quantity::{Duration, Rate};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::controller::{

@@ -1,4 +1,5 @@
-use cwnd_quantity::{Duration, Echo, Guidance, Header, Rate, Time};
+use cwnd_packet::{Echo, Guidance, Header};
+use cwnd_quantity::{Duration, Rate, Time};
 
 /// What the transport is doing about losses and marks; names after Linux `tcp_ca_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Rate, Time};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{

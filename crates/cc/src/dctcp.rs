@@ -3,7 +3,8 @@
 //! RFC 8257; Alizadeh, Greenberg, Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan, *Data center TCP (DCTCP)*, SIGCOMM 2010. The
 //! receiver's part (RFC 8257 § 3.2) is the echo `changes`, the switch's (§ 3.1) the meter `step`.
 
-use cwnd_quantity::{Ability, Contract, Declares, Echo, Ecn, Time};
+use cwnd_packet::{Ability, Contract, Declares, Echo, Ecn};
+use cwnd_quantity::Time;
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};

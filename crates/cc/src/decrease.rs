@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Levels, Time};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Duration, Levels, Time};
 use cwnd_schema::{Choice, Invalid, Schema, key};
 
 use crate::controller::{Cause, Grow, Path};

@@ -3,7 +3,8 @@
 use core::any::Any;
 use core::fmt;
 
-use cwnd_quantity::{Header, Time};
+use cwnd_packet::Header;
+use cwnd_quantity::Time;
 
 use crate::controller::{Controller, Departing, Leave};
 

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Time};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::controller::{

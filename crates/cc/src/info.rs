@@ -1,6 +1,6 @@
 //! Facts about a kind of controller, for code that does not know the kind.
 
-use cwnd_quantity::Declares;
+use cwnd_packet::Declares;
 use cwnd_schema::{Params, Value};
 
 use crate::controller::Start;

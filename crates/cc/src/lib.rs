@@ -6,7 +6,7 @@
 //! once for all.
 #![forbid(unsafe_code)]
 
-use cwnd_quantity::{Contract, Declares};
+use cwnd_packet::{Contract, Declares};
 use cwnd_schema::{ParamsChoice as _, registry};
 
 registry! {

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use cwnd_quantity::{Duration, Guidance, Header, Rate, Time};
+use cwnd_packet::{Guidance, Header};
+use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{AckSample, Controller, Departing, Path, Request, Signal, Window};
 use crate::decrease::Rule;

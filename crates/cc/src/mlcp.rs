@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Rate,
+use cwnd_packet::{
+    Ability, Contract, Declares, Echo, Guidance, Header,
     mlcp::{HIGH, MOST, Scale},
 };
+use cwnd_quantity::{Duration, Rate};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::controller::{

@@ -2,7 +2,8 @@
 //!
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3.
 
-use cwnd_quantity::{Ability, Contract, Declares, Echo, Guidance, Header, Rate};
+use cwnd_packet::{Ability, Contract, Declares, Echo, Guidance, Header};
+use cwnd_quantity::Rate;
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{

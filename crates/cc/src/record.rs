@@ -1,6 +1,7 @@
 //! A controller that writes down what it is told and what it answers, for comparisons with other implementations.
 
-use cwnd_quantity::{Duration, Guidance, Header, Rate, Time};
+use cwnd_packet::{Guidance, Header};
+use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{
     AckSample, Controller, Departing, Path, RateSample, Request, Signal, Window,

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Echo};
+use cwnd_packet::{Ability, Contract, Declares, Echo};
+use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};

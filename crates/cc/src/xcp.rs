@@ -2,7 +2,7 @@
 //!
 //! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.2 and 3.3.
 
-use cwnd_quantity::{Ability, Contract, Declares, Echo, Guidance, Header};
+use cwnd_packet::{Ability, Contract, Declares, Echo, Guidance, Header};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::controller::{

@@ -1,6 +1,7 @@
 //! What one end of a connection sends, as it is seen from near the other.
 
-use cwnd_quantity::{Duration, Ecn, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Duration, Time};
 
 use crate::clock::{Echoes, Heard, Rtt, Source};
 use crate::event::{Event, GAP, is_long};

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 pub use cwnd_packet::flag;
-use cwnd_packet::{Fragment, HeaderError, IpPacket, TcpHeader, protocol};
-use cwnd_quantity::{Ecn, Time};
+use cwnd_packet::{Ecn, Fragment, HeaderError, IpPacket, TcpHeader, protocol};
+use cwnd_quantity::Time;
 
 use crate::capture::Frame;
 use crate::digest::digest;

@@ -4,7 +4,8 @@ use core::fmt;
 use std::collections::VecDeque;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Outcome, Qdisc, Reason, Verdict};
-use cwnd_quantity::{Duration, Ecn, Guidance, Header, Rate, Serialiser, Time};
+use cwnd_packet::{Ecn, Guidance, Header};
+use cwnd_quantity::{Duration, Rate, Serialiser, Time};
 use cwnd_tables::Histogram;
 
 use crate::counters::Counters;

@@ -1,4 +1,5 @@
-use cwnd_quantity::{Echo, Header, Rng};
+use cwnd_packet::{Echo, Header};
+use cwnd_quantity::Rng;
 use cwnd_scenario::Tampering;
 
 /// Something at the far end of a link that does not know the options of explicit feedback: it takes them out of packets, or

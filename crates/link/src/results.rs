@@ -1,7 +1,8 @@
 //! What results say of a link.
 
 use cwnd_aqm::{Reason, codel, pie, red};
-use cwnd_quantity::{Duration, Guidance, Time};
+use cwnd_packet::Guidance;
+use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::LinkRate;
 use cwnd_tables::{Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow};
 

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Outcome, QueueParams, Reason, fifo};
 use cwnd_link::{Line, Pace, Packet, Reader, Slots, Timeline};
-use cwnd_quantity::{Duration, Ecn, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
 
 /// A data packet of this number and size.
 #[derive(Clone, Copy, Debug)]

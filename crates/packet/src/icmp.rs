@@ -1,4 +1,4 @@
-use cwnd_quantity::Ecn;
+use crate::Ecn;
 use etherparse::{Icmpv4Header, Icmpv4Type, Ipv4Header, ip_number};
 
 use crate::ip::{self, Endpoints, Headers};

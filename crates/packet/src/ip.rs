@@ -1,4 +1,4 @@
-use cwnd_quantity::Ecn;
+use crate::Ecn;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4Options};
 
 /// Where a packet comes from and where it goes.

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use cwnd_quantity::Ecn;
+use crate::Ecn;
 use etherparse::{LaxIpSlice, LaxIpv6Slice};
 
 /// An IP packet as its headers describe it; extension headers are followed.
@@ -69,7 +69,7 @@ impl<'a> IpPacket<'a> {
         Some(Self {
             source,
             destination,
-            ecn: ecn(bytes),
+            ecn: ecn_of(bytes),
             identification,
             length: (length > 0).then_some(length),
             protocol: payload.ip_number.0,
@@ -118,7 +118,7 @@ fn fragment_offset(packet: &LaxIpv6Slice<'_>) -> u16 {
 
 /// Returns the ECN field of an IP packet (RFC 3168 § 5).
 #[must_use]
-pub fn ecn(bytes: &[u8]) -> Ecn {
+pub fn ecn_of(bytes: &[u8]) -> Ecn {
     let traffic_class = match bytes {
         [first, second, ..] if first >> 4 == 6 => second >> V6_ECN_SHIFT,
         [_, second, ..] => *second,
@@ -314,7 +314,7 @@ mod tests {
             header.ecn = IpEcn::try_new(before).expect("two bits");
             header.header_checksum = header.calc_header_checksum();
             let mut bytes = header.to_bytes().to_vec();
-            prop_assert_eq!(ecn(&bytes), CODE_POINTS[before as usize]);
+            prop_assert_eq!(ecn_of(&bytes), CODE_POINTS[before as usize]);
             let read = IpPacket::read(&bytes).expect("it is a packet");
             prop_assert_eq!(read.identification, Some(identification));
             prop_assert!(checksum_holds(&bytes));
@@ -354,7 +354,7 @@ mod tests {
             let mut header = Ipv6Header { traffic_class, ..Ipv6Header::default() };
             header.flow_label = label.try_into().expect("20 bits");
             let mut bytes = header.to_bytes().to_vec();
-            prop_assert_eq!(ecn(&bytes), CODE_POINTS[usize::from(traffic_class & 0b11)]);
+            prop_assert_eq!(ecn_of(&bytes), CODE_POINTS[usize::from(traffic_class & 0b11)]);
             set_ecn(&mut bytes, after);
             let (marked, _) = Ipv6Header::from_slice(&bytes).expect("it is a header");
             prop_assert_eq!(marked, Ipv6Header { traffic_class: traffic_class & !0b11 | after as u8, ..header });

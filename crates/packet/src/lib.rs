@@ -5,18 +5,26 @@
 //! count it.
 #![forbid(unsafe_code)]
 
+pub mod adpm;
+mod congestion_header;
+mod contract;
+mod ecn;
 mod icmp;
 mod ip;
 mod ip_packet;
+pub mod mlcp;
 mod pcapng;
 mod tcp;
 mod tcp_header;
 mod udp;
 
+pub use congestion_header::{Echo, Guidance, Header, Rate48};
+pub use contract::{Ability, Ask, Contract, Declares, Place};
+pub use ecn::Ecn;
 pub use icmp::{HeardQuench, SourceQuench};
 pub use ip::{Endpoints, Headers};
 pub use ip_packet::{
-    Fragment, IpPacket, checksum_holds, ecn, ones_complement_sum, protocol, set_ecn,
+    Fragment, IpPacket, checksum_holds, ecn_of, ones_complement_sum, protocol, set_ecn,
     set_identification,
 };
 pub use pcapng::{Interface, Writer};

@@ -1,4 +1,4 @@
-use cwnd_quantity::Ecn;
+use crate::Ecn;
 use etherparse::{TcpHeader, TcpOptionElement, TcpOptions, ip_number};
 
 use crate::ip::{self, Endpoints, Headers};

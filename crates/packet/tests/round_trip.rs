@@ -1,10 +1,10 @@
 //! What is written, read back by libraries and sums that are not the writer's.
 
 use cwnd_packet::{
-    Endpoints, Experiment, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp,
+    Ecn, Endpoints, Experiment, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp,
     Writer, window_scale,
 };
-use cwnd_quantity::{Ecn, Time};
+use cwnd_quantity::Time;
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
 use pcap_parser::pcapng::{EnhancedPacketBlock, OptionCode, PcapNGOption};
 use pcap_parser::traits::PcapNGPacketBlock as _;

@@ -4,15 +4,10 @@
 //! (`"10 Mbit/s"`, `"100 ms"`, `"64 kB"`) is read and printed here, exactly, without floating point.
 #![forbid(unsafe_code)]
 
-pub mod adpm;
-mod contract;
 pub mod dist;
 mod divisor;
 mod draws;
-mod ecn;
-mod header;
 mod levels;
-pub mod mlcp;
 mod parse;
 mod print;
 mod queue_size;
@@ -21,12 +16,9 @@ mod rng;
 mod streams;
 mod time;
 
-pub use contract::{Ability, Ask, Contract, Declares, Place};
 pub use dist::{CountDist, DurationDist, Shape, SizeDist};
 pub use divisor::Divisor;
 pub use draws::{Draw, DrawLog};
-pub use ecn::Ecn;
-pub use header::{Echo, Guidance, Header, Rate48};
 pub use levels::Levels;
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
 pub use queue_size::{Limit, LinkFacts, QueueSize};

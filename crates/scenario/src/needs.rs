@@ -1,7 +1,7 @@
 //! Whether each part of each path gets what it asks of the others.
 
 use cwnd_apps::Transport;
-use cwnd_quantity::{Ability, Ask, Contract, Declares as _, Place};
+use cwnd_packet::{Ability, Ask, Contract, Declares as _, Place};
 use cwnd_schema::ParamsChoice as _;
 
 use crate::link_rate::LinkRate;

@@ -3,7 +3,8 @@
 use cwnd_apps::AttackerParams;
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Bytes, Declares, Duration, Rate};
+use cwnd_packet::Declares;
+use cwnd_quantity::{Bytes, Duration, Rate};
 use cwnd_scenario::{Cell, Document};
 use cwnd_schema::{Kind, Params, ParamsChoice};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! What parts of a path ask of each other: parts of nobody's, put beside those of a scenario.
 
-use cwnd_quantity::{Ability, Contract, Place};
+use cwnd_packet::{Ability, Contract, Place};
 use cwnd_scenario::needs::{Asker, Part, Parts, Unmet, beyond, key, unmet};
 use cwnd_scenario::{Document, Scenario};
 

@@ -9,8 +9,8 @@ use std::io::{self, Write};
 
 use cwnd_aqm::{Outcome, Reason, Verdict};
 use cwnd_link::{Line, Reader};
-use cwnd_packet::{Interface, Writer};
-use cwnd_quantity::{Ecn, Time};
+use cwnd_packet::{Ecn, Interface, Writer};
+use cwnd_quantity::Time;
 use cwnd_scenario::{LinkRate, Scenario};
 use cwnd_tcp::Segment;
 

@@ -2,7 +2,8 @@
 
 use cwnd_apps::workloads::udp::LARGEST_DATAGRAM;
 use cwnd_apps::{AnyApplication, Do, Session, Then};
-use cwnd_quantity::{Bytes, Duration, Ecn, Rng, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Bytes, Duration, Rng, Time};
 use cwnd_tcp::{Body, Flags, Segment};
 
 use crate::event::FlowId;

@@ -148,7 +148,7 @@ pub(crate) fn data_segment(seq: u64, wire: u16) -> Segment {
         len: u32::from(wire),
         wire,
         flags: cwnd_tcp::Flags::default(),
-        ecn: cwnd_quantity::Ecn::NotEct,
+        ecn: cwnd_packet::Ecn::NotEct,
         body: cwnd_tcp::Body::DATA,
     }
 }

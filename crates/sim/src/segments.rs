@@ -1,7 +1,8 @@
 //! Where the segments are that are under way.
 
 use cwnd_aqm::{Context, Reason};
-use cwnd_quantity::{Ecn, Header, Time};
+use cwnd_packet::{Ecn, Header};
+use cwnd_quantity::Time;
 use cwnd_tcp::{Body, Segment};
 
 use crate::losses::Losses;

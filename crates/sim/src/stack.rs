@@ -1,7 +1,9 @@
 //! What a host's headers say beyond what the simulation needs: addresses, numbers, windows, clocks.
 
-use cwnd_packet::{Endpoints, Experiment, Headers, Options, SourceQuench, Tcp, Udp, window_scale};
-use cwnd_quantity::{Header, Time};
+use cwnd_packet::{
+    Endpoints, Experiment, Header, Headers, Options, SourceQuench, Tcp, Udp, window_scale,
+};
+use cwnd_quantity::Time;
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{Body, Flags, Quoted, Recovery, SackBlocks, Segment};
 
@@ -389,7 +391,7 @@ mod tests {
         sack[1] = cwnd_tcp::SackBlock::of(5000, 6000, 8000);
         let ack = Segment {
             seq: 5000,
-            body: Body::Ack { window, echo: cwnd_quantity::Echo::None, sack },
+            body: Body::Ack { window, echo: cwnd_packet::Echo::None, sack },
             ..crate::packet::data_segment(0, 0)
         };
         let heading = Heading { of_request: false, note: 7 };

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use cwnd_quantity::{Duration, Echo, Time};
+use cwnd_packet::Echo;
+use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{Schema, Share};
 
 use crate::segment::{Body, SackBlocks, Segment};

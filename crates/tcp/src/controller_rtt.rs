@@ -1,6 +1,7 @@
 //! A sender's own notes of when each segment went, and what its controller sees of them.
 
-use cwnd_quantity::{Divisor, Duration, Echo, Time};
+use cwnd_packet::Echo;
+use cwnd_quantity::{Divisor, Duration, Time};
 
 use crate::config::Config;
 use crate::delays::Delays;

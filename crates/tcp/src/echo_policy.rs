@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use cwnd_quantity::{Echo, Time};
+use cwnd_packet::Echo;
+use cwnd_quantity::Time;
 
 use crate::segment::Segment;
 

@@ -1,7 +1,8 @@
 //! A receiver's estimate from adaptive deterministic marks, and the ACKs that carry it (BMCC,
 //! § II-B and § VI).
 
-use cwnd_quantity::{Echo, Ecn, Header, Time, adpm};
+use cwnd_packet::{Echo, Ecn, Header, adpm};
+use cwnd_quantity::Time;
 
 use crate::echo_policy::EchoPolicy;
 use crate::segment::Segment;

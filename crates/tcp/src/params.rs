@@ -1,5 +1,6 @@
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_quantity::{Ability, Bytes, Contract, Declares, Divisor, Duration};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Bytes, Divisor, Duration};
 use cwnd_schema::Schema;
 
 mod check;

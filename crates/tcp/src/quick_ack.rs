@@ -1,7 +1,8 @@
 //! When Linux's receiver acknowledges a segment at once (tcp_input.c, tcp.c): in the first round trips, while its
 //! receive window grows, after a mark, and where the sender says that it has no more to send now.
 
-use cwnd_quantity::{Duration, Ecn, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Duration, Time};
 use cwnd_schema::Choice;
 
 use crate::ack_timer::AckTimer;
@@ -260,7 +261,7 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
-    use cwnd_quantity::Ecn;
+    use cwnd_packet::Ecn;
 
     use super::*;
     use crate::segment::Body;

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use cwnd_quantity::{Echo, Ecn, Header, Time};
+use cwnd_packet::{Echo, Ecn, Header};
+use cwnd_quantity::Time;
 
 use crate::cheat::Cheat;
 use crate::compressed_acks::BLOCKS;

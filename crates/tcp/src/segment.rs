@@ -1,4 +1,5 @@
-use cwnd_quantity::{Echo, Ecn, Header, Time};
+use cwnd_packet::{Echo, Ecn, Header};
+use cwnd_quantity::Time;
 
 /// TCP header flags; the values are those of the header's flag byte (RFC 9293 § 3.1, RFC 3168 § 6.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

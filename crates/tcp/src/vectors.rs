@@ -1,7 +1,8 @@
 //! The vectors of `vectors/` for the timer and F-RTO, for what a controller sees of the round-trip time and of delivery rates, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
 
 use cwnd_cc::{Backoff, ControllerParams, RateSample, RtoPolicy};
-use cwnd_quantity::{Divisor, Duration, Echo, Time};
+use cwnd_packet::Echo;
+use cwnd_quantity::{Divisor, Duration, Time};
 use cwnd_schema::{Params as _, ParamsChoice as _, Value};
 use serde_json::Value as Json;
 

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use cwnd_aqm::{Backlog, Context, Packet, Qdisc, Reason, congested};
-use cwnd_quantity::{Ability, Contract, Declares, Time};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::Time;
 
 const NTH: Reason = Reason::named("toy_nth");
 

@@ -3,7 +3,8 @@
 
 use cwnd_aqm::{Backlog, Context, Meter, Packet};
 use cwnd_cc::{AckSample, Controller, Departing, Path, Request, Signal, Start, Window};
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Echo, Header, Rate, Time};
+use cwnd_packet::{Ability, Contract, Declares, Echo, Header};
+use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_tcp::{EchoPolicy, Segment};
 
 /// § 3.5.1: φ = α · d · S − β · Q, with α = 0.4, β = 0.226 in the paper; d is the control interval.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Duration, Echo, Ecn, Time};
+use cwnd_packet::{Echo, Ecn};
+use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{Params as _, ParamsChoice, Value};
 use cwnd_tcp::{
     Body, CheatParams, Config, Flags, Params, Receiver, SackBlock, SackBlocks, Segment, Sender,

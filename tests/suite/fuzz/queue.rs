@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Packet, Qdisc, QueueParams, Reason};
-use cwnd_quantity::{Duration, Ecn, LinkFacts, Rate, Rng, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
 use cwnd_schema::{ParamsChoice, Value};
 
 use super::bytes::Bytes;

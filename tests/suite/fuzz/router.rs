@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
-use cwnd_quantity::{Duration, DurationDist, Ecn, Rate, Shape, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Duration, DurationDist, Rate, Shape, Time};
 use cwnd_router::{Config, Direction, Endpoint, Engine, Side, Work, parse};
 use cwnd_scenario::{Impairments, LinkRate};
 use cwnd_schema::{ParamsChoice, Value};

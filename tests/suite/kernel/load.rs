@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use cwnd_cc::record::{Entry, Told};
 use cwnd_cc::{Cause, Phase, Signal};
-use cwnd_packet::{Endpoints, Experiment, Options, Tcp};
-use cwnd_quantity::{Echo, Ecn, Header, Rng, Time};
+use cwnd_packet::{Echo, Ecn, Endpoints, Experiment, Header, Options, Tcp};
+use cwnd_quantity::{Rng, Time};
 use cwnd_tcp::{Body, Carried, EchoPolicy as _, Flags, LoadEcho, Segment};
 
 use super::{MICROSECOND, digits, host, recorded, told};

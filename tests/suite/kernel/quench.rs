@@ -1,7 +1,6 @@
 //! BECN: what a quench does to the window, and which bytes are one.
 
-use cwnd_packet::{Endpoints, Headers, HeardQuench, SourceQuench, Tcp, Udp};
-use cwnd_quantity::Ecn;
+use cwnd_packet::{Ecn, Endpoints, Headers, HeardQuench, SourceQuench, Tcp, Udp};
 
 use super::{
     HZ, NO_RACK, Replay, Seen, assert_same, compiled, cubic, digits, flow, host, reno, told,

@@ -4,7 +4,8 @@
 
 use core::fmt;
 
-use cwnd_quantity::{Contract, Declares, Rng, Time};
+use cwnd_packet::{Contract, Declares};
+use cwnd_quantity::{Rng, Time};
 use cwnd_schema::{Params, registry};
 
 registry! {

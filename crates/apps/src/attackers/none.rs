@@ -1,6 +1,7 @@
 //! Connections that nobody attacks.
 
-use cwnd_quantity::{Contract, Declares, Time};
+use cwnd_packet::{Contract, Declares};
+use cwnd_quantity::Time;
 use cwnd_schema::{RegistryEntry, Schema};
 
 use super::{Attacker, AttackerInfo};

@@ -1,6 +1,7 @@
 //! Forged source quenches: "blind throughput-reduction attacks" (RFC 5927 § 6.1), from anywhere or on the path.
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration, Rng, Time};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Duration, Rng, Time};
 use cwnd_schema::{Choice, Invalid, RegistryEntry, Schema, key};
 
 use super::{Attacker, AttackerInfo, Forged, Message};

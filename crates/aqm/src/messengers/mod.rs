@@ -1,6 +1,7 @@
 //! What a router tells the sources of packets: a file each.
 
-use cwnd_quantity::{Contract, Declares, LinkFacts};
+use cwnd_packet::{Contract, Declares};
+use cwnd_quantity::LinkFacts;
 use cwnd_schema::registry;
 
 use crate::messenger::{Messenger, MessengerInfo as _};

@@ -1,8 +1,7 @@
 //! Source quenches: the source of a packet that the queue marks, or drops, is told at once (BECN § IV-A).
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Levels, Limit, LinkFacts, QueueSize, Time,
-};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Duration, Levels, Limit, LinkFacts, QueueSize, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::messenger::{Messenger, MessengerInfo, Outcome, Verdict};

@@ -3,10 +3,11 @@
 //! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II; Andrew, Hanly, Chan, Cui, *Adaptive
 //! deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Ecn, Guidance, Header, LinkFacts, Rate, Rng, Time,
+use cwnd_packet::{
+    Ability, Contract, Declares, Ecn, Guidance, Header,
     adpm::{PLACES, Scale, hash},
 };
+use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};

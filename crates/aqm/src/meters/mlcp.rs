@@ -2,12 +2,13 @@
 //!
 //! Qazi, Znati, *On the design of load factor based congestion control protocols for next-generation networks*, INFOCOM 2008, of which
 //! no text but the abstract was to be had: the load factor is that of BMCC by the same author (Qazi, Andrew, Znati 2009, § II-A), and
-//! `cwnd_quantity::mlcp` says which loads the levels are.
+//! `cwnd_packet::mlcp` says which loads the levels are.
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Guidance, Header, LinkFacts, Rate, Rng, Time,
+use cwnd_packet::{
+    Ability, Contract, Declares, Guidance, Header,
     mlcp::{HIGH, Scale},
 };
+use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
 use cwnd_schema::{Invalid, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};

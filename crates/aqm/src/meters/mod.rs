@@ -1,6 +1,7 @@
 //! What a router writes into packets beside queueing them: a file each.
 
-use cwnd_quantity::{Contract, Declares, LinkFacts, Rng};
+use cwnd_packet::{Contract, Declares};
+use cwnd_quantity::{LinkFacts, Rng};
 use cwnd_schema::registry;
 
 use crate::meter::{Meter, MeterInfo as _};

@@ -4,9 +4,8 @@
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3; what it leaves open as the authors'
 //! ns-2 code (`rcp.cc`) has it. Rates are bytes a second.
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, Rng, Time,
-};
+use cwnd_packet::{Ability, Contract, Declares, Guidance, Header};
+use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
 
 use crate::capacity::Capacity;

@@ -1,6 +1,7 @@
 //! A step: every ECN-capable packet that finds more than a threshold waiting is marked, no other is.
 
-use cwnd_quantity::{Ability, Contract, Declares, Limit, LinkFacts, QueueSize, Rng, Time};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::{Limit, LinkFacts, QueueSize, Rng, Time};
 use cwnd_schema::{RegistryEntry, Schema};
 
 use crate::mark::mark;

@@ -3,7 +3,8 @@
 //! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2; what it leaves open is from its authors'
 //! program for ns-2 (`vcp-queue.cc`).
 
-use cwnd_quantity::{Ability, Contract, Declares, Ecn, Guidance, LinkFacts, Rate, Rng, Time};
+use cwnd_packet::{Ability, Contract, Declares, Ecn, Guidance};
+use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
 use cwnd_schema::{Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::load::{self, LoadFactor};

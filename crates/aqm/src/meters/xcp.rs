@@ -4,9 +4,8 @@
 //! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.4 and 3.5; what is left of
 //! what a router gives, and the persistent queue, as draft-falk-xcp-spec-03 § 4.2 and ns-2.35 (`xcpq.cc`) have them. Rates are bytes a second.
 
-use cwnd_quantity::{
-    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, Rng, Time,
-};
+use cwnd_packet::{Ability, Contract, Declares, Guidance, Header};
+use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, RegistryEntry, Schema, key};
 
 use crate::capacity::Capacity;

@@ -3,7 +3,8 @@
 use crate::common::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::Qdisc;
 use cwnd_aqm::codel::{CoDelQueue, Params};
-use cwnd_quantity::{Bytes, Duration, Ecn, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Bytes, Duration, Time};
 use proptest::prelude::*;
 
 fn codel(params: Params) -> CoDelQueue<Pkt> {

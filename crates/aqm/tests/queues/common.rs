@@ -1,7 +1,8 @@
 //! A packet, a context that remembers, and a link to put queues before.
 
 use cwnd_aqm::{Context, Packet, Qdisc, Reason};
-use cwnd_quantity::{Duration, Ecn, LinkFacts, Rate, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Duration, LinkFacts, Rate, Time};
 
 /// A packet of which only what queues look at is there, and a number to tell it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

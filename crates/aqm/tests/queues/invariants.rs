@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::common::{Log, Pkt, link};
 use cwnd_aqm::{AnyQdisc, Backlog, Qdisc, QueueParams};
-use cwnd_quantity::{Bytes, Duration, Ecn, QueueSize, Rng, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Bytes, Duration, QueueSize, Rng, Time};
 use cwnd_schema::{ParamsChoice, Value};
 use proptest::prelude::*;
 

@@ -2,7 +2,8 @@
 
 use cwnd_aqm::load::LoadFactor;
 use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Reason};
-use cwnd_quantity::{Duration, Ecn, Header, LinkFacts, Rate, Streams, Time, adpm};
+use cwnd_packet::{Ecn, Header, adpm};
+use cwnd_quantity::{Duration, LinkFacts, Rate, Streams, Time};
 use cwnd_schema::{ParamsChoice as _, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;

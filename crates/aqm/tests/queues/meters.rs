@@ -1,7 +1,8 @@
 //! Meters that write into headers: the vectors of `vectors/`, and what holds whatever comes.
 
 use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Packet, Reason};
-use cwnd_quantity::{Duration, Ecn, Header, LinkFacts, Rate, Rng, Time};
+use cwnd_packet::{Ecn, Header};
+use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
 use cwnd_schema::{ParamsChoice, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;

@@ -3,7 +3,8 @@
 use crate::common::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::pie::{BurstRenewal, Params, Pie};
 use cwnd_aqm::{Qdisc, Reason};
-use cwnd_quantity::{Bytes, Duration, Ecn, QueueSize, Rng, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Bytes, Duration, QueueSize, Rng, Time};
 use cwnd_schema::Params as _;
 
 fn pie(params: &Params) -> Pie<Pkt> {

@@ -2,7 +2,8 @@
 
 use cwnd_aqm::messengers::quench;
 use cwnd_aqm::{Backlog, Messenger, MessengerParams, Outcome, Reason, Verdict};
-use cwnd_quantity::{Bytes, Duration, Ecn, Levels, LinkFacts, QueueSize, Rate, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Bytes, Duration, Levels, LinkFacts, QueueSize, Rate, Time};
 use cwnd_schema::Params as _;
 
 use crate::common::{Log, Pkt, ms};

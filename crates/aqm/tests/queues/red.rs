@@ -3,7 +3,8 @@
 use crate::common::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::red::{Count, Forced, Idle, Mode, Params, Red};
 use cwnd_aqm::{Qdisc, Reason};
-use cwnd_quantity::{Bytes, Ecn, QueueSize, Rate, Rng, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Bytes, QueueSize, Rate, Rng, Time};
 use cwnd_schema::Params as _;
 
 fn red(params: &Params) -> Red<Pkt> {

@@ -2,7 +2,8 @@
 
 use cwnd_aqm::red::Red;
 use cwnd_aqm::{AnyQdisc, Qdisc, QueueParams, Reason};
-use cwnd_quantity::{Duration, Ecn, LinkFacts, Rate, Rng, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
 use cwnd_schema::{ParamsChoice, Value};
 use serde_json::Value as Json;
 

@@ -1,6 +1,7 @@
 //! What BBR is told; sections are of draft-cardwell-iccrg-bbr-congestion-control-00.
 
-use cwnd_quantity::{Ability, Contract, Declares, Duration};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::Duration;
 use cwnd_schema::{PresetOf, Presets, Schema};
 
 /// BBR, version 1.

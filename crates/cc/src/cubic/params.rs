@@ -1,6 +1,7 @@
 //! The parameters of CUBIC, and what the presets set.
 
-use cwnd_quantity::{Contract, Declares, Duration, Levels};
+use cwnd_packet::{Contract, Declares};
+use cwnd_quantity::{Duration, Levels};
 use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 
 use crate::decrease::{Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_quantity::{Contract, Declares};
+use cwnd_packet::{Contract, Declares};
 use cwnd_schema::{RegistryEntry, Schema};
 
 use super::NewReno;

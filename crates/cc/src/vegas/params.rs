@@ -1,4 +1,4 @@
-use cwnd_quantity::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 
 /// What the rates of eq. 2.1 and 2.2 are of.

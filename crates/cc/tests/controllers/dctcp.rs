@@ -3,7 +3,7 @@
 use cwnd_cc::dctcp::{Dctcp, Params};
 use cwnd_cc::newreno::{self, NewReno};
 use cwnd_cc::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start};
-use cwnd_quantity::{Echo, Ecn};
+use cwnd_packet::{Echo, Ecn};
 use proptest::prelude::*;
 
 const MSS: u64 = 1000;

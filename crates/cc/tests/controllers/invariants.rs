@@ -3,7 +3,8 @@
 use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, Request, Signal, Start,
 };
-use cwnd_quantity::{Duration, Echo, Time};
+use cwnd_packet::Echo;
+use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{ParamsChoice, Value};
 use proptest::prelude::*;
 

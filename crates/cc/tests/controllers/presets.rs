@@ -1,7 +1,8 @@
 //! The readings of ABE, as a table: what is left of a window, for each signal, in each stage.
 
 use cwnd_cc::{Cause, ControllerParams, Signal};
-use cwnd_quantity::{Ability, Declares as _, Duration};
+use cwnd_packet::{Ability, Declares as _};
+use cwnd_quantity::Duration;
 use cwnd_schema::Value;
 
 use crate::script::{MSS, Script, avoiding, params, start, text};

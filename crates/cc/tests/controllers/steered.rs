@@ -1,7 +1,8 @@
 //! Controllers that routers steer: what they make of an echo, and what they write for routers.
 
 use cwnd_cc::{AckSample, Cause, Controller, Departing, Path, Signal, Start, rcp, xcp};
-use cwnd_quantity::{Duration, Echo, Header, Rate};
+use cwnd_packet::{Echo, Header};
+use cwnd_quantity::{Duration, Rate};
 
 use crate::script::{MSS, start};
 

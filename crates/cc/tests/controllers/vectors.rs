@@ -4,7 +4,8 @@ use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Departing, Grow, Path, Phase, RateSample,
     Request, Signal, Start, Window,
 };
-use cwnd_quantity::{Duration, Echo, Header, Rate, Time};
+use cwnd_packet::{Echo, Header};
+use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::{ParamsChoice, Value};
 use serde_json::Value as Json;
 

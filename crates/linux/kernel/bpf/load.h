@@ -2,7 +2,7 @@
 /*
  * Load factors by adaptive deterministic marks (BMCC: Qazi, Andrew, Znati 2009; sections and equations are of it): what a
  * receiver makes of two bits of a packet and its identification, which ACKs tell it, and what eq. 2, 3 and 6 are. The same
- * as crates/quantity/src/adpm.rs, crates/tcp/src/echo/load.rs and crates/cc/src/bmcc.rs, in fixed point: a program of the
+ * as crates/packet/src/adpm.rs, crates/tcp/src/echo/load.rs and crates/cc/src/bmcc.rs, in fixed point: a program of the
  * kernel has no other.
  */
 #pragma once

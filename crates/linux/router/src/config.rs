@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_link::Settings;
-use cwnd_quantity::{Ability, Declares as _, Duration, Rate};
+use cwnd_packet::{Ability, Declares as _};
+use cwnd_quantity::{Duration, Rate};
 use cwnd_scenario::{Impairments, Link, LinkRate};
 use cwnd_schema::ParamsChoice as _;
 

@@ -2,8 +2,7 @@
 
 use core::net::IpAddr;
 
-use cwnd_packet::{Fragment, IpPacket, TcpHeader, checksum_holds, flag, protocol};
-use cwnd_quantity::Ecn;
+use cwnd_packet::{Ecn, Fragment, IpPacket, TcpHeader, checksum_holds, flag, protocol};
 
 /// Facts of a packet that may be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

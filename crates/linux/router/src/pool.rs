@@ -1,7 +1,8 @@
 //! Where the bytes are of packets that wait.
 
 use cwnd_aqm::{Context, Reason};
-use cwnd_quantity::{Duration, Ecn, Header, Time};
+use cwnd_packet::{Ecn, Header};
+use cwnd_quantity::{Duration, Time};
 
 use crate::packet::Parsed;
 
@@ -96,7 +97,7 @@ impl Pool {
 impl Context<Packet> for Pool {
     #[inline]
     fn ecn(&self, packet: &Packet) -> Ecn {
-        cwnd_packet::ecn(self.bytes(packet.buffer))
+        cwnd_packet::ecn_of(self.bytes(packet.buffer))
     }
 
     #[inline]

@@ -11,8 +11,8 @@ use std::time::Duration as Wall;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_packet::{Endpoints, Headers, HeardQuench, Options, SourceQuench, Tcp};
-use cwnd_quantity::{Bytes, Duration, Ecn, Rate, Rng, Time};
+use cwnd_packet::{Ecn, Endpoints, Headers, HeardQuench, Options, SourceQuench, Tcp};
+use cwnd_quantity::{Bytes, Duration, Rate, Rng, Time};
 use cwnd_router::{Config as Router, Direction, Engine, Namespace, Side, Tun};
 use cwnd_schema::{ParamsChoice, Value};
 use cwnd_tcp::{Body, Config, Flags, Params, Segment, Sender};

@@ -2,8 +2,8 @@
 //! router measures and writes.
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
-use cwnd_packet::{Endpoints, Experiment, Options, Tcp};
-use cwnd_quantity::{Duration, Ecn, Rate, Rng, Time};
+use cwnd_packet::{Ecn, Endpoints, Experiment, Options, Tcp};
+use cwnd_quantity::{Duration, Rate, Rng, Time};
 use cwnd_router::{Config, Direction, Engine, Side};
 use cwnd_schema::{ParamsChoice, Value};
 

@@ -2,7 +2,8 @@
 
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Ability, Bytes, Declares as _, Rate, Time};
+use cwnd_packet::{Ability, Declares as _};
+use cwnd_quantity::{Bytes, Rate, Time};
 use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
 use cwnd_schema::{Params, ParamsChoice as _, Value, key};

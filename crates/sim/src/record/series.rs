@@ -1,7 +1,8 @@
 //! Rows of time series: samples of flows and links.
 
 use cwnd_cc::{Controller as _, Phase};
-use cwnd_quantity::{Guidance, Time};
+use cwnd_packet::Guidance;
+use cwnd_quantity::Time;
 use cwnd_tables::{FlowSampleRow, LinkSampleRow, Name};
 
 use super::links::link_counters;

@@ -2,7 +2,8 @@
 
 use cwnd_apps::attackers::Message;
 use cwnd_apps::{Attacker, Forged};
-use cwnd_quantity::{Ecn, Rng, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Rng, Time};
 use cwnd_tcp::{Body, Flags, Segment};
 
 use super::World;

@@ -3,7 +3,7 @@
 //! Nothing here is called for other connections.
 
 use cwnd_apps::Do;
-use cwnd_quantity::Echo;
+use cwnd_packet::Echo;
 use cwnd_tcp::{Body, Segment};
 
 use super::World;

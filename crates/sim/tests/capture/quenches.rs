@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use cwnd_aqm::{Backlog, Context, Messenger, Verdict};
-use cwnd_packet::HeardQuench;
-use cwnd_quantity::{Ability, Contract, Declares};
+use cwnd_packet::{Ability, Contract, Declares, HeardQuench};
 use cwnd_sim::World;
 
 use crate::files::{Caught, read, scenario};

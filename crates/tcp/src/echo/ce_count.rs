@@ -1,6 +1,7 @@
 //! A count of CE marks.
 
-use cwnd_quantity::{Ability, Echo, Ecn, Time};
+use cwnd_packet::{Ability, Echo, Ecn};
+use cwnd_quantity::Time;
 use cwnd_schema::RegistryEntry;
 
 use super::{DynEcho, EchoPolicy};

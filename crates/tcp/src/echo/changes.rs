@@ -1,6 +1,7 @@
 //! The ECN field of the newest data.
 
-use cwnd_quantity::{Ability, Echo, Header, Time};
+use cwnd_packet::{Ability, Echo, Header};
+use cwnd_quantity::Time;
 use cwnd_schema::RegistryEntry;
 
 use super::{DynEcho, EchoPolicy};

@@ -1,6 +1,6 @@
 //! ECE by RFC 3168, which the receiver does itself.
 
-use cwnd_quantity::Ability;
+use cwnd_packet::Ability;
 use cwnd_schema::RegistryEntry;
 
 use super::DynEcho;

@@ -1,6 +1,7 @@
 //! The newest header of routers.
 
-use cwnd_quantity::{Ability, Echo, Header, Rate48, Time};
+use cwnd_packet::{Ability, Echo, Header, Rate48};
+use cwnd_quantity::Time;
 use cwnd_schema::RegistryEntry;
 
 use super::{DynEcho, EchoPolicy};

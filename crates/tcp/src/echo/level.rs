@@ -1,6 +1,6 @@
 //! The level of load in the newest data (MLCP).
 
-use cwnd_quantity::Ability;
+use cwnd_packet::Ability;
 use cwnd_schema::RegistryEntry;
 
 use super::DynEcho;

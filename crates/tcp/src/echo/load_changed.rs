@@ -1,6 +1,6 @@
 //! The estimate of a load factor, in ACKs after a change.
 
-use cwnd_quantity::Ability;
+use cwnd_packet::Ability;
 use cwnd_schema::RegistryEntry;
 
 use super::DynEcho;

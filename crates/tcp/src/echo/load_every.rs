@@ -1,6 +1,6 @@
 //! The estimate of a load factor, in every ACK.
 
-use cwnd_quantity::Ability;
+use cwnd_packet::Ability;
 use cwnd_schema::RegistryEntry;
 
 use super::DynEcho;

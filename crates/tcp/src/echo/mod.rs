@@ -1,7 +1,8 @@
 //! Echoes of a receiver: the marks and headers of routers that it reports to the sender, a file for
 //! each kind.
 
-use cwnd_quantity::{Ability, Contract, Declares, ParseError};
+use cwnd_packet::{Ability, Contract, Declares};
+use cwnd_quantity::ParseError;
 use cwnd_schema::{Kind, Param, RegistryEntry, Value, not_a_choice};
 
 pub use crate::echo_policy::{DynEcho, EchoPolicy};
@@ -78,7 +79,8 @@ impl Declares for EchoKind {
 
 #[cfg(test)]
 mod tests {
-    use cwnd_quantity::{Echo, Ecn, Header, Rate, Time};
+    use cwnd_packet::{Echo, Ecn, Header};
+    use cwnd_quantity::{Rate, Time};
 
     use super::*;
     use crate::segment::{Body, Flags, Segment};

@@ -1,6 +1,7 @@
 //! No echo.
 
-use cwnd_quantity::{Ability, Echo, Time};
+use cwnd_packet::{Ability, Echo};
+use cwnd_quantity::Time;
 use cwnd_schema::RegistryEntry;
 
 use super::{DynEcho, EchoPolicy};

@@ -2,7 +2,8 @@
 //! 6298 § 5.
 
 use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
-use cwnd_quantity::{Duration, Echo, Time};
+use cwnd_packet::Echo;
+use cwnd_quantity::{Duration, Time};
 
 use super::rack::Judged;
 use super::{Connection, Sender, State};

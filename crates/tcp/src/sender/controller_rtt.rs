@@ -1,7 +1,8 @@
 //! Round-trip times that the controller sees where they are not those that set the timer.
 
 use cwnd_cc::{Cause, Controller as _};
-use cwnd_quantity::{Duration, Echo, Time};
+use cwnd_packet::Echo;
+use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
 use crate::controller_rtt::Sample;

@@ -1,7 +1,8 @@
 //! Probes of a receive window that is closed, or too small for a segment (RFC 9293 §
 //! 3.8.6).
 
-use cwnd_quantity::{Duration, Ecn, Header, Time};
+use cwnd_packet::{Ecn, Header};
+use cwnd_quantity::{Duration, Time};
 
 use super::{Sender, State};
 use crate::probing::WindowProbe;

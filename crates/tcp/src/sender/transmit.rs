@@ -1,7 +1,8 @@
 //! The choice of what is sent (RFC 5681 § 3, RFC 6675 § 4–5).
 
 use cwnd_cc::{Controller as _, Departing, Leave, Signal};
-use cwnd_quantity::{Ecn, Header, Time};
+use cwnd_packet::{Ecn, Header};
+use cwnd_quantity::Time;
 
 use super::{Connection, Sender, State};
 use crate::params::Recovery;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Bytes, Duration, Echo, Ecn, Time};
+use cwnd_packet::{Echo, Ecn};
+use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_schema::{Params as _, ParamsChoice, Value};
 use cwnd_tcp::{
     Body, Config, Flags, Params, Receiver, Recovery, SackBlock, SackBlocks, Segment, Sender,

@@ -1,6 +1,7 @@
 //! What ACKs echo of marks and of what routers wrote: nothing is lost or told twice where ACKs are delayed, held or compressed.
 
-use cwnd_quantity::{Duration, Echo, Ecn, Header, Rate, Time};
+use cwnd_packet::{Echo, Ecn, Header};
+use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_tcp::{AckPolicy, Body, EchoKind, Flags, Params, Receiver, Segment};
 use proptest::prelude::*;
 

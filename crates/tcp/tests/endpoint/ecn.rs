@@ -1,7 +1,8 @@
 //! ECN: RFC 3168 § 6.1.
 
 use cwnd_cc::{Cause, Phase};
-use cwnd_quantity::{Bytes, Ecn};
+use cwnd_packet::Ecn;
+use cwnd_quantity::Bytes;
 use cwnd_tcp::{Flags, Params, Receiver, Recovery, Segment};
 
 use crate::common::{Fate, Hand, MSS, World, at_ms, config, data, drops, marks, ms, simple};

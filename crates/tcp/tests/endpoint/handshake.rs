@@ -1,6 +1,7 @@
 //! Opening a connection: RFC 9293 § 3.5, RFC 6298 § 5, RFC 6928 § 2.
 
-use cwnd_quantity::{Duration, Ecn, Time};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::{Body, Flags, Params, Segment};
 
 use crate::common::{Hand, World, at_ms, config, data, ms, simple};

@@ -191,7 +191,7 @@ fn acks_are_counted_and_advertise_the_window() {
     for k in 0..5 {
         let ack = r.on_segment(at_ms(k), &data(k * MSS, MSS, at_ms(k))).unwrap();
         assert!(matches!(ack.body, Body::Ack { window: 12_345, .. }));
-        assert_eq!(ack.ecn, cwnd_quantity::Ecn::NotEct, "RFC 3168 § 6.1.4");
+        assert_eq!(ack.ecn, cwnd_packet::Ecn::NotEct, "RFC 3168 § 6.1.4");
     }
     let c = r.counters();
     assert_eq!((c.acks_sent, c.segments, c.wire_bytes), (5, 5, 5 * 1040));

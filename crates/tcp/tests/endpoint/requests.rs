@@ -7,7 +7,8 @@ use cwnd_cc::{
     AckSample, Cause, Controller, Departing, DynController, Grow, Path, Phase, Request, Signal,
     Start, Window,
 };
-use cwnd_quantity::{Echo, Header, Rate};
+use cwnd_packet::{Echo, Header};
+use cwnd_quantity::Rate;
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, Segment, Sender};
 
 use crate::common::{Hand, MSS, data, ms, newreno, preset, simple};

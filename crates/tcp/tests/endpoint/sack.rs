@@ -1,7 +1,7 @@
 //! SACK recovery (RFC 6675), and proportional rate reduction (RFC 6937).
 
 use cwnd_cc::{Cause, Phase};
-use cwnd_quantity::Echo;
+use cwnd_packet::Echo;
 use cwnd_tcp::{Body, Params, SackBlock, SackBlocks, Segment};
 
 use crate::common::{Hand, World, at_ms, config, data, drops, ms, simple};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Bytes, Duration, Echo, Header, Rate, Time};
+use cwnd_packet::{Echo, Header};
+use cwnd_quantity::{Bytes, Duration, Rate, Time};
 use cwnd_schema::ParamsChoice as _;
 use cwnd_tcp::{Body, Config, EchoKind, Flags, Params, Receiver, Segment, Sender};
 
@@ -33,7 +34,7 @@ fn answered(segment: Segment, rate: Rate) -> Segment {
 fn acked(to: u64, rate: Rate, now: Time) -> Segment {
     let body =
         Body::Ack { window: 1 << 30, echo: Echo::Rate(rate.into()), sack: Default::default() };
-    let (flags, ecn) = (Flags::default(), cwnd_quantity::Ecn::NotEct);
+    let (flags, ecn) = (Flags::default(), cwnd_packet::Ecn::NotEct);
     Segment { seq: to, ts: now, len: 0, wire: 40, flags, ecn, body }
 }
 

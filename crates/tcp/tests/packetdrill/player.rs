@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use cwnd_quantity::{Duration, Echo, Ecn, Time};
+use cwnd_packet::{Echo, Ecn};
+use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::{
     Body, Config, Flags, Handshake, MAX_SACK_BLOCKS, Receiver, SackBlock, SackBlocks, Segment,
     Sender,

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cwnd_cc::{ControllerParams, Phase};
-use cwnd_quantity::{Bytes, Duration, Echo, Ecn, Time};
+use cwnd_packet::{Echo, Ecn};
+use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, SackBlock, SackBlocks, Segment, Sender};
 

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use cwnd_cc::{Cause, Phase};
-use cwnd_quantity::{Duration, Echo, Ecn, Time};
+use cwnd_packet::{Echo, Ecn};
+use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::{Body, Config, Flags, Receiver, SackBlock, SackBlocks, Segment, Sender};
 
 use crate::script::{Event, Line, Packet, Role, Script, When, read_span};

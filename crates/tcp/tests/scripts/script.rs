@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::{Bytes, Duration, Ecn, parse_duration};
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Bytes, Duration, parse_duration};
 use cwnd_schema::{Params as _, ParamsChoice as _, Value};
 use cwnd_tcp::Params;
 

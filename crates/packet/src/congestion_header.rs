@@ -1,4 +1,4 @@
-use crate::rate::Rate;
+use cwnd_quantity::Rate;
 
 /// What routers and the two ends of a connection write for each other, beside what every packet carries.
 ///
