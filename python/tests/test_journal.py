@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,6 +23,15 @@ FRAMES = st.lists(
 )
 #: Frames for tests that try every byte.
 FEW = [(["a", "b"], b"tables"), (["c"], b""), (["d"], bytes(range(40)))]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_wait_for_the_disk() -> Iterator[None]:
+    """Leaves out the waits, of which a busy disk makes minutes; a kill needs none of them."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("fsync", "fdatasync"):
+            patched.setattr(journal.os, name, lambda _: None)
+        yield
 
 
 def write(file: Path, frames: list[tuple[list[str], bytes]]) -> list[int]:
