@@ -4,7 +4,7 @@ use core::mem::offset_of;
 use std::sync::Arc;
 
 use cwnd_quantity::Time;
-use cwnd_tcp::{Config, Receiver, ReceiverCounters, Segment, Sender, SenderCounters};
+use cwnd_tcp::{Config, Receiver, ReceiverCounters, Sender, SenderCounters};
 
 use crate::timeouts::{Fate, Told};
 
@@ -78,9 +78,9 @@ impl HalfConnection {
         take(&mut self.sender_timer, now)
     }
 
-    /// Handles a receiver timer; returns the delayed ACK, or `None` if this event is not the pending one.
-    pub fn on_receiver_timer(&mut self, now: Time) -> Option<Option<Segment>> {
-        take(&mut self.receiver_timer, now).then(|| self.receiver.on_timer(now))
+    /// Clears the pending receiver timer; `false` if this event is not the pending one.
+    pub fn take_receiver_timer(&mut self, now: Time) -> bool {
+        take(&mut self.receiver_timer, now)
     }
 
     /// Handles the sender's timer; returns the segment that timed out, if one did.

@@ -159,8 +159,10 @@ impl World {
     pub(super) fn on_receiver_timer(&mut self, id: FlowId) {
         let now = self.events.now();
         let Some(flow) = self.hosts.flow(id) else { return self.on_server_timer(id) };
-        let Some(ack) = flow.data.on_receiver_timer(now) else { return };
-        if let Some(ack) = ack {
+        if !flow.data.take_receiver_timer(now) {
+            return;
+        }
+        if let Some(ack) = flow.data.receiver.on_timer(now) {
             self.send_ack(id, ack);
         }
         self.arm_receiver(id);

@@ -171,8 +171,10 @@ impl World {
         let Some(flow) = self.hosts.flow(id) else { return };
         let hop = flow.route.forward;
         let Some(requests) = &mut flow.requests else { return };
-        let Some(ack) = requests.half.on_receiver_timer(now) else { return };
-        if let Some(ack) = ack {
+        if !requests.half.take_receiver_timer(now) {
+            return;
+        }
+        if let Some(ack) = requests.half.receiver.on_timer(now) {
             self.network.inject_request(now, id, hop, ack, &mut self.events);
         }
         self.arm_server(id);
