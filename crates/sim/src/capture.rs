@@ -14,12 +14,12 @@ use cwnd_quantity::Time;
 use cwnd_scenario::{LinkRate, Scenario};
 use cwnd_tcp::Segment;
 
+use crate::capture_headers::{CaptureHeaders, Connection, End, Heading};
 use crate::event::FlowId;
 use crate::packet::{Packet, set_note, take_note};
 use crate::place::LinkParts;
 use crate::requests::Turn;
 use crate::segments::Segments;
-use crate::stack::{Connection, End, Heading, Stack};
 
 /// Where a capture goes.
 pub type Output = Box<dyn Write + Send>;
@@ -34,7 +34,7 @@ pub struct Capture {
     /// Who reads the verdicts of a line, and its link.
     readers: BTreeMap<u32, (Reader, usize)>,
     of_pipe: Vec<Option<usize>>,
-    stacks: Vec<Stack>,
+    headers: Vec<CaptureHeaders>,
     /// Every flow that may still have packets under way, by the bits of its id: as many as an id can tell apart.
     flows: BTreeMap<u32, Connection>,
 }
@@ -68,7 +68,11 @@ impl Capture {
             of_line: Vec::new(),
             readers: BTreeMap::new(),
             of_pipe: Vec::new(),
-            stacks: scenario.flows.iter().map(|group| Stack::new(scenario, group)).collect(),
+            headers: scenario
+                .flows
+                .iter()
+                .map(|group| CaptureHeaders::new(scenario, group))
+                .collect(),
             flows: BTreeMap::new(),
         };
         for (index, parts) in links.iter().enumerate() {
@@ -119,7 +123,7 @@ impl Capture {
     #[cold]
     pub fn sent_by_host(&mut self, now: Time, flow: FlowId, segment: &mut Segment) {
         let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
-        set_note(segment, self.stacks[flow.group()].note(now, flow, of_request, segment));
+        set_note(segment, self.headers[flow.group()].note(now, flow, of_request, segment));
     }
 
     /// A host receives: the segment is as it was before the note.
@@ -127,7 +131,7 @@ impl Capture {
     pub fn received_by_host(&mut self, flow: FlowId, segment: &mut Segment) {
         let note = take_note(segment);
         let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
-        if let Some(ts_val) = self.stacks[flow.group()].ts_val(segment, note) {
+        if let Some(ts_val) = self.headers[flow.group()].ts_val(segment, note) {
             flow.heard(End::reached_by(of_request, segment.is_ack()), ts_val);
         }
     }
@@ -206,7 +210,7 @@ impl Capture {
         let mut plain = *segment;
         let note = take_note(&mut plain);
         let heading = Heading { of_request, note };
-        let headers = self.stacks[flow.group()].headers(flow, &plain, heading);
+        let headers = self.headers[flow.group()].headers(flow, &plain, heading);
         for &(file, interface) in &tap.places {
             let Some(writer) = &mut self.files[file] else { continue };
             if writer.packet(interface, now, &headers, &comment).is_err() {

@@ -6,6 +6,7 @@
 
 mod calendar;
 mod capture;
+mod capture_headers;
 mod check;
 mod datagrams;
 mod delays;
@@ -24,7 +25,6 @@ mod record;
 mod requests;
 mod segments;
 mod sparse;
-mod stack;
 mod timeouts;
 mod watch;
 mod world;

@@ -10,6 +10,7 @@ use cwnd_scenario::{FlowGroup, Lateness, Link, Scenario};
 use cwnd_tcp::Segment;
 
 use crate::capture::{Capture, Output};
+use crate::capture_headers::Connection;
 use crate::event::{Event, EventQueue, FlowId};
 use crate::losses::Losses;
 use crate::packet::{Packet, without_note};
@@ -17,7 +18,6 @@ use crate::pipe::{Entry, Pipe};
 use crate::place::LinkParts;
 use crate::requests::Turn;
 use crate::segments::Segments;
-use crate::stack::Connection;
 use crate::watch::{Watch, WayId};
 
 mod audit;
@@ -223,23 +223,15 @@ impl Network {
     /// A host sends a segment.
     // Inlined, so that the segment's fields go from where they are made to their place without a copy on the way.
     #[inline(always)]
-    pub fn inject(
-        &mut self,
-        now: Time,
-        flow: FlowId,
-        hop: u32,
-        segment: Segment,
-        events: &mut EventQueue,
-    ) {
+    pub fn inject(&mut self, flow: FlowId, hop: u32, segment: Segment, events: &mut EventQueue) {
         let place = self.segments.put(segment);
-        self.set_out(now, Packet::new(flow, hop, place, &segment), events);
+        self.set_out(Packet::new(flow, hop, place, &segment), events);
     }
 
     /// A client sends a request, or a server acknowledges one.
     #[cold]
     pub fn inject_request(
         &mut self,
-        now: Time,
         flow: FlowId,
         hop: u32,
         segment: Segment,
@@ -247,7 +239,7 @@ impl Network {
     ) {
         let place = self.segments.put(segment);
         let packet = Packet::new(flow.requests(), hop, place, &segment).of_request();
-        self.set_out(now, packet, events);
+        self.set_out(packet, events);
     }
 
     /// A segment that a host will send gets its place, where the host completes it before it [sets out](Self::set_out).
@@ -267,7 +259,8 @@ impl Network {
 
     /// A packet begins its way. Every route has a line or a pipe, so it never arrives at once.
     #[inline]
-    pub fn set_out(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
+    pub fn set_out(&mut self, packet: Packet, events: &mut EventQueue) {
+        let now = events.now();
         self.injected += 1;
         if let Some(watch) = &mut self.watch {
             watch.sent_by_host(now, packet.flow(), self.segments.get_mut(packet.place()));

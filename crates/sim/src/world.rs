@@ -10,12 +10,12 @@ use cwnd_scenario::needs::Parts;
 use cwnd_tables::Records;
 
 use crate::capture::Output;
+use crate::capture_headers::Connection;
 use crate::event::{Event, EventQueue};
 use crate::fairness::Fairness;
 use crate::network::Network;
 use crate::packet::LAST_NOTED;
 use crate::record::Recorder;
-use crate::stack::Connection;
 use crate::world::creation::lasting_flows;
 use crate::world::hosts::Hosts;
 use crate::world::workloads::Workloads;

@@ -9,11 +9,11 @@ use cwnd_scenario::{FlowGroup, Lateness, Noise, Scenario};
 
 use super::workloads::{Group, GroupWay, Opening};
 use super::{Cancelled, World};
+use crate::capture_headers::Connection;
 use crate::datagrams::Stream;
 use crate::event::{Event, FlowId};
 use crate::flow::{Flow, Identity};
 use crate::network::Route;
-use crate::stack::Connection;
 
 /// Flows of a group that are added between two looks at whether to go on.
 const FLOWS_BETWEEN_LOOKS: u32 = 1024;

@@ -135,7 +135,7 @@ impl World {
         let stream = &mut self.hosts.streams[index as usize];
         let (flow, hop) = (stream.id, stream.route.forward);
         if let Some(segment) = stream.carry_out(self.events.now(), what) {
-            self.network.inject(self.events.now(), flow, hop, segment, &mut self.events);
+            self.network.inject(flow, hop, segment, &mut self.events);
         }
         if let Some(at) = what.wake {
             self.events.push(at.max(self.events.now()), Event::Datagram(index));
@@ -144,7 +144,7 @@ impl World {
 
     fn send_ack(&mut self, id: FlowId, ack: cwnd_tcp::Segment) {
         let hop = self.hosts.flows[id.slot()].route.reverse;
-        self.network.inject(self.events.now(), id, hop, ack, &mut self.events);
+        self.network.inject(id, hop, ack, &mut self.events);
     }
 
     // Inlined where it is called for every packet, though it is called elsewhere, too.
@@ -216,7 +216,7 @@ impl World {
             let sender = &mut self.hosts.flows[slot].data.sender;
             goes_on = sender.transmit(now, |segment| network.put(id, hop, segment, &mut packet));
             let Some(packet) = packet else { break };
-            self.network.set_out(now, packet, &mut self.events);
+            self.network.set_out(packet, &mut self.events);
         }
         let flow = &mut self.hosts.flows[slot];
         if let Some(at) = flow.data.arm_sender() {

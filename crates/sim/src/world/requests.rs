@@ -59,7 +59,7 @@ impl World {
         let reply = reply.filter(|ack| !answered || tells(ack));
         let hop = self.hosts.flows[id.slot()].route.forward;
         if let Some(ack) = reply {
-            self.network.inject_request(now, id, hop, ack, &mut self.events);
+            self.network.inject_request(id, hop, ack, &mut self.events);
         }
         self.arm_server(id);
     }
@@ -96,7 +96,7 @@ impl World {
         let hop = flow.route.reverse;
         let Some(requests) = &mut flow.requests else { return };
         while let Some(segment) = requests.half.sender.poll_transmit(now) {
-            self.network.inject_request(now, id, hop, segment, &mut self.events);
+            self.network.inject_request(id, hop, segment, &mut self.events);
         }
         if let Some(at) = requests.half.arm_sender() {
             self.events.push(at, Event::SenderTimer(id.requests()));
@@ -175,7 +175,7 @@ impl World {
             return;
         }
         if let Some(ack) = requests.half.receiver.on_timer(now) {
-            self.network.inject_request(now, id, hop, ack, &mut self.events);
+            self.network.inject_request(id, hop, ack, &mut self.events);
         }
         self.arm_server(id);
     }

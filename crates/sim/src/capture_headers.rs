@@ -1,4 +1,4 @@
-//! What a host's headers say beyond what the simulation needs: addresses, numbers, windows, clocks.
+//! Headers of captured packets: the addresses, numbers, windows and clocks that no simulation needs.
 
 use cwnd_packet::{
     Endpoints, Experiment, Header, Headers, Options, SourceQuench, Tcp, Udp, window_scale,
@@ -9,9 +9,9 @@ use cwnd_tcp::{Body, Flags, Quoted, Recovery, SackBlocks, Segment};
 
 use crate::requests::Turn;
 
-/// What the hosts of a group of flows have in common.
+/// Writes the headers of the packets of a group of flows.
 #[derive(Debug)]
-pub struct Stack {
+pub struct CaptureHeaders {
     transport: Transport,
     /// Nodes of sender and receiver, by way.
     nodes: Vec<[usize; 2]>,
@@ -149,7 +149,7 @@ impl End {
     }
 }
 
-impl Stack {
+impl CaptureHeaders {
     /// The hosts of a group.
     pub fn new(scenario: &Scenario, group: &FlowGroup) -> Self {
         let endpoint = &group.endpoint;
@@ -337,8 +337,11 @@ mod tests {
 
     #[test]
     fn hosts_of_one_flow_have_addresses_of_their_own_and_flows_ports_of_their_own() {
-        let stack =
-            |own_hosts| Stack { transport: Transport::Udp, nodes: vec![[0, 300]], own_hosts };
+        let stack = |own_hosts| CaptureHeaders {
+            transport: Transport::Udp,
+            nodes: vec![[0, 300]],
+            own_hosts,
+        };
         let shared = stack(false).endpoints(PORTS + 2, 0);
         assert_eq!(shared.source, [10, 0, 0, 1]);
         assert_eq!(shared.destination, [10, 0, 1, 45]);
@@ -349,7 +352,7 @@ mod tests {
 
     #[test]
     fn numbers_go_round_in_their_32_bits() {
-        let stack = Stack {
+        let stack = CaptureHeaders {
             transport: Transport::Tcp {
                 tick: Some(1_000_000),
                 mss: 1460,
@@ -375,7 +378,7 @@ mod tests {
     #[test]
     fn a_duplicate_is_a_first_block_below_the_ack() {
         let (mss, window) = (1460, 1 << 30);
-        let stack = Stack {
+        let stack = CaptureHeaders {
             transport: Transport::Tcp {
                 tick: Some(1_000_000),
                 mss,
