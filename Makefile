@@ -102,19 +102,21 @@ test-python: dev ## Run the Python tests
 	$(BIN)/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder -m "not real_time"
 	$(BIN)/pytest -m real_time
 
-test-instructions: $(VENV)/installed ## Check that no packet takes more instructions than were accepted
-	cargo build --release --quiet --package cwnd-sim --example simulate
+# With the features of the extension, whose crates are then shared.
+.PHONY: programs
+programs: build
+	cargo build --release --quiet --bins --package cwnd-python --package cwnd-benches
+
+test-instructions: programs ## Check that no packet takes more instructions than were accepted
 	@$(BIN)/python benches/instructions.py $(ARGS)
 
-test-readers: build ## Check that hostile files take time in proportion to their length
-	cargo build --release --quiet --package cwnd-tests --example readers
+test-readers: programs ## Check that hostile files take time in proportion to their length
 	@$(BIN)/python benches/readers.py $(ARGS)
 
 measure: ## Print sizes of structs and functions, places of a scenario key, and files that name a stack
 	@cargo run --quiet --package cwnd-tests --example measure
 
-test-memory: $(VENV)/installed ## Check that no flow takes more memory than was accepted
-	cargo build --release --quiet --package cwnd-sim --example simulate
+test-memory: programs ## Check that no flow takes more memory than was accepted
 	@$(BIN)/python benches/memory.py $(ARGS)
 
 test-kernel: ## Test the controllers in this machine's kernel; as root, a minute of real time
@@ -143,7 +145,7 @@ linux-rows: build ## Record again what this kernel's TCP does behind our router,
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 
 # By file: modules that a macro declares are not seen by `cargo fmt`.
-RUSTFMT := find crates tests fuzz -name target -prune -o -name '*.rs' -print0 | xargs -0 rustfmt --edition 2024
+RUSTFMT := find benches crates tests fuzz -name target -prune -o -name '*.rs' -print0 | xargs -0 rustfmt --edition 2024
 
 lint-rust:
 	$(RUSTFMT) --check
@@ -211,8 +213,7 @@ bench: build ## Measure packets per CPU second and peak memory
 bench-infer: build ## Measure cwnd infer: packets a second and memory, on a capture that it makes
 	@$(BIN)/python benches/infer.py $(ARGS)
 
-bench-accept: $(VENV)/installed ## Accept the instructions that a packet takes now, and the bytes of a flow
-	cargo build --release --quiet --package cwnd-sim --example simulate
+bench-accept: programs ## Accept the instructions that a packet takes now, and the bytes of a flow
 	@$(BIN)/python benches/instructions.py --accept
 	@$(BIN)/python benches/memory.py --accept
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HERE = Path(__file__).resolve().parent
-PROGRAM = HERE.parent / "target" / "release" / "examples" / "simulate"
+PROGRAM = HERE.parent / "target" / "release" / "simulate"
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hostile import Hostile
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = ROOT / "target" / "release" / "examples" / "readers"
+PROGRAM = ROOT / "target" / "release" / "readers"
 IN_PYTHON = ("gml", "graphml", "matrix", "manifest", "activity")
 SIZES = (10_000, 100_000, 1_000_000)
 #: Bar: instructions of ten times the bytes.
