@@ -22,7 +22,6 @@ from cwnd.sweeps.tables import RUN, Finished, unpack
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
 
     from cwnd.sweeps.cells import Outcome
 
@@ -147,18 +146,14 @@ def _sweep(cells: Cells, *, sample: int, seed: int, threads: int | None) -> Veri
             min(runner.thread_count(threads), max(1, len(chosen))),
             lambda index: attempt(cells.text(chosen[index])),
         )
-        for outcome in _all(workers):
-            problems += _compare(cells, outcome)
+        try:
+            workers.start()
+            for outcome in workers.results(_nothing):
+                problems += _compare(cells, outcome)
+        finally:
+            workers.stop()
+            workers.join()
     return Verified(len(cells.there), len(chosen), cells.missing, problems)
-
-
-def _all(workers: Workers[Made]) -> Iterator[Made]:
-    try:
-        workers.start()
-        yield from workers.results(_nothing)
-    finally:
-        workers.stop()
-        workers.join()
 
 
 def _compare(cells: Cells, outcome: Outcome) -> list[Problem]:
