@@ -30,7 +30,7 @@ from cwnd.sweeps.verifying import verify
 from cwnd.sweeps.writer import Writer
 
 #: So many cells that a kill comes in the middle of them.
-MANY = SWEEP.replace("repeat = 3", "repeat = 50").replace('"2 s"', '"20 s"')
+MANY = SWEEP.replace("repeat = 3", "repeat = 50").replace('"2 s"', '"80 s"')
 
 
 @pytest.fixture(scope="module")
