@@ -65,7 +65,7 @@ test: ## Run all tests and all linters
 	@$(MAKE) --no-print-directory test-memory test-readers test-python test-kernel $(if $(LONG),test-long)
 
 test-rust: ## Run the Rust tests
-	cargo test --workspace --quiet
+	env -u MAKEFLAGS cargo test --workspace --quiet
 
 test-long: dev fuzz-tools ## Check the properties on more than ten thousand random scenarios each, and fuzz for a minute each
 	cargo test --quiet -p cwnd-sim --no-default-features --test prefetch
