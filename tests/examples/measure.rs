@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
@@ -27,12 +28,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let schema = fs::read_to_string(root.join("schema/scenario.schema.json"))?;
     let keys = keys(&serde_json::from_str(&schema)?);
-    found.print(&keys);
-    Ok(())
+    match found.print(&keys, &mut io::stdout().lock()) {
+        // The reader has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => Ok(printed?),
+    }
 }
 
 /// Rust files below `src` folders, without those of tests.
-fn sources(folder: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
+fn sources(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -130,10 +134,10 @@ impl Found {
         self.functions.push((lines, format!("{} {name}", self.file)));
     }
 
-    fn print(&mut self, keys: &BTreeSet<String>) {
-        print_largest("Fields per struct", "structs", MOST_FIELDS, &mut self.structs);
-        print_largest("Lines per function", "functions", MOST_LINES, &mut self.functions);
-        println!("\nPlaces of crates/scenario where a key is written as a field or literal");
+    fn print(&mut self, keys: &BTreeSet<String>, out: &mut impl Write) -> io::Result<()> {
+        print_largest(out, ("Fields per struct", "structs", MOST_FIELDS), &mut self.structs)?;
+        print_largest(out, ("Lines per function", "functions", MOST_LINES), &mut self.functions)?;
+        writeln!(out, "\nPlaces of crates/scenario where a key is written as a field or literal")?;
         let mut by_count: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
         for key in keys {
             let places = self.written.get(key).copied().unwrap_or_default();
@@ -142,23 +146,33 @@ impl Found {
         for (count, keys) in by_count {
             let shown = keys.iter().take(6).copied().collect::<Vec<_>>().join(", ");
             let more = if keys.len() > 6 { ", …" } else { "" };
-            println!("{count:>6}  {} keys: {shown}{more}", keys.len());
+            writeln!(out, "{count:>6}  {} keys: {shown}{more}", keys.len())?;
         }
         let words: usize = self.stacks.values().sum();
-        println!("\nFiles of crates/tcp that name a stack: {} ({words} words)", self.stacks.len());
+        writeln!(
+            out,
+            "\nFiles of crates/tcp that name a stack: {} ({words} words)",
+            self.stacks.len()
+        )?;
         for (file, words) in &self.stacks {
-            println!("{words:>6}  {file}");
+            writeln!(out, "{words:>6}  {file}")?;
         }
+        Ok(())
     }
 }
 
-fn print_largest(title: &str, what: &str, most: usize, measured: &mut [(usize, String)]) {
+fn print_largest(
+    out: &mut impl Write,
+    (title, what, most): (&str, &str, usize),
+    measured: &mut [(usize, String)],
+) -> io::Result<()> {
     measured.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let above = measured.iter().take_while(|(size, _)| *size > most).count();
-    println!("\n{title}: {above} of {} {what} over {most}", measured.len());
+    writeln!(out, "\n{title}: {above} of {} {what} over {most}", measured.len())?;
     for (size, name) in &measured[..above] {
-        println!("{size:>6}  {name}");
+        writeln!(out, "{size:>6}  {name}")?;
     }
+    Ok(())
 }
 
 impl<'a> Visit<'a> for Found {
