@@ -3,7 +3,7 @@
 use cwnd_quantity::Rate;
 use cwnd_schema::Schema;
 
-/// What a router takes the capacity of its link for.
+/// Capacity that a router assumes for its link.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Capacity {
     /// The capacity that the router believes in, as a part of the link's.

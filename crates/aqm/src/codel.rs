@@ -25,18 +25,18 @@ pub struct Params {
     /// Acceptable standing delay: a sojourn time that stays above it for an interval is congestion.
     #[default(Duration::from_millis(5), "RFC 8289 § 4.4: 5 ms")]
     pub target: Duration,
-    /// How long the sojourn time must stay above the target; of the order of a worst-case
+    /// Time for which the sojourn time must stay above the target; of the order of a worst-case
     /// round-trip time.
     #[default(Duration::from_millis(100), "RFC 8289 § 4.3: 100 ms")]
     #[bounds(above Duration::ZERO; "no time is left to observe the delay, write 100 ms")]
     pub interval: Duration,
-    /// How much may wait.
+    /// Maximum backlog.
     #[default(QueueSize::Packets(1000), "Linux sch_codel: 1000 packets")]
     pub limit: QueueSize,
     /// A backlog up to this never counts as standing; the largest packet seen, if that is larger.
     #[default(Bytes(1500), "RFC 8289 § 5.3 MAXPACKET: the interface MTU, here that of Ethernet")]
     pub mtu: Bytes,
-    /// Whether ECN-capable packets are marked instead of dropped.
+    /// `true` if ECN-capable packets are marked instead of dropped.
     #[default(true, "RFC 8289 § 4.1: drop or mark; on as in Linux fq_codel and FreeBSD")]
     pub ecn: bool,
 }

@@ -14,8 +14,8 @@ pub const ENTRY: RegistryEntry =
 /// First in, first out; a packet that would exceed the limit is dropped.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// How much may wait; a limit in bytes, time or BDP is counted in bytes on the wire, one in
-    /// packets in packets.
+    /// Maximum backlog. A limit in bytes, time or BDP counts bytes on the wire; one in packets
+    /// counts packets.
     #[default(
         QueueSize::MilliBdp(1000),
         "rule of thumb: one bandwidth-delay product (Villamizar & Song 1994)"

@@ -28,13 +28,13 @@ pub struct Params {
         "with no turn the scheduler never sends, with a larger one it does not share"
     )]
     pub quantum: Bytes,
-    /// How much may wait in all queues together.
+    /// Maximum backlog of all queues together.
     #[default(QueueSize::Packets(10_240), "RFC 8290 § 5.2.3: 10240 packets")]
     pub limit: QueueSize,
     /// CoDel's acceptable standing delay, in each queue.
     #[default(Duration::from_millis(5), "RFC 8290 § 5.2.2: 5 ms")]
     pub target: Duration,
-    /// How long the sojourn time must stay above the target.
+    /// Time for which the sojourn time must stay above the target.
     #[default(Duration::from_millis(100), "RFC 8290 § 5.2.1: 100 ms")]
     #[bounds(above Duration::ZERO; "no time is left to observe the delay, write 100 ms")]
     pub interval: Duration,
@@ -42,7 +42,7 @@ pub struct Params {
     /// larger.
     #[default(Bytes(1500), "RFC 8289 § 5.3 MAXPACKET: the interface MTU, here that of Ethernet")]
     pub mtu: Bytes,
-    /// Whether ECN-capable packets are marked instead of dropped.
+    /// `true` if ECN-capable packets are marked instead of dropped.
     #[default(true, "RFC 8290 § 5.2.6: ECN is on by default")]
     pub ecn: bool,
 }

@@ -9,7 +9,7 @@ use cwnd_schema::Schema;
 use crate::capacity::Capacity;
 use crate::qdisc::Backlog;
 
-/// How a load factor is measured.
+/// Parameters of the load-factor measurement.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
     /// t_p: how long one measurement takes.
@@ -23,7 +23,7 @@ pub struct Params {
     #[default(1.0, "BMCC eq. 10: 1; VCP: 0.98, its program 0.95")]
     #[bounds(above 0.0, up_to 1.0; "it is a part of the capacity")]
     pub target: f64,
-    /// What it takes the capacity of the link for.
+    /// Capacity that the router assumes for the link.
     #[flatten(Capacity::default())]
     pub capacity: Capacity,
     /// κ: this part of the mean queue counts as traffic.
@@ -34,7 +34,7 @@ pub struct Params {
     #[default(0.125, "BMCC § II-A: a time constant of 8 intervals; VCP's program: 0.25")]
     #[bounds(above 0.0, up_to 1.0; "it is a part of the difference")]
     pub queue_gain: f64,
-    /// How often in an interval the queue is looked at.
+    /// Number of samples of the queue length in an interval.
     #[default(20, "VCP's program: each 10 ms of 200 ms; BMCC leaves it open")]
     #[bounds(from 1, up_to 1000; "it counts looks")]
     pub queue_samples: u32,

@@ -13,7 +13,7 @@ use crate::store::Store;
 /// PIE's drop probability said so at enqueue.
 pub const REASON: Reason = Reason::named("pie");
 
-/// How the queueing delay is known.
+/// Source of the queueing-delay estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Estimator {
     /// The time that the last packet to leave had spent in the queue.
@@ -24,7 +24,7 @@ pub enum Estimator {
     DepartureRate,
 }
 
-/// How the change of the probability is scaled down while the probability is small.
+/// Scaling-down of the change of the probability while the probability is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Tuning {
     /// Six steps down to one millionth.
@@ -35,7 +35,7 @@ pub enum Tuning {
     Coarse,
 }
 
-/// What earns a new burst allowance.
+/// Condition for a new burst allowance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum BurstRenewal {
     /// An arrival, or with the measured departure rate an update, in a time without congestion.
@@ -66,7 +66,7 @@ pub struct Params {
     #[default(Duration::from_millis(15), "RFC 8033 § 4.2: 15 ms")]
     #[bounds(above Duration::ZERO; "a target of zero marks whenever anything waits, write 15 ms")]
     pub target: Duration,
-    /// How often the probability is computed anew.
+    /// Interval between updates of the probability (T_UPDATE).
     #[default(Duration::from_millis(15), "RFC 8033 § 4.2: 15 ms")]
     #[bounds(above Duration::ZERO; "time would never pass, write 15 ms")]
     pub t_update: Duration,
@@ -81,14 +81,14 @@ pub struct Params {
     /// A burst up to this long passes untouched after a time without congestion.
     #[default(Duration::from_millis(150), "RFC 8033 § 4.4: 150 ms")]
     pub max_burst: Duration,
-    /// What earns a new one.
+    /// Condition for a new burst allowance.
     #[default(
         BurstRenewal::Calm,
         "RFC 8033 § 4.4: calm; ns-3: rest (pie-queue-disc.cc, CalculateP and DropEarly; \
         BURST_RESET_TIMEOUT)"
     )]
     pub burst_renewal: BurstRenewal,
-    /// How much may wait.
+    /// Maximum backlog.
     #[default(QueueSize::Packets(1000), "Linux sch_pie: 1000 packets")]
     pub limit: QueueSize,
     /// Size of a typical packet: a queue of no more than two is left alone; byte mode scales by it.
@@ -98,7 +98,7 @@ pub struct Params {
     )]
     #[bounds(from Bytes(1))]
     pub mean_packet: Bytes,
-    /// How the delay is known.
+    /// Source of the queueing-delay estimate.
     #[default(
         Estimator::Timestamp,
         "RFC 8033 § 4.3 allows both; timestamps as in Linux since 5.5"
@@ -113,22 +113,22 @@ pub struct Params {
     #[default(0.125, "Linux sch_pie: 1/8")]
     #[bounds(above 0.0, up_to 1.0)]
     pub dq_weight: f64,
-    /// How steps are scaled down at small probabilities.
+    /// Scaling-down of the steps of the probability while the probability is small.
     #[default(Tuning::Rfc8033, "RFC 8033 § 4.2")]
     pub tuning: Tuning,
-    /// Whether a step is at most 2 % once the probability is 10 % or more.
+    /// `true` if a step is at most 2 % once the probability is 10 % or more.
     #[default(true, "RFC 8033 § 5.5; on as in Linux and FreeBSD")]
     pub cap_adjustment: bool,
     /// Above this delay the probability grows by another 2 % each time; none never does.
     #[default(None, "not in RFC 8033; Linux sch_pie and RFC 8034 have 250 ms")]
     pub surge_above: Option<Duration>,
-    /// Whether lots are drawn so that drops come neither in clumps nor far apart.
+    /// `true` if drops are derandomised: they come neither in clumps nor far apart.
     #[default(false, "RFC 8033 § 5.4; optional")]
     pub derandomise: bool,
-    /// Whether a packet's probability is in proportion to its size (up to `mean_packet`).
+    /// `true` if a packet's probability is in proportion to its size (up to `mean_packet`).
     #[default(false, "RFC 8033 § 5, optional; off in Linux")]
     pub byte_mode: bool,
-    /// Whether ECN-capable packets are marked instead of dropped.
+    /// `true` if ECN-capable packets are marked instead of dropped.
     #[default(true, "RFC 8033 § 5.1; on, as RFC 7567 § 4.2.1 asks of queue managers")]
     pub ecn: bool,
     /// Above this probability ECN-capable packets are dropped too; none always marks.

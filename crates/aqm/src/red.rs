@@ -14,7 +14,7 @@ pub const EARLY: Reason = Reason::named("red_early");
 /// RED above its upper threshold (or twice it, when gentle): always.
 pub const FORCED: Reason = Reason::named("red_forced");
 
-/// What a queue length is counted in.
+/// Unit of the queue length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Mode {
     /// Packets; every packet has the same probability.
@@ -25,7 +25,7 @@ pub enum Mode {
     Bytes,
 }
 
-/// What is done with an ECN-capable packet while the average is above what probabilities cover.
+/// Treatment of an ECN-capable packet while the average is above the range of random drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Forced {
     /// It is dropped (RFC 3168 § 7; ns-2).
@@ -40,7 +40,7 @@ pub enum Forced {
     Spaced,
 }
 
-/// What is counted between hits in byte mode.
+/// Unit of the count between hits (marks or drops) in byte mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Count {
     /// Packets; a packet's size scales its probability, which is then spaced (Floyd & Jacobson 1993
@@ -53,7 +53,7 @@ pub enum Count {
     Bytes,
 }
 
-/// When the queue counts as idle, and how the average ages over that time.
+/// Rule for the idle time of the queue, and for the ageing of the average over that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Idle {
     /// From when the last packet leaves it; as many packets as the link could have sent, fractions
@@ -100,7 +100,7 @@ pub struct Params {
     #[default(0.002, "Floyd & Jacobson 1993 § 8: 0.002")]
     #[bounds(above 0.0, up_to 1.0; "it is a weight")]
     pub w_q: f64,
-    /// How much may wait.
+    /// Maximum backlog.
     #[default(
         QueueSize::Packets(1000),
         "Linux default for other disciplines: 1000 packets; far above the thresholds"
@@ -111,45 +111,45 @@ pub struct Params {
     #[default(Bytes(1500), "a full packet on Ethernet; ns-2 has 500 B")]
     #[bounds(from Bytes(1))]
     pub mean_packet: Bytes,
-    /// Whether queue and probability go by packets or bytes.
+    /// Unit on which the queue length and the probability are based: packets or bytes.
     #[default(Mode::Packets, "ns-2 bytes_ and queue_in_bytes_; packets as in Linux and ns-3")]
     pub mode: Mode,
-    /// What is counted between hits in byte mode.
+    /// Unit of the count between hits (marks or drops) in byte mode.
     #[default(
         Count::Packets,
         "Floyd & Jacobson 1993 § 4: packets; ns-2 otherwise (`count_bytes`)"
     )]
     #[idle(self.mode == Mode::Packets, "without `mode = \"bytes\"`")]
     pub count: Count,
-    /// Whether the probability rises from `max_p` to 1 between `max_th` and twice that, instead of
-    /// jumping.
+    /// `true` if the probability rises from `max_p` to 1 between `max_th` and twice that, instead
+    /// of jumping.
     #[default(true, "Floyd 2000, Recommendation on using the gentle variant of RED")]
     pub gentle: bool,
-    /// Whether marks come at least 1/p packets apart: uniform in [1/p, 2/p] instead of [1, 1/p].
+    /// `true` if marks come at least 1/p packets apart: uniform in [1/p, 2/p] instead of [1, 1/p].
     #[default(false, "not in Floyd & Jacobson 1993; ns-2 wait_, which is on there")]
     pub wait: bool,
-    /// Whether an arrival that finds at most one packet waiting (byte mode: none) is left alone,
+    /// `true` if an arrival that finds at most one packet waiting (byte mode: none) is left alone,
     /// whatever the average.
     #[default(false, "not in Floyd & Jacobson 1993; always so in ns-2 and ns-3")]
     pub spare_short: bool,
-    /// Whether the first packet that finds the average above `min_th` is left alone, and counts as
-    /// the first unmarked.
+    /// `true` if the first packet that finds the average above `min_th` is left alone, and counts
+    /// as the first unmarked.
     #[default(
         false,
         "Floyd & Jacobson 1993 § 4 draw for it, and count from 0; ns-2 and ns-3 otherwise (`old`, \
         `m_old`)"
     )]
     pub spare_first: bool,
-    /// When the queue counts as idle.
+    /// Rule for the idle time of the queue, and for the ageing of the average over that time.
     #[default(
         Idle::Emptied,
         "Floyd & Jacobson 1993 § 4; ns-2 and ns-3 otherwise (red.cc, red-queue-disc.cc)"
     )]
     pub idle: Idle,
-    /// Whether ECN-capable packets are marked instead of dropped.
+    /// `true` if ECN-capable packets are marked instead of dropped.
     #[default(true, "RFC 3168 § 5; on, as RFC 7567 § 4.2.1 asks of queue managers")]
     pub ecn: bool,
-    /// What happens to packets when the average is above `max_th` (gentle: twice that).
+    /// Treatment of packets while the average is above `max_th` (gentle: above twice that).
     #[default(Forced::Drop, "RFC 3168 § 7: drop")]
     pub forced: Forced,
     /// From this probability (before spacing) on, ECN-capable packets are dropped too.

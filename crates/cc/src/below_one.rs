@@ -3,7 +3,7 @@
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Schema};
 
-/// What a window below one segment makes of an ACK.
+/// Response of a window below one segment to an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Below {
     /// There is none: a backoff leaves a segment.
@@ -17,20 +17,20 @@ pub enum Below {
     InProportion,
 }
 
-/// How a window goes below one segment: one segment goes each RTT / w.
+/// Parameters of a window w below one segment, which sends one segment each RTT / w.
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[idle([below_one_gain, below_one_least], !self.allowed(), "with `below_one = \"never\"`")]
 pub struct BelowOne {
-    /// Whether the window may be below one segment, and how it grows there; then one segment goes
-    /// each RTT / w, RTT the newest.
+    /// Growth of a window w below one segment; `never` if the window may not be below one. Such a
+    /// window sends one segment each RTT / w, RTT the newest.
     #[default(
         Below::Never,
         "McCullagh 2008 § 3.4.3 suggests to pace; Kumar et al., Swift, SIGCOMM 2020, algorithm 1: \
         cwnd < 1"
     )]
     pub below_one: Below,
-    /// How much it grows there for an ACK, of α: in segments, or with `in-proportion` as a part of
-    /// the window. Nothing with `never`.
+    /// Factor on α for growth below one segment: the increase for an acknowledged segment, in
+    /// segments or with `in-proportion` as a part of the window. Nothing with `never`.
     #[default(
         1.0,
         "Kumar et al. 2020, algorithm 1: the same increase on both sides of one segment"

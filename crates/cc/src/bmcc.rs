@@ -18,7 +18,7 @@ use crate::dynamic::DynController;
 use crate::guided::{self, Guided, Pause, intervals};
 use crate::info::{ControllerInfo, Mechanism};
 
-/// When the window follows eq. 3 and 4.
+/// Times at which eq. 3 and 4 change the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Apply {
     /// With each ACK, by the part of the window that it acknowledges.
@@ -40,7 +40,7 @@ pub enum Rests {
     Both,
 }
 
-/// What a loss does that is repaired without a timeout.
+/// Response to a loss that is repaired without a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum OnLoss {
     /// Nothing: it is repaired.
@@ -113,10 +113,11 @@ pub struct Params {
     #[default(1.2, "§ II-D.3: 1.2")]
     #[bounds(above 1.0; "it is an overload")]
     pub most: f64,
-    /// Whether a new flow's window is multiplied until the estimate first reaches 1, whatever η is.
+    /// `true` if a new flow's window is multiplied until the estimate first reaches 1, whatever η
+    /// is.
     #[default(true, "§ II-D.2, § III d")]
     pub multiplies_first: bool,
-    /// When the window follows eq. 3 and 4.
+    /// Times at which eq. 3 and 4 change the window.
     #[default(
         Apply::Ack,
         "none in the paper, whose laws are of a round trip; VCP's program: with each ACK"
@@ -132,10 +133,10 @@ pub struct Params {
     #[default(Some(Duration::from_millis(500)), "none in the paper; VCP's program: 500 ms")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub mi_rtt_most: Option<Duration>,
-    /// What a loss does that is repaired without a timeout.
+    /// Response to a loss that is repaired without a timeout.
     #[default(OnLoss::IfOverload, "§ I: loss recovery is decoupled from congestion control")]
     pub on_loss: OnLoss,
-    /// Whether packets leave at the rate of a window in a round trip.
+    /// `true` if packets are paced at one window per round-trip time.
     #[default(
         true,
         "§ IV-B: its start is computed with pacing; that the protocol has it is not said"

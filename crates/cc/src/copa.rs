@@ -16,7 +16,7 @@ use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
 use crate::windowed::Windowed;
 
-/// Which round-trip time the queueing delay is taken from.
+/// Round-trip time that the queueing delay is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum DelayOf {
     /// RTTstanding, the least of a short time, so that ACKs in bursts tell no delay (§ 2.1).
@@ -41,8 +41,8 @@ pub struct Params {
     #[default(0.5, "Arun & Balakrishnan 2018 § 2.2: 0.5; mvfst Copa.h: 0.05")]
     #[bounds(above 0.0; "the queue would have no bound")]
     pub delta: f64,
-    /// Whether it competes: where the queue is not seen nearly empty, δ falls as a loss-based flow
-    /// grows.
+    /// `true` if it competes while the queue is not seen nearly empty: 1/δ then grows like the
+    /// window of a loss-based flow.
     #[default(true, "Arun & Balakrishnan 2018 § 2.2; not in mvfst")]
     pub competitive: bool,
     /// After so many round trips in which the queue was never nearly empty it competes.
@@ -69,7 +69,7 @@ pub struct Params {
     #[default(0.5, "Arun & Balakrishnan 2018 § 2.1: srtt / 2")]
     #[bounds(above 0.0; "it is a time")]
     pub standing: f64,
-    /// Which round-trip time the queueing delay is taken from.
+    /// Round-trip time that the queueing delay is computed from.
     #[default(DelayOf::Standing, "Arun & Balakrishnan 2018 § 2.1")]
     pub delay_of: DelayOf,
     /// The velocity doubles once the direction has stayed for so many round trips.
@@ -84,8 +84,8 @@ pub struct Params {
     )]
     #[bounds(from 1, up_to 1000; "it counts round trips")]
     pub velocity_rounds: u32,
-    /// Whether a velocity above 1 is given up as soon as the window is to move the other way; else
-    /// where it is looked at.
+    /// `true` if a velocity above 1 is reset to 1 as soon as the window is to turn; otherwise at
+    /// the next check (`velocity_rounds`).
     #[default(
         true,
         "venkatarun95/ccp_copa lib.rs, mvfst Copa.cpp; Arun & Balakrishnan 2018 § 2.1: once a \

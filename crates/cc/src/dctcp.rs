@@ -34,7 +34,7 @@ pub struct Params {
     #[default(0.5, "RFC 8257 § 3.5: as RFC 5681 § 3.1 eq. 4")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub loss_beta: f64,
-    /// How it grows in slow start, and after marks.
+    /// Growth in slow start and after marks.
     #[flatten(Growing::default())]
     pub growing: Growing,
 }

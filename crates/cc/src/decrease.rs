@@ -9,10 +9,10 @@ use cwnd_schema::{Choice, Invalid, Schema, key};
 use crate::controller::{Cause, Grow, Path};
 use crate::info::{Acts, Mechanism};
 
-/// What β multiplies.
+/// Quantity that β multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Base {
-    /// What is in flight (RFC 5681 eq. 4).
+    /// The data in flight (RFC 5681 eq. 4).
     #[name("flight-size")]
     FlightSize,
     /// The congestion window, as Linux, FreeBSD and the QUIC stacks do.
@@ -20,7 +20,7 @@ pub enum Base {
     Cwnd,
 }
 
-/// Which β answers an ECN-echo that ends slow start.
+/// Decrease factor for an ECN-echo that ends slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum EcnInSlowStart {
     /// β, as for a loss (RFC 8511 changes congestion avoidance only).
@@ -57,7 +57,7 @@ pub enum RestAfterQuench {
     Always,
 }
 
-/// What ends the round trip for which a window rests after a source quench.
+/// Event that ends the round trip without growth after a source quench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum QuenchRest {
     /// The acknowledgement of all that had been sent.
@@ -104,7 +104,7 @@ pub struct Rule {
     #[default(None, "McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8; no RFC has it")]
     #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
     pub adaptive_delta: Option<f64>,
-    /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to
+    /// Value of minRTT from the first reduction on, whatever was measured before: a wrong value, to
     /// see how it is corrected. It falls with every RTT that is less. None is the least RTT
     /// measured.
     #[default(None, "McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
@@ -127,7 +127,7 @@ pub struct Rule {
     /// After which source quenches the window does not grow for a round trip.
     #[default(RestAfterQuench::Marked, "BECN § IV-B")]
     pub rest_after_quench: RestAfterQuench,
-    /// What ends that round trip.
+    /// Event that ends the round trip without growth after a source quench.
     #[default(
         QuenchRest::Window,
         "BECN § IV-B: the sender waits an RTT; by what it measures that is not said"
@@ -137,10 +137,10 @@ pub struct Rule {
         "with `rest_after_quench = \"never\"`"
     )]
     pub quench_rest: QuenchRest,
-    /// What the factors multiply: what is in flight, or the window.
+    /// Quantity that the factors multiply: the data in flight, or the window.
     #[default(Base::FlightSize, "RFC 5681 § 3.1 eq. 4")]
     pub base: Base,
-    /// Which factor answers an ECN-echo that ends slow start.
+    /// Decrease factor for an ECN-echo that ends slow start.
     #[default(EcnInSlowStart::Beta, "RFC 8511, abstract: in congestion avoidance")]
     #[idle(self.own_beta_ecn().is_none(), "without a `beta_ecn` other than `beta`")]
     pub ecn_in_slow_start: EcnInSlowStart,

@@ -29,10 +29,10 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets, check = Self::consistent)]
 pub struct Params {
-    /// How fast it grows.
+    /// Additive increase, by the time since the last reduction.
     #[flatten(Increase::default())]
     pub increase: Increase,
-    /// Whether Δ counts from the end of the recovery, or from the backoff.
+    /// `true` if Δ counts from the end of the recovery; otherwise from the backoff.
     #[default(
         false,
         "Leith & Shorten 2004: the backoff; Linux tcp_htcp.c, htcp_state: the return to \
@@ -56,7 +56,7 @@ pub struct Params {
     #[default(None, "Linux tcp_htcp.c: 20 ms")]
     #[bounds(above Duration::ZERO; "maxRTT would never rise")]
     pub longest_step: Option<Duration>,
-    /// How much of maxRTT − minRTT is remembered after a backoff.
+    /// Part of maxRTT − minRTT that is remembered after a backoff.
     #[default(0.95, "Linux tcp_htcp.c: 0.95")]
     #[bounds(above 0.0, up_to 1.0; "it is a part")]
     pub fading: f64,
@@ -68,12 +68,12 @@ pub struct Params {
     #[default(None, "McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8")]
     #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
     pub adaptive_delta: Option<f64>,
-    /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to
+    /// Value of minRTT from the first reduction on, whatever was measured before: a wrong value, to
     /// see how it is corrected.
     #[default(None, "McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub initial_min_rtt: Option<Duration>,
-    /// How it grows in slow start, and after an ECN-echo.
+    /// Growth in slow start and after an ECN-echo.
     #[flatten(Growing::default())]
     pub growing: Growing,
 }

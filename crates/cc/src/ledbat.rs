@@ -16,7 +16,7 @@ use crate::controller::{
 use crate::dynamic::DynController;
 use crate::info::ControllerInfo;
 
-/// How the window answers the delay.
+/// Response of the window to the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Response {
     /// It grows by GAIN segments a round trip below the target, and above it shrinks by a part of
@@ -48,7 +48,7 @@ pub struct Params {
     )]
     #[bounds(above Duration::ZERO; "it would always be too late")]
     pub target: Duration,
-    /// How the window answers the delay.
+    /// Response of the window to the delay.
     #[default(Response::Multiplicative, "draft-irtf-iccrg-ledbat-plus-plus § 4.3")]
     pub response: Response,
     /// N of GAIN = 1 / min(N, ⌈2 · target / base delay⌉), by which it grows, also in slow start;

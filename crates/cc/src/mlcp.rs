@@ -71,7 +71,7 @@ pub struct Params {
     #[default(0.5, "VCP's program: as Reno")]
     #[bounds(above 0.0, up_to 1.0; "it is the part of the window that stays")]
     pub loss_beta: f64,
-    /// Whether packets leave at the rate of a window in a round trip.
+    /// `true` if packets are paced at one window per round-trip time.
     #[default(true, "none in either text; BMCC § IV-B computes with pacing")]
     pub paced: bool,
 }

@@ -5,7 +5,7 @@
 use cwnd_quantity::{Divisor, Duration};
 use cwnd_schema::Choice;
 
-/// How the timeout grows with each expiry in a row.
+/// Growth of the timeout with each expiry in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Backoff {
     /// Doubles with every expiry (RFC 6298 § 5.5).

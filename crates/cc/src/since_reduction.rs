@@ -3,7 +3,7 @@
 use cwnd_quantity::{Duration, Time};
 use cwnd_schema::Schema;
 
-/// How fast a window grows, by the time since it became smaller.
+/// Additive increase of a window, by the time since its last reduction.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Increase {
     /// Δ_L: so long after a reduction the window grows as Reno's does.
@@ -12,8 +12,8 @@ pub struct Increase {
         "Leith & Shorten 2004: 1 s; draft-leith-tcp-htcp-06, Linux and FreeBSD as well"
     )]
     pub delta_low: Duration,
-    /// Whether α is multiplied by minRTT / 100 ms, 0.1 to 2, so that the growth in a second does
-    /// not hang on the round trip; no less than 1.
+    /// `true` if α is multiplied by minRTT / 100 ms, 0.1 to 2, so that growth per second does not
+    /// depend on the round trip. The factor on 2 (1 − β) is no less than 1.
     #[default(false, "Linux tcp_htcp.c use_rtt_scaling: on; an option of the draft")]
     pub rtt_scaling: bool,
 }

@@ -8,16 +8,17 @@ use crate::decrease::Stage;
 use crate::hystart::{HyStart, Step};
 use crate::hystart_classic::HyStartClassic;
 
-/// How a connection leaves its first slow start (and with `hystart` any that follows a timeout).
+/// Exit from the first slow start (and with `hystart` from any that follows a timeout).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum SlowStart {
     /// At the slow-start threshold or the first congestion signal (RFC 5681 § 3.1).
     #[name("standard")]
     Standard,
-    /// When the RTT rises, through a conservative phase (RFC 9406).
+    /// Exit when the RTT rises, through a conservative phase (RFC 9406).
     #[name("hystart++")]
     HyStart,
-    /// When ACKs have come in one train for half a round trip, or the RTT rises (Linux's CUBIC).
+    /// Exit when ACKs have come in one train for half a round trip, or the RTT rises (Linux's
+    /// CUBIC).
     #[name("hystart")]
     Classic,
     /// The same where the kernel paces, which draws trains out: one of a whole round trip counts
@@ -33,7 +34,7 @@ pub enum SlowStart {
     ClassicNs3,
 }
 
-/// What a controller's growth may do: in slow start, and after an ECN-echo.
+/// Rules of a controller's growth in slow start and after an ECN-echo.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Growing {
     /// L: one ACK in slow start counts for at most so many segments; none is no limit. With
@@ -45,10 +46,10 @@ pub struct Growing {
     #[default(Some(1), "RFC 3465 § 2.3; Linux has no limit (tcp_slow_start)")]
     #[bounds(from 1; "with a limit of 0 slow start never grows")]
     pub abc_limit_after_timeout: Option<u32>,
-    /// How the first slow start ends.
+    /// Exit from the first slow start.
     #[default(SlowStart::Standard, "RFC 5681 § 3.1")]
     pub slow_start: SlowStart,
-    /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE;
+    /// `true` if the window grows in the round trip after an ECN reduction, on ACKs without ECE;
     /// Linux, and FreeBSD's NewReno, freeze it.
     #[default(true, "RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
     pub grow_in_cwr: bool,

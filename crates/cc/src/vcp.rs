@@ -14,7 +14,7 @@ use crate::dynamic::DynController;
 use crate::guided::{self, Counters, Guided, Pause, intervals};
 use crate::info::{ControllerInfo, Mechanism};
 
-/// How additive increase depends on the round-trip time T.
+/// Scaling of additive increase with the round-trip time T.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Scaling {
     /// (T / t)², so that rates grow alike.
@@ -57,7 +57,7 @@ pub struct Params {
     )]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub ai_rtt: Duration,
-    /// How additive increase depends on the round-trip time.
+    /// Scaling of additive increase with the round-trip time.
     #[default(Scaling::Square, "Xia et al. 2005 § 3.4: so that rates grow alike")]
     pub ai_scaling: Scaling,
     /// A longer round-trip time counts as this one for multiplicative increase; none is no bound.

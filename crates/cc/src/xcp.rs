@@ -28,10 +28,10 @@ pub struct Params {
     )]
     #[bounds(above 0.0, up_to 1.0; "it is a part of the window")]
     pub loss_beta: f64,
-    /// Whether the header tells the window in whole segments.
+    /// `true` if the header carries the window in whole segments.
     #[default(false, "Katabi et al. 2002 § 3.1 has the window as it is; ns-2.35 whole packets")]
     pub whole_segments: bool,
-    /// Whether the feedback counts of an ACK that acknowledges nothing new.
+    /// `true` if the sender applies the feedback of an ACK that acknowledges nothing new.
     #[default(
         true,
         "Katabi et al. 2002 § 3.2: whenever an acknowledgement arrives; off in ns-2.35"

@@ -43,7 +43,7 @@ pub struct Impairments {
     #[default(0.0, "cwnd: a line without faults")]
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     pub reorder: f64,
-    /// How long a reordered packet is held back.
+    /// Time for which a reordered packet is held back.
     #[default(Duration::ZERO, as "0 ms", "cwnd: a line without faults")]
     #[idle(self.reorder == 0.0, "without `reorder`")]
     pub reorder_delay: Duration,

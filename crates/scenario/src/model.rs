@@ -39,10 +39,10 @@ pub struct Scenario {
 /// Position of a node in pictures.
 #[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
 pub struct Place {
-    /// How far to the right it is drawn; a longitude in degrees, or any other unit.
+    /// Horizontal position, rightwards; a longitude in degrees, or any other unit.
     #[required("none")]
     pub x: f64,
-    /// How far up it is drawn; a latitude in degrees, or any other unit.
+    /// Vertical position, upwards; a latitude in degrees, or any other unit.
     #[required("none")]
     pub y: f64,
 }
@@ -96,7 +96,7 @@ impl Edge {
 /// Parts of requests and connections that have a row each in the results.
 #[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
 pub struct Record {
-    /// Which part of the requests of clients has a row each in the table `requests`, drawn at
+    /// Share of the clients' requests that have a row each in the table `requests`, drawn at
     /// random.
     #[default(
         Share::ALL,

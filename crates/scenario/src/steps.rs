@@ -12,7 +12,7 @@ use crate::tree::Item;
 /// One of a rate's `steps`.
 #[derive(SectionKeys)]
 pub(crate) struct RateStep {
-    /// When the rate changes.
+    /// Time at which the rate changes.
     #[required("none")]
     pub at: Duration,
     /// The rate from then on.
@@ -23,10 +23,10 @@ pub(crate) struct RateStep {
 /// One of a link's `delay_steps`.
 #[derive(SectionKeys)]
 pub(crate) struct DelayStep {
-    /// When the delay changes.
+    /// Time at which the delay changes.
     #[required("none")]
     pub at: Duration,
-    /// How much longer than `delay` the link is from then on.
+    /// Delay beyond the link's `delay` from then on.
     #[required("none")]
     pub added: Duration,
 }

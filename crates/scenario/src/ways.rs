@@ -62,7 +62,7 @@ pub(crate) fn across(
     })
 }
 
-/// Which way data goes through a dumbbell.
+/// Direction of data through a dumbbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Direction {
     /// From left to right.

@@ -8,7 +8,7 @@ use cwnd_schema::{Schema, Share};
 
 use crate::segment::{Body, SackBlocks, Segment};
 
-/// How a receiver cheats; by default it does not.
+/// Misbehaviour of a receiver; none by default.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
     /// Subtracted from the timestamps that the receiver echoes: round trips seem longer by that.
@@ -26,9 +26,9 @@ pub struct Params {
     #[default(1, "Savage et al. 1999 § 3.1; RFC 5681 § 4.2: one ACK for a segment at most")]
     #[bounds(from 1, up_to 1000; "an ACK is at least one")]
     pub cheat_divides: u32,
-    /// How much earlier the receiver acknowledges data than it arrives, as far as what came in such
-    /// a time tells what is on its way: optimistic ACKs. What is lost it conceals; a transfer of
-    /// which anything was lost is never whole.
+    /// Time by which the receiver acknowledges data before it arrives (optimistic ACKs). It
+    /// estimates the data on its way from what arrived in the last such time. It conceals losses; a
+    /// transfer with any loss is never whole.
     #[default(
         Duration::ZERO,
         "Savage et al. 1999 § 3.3; RFC 9293 § 3.10.7.4 acknowledges what arrived"

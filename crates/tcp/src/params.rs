@@ -24,7 +24,7 @@ pub use choices::{
     BackoffUntil, EchoAtOne, FlightSize, LossRule, PipeRule, QuenchAnswer, QuenchCheck, Recovery,
 };
 
-/// What both ends of a connection do, apart from the congestion controller.
+/// Parameters of both ends of a connection, apart from the congestion controller.
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets, check = Self::consistent)]
 #[idle(
@@ -67,7 +67,10 @@ pub use choices::{
     "with `rto_backoff = \"off\"`"
 )]
 #[idle(
-    [syn_retries, ssthresh_after_syn_loss, syn_backoff_after, syn_backoff_rounds, rto_after_syn_loss],
+    [
+        syn_retries, ssthresh_after_syn_loss, syn_backoff_after, syn_backoff_rounds,
+        rto_after_syn_loss
+    ],
     !self.handshake,
     "without `handshake`"
 )]
@@ -109,14 +112,14 @@ pub struct Params {
     #[default(Bytes(1 << 30), "large enough not to limit (RFC 7323 allows 1 GiB)")]
     #[bounds(from Bytes(1), up_to Bytes(0xffff_ffff))]
     pub receive_window: Bytes,
-    /// Whether a connection begins with SYN and SYN-ACK; off, data flows at once.
+    /// `true` if a connection begins with SYN and SYN-ACK; off, data flows at once.
     #[default(true, "RFC 9293 § 3.5")]
     pub handshake: bool,
-    /// How often a SYN is sent again before the connection is given up.
+    /// Retransmissions of a SYN before the sender gives up the connection.
     #[default(6, "Linux tcp_syn_retries")]
     pub syn_retries: u32,
-    /// How often in a row the timer sends data again before the connection is given up, R2 as a
-    /// count; none is never.
+    /// Consecutive expiries of the timer that retransmit data before the sender gives up the
+    /// connection, R2 as a count; none is never.
     #[default(None, "RFC 9293 § 3.8.3, R2; FreeBSD 12 (TCP_MAXRXTSHIFT)")]
     pub data_retries: Option<u32>,
     /// For how long in a row the timer sends data again before the connection is given up, R2 as a
@@ -124,14 +127,14 @@ pub struct Params {
     #[default(None, "RFC 9293 § 3.8.3, R2: at least 100 s; Linux 924.6 s (tcp_retries2 = 15)")]
     #[bounds(from Duration(1))]
     pub data_retry_time: Option<Duration>,
-    /// What is done about losses.
+    /// Loss recovery algorithm.
     #[default(Recovery::Sack, "RFC 6675")]
     pub recovery: Recovery,
-    /// Whether proportional rate reduction spreads the reduction over the recovery (RFC 6937);
+    /// `true` if proportional rate reduction (RFC 6937) spreads the reduction over the recovery;
     /// needs `recovery` sack or newreno.
     #[default(false, "RFC 6937")]
     pub prr: bool,
-    /// Which text proportional rate reduction follows.
+    /// Specification that proportional rate reduction follows.
     #[default(PrrRule::Rfc6937, "RFC 6937; Linux has what became RFC 9937")]
     #[idle(!self.prr, "without `prr`")]
     pub prr_rule: PrrRule,
@@ -140,7 +143,7 @@ pub struct Params {
     /// itself (quench, delay, load) then ends no recovery early; without `prr` that is all.
     #[default(false, "RFC 3168 § 6.1.2 reduces at once")]
     pub prr_on_ecn: bool,
-    /// What the factors of a controller with `base = "flight-size"` multiply.
+    /// FlightSize that the factors of a controller with `base = "flight-size"` multiply.
     #[default(
         FlightSize::Outstanding,
         "RFC 5681 § 2, RFC 6675 § 5 (4.2); ns-3's BytesInFlight is the pipe (tcp-socket-base.cc)"
@@ -150,58 +153,58 @@ pub struct Params {
     #[default(3, "RFC 5681 § 3.2, RFC 6675 § 2 DupThresh")]
     #[bounds(from 1; "at least one duplicate ACK means a loss")]
     pub dup_thresh: u32,
-    /// What `dup_thresh` counts where SACK tells of losses.
+    /// Loss detection rule; with SACK it defines what `dup_thresh` counts.
     #[default(LossRule::Rfc6675, "RFC 6675 § 4, IsLost; Linux has RACK")]
     pub loss_rule: LossRule,
-    /// What SACK recovery takes to be in the network, and which holes it fills.
+    /// Data that SACK recovery presumes in the network (pipe), and the holes that it fills.
     #[default(
         PipeRule::Rfc6675,
         "RFC 6675 § 4; ns-2's Sack1: sack1 (tcp-sack1.cc, recv and send_much; scoreboard-rq.cc, \
         GetNextRetran); ns-3: ns-3 (tcp-tx-buffer.cc, Update leaves m_retrans)"
     )]
     pub pipe_rule: PipeRule,
-    /// Whether SACK finds retransmissions that were lost in turn: data that first went after one
-    /// was SACKed, or of the retransmissions one that went more than `dup_thresh` later arrived.
+    /// `true` if SACK detects lost retransmissions. A retransmission is lost once data first sent
+    /// after it is SACKed, or once a retransmission sent more than `dup_thresh` later arrives.
     #[default(
         false,
         "RFC 6675 leaves it to the timer; Linux until 4.x (tcp_mark_lost_retrans), ns-2's \
         scoreboard1.cc"
     )]
     pub lost_retransmissions: bool,
-    /// Whether a segment goes where no ACK came for two round trips, new data or the last once
-    /// more, so that its ACK tells what was lost; nothing without SACK and `loss_rule = "rack"`.
+    /// `true` if the sender sends a tail loss probe after two round trips without an ACK: new data,
+    /// or the last segment again. The ACK of the probe reveals losses. No effect without SACK and
+    /// `loss_rule = "rack"`.
     #[default(false, "RFC 8985 § 7, which RFC 6675 knows nothing of; Linux tcp_early_retrans: on")]
     pub tail_loss_probe: bool,
-    /// Whether a segment that is acknowledged in part is outstanding as a whole, and what SACK
-    /// tells of less than a segment counts for nothing; nothing without SACK and `loss_rule =
-    /// "rack"`.
+    /// `true` if a partly acknowledged segment stays outstanding as a whole, and SACK blocks do not
+    /// count for segments that they cover in part. No effect without SACK and `loss_rule = "rack"`.
     #[default(
         false,
         "RFC 5681 § 3.1 and RFC 6675 § 4 count bytes; Linux: yes (tcp_clean_rtx_queue, \
         tcp_match_skb_to_sack)"
     )]
     pub whole_segments: bool,
-    /// Whether, in fast recovery, holes that are not known to be lost, and then the tail once, go
-    /// again where nothing that is lost and nothing new is left to send.
+    /// `true` if fast recovery retransmits holes not known to be lost, and then the tail once. It
+    /// does so only when no lost and no new data is left to send.
     #[default(
         true,
         "RFC 6675 § 4, NextSeg rules 3 and 4; Linux has neither (tcp_xmit_retransmit_queue)"
     )]
     pub doubtful_holes: bool,
-    /// Whether the SACK blocks of an ACK that a later one has overtaken count.
+    /// `true` if the SACK blocks of an ACK count although a later ACK has overtaken it.
     #[default(false, "RFC 9293 § 3.10.7.4: such an ACK is ignored; Linux: yes (tcp_ack, old_ack)")]
     pub sack_in_old_acks: bool,
-    /// Whether a receiver that seems to have thrown away what it SACKed is waited for no longer
-    /// than half a round trip, and at least 10 ms, before all goes again.
+    /// `true` if the sender does not wait long for a receiver that seems to have discarded SACKed
+    /// data. After half a round trip, at least 10 ms, it retransmits everything.
     #[default(
         false,
         "RFC 2018 § 8, RFC 6675 § 5.1: the timer is waited for; Linux: yes \
         (tcp_check_sack_reneging)"
     )]
     pub reneging_hurries: bool,
-    /// Whether retransmissions that are found to be lost reduce the window once more, at most once
-    /// a round trip. Nothing without `lost_retransmissions`. Without `prr`, or with `prr_rule =
-    /// "halving"`, they always do, unless the controller sends by rate.
+    /// `true` if lost retransmissions reduce the window again, at most once a round trip. No effect
+    /// without `lost_retransmissions`. Without `prr`, or with `prr_rule = "halving"`, they always
+    /// do, unless the controller sends by rate.
     #[default(
         false,
         "RFC 5681 § 4.3: they must, where RFC 6675 finds none; Linux: no; FreeBSD: yes \
@@ -212,37 +215,36 @@ pub struct Params {
         "without `lost_retransmissions`"
     )]
     pub lost_retransmissions_reduce: bool,
-    /// Whether, while a timeout is repaired, a retransmission that is found to be lost begins a
-    /// fast recovery, which reduces the window again. Nothing without SACK and `loss_rule =
-    /// "rack"`.
+    /// `true` if, during the repair of a timeout, a lost retransmission begins a fast recovery.
+    /// That recovery reduces the window again. No effect without SACK and `loss_rule = "rack"`.
     #[default(
         false,
         "RFC 5681 § 4.3: two indications of congestion; Linux: yes (tcp_fastretrans_alert, \
         FLAG_LOST_RETRANS in TCP_CA_Loss)"
     )]
     pub recovers_in_loss: bool,
-    /// Whether the first two duplicate ACKs send new data (RFC 3042).
+    /// `true` if the first two duplicate ACKs send new data (RFC 3042).
     #[default(true, "RFC 3042, RFC 5681 § 3.2")]
     pub limited_transmit: bool,
-    /// What of an ACK makes the window grow.
+    /// Bytes of an ACK that count for the growth of the window.
     #[default(GrowBy::Acknowledged, "RFC 5681 § 3.1; Linux: delivered")]
     pub grow_by: GrowBy,
-    /// Whether the ACK that ends fast recovery, or the answer to an ECN-echo, opens the window,
-    /// too.
+    /// `true` if the window also grows with the ACK that ends fast recovery, or that ends the
+    /// response to an ECN-echo.
     #[default(
         false,
         "RFC 6582 § 3.2 (3) says no; ns-2's Newreno does (tcp-newreno.cc), ns-3 does \
         (tcp-socket-base.cc), Linux does (tcp_ack)"
     )]
     pub grow_on_exit: bool,
-    /// Whether segments carry timestamps, so that every ACK gives an RTT sample; off, one segment a
-    /// round trip is timed.
+    /// `true` if segments carry timestamps, so that every ACK gives an RTT sample; off, the sender
+    /// times one segment a round trip.
     #[default(true, "RFC 7323 § 4")]
     pub timestamps: bool,
     /// Resolution of the timestamp clock and of RTT samples.
     #[default(Duration::from_millis(1), "RFC 7323 § 5.4: 1 ms is typical")]
     pub clock: Duration,
-    /// What a controller sees of the round-trip time.
+    /// Round-trip times that a controller sees.
     #[flatten(seen::Params::default())]
     pub timing: seen::Params,
     /// Timestamps that cannot be forged.
@@ -259,43 +261,43 @@ pub struct Params {
         "RFC 5681 § 4.2 allows 500 ms; most stacks use up to 200 ms"
     )]
     pub ack_delay: Duration,
-    /// When ACKs are not delayed.
+    /// Conditions under which the receiver sends an ACK at once.
     #[default(AckPolicy::Rfc5681, "RFC 5681 § 4.2")]
     pub ack_policy: AckPolicy,
-    /// Whether the first SACK block of an ACK tells of data that arrived twice (D-SACK); nothing
+    /// `true` if the first SACK block of an ACK reports data that arrived twice (D-SACK). No effect
     /// without SACK.
     #[default(
         false,
         "RFC 2883 § 4: optional, and nothing to a sender by RFC 6675; Linux tcp_dsack: on"
     )]
     pub dsack: bool,
-    /// How the receiver cheats.
+    /// Misbehaviour of the receiver.
     #[flatten(cheat::Params::default())]
     pub cheat: cheat::Params,
-    /// Whether a burst of several segments ends with PSH, for receivers with `ack_policy =
-    /// "linux"`.
+    /// `true` if a burst of several segments ends with PSH, for receivers with
+    /// `ack_policy = "linux"`.
     #[default(false, "RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 4.20")]
     #[idle(self.ack_policy != AckPolicy::Linux, "without `ack_policy = \"linux\"`")]
     pub push_bursts: bool,
     /// Segmentation offload.
     #[flatten(TsoParams::default())]
     pub tso: TsoParams,
-    /// Whether the connection negotiates ECN and sends ECT(0) on new data (RFC 3168).
+    /// `true` if the connection negotiates ECN and sends ECT(0) on new data (RFC 3168).
     #[default(false, "RFC 3168 § 6.1; off in the RFC's default")]
     pub ecn: bool,
-    /// Whether an ECN-echo reduces the window and keeps it from growing; off, the sender is
-    /// ECN-capable all the same: for senders that learn of marks in another way.
+    /// `true` if an ECN-echo reduces the window and keeps it from growing. Off, the sender is still
+    /// ECN-capable: for senders that learn of marks by other means.
     #[default(true, "RFC 3168 § 6.1.2")]
     pub obey_ece: bool,
-    /// Whether a router's source quench reduces the window, at most once a round trip with all
-    /// other causes.
+    /// `true` if the sender obeys a router's source quench. A quench reduces the window at most
+    /// once a round trip, together with all other causes.
     #[default(false, "RFC 6633 § 3: hosts ignore them")]
     pub obey_quench: bool,
-    /// What a source quench that is obeyed does.
+    /// Response to a source quench that the sender obeys.
     #[default(QuenchAnswer::Reduce, "BECN § IV-B")]
     #[idle(!self.obey_quench, "without `obey_quench`")]
     pub quench_answer: QuenchAnswer,
-    /// Which source quenches are believed.
+    /// Source quenches that the sender believes.
     #[default(QuenchCheck::InFlight, "RFC 5927 § 4.1")]
     pub quench_check: QuenchCheck,
     /// After so many quenches of a round trip that quote nothing outstanding the rest of that round
@@ -306,48 +308,49 @@ pub struct Params {
     /// With `quench_answer = "pause"`: how long.
     #[flatten(squid::Params::default())]
     pub squid: squid::Params,
-    /// What ACKs tell of marks, and of what routers wrote.
+    /// Feedback in ACKs on marks, and on the header fields that routers wrote.
     #[default(EchoKind::Classic, "RFC 3168 § 6.1.3")]
     pub echo: EchoKind,
-    /// Whether retransmissions are ECN-capable, and may carry CWR, as new data is and may.
+    /// `true` if retransmissions, like new data, are ECN-capable and may carry CWR.
     #[default(false, "RFC 3168 § 6.1.5: never; ns-2 sets both (tcp.cc, SetCWRonRetransmit_)")]
     pub ecn_retransmissions: bool,
-    /// Whether an ECN-echo counts, too, while the losses of a timeout are repaired: it reduces, and
-    /// nothing grows with it. Nothing without `ecn_retransmissions`: then CWR would not go out, and
-    /// the echo never end.
+    /// `true` if an ECN-echo also counts while the sender repairs the losses of a timeout. The echo
+    /// then reduces the window and prevents its growth. No effect without `ecn_retransmissions`:
+    /// the sender would not send CWR, and the echo would never end.
     #[default(
         false,
         "RFC 3168 § 6.1.2: once a window, which a timeout began; ns-2 and ns-3 count it (ecn, \
         EnterCwr)"
     )]
     pub ecn_in_loss: bool,
-    /// Whether the first ECN-echo after a timeout counts even for data that was outstanding at an
-    /// earlier reduction; while losses are repaired, only with `ecn_in_loss`.
+    /// `true` if the first ECN-echo after a timeout counts even for data that was outstanding at an
+    /// earlier reduction. During the repair of losses it counts only with `ecn_in_loss`.
     #[default(
         false,
         "RFC 3168 § 6.1.2: once a window; ns-2 counts it (tcp.cc, ecn: CWND_ACTION_TIMEOUT)"
     )]
     pub ecn_after_timeout: bool,
-    /// Whether an ECN-echo counts in fast recovery, too, once for what was outstanding at the last.
+    /// `true` if an ECN-echo also counts in fast recovery, once for the data that was outstanding
+    /// at the last one.
     #[default(
         false,
         "RFC 3168 § 6.1.2: once a window, which a loss made smaller; ns-3 reduces again \
         (tcp-socket-base.cc, ReceivedAck and EnterCwr)"
     )]
     pub ecn_in_recovery: bool,
-    /// Whether fast recovery in a window that something else reduced ends with that window: what
-    /// was lost later begins another, which reduces.
+    /// `true` if fast recovery in a window that another cause reduced ends with that window. A
+    /// later loss then begins another recovery, which reduces the window.
     #[default(
         false,
         "RFC 3168 § 6.1.2 leaves it open; Linux: yes (tcp_enter_recovery leaves high_seq); ns-3's \
         CA_CWR ends so (tcp-socket-base.cc, ReceivedAck), and so does ns-2's recover_"
     )]
     pub reduced_window_ends_recovery: bool,
-    /// Whether a loss makes a window smaller that something else (ECN, a quench, delay, load)
-    /// reduced in the same round trip.
+    /// `true` if a loss reduces a window that another cause (ECN, a quench, delay, load) reduced in
+    /// the same round trip.
     #[default(false, "RFC 3168 § 6.1.2: once a window; VCP's program for ns-2 halves again")]
     pub loss_reduces_again: bool,
-    /// What follows an ECN-echo that finds a window of one segment.
+    /// Response to an ECN-echo at a window of one segment.
     #[default(EchoAtOne::Waits, "RFC 3168 § 6.1.2: the timer MUST be waited for")]
     pub ecn_at_one: EchoAtOne,
     /// Lower bound of the retransmission timeout.
@@ -369,25 +372,25 @@ pub struct Params {
     /// lacks it.
     #[default(Duration::ZERO, "RFC 6298 has none; FreeBSD 200 ms (tcp_timer.h, TCPT_RANGESET)")]
     pub rto_slop: Duration,
-    /// How SRTT and RTTVAR are computed.
+    /// Arithmetic of SRTT and RTTVAR.
     #[default(
         RttArithmetic::Exact,
         "RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update); Linux: linux"
     )]
     pub rtt_arithmetic: RttArithmetic,
-    /// Whether round-trip times are those of the sender's own notes of when segments went, of those
-    /// that SACK tells of, too: what it acknowledges for the first time went once, or else what an
-    /// ACK echoes tells. Such notes are kept with `loss_rule = "rack"` only.
+    /// `true` if RTT samples come from the sender's own log of send times, including those of
+    /// SACKed segments. A sample is of newly acknowledged data that was sent once; otherwise the
+    /// echoed timestamp gives it. The sender keeps this log only with `loss_rule = "rack"`.
     #[default(false, "RFC 7323 § 4.1: what ACKs echo; Linux: yes (tcp_ack_update_rtt)")]
     pub rtt_from_notes: bool,
-    /// Whether a timeout keeps the threshold where the window was reduced already for what is
-    /// outstanding: in fast recovery, and in the answer to an ECN-echo.
+    /// `true` if a timeout keeps the slow-start threshold when the window was already reduced for
+    /// the outstanding data. That is so in fast recovery, and in the response to an ECN-echo.
     #[default(false, "RFC 5681 § 3.1, eq. 4: no; Linux: yes (tcp_enter_loss)")]
     pub timeout_keeps_threshold: bool,
-    /// What is done about timeouts that need not have been.
+    /// Response to spurious timeouts.
     #[flatten(spurious::Params::default())]
     pub spurious: spurious::Params,
-    /// How the timeout grows with each expiry in a row.
+    /// Growth of the timeout with each consecutive expiry.
     #[default(Backoff::Exponential, "RFC 6298 § 5.5")]
     pub rto_backoff: Backoff,
     /// With `rto_backoff = "after"` and `"bounded"`: the n of TCP*(n), expiries in a row before the
@@ -405,15 +408,15 @@ pub struct Params {
         stays; FreeBSD 6"
     )]
     pub rto_backoff_rounds: Option<u32>,
-    /// What ends the backoff.
+    /// Event that ends the backoff.
     #[default(
         BackoffUntil::Sample,
         "RFC 6298 § 5: a new measurement; so do Linux and FreeBSD. ns-2: sent-once (tcp.cc, \
         ts_resetRTO_)"
     )]
     pub rto_backoff_until: BackoffUntil,
-    /// Whether the timeout stays as it is for up to six expiries in a row while fewer than four
-    /// segments are outstanding.
+    /// `true` if the timeout stays constant for up to six consecutive expiries while fewer than
+    /// four segments are outstanding.
     #[default(false, "Linux tcp_thin_linear_timeouts, off by default")]
     pub rto_thin_linear: bool,
     /// The n of TCP*(n) for SYNs, whose timeout otherwise backs off as that of data; nothing with
@@ -432,13 +435,13 @@ pub struct Params {
     /// echoed timestamp gives one.
     #[default(Duration::from_secs(3), "RFC 6298 § 5.7; Linux TCP_TIMEOUT_FALLBACK")]
     pub rto_after_syn_loss: Duration,
-    /// Whether the window becomes smaller after an idle time longer than the timeout.
+    /// `true` if the window shrinks after an idle time longer than the timeout.
     #[default(true, "RFC 5681 § 4.1")]
     pub idle_restart: bool,
-    /// How a closed receive window is probed.
+    /// Probing of a closed receive window.
     #[flatten(probing::Params::default())]
     pub probing: probing::Params,
-    /// What becomes of a window that is not used.
+    /// Validation of a congestion window that is not used.
     #[flatten(validation::Params::default())]
     pub validation: validation::Params,
 }

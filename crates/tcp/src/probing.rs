@@ -2,7 +2,7 @@
 
 use cwnd_schema::{Choice, Schema};
 
-/// What goes into a window that is closed.
+/// Payload of a probe of a closed receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum WindowProbe {
     /// The next byte.
@@ -14,16 +14,16 @@ pub enum WindowProbe {
     Before,
 }
 
-/// How a closed receive window is probed.
+/// Probing of a closed receive window.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// What goes into a window that is closed.
+    /// Payload of a probe of a closed receive window.
     #[default(
         WindowProbe::Next,
         "RFC 9293 § 3.8.6.1: at least one octet of new data; Linux: before (tcp_xmit_probe_skb)"
     )]
     pub window_probe: WindowProbe,
-    /// Whether the time until the next probe begins anew with the answer to one.
+    /// `true` if the answer to a probe restarts the time until the next probe.
     #[default(
         false,
         "RFC 9293 § 3.8.6.1: it follows the probe before; Linux: yes (tcp_ack_probe)"

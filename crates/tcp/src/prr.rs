@@ -1,6 +1,6 @@
 use cwnd_schema::Choice;
 
-/// Which text proportional rate reduction follows.
+/// Specification that proportional rate reduction follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum PrrRule {
     /// RFC 6937: once no more than ssthresh is in flight, a segment more than was delivered

@@ -9,7 +9,7 @@ use crate::ack_timer::AckTimer;
 use crate::compressed_acks::{self, CompressedAcks};
 use crate::segment::{Flags, Segment};
 
-/// When ACKs are not delayed.
+/// Conditions under which the receiver sends an ACK at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum AckPolicy {
     /// On a gap, its filling, or a duplicate only (RFC 5681 § 4.2).

@@ -2,7 +2,7 @@ use cwnd_cc::RoundTrips;
 use cwnd_quantity::Duration;
 use cwnd_schema::Choice;
 
-/// How the estimator of the round-trip time counts.
+/// Arithmetic of the round-trip time estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum RttArithmetic {
     /// Exactly (RFC 6298 § 2).

@@ -4,10 +4,10 @@
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Schema};
 
-/// What gives the round-trip times that a controller sees.
+/// Source of the round-trip times that a controller sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum RttFrom {
-    /// What sets the retransmission timer: echoed timestamps, those of the oldest segment
+    /// Samples of the retransmission timer: echoed timestamps, those of the oldest segment
     /// acknowledged (RFC 7323 § 4.3); without `timestamps` one segment a round trip.
     #[name("timer")]
     Timer,
@@ -22,13 +22,13 @@ pub enum RttFrom {
     /// today).
     #[name("sack")]
     Sack,
-    /// What data took one way, as its receiver tells (`echo = "delay"`), above the least of that,
-    /// and the least round trip: queues on the way of ACKs are not seen.
+    /// One-way delay of data that its receiver reports (`echo = "delay"`), less its minimum, plus
+    /// the least round trip. Queues on the path of ACKs are not seen.
     #[name("one-way")]
     OneWay,
 }
 
-/// How often.
+/// Frequency of the round-trip times that a controller sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum RttEvery {
     /// With each ACK that gives one.
@@ -40,11 +40,11 @@ pub enum RttEvery {
     Window,
 }
 
-/// What a controller sees of the round-trip time. The timer has its samples as ever.
+/// Round-trip times that a controller sees. The samples of the retransmission timer stay the same.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// What gives the round-trip times that the controller sees: that of an ACK, the newest and the
-    /// least. Its own notes have none of what was sent again (Karn & Partridge 1987).
+    /// Source of the round-trip times that the controller sees: that of an ACK, the newest and the
+    /// least. The sender's own notes give none for retransmitted data (Karn & Partridge 1987).
     #[default(
         RttFrom::Timer,
         "RFC 7323 § 4.3; McCullagh 2008 § 5.1, 5.2: Linux 2.6.22 and 2.6.24; Linux 6.18 \
@@ -58,17 +58,18 @@ pub struct Params {
     )]
     #[bounds(from Duration(1), up_to Duration::from_secs(1))]
     pub rtt_clock: Duration,
-    /// How often the controller sees one.
+    /// Frequency of the round-trip times that the controller sees.
     #[default(RttEvery::Ack, "RFC 7323 § 4.1: with each ACK")]
     pub rtt_every: RttEvery,
-    /// Whether an ACK of one segment alone gives one. Where ACKs are delayed (`ack_every` above 1)
-    /// the timer of delayed ACKs let most of these go. With `ack_every = 1` they count in any case.
+    /// `true` if an ACK of a single segment gives a round-trip time. Where ACKs are delayed
+    /// (`ack_every` above 1), the delayed-ACK timer sends most of these ACKs. With `ack_every = 1`
+    /// they always count.
     #[default(
         true,
         "McCullagh 2008 § 5.2 ignores them; Linux leaves it to controllers (pkts_acked)"
     )]
     pub rtt_lone_acks: bool,
-    /// Whether results have the queueing delay as the sender saw it and as it was: columns
+    /// `true` if results contain the queueing delay as the sender saw it and as it was: columns
     /// `qdelay_seen_us` and `qdelay_true_us` of flows.
     #[default(false, "McCullagh 2008 § 5.2 compares them")]
     pub note_delays: bool,

@@ -3,7 +3,7 @@
 use cwnd_quantity::{Divisor, Time};
 use cwnd_schema::{Choice, Schema};
 
-/// What a sender does about an echo that it never sent.
+/// Response of a sender to an echoed timestamp that it never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum OnForged {
     /// The ACK counts, but gives no round-trip time.
@@ -17,12 +17,12 @@ pub enum OnForged {
 /// Signed timestamps.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// How many low bits of the timestamps that a sender sends sign the rest; 0 signs nothing. So
-    /// many ticks of `clock`, as a power of two, are the resolution that is left.
+    /// Low bits of the sender's timestamps that sign the rest; 0 signs nothing. The remaining
+    /// resolution is two to this power, in ticks of `clock`.
     #[default(0, "McCullagh 2008 § 5.1.3: one or more; RFC 7323 § 4.1 has none")]
     #[bounds(up_to 16)]
     pub timestamp_signature: u32,
-    /// What follows an echo whose signature is wrong.
+    /// Response to an echoed timestamp with a wrong signature.
     #[default(
         OnForged::Ignore,
         "McCullagh 2008 § 5.1.3: e.g. backing off cwnd or resetting the connection"

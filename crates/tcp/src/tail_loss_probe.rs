@@ -69,7 +69,7 @@ impl TailLossProbe {
         self.under_way.take_if(|(again, _)| again.end == end)
     }
 
-    /// What it sent again is lost.
+    /// Records the loss of the data that the probe sent again.
     pub const fn lose(&mut self) {
         self.under_way = None;
     }
@@ -81,9 +81,9 @@ impl TailLossProbe {
         is_it
     }
 
-    /// All below `una` is acknowledged (§ 7.4; Linux, `tcp_process_tlp_ack`); `duplicate` if the ACK
-    /// tells nothing: then both arrived, what the probe sent again and the probe, as D-SACK tells,
-    /// too. Returns, once it is known, `true` if the probe made a loss good.
+    /// Returns, once it is known, `true` if the probe repaired a loss (§ 7.4; Linux,
+    /// `tcp_process_tlp_ack`). All below `una` is acknowledged. A `duplicate`, an ACK without
+    /// progress, shows that both transmissions arrived, as D-SACK does.
     pub fn judge(&mut self, una: u64, duplicate: bool) -> Option<bool> {
         let until = self.until.filter(|&until| una >= until)?;
         let repaired = self.again && !self.told && !duplicate;

@@ -4,14 +4,14 @@
 use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::{Choice, Schema};
 
-/// How large a chunk is at most.
+/// Maximum size of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum TsoSizing {
     /// As large as `tso` says (Linux until 3.11).
     #[name("full")]
     Full,
-    /// What the rate passes in a millisecond, two segments at least; and chunks are a pace apart,
-    /// as Linux does it since 3.12 (`tcp_tso_autosize`) with pacing.
+    /// Data that the rate passes in a millisecond, two segments at least. Pacing separates the
+    /// chunks, as in Linux since 3.12 (`tcp_tso_autosize`) with pacing.
     #[name("rate")]
     Rate,
     /// The same size, but nothing is paced, as in Linux without `fq` and SO_MAX_PACING_RATE; and
@@ -39,7 +39,7 @@ pub struct Params {
     #[default(3, "Linux tcp_tso_win_divisor")]
     #[bounds(from 1; "a chunk is at most the whole window")]
     pub tso_window_part: u32,
-    /// How large chunks are.
+    /// Maximum size of a chunk.
     #[default(TsoSizing::Full, "McCullagh 2008 § 5.3: as large as they may be")]
     pub tso_sizing: TsoSizing,
 }

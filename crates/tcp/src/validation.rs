@@ -4,7 +4,7 @@ use cwnd_cc::Window;
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Schema};
 
-/// When the window counts as what limits the sender, so that it may grow.
+/// Condition under which the window counts as the sender's limit, so that it may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum LimitedBy {
     /// It was what stopped the last transmission.
@@ -20,7 +20,7 @@ pub enum LimitedBy {
     Always,
 }
 
-/// What is left of the window after an idle time longer than the timeout.
+/// Window after an idle time longer than the timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum RestartWindow {
     /// The initial window.
@@ -36,31 +36,31 @@ pub enum RestartWindow {
     Threshold,
 }
 
-/// What of an ACK makes the window grow.
+/// Bytes of an ACK that count for the growth of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum GrowBy {
     /// All that it newly acknowledges (RFC 5681 § 3.1, RFC 3465 § 2).
     #[name("acknowledged")]
     Acknowledged,
-    /// What arrived since the ACK before, by SACK or without (RFC 6937's DeliveredData): what
-    /// earlier duplicates told of does not count again, and an ACK that begins a recovery counts
+    /// Data delivered since the previous ACK, with or without SACK (RFC 6937's DeliveredData). Data
+    /// that earlier duplicates reported does not count again. An ACK that begins a recovery counts
     /// for nothing (Linux, `tcp_cong_control`).
     #[name("delivered")]
     Delivered,
 }
 
-/// What becomes of a window that is not used.
+/// Validation of a congestion window that is not used.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// When the window counts as what limits the sender, so that it may grow.
+    /// Condition under which the window counts as the sender's limit, so that it may grow.
     #[default(
         LimitedBy::Last,
         "RFC 5681 § 3.1 grows in any case; RFC 7661 § 4.3, RFC 9438 § 5.8. Linux: round; FreeBSD: \
         always (net.inet.tcp.newcwv=0)"
     )]
     pub cwnd_limited: LimitedBy,
-    /// What is left of the window after an idle time longer than the timeout; all of it without
-    /// `idle_restart`. Controllers with a rule of their own for pauses go by that.
+    /// Window after an idle time longer than the timeout; unchanged without `idle_restart`.
+    /// Controllers with their own rule for pauses follow that rule.
     #[default(
         RestartWindow::Initial,
         "RFC 5681 § 4.1. Linux (tcp_cwnd_restart): RFC 2861 § 3.2, halved; FreeBSD: threshold"

@@ -6,7 +6,7 @@ use cwnd_schema::{Choice, Invalid, RegistryEntry, Schema, key};
 
 use super::{Attacker, AttackerInfo, Forged, Message};
 
-/// What an attacker knows of a connection.
+/// Knowledge that an attacker has of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Knows {
     /// The addresses and the server's port: it guesses the client's, and a sequence number.
@@ -29,27 +29,27 @@ pub const ENTRY: RegistryEntry =
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(check = Self::consistent)]
 pub struct Params {
-    /// How many are sent to each connection in a second.
+    /// Source quenches sent to each connection per second.
     #[default(1e6, "none; RFC 5927 § 3.2 has the packets that a blind attacker needs")]
     #[bounds(above 0.0, up_to 1e6; "write `attacker = \"none\"` for no attack")]
     pub rate: f64,
-    /// What the attacker knows.
+    /// Knowledge that the attacker has of a connection.
     #[default(
         Knows::Ports,
         "RFC 5927 § 3.2: the four-tuple is known or guessed, the sequence number is not"
     )]
     pub knows: Knows,
-    /// Whether they say that a packet was marked; else that it was dropped.
+    /// `true` if the quenches say that a packet was marked; otherwise they say that it was dropped.
     #[default(true, "BECN § IV-B: the window rests after a mark, which costs more")]
     pub marked: bool,
     /// The client's ports among which one that does not know it guesses.
     #[default(64_512, "RFC 6056 § 3.2: 1024 to 65535")]
     #[bounds(from 1, up_to 65_536; "ports have 16 bits")]
     pub ports: u32,
-    /// When the attack begins, from the start of the run.
+    /// Time from the start of the run to the start of the attack.
     #[default(Duration::ZERO, "cwnd: a connection is attacked for as long as it lasts")]
     pub start: Duration,
-    /// When it ends.
+    /// Time from the start of the run to the end of the attack.
     #[default(None, "cwnd: a connection is attacked for as long as it lasts")]
     pub stop: Option<Duration>,
 }

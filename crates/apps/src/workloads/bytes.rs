@@ -15,7 +15,7 @@ pub const ENTRY: RegistryEntry =
 /// A transfer.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// How much.
+    /// Size of the transfer.
     #[required("none")]
     pub size: SizeDist,
 }

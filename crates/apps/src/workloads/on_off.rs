@@ -14,7 +14,7 @@ pub const ENTRY: RegistryEntry =
 /// Transfers and pauses in turn.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// How much in each transfer.
+    /// Size of each transfer.
     #[required("none")]
     pub size: SizeDist,
     /// Pause from the acknowledgement of one transfer to the start of the next.

@@ -20,7 +20,7 @@ pub struct Params {
     #[required("none")]
     #[bounds(above Duration::ZERO; "arrivals with no time between them would have no end")]
     pub interval: Duration,
-    /// How much each transfers.
+    /// Size of each connection's transfer.
     #[required("none")]
     pub size: SizeDist,
 }

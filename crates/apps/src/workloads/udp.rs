@@ -25,7 +25,7 @@ pub struct Params {
     #[required("none")]
     #[bounds(from Bytes(1), up_to LARGEST_DATAGRAM)]
     pub size: Bytes,
-    /// How much of `size` is headers; the rest counts as goodput.
+    /// Bytes of headers in `size`; the rest counts as goodput.
     #[default(Bytes(28), "RFC 791 § 3.1: IPv4 20 B; RFC 768: UDP 8 B")]
     pub header: Bytes,
     /// Gaps between datagrams: equal, or exponential with the same mean.
@@ -34,10 +34,10 @@ pub struct Params {
         "cwnd: traffic of a constant bit rate is the usual meaning of a rate"
     )]
     pub arrivals: Arrivals,
-    /// How long it sends before a pause, drawn each time; `off` goes with it.
+    /// Duration of each sending period, drawn anew each time; requires `off`.
     #[default(None, "cwnd: it sends all the time")]
     pub on: Option<DurationDist>,
-    /// How long it pauses, drawn each time; `on` goes with it.
+    /// Duration of each pause, drawn anew each time; requires `on`.
     #[default(None, "cwnd: it never pauses")]
     pub off: Option<DurationDist>,
 }
@@ -71,7 +71,7 @@ impl Params {
 /// RFC 791 § 3.1: Total Length has 16 bits.
 pub const LARGEST_DATAGRAM: Bytes = Bytes(65_535);
 
-/// How datagrams follow each other.
+/// Arrival process of the datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Arrivals {
     /// Independent of each other: exponential gaps.

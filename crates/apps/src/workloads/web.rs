@@ -10,7 +10,7 @@ use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 use crate::arrivals::PoissonArrivals;
 use crate::users::Habits;
 
-/// What goes over one connection.
+/// Traffic that one connection carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Connections {
     /// A session: one object after the other (persistent connections, RFC 9112 § 9.3).
@@ -42,21 +42,21 @@ pub struct Params {
     #[default(CountDist::constant(1), "cwnd: a request for one object is the least")]
     #[bounds(from 1; "a page has an object")]
     pub objects: CountDist,
-    /// What goes over one connection: a session, or an object.
+    /// Traffic that one connection carries: a session, or an object.
     #[default(Connections::Session, "RFC 9112 § 9.3: connections persist")]
     pub connections: Connections,
-    /// How many connections of a session are open at a time, where each object has one; none is no
-    /// limit.
+    /// Maximum number of connections that a session has open at a time, if each object has its own;
+    /// none is no limit.
     #[default(
         Some(1),
         "cwnd: one after the other; RFC 2616 § 8.1.4 had two, browsers of today have six"
     )]
     #[bounds(from 1; "nothing is asked for over no connection")]
     pub parallel: Option<u32>,
-    /// How large each object is: the response to its request.
+    /// Size of each object: the response to its request.
     #[required("none")]
     pub size: SizeDist,
-    /// How large each request is.
+    /// Size of each request.
     #[default(SizeDist(Shape::Constant(350)), "cwnd: a GET with a few headers")]
     pub request: SizeDist,
     /// From the last byte of a request at the server to the first of its response.

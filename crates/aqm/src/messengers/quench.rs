@@ -18,7 +18,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(check = Self::consistent)]
 pub struct Params {
-    /// Whether only sources of ECN-capable packets are told.
+    /// `true` if only sources of ECN-capable packets receive quenches.
     #[default(true, "BECN § IV-A: if the ECT bit is set; RFC 792 tells all")]
     pub ect_only: bool,
     /// No two messages leave the router in less time than this; what falls between is not told.

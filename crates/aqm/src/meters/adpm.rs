@@ -17,7 +17,7 @@ use crate::qdisc::{Backlog, Context, Packet, Reason};
 /// What it marks for: a load factor of u or more.
 pub const OVERLOAD: Reason = Reason::named("overload");
 
-/// Which identification of a packet stands for a threshold.
+/// Packet identification that stands for a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Identification {
     /// The one that the packet came with.
@@ -40,7 +40,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets, check = Self::consistent)]
 pub struct Params {
-    /// How the load factor is measured.
+    /// Measurement of the load factor.
     #[flatten(load::Params::default())]
     pub load: load::Params,
     /// η₀: smaller load factors are not told apart.
@@ -56,7 +56,7 @@ pub struct Params {
     #[default(1.2, "BMCC § II-D.3: 1.2")]
     #[bounds(above 1.0; "it is an overload")]
     pub most: f64,
-    /// Which identification of a packet stands for a threshold.
+    /// Packet identification that stands for a threshold.
     #[default(Identification::Packet, "BMCC § II-B: that of the IP header")]
     pub identification: Identification,
 }

@@ -23,7 +23,7 @@ pub const ENTRY: RegistryEntry =
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(check = Self::consistent)]
 pub struct Params {
-    /// How the load factor is measured.
+    /// Measurement of the load factor.
     #[flatten(load::Params::default())]
     pub load: load::Params,
     /// η₀: the lowest level is all that is below.

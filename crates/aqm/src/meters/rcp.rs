@@ -32,7 +32,7 @@ pub struct Params {
     #[default(1.0, "Dukkipati et al. 2005 § 3: the whole link")]
     #[bounds(above 0.0, up_to 1.0; "it is a part of the link's rate")]
     pub gamma: f64,
-    /// What it takes the capacity of the link for.
+    /// Capacity that the router assumes for the link.
     #[flatten(Capacity::default())]
     pub capacity: Capacity,
     /// The rate is found anew so often, or once an average round trip where that is shorter.

@@ -22,7 +22,7 @@ pub const ENTRY: RegistryEntry =
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets, check = Self::consistent)]
 pub struct Params {
-    /// How the load factor is measured.
+    /// Measurement of the load factor.
     #[flatten(
         load::Params { target: 0.98, queue_weight: 0.5, queue_gain: 0.25,..load::Params::default() }
     )]

@@ -12,13 +12,13 @@ use crate::capacity::Capacity;
 use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet};
 
-/// When a router looks at its queue for the persistent one.
+/// Event at which a router samples its queue length to find the persistent queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum QueueSeen {
-    /// What a packet finds that comes: nothing, where the link keeps up.
+    /// Backlog that an arriving packet finds: zero while the link keeps up.
     #[name("arriving")]
     Arriving,
-    /// What waits when a packet is about to leave: that packet at least.
+    /// Backlog when a packet is about to leave: at least that packet.
     #[name("leaving")]
     Leaving,
 }
@@ -46,10 +46,10 @@ pub struct Params {
     #[default(0.1, "Katabi et al. 2002 § 3.5.2: 0.1")]
     #[bounds(from 0.0, up_to 1.0; "it is a part of the traffic")]
     pub gamma: f64,
-    /// What it takes the capacity of the link for.
+    /// Capacity that the router assumes for the link.
     #[flatten(Capacity::default())]
     pub capacity: Capacity,
-    /// When it looks at the queue for the persistent one.
+    /// Event at which the router samples the queue length to find the persistent queue.
     #[default(
         QueueSeen::Arriving,
         "Katabi et al. 2002 § 3.5.1: the minimum queue seen by an arriving packet"

@@ -38,7 +38,7 @@ pub struct Params {
     )]
     #[bounds(above Duration::ZERO; "it would do nothing else")]
     pub min_rtt_window: Duration,
-    /// Whether an RTT that equals the least makes that new; else only a lower one does.
+    /// `true` if an RTT equal to the minimum also renews it; otherwise only a lower RTT does.
     #[default(
         true,
         "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.1.2.3; not in Linux 6.18 \
@@ -59,7 +59,8 @@ pub struct Params {
     #[default(0.0, "Linux 6.18 (bbr_pacing_margin_percent): 1 %; none in the draft")]
     #[bounds(from 0.0, below 1.0; "nothing would go")]
     pub pacing_margin: f64,
-    /// What the window has besides, in what ACKs are ahead of the bandwidth now and then.
+    /// Gain for ACK aggregation: the multiple, added to the window, of the data acknowledged ahead
+    /// of the bandwidth estimate.
     #[default(0.0, "Linux 6.18 (bbr_extra_acked_gain): 1; none in the draft")]
     #[bounds(from 0.0; "it adds to the window")]
     pub surplus_gain: f64,

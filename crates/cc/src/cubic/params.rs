@@ -19,7 +19,7 @@ pub enum FastConvergencePoint {
     Midpoint,
 }
 
-/// How growth is counted in congestion avoidance.
+/// Counting of the growth in congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Growth {
     /// Parts of a byte for every ACK (RFC 9438 § 4.2 to 4.5).
@@ -48,7 +48,7 @@ pub enum Growth {
 #[schema(presets)]
 #[idle([reno_catches_up, alpha_ecn], !self.reno_friendly, "without `reno_friendly`")]
 pub struct Params {
-    /// How much a reduction leaves.
+    /// Rule of decrease: the window that a reduction leaves.
     #[flatten(
         rfc(),
         beta = "RFC 9438 § 4.6",
@@ -61,18 +61,19 @@ pub struct Params {
     #[default(0.4, "RFC 9438 § 5.1")]
     #[bounds(above 0.0; "it scales the growth")]
     pub c: f64,
-    /// Whether a flow that is reduced below its last maximum gives up some of it for newcomers.
+    /// `true` if a flow reduced before it regains its last maximum lowers that maximum, to free
+    /// bandwidth for newcomers.
     #[default(true, "RFC 9438 § 4.7")]
     pub fast_convergence: bool,
     /// To where fast convergence lowers the maximum.
     #[default(FastConvergencePoint::Beta, "RFC 9438 § 4.7")]
     #[idle(!self.fast_convergence, "without `fast_convergence`")]
     pub fast_convergence_point: FastConvergencePoint,
-    /// Whether the window is at least what Reno would have where Reno is the faster.
+    /// `true` if the window is at least as large as Reno's would be, where Reno is faster.
     #[default(true, "RFC 9438 § 4.3")]
     pub reno_friendly: bool,
-    /// Whether Reno's window is taken to gain a whole segment each round trip once it is back at
-    /// the old window.
+    /// `true` if the estimate of Reno's window gains a whole segment each round trip once it is
+    /// back at the window before the reduction.
     #[default(true, "RFC 9438 § 4.3; RFC 8312 § 4.2, and so Linux and ns-3, go on with α")]
     pub reno_catches_up: bool,
     /// α: what Reno's window is taken to gain each round trip after an ECN reduction, in segments;
@@ -80,11 +81,11 @@ pub struct Params {
     #[default(None, "RFC 9438 § 4.3 knows one β")]
     #[bounds(above 0.0; "it is a gain")]
     pub alpha_ecn: Option<f64>,
-    /// Whether an ECN reduction begins a new stage of the curve; without, W_max, t and Reno's
+    /// `true` if an ECN reduction begins a new stage of the curve. Otherwise W_max, t and Reno's
     /// window go on as if nothing had been reduced, and bring the window back.
     #[default(true, "RFC 9438 § 4.2 and 4.6: at any congestion event")]
     pub ecn_new_stage: bool,
-    /// How growth is counted in congestion avoidance.
+    /// Counting of the growth in congestion avoidance.
     #[default(Growth::Fluid, "RFC 9438 § 4.2 to 4.5")]
     pub growth: Growth,
     /// With a `growth` of Linux: a tick of the kernel's clock, in which it counts time.
@@ -96,7 +97,7 @@ pub struct Params {
     #[bounds(from Duration::from_millis(1), up_to Duration::from_millis(10))]
     #[idle(matches!(self.growth, Growth::Fluid | Growth::Ns3), "without a `growth` of Linux")]
     pub tick: Duration,
-    /// How it grows in slow start, and after an ECN-echo.
+    /// Growth in slow start and after an ECN-echo.
     #[flatten(Growing::default(), slow_start = "RFC 9438 § 4.10 leaves it open")]
     pub growing: Growing,
 }

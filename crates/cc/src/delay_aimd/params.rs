@@ -7,7 +7,7 @@ use crate::below_one::{Below, BelowOne};
 use crate::since_reduction::Increase;
 use crate::slow_start::Growing;
 
-/// Which round-trip time the queueing delay τ is taken from.
+/// Round-trip time that the queueing delay τ is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Filter {
     /// The newest: one packet that waited too long is enough (§ 3.3.1).
@@ -21,7 +21,7 @@ pub enum Filter {
     Least,
 }
 
-/// What α is, where it does not follow β.
+/// Additive increase α without `alpha_factor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Additive {
     /// One segment a round trip.
@@ -44,16 +44,16 @@ pub struct Params {
     #[default(0.8, "McCullagh 2008 § 2.3.2 eq. 2.6: e.g. 0.8")]
     #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
     pub delta: f64,
-    /// Which round-trip time the queueing delay is taken from.
+    /// Round-trip time that the queueing delay is computed from.
     #[default(Filter::Newest, "McCullagh 2008 § 3.3.1: one packet above the threshold is enough")]
     pub filter: Filter,
-    /// What the newest RTT weighs in the filter `mean`.
+    /// Weight of the newest RTT in the filter `mean`.
     #[default(0.125, "none in the thesis; RFC 6298 § 2.3 smooths by 1/8")]
     #[bounds(above 0.0, up_to 1.0; "it is a weight")]
     #[idle(self.filter != Filter::Mean, "without `filter = \"mean\"`")]
     pub filter_weight: f64,
-    /// Whether each packet that waited too long takes γ segments off the window, before the
-    /// filtered delay tells of it.
+    /// `true` if each packet that waited longer than τ0 takes γ segments off the window, before the
+    /// filtered delay exceeds τ0.
     #[default(false, "McCullagh 2008 § 3.3.4; off in eq. 2.5")]
     pub per_packet: bool,
     /// γ of `per_packet`, in segments; none is 1 − δ · minRTT / RTT. Nothing without `per_packet`.
@@ -70,8 +70,8 @@ pub struct Params {
     #[default(None, "McCullagh 2008 § 4.3.2 eq. 4.9; § 2.3.2: Reno's in the thesis")]
     #[bounds(above 0.0; "it is a gain")]
     pub alpha_factor: Option<f64>,
-    /// What α is without `alpha_factor`: 1 as in Reno, or H-TCP's, 2 (1 − β) (1 + 10 (Δ − Δ_L) +
-    /// ((Δ − Δ_L) / 2)²) with the seconds Δ since the last backoff.
+    /// Additive increase α without `alpha_factor`: 1 as in Reno, or H-TCP's, 2 (1 − β) (1 + 10 (Δ −
+    /// Δ_L) + ((Δ − Δ_L) / 2)²). Δ is the time since the last backoff, in seconds.
     #[default(
         Additive::Reno,
         "McCullagh 2008 § 2.3.2: Reno's in the thesis, H-TCP's (Leith & Shorten 2004) as first \
@@ -96,16 +96,16 @@ pub struct Params {
     )]
     #[idle(self.below.allowed(), "with `below_one`")]
     pub allow_delayed_acks: bool,
-    /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to
+    /// Value of minRTT from the first reduction on, whatever was measured before: a wrong value, to
     /// see how it is corrected. It falls with every RTT that is less. None is the least RTT
     /// measured.
     #[default(None, "McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub initial_min_rtt: Option<Duration>,
-    /// What it does below one segment.
+    /// Rules for windows below one segment.
     #[flatten(BelowOne::default())]
     pub below: BelowOne,
-    /// How it grows in slow start, and in the round trip after a reduction.
+    /// Growth in slow start and in the round trip after a reduction.
     #[flatten(Growing::default())]
     pub growing: Growing,
 }

@@ -24,7 +24,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
-    /// How much a reduction leaves.
+    /// Rule of decrease: the window that a reduction leaves.
     #[flatten(Rule::default())]
     pub rule: Rule,
     /// Least window that a reduction leaves, in segments, but for an ECN-echo; the threshold is
@@ -40,15 +40,15 @@ pub struct Params {
     )]
     #[bounds(from 1; "a window of no segment never sends again")]
     pub least_window_ecn: u32,
-    /// What growth counts: bytes or ACKs.
+    /// Quantity that growth counts: bytes or ACKs.
     #[default(Increase::Abc, "RFC 5681 § 3.1 recommends RFC 3465")]
     pub increase: Increase,
-    /// Whether what was counted towards the next segment of growth is kept where slow start begins
-    /// in between, as after a pause; nothing where ACKs are counted.
+    /// `true` if the count towards the next segment of growth is kept across a slow start in
+    /// between, as after a pause. It has no effect where ACKs are counted.
     #[default(false, "RFC 3465 § 2.1 leaves it open; Linux: yes (snd_cwnd_cnt)")]
     #[idle(self.increase != Increase::Abc, "without `increase = \"abc\"`")]
     pub keep_count: bool,
-    /// How it grows in slow start, and after an ECN-echo.
+    /// Growth in slow start and after an ECN-echo.
     #[flatten(Growing::default())]
     pub growing: Growing,
 }

@@ -1,7 +1,7 @@
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 
-/// What the rates of eq. 2.1 and 2.2 are of.
+/// Quantities that the rates of eq. 2.1 and 2.2 are computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Rates {
     /// Both are of the window: diff = W (1 − baseRTT / RTT) (eq. 2.1 to 2.3).
@@ -23,7 +23,7 @@ pub enum Rates {
     Acknowledged,
 }
 
-/// Which RTT a round trip has.
+/// RTT that represents a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum RoundRtt {
     /// That of the packet whose departure began it (Brakmo & Peterson's distinguished segment).
@@ -37,7 +37,7 @@ pub enum RoundRtt {
     Least,
 }
 
-/// How diff is rounded before it is compared.
+/// Rounding of diff before it is compared with α, β and γ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Rounding {
     /// Not.
@@ -63,7 +63,7 @@ pub enum Exit {
     /// An eighth less (ns-2).
     #[name("eighth")]
     Eighth,
-    /// What the path holds without queues, and a segment (Linux).
+    /// The segments that the path holds without queues, and one more (Linux).
     #[name("actual")]
     Actual,
 }
@@ -90,13 +90,13 @@ pub struct Params {
     #[default(1.0, "Linux tcp_vegas.c and ns-2 tcp-vegas.cc: 1")]
     #[bounds(from 0.0; "it is a number of segments")]
     pub gamma: f64,
-    /// What the rates of eq. 2.1 and 2.2 are of.
+    /// Quantities that the rates of eq. 2.1 and 2.2 are computed from.
     #[default(Rates::Window, "McCullagh 2008 eq. 2.1 to 2.3")]
     pub rates: Rates,
-    /// Which RTT a round trip has.
+    /// RTT that represents a round trip.
     #[default(RoundRtt::Least, "Linux tcp_vegas.c; none in McCullagh 2008")]
     pub rtt: RoundRtt,
-    /// How diff is rounded before it is compared.
+    /// Rounding of diff before it is compared with α, β and γ.
     #[default(Rounding::Not, "McCullagh 2008 eq. 2.3: a real number")]
     pub rounding: Rounding,
     /// Slow start doubles the window in one of so many round trips, and compares rates before it.
@@ -109,11 +109,11 @@ pub struct Params {
         "none in the paper; ns-2 takes an eighth off, Linux sets the window to what the path holds"
     )]
     pub exit: Exit,
-    /// Whether the segment by which the window grows is spread over the round trip; else it comes
-    /// at its start.
+    /// `true` if the segment by which the window grows is spread over the round trip; otherwise it
+    /// is added at the start.
     #[default(true, "Brakmo & Peterson 1995: linearly during the next round trip; Linux: at once")]
     pub spread: bool,
-    /// Whether the segment more or less is counted from the window of the round trip before.
+    /// `true` if the segment more or less is counted from the window of the previous round trip.
     #[default(false, "Linux 2.6.22 tcp_vegas.c")]
     pub from_round_before: bool,
     /// With fewer RTTs in a round trip the window grows as Reno's does.
@@ -136,11 +136,11 @@ pub struct Params {
     #[default(Some(1), "RFC 3465 § 2.3; Linux has no limit (tcp_slow_start)")]
     #[bounds(from 1; "with a limit of 0 slow start never grows")]
     pub abc_limit_after_timeout: Option<u32>,
-    /// Whether the handshake's RTT counts for baseRTT: that of a packet that takes less time to
+    /// `true` if the handshake's RTT counts for baseRTT: that of a packet that takes less time to
     /// send.
     #[default(false, "ns-2.35 tcp-linux.cc; Linux and ns-2's own Vegas take data's")]
     pub base_from_handshake: bool,
-    /// Whether baseRTT is measured anew after an idle time.
+    /// `true` if baseRTT is measured anew after an idle time.
     #[default(false, "Linux tcp_vegas.c")]
     pub forgets_when_idle: bool,
 }

@@ -2,7 +2,7 @@
 
 use cwnd_schema::Choice;
 
-/// What a sender does about a hole in what was acknowledged.
+/// Response of a sender to a hole in the acknowledged data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Recovery {
     /// Fast retransmit, then slow start from one segment (4.3BSD-Tahoe).
@@ -19,20 +19,20 @@ pub enum Recovery {
     Sack,
 }
 
-/// What a controller is told is in flight.
+/// FlightSize that a sender reports to its controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum FlightSize {
     /// All that is not acknowledged cumulatively (RFC 5681 § 2), without what limited transmit sent
     /// (§ 3.2).
     #[name("outstanding")]
     Outstanding,
-    /// What is presumed in the network once the ACK is taken in: RFC 6675's pipe, without what was
-    /// SACKed or lost.
+    /// Data presumed in the network once the ACK is processed: RFC 6675's pipe, without SACKed or
+    /// lost data.
     #[name("pipe")]
     Pipe,
 }
 
-/// How SACK tells that a segment was lost.
+/// Rule by which SACK shows that a segment was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum LossRule {
     /// `dup_thresh` segments above it were SACKed (RFC 6675 § 4).
@@ -52,15 +52,15 @@ pub enum LossRule {
     Rack,
 }
 
-/// What SACK recovery takes to be in the network, and which holes it fills.
+/// Data that SACK recovery presumes in the network (pipe), and the holes that it fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum PipeRule {
-    /// What was neither SACKed nor lost, and what was sent again; holes are filled once they are
-    /// lost (RFC 6675 § 4).
+    /// Data neither SACKed nor lost, plus retransmissions; holes are filled once they are lost (RFC
+    /// 6675 § 4).
     #[name("rfc6675")]
     Rfc6675,
-    /// What was outstanding, less a segment for each ACK and another for each partial one, more
-    /// each that goes: what was lost stays in it until a partial ACK. Holes are filled as soon as
+    /// Outstanding data, less a segment for each ACK and another for each partial ACK, plus each
+    /// segment sent. Lost data stays in it until a partial ACK. Holes are filled as soon as
     /// anything above them is SACKed, and the tail is not rescued (Fall & Floyd 1996).
     #[name("sack1")]
     Sack1,
@@ -70,7 +70,7 @@ pub enum PipeRule {
     Ns3,
 }
 
-/// What ends the backoff of the retransmission timer.
+/// Event that ends the backoff of the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum BackoffUntil {
     /// A valid RTT sample: of a segment that went once, or by its echoed timestamp (Karn &
@@ -85,7 +85,7 @@ pub enum BackoffUntil {
     Ack,
 }
 
-/// What a sender does about an ECN-echo when its window cannot become smaller.
+/// Response of a sender to an ECN-echo when its window cannot become smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum EchoAtOne {
     /// It goes on with a segment a round trip (Linux).
@@ -101,7 +101,7 @@ pub enum EchoAtOne {
     BacksOff,
 }
 
-/// What a sender does about a source quench.
+/// Response of a sender to a source quench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum QuenchAnswer {
     /// Its controller makes the window smaller, at most once a round trip (BECN § IV-B).
@@ -112,7 +112,7 @@ pub enum QuenchAnswer {
     Pause,
 }
 
-/// Which source quenches a sender believes.
+/// Source quenches that a sender believes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum QuenchCheck {
     /// Those that quote data that is outstanding (RFC 5927 § 4.1).

@@ -9,8 +9,8 @@ pub(super) struct EcnSender {
     /// `true` until anything makes the window smaller, and from a timeout to the next reduction if
     /// `ecn_after_timeout` is set: the next ECN-echo counts, whatever is acknowledged.
     first_counts: bool,
-    /// ECN-echoes in a row that found a window of one segment, at most 255: the wait is at its bound
-    /// long before.
+    /// ECN-echoes in a row that found a window of one segment, at most 255: the wait reaches its
+    /// bound long before.
     echoes_at_one: u8,
 }
 

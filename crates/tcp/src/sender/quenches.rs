@@ -1,4 +1,4 @@
-//! State of source quenches: those that are believed (RFC 5927 § 4, RFC 6633), and pauses (RFC 1016).
+//! State of source quenches: checks of them (RFC 5927 § 4, RFC 6633), and pauses (RFC 1016).
 
 use cwnd_quantity::{Duration, Time};
 
@@ -28,9 +28,9 @@ impl Quenches {
         self.0.is_none()
     }
 
-    /// Quoted data must be outstanding (RFC 5927 § 4.1): a host that does not see the connection can
-    /// only guess. Too many wrong guesses within a round trip make the connection deaf for the rest
-    /// of it.
+    /// `true` if a quench counts: the data that it quotes is outstanding (RFC 5927 § 4.1), which a
+    /// host that does not see the connection can only guess. After too many wrong guesses within a
+    /// round trip no quench counts for the rest of it.
     pub fn believes(&mut self, outstanding: bool, round: u64, params: &Params) -> bool {
         if params.quench_check == QuenchCheck::None || outstanding && self.0.is_none() {
             return true;

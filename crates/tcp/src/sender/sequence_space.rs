@@ -1,6 +1,6 @@
 //! The send sequence space (RFC 9293 § 3.3.1), in bytes from the start of the connection.
 
-/// What was written, sent and acknowledged, and the receiver's window.
+/// State of the send sequence space: data written, sent and acknowledged, and the receive window.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct SequenceSpace {

@@ -130,7 +130,9 @@ mod tests {
         /// The counts kept incrementally equal those computed afresh, segment by segment, from the
         /// RFC's definitions.
         #[test]
-        fn pipe_is_what_set_pipe_computes(ops in proptest::collection::vec((0u64..30, 1u64..5, 0u8..4), 1..80)) {
+        fn pipe_is_what_set_pipe_computes(
+            ops in proptest::collection::vec((0u64..30, 1u64..5, 0u8..4), 1..80)
+        ) {
             let (mut una, nxt) = (0u64, 40u64);
             let mut board = SentSegments::default();
             let mut sacked = std::collections::BTreeSet::new();
@@ -145,7 +147,9 @@ mod tests {
                             board.detect_losses(&three(), una, 1);
                             // IsLost by definition, MSS 1: three bytes SACKed above (DupThresh
                             // ranges imply it).
-                            let lost = (una..nxt).filter(|b| sacked.range(b + 1..).count() >= 3 && !sacked.contains(b)).max();
+                            let three_above = |b: &u64| sacked.range(b + 1..).count() >= 3;
+                            let lost =
+                                (una..nxt).filter(|b| three_above(b) && !sacked.contains(b)).max();
                             lost_edge = lost_edge.max(lost.map_or(0, |b| b + 1));
                         }
                     }
