@@ -70,7 +70,7 @@ test-rust: ## Run the Rust tests
 test-long: dev fuzz-tools ## Check the properties on more than ten thousand random scenarios each, and fuzz for a minute each
 	cargo test --quiet -p cwnd-sim --no-default-features --test prefetch
 	LONG=1 cargo test --quiet -p cwnd-tests -- conservation storms bursts livelock idle_keys links
-	LONG=1 $(BIN)/pytest python/tests/test_moments.py python/tests/test_guided_beyond.py
+	LONG=1 $(BIN)/pytest -m real_time python/tests/test_moments.py
 	$(FUZZ) --seconds 60
 
 TARGET ?=

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,6 @@ import page_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-#: A million transfers take 16 s of a core.
-only_if_long = pytest.mark.skipif("LONG" not in os.environ, reason="LONG=1 runs it")
 
 
 def of_page(name: str) -> list[str]:
@@ -39,7 +35,7 @@ def part(name: str, axis: str, chosen: Iterable[int]) -> dict[str, object]:
         ("changing", part("changing", "scheme", [0, 1, 4])),
         ("wrong", part("wrong", "wrong", [1, 4])),
         ("believed", part("believed", "wrong", [2, 4])),
-        pytest.param("million", part("million", "scheme", [4]), marks=only_if_long),
+        ("million", part("million", "scheme", [4])),
         ("options", part("options", "wrong", [2, 5])),
         ("fast", part("fast", "scheme", [2, 3])),
     ],
