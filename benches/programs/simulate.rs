@@ -1,4 +1,5 @@
-//! Simulates a scenario file without Python, for profilers: `cargo run --release --bin simulate -- FILE`.
+//! Simulates a scenario file without Python, for profilers:
+//! `cargo run --release --bin simulate -- FILE`.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! The controllers for the kernel are those of crates/cc: what the simulator told a controller of ours is told to the C of
-//! crates/linux/kernel, compiled for this machine, and the window and the threshold are compared after every event.
+//! Controllers for the kernel beside those of crates/cc. The C of crates/linux/kernel, compiled for
+//! this machine, gets the events of a simulated controller; window and threshold are compared after
+//! each event.
 //!
 //! The kernel counts segments, ticks of a millisecond (here) and microseconds. So packets take whole microseconds in these
 //! scenarios, and a window is a whole number of segments, which with presets that round to segments it is anyway; delay-based

@@ -1,4 +1,5 @@
-//! Memory hints to the processor (feature `prefetch`) and to the kernel. They change speed, never results.
+//! Memory hints to the processor (feature `prefetch`) and to the kernel. They change speed, never
+//! results.
 
 use core::ptr;
 

@@ -181,7 +181,7 @@ pub fn checksum_holds(bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the 16-bit ones' complement sum of bytes (RFC 1071 § 1); a zero follows an odd last byte.
+/// Returns the 16-bit ones' complement sum of bytes, padded with a zero (RFC 1071 § 1).
 #[must_use]
 pub fn ones_complement_sum(bytes: &[u8]) -> u16 {
     let words =
@@ -304,11 +304,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_mark_leaves_the_checksum_right_whatever_the_header(
-            source: [u8; 4], destination: [u8; 4], identification: u16, ttl: u8, dscp in 0_u8..64, before in 0_u8..4,
-            after in 0_usize..4,
+            source: [u8; 4], destination: [u8; 4], identification: u16, ttl: u8,
+            dscp in 0_u8..64, before in 0_u8..4, after in 0_usize..4,
         ) {
             let after = CODE_POINTS[after];
-            let mut header = Ipv4Header::new(0, ttl, IpNumber::TCP, source, destination).expect("it fits");
+            let header = Ipv4Header::new(0, ttl, IpNumber::TCP, source, destination);
+            let mut header = header.expect("it fits");
             header.identification = identification;
             header.dscp = dscp.try_into().expect("six bits");
             header.ecn = IpEcn::try_new(before).expect("two bits");
@@ -323,16 +324,20 @@ mod tests {
             let (marked, _) = Ipv4Header::from_slice(&bytes).expect("it is a header");
             prop_assert_eq!(marked.ecn, IpEcn::try_new(after as u8).expect("two bits"));
             prop_assert_eq!(marked.header_checksum, marked.calc_header_checksum());
-            let expected = Ipv4Header { ecn: marked.ecn, header_checksum: marked.header_checksum, ..header };
+            let header_checksum = marked.header_checksum;
+            let expected = Ipv4Header { ecn: marked.ecn, header_checksum, ..header };
             prop_assert_eq!(marked, expected);
         }
 
         #[test]
         fn an_identification_is_set_where_it_is_of_no_other_use_and_the_checksum_stays_right(
-            before: u16, after: u16, ttl: u8, dont_fragment: bool, more_fragments: bool, offset in 0_u16..3,
+            before: u16, after: u16, ttl: u8, dont_fragment: bool, more_fragments: bool,
+            offset in 0_u16..3,
         ) {
-            let mut header = Ipv4Header::new(0, ttl, IpNumber::TCP, [1; 4], [2; 4]).expect("it fits");
-            (header.identification, header.dont_fragment, header.more_fragments) = (before, dont_fragment, more_fragments);
+            let header = Ipv4Header::new(0, ttl, IpNumber::TCP, [1; 4], [2; 4]);
+            let mut header = header.expect("it fits");
+            header.identification = before;
+            (header.dont_fragment, header.more_fragments) = (dont_fragment, more_fragments);
             header.fragment_offset = offset.try_into().expect("13 bits");
             header.header_checksum = header.calc_header_checksum();
             let mut bytes = header.to_bytes().to_vec();
@@ -342,14 +347,17 @@ mod tests {
             let (marked, _) = Ipv4Header::from_slice(&bytes).expect("it is a header");
             prop_assert_eq!(marked.header_checksum, marked.calc_header_checksum());
             let identification = if set { after } else { before };
-            let expected = Ipv4Header { identification, header_checksum: marked.header_checksum, ..header };
+            let header_checksum = marked.header_checksum;
+            let expected = Ipv4Header { identification, header_checksum, ..header };
             prop_assert_eq!(marked, expected);
             let mut v6 = Ipv6Header::default().to_bytes().to_vec();
             prop_assert!(!set_identification(&mut v6, after));
         }
 
         #[test]
-        fn a_mark_on_ipv6_changes_two_bits(traffic_class: u8, label in 0_u32..1 << 20, after in 0_usize..4) {
+        fn a_mark_on_ipv6_changes_two_bits(
+            traffic_class: u8, label in 0_u32..1 << 20, after in 0_usize..4,
+        ) {
             let after = CODE_POINTS[after];
             let mut header = Ipv6Header { traffic_class, ..Ipv6Header::default() };
             header.flow_label = label.try_into().expect("20 bits");
@@ -357,7 +365,8 @@ mod tests {
             prop_assert_eq!(ecn_of(&bytes), CODE_POINTS[usize::from(traffic_class & 0b11)]);
             set_ecn(&mut bytes, after);
             let (marked, _) = Ipv6Header::from_slice(&bytes).expect("it is a header");
-            prop_assert_eq!(marked, Ipv6Header { traffic_class: traffic_class & !0b11 | after as u8, ..header });
+            let traffic_class = traffic_class & !0b11 | after as u8;
+            prop_assert_eq!(marked, Ipv6Header { traffic_class, ..header });
         }
     }
 }

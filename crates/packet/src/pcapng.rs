@@ -24,7 +24,7 @@ pub struct Writer<W> {
 pub struct Interface<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it is, for people.
+    /// Human-readable description.
     pub description: &'a str,
     /// Its speed, if it has one that stays.
     pub bit_s: Option<u64>,

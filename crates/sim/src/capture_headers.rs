@@ -1,4 +1,4 @@
-//! Headers of captured packets: the addresses, numbers, windows and clocks that no simulation needs.
+//! Headers of captured packets: addresses, numbers, windows and clocks that no simulation needs.
 
 use cwnd_packet::{
     Endpoints, Experiment, Header, Headers, Options, SourceQuench, Tcp, Udp, window_scale,

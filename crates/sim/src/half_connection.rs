@@ -23,7 +23,8 @@ pub struct WarmupCounters {
 #[derive(Debug)]
 #[repr(C)]
 pub struct HalfConnection {
-    /// Time of the pending [`SenderTimer`](crate::event::Event::SenderTimer); `Time::NEVER` if none is pending.
+    /// Time of the pending [`SenderTimer`](crate::event::Event::SenderTimer); `Time::NEVER` without
+    /// one.
     pub sender_timer: Time,
     /// Time of the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer).
     pub receiver_timer: Time,

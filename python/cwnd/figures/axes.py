@@ -193,9 +193,10 @@ def _ends(values: Iterable[float | None], *, log: bool) -> tuple[float, float] |
     """The least and the greatest coordinate of those values that have one."""
     if isinstance(values, Sequence) and len(values) > _LONG:
         numbers = pl.Series(values, dtype=pl.Float64, strict=False)
-        least = 1 / LARGEST if log else -LARGEST
-        numbers = numbers.filter(numbers.is_between(least, LARGEST))
-        values = [] if numbers.is_empty() else [numbers.min(), numbers.max()]  # type: ignore[list-item]
+        lowest = 1 / LARGEST if log else -LARGEST
+        numbers = numbers.filter(numbers.is_between(lowest, LARGEST))
+        least, most = numbers.min(), numbers.max()
+        values = [] if numbers.is_empty() else [least, most]  # type: ignore[list-item]
     places = [at for value in values if value is not None and (at := drawn(value, log=log)) == at]
     return (min(places), max(places)) if places else None
 

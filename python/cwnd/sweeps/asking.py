@@ -276,7 +276,10 @@ def _of_result(header: Header, files: Sums, asked: set[str]) -> dict[str, str]:
     tables = {name: _read([files.file(f"{name}.parquet")]) for name in asked}
     own = ", ".join(map(_literal, ["", *read.columns_of_file(header)]))
     columns = dict.fromkeys(tables, "*") | {MARK: f"columns(c -> c not in ({own}))"}
-    return {name: f"select {columns[name]} from {table}" for name, table in tables.items()}  # noqa: S608
+    return {
+        name: f"select {columns[name]} from {table}"  # noqa: S608
+        for name, table in tables.items()
+    }
 
 
 def _of_sweep(

@@ -139,7 +139,8 @@ def _sweep(cells: Cells, *, sample: int, seed: int, threads: int | None) -> Veri
             " it cannot compute the same; --sample 0 only compares the files with their hashes"
         )
     problems = cells.check(threads)
-    chosen = random.Random(seed).sample(cells.there, min(sample, len(cells.there)))  # noqa: S311 - no secret
+    draw = random.Random(seed)  # noqa: S311 - no secret
+    chosen = draw.sample(cells.there, min(sample, len(cells.there)))
     if not problems:
         workers = Workers(
             len(chosen),

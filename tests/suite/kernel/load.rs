@@ -295,7 +295,8 @@ fn expected(mut options: &[u8]) -> String {
     }
 }
 
-/// Whatever crates/packet writes in ACKs, with timestamps and SACK blocks or without, cut short, and with any byte another.
+/// ACKs of crates/packet, with timestamps and SACK blocks or without, cut short, and with any byte
+/// another.
 #[test]
 fn the_kernel_reads_the_options_that_the_wire_writes() {
     let ends = Endpoints {

@@ -64,7 +64,7 @@ fn quench_from(router: [u8; 4], about: &Headers, marked: bool, level: u8) -> Vec
     SourceQuench { about: &about.bytes, marked, level }.headers(router, ENDS.source).bytes
 }
 
-/// What crates/packet reads of TCP, as the C tells it.
+/// Quench of a TCP packet as crates/packet reads it, in the output format of the C program.
 fn expected(packet: &[u8]) -> String {
     match HeardQuench::read(packet) {
         Some(HeardQuench { marked, level, about, sequence: Some(sequence), .. }) => format!(
@@ -79,7 +79,8 @@ fn expected(packet: &[u8]) -> String {
     }
 }
 
-/// Whatever crates/packet writes, whole, cut short, with any bit flipped, about another host's packet, or about UDP.
+/// Quenches of crates/packet, whole, cut short, with any bit flipped, about another host's packet,
+/// or about UDP.
 #[test]
 fn the_kernel_reads_the_quenches_that_the_wire_reads() {
     let about = |sequence, ends| {

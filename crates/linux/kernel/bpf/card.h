@@ -3,8 +3,8 @@
  * The card of a loaded controller: who it is, what it was told, what it counted.
  *
  * Whoever includes this has said what is special about it: `struct settings`, words that the loader writes before the
- * object is loaded, and COUNTERS(X), with an X(name) for each number that it counts. crates/linux/kernel/src/family.rs has the
- * same members in the same order.
+ * object is loaded, and COUNTERS(X), with an X(name) for each number that it counts.
+ * crates/linux/kernel/src/family.rs has the same members in the same order.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * How the estimate of a load gets from a receiver to its sender, for the connections of a control group.
  *
  * At the receiver a program sees each packet of data before TCP does, and updates the estimate; another writes it into ACKs,
- * as a TCP option for experiments (RFC 4727) in the bytes of crates/packet: kind 253, length 4, the place of a threshold. At
+ * as a TCP option for experiments (RFC 4727): kind 253, length 4, the place of a threshold. At
  * the sender the same program reads it. No packet is kept back.
  */
 #ifndef GROUP_H

@@ -2,8 +2,8 @@
 /*
  * Load factors by adaptive deterministic marks (BMCC: Qazi, Andrew, Znati 2009; sections and equations are of it): what a
  * receiver makes of two bits of a packet and its identification, which ACKs tell it, and what eq. 2, 3 and 6 are. The same
- * as crates/packet/src/adpm.rs, crates/tcp/src/echo/load.rs and crates/cc/src/bmcc.rs, in fixed point: a program of the
- * kernel has no other.
+ * as crates/packet/src/adpm.rs, crates/tcp/src/echo/load.rs and crates/cc/src/bmcc.rs, in fixed
+ * point: a program of the kernel has no other.
  */
 #pragma once
 
@@ -185,7 +185,7 @@ static __always_inline u64 growth_of(u32 log, u32 rtt, u32 interval)
 }
 
 /*
- * The option that tells an estimate (RFC 4727), in the bytes of crates/packet: kind, length, the place of a threshold.
+ * TCP option of an estimate (RFC 4727), as in crates/packet: kind, length, place of a threshold.
  */
 #define OPTION_KIND 253
 #define OPTION_BYTES 4

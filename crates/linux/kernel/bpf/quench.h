@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What a host reads in a source quench, and which ones it believes. The bytes are those of crates/packet (RFC 792; the fifth
+ * Source quenches that a host believes. The bytes are those of crates/packet (RFC 792; the fifth
  * octet of the ICMP header is BECN's, § IV-B), the checks those of its HeardQuench and of crates/tcp/src/sender/quench.rs.
  */
 #pragma once

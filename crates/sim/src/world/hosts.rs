@@ -91,7 +91,7 @@ impl World {
         self.arm_receiver(id);
     }
 
-    /// A packet that is no flow's is at its host: a datagram, or what was meant for a flow that is over.
+    /// Delivers a packet of no flow: a datagram, or a packet for a flow that is over.
     #[cold]
     fn deliver_datagram(&mut self, packet: Packet) {
         if self.hosts.streams.len() <= packet.flow().datagrams_index() {
@@ -227,7 +227,8 @@ impl World {
         }
     }
 
-    /// All that was written is acknowledged: the connection is over, or its application wants to hear of it.
+    /// Ends a connection whose written data is all acknowledged, or reports that to its
+    /// application.
     #[cold]
     pub(super) fn on_drained(&mut self, id: FlowId) {
         let flow = &mut self.hosts.flows[id.slot()];
@@ -248,7 +249,7 @@ impl World {
         }
     }
 
-    /// With this packet as much arrived as the application wants to hear of, or all of its transfer.
+    /// Reports that as many bytes arrived as the application asked for, or its whole transfer.
     #[cold]
     #[inline(never)]
     fn on_delivered(&mut self, packet: Packet, reply: Option<cwnd_tcp::Segment>) {

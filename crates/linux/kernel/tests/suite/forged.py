@@ -27,7 +27,7 @@ def source_quench(
     options: bytes = b"",
     fragment: int = 0,
 ) -> bytes:
-    """A router's word about a packet: RFC 792, with BECN's bit in the fifth octet (crates/packet)."""
+    """A router's source quench: RFC 792, with BECN's bit in the fifth octet (crates/packet)."""
     body = bytes([4, code, 0, 0, 0x80 * marked, 0, 0, 0]) + packet[:quoted]
     body = body[:2] + checksum(body) + body[4:]
     first = 0x45 + len(options) // 4
