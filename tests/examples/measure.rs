@@ -21,10 +21,15 @@ const STACKS: [&str; 6] = ["linux", "freebsd", "ns2", "ns3", "neqo", "squid"];
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace")?;
     let mut found = Found::default();
-    for file in sources(&root.join("crates"))? {
-        let text = fs::read_to_string(&file)?;
+    let files = sources(&root.join("crates"))?;
+    let texts = files.iter().map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?;
+    let of_tests: BTreeSet<&str> = texts.iter().flat_map(|text| test_modules(text)).collect();
+    for (file, text) in files.iter().zip(&texts) {
+        if file.file_stem().is_some_and(|stem| of_tests.contains(&*stem.to_string_lossy())) {
+            continue;
+        }
         let name = file.strip_prefix(root)?.display().to_string();
-        found.read(&name, &text).map_err(|error| format!("{name}: {error}"))?;
+        found.read(&name, text).map_err(|error| format!("{name}: {error}"))?;
     }
     let schema = fs::read_to_string(root.join("schema/scenario.schema.json"))?;
     let keys = keys(&serde_json::from_str(&schema)?);
@@ -50,6 +55,12 @@ fn sources(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Names of modules in files of their own that only tests have.
+fn test_modules(text: &str) -> impl Iterator<Item = &str> {
+    let declared = text.split("#[cfg(test)]\nmod ").skip(1);
+    declared.filter_map(|rest| rest.split_once(';')).map(|(name, _)| name)
 }
 
 /// Names of all properties of a JSON schema.
@@ -85,8 +96,8 @@ struct Found {
 impl Found {
     fn read(&mut self, file: &str, text: &str) -> Result<(), Box<dyn Error>> {
         file.clone_into(&mut self.file);
-        // Modules of tests stand at the end of a file.
-        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        // The module `tests` stands at the end of a file.
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
         self.visit_file(&syn::parse_file(code)?);
         self.words(code.parse().map_err(|_| "no Rust tokens")?);
         Ok(())
