@@ -353,8 +353,12 @@ def test_a_sweep_is_damaged_only_where_it_is_read(small: dict[str, Path], tmp_pa
     ]
 
     assert [isinstance(each, pl.DataFrame) for each in found] == [True, False]
-    with pytest.raises(DamageError, match="cwnd sweep verify --mend"):
+    with pytest.raises(DamageError, match="--replan"):
         _ = run.series
+    # Nobody would compute what was taken out.
+    with pytest.raises(InputError, match=r"not mended.*--replan"):
+        verify(sweep, sample=0, mend=True)
+    assert verify(sweep, sample=0).checked == len(run.runs)
 
 
 def test_a_file_is_hashed_once_in_a_process(

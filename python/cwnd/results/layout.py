@@ -13,7 +13,7 @@ PCAP = "pcap"
 SUMMARY = "summary.csv"
 #: Documents of results that are not of runs: of a link, of captures, of a comparison of worlds.
 LINKED, INFERRED, AGREEMENT = "link.json", "inferred.json", "agreement.json"
-#: What a sweep has instead of a manifest.
+#: Description of a sweep in place of a manifest: while cells are missing, and in version 1.
 DATASET = "dataset.json"
 #: Columns of the file of runs that the frame of runs does not have: the name of the cell, and the
 #: run as a scenario of its own, all defaults written out.

@@ -119,8 +119,8 @@ def is_sweep(directory: Path) -> bool:
 def remedy_of_sweep(directory: Path) -> str:
     """Says what mends a sweep."""
     return (
-        f"`cwnd sweep verify --mend {directory}` takes damaged cells out, and `cwnd sweep` computes"
-        " them again"
+        f"`cwnd sweep verify --mend {directory}` takes damaged tables out, and `cwnd sweep`"
+        " computes their cells again"
     )
 
 

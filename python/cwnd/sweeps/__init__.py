@@ -1,4 +1,4 @@
-"""Sweeps on disk: cells named by what they simulate, each in files that are whole or not there.
+"""Sweeps on disk: finished cells in a journal; a complete sweep has the layout of a run.
 
 `docs/sweeps.md` describes the directory. `sweep` fills it, `status` watches, `verify` checks,
 `query` asks, `load` reads it as a result, as it reads what `cwnd run` wrote.

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from cwnd.running import World
 
-#: The file that is written last: where it is, the cell is complete.
+#: The table of runs. Of a cell of version 1 its file was written last: where it is, the cell is
+#: complete.
 MARK = "runs"
 #: The other files of a cell, one for each table; none is left out, empty or not.
 RECORDS = (
@@ -31,8 +32,6 @@ FILES = (MARK, *RECORDS)
 #: What else is known of a run on Linux, as JSON.
 FACTS = "facts"
 
-#: Version of the files of a cell.
-_VERSION = 1
 #: Key of what a mark says about the other files.
 _METADATA = "cwnd"
 #: Where it holds their hashes.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.errors import CwndError, DamageError, InputError, explain
+from cwnd.errors import DamageError, InputError
 from cwnd.files import Sums, checksums
 from cwnd.results import CELL_ID, RESOLVED, TABLES, content, read
 from cwnd.running import RUN_COLUMNS, Workers, runner
@@ -16,7 +16,7 @@ from cwnd.sweeps.activity import session
 from cwnd.sweeps.assembling import Cells, journalled, sound
 from cwnd.sweeps.cells import MARK, RECORDS, Mark
 from cwnd.sweeps.journal import Journal, heads_hold
-from cwnd.sweeps.layout import CELL, CELL_SHA, JOURNAL, REWRITTEN, Dataset
+from cwnd.sweeps.layout import ANEW, CELL, CELL_SHA, JOURNAL, REWRITTEN, Dataset
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
 from cwnd.sweeps.tables import RUN
 
@@ -138,7 +138,8 @@ class Journalled:
         """Compares the frames with their hashes, and the scenario with its own."""
         del threads
         files = sorted((self.path / JOURNAL).glob("[!.]*"))
-        lost = {frame.file for frame in self._frames if frame not in self._sound}
+        unsound = set(self._frames).difference(self._sound)
+        lost = {frame.file for frame in unsound}
         damaged = [file for file in files if file in lost or not heads_hold(file)]
         return [
             *(Problem(file, checksums.DAMAGED) for file in damaged),
@@ -171,7 +172,8 @@ class Journalled:
         damaged = {problem.file for problem in problems if problem.file.parent == folder}
         if not damaged:
             return 0
-        lost = {c for f in self._frames if f not in self._sound for c in f.cells}
+        unsound = set(self._frames).difference(self._sound)
+        lost = {cell for frame in unsound for cell in frame.cells}
         kept = [frame for frame in self._sound if frame.file in damaged]
         with session(self.path, None, engine=self.engine, threads=1) as writing:
             cells = Cells.of(kept, "")
@@ -231,14 +233,9 @@ class CellFiles:
         return self._dataset.file(table, cell)
 
     def mend(self, problems: list[Problem]) -> int:
-        """Takes out the cells of these files: a cell is there when its mark is."""
-        bad = {p.file.stem for p in problems if p.file.parent != self.path}
-        for cell in bad:
-            try:
-                self.file(MARK, cell).unlink(missing_ok=True)
-            except OSError as error:
-                raise CwndError(f"{cell} could not be taken out: {explain(error)}") from error
-        return len(bad)
+        """Refuses: no cell of version 1 would be computed again."""
+        del problems
+        raise InputError(f"{self.path}: a sweep of version 1 is not mended; {ANEW}")
 
     def _check(self, cell: str) -> list[Problem]:
         mark_file = self.file(MARK, cell)

@@ -48,6 +48,8 @@ ERRORS = "errors"
 
 #: What the next call writes again.
 REWRITTEN = "`cwnd sweep SCENARIO -o {}` writes it again"
+#: What to do about a sweep of version 1 that is damaged: it is read, and not gone on with.
+ANEW = "`cwnd sweep SCENARIO -o DIR --replan` computes it anew"
 #: How the description ends.
 CLOSING = "\n}"
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from cwnd.errors import DamageError
 from cwnd.files import checksums
 from cwnd.sweeps.cells import MARK, RECORDS, hashes
+from cwnd.sweeps.layout import ANEW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cwnd.sweeps.layout import Dataset
 
-#: Digits of a hash, as a cell's are kept: thousands of cells have six files each.
+#: Digits of a hash.
 _DIGITS = 64
 
 
@@ -24,11 +25,7 @@ class Whole:
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
         self._marks: dict[str, bytes] = {}
-        path = dataset.path
-        self.remedy = (
-            f"`cwnd sweep verify --mend {path}` takes the cell out, and `cwnd sweep` computes it"
-            " again"
-        )
+        self.remedy = ANEW
 
     def check(self, table: str, cells: Sequence[str]) -> None:
         """Compares a table of cells with its hashes; `DamageError` names the first that is not."""
