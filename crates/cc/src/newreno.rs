@@ -97,12 +97,12 @@ impl Controller for NewReno {
         }
     }
 
-    /// Takes the larger of both windows and thresholds; counting goes on (Linux, `undo_cwnd`).
+    /// Takes the larger window back, with its threshold; counting goes on (Linux, `undo_cwnd`).
     fn undo(&mut self, before: Self, _: Time, _: bool) {
-        self.raise_threshold(before.window.ssthresh);
-        if self.window.cwnd <= before.window.cwnd {
-            *self = Self { carry: self.carry, ..before };
+        if self.window.cwnd > before.window.cwnd {
+            return self.raise_threshold(before.window.ssthresh);
         }
+        *self = Self { carry: self.carry, ..before };
     }
 
     fn raise_threshold(&mut self, least: u64) {

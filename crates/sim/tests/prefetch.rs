@@ -1,4 +1,4 @@
-//! Equal results with and without feature `prefetch`.
+//! The result of many flows, with feature `prefetch` and, in `make test-long`, without it.
 
 use std::sync::Arc;
 
@@ -25,7 +25,6 @@ rtt = "uniform(10 ms, 30 ms)"
 start = "uniform(0 s, 100 ms)"
 "#;
 
-/// The same constant holds with the feature and, by `--no-default-features`, without it.
 #[test]
 fn prefetches_change_no_result() {
     let document = Document::parse("many", MANY, &|_: &str| Err(String::new())).unwrap();

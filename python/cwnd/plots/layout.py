@@ -106,10 +106,6 @@ class Layout:
         named = self.lines.value_column is None and _BARE.isdisjoint(self.lines.labels)
         return shown if named else f"{self.lines.name} = {shown}"
 
-    def panel_points(self) -> list[dict[str, str]]:
-        """The points of the panels' axes, as column → label."""
-        return points_of(self.panels)
-
     def line_labels(self) -> list[str | None]:
         """The labels of the lines; one without a name if there is no such axis."""
         return list(self.lines.labels) if self.lines is not None else [None]

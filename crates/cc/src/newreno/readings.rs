@@ -21,10 +21,7 @@ impl Presets for Params {
         PresetOf::new(
             "abe",
             "ABE as RFC 8511 says: 0.8 of what is in flight, in congestion avoidance only.",
-            || Self {
-                least_window_ecn: 1,
-                ..Self::reading(Rule { beta_ecn: Some(0.8), ..Rule::default() })
-            },
+            || Self { rule: Rule { beta_ecn: Some(0.8), ..Rule::default() }, ..Self::default() },
         ),
         PresetOf::new(
             "paper",

@@ -12,9 +12,7 @@ impl World {
     #[cold]
     pub(super) fn tell_of_timeout(&mut self, id: FlowId, expired: Expired) {
         let losses = self.network.losses();
-        let Some(flow) = self.hosts.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else {
-            return;
-        };
+        let Some(flow) = self.hosts.flow(id) else { return };
         let half = Half { ends: &flow.data, lost: losses.of(id) };
         let fate = match expired {
             Expired::Syn => half.of_syn(),
@@ -27,9 +25,7 @@ impl World {
     #[cold]
     pub(super) fn tell_of_client_timeout(&mut self, id: FlowId, expired: Expired) {
         let losses = self.network.losses();
-        let Some(flow) = self.hosts.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else {
-            return;
-        };
+        let Some(flow) = self.hosts.flow(id) else { return };
         let Some(Requests { half, turn, .. }) = flow.requests.as_deref() else {
             return;
         };
