@@ -23,11 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut found = Found::default();
     let files = sources(&root.join("crates"))?;
     let texts = files.iter().map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?;
-    let of_tests: BTreeSet<&str> = texts.iter().flat_map(|text| test_modules(text)).collect();
-    for (file, text) in files.iter().zip(&texts) {
-        if file.file_stem().is_some_and(|stem| of_tests.contains(&*stem.to_string_lossy())) {
-            continue;
-        }
+    let of_tests: BTreeSet<PathBuf> =
+        files.iter().zip(&texts).flat_map(|(file, text)| test_modules(file, text)).collect();
+    for (file, text) in files.iter().zip(&texts).filter(|(file, _)| !of_tests.contains(*file)) {
         let name = file.strip_prefix(root)?.display().to_string();
         found.read(&name, text).map_err(|error| format!("{name}: {error}"))?;
     }
@@ -57,10 +55,14 @@ fn sources(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Names of modules in files of their own that only tests have.
-fn test_modules(text: &str) -> impl Iterator<Item = &str> {
+/// Files of the modules that `file` declares for tests only.
+fn test_modules(file: &Path, text: &str) -> impl Iterator<Item = PathBuf> {
+    let is_root = ["lib.rs", "main.rs", "mod.rs"].iter().any(|root| file.ends_with(root));
+    let folder = if is_root { file.with_file_name("") } else { file.with_extension("") };
     let declared = text.split("#[cfg(test)]\nmod ").skip(1);
-    declared.filter_map(|rest| rest.split_once(';')).map(|(name, _)| name)
+    declared
+        .filter_map(|rest| rest.split_once(';'))
+        .map(move |(name, _)| folder.join(name).with_extension("rs"))
 }
 
 /// Names of all properties of a JSON schema.
