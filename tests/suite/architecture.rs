@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const ALLOWED: [(&str, &[&str]); 18] = [
     ("quantity", &[]),
     ("memory", &[]),
-    ("packet", &["quantity"]),
+    ("packet", &["quantity", "memory"]),
     // The proc-macro of `schema`.
     ("derive", &[]),
     ("schema", &["quantity", "derive"]),

@@ -7,7 +7,7 @@ use crate::clock::{Echoes, Heard, Rtt, Source};
 use crate::event::{Event, GAP, is_long};
 use crate::headers::{Segment, flag, precedes};
 use crate::identification::Identifications;
-use crate::ranges::{Fresh, Ranges};
+use crate::seen::{Fresh, Seen};
 
 mod answers;
 mod silence;
@@ -87,7 +87,7 @@ pub struct Kept {
 /// One direction of data.
 #[derive(Clone, Debug)]
 pub struct Half {
-    seen: Option<Ranges>,
+    seen: Option<Seen>,
     /// The first byte, or the first that was seen.
     first: u64,
     /// The longest segment, as one packet.
@@ -283,7 +283,7 @@ impl Half {
             theirs.unheard(Time(again.0.saturating_sub(1)));
         }
         let (round, before) = (self.rtt.smoothed, theirs.newest());
-        let sent = seen.as_ref().map_or(0, Ranges::high);
+        let sent = seen.as_ref().map_or(0, Seen::high);
         let heard = echoes.heard(echo, segment.at, |said| theirs.hears(said, round, sent));
         if theirs.newest() == before && !self.stamp.is_some_and(|newest| precedes(value, newest)) {
             theirs.silent(Time(segment.at.0.saturating_sub((round * 9 / 8).0)));
@@ -335,7 +335,7 @@ impl Half {
     fn syn(&mut self, segment: &Segment) {
         let first = ORIGIN + u64::from(segment.seq);
         if self.seen.is_none() {
-            self.seen = Some(Ranges::from(first + 1 + u64::from(segment.length)));
+            self.seen = Some(Seen::from(first + 1 + u64::from(segment.length)));
             self.first = first + 1;
             self.answers.acked = first + 1;
             self.answers.advanced = segment.at;
@@ -349,7 +349,7 @@ impl Half {
     fn place(&mut self, segment: &Segment) -> Option<(u64, u64)> {
         let seen = self.seen.get_or_insert_with(|| {
             self.first = ORIGIN + u64::from(segment.seq);
-            Ranges::from(self.first)
+            Seen::from(self.first)
         });
         let ahead = segment.seq.wrapping_sub(seen.high() as u32).cast_signed();
         let start = seen.high().saturating_add_signed(i64::from(ahead));
@@ -403,7 +403,7 @@ impl Half {
 
     /// The connection is over.
     pub fn end(&mut self) {
-        self.counts.forgotten += self.seen.as_ref().map_or(0, Ranges::forgotten);
+        self.counts.forgotten += self.seen.as_ref().map_or(0, Seen::forgotten);
         if let Some(open) = self.open.take() {
             self.judge(&open, false);
         }

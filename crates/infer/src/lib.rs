@@ -20,10 +20,10 @@ pub mod half;
 pub mod headers;
 mod identification;
 mod merge;
-mod ranges;
 mod remembered;
 mod rows;
 pub mod rto;
+mod seen;
 mod source;
 mod watch;
 

@@ -1,5 +1,5 @@
 //! Packets as bytes: one reader of IP and TCP headers for router and captures; writers of IPv4 with
-//! TCP, UDP or a source quench; and capture files.
+//! TCP, UDP or a source quench; capture files; and sets of byte numbers.
 //!
 //! Written payload is zero bytes everywhere and is left out: headers state its length, checksums
 //! count it.
@@ -14,6 +14,8 @@ mod ip;
 mod ip_packet;
 pub mod mlcp;
 mod pcapng;
+mod ranges;
+mod sorted_map;
 mod tcp;
 mod tcp_header;
 mod udp;
@@ -28,6 +30,8 @@ pub use ip_packet::{
     set_identification,
 };
 pub use pcapng::{Interface, Writer};
+pub use ranges::{Range, Ranges};
+pub use sorted_map::SortedMap;
 pub use tcp::{Experiment, MAX_SACK_BLOCKS, Options, Tcp, window_scale};
 pub use tcp_header::{HeaderError, TcpHeader, TcpHeaderOptions, flag};
 pub use udp::Udp;

@@ -1,6 +1,6 @@
 //! Counts for ranges of bytes: how often each byte was retransmitted, or lost.
 
-use crate::sorted_map::SortedMap;
+use cwnd_packet::SortedMap;
 
 /// Counts per byte of a connection, as disjoint pieces with one count each.
 ///

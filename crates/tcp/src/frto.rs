@@ -1,6 +1,6 @@
 //! F-RTO: what a timeout was, by the ACKs that follow it (RFC 5682 § 2 and § 3; Linux `tcp_process_loss`).
 
-use crate::ranges::{Range, Ranges};
+use cwnd_packet::{Range, Ranges};
 
 /// F-RTO with SACK (RFC 5682 § 3.1; Linux `tcp_process_loss`) or without (§ 2.1), from a timeout
 /// until it is known what it was.

@@ -129,9 +129,9 @@ const MOST_STEPS: u64 = 255;
 mod tests {
     use super::*;
     use crate::params::{LossRule, Params};
-    use crate::ranges::Range;
     use crate::sent_segments::Notes;
     use crate::sent_segments::SentSegments;
+    use cwnd_packet::Range;
 
     const fn ms(ms: u64) -> Time {
         Time(ms * 1_000_000)

@@ -12,9 +12,9 @@ use crate::dsack::Duplicates;
 use crate::echo::DynEcho;
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
-use crate::ranges::{Range, Ranges};
 use crate::segment::{Body, Flags, MAX_SACK_BLOCKS, SackBlock, SackBlocks, Segment};
 use crate::signed::Signer;
+use cwnd_packet::{Range, Ranges};
 
 /// The receiving end: reassembles, acknowledges, echoes congestion marks and timestamps.
 ///

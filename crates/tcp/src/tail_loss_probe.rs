@@ -2,7 +2,7 @@
 
 use cwnd_quantity::Time;
 
-use crate::ranges::Range;
+use cwnd_packet::Range;
 
 /// State of a tail loss probe.
 #[derive(Clone, Copy, Debug, Default)]

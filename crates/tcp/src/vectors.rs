@@ -12,12 +12,12 @@ use crate::delivery_rate::Rates;
 use crate::frto::{Frto, Told, Verdict};
 use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
-use crate::ranges::{Range, Ranges};
 use crate::rtt::{At, RttEstimator};
 use crate::seen;
 use crate::segment::{SackBlock, SackBlocks};
 use crate::sent_segments::{Notes, Retransmission, SentSegments};
 use crate::squid::{self, Squid};
+use cwnd_packet::{Range, Ranges};
 
 fn cases(text: &str) -> (Json, Vec<Json>) {
     let file: Json = serde_json::from_str(text).unwrap();

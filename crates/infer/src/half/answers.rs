@@ -5,7 +5,7 @@ use cwnd_quantity::{Duration, Time};
 use super::{FARTHEST, Half, MOST_DELAY, TIMESTAMPS};
 use crate::clock::Sent;
 use crate::headers::{Segment, flag, precedes};
-use crate::ranges::Ranges;
+use crate::seen::Seen;
 
 /// Packets among which is the last that the sender heard, where no timestamps tell.
 const RECENT: usize = 8;
@@ -91,7 +91,7 @@ impl Half {
             }
         }
         self.answers.recent.copy_within(..RECENT - 1, 1);
-        let holes = self.seen.as_ref().is_some_and(Ranges::has_holes);
+        let holes = self.seen.as_ref().is_some_and(Seen::has_holes);
         self.answers.recent[0] = Said { at: segment.at, acked: self.answers.acked, holes };
         if let Some((value, _)) = segment.timestamps {
             let stirred = self.answers.advanced.max(self.answers.asked.unwrap_or(Time::ZERO));

@@ -6,7 +6,7 @@ use super::{Half, MOST_EVENTS};
 use crate::clock::{Heard, Rtt, Sent};
 use crate::event::{Event, Evidence, GAP, Kind, Probe, What, is_long};
 use crate::half::answers::Said;
-use crate::ranges::Fresh;
+use crate::seen::Fresh;
 
 /// Round trips within which a timeout that had grown may still be as long.
 const HELD: u64 = 10;

@@ -7,9 +7,9 @@ use cwnd_quantity::{Duration, Time};
 use super::Sender;
 use crate::controller_rtt::Sample;
 use crate::delays::Delays;
-use crate::ranges::Range;
 use crate::rtt::{At, Seen};
 use crate::segment::{Body, SackBlocks, Segment};
+use cwnd_packet::Range;
 
 impl Sender {
     /// A segment went; its timestamp.

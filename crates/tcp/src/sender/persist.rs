@@ -6,8 +6,8 @@ use cwnd_quantity::{Duration, Time};
 
 use super::{Sender, State};
 use crate::probing::WindowProbe;
-use crate::ranges::Range;
 use crate::segment::{Body, Flags, Segment};
+use cwnd_packet::Range;
 
 impl Sender {
     /// Nothing is outstanding, and the window lets nothing go: the first probe follows after the

@@ -8,10 +8,10 @@ use super::undo::UndoState;
 use super::{FastRecovery, Sender, State};
 use crate::params::Recovery;
 use crate::rack::Rack;
-use crate::ranges::Range;
 use crate::segment::SackBlocks;
 use crate::sent_segments::SentSegments;
 use crate::tail_loss_probe::TailLossProbe;
+use cwnd_packet::Range;
 
 impl Sender {
     /// New data of `[seq, end)` goes: it is timed, and when it went is noted.

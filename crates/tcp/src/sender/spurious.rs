@@ -6,8 +6,8 @@ use cwnd_quantity::Time;
 use super::{Sender, State};
 use crate::frto::{Frto, Told, Verdict};
 use crate::params::Recovery;
-use crate::ranges::Range;
 use crate::segment::SackBlocks;
+use cwnd_packet::Range;
 
 impl Sender {
     /// The timer has expired, and the controller has not heard of it: what to come back to if it

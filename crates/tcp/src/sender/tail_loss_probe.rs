@@ -8,8 +8,8 @@ use super::rack::MORE_TICKS;
 use super::rack::Timer;
 use super::transmit::Choice;
 use super::{Sender, State};
-use crate::ranges::Range;
 use crate::segment::Segment;
+use cwnd_packet::Range;
 
 impl Sender {
     /// Data went, or some was acknowledged: from now on the tail is waited for (RFC 8985 § 7.2;

@@ -6,10 +6,10 @@ use cwnd_quantity::Time;
 
 use super::{Connection, Sender, State};
 use crate::params::Recovery;
-use crate::ranges::Range;
 use crate::segment::{Body, Flags, Segment};
 use crate::sent_segments::Retransmission;
 use crate::validation::{RestartWindow, halved, initial_with_threshold};
+use cwnd_packet::Range;
 
 /// A segment that may go out now.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use cwnd_quantity::Time;
 
 use crate::delivery_rate::{Newest, Note};
-use crate::ranges::Range;
+use cwnd_packet::Range;
 
 /// Notes that are asked for.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,7 +6,7 @@ use cwnd_quantity::{Divisor, Duration, Time};
 
 use super::Deadline;
 use super::columns::{Columns, Notes};
-use crate::ranges::Range;
+use cwnd_packet::Range;
 
 /// Send times of outstanding data that went once, by number.
 ///

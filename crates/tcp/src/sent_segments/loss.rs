@@ -4,7 +4,7 @@ use cwnd_quantity::{Divisor, Duration, Time};
 
 use super::{Deadline, SentSegments};
 use crate::params::{LossRule, Params};
-use crate::ranges::Range;
+use cwnd_packet::Range;
 
 impl SentSegments {
     /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous

@@ -16,10 +16,10 @@ use cwnd_quantity::{Duration, Time};
 use crate::byte_counts::ByteCounts;
 use crate::delivery_rate::{Newest, Note};
 use crate::params::{LossRule, Params, PipeRule, Recovery};
-use crate::ranges::{Range, Ranges};
 use crate::segment::MAX_SACK_BLOCKS;
 use columns::Columns;
 pub use columns::{Arrivals, Notes};
+use cwnd_packet::{Range, Ranges};
 use first::FirstTransmissions;
 use retransmissions::Retransmissions;
 

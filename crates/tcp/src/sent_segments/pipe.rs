@@ -67,8 +67,8 @@ mod tests {
     use super::super::Retransmission;
     use super::*;
     use crate::params::Params;
-    use crate::ranges::Range;
     use crate::segment::{SackBlock, SackBlocks};
+    use cwnd_packet::Range;
 
     const MSS: u64 = 1000;
 

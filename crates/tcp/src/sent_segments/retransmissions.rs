@@ -11,8 +11,8 @@ use cwnd_quantity::{Duration, Time};
 use doubles::Doubles;
 
 use super::Deadline;
-use crate::ranges::{Range, Ranges};
-use crate::sorted_map::SortedMap;
+use cwnd_packet::SortedMap;
+use cwnd_packet::{Range, Ranges};
 
 /// Retransmissions that are in flight, and those that were lost.
 ///

@@ -3,8 +3,8 @@
 use cwnd_quantity::Divisor;
 
 use super::{FirstTransmissions, SentSegments};
-use crate::ranges::Range;
 use crate::segment::{SackBlock, SackBlocks};
+use cwnd_packet::Range;
 
 impl SentSegments {
     /// Blocks that ACKs before did not have, from the lowest (tcp_input.c,

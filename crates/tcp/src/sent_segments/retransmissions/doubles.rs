@@ -1,6 +1,6 @@
 //! Retransmissions whose originals are in flight, too.
 
-use crate::sorted_map::SortedMap;
+use cwnd_packet::SortedMap;
 
 /// Retransmissions in flight whose originals are in flight, too, as it seems: neither is lost.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 use cwnd_quantity::{Duration, Time};
 
 use super::Retransmissions;
-use crate::ranges::{Range, Ranges};
+use cwnd_packet::{Range, Ranges};
 
 /// The same by lists that each review goes through from end to end, as the rules are stated.
 #[derive(Default)]

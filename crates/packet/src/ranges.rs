@@ -15,7 +15,9 @@ pub struct Ranges {
 /// Bytes from `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
+    /// Number of the first byte.
     pub start: u64,
+    /// Number of the byte after the last.
     pub end: u64,
 }
 
@@ -37,15 +39,27 @@ impl From<(u64, u64)> for Range {
 }
 
 impl Ranges {
+    /// The empty set.
+    pub const fn new() -> Self {
+        Self { ranges: SortedMap::new() }
+    }
+
     /// Prefetches its ends.
     #[inline]
     pub fn soon(&self) {
         self.ranges.soon();
     }
 
+    /// `true` if no byte is in the set.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
+    }
+
+    /// Number of ranges.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.ranges.len()
     }
 
     /// The ranges from the highest down.
@@ -53,11 +67,13 @@ impl Ranges {
         self.ranges.iter().rev().map(Range::from)
     }
 
+    /// The range with the highest numbers.
     #[inline]
     pub fn highest(&self) -> Option<Range> {
         self.ranges.last().map(Range::from)
     }
 
+    /// The range with the lowest numbers.
     #[inline]
     pub fn lowest(&self) -> Option<Range> {
         self.ranges.first().map(Range::from)
@@ -104,6 +120,11 @@ impl Ranges {
     #[inline]
     pub fn overlaps(&self, start: u64, end: u64) -> bool {
         start < end && self.ranges.below(end).is_some_and(|(_, last)| last > start)
+    }
+
+    /// `true` if `[start, end)` and a range of the set overlap or adjoin.
+    pub fn touches(&self, start: u64, end: u64) -> bool {
+        self.before(end).is_some_and(|r| r.end >= start)
     }
 
     /// The lowest run of bytes of `[start, end)` that is in the set.
@@ -224,6 +245,8 @@ mod tests {
                 let inside = (at..at + len).filter(|b| bytes.contains(b)).count() as u64;
                 prop_assert_eq!(ranges.covered(at, at + len), inside);
                 prop_assert_eq!(ranges.overlaps(at, at + len), inside > 0);
+                let touched = (at..at + len + 1).chain(at.checked_sub(1)).any(|b| bytes.contains(&b));
+                prop_assert_eq!(ranges.touches(at, at + len), touched);
                 let first = (at..at + len).find(|b| bytes.contains(b));
                 prop_assert_eq!(ranges.first_in(at, at + len).map(|r| r.start), first);
                 prop_assert_eq!(ranges.containing(at).is_some(), bytes.contains(&at));
@@ -236,6 +259,7 @@ mod tests {
                 up.reverse();
                 prop_assert!(up.windows(2).all(|pair| pair[0].end < pair[1].start), "{:?}", up);
                 prop_assert_eq!(ranges.lowest(), up.first().copied());
+                prop_assert_eq!(ranges.len(), up.len());
                 let all: Vec<u64> = up.iter().flat_map(|r| r.start..r.end).collect();
                 prop_assert!(all.iter().eq(&bytes));
             }

@@ -30,10 +30,12 @@ impl<K, V> Default for SortedMap<K, V> {
 }
 
 impl<K, V> SortedMap<K, V> {
+    /// A map without entries.
     pub const fn new() -> Self {
         Self(Form::Deque(VecDeque::new()))
     }
 
+    /// `true` if there is no entry.
     #[inline]
     pub fn is_empty(&self) -> bool {
         match &self.0 {
@@ -42,6 +44,7 @@ impl<K, V> SortedMap<K, V> {
         }
     }
 
+    /// Number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
@@ -50,6 +53,7 @@ impl<K, V> SortedMap<K, V> {
         }
     }
 
+    /// Removes all entries.
     pub fn clear(&mut self) {
         match &mut self.0 {
             Form::Deque(entries) => entries.clear(),

@@ -1,9 +1,11 @@
-//! Bytes of a stream that were seen: all below a point, and islands beyond it.
+//! Bytes of a stream that were seen.
 
-/// More islands than these are not remembered; a window full of SACK holes has fewer.
+use cwnd_packet::Ranges;
+
+/// More ranges than these are not remembered; a window full of SACK holes has fewer.
 const MOST: usize = 512;
 
-/// What a stretch of bytes was to what had been seen before.
+/// Relation of a run of bytes to those seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fresh {
     /// It begins where all had ended.
@@ -16,21 +18,22 @@ pub enum Fresh {
     Nothing,
 }
 
-/// Numbers of bytes, not wrapped.
+/// All bytes below a point, and ranges above it. Numbers of bytes are not wrapped.
 #[derive(Clone, Debug, Default)]
-pub struct Ranges {
+pub struct Seen {
     /// All before it was seen.
     next: u64,
     /// The end of the last byte that was seen.
     high: u64,
-    islands: Vec<(u64, u64)>,
+    /// Above `next`.
+    ranges: Ranges,
     forgotten: u64,
 }
 
-impl Ranges {
+impl Seen {
     /// Nothing was seen, and what comes begins here.
     pub const fn from(start: u64) -> Self {
-        Self { next: start, high: start, islands: Vec::new(), forgotten: 0 }
+        Self { next: start, high: start, ranges: Ranges::new(), forgotten: 0 }
     }
 
     /// All before it was seen.
@@ -43,20 +46,20 @@ impl Ranges {
         self.high
     }
 
-    /// Whether bytes are missing below the highest.
+    /// `true` if bytes are missing below the highest.
     pub const fn has_holes(&self) -> bool {
         self.next < self.high
     }
 
-    /// Islands that were not remembered, since there were too many.
+    /// Ranges that were not remembered, since there were too many.
     pub const fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Takes a stretch in.
+    /// Adds a run of bytes.
     #[inline]
     pub fn add(&mut self, start: u64, end: u64) -> Fresh {
-        if start == self.high && self.islands.is_empty() {
+        if start == self.high && self.ranges.is_empty() {
             (self.next, self.high) = (end, end);
             return Fresh::Next;
         }
@@ -90,27 +93,22 @@ impl Ranges {
     }
 
     fn has(&self, start: u64, end: u64) -> bool {
-        end <= self.next || self.islands.iter().any(|&(a, b)| a <= start.max(self.next) && end <= b)
+        let within = |range: cwnd_packet::Range| end <= range.end;
+        end <= self.next || self.ranges.containing(start.max(self.next)).is_some_and(within)
     }
 
     fn insert(&mut self, start: u64, end: u64) {
         if end <= start {
             return;
         }
-        let (mut start, mut end) = (start, end);
-        let first = self.islands.partition_point(|&(_, b)| b < start);
-        let mut last = first;
-        while let Some(&(a, b)) = self.islands.get(last).filter(|&&(a, _)| a <= end) {
-            (start, end) = (start.min(a), end.max(b));
-            last += 1;
-        }
-        if start <= self.next {
-            self.next = self.next.max(end);
-            self.islands.drain(..last);
-        } else if first < last || self.islands.len() < MOST {
-            self.islands.splice(first..last, [(start, end)]);
-        } else {
+        if start > self.next && self.ranges.len() >= MOST && !self.ranges.touches(start, end) {
             self.forgotten += 1;
+            return;
+        }
+        let (merged, _) = self.ranges.insert(start, end);
+        if merged.start <= self.next {
+            self.next = merged.end;
+            self.ranges.remove_below(merged.end);
         }
     }
 }
@@ -123,7 +121,7 @@ mod tests {
 
     #[test]
     fn holes_are_filled_and_what_was_seen_is_nothing_new() {
-        let mut seen = Ranges::from(10);
+        let mut seen = Seen::from(10);
         assert_eq!(seen.add(10, 20), Fresh::Next);
         assert_eq!(seen.add(30, 40), Fresh::Beyond);
         assert_eq!((seen.next(), seen.high()), (20, 40));
@@ -142,7 +140,7 @@ mod tests {
         fn bytes_are_accounted_for_one_by_one(
             stretches in proptest::collection::vec((0_u64..120, 1_u64..20), 0..60)
         ) {
-            let mut seen = Ranges::from(0);
+            let mut seen = Seen::from(0);
             let mut table = [false; 200];
             for (start, length) in stretches {
                 let end = start + length;
