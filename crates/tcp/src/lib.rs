@@ -43,8 +43,8 @@ pub use delays::Delays;
 pub use echo::{DynEcho, EchoKind, EchoPolicy};
 pub use load_echo::{Carried, LoadEcho};
 pub use params::{
-    BackoffUntil, EchoAtOne, FlightSize, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery,
-    RttArithmetic,
+    BackoffUntil, EchoAtOne, FlightSize, LossRule, PARTS, Params, Part, QuenchAnswer, QuenchCheck,
+    Recovery, RttArithmetic,
 };
 pub use probing::{Params as ProbingParams, WindowProbe};
 pub use prr::PrrRule;

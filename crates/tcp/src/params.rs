@@ -5,6 +5,7 @@ use cwnd_schema::Schema;
 
 mod check;
 mod choices;
+mod parts;
 mod presets;
 
 use crate::cheat;
@@ -23,6 +24,7 @@ pub use crate::validation::GrowBy;
 pub use choices::{
     BackoffUntil, EchoAtOne, FlightSize, LossRule, PipeRule, QuenchAnswer, QuenchCheck, Recovery,
 };
+pub use parts::{PARTS, Part};
 
 /// Parameters of both ends of a connection, apart from the congestion controller.
 #[derive(Clone, Debug, PartialEq, Schema)]

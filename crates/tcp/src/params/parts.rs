@@ -1,0 +1,314 @@
+//! Parts of a stack: mechanisms that an experiment takes from a stack or adds to one.
+
+use cwnd_schema::{Params as _, key};
+
+use super::{LossRule, Params};
+use crate::prr::PrrRule;
+use crate::quick_ack::AckPolicy;
+use crate::validation::{GrowBy, LimitedBy, RestartWindow};
+
+/// A mechanism of a stack, and the parameters that it sets.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Name in `with` and `without`.
+    pub name: &'static str,
+    /// Description for the reference.
+    pub doc: &'static str,
+    /// Parameters that it sets.
+    pub keys: &'static [&'static str],
+    /// Part without which it has no effect.
+    pub needs: Option<&'static str>,
+    /// Takes it from a stack.
+    off: fn(&mut Params),
+    /// Adds it to a stack.
+    on: fn(&mut Params),
+}
+
+impl Part {
+    /// A part that is one parameter.
+    const fn flag(
+        name: &'static str,
+        doc: &'static str,
+        keys: &'static [&'static str; 1],
+        [off, on]: [fn(&mut Params); 2],
+    ) -> Self {
+        Self { name, doc, keys, needs: None, off, on }
+    }
+
+    /// The same part, which has no effect without another one.
+    const fn needing(self, part: &'static str) -> Self {
+        Self { needs: Some(part), ..self }
+    }
+
+    /// The part of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        PARTS.iter().find(|part| part.name == name)
+    }
+
+    /// The part that sets this parameter.
+    #[must_use]
+    pub fn of_key(key: &str) -> Option<&'static Self> {
+        PARTS.iter().find(|part| part.keys.contains(&key))
+    }
+
+    /// `true` if an endpoint would be another one without it.
+    #[must_use]
+    pub fn is_in(&self, params: &Params) -> bool {
+        let mut without = params.clone();
+        (self.off)(&mut without);
+        effective(without) != effective(params.clone())
+    }
+
+    /// Takes it from an endpoint.
+    pub fn take_from(&self, params: &mut Params) {
+        (self.off)(params);
+    }
+
+    /// Adds it to an endpoint.
+    pub fn add_to(&self, params: &mut Params) {
+        (self.on)(params);
+    }
+}
+
+/// Parameters without those that have no effect.
+fn effective(mut params: Params) -> Params {
+    params.idle().iter().for_each(|idle| params.reset(idle.key));
+    params
+}
+
+/// All parts, in the order in which they are applied.
+pub const PARTS: &[Part] = &[
+    Part {
+        name: "rack",
+        doc: "Losses by time (RFC 8985), with Linux's accounting in whole segments; without it \
+              they are found by RFC 6675 § 4.",
+        keys: &[
+            key!(Params: loss_rule),
+            key!(Params: whole_segments),
+            key!(Params: recovers_in_loss),
+        ],
+        needs: None,
+        off: |p| {
+            if p.loss_rule == LossRule::Rack {
+                p.loss_rule = LossRule::Rfc6675;
+            }
+            p.whole_segments = false;
+            p.recovers_in_loss = false;
+            p.tail_loss_probe = false;
+            p.rtt_from_notes = false;
+        },
+        on: |p| p.loss_rule = LossRule::Rack,
+    },
+    Part::flag(
+        "tlp",
+        "Probes of a lost tail (RFC 8985 § 7).",
+        &[key!(Params: tail_loss_probe)],
+        [|p| p.tail_loss_probe = false, |p| p.tail_loss_probe = true],
+    )
+    .needing("rack"),
+    Part::flag(
+        "own-rtt-notes",
+        "RTT samples from the sender's own log of send times, also by SACK (Linux).",
+        &[key!(Params: rtt_from_notes)],
+        [|p| p.rtt_from_notes = false, |p| p.rtt_from_notes = true],
+    )
+    .needing("rack"),
+    Part {
+        name: "lost-retransmissions",
+        doc: "Retransmissions that are lost are found without the timer.",
+        keys: &[key!(Params: lost_retransmissions), key!(Params: lost_retransmissions_reduce)],
+        needs: None,
+        off: |p| {
+            p.lost_retransmissions = false;
+            p.lost_retransmissions_reduce = false;
+        },
+        on: |p| p.lost_retransmissions = true,
+    },
+    Part {
+        name: "prr",
+        doc: "Proportional rate reduction for losses (RFC 9937), and for ECN-echoes where the \
+              stack has it.",
+        keys: &[key!(Params: prr), key!(Params: prr_rule)],
+        needs: None,
+        off: |p| {
+            p.prr = false;
+            p.prr_rule = Params::default().prr_rule;
+            p.prr_on_ecn = false;
+        },
+        on: |p| {
+            p.prr = true;
+            p.prr_rule = PrrRule::Rfc9937;
+        },
+    },
+    Part::flag(
+        "prr-on-ecn",
+        "Proportional rate reduction for ECN-echoes.",
+        &[key!(Params: prr_on_ecn)],
+        [|p| p.prr_on_ecn = false, |p| p.prr_on_ecn = true],
+    ),
+    Part::flag(
+        "rescue",
+        "Retransmission of holes that are not known to be lost, and of the tail (RFC 6675 § 4, \
+         rules 3 and 4 of NextSeg).",
+        &[key!(Params: doubtful_holes)],
+        [|p| p.doubtful_holes = false, |p| p.doubtful_holes = true],
+    ),
+    Part::flag(
+        "dsack",
+        "D-SACK blocks from the receiver (RFC 2883), by which RACK adapts its window and takes \
+         reductions back.",
+        &[key!(Params: dsack)],
+        [|p| p.dsack = false, |p| p.dsack = true],
+    ),
+    Part::flag(
+        "frto",
+        "Detection of spurious timeouts by F-RTO (RFC 5682).",
+        &[key!(Params: spurious.timeout_frto)],
+        [|p| p.spurious.timeout_frto = false, |p| p.spurious.timeout_frto = true],
+    ),
+    Part::flag(
+        "eifel",
+        "Detection of spurious timeouts by echoed timestamps (RFC 3522).",
+        &[key!(Params: spurious.timeout_eifel)],
+        [|p| p.spurious.timeout_eifel = false, |p| p.spurious.timeout_eifel = true],
+    ),
+    Part::flag(
+        "timeout-threshold",
+        "A timeout in a window that was already reduced keeps the slow-start threshold (Linux).",
+        &[key!(Params: timeout_keeps_threshold)],
+        [|p| p.timeout_keeps_threshold = false, |p| p.timeout_keeps_threshold = true],
+    ),
+    Part::flag(
+        "old-acks",
+        "SACK blocks of ACKs that a later ACK has overtaken count (Linux).",
+        &[key!(Params: sack_in_old_acks)],
+        [|p| p.sack_in_old_acks = false, |p| p.sack_in_old_acks = true],
+    ),
+    Part::flag(
+        "reneging",
+        "A receiver that discards SACKed data is found half a round trip later (Linux).",
+        &[key!(Params: reneging_hurries)],
+        [|p| p.reneging_hurries = false, |p| p.reneging_hurries = true],
+    ),
+    Part {
+        name: "quick-acks",
+        doc: "ACKs as Linux sends them: at once while the receive window grows, and at the end of \
+              a burst (PSH); behind a hole at most one a millisecond.",
+        keys: &[key!(Params: ack_policy)],
+        needs: None,
+        off: |p| {
+            p.ack_policy = AckPolicy::Rfc5681;
+            p.push_bursts = false;
+        },
+        on: |p| {
+            p.ack_policy = AckPolicy::Linux;
+            p.push_bursts = true;
+        },
+    },
+    Part::flag(
+        "push",
+        "A burst of several segments ends with PSH (Linux).",
+        &[key!(Params: push_bursts)],
+        [|p| p.push_bursts = false, |p| p.push_bursts = true],
+    )
+    .needing("quick-acks"),
+    Part {
+        name: "delivered-growth",
+        doc: "The window grows by what was delivered, also with the ACK that ends a recovery \
+              (Linux, tcp_cong_control).",
+        keys: &[key!(Params: grow_by), key!(Params: grow_on_exit)],
+        needs: None,
+        off: |p| {
+            p.grow_by = GrowBy::Acknowledged;
+            p.grow_on_exit = false;
+        },
+        on: |p| {
+            p.grow_by = GrowBy::Delivered;
+            p.grow_on_exit = true;
+        },
+    },
+    Part {
+        name: "cwnd-validation",
+        doc: "A window that is not used does not grow (RFC 7661 § 4.3).",
+        keys: &[key!(Params: validation.cwnd_limited)],
+        needs: None,
+        off: |p| p.validation.cwnd_limited = LimitedBy::Always,
+        on: |p| p.validation.cwnd_limited = LimitedBy::Last,
+    },
+    Part {
+        name: "idle-restart",
+        doc: "The window shrinks after an idle time longer than the timeout (RFC 5681 § 4.1).",
+        keys: &[key!(Params: idle_restart), key!(Params: validation.restart_window)],
+        needs: None,
+        off: |p| {
+            p.idle_restart = false;
+            p.validation.restart_window = RestartWindow::Initial;
+        },
+        on: |p| {
+            p.idle_restart = true;
+            p.validation.restart_window = RestartWindow::Initial;
+        },
+    },
+    Part {
+        name: "zero-window-probes",
+        doc: "A closed receive window is probed by a segment without data, and the answer \
+              restarts the time to the next probe (Linux).",
+        keys: &[key!(Params: probing.window_probe), key!(Params: probing.probe_answer_restarts)],
+        needs: None,
+        off: |p| p.probing = Default::default(),
+        on: |p| {
+            p.probing.window_probe = crate::probing::WindowProbe::Before;
+            p.probing.probe_answer_restarts = true;
+        },
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preset(name: &str) -> Params {
+        let mut params = Params::default();
+        assert!(params.apply_preset(name), "{name}");
+        params
+    }
+
+    #[test]
+    fn a_part_is_in_a_stack_once_it_is_added_and_no_longer_once_it_is_taken() {
+        for part in PARTS {
+            let mut params = preset("linux");
+            part.take_from(&mut params);
+            assert!(!part.is_in(&params), "{} is taken", part.name);
+            part.add_to(&mut params);
+            assert!(part.is_in(&params), "{} is added", part.name);
+        }
+    }
+
+    #[test]
+    fn a_part_sets_its_own_keys_and_those_of_parts_that_need_it() {
+        for part in PARTS {
+            let mut without = preset("linux");
+            part.take_from(&mut without);
+            let mut with = without.clone();
+            part.add_to(&mut with);
+            for field in Params::FIELDS {
+                let differs = with.get(field.name) != without.get(field.name);
+                let of = Part::of_key(field.name);
+                let is_own = of.is_some_and(|of| of.name == part.name);
+                let needs_it = of.is_some_and(|of| of.needs == Some(part.name));
+                assert!(!differs || is_own || needs_it, "{} sets {}", part.name, field.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_is_of_one_part() {
+        for field in Params::FIELDS {
+            let parts = PARTS.iter().filter(|part| part.keys.contains(&field.name));
+            assert!(parts.count() <= 1, "{}", field.name);
+        }
+        let known = |key: &&&str| Params::FIELDS.iter().any(|field| field.name == **key);
+        assert!(PARTS.iter().flat_map(|part| part.keys).all(|key| known(&key)));
+    }
+}
