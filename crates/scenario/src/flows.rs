@@ -133,25 +133,33 @@ struct Tcp {
 }
 
 fn tcp(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
-    let name = stack::read(section, cx);
+    let parts = stack::read(section, cx);
+    let name = parts.as_ref().map(|parts| parts.base);
     let of_stack = |params: &dyn Params| stack::controller_preset(name?, params);
     let controller = section.read("controller", cx, |at, cx| {
         choice_from::<ControllerParams>(at, "controller", &of_stack, cx)
     });
     // Of a stack that is none, everything beside it is looked at all the same.
     let of_stack = name.unwrap_or(stack::stacks()[0].name);
-    let written =
-        section.optional("endpoint", cx, |at, cx| preset_or_table(at, "endpoint", of_stack, cx));
+    let change =
+        |params: &mut cwnd_tcp::Params| parts.iter().for_each(|parts| parts.change(params));
+    let written = section.optional("endpoint", cx, |at, cx| {
+        let found = preset_or_table(at, "endpoint", of_stack, &change, cx);
+        parts.iter().zip(&found).for_each(|(parts, (_, named))| parts.meets(named, at, cx));
+        found
+    });
     let (endpoint, of_endpoint) = written?.unwrap_or_else(|| {
         let mut params = cwnd_tcp::Params::default();
         params.apply_preset(of_stack);
+        change(&mut params);
         idle::reset(&mut params, cx.schema);
         (params, of_stack)
     });
-    let (name, (controller, of_controller)) = (name?, controller?);
+    let (parts, (controller, of_controller)) = (parts?, controller?);
+    let name = parts.base;
     // Without a stack a file of schema 1 resolves as it did when there was no such key.
     let named = cx.schema > SCHEMAS[0] || section.entry("stack").is_some();
-    let stack = named.then_some(Stack { name, endpoint: of_endpoint, controller: of_controller });
+    let stack = named.then_some(Stack { parts, endpoint: of_endpoint, controller: of_controller });
     let chosen = section.entry("controller").and_then(|entry| entry.node.table());
     if stack.is_some() && chosen.is_none_or(|table| table.get("preset").is_none()) {
         let at = (section.span_of("controller"), section.path_of("controller"));

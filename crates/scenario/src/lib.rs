@@ -71,3 +71,4 @@ pub use reference::reference_markdown;
 pub use routes::Routes;
 pub use run::Run;
 pub use schema::json_schema;
+pub use stack::StackParts;

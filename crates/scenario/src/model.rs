@@ -12,6 +12,7 @@ use crate::link_rate::LinkRate;
 use crate::noise::Noise;
 use crate::routes::{Edge, Routes};
 use crate::run::Run;
+use crate::stack::StackParts;
 
 /// One cell of a scenario: all defaults filled in, no sweep, one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -196,8 +197,8 @@ pub struct FlowGroup {
 /// The stack of a group, and the presets that are in force beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
-    /// Its name, that of an endpoint preset.
-    pub name: &'static str,
+    /// Its name, that of an endpoint preset, and the parts in which it differs.
+    pub parts: StackParts,
     /// Preset of the endpoint: the stack's own, unless another one is written.
     pub endpoint: &'static str,
     /// Preset of the controller, in the same way; `None` for the defaults of its kind.

@@ -353,7 +353,9 @@ pub(crate) fn choice_from<T: ParamsChoice>(
         (!having.is_empty()).then(|| format!("it is a key of {}", list(having)))
     };
     let shape = Shape { title: &title, besides: &["kind"], elsewhere: &elsewhere, renames: false };
-    let good = parameters(chosen.params_mut(), table, &shape, at, cx);
+    let params = chosen.params_mut();
+    let good =
+        table_preset(params, table, &shape, at, cx) & parameters(params, table, &shape, at, cx);
     let preset = written_preset(table, chosen.params()).or(preset);
     good.then_some((chosen, preset))
 }
@@ -372,11 +374,12 @@ fn written_preset(table: &Table, params: &dyn Params) -> Option<&'static str> {
 }
 
 /// An endpoint's kind of choice: the name of a preset, or `{ preset = "linux", ecn = true }` over
-/// the preset `base`; with the preset in force.
+/// the preset `base`, which `change` goes over; with the preset in force.
 pub(crate) fn preset_or_table<P: Params + Default>(
     at: At<'_>,
     title: &str,
     base: &'static str,
+    change: &dyn Fn(&mut P),
     cx: &mut Context<'_>,
 ) -> Option<(P, &'static str)> {
     let mut params = P::default();
@@ -388,11 +391,14 @@ pub(crate) fn preset_or_table<P: Params + Default>(
             unknown_name_of(at, ("preset", title), &names, cx);
         }
         let named = named.filter(|name| params.apply_preset(name));
+        change(&mut params);
         idle::reset(&mut params, cx.schema);
         return named.map(|name| (params, name));
     };
     let shape = Shape { title, besides: &[], elsewhere: &|_| None, renames: true };
-    let good = parameters(&mut params, table, &shape, at, cx);
+    let mut good = table_preset(&mut params, table, &shape, at, cx);
+    change(&mut params);
+    good &= parameters(&mut params, table, &shape, at, cx);
     let written = table.get("preset").and_then(|entry| entry.node.text());
     let named = written.and_then(|name| preset(&params, cx.preset_name(name))).unwrap_or(base);
     good.then_some((params, named))
@@ -413,7 +419,26 @@ struct Shape<'a> {
     renames: bool,
 }
 
-/// Sets parameters from a table: the preset first, then the keys one by one, then a look at the whole.
+/// Applies the preset that a table names, if it names one; `false` if there is none of that name.
+fn table_preset(
+    params: &mut dyn Params,
+    table: &Table,
+    shape: &Shape<'_>,
+    at: At<'_>,
+    cx: &mut Context<'_>,
+) -> bool {
+    let Some(entry) = table.get("preset") else { return true };
+    let today = |name| if shape.renames { cx.preset_name(name) } else { name };
+    if entry.node.text().is_some_and(|name| params.apply_preset(today(name))) {
+        return true;
+    }
+    let presets: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
+    let path = format!("{}.preset", at.path);
+    unknown_name_of(At { node: &entry.node, path: &path }, ("preset", shape.title), &presets, cx);
+    false
+}
+
+/// Sets parameters from a table: the keys one by one, over a preset, then a look at the whole.
 fn parameters(
     params: &mut dyn Params,
     table: &Table,
@@ -423,20 +448,11 @@ fn parameters(
 ) -> bool {
     let title = shape.title;
     let path_of = |key: &str| format!("{}.{key}", at.path);
-    let presets: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
     let mut good = true;
-    let today = |name| if shape.renames { cx.preset_name(name) } else { name };
-    if let Some(entry) = table.get("preset")
-        && !entry.node.text().is_some_and(|name| params.apply_preset(today(name)))
-    {
-        let path = path_of("preset");
-        unknown_name_of(At { node: &entry.node, path: &path }, ("preset", title), &presets, cx);
-        good = false;
-    }
     let of_preset: Vec<&str> = params.idle().iter().map(|idle| idle.key).collect();
     let mut names: Vec<&str> = params.fields().iter().map(|f| f.name).collect();
     names.extend_from_slice(shape.besides);
-    if !presets.is_empty() {
+    if !params.presets().is_empty() {
         names.push("preset");
     }
     for entry in &table.entries {

@@ -6,6 +6,7 @@ use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_schema::{Bounds, Kind, Params, ParamsChoice, Value};
+use cwnd_tcp::PARTS;
 
 use crate::impairments::{BurstLoss, Impairments, Tampering};
 use crate::model::{Place, Record};
@@ -16,7 +17,7 @@ use crate::sections::{
     AXIS, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR, RATE, SWEEP,
     TOP,
 };
-use crate::stack;
+use crate::stack::{self, StackParts};
 use crate::steps::{DelayStep, RateStep};
 
 /// The reference documentation of the scenario file, as Markdown.
@@ -50,6 +51,10 @@ pub fn reference_markdown() -> String {
     page.heading(2, "Stacks");
     page.text(STACK_TEXT);
     page.stacks();
+    page.heading(3, "Parts of a stack");
+    page.text(PARTS_TEXT);
+    page.keys(&[StackParts::KEYS]);
+    page.parts();
     page.heading(2, "Controllers");
     page.text(CONTROLLER_TEXT);
     page.choice::<ControllerParams>();
@@ -145,6 +150,20 @@ impl Page {
             });
             let presets: Vec<String> = presets.collect();
             self.row(&[format!("`{}`", stack.name), presets.join(", ")]);
+        }
+    }
+
+    /// Parts, and the stacks that have each.
+    fn parts(&mut self) {
+        self.table(&["Part", "Meaning", "Needs", "Stacks that have it"]);
+        for part in PARTS {
+            let stacks = stack::stacks().iter().filter(|stack| {
+                let mut params = cwnd_tcp::Params::default();
+                params.apply_preset(stack.name) && part.is_in(&params)
+            });
+            let stacks: Vec<String> = stacks.map(|stack| format!("`{}`", stack.name)).collect();
+            let needs = part.needs.map_or_else(String::new, |part| format!("`{part}`"));
+            self.row(&[format!("`{}`", part.name), part.doc.to_owned(), needs, stacks.join(", ")]);
         }
     }
 
@@ -447,6 +466,12 @@ it. A controller without a preset for the stack keeps its own defaults; where th
 implementation, a note says so. The presets `linux` of `bmcc` and `delay-aimd` are the controllers
 of `cwnd-kernel`, as Linux has none
 of that kind.";
+
+const PARTS_TEXT: &str = "\
+An experiment takes parts from a stack, or adds parts to it: `stack = { base = \"linux\", without =
+[\"rack\", \"prr\"] }`. The name of a stack alone is short for its `base`, so that a path may lead
+into it: `flow.main.stack.without`. Parameters of `endpoint` go over the parts. A `preset` of another
+stack in `endpoint` is an error beside them.";
 
 const CONTROLLER_TEXT: &str = "\
 `controller = \"cubic\"`, or a table with `kind`, perhaps a `preset`, and parameters over what the preset says:

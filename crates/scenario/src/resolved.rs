@@ -153,7 +153,7 @@ impl Writer {
         self.section(&["flow", name]);
         self.key("count", &group.count.write());
         if let Some(stack) = &group.stack {
-            self.key("stack", &stack.name.to_owned().write());
+            self.line(format_args!("stack = {}", stack.parts.written()));
         }
         if dumbbell {
             let forward = group.from == [0];
@@ -197,19 +197,20 @@ impl Writer {
         let FlowGroup { name, controller, endpoint, .. } = group;
         self.section(&["flow", name, "controller"]);
         self.key("kind", &controller.kind().to_owned().write());
-        if let Some(Stack { name, controller: preset, .. }) = group.stack
+        if let Some(Stack { parts, controller: preset, .. }) = &group.stack
             && let Some(mut plain) = ControllerParams::of_kind(controller.kind())
         {
-            let of_stack = stack::controller_preset(name, plain.params());
-            self.preset(preset, of_stack, plain.params_mut());
+            let of_stack = stack::controller_preset(parts.base, plain.params());
+            self.preset(*preset, of_stack, plain.params_mut());
             self.params_over(controller.params(), plain.params());
         } else {
             self.params(controller.params());
         }
         self.section(&["flow", name, "endpoint"]);
-        if let Some(Stack { name, endpoint: preset, .. }) = group.stack {
+        if let Some(Stack { parts, endpoint: preset, .. }) = &group.stack {
             let mut plain = cwnd_tcp::Params::default();
-            self.preset(Some(preset), Some(name), &mut plain);
+            self.preset(Some(*preset), Some(parts.base), &mut plain);
+            parts.change(&mut plain);
             self.params_over(endpoint, &plain);
         } else {
             self.params(endpoint);

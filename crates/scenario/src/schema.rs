@@ -7,6 +7,7 @@ use cwnd_quantity::dist::{FORMS, NAMED_SIZES};
 use cwnd_schema::{
     Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, RegistryEntry, Value,
 };
+use cwnd_tcp::{PARTS, Part};
 use serde_json::{Map, Value as Json, json};
 
 use crate::impairments::{BurstLoss, Impairments, Tampering};
@@ -19,6 +20,7 @@ use crate::sections::{
     AXIS, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR, RATE, SWEEP,
     TOP,
 };
+use crate::stack::StackParts;
 use crate::steps::{DelayStep, RateStep};
 use crate::tables::EXTENSIONS;
 
@@ -71,7 +73,9 @@ pub fn json_schema() -> Json {
         "messenger": choice::<MessengerParams>(),
         "controller": choice::<ControllerParams>(),
         "endpoint": endpoint(),
-        "stack": presets(&cwnd_tcp::Params::default()),
+        "stack": any_of(&[reference("stack-name"), object(&[StackParts::KEYS])]),
+        "stack-name": presets(&cwnd_tcp::Params::default()),
+        "part": parts(),
         "workload": choice::<WorkloadParams>(),
         "arrivals": choice::<ArrivalParams>(),
         "attacker": choice::<AttackerParams>(),
@@ -288,6 +292,11 @@ fn insert_params(properties: &mut Map<String, Json>, params: &dyn Params) {
 fn presets(params: &dyn Params) -> Json {
     let one = |p: &Preset| json!({ "const": p.name, "description": p.doc.trim() });
     json!({ "oneOf": params.presets().iter().map(one).collect::<Vec<_>>() })
+}
+
+fn parts() -> Json {
+    let one = |part: &Part| json!({ "const": part.name, "description": part.doc });
+    json!({ "oneOf": PARTS.iter().map(one).collect::<Vec<_>>() })
 }
 
 fn parameter(field: &Field, params: &dyn Params) -> Json {

@@ -1,19 +1,93 @@
 //! Stacks: the endpoint and the controller of one implementation, under one name.
 
 use cwnd_cc::ControllerParams;
-use cwnd_schema::{Params, ParamsChoice as _, Preset};
+use cwnd_schema::{Params, ParamsChoice as _, Preset, SectionKeys};
+use cwnd_tcp::{PARTS, Part};
 
 use crate::diagnostics::{Sink, Span};
-use crate::reader::{Context, Section, preset, unknown_name};
+use crate::json::{list, reference};
+use crate::reader::{At, Context, Section, preset, unknown_name};
+use crate::section::{Entry, SectionKeys, inline};
+use crate::suggest;
+use crate::takes::Takes;
+use crate::toml_text::quoted;
+use crate::tree::Item;
 
 /// All stacks: each endpoint preset is one.
 pub(crate) fn stacks() -> &'static [Preset] {
     cwnd_tcp::Params::default().presets()
 }
 
+/// A stack, less some of its parts and plus others.
+#[derive(Clone, Debug, PartialEq, Eq, SectionKeys)]
+#[section(check = check)]
+pub struct StackParts {
+    /// Stack to begin with.
+    #[entry]
+    #[by_schema("rfc6675", "linux", "cwnd: the stack of a file that names none")]
+    pub base: &'static str,
+    /// Parts of that stack that are left out.
+    #[entry]
+    #[default(Vec::new(), as [], "cwnd: the stack as it is")]
+    pub without: Vec<&'static str>,
+    /// Parts that are added to that stack.
+    #[entry]
+    #[default(Vec::new(), as [], "cwnd: the stack as it is")]
+    pub with: Vec<&'static str>,
+}
+
+impl StackParts {
+    /// A stack as it is.
+    const fn all_of(base: &'static str) -> Self {
+        Self { base, without: Vec::new(), with: Vec::new() }
+    }
+
+    /// `true` if no part differs from the base.
+    pub(crate) fn is_base(&self) -> bool {
+        self.without.is_empty() && self.with.is_empty()
+    }
+
+    /// Takes and adds the parts of an endpoint.
+    pub(crate) fn change(&self, params: &mut cwnd_tcp::Params) {
+        let part = |name: &&'static str| Part::named(name);
+        self.without.iter().filter_map(part).for_each(|part| part.take_from(params));
+        self.with.iter().filter_map(part).for_each(|part| part.add_to(params));
+    }
+
+    /// Reports an endpoint whose preset is of another stack than these parts.
+    pub(crate) fn meets(&self, preset: &str, at: At<'_>, cx: &mut Context<'_>) {
+        if preset == self.base || self.is_base() {
+            return;
+        }
+        let base = self.base;
+        let message = format!("the parts of the stack `{base}` do not go with this preset");
+        let problem = cx.sink.error(at.node.span, at.path, message);
+        problem.help(format!("leave out the preset, or write `base = \"{preset}\"` in the stack"));
+    }
+
+    /// TOML of the key `stack`.
+    pub(crate) fn written(&self) -> String {
+        if self.is_base() { quoted(self.base) } else { inline(self) }
+    }
+}
+
 /// The stack that a group names, or that it has by default.
-pub(crate) fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<&'static str> {
-    section.read("stack", cx, |at, cx| {
+pub(crate) fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<StackParts> {
+    section.read("stack", cx, |at, cx| match at.node.table() {
+        None => <&'static str>::read(at, cx).map(StackParts::all_of),
+        Some(table) => {
+            let section = Section::new(table, &[StackParts::KEYS], at.path, at.node.span, cx);
+            <StackParts as SectionKeys>::read(&section, cx)
+        }
+    })
+}
+
+/// The name of a stack.
+impl Entry for &'static str {
+    const TAKES: &'static Takes =
+        &Takes::new("the name of a [stack](#stacks)", || reference("stack-name"));
+
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let named = at.node.text().map(|name| cx.preset_name(name));
         let found = stacks().iter().find(|stack| Some(stack.name) == named);
         if found.is_none() {
@@ -21,7 +95,102 @@ pub(crate) fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<&'stat
             unknown_name(at, "stack", &names, cx);
         }
         found.map(|stack| stack.name)
-    })
+    }
+
+    fn write(&self) -> String {
+        quoted(self)
+    }
+}
+
+/// Names of parts, each once, in the order of [`PARTS`].
+impl Entry for Vec<&'static str> {
+    const TAKES: &'static Takes = &Takes {
+        example: "[\"rack\"]",
+        ..Takes::new("a list of [parts](#parts-of-a-stack)", || list(&reference("part")))
+    };
+
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        let Item::Array(items) = &at.node.item else {
+            at.wrong_kind("a list of parts such as [\"rack\"]", cx);
+            return None;
+        };
+        let mut is_good = true;
+        for node in items {
+            if node.text().and_then(Part::named).is_none() {
+                let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+                unknown_name(At { node, path: at.path }, "part", &names, cx);
+                is_good = false;
+            }
+        }
+        let named = |part: &&Part| items.iter().any(|node| node.text() == Some(part.name));
+        is_good.then(|| PARTS.iter().filter(named).map(|part| part.name).collect())
+    }
+
+    fn write(&self) -> String {
+        let names: Vec<String> = self.iter().map(|name| quoted(name)).collect();
+        format!("[{}]", names.join(", "))
+    }
+}
+
+/// Reports parts that the stack lacks or has already, and such that have no effect.
+fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>) {
+    let PartialStackParts { base: Some(base), without: Some(without), with: Some(with) } = found
+    else {
+        return;
+    };
+    let mut stack = cwnd_tcp::Params::default();
+    stack.apply_preset(base);
+    let mut changed = stack.clone();
+    StackParts { base, without: without.clone(), with: with.clone() }.change(&mut changed);
+    for part in PARTS {
+        let is_in = part.is_in(&stack);
+        if without.contains(&part.name) && !is_in {
+            let message = format!("the stack `{base}` has no part `{}`", part.name);
+            let has = PARTS.iter().filter(|part| part.is_in(&stack)).map(|part| part.name);
+            report(
+                section,
+                "without",
+                part,
+                &message,
+                &format!("it has {}", suggest::list(has)),
+                cx,
+            );
+        }
+        if !with.contains(&part.name) {
+            continue;
+        }
+        if is_in {
+            let message = format!("the stack `{base}` has the part `{}` already", part.name);
+            report(section, "with", part, &message, "remove it here", cx);
+        } else if !part.is_in(&changed) {
+            let message = format!("the part `{}` has no effect on this stack", part.name);
+            let help = match part.needs {
+                Some(needed) => format!("it needs the part `{needed}`"),
+                None => "remove it here, or take another stack".to_owned(),
+            };
+            report(section, "with", part, &message, &help, cx);
+        }
+    }
+}
+
+/// Reports a part, where the list names it.
+fn report(
+    section: &Section<'_>,
+    key: &str,
+    part: &Part,
+    message: &str,
+    help: &str,
+    cx: &mut Context<'_>,
+) {
+    let items = section.entry(key).map(|entry| &entry.node.item);
+    let span = match items {
+        Some(Item::Array(items)) => {
+            items.iter().find(|node| node.text() == Some(part.name)).map(|node| node.span)
+        }
+        _ => None,
+    };
+    let span = span.unwrap_or_else(|| section.span_of(key));
+    cx.sink.error(span, section.path_of(key), message).help(help);
 }
 
 /// The preset that a controller has for a stack.

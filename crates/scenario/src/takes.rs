@@ -70,8 +70,9 @@ pub(crate) const ENDPOINT: &Takes = &Takes {
     shorthand: Some("preset"),
     ..Takes::new("an [endpoint](#endpoints)", || reference("endpoint"))
 };
-/// A stack: the name of an endpoint's preset.
-pub(crate) const STACK: &Takes = &Takes::new("a [stack](#stacks)", || reference("stack"));
+/// A stack: the name of an endpoint's preset, or a table with parts.
+pub(crate) const STACK: &Takes =
+    &Takes { shorthand: Some("base"), ..Takes::new("a [stack](#stacks)", || reference("stack")) };
 /// A workload.
 pub(crate) const WORKLOAD: &Takes = &Takes {
     shorthand: Some("kind"),

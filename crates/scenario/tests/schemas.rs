@@ -45,7 +45,7 @@ fn schema_2_has_noise_of_the_path_and_linux() {
     linux.idle().iter().for_each(|idle| linux.reset(idle.key));
     assert_eq!(found.flows[0].endpoint, linux);
     let stack = found.flows[0].stack.as_ref().expect("a stack");
-    assert_eq!((stack.name, stack.controller), ("linux", Some("linux")));
+    assert_eq!((stack.parts.base, stack.controller), ("linux", Some("linux")));
 }
 
 #[test]

@@ -26,6 +26,14 @@ fn cell(flow: &str) -> Cell {
     outline(flow).cells().remove(0)
 }
 
+fn one(text: &str) -> Cell {
+    let document = Document::parse("test.toml", text, NO_FILES);
+    match document.and_then(|document| document.cells()) {
+        Ok(mut cells) => cells.remove(0),
+        Err(diagnostics) => panic!("{diagnostics}"),
+    }
+}
+
 fn endpoint(preset: &str) -> cwnd_tcp::Params {
     let mut params = cwnd_tcp::Params::default();
     assert!(params.apply_preset(preset), "{preset}");
@@ -98,6 +106,64 @@ fn presets_and_parameters_beside_a_stack_win() {
     let mut slower = controller("newreno", "linux");
     slower.params_mut().set("beta", &Value::Float(0.6)).expect("a parameter of NewReno");
     assert_eq!(flow.controller, slower);
+}
+
+/// The ablations of docs/endpoint.md, by the keys that each part stands for.
+#[test]
+fn a_stack_without_a_part_is_its_preset_without_the_parts_keys() {
+    for (part, keys) in [
+        ("quick-acks", &["ack_policy"][..]),
+        ("lost-retransmissions", &["lost_retransmissions"]),
+        ("rack", &["loss_rule", "tail_loss_probe", "whole_segments"]),
+        ("prr", &["prr", "prr_on_ecn"]),
+        ("dsack", &["dsack"]),
+    ] {
+        let found = one(&format!(
+            "schema = 2\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+             [flow.main]\nrtt = \"100 ms\"\nendpoint = {{ ecn = true }}\n\
+             stack = {{ base = \"linux\", without = [\"{part}\"] }}\n"
+        ));
+        let mut expected = cwnd_tcp::Params { ecn: true, ..endpoint("linux") };
+        keys.iter().for_each(|key| expected.reset(key));
+        expected.idle().iter().for_each(|idle| expected.reset(idle.key));
+        assert_eq!(found.scenario.flows[0].endpoint, expected, "{part}");
+        assert_eq!(one(&found.resolved_toml).resolved_toml, found.resolved_toml);
+        let others = found.resolved_toml.matches("# in place of the preset's").count();
+        assert_eq!(others, 1, "`ecn` alone is not of the stack:\n{}", found.resolved_toml);
+    }
+}
+
+#[test]
+fn a_stack_with_a_part_is_its_preset_with_the_parts_keys() {
+    let by_parts = cell("stack = { base = \"rfc6675\", with = [\"dsack\", \"tlp\", \"rack\"] }");
+    let mut expected = endpoint("rfc6675");
+    for (key, value) in [
+        ("loss_rule", Value::Text("rack".to_owned())),
+        ("tail_loss_probe", Value::Bool(true)),
+        ("dsack", Value::Bool(true)),
+    ] {
+        expected.set(key, &value).expect("a parameter");
+    }
+    assert_eq!(by_parts.scenario.flows[0].endpoint, expected);
+    let line =
+        "stack = { base = \"rfc6675\", without = [], with = [\"rack\", \"tlp\", \"dsack\"] }";
+    assert!(
+        by_parts.resolved_toml.lines().any(|found| found == line),
+        "{}",
+        by_parts.resolved_toml
+    );
+    let base = cell("stack = { base = \"linux\" }");
+    assert_eq!(base.resolved_toml, cell("stack = \"linux\"").resolved_toml, "a short form");
+}
+
+#[test]
+fn an_axis_leads_into_a_stack() {
+    let found = outline(
+        "stack = \"linux\"\n[sweep.axis.without]\npath = \"flow.main.stack.without\"\n\
+         values = [[], [\"prr\"]]\nlabels = [\"nothing\", \"PRR\"]",
+    );
+    let prr: Vec<bool> = found.cells().iter().map(|c| c.scenario.flows[0].endpoint.prr).collect();
+    assert_eq!(prr, [true, false]);
 }
 
 #[test]

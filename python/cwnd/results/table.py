@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from cwnd import _core
 from cwnd.results.metrics import METRICS, Metric, main_link
 from cwnd.results.spread import CENTRES, IN_TABLES, Spread, about_spreads, spreads
 from cwnd.results.unrecorded import flow_counts
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from cwnd.results.run import Run
 
 #: Lines of a resolved scenario with defaults that decide what results say.
-_STACK_OR_NOISE = re.compile(r'^(stack|noise) = "(.+)"$', re.MULTILINE)
+_STACK_OR_NOISE = re.compile(r"^(stack|noise) = (.+)$", re.MULTILINE)
 
 #: What the table of results shows, in its order.
 COLUMNS = (
@@ -311,7 +312,16 @@ def _stacks_and_noise(run: Run) -> list[str]:
     for indices in run.rows_by_point.values():
         for key, value in _STACK_OR_NOISE.findall(run.resolved[indices[0]]):
             found[key][value] = None
-    return [f"{key} {', '.join(values)}" for key, values in found.items() if values]
+    return [f"{key} {', '.join(map(_in_words, values))}" for key, values in found.items() if values]
+
+
+def _in_words(toml: str) -> str:
+    """A name, or a stack with its parts: `linux without rack, prr`."""
+    value = _core.read_toml(f"value = {toml}", name="resolved")["value"]
+    if isinstance(value, str):
+        return value
+    parts = [f" {key} {', '.join(value[key])}" for key in ("without", "with") if value[key]]
+    return f"{value['base']}{''.join(parts)}"
 
 
 def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
