@@ -244,3 +244,18 @@ def _command(words: list[str]) -> tuple[str, ...]:
     several = {"sweep": "verify", "testbed": "calibrate clean", "topology": "hot import"}
     deeper = words[1:2] if words[1:2] and words[1] in several.get(words[0], "").split() else []
     return (words[0], *deeper)
+
+
+@pytest.mark.parametrize("part", ["controller", "queue", "meter", "messenger"])
+def test_a_kind_has_a_page_and_a_result_that_it_is_held_against(part: str) -> None:
+    kinds = [kind for kind, _, _ in _core.kinds()[part] if kind != "none"]
+    assert kinds
+    pages = {page.stem for page in (ROOT / f"docs/{part}s").glob("*.md")}
+    assert set(kinds) <= pages
+    if part in ("controller", "queue"):
+        files = [*(ROOT / "vectors").glob("*.json"), *(ROOT / "tests/golden").glob("*.txt")]
+        names = {file.stem.removesuffix("-sender") for file in files}
+        # A line for each pair of a controller and a queue.
+        pairs = (ROOT / "tests/golden/one-flow.txt").read_text(encoding="utf-8").splitlines()[2:]
+        names |= {name for pair in pairs for name in pair.split()[:2]}
+        assert set(kinds) <= names
