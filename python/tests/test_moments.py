@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real_time
 
 LONG = bool(os.environ.get("LONG"))
-MOMENTS = 20 if LONG else 3
+MOMENTS = 20 if LONG else 2
 AT_ONCE_S = 0.5
 #: Flows of a world that takes long to build, to close and to free.
 FLOWS = 1_000_000 if LONG else 100_000
