@@ -18,6 +18,7 @@ mod load_echo;
 mod params;
 mod probing;
 mod prr;
+pub mod quic;
 mod quick_ack;
 mod rack;
 mod receiver;

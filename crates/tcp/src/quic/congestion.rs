@@ -1,0 +1,228 @@
+//! Congestion control (RFC 9002 § 7, appendix B): the events that reach a controller.
+
+use cwnd_cc::{
+    AckSample, AnyController, Cause, Controller as _, Grow, Path, Phase, Request, Signal,
+};
+use cwnd_quantity::{Duration, Time};
+
+use super::SentPacket;
+
+/// A controller and the recovery period that decides which events it sees.
+#[derive(Clone, Debug)]
+pub struct Congestion {
+    controller: AnyController,
+    /// max_datagram_size, bytes.
+    mds: u32,
+    /// Start of the newest recovery period (congestion_recovery_start_time), if any counts.
+    start: Option<Time>,
+    /// `true` until a packet sent in the recovery period is acknowledged (§ 7.3.2).
+    recovers: bool,
+    delivered: u64,
+    sent: u64,
+    /// Round trips, and bytes sent when the newest began.
+    round: (u64, u64),
+    /// Packets received with CE, as far as the receiver reported.
+    ce: u64,
+}
+
+/// Facts at the moment of an event.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moment {
+    /// The current time.
+    pub now: Time,
+    /// smoothed_rtt.
+    pub smoothed: Option<Duration>,
+    /// min_rtt.
+    pub min: Option<Duration>,
+    /// latest_rtt.
+    pub latest: Option<Duration>,
+    /// Bytes in flight before the event.
+    pub in_flight: u64,
+}
+
+impl Congestion {
+    /// A controller at the start, on a path that takes datagrams of `mds` bytes.
+    #[must_use]
+    pub const fn new(controller: AnyController, mds: u32) -> Self {
+        Self {
+            controller,
+            mds,
+            start: None,
+            recovers: false,
+            delivered: 0,
+            sent: 0,
+            round: (0, 0),
+            ce: 0,
+        }
+    }
+
+    /// Congestion window in bytes, at least kMinimumWindow (§ 7.2).
+    #[must_use]
+    pub fn window(&self) -> u64 {
+        self.controller.window().cwnd.max(2 * u64::from(self.mds))
+    }
+
+    /// The controller.
+    #[must_use]
+    pub const fn controller(&self) -> &AnyController {
+        &self.controller
+    }
+
+    /// Packets received with CE, as far as the receiver reported.
+    #[must_use]
+    pub const fn ce(&self) -> u64 {
+        self.ce
+    }
+
+    /// Start of the recovery period, until a packet sent in it is acknowledged.
+    #[must_use]
+    pub fn recovery_start(&self) -> Option<Time> {
+        self.start.filter(|_| self.recovers)
+    }
+
+    /// A packet that counts as in flight goes (§ B.4).
+    pub fn on_sent(&mut self, bytes: u32) {
+        self.sent += u64::from(bytes);
+    }
+
+    /// OnPacketsAcked (§ B.5); `limited` by the application is a window that must not grow (§ 7.8).
+    pub fn on_acked(&mut self, at: &Moment, packets: &[SentPacket], limited: bool) {
+        let counts = |packet: &&SentPacket| self.start.is_none_or(|start| packet.at > start);
+        let bytes = |packet: &SentPacket| u64::from(packet.bytes);
+        let acked: u64 = packets.iter().map(bytes).sum();
+        let counted: u64 = packets.iter().filter(counts).map(bytes).sum();
+        if acked == 0 {
+            return;
+        }
+        self.recovers &= counted == 0;
+        self.delivered += acked;
+        if self.delivered >= self.round.1 {
+            self.round = (self.round.0 + 1, self.sent);
+        }
+        let mut path = self.path(at);
+        path.cwnd_limited = !limited;
+        let sample = AckSample {
+            acked_bytes: if counted > 0 { counted } else { acked },
+            rtt: at.latest,
+            grow: if counted > 0 && !limited { Grow::Yes } else { Grow::No },
+            ..AckSample::default()
+        };
+        if let Request::Reduce(cause) = self.controller.on_ack(&path, &sample) {
+            self.on_event(at, at.now, cause);
+        }
+    }
+
+    /// OnPacketsLost (§ B.8): the last packet lost went at `last`; persistent congestion leaves
+    /// kMinimumWindow and ends recovery (§ 7.6.2).
+    pub fn on_lost(&mut self, at: &Moment, last: Time, persistent: bool) {
+        self.on_event(at, last, Cause::Loss);
+        if persistent {
+            let signal = Signal::Timeout { nth: 1, reduces: false };
+            self.controller.on_signal(&self.path(at), signal);
+            // A timeout leaves one datagram, kMinimumWindow is two.
+            self.controller.add_in_flight(u64::from(self.mds));
+            (self.start, self.recovers) = (None, false);
+        }
+    }
+
+    /// ProcessECN (§ B.7) with the receiver's count of packets marked CE, if the largest packet
+    /// that the ACK newly acknowledges went at `sent`.
+    pub fn on_ecn(&mut self, at: &Moment, ce: u64, sent: Time) {
+        if ce > self.ce {
+            self.ce = ce;
+            self.on_event(at, sent, Cause::Ecn);
+        }
+    }
+
+    /// OnCongestionEvent (§ B.6): reduces the window unless what shows congestion was sent before
+    /// the recovery period.
+    fn on_event(&mut self, at: &Moment, sent: Time, cause: Cause) {
+        if self.start.is_none_or(|start| sent > start) {
+            (self.start, self.recovers) = (Some(at.now), true);
+            self.controller.on_signal(&self.path(at), Signal::Reduce(cause));
+        }
+    }
+
+    const fn path(&self, at: &Moment) -> Path {
+        Path {
+            now: at.now,
+            mss: self.mds,
+            srtt: at.smoothed,
+            min_rtt: at.min,
+            rtt: at.latest,
+            flight_size: at.in_flight,
+            delivered: self.delivered,
+            sent: self.sent,
+            phase: if self.recovers { Phase::Recovery } else { Phase::Open },
+            cwnd_limited: true,
+            round: self.round.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cwnd_cc::newreno::Params;
+    use cwnd_cc::{Base, ControllerParams, Growing, Rule, Start};
+
+    use super::*;
+
+    const MDS: u32 = 1000;
+
+    fn congestion() -> Congestion {
+        let growing = Growing { abc_limit: None, ..Growing::default() };
+        let rule = Rule { base: Base::Cwnd, ..Rule::default() };
+        let params = ControllerParams::NewReno(Params { growing, rule, ..Params::default() });
+        let start = Start {
+            mss: MDS,
+            initial_window: 10_000,
+            initial_ssthresh: u64::MAX,
+            max_window: u64::MAX,
+            delayed_acks: true,
+        };
+        Congestion::new(params.build(&start), MDS)
+    }
+
+    fn moment(now: u64) -> Moment {
+        Moment { now: Time(now), ..Moment::default() }
+    }
+
+    fn packet(at: u64) -> SentPacket {
+        let at = Time(at);
+        SentPacket { number: 0, at, bytes: MDS, ack_eliciting: true, start: 0, len: 900 }
+    }
+
+    #[test]
+    fn slow_start_grows_by_what_is_acknowledged_unless_the_application_limits() {
+        let mut congestion = congestion();
+        congestion.on_acked(&moment(10), &[packet(1), packet(0)], false);
+        assert_eq!(congestion.window(), 12_000);
+        congestion.on_acked(&moment(10), &[packet(2)], true);
+        assert_eq!(congestion.window(), 12_000);
+    }
+
+    #[test]
+    fn packets_sent_before_recovery_neither_reduce_nor_grow_the_window() {
+        let mut congestion = congestion();
+        congestion.on_lost(&moment(10), Time(3), false);
+        congestion.on_lost(&moment(11), Time(10), false);
+        congestion.on_ecn(&moment(12), 1, Time(9));
+        congestion.on_acked(&moment(12), &[packet(10)], false);
+        assert_eq!((congestion.window(), congestion.recovery_start()), (5000, Some(Time(10))));
+        // § 7.3.2: a packet sent during recovery ends it.
+        congestion.on_acked(&moment(20), &[packet(11)], false);
+        assert_eq!(congestion.recovery_start(), None);
+        congestion.on_ecn(&moment(21), 2, Time(11));
+        congestion.on_ecn(&moment(22), 2, Time(22));
+        assert_eq!(congestion.window(), 2500, "a count that stays shows nothing new");
+    }
+
+    #[test]
+    fn persistent_congestion_leaves_two_datagrams_and_ends_recovery() {
+        let mut congestion = congestion();
+        congestion.on_lost(&moment(10), Time(3), true);
+        assert_eq!((congestion.window(), congestion.recovery_start()), (2000, None));
+        congestion.on_acked(&moment(11), &[packet(4)], false);
+        assert_eq!(congestion.window(), 3000, "slow start, for packets sent before as well");
+    }
+}

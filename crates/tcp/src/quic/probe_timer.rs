@@ -1,0 +1,68 @@
+//! The probe timeout (RFC 9002 § 6.2).
+
+use cwnd_quantity::{Duration, Time};
+
+/// Backoff and probes of the probe timeout (PTO).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProbeTimer {
+    /// PTOs in a row (pto_count).
+    count: u32,
+    /// Probes that may go whatever the window.
+    probes: u8,
+}
+
+/// Probes of one PTO (§ 6.2.4: one, and at most two).
+const PROBES: u8 = 2;
+
+impl ProbeTimer {
+    /// PTOs in a row.
+    pub const fn count(self) -> u32 {
+        self.count
+    }
+
+    /// Probes that may go whatever the window.
+    pub const fn probes(self) -> u8 {
+        self.probes
+    }
+
+    /// Time of the next PTO if the last packet that elicits an ACK went at `last` (§ A.8).
+    pub fn deadline(self, last: Time, period: Duration) -> Time {
+        last + period * 1_u64.checked_shl(self.count).unwrap_or(u64::MAX)
+    }
+
+    /// A PTO expires (§ A.9).
+    pub const fn on_expiry(&mut self) {
+        self.count = self.count.saturating_add(1);
+        self.probes = PROBES;
+    }
+
+    /// A packet that elicits an ACK goes: a probe, if one is due.
+    pub const fn on_sent(&mut self) {
+        self.probes = self.probes.saturating_sub(1);
+    }
+
+    /// An ACK of something new ends the backoff (§ 6.2.1, § A.7).
+    pub const fn on_ack(&mut self) {
+        self.count = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_expiry_doubles_the_timeout_and_an_acknowledgement_ends_that() {
+        let mut timer = ProbeTimer::default();
+        let at = |timer: ProbeTimer| timer.deadline(Time(5), Duration(100)).0;
+        assert_eq!(at(timer), 105);
+        timer.on_expiry();
+        timer.on_expiry();
+        assert_eq!((at(timer), timer.probes()), (405, 2));
+        timer.on_sent();
+        timer.on_ack();
+        assert_eq!((at(timer), timer.probes(), timer.count()), (105, 1, 0));
+        (0..70).for_each(|_| timer.on_expiry());
+        assert_eq!(timer.deadline(Time(5), Duration(100)), Time::NEVER);
+    }
+}

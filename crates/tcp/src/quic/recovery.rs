@@ -1,0 +1,207 @@
+//! Loss detection of a connection: sent packets, RTT, timers and window (RFC 9002 appendix A).
+
+use cwnd_cc::AnyController;
+use cwnd_quantity::{Duration, Time};
+
+use super::congestion::{Congestion, Moment};
+use super::loss::{Persistence, SentPackets, Thresholds};
+use super::probe_timer::ProbeTimer;
+use super::rtt::Rtt;
+use super::{AckFrame, GRANULARITY, Params, SentPacket};
+
+/// PTOs that persistent congestion lasts (§ 7.6.1: kPersistentCongestionThreshold).
+const PERSISTENT_CONGESTION_THRESHOLD: u64 = 3;
+
+/// Recovery of a connection after its handshake.
+///
+/// Drive it so: [`Recovery::on_sent`] for each packet, [`Recovery::on_ack`] for each ACK frame,
+/// [`Recovery::on_timer`] at or after [`Recovery::next_timer`].
+#[derive(Clone, Debug)]
+pub struct Recovery {
+    params: Params,
+    packets: SentPackets,
+    rtt: Rtt,
+    probe_timer: ProbeTimer,
+    congestion: Congestion,
+    /// Packets that the last event newly acknowledged, and those that it declared lost.
+    acked: Vec<SentPacket>,
+    lost: Vec<SentPacket>,
+}
+
+/// Result of a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expired {
+    /// No timer was due.
+    Nothing,
+    /// Packets are lost by their age (§ 6.1.2).
+    Loss,
+    /// A PTO expired: probes are due (§ 6.2.4).
+    Probe,
+}
+
+impl Recovery {
+    /// Recovery of a connection that begins.
+    #[must_use]
+    pub fn new(params: &Params, controller: AnyController, mds: u32) -> Self {
+        Self {
+            params: params.clone(),
+            packets: SentPackets::new(),
+            rtt: Rtt::new(params),
+            probe_timer: ProbeTimer::default(),
+            congestion: Congestion::new(controller, mds),
+            acked: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// A packet goes (§ A.5).
+    pub fn on_sent(&mut self, packet: SentPacket) {
+        self.packets.on_sent(packet);
+        self.congestion.on_sent(packet.bytes);
+        if packet.ack_eliciting {
+            self.probe_timer.on_sent();
+        }
+    }
+
+    /// The handshake measured a round trip, of which nothing is the receiver's delay (§ 5.3).
+    pub fn on_handshake_rtt(&mut self, now: Time, rtt: Duration) {
+        self.rtt.update(now, rtt, Duration::ZERO);
+    }
+
+    /// OnAckReceived (§ A.7); with `limited` the window was not used up (§ 7.8). Afterwards
+    /// [`Recovery::acked`] and [`Recovery::lost`] are those of this ACK.
+    pub fn on_ack(&mut self, now: Time, ack: &AckFrame<'_>, limited: bool) {
+        let in_flight = self.packets.bytes_in_flight();
+        self.acked.clear();
+        self.lost.clear();
+        self.packets.on_ack(ack.ranges, &mut self.acked);
+        let Some(&newest) = self.acked.first() else { return };
+        // § 5.1: the largest acknowledged is new, and one of the new elicits ACKs.
+        let largest = ack.ranges.first().is_some_and(|range| range.last == newest.number);
+        if largest && self.acked.iter().any(|packet| packet.ack_eliciting) {
+            let delay = ack.delay.min(self.params.max_ack_delay);
+            self.rtt.update(now, now.since(newest.at), delay);
+        }
+        let at = self.moment(now, in_flight);
+        self.congestion.on_ecn(&at, ack.ce, newest.at);
+        if self.detect(&at, true) {
+            self.rtt.forget_min();
+        }
+        self.congestion.on_acked(&at, &self.acked, limited);
+        self.probe_timer.on_ack();
+    }
+
+    /// OnLossDetectionTimeout (§ A.9). Afterwards [`Recovery::lost`] is that of this timer.
+    pub fn on_timer(&mut self, now: Time) -> Expired {
+        self.acked.clear();
+        self.lost.clear();
+        if now < self.next_timer() {
+            return Expired::Nothing;
+        }
+        if self.packets.loss_time() == Time::NEVER {
+            self.probe_timer.on_expiry();
+            return Expired::Probe;
+        }
+        let at = self.moment(now, self.packets.bytes_in_flight());
+        self.detect(&at, false);
+        Expired::Loss
+    }
+
+    /// Time at which [`Recovery::on_timer`] is due (§ A.8); `Time::NEVER` if no timer runs.
+    #[must_use]
+    pub fn next_timer(&self) -> Time {
+        match (self.packets.loss_time(), self.packets.last_eliciting()) {
+            (Time::NEVER, Some(last)) => self.probe_timer.deadline(last, self.probe_timeout()),
+            (loss_time, _) => loss_time,
+        }
+    }
+
+    /// Packets that the last event newly acknowledged, the largest number first.
+    #[must_use]
+    pub fn acked(&self) -> &[SentPacket] {
+        &self.acked
+    }
+
+    /// Packets that the last event declared lost, the smallest number first.
+    #[must_use]
+    pub fn lost(&self) -> &[SentPacket] {
+        &self.lost
+    }
+
+    /// Packets that are outstanding, the oldest first.
+    pub fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
+        self.packets.outstanding()
+    }
+
+    /// Bytes in flight.
+    #[must_use]
+    pub const fn bytes_in_flight(&self) -> u64 {
+        self.packets.bytes_in_flight()
+    }
+
+    /// Probes that may go whatever the window (§ 7.5).
+    #[must_use]
+    pub const fn probes(&self) -> u8 {
+        self.probe_timer.probes()
+    }
+
+    /// PTOs in a row.
+    #[must_use]
+    pub const fn probe_timeouts(&self) -> u32 {
+        self.probe_timer.count()
+    }
+
+    /// smoothed_rtt; `None` before the first sample.
+    #[must_use]
+    pub fn smoothed_rtt(&self) -> Option<Duration> {
+        self.rtt.smoothed()
+    }
+
+    /// min_rtt; `None` before the first sample.
+    #[must_use]
+    pub fn min_rtt(&self) -> Option<Duration> {
+        self.rtt.min()
+    }
+
+    /// The window and its controller.
+    #[must_use]
+    pub const fn congestion(&self) -> &Congestion {
+        &self.congestion
+    }
+
+    /// PTO without backoff (§ 6.2.1).
+    #[must_use]
+    pub fn probe_timeout(&self) -> Duration {
+        self.rtt.probe_base() + self.params.max_ack_delay
+    }
+
+    /// Detects losses and reports them to the controller; returns `true` if they establish
+    /// persistent congestion, for which there must be an ACK (§ 7.6.2).
+    fn detect(&mut self, at: &Moment, by_ack: bool) -> bool {
+        let factor = self.params.time_threshold;
+        // § 6.1.2; IEEE multiplication is the same on every machine.
+        let delay = Duration((self.rtt.larger().0 as f64 * factor) as u64).max(GRANULARITY);
+        let thresholds = Thresholds { packets: u64::from(self.params.packet_threshold), delay };
+        let persistence = Persistence {
+            duration: self.probe_timeout() * PERSISTENT_CONGESTION_THRESHOLD,
+            first_sample: self.rtt.first_sample(),
+        };
+        let persistent = self.packets.detect(at.now, thresholds, persistence, &mut self.lost);
+        let persistent = persistent && by_ack;
+        let last = self.lost.iter().rev().find(|packet| packet.bytes > 0).map(|lost| lost.at);
+        if let Some(last) = last {
+            self.congestion.on_lost(at, last, persistent);
+        }
+        persistent
+    }
+
+    fn moment(&self, now: Time, in_flight: u64) -> Moment {
+        Moment {
+            now,
+            smoothed: self.rtt.smoothed(),
+            min: self.rtt.min(),
+            latest: self.rtt.latest(),
+            in_flight,
+        }
+    }
+}

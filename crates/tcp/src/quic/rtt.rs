@@ -1,0 +1,101 @@
+//! Round-trip times (RFC 9002 § 5).
+
+use cwnd_quantity::{Duration, Time};
+
+use super::{GRANULARITY, Params};
+use crate::rtt::{At, RttEstimator};
+
+/// RTT estimate of a path.
+#[derive(Clone, Debug)]
+pub(super) struct Rtt {
+    estimator: RttEstimator,
+    /// Smallest sample since the start or since persistent congestion (§ 5.2).
+    min: Duration,
+    initial: Duration,
+    /// Time of the first sample; `Time::NEVER` before it.
+    first_sample: Time,
+}
+
+impl Rtt {
+    pub fn new(params: &Params) -> Self {
+        Self {
+            estimator: RttEstimator::default(),
+            min: Duration::MAX,
+            initial: params.initial_rtt,
+            first_sample: Time::NEVER,
+        }
+    }
+
+    /// UpdateRtt (§ 5.3) with a sample of which the receiver explains `ack_delay`, at most
+    /// max_ack_delay.
+    ///
+    /// The estimate is RFC 6298's, of samples less the receiver's delay.
+    pub fn update(&mut self, now: Time, latest: Duration, ack_delay: Duration) {
+        self.first_sample = self.first_sample.min(now);
+        self.min = self.min.min(latest);
+        // § 5.3: "only if the resulting RTT sample would be at least min_rtt".
+        let explained = latest >= self.min + ack_delay;
+        let adjusted = if explained { latest - ack_delay } else { latest };
+        self.estimator.sample(adjusted, At::default());
+        self.estimator.see(latest);
+    }
+
+    /// The newest sample is the least after persistent congestion (§ 5.2).
+    pub fn forget_min(&mut self) {
+        self.min = self.latest().unwrap_or(Duration::MAX);
+    }
+
+    pub const fn first_sample(&self) -> Time {
+        self.first_sample
+    }
+
+    /// min_rtt; `None` before the first sample.
+    pub fn min(&self) -> Option<Duration> {
+        (self.min != Duration::MAX).then_some(self.min)
+    }
+
+    /// latest_rtt; `None` before the first sample.
+    pub fn latest(&self) -> Option<Duration> {
+        self.estimator.last()
+    }
+
+    /// smoothed_rtt; `None` before the first sample.
+    pub fn smoothed(&self) -> Option<Duration> {
+        self.estimator.srtt()
+    }
+
+    /// Larger one of smoothed_rtt and latest_rtt (§ 6.1.2).
+    pub fn larger(&self) -> Duration {
+        let smoothed = self.smoothed().unwrap_or(self.initial);
+        smoothed.max(self.latest().unwrap_or(self.initial))
+    }
+
+    /// smoothed_rtt + max (4 · rttvar, kGranularity) (§ 6.2.1).
+    pub fn probe_base(&self) -> Duration {
+        let first = (self.initial, self.initial / 2);
+        let (smoothed, variation) = self.estimator.estimate().unwrap_or(first);
+        smoothed + (variation * 4).max(GRANULARITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn the_receivers_delay_is_taken_off_unless_that_falls_below_the_least() {
+        let mut rtt = Rtt::new(&Params::default());
+        assert_eq!(rtt.probe_base(), MS(999), "§ 6.2.2: 333 ms and 4 · 166.5 ms");
+        rtt.update(Time(1), MS(100), MS(20));
+        assert_eq!(rtt.smoothed(), Some(MS(100)), "§ 5.3: the first sample is the least");
+        rtt.update(Time(2), MS(116), MS(16));
+        assert_eq!(rtt.smoothed(), Some(MS(100)));
+        rtt.update(Time(3), MS(108), MS(16));
+        assert_eq!(rtt.smoothed(), Some(MS(101)), "92 ms would be below 100 ms");
+        assert_eq!((rtt.min(), rtt.larger()), (Some(MS(100)), MS(108)));
+        rtt.forget_min();
+        assert_eq!((rtt.min(), rtt.first_sample()), (Some(MS(108)), Time(1)));
+    }
+}
