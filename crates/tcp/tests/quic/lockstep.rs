@@ -1,0 +1,346 @@
+//! quinn's client and the recovery under test on the same path: both see the same packets, ACK
+//! frames and timers at the same instants, and are compared after each.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Instant;
+
+use bytes::BytesMut;
+use cwnd_quantity::{Duration, Time};
+use cwnd_tcp::quic::{AckFrame, Params, Recovery, SentPacket};
+use quinn_proto::EcnCodepoint;
+
+use crate::controller::{Adapter, MDS, new_reno};
+use crate::crypto::{Space, Written};
+use crate::frames::{Ack, Frames};
+use crate::path::{Family, Fate, Path};
+use crate::peers::{Datagram, Peer};
+
+/// Difference of two timers that is none: quinn multiplies by 9/8 in single precision.
+const TOLERANCE: Duration = Duration::from_micros(1);
+/// Full packets of a transfer.
+const PACKETS: u64 = 300;
+
+/// Quantity in which the two differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Difference {
+    Lost,
+    Rtt,
+    Timer,
+    Window,
+    /// A packet that goes whatever the window.
+    Probe,
+}
+
+/// Clause of RFC 9002 to which a difference is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// § 5.2: after persistent congestion min_rtt SHOULD be the newest sample. quinn keeps the
+    /// least one, and so takes off a delay of the receiver that is not taken off here.
+    MinRtt,
+    /// § 7.6.2: no packet sent between two lost ones may be acknowledged. quinn skips numbers now
+    /// and then, and takes a number that it never sent for one acknowledged.
+    SkippedNumber,
+}
+
+/// Result of one pattern.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The first difference, and its clause, if it is traced to one.
+    pub difference: Option<(Difference, String, Option<Clause>)>,
+    pub events: u64,
+    /// Events after which quinn's timer for pacing or ACKs came before that for losses.
+    pub hidden: u64,
+    pub lost: u64,
+    pub probe_timeouts: u64,
+    /// Times that quinn established persistent congestion, and that it saw marks.
+    pub persistent: u64,
+    pub marks: u64,
+}
+
+/// Datagrams on their way.
+enum Arrival {
+    AtServer(BytesMut, Option<EcnCodepoint>),
+    AtClient(BytesMut, Vec<Written>),
+}
+
+/// Both ends, the path and the recovery under test.
+struct Lockstep {
+    client: Peer,
+    server: Peer,
+    adapter: Adapter,
+    own: Recovery,
+    /// Send times of the handshake's packets that are not acknowledged.
+    handshake: BTreeMap<(u8, u64), Time>,
+    arrivals: BinaryHeap<Reverse<(Time, u64)>>,
+    on_the_way: BTreeMap<u64, Arrival>,
+    /// Datagrams sent so far.
+    sent: u64,
+    /// The pattern; before it begins each datagram arrives.
+    path: Option<Path>,
+    delay: Duration,
+    /// Packets and bytes lost, and the send time of the last.
+    lost: (u64, u64, Time),
+    /// Packets and bytes that quinn had lost when the comparison began.
+    before: (u64, u64),
+    /// Newest number sent, and those that quinn skipped.
+    number: u64,
+    skipped: Vec<u64>,
+    /// Delay of the newest ACK.
+    ack_delay: Duration,
+    outcome: Outcome,
+}
+
+/// Runs one pattern.
+#[expect(clippy::disallowed_methods, reason = "quinn has no instant but those after a real one")]
+pub fn run(family: Family, seed: u64, params: &Params) -> Outcome {
+    let base = Instant::now();
+    let adapter = Adapter::new(base);
+    let mut lockstep = Lockstep {
+        client: Peer::client(base, seed, &adapter),
+        server: Peer::server(base, seed),
+        own: Recovery::new(params, new_reno(), MDS),
+        adapter,
+        handshake: BTreeMap::new(),
+        arrivals: BinaryHeap::new(),
+        on_the_way: BTreeMap::new(),
+        sent: 0,
+        path: None,
+        delay: Path::new(family, seed, Time::ZERO, PACKETS).delay(),
+        lost: (0, 0, Time::ZERO),
+        before: (0, 0),
+        number: 0,
+        skipped: Vec::new(),
+        ack_delay: Duration::ZERO,
+        outcome: Outcome::default(),
+    };
+    // The handshake, and what follows it, without losses.
+    let start = Time(3_000_000_000);
+    lockstep.send(Time::ZERO);
+    while lockstep.next() < start {
+        let now = lockstep.next();
+        lockstep.step(now);
+    }
+    lockstep.transfer(family, seed, start);
+    lockstep.outcome
+}
+
+impl Lockstep {
+    /// Transfers data over the drawn path until all is acknowledged or something differs.
+    fn transfer(&mut self, family: Family, seed: u64, start: Time) {
+        self.path = Some(Path::new(family, seed, start, PACKETS));
+        self.adapter.shared().reset(self.own.congestion().clone());
+        let path = self.client.connection().stats().path;
+        self.before = (path.lost_packets, path.lost_bytes);
+        // Packets of ACKs alone are never acknowledged, and are lost once later ones are.
+        self.lost = (0, 0, Time::ZERO);
+        assert_eq!(self.own.bytes_in_flight(), 0, "the handshake is over");
+        let stream = self.client.write(PACKETS as usize * 1150);
+        self.send(start);
+        while !self.client.has_finished(stream) && self.outcome.difference.is_none() {
+            let now = self.next();
+            assert!(now < start + Duration::from_secs(3600), "the transfer ends");
+            self.step(now);
+        }
+    }
+
+    /// Time of the next event. Timers of both that differ by less than the tolerance are one.
+    fn next(&mut self) -> Time {
+        let arrival = self.arrivals.peek().map_or(Time::NEVER, |Reverse((at, _))| *at);
+        let (theirs, own) = (self.client.next_timer(), self.own.next_timer());
+        let timer = if own.since(theirs) <= TOLERANCE { theirs.max(own) } else { theirs };
+        arrival.min(timer).min(self.server.next_timer())
+    }
+
+    fn step(&mut self, now: Time) {
+        self.outcome.events += 1;
+        if let Some(&Reverse((at, number))) = self.arrivals.peek()
+            && at <= now
+        {
+            self.arrivals.pop();
+            match self.on_the_way.remove(&number).expect("it was sent") {
+                Arrival::AtServer(bytes, ecn) => self.server.receive(now, bytes, ecn),
+                Arrival::AtClient(bytes, packets) => self.receive(now, bytes, &packets),
+            }
+        } else if self.server.next_timer() <= now {
+            self.server.on_timer(now);
+        } else {
+            self.client.on_timer(now);
+            let timeouts = self.own.probe_timeouts();
+            self.own.on_timer(now);
+            self.outcome.probe_timeouts += u64::from(self.own.probe_timeouts() > timeouts);
+            self.count_lost();
+        }
+        if self.path.is_some() {
+            self.compare_state();
+        }
+        self.send(now);
+        if self.path.is_some() {
+            self.compare_timers();
+        }
+    }
+
+    /// A datagram arrives at the client.
+    fn receive(&mut self, now: Time, bytes: BytesMut, packets: &[Written]) {
+        self.client.receive(now, bytes, None);
+        self.adapter.shared().end_of_frame();
+        let limited = self.adapter.shared().limited;
+        for packet in packets {
+            let Some(ack) = Frames::read(&packet.frames).ack else { continue };
+            if packet.space != Space::Data {
+                self.measure_handshake(now, packet.space, &ack);
+                continue;
+            }
+            self.ack_delay = ack.delay;
+            let frame = AckFrame { ranges: &ack.ranges, delay: ack.delay, ce: ack.ce };
+            self.own.on_ack(now, &frame, limited);
+            self.count_lost();
+        }
+    }
+
+    /// The RTT samples of the handshake's spaces count for the path (RFC 9002 § 5).
+    fn measure_handshake(&mut self, now: Time, space: Space, ack: &Ack) {
+        let largest = self.handshake.remove(&(space as u8, ack.ranges[0].last));
+        if let Some(sent) = largest {
+            self.own.on_handshake_rtt(now, now.since(sent));
+        }
+    }
+
+    fn count_lost(&mut self) {
+        for packet in self.own.lost() {
+            let (packets, bytes, last) = self.lost;
+            let last = if packet.bytes > 0 { packet.at } else { last };
+            self.lost = (packets + 1, bytes + u64::from(packet.bytes), last);
+        }
+    }
+
+    /// Sends all that both ends send now.
+    fn send(&mut self, now: Time) {
+        while let Some(datagram) = self.client.transmit(now) {
+            for packet in &datagram.packets {
+                self.on_sent(now, packet);
+            }
+            let fate = match &mut self.path {
+                Some(path) => path.data(now),
+                None => Fate { arrives: Some(now + self.delay), marked: false },
+            };
+            let ecn = if fate.marked { Some(EcnCodepoint::Ce) } else { datagram.ecn };
+            self.put(fate, Arrival::AtServer(datagram.bytes, ecn));
+        }
+        while let Some(Datagram { bytes, packets, .. }) = self.server.transmit(now) {
+            let fate = match &mut self.path {
+                Some(path) => path.ack(now),
+                None => Fate { arrives: Some(now + self.delay), marked: false },
+            };
+            self.put(fate, Arrival::AtClient(bytes, packets));
+        }
+    }
+
+    fn put(&mut self, fate: Fate, arrival: Arrival) {
+        self.sent += 1;
+        if let Some(at) = fate.arrives {
+            self.arrivals.push(Reverse((at, self.sent)));
+            self.on_the_way.insert(self.sent, arrival);
+        }
+    }
+
+    /// The client sent a packet.
+    fn on_sent(&mut self, now: Time, packet: &Written) {
+        let frames = Frames::read(&packet.frames);
+        if packet.space != Space::Data {
+            // With its first Handshake packet a client gives up Initial keys (RFC 9001 § 4.9.1).
+            if packet.space == Space::Handshake {
+                self.handshake.retain(|&(space, _), _| space != Space::Initial as u8);
+            }
+            if frames.ack_eliciting {
+                self.handshake.insert((packet.space as u8, packet.number), now);
+            }
+            return;
+        }
+        self.skipped.extend(self.number + 1..packet.number);
+        self.number = packet.number;
+        // RFC 9002 § 2: in flight is what elicits an ACK or is padded.
+        let counts = frames.ack_eliciting || frames.padded;
+        if self.path.is_some() && frames.ack_eliciting {
+            let (in_flight, window) = (self.own.bytes_in_flight(), self.own.congestion().window());
+            let probes = self.own.probes() > 0;
+            let is_probe = in_flight + u64::from(MDS) >= window;
+            self.check(Difference::Probe, is_probe, probes, |theirs, own| *own || !theirs);
+        }
+        self.own.on_sent(SentPacket {
+            number: packet.number,
+            at: now,
+            bytes: if counts { packet.size as u32 } else { 0 },
+            ack_eliciting: frames.ack_eliciting,
+            start: 0,
+            len: 0,
+        });
+    }
+
+    /// Compares both after an event, before what it makes them send.
+    fn compare_state(&mut self) {
+        let path = self.client.connection().stats().path;
+        let (packets, bytes) = self.before;
+        let last = self.adapter.shared().lost_last;
+        let theirs = (path.lost_packets - packets, path.lost_bytes - bytes, last);
+        self.check(Difference::Lost, theirs, self.lost, |theirs, own| theirs == own);
+
+        let theirs = Duration(self.client.connection().rtt().as_nanos() as u64);
+        let own = self.own.smoothed_rtt().unwrap_or_default();
+        self.check(Difference::Rtt, theirs, own, |theirs, own| theirs == own);
+
+        let theirs = self.adapter.shared().congestion.window();
+        let own = self.own.congestion().window();
+        self.check(Difference::Window, theirs, own, |theirs, own| theirs == own);
+
+        let shared = self.adapter.shared();
+        (self.outcome.lost, self.outcome.persistent) = (self.lost.0, shared.persistent);
+        self.outcome.marks = shared.marks;
+    }
+
+    /// Compares their timers, once both have sent what they had to.
+    fn compare_timers(&mut self) {
+        let (theirs, own) = (self.client.next_timer(), self.own.next_timer());
+        self.outcome.hidden += u64::from(own.since(theirs) > TOLERANCE);
+        let close = |theirs: &Time, own: &Time| theirs.since(*own) <= TOLERANCE;
+        self.check(Difference::Timer, theirs, own, close);
+    }
+
+    fn check<T: core::fmt::Debug>(
+        &mut self,
+        what: Difference,
+        theirs: T,
+        own: T,
+        equal: impl FnOnce(&T, &T) -> bool,
+    ) {
+        if self.outcome.difference.is_none() && !equal(&theirs, &own) {
+            let values = format!("quinn has {theirs:?}, own is {own:?}");
+            self.outcome.difference = Some((what, values, self.clause(what)));
+        }
+    }
+
+    /// Clause by which the two differ now.
+    fn clause(&mut self, what: Difference) -> Option<Clause> {
+        let shared = self.adapter.shared();
+        let min = self.client.connection().min_rtt().as_nanos() as u64;
+        let lost = self.own.lost();
+        match what {
+            Difference::Rtt => {
+                let theirs = self.client.connection().rtt().as_nanos() as u64;
+                let own = self.own.smoothed_rtt()?.0;
+                let delay = self.ack_delay.min(Params::default().max_ack_delay).0;
+                // What one sample without the delay makes of smoothed_rtt.
+                let explained = own.abs_diff(theirs + delay / 8) <= 1;
+                let risen = self.own.min_rtt()?.0 > min;
+                (shared.persistent > 0 && risen && explained).then_some(Clause::MinRtt)
+            }
+            Difference::Window => {
+                let (first, last) = (lost.first()?.number, lost.last()?.number);
+                let skips = self.skipped.iter().any(|number| (first..last).contains(number));
+                let established = self.own.congestion().recovery_start().is_none();
+                (established && skips).then_some(Clause::SkippedNumber)
+            }
+            Difference::Lost | Difference::Timer | Difference::Probe => None,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Drawn paths: one decides for each datagram, in order, when it arrives, if it does.
+
+use cwnd_quantity::{Duration, Rng, Time};
+
+/// A family of patterns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Datagrams lost independently, 0.5 to 20 %.
+    Random,
+    /// Runs of 2 to 16 datagrams lost.
+    Bursts,
+    /// The last datagrams of the transfer lost.
+    Tail,
+    /// ACKs lost, up to 60 %, and a few datagrams.
+    Acks,
+    /// Datagrams that are late by up to 6 others.
+    Reordering,
+    /// Datagrams that are late by up to two round trips.
+    Late,
+    /// Delay that steps up and down.
+    Steps,
+    /// Marks in place of losses.
+    Marks,
+    /// Nothing passes for a while, twice.
+    Outage,
+}
+
+impl Family {
+    pub const ALL: [Self; 9] = [
+        Self::Random,
+        Self::Bursts,
+        Self::Tail,
+        Self::Acks,
+        Self::Reordering,
+        Self::Late,
+        Self::Steps,
+        Self::Marks,
+        Self::Outage,
+    ];
+}
+
+/// A path with a pattern that its seed draws.
+#[derive(Clone, Debug)]
+pub struct Path {
+    family: Family,
+    draws: Rng,
+    /// One-way delay.
+    delay: Duration,
+    /// Time that a datagram takes on the bottleneck, which begins with the first.
+    serial: Duration,
+    free: Time,
+    /// Part of the datagrams, or bursts, that are lost or late.
+    part: f64,
+    /// Datagrams that a burst still takes.
+    burst: u64,
+    sent: u64,
+    /// Datagrams of the transfer, about.
+    total: u64,
+    outages: [(Time, Time); 2],
+}
+
+/// Fate of a datagram.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fate {
+    /// Time of arrival, if it is not lost.
+    pub arrives: Option<Time>,
+    /// `true` if a router marked it CE.
+    pub marked: bool,
+}
+
+impl Path {
+    /// The pattern `seed` of a family, for a transfer that begins at `start`.
+    pub fn new(family: Family, seed: u64, start: Time, total: u64) -> Self {
+        let mut draws = Rng::named(seed, "path");
+        let ms = |ms: f64| Duration::from_secs_f64(ms / 1e3);
+        let delay = ms(draws.uniform(2.0, 60.0));
+        let serial = ms(draws.uniform(0.05, 1.0));
+        let part = match family {
+            Family::Random | Family::Marks => draws.uniform(0.005, 0.2),
+            Family::Bursts => draws.uniform(0.003, 0.03),
+            _ => draws.uniform(0.01, 0.1),
+        };
+        let mut from = start;
+        let outages = [(); 2].map(|()| {
+            let begin = from + delay * 2 + ms(draws.uniform(0.0, 300.0));
+            from = begin + ms(draws.uniform(100.0, 3000.0));
+            (begin, from)
+        });
+        Self { family, draws, delay, serial, free: start, part, burst: 0, sent: 0, total, outages }
+    }
+
+    /// One-way delay without queues.
+    pub const fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// Fate of the next datagram of data.
+    pub fn data(&mut self, now: Time) -> Fate {
+        self.sent += 1;
+        self.free = self.free.max(now) + self.serial;
+        let hit = self.draws.unit() < self.part;
+        let (mut lost, mut late) = (false, Duration::ZERO);
+        match self.family {
+            Family::Random => lost = hit,
+            Family::Bursts => lost = self.burst(hit),
+            Family::Tail => lost = self.sent > self.total - 5 && self.draws.unit() < 0.6,
+            Family::Acks => lost = hit && self.draws.unit() < 0.2,
+            Family::Reordering if hit => late = self.serial * (1 + self.draws.bits() % 6),
+            Family::Late if hit => late = self.some_of(self.delay * 4),
+            Family::Steps => late = if self.sent / 40 % 2 == 1 { self.delay * 2 } else { late },
+            Family::Outage => lost = self.is_out(now),
+            Family::Marks | Family::Reordering | Family::Late => {}
+        }
+        let arrives = (!lost).then(|| self.free + self.delay + late);
+        Fate { arrives, marked: hit && self.family == Family::Marks }
+    }
+
+    /// Fate of the next datagram of ACKs.
+    pub fn ack(&mut self, now: Time) -> Fate {
+        let lost = match self.family {
+            Family::Acks => self.draws.unit() < 6.0 * self.part,
+            Family::Outage => self.is_out(now),
+            _ => false,
+        };
+        Fate { arrives: (!lost).then(|| now + self.delay), marked: false }
+    }
+
+    fn burst(&mut self, begins: bool) -> bool {
+        if self.burst == 0 && begins {
+            self.burst = 2 + self.draws.bits() % 15;
+        }
+        let lost = self.burst > 0;
+        self.burst = self.burst.saturating_sub(1);
+        lost
+    }
+
+    fn some_of(&mut self, most: Duration) -> Duration {
+        Duration((most.0 as f64 * self.draws.unit()) as u64)
+    }
+
+    fn is_out(&self, now: Time) -> bool {
+        self.outages.iter().any(|&(begin, end)| now >= begin && now < end)
+    }
+}
