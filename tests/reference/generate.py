@@ -19,6 +19,7 @@ import cases_load
 import cases_meters
 import cases_quenches
 import cases_queues
+import cases_quic
 import cases_round_trips
 import cases_squid
 import cases_steered
@@ -40,6 +41,13 @@ REAL_THRESHOLD = {**REAL, "reason": REAL["reason"] + "; so is the threshold, whi
 METERS = {
     "factor": 1e-12,
     "reason": "relative; no field of a packet hangs on less than 1e-9",
+}
+QUIC = {
+    "srtt_ns": 8,
+    "deadline_ns": 57,
+    "reason": "integer nanoseconds, as for the retransmission timeout: 8 and 12 of the RTT's two "
+    "averages, 56 = 8 + 4 · 12, and 1 of 9/8; times 2 for each doubling. Timers are fired a "
+    "microsecond late, and no loss hangs on less than 100 ns",
 }
 VERDICTS = {
     "verdicts": 0,
@@ -110,6 +118,10 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         {"seen_ns": 0, "reason": "whole nanoseconds"},
         cases_round_trips.cases,
     ),
+    "quic-loss": ("quic", QUIC, cases_quic.loss),
+    "quic-pto": ("quic", QUIC, cases_quic.pto),
+    "quic-rtt": ("quic", QUIC, cases_quic.rtt),
+    "quic-persistent": ("quic", QUIC, cases_quic.persistent),
     "squid": ("squid", {"pause_ns": 0, "reason": "whole nanoseconds"}, cases_squid.squid),
     "red": ("queue", VERDICTS, cases_queues.red),
     "codel": ("queue", VERDICTS, cases_queues.codel),

@@ -74,10 +74,16 @@ impl Congestion {
         self.ce
     }
 
-    /// Start of the recovery period, until a packet sent in it is acknowledged.
+    /// Start of the newest recovery period, unless persistent congestion came since (§ 7.6.2).
     #[must_use]
-    pub fn recovery_start(&self) -> Option<Time> {
-        self.start.filter(|_| self.recovers)
+    pub const fn recovery_start(&self) -> Option<Time> {
+        self.start
+    }
+
+    /// `true` until a packet sent in the recovery period is acknowledged (§ 7.3.2).
+    #[must_use]
+    pub const fn is_recovering(&self) -> bool {
+        self.recovers
     }
 
     /// A packet that counts as in flight goes (§ B.4).
@@ -209,9 +215,10 @@ mod tests {
         congestion.on_ecn(&moment(12), 1, Time(9));
         congestion.on_acked(&moment(12), &[packet(10)], false);
         assert_eq!((congestion.window(), congestion.recovery_start()), (5000, Some(Time(10))));
+        assert!(congestion.is_recovering());
         // § 7.3.2: a packet sent during recovery ends it.
         congestion.on_acked(&moment(20), &[packet(11)], false);
-        assert_eq!(congestion.recovery_start(), None);
+        assert!(!congestion.is_recovering());
         congestion.on_ecn(&moment(21), 2, Time(11));
         congestion.on_ecn(&moment(22), 2, Time(22));
         assert_eq!(congestion.window(), 2500, "a count that stays shows nothing new");

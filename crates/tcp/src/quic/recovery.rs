@@ -26,6 +26,8 @@ pub struct Recovery {
     /// Packets that the last event newly acknowledged, and those that it declared lost.
     acked: Vec<SentPacket>,
     lost: Vec<SentPacket>,
+    /// `true` if that event established persistent congestion.
+    persistent: bool,
 }
 
 /// Result of a timer.
@@ -51,6 +53,7 @@ impl Recovery {
             congestion: Congestion::new(controller, mds),
             acked: Vec::new(),
             lost: Vec::new(),
+            persistent: false,
         }
     }
 
@@ -72,8 +75,7 @@ impl Recovery {
     /// [`Recovery::acked`] and [`Recovery::lost`] are those of this ACK.
     pub fn on_ack(&mut self, now: Time, ack: &AckFrame<'_>, limited: bool) {
         let in_flight = self.packets.bytes_in_flight();
-        self.acked.clear();
-        self.lost.clear();
+        self.begin();
         self.packets.on_ack(ack.ranges, &mut self.acked);
         let Some(&newest) = self.acked.first() else { return };
         // § 5.1: the largest acknowledged is new, and one of the new elicits ACKs.
@@ -84,7 +86,8 @@ impl Recovery {
         }
         let at = self.moment(now, in_flight);
         self.congestion.on_ecn(&at, ack.ce, newest.at);
-        if self.detect(&at, true) {
+        self.detect(&at, true);
+        if self.persistent {
             self.rtt.forget_min();
         }
         self.congestion.on_acked(&at, &self.acked, limited);
@@ -93,8 +96,7 @@ impl Recovery {
 
     /// OnLossDetectionTimeout (§ A.9). Afterwards [`Recovery::lost`] is that of this timer.
     pub fn on_timer(&mut self, now: Time) -> Expired {
-        self.acked.clear();
-        self.lost.clear();
+        self.begin();
         if now < self.next_timer() {
             return Expired::Nothing;
         }
@@ -126,6 +128,12 @@ impl Recovery {
     #[must_use]
     pub fn lost(&self) -> &[SentPacket] {
         &self.lost
+    }
+
+    /// `true` if the last event established persistent congestion (§ 7.6).
+    #[must_use]
+    pub const fn is_persistent(&self) -> bool {
+        self.persistent
     }
 
     /// Packets that are outstanding, the oldest first.
@@ -175,9 +183,16 @@ impl Recovery {
         self.rtt.probe_base() + self.params.max_ack_delay
     }
 
-    /// Detects losses and reports them to the controller; returns `true` if they establish
-    /// persistent congestion, for which there must be an ACK (§ 7.6.2).
-    fn detect(&mut self, at: &Moment, by_ack: bool) -> bool {
+    /// Forgets the results of the event before.
+    fn begin(&mut self) {
+        self.acked.clear();
+        self.lost.clear();
+        self.persistent = false;
+    }
+
+    /// Detects losses and reports them to the controller. They establish persistent congestion
+    /// only after an ACK (§ 7.6.2).
+    fn detect(&mut self, at: &Moment, by_ack: bool) {
         let factor = self.params.time_threshold;
         // § 6.1.2; IEEE multiplication is the same on every machine.
         let delay = Duration((self.rtt.larger().0 as f64 * factor) as u64).max(GRANULARITY);
@@ -187,12 +202,11 @@ impl Recovery {
             first_sample: self.rtt.first_sample(),
         };
         let persistent = self.packets.detect(at.now, thresholds, persistence, &mut self.lost);
-        let persistent = persistent && by_ack;
+        self.persistent = persistent && by_ack;
         let last = self.lost.iter().rev().find(|packet| packet.bytes > 0).map(|lost| lost.at);
         if let Some(last) = last {
-            self.congestion.on_lost(at, last, persistent);
+            self.congestion.on_lost(at, last, self.persistent);
         }
-        persistent
     }
 
     fn moment(&self, now: Time, in_flight: u64) -> Moment {

@@ -337,7 +337,7 @@ impl Lockstep {
             Difference::Window => {
                 let (first, last) = (lost.first()?.number, lost.last()?.number);
                 let skips = self.skipped.iter().any(|number| (first..last).contains(number));
-                let established = self.own.congestion().recovery_start().is_none();
+                let established = self.own.is_persistent();
                 (established && skips).then_some(Clause::SkippedNumber)
             }
             Difference::Lost | Difference::Timer | Difference::Probe => None,

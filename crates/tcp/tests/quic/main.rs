@@ -9,6 +9,7 @@ mod frames;
 mod lockstep;
 mod path;
 mod peers;
+mod vectors;
 
 use std::collections::BTreeMap;
 
