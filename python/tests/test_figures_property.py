@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import cwnd
 from cwnd import plots
 from cwnd.figures import Figure, Line, Panel, Picture, look
-from cwnd.report.figures import qdelay_figure, sweep_figure
-from cwnd.report.series import runs_figure, windows_figure
+from cwnd.report.figures import qdelay_figure, runs_figure, sweep_figure, windows_figure
 
 #: A figure that fails is named as it is: making it small would take minutes.
 PHASES = [Phase.explicit, Phase.generate]
@@ -157,9 +156,9 @@ def check_report(run: cwnd.Run) -> None:
         figure = of(run)
         if figure is not None:
             assert figure.choices
-            for choice in figure.choices:
-                for panel in choice.panels:
-                    json.dumps([panel.traces, panel.xaxis, panel.yaxis], allow_nan=False)
+            for panels in figure.panels:
+                for panel in panels:
+                    json.dumps([panel.spec, panel.texts, panel.ends], allow_nan=False)
 
 
 @settings(max_examples=40, derandomize=True, phases=PHASES)

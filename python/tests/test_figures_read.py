@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 import svgs
 from conftest import SHORT
+from specs import intervals, points
 from test_responses import WEB
 
 import cwnd
@@ -206,24 +207,35 @@ def test_every_point_of_a_report_is_at_its_value(tmp_path: Path, kind: str):
     assert figure is not None
     true, log = AXES[kind][3], kind in ("logarithmic", "wide")
     for label, metric in (("Goodput (Mbit/s)", "goodput_bit_s"), ("Drops", "drops")):
-        (choice,) = (c for c in figure.choices if (c.label, c.view) == (label, "By group"))
+        (drawn,) = (
+            zip(choice.picture.panels, panels, strict=True)
+            for choice, panels in zip(figure.choices, figure.panels, strict=True)
+            if (choice.label, choice.view) == (label, "By group")
+        )
         by_group = metric == "goodput_bit_s"
-        assert len(choice.panels) == (2 if by_group and lines else 1)
-        for panel in choice.panels:
-            assert (panel.xaxis.get("type") == "log") == log
-            low, high = panel.yaxis["range"]
-            for trace in panel.traces:
-                point = {"queue": trace["meta"]} if lines else {}
-                point |= {"group": panel.title or trace["meta"]} if by_group else {}
-                error = trace["error_y"]
-                found = [
-                    Point(x, y, y - below, y + above)
-                    for x, y, below, above in zip(
-                        trace["x"], trace["y"], error["arrayminus"], error["array"], strict=True
-                    )
-                ]
+        count = 0
+        for described, panel in drawn:
+            count += 1
+            assert panel.log["x"] == log
+            assert panel.spec["encoding"]["x"]["scale"].get("type") == ("log" if log else None)
+            low, high = panel.ends["y"]
+            read = {"labels": panel.labels, "spec": panel.spec}
+            bars = {
+                name: {row["at"]: row for row in rows} for name, rows in intervals(read).items()
+            }
+            assert points(read)
+            for name, rows in points(read).items():
+                point = {"queue": name} if lines else {}
+                point |= {"group": described.title or name} if by_group else {}
+                found = []
+                for row in rows:
+                    x, y = row["x"], row["y"]
+                    # Where all seeds give the same value there is no interval.
+                    ends = bars.get(name, {}).get(x, {"low": y, "high": y})
+                    found.append(Point(x, y, ends["low"], ends["high"]))
                 check(found, expected(run, metric, point, true), log=log, near=1e-6)
                 assert all(low <= each.low <= each.high <= high for each in found)
+        assert count == (2 if by_group and lines else 1)
 
 
 FIGURES = {

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import chromium
 import polars as pl
 import pytest
+import specs
 from conftest import HALF, ROOT
 
 import cwnd
@@ -238,32 +238,29 @@ def test_a_group_that_one_result_lacks_is_said(saved: Cli, tmp_path: Path):
     assert {each["group"] for each in document["differences"]} == {"*", "cubic"}
 
 
-def specs(page: str) -> dict[str, Any]:
-    data = page.partition('id="figures-data">')[2].partition("</script>")[0]
-    return dict(json.loads(data))
-
-
 def test_a_report_lets_readers_choose_groups_all_flows_or_flows(half: cwnd.Run):
-    figures = specs(report.html([half]))
+    figures = specs.figures(report.html([half]))
     views = ["By group", "All flows together", "Flow by flow"]
     for name, expected in (("r1-sweep", views), ("r1-windows", views)):
         assert list(dict.fromkeys(c["view"] for c in figures[name]["choices"])) == expected
     choices = {(c["view"], c["label"]): c for c in figures["r1-sweep"]["choices"]}
     (panel,) = choices["By group", "Goodput (Mbit/s)"]["panels"]
-    for trace in panel["traces"]:
-        rows = half.summary(["goodput"], group=trace["meta"])
-        assert trace["y"] == pytest.approx([v / 1e6 for v in rows["goodput_bit_s"]])
-    assert [trace["meta"] for trace in panel["traces"]] == ["cubic", "abe"]
-    assert [trace["line"]["color"] for trace in panel["traces"]] == ["@0", "@1"]
+    points = specs.points(panel)
+    assert list(points) == ["cubic", "abe"]
+    for group, drawn in points.items():
+        rows = half.summary(["goodput"], group=group)
+        means = [v / 1e6 for v in rows["goodput_bit_s"]]
+        assert [row["y"] for row in drawn] == pytest.approx(means, rel=1e-6)
+    assert specs.colours(panel) == {"cubic": CUBIC, "abe": ABE}
     assert ("By group", "Goodput per flow, relative to cubic") in choices
     assert ("All flows together", "Share of goodput (%)") not in choices
     (panel,) = choices["All flows together", "Goodput (Mbit/s)"]["panels"]
-    assert len(panel["traces"]) == 1
+    assert list(specs.points(panel)) == [""]
     over_time = figures["r1-timeseries"]["choices"]
     assert [c["view"] for c in over_time[:2]] == ["Flow by flow", "By group"]
     windows = {c["view"]: c for c in figures["r1-windows"]["choices"]}
     for view, count in (("By group", 2), ("All flows together", 1), ("Flow by flow", 3)):
-        drawn = sum(len(panel["traces"]) for panel in windows[view]["panels"])
+        drawn = sum(len(specs.lines(panel)) for panel in windows[view]["panels"])
         # All flows together: the axis along x becomes nothing else, so each panel has one line.
         assert drawn == 2 * count
 
@@ -316,7 +313,7 @@ values = [1, 2]
 def test_a_report_of_one_group_has_nothing_to_choose(sweep: cwnd.Run):
     page = report.html([sweep])
     assert '<select class="views">' not in page
-    assert {c["view"] for c in specs(page)["r1-sweep"]["choices"]} == {""}
+    assert {c["view"] for c in specs.figures(page)["r1-sweep"]["choices"]} == {""}
 
 
 @pytest.mark.skipif(
@@ -329,8 +326,10 @@ def test_a_reader_chooses_in_a_browser(half: cwnd.Run, tmp_path: Path):
         "s.value = '%s'; s.dispatchEvent(new Event('change')); })()"
     )
     lines = (
-        "[...document.querySelectorAll('#r1-sweep .plot')]"
-        ".map((p) => p.data.map((trace) => trace.meta).join())"
+        "[...document.querySelectorAll('#r1-sweep .plot')].map((plot) =>"
+        "[...new Set([...plot.querySelectorAll('.mark-symbol path')].map((point) =>"
+        "[point.getAttribute('d'), point.getAttribute('fill')].join()))]"
+        ".map((each) => each.split(',').at(-1)).join())"
     )
     legend = (
         "[...document.querySelectorAll('#r1-sweep .legend:not([hidden]) button')]"
@@ -340,19 +339,20 @@ def test_a_reader_chooses_in_a_browser(half: cwnd.Run, tmp_path: Path):
         page.show_as(1280, 900)
         page.open(file)
         page.until("document.documentElement.dataset.figures === 'ready'")
-        page.until("document.querySelector('#r1-sweep .main-svg')")
-        assert page.evaluate(lines) == ["cubic,abe", "all flows", "all flows"]
+        page.until("document.querySelector('#r1-sweep .mark-symbol') !== null")
+        assert page.evaluate(lines) == [f"{CUBIC},{ABE}", TOGETHER, TOGETHER]
         assert page.evaluate(legend) == ["cubic", "abe", "all flows"]
         page.evaluate(choose % ("labels", "Share of goodput (%)"))
-        assert page.evaluate(lines) == ["cubic,abe"]
+        page.until(f"{lines}.join() === '{CUBIC},{ABE}'")
         # All flows have no share: the first of what they have is shown.
         page.evaluate(choose % ("views", "All flows together"))
-        page.until("document.querySelectorAll('#r1-sweep .main-svg').length")
-        assert page.evaluate(lines) == ["", "", ""]
+        page.until(f"{lines}.join('|') === '{'|'.join([CUBIC] * 3)}'")
         assert page.evaluate(legend) == []
         page.evaluate(choose % ("labels", "Goodput (Mbit/s)"))
         page.evaluate(choose % ("views", "Flow by flow"))
-        assert page.evaluate(lines) == ["cubic, flow 0,cubic, flow 1,abe, flow 2"]
+        page.until(f"{lines}.join('|') === '{CUBIC},{CUBIC},{ABE}'")
+        names = ["cubic, flow 0", "cubic, flow 1", "abe, flow 2", "all flows"]
+        assert page.evaluate(legend) == names
         page.screenshot(tmp_path / "flows.png")
         assert page.complaints() == []
 

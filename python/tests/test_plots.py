@@ -178,10 +178,10 @@ def test_more_panels_than_a_page_is_long_are_counted(tmp_path: Path):
     assert plots.default_kinds(run) == ["sweep", "windows", "qdelay"]
     for kind in plots.default_kinds(run):
         picture = plots.describe(run, kind)
-        names = {picture.x_label, *(panel.x_label for panel in picture.panels)}
+        names = {picture.below, *(panel.x_label for panel in picture.panels)}
         said = {"sweep": "the first 24 of 64 columns"}
         said["windows"] = said["qdelay"] = (
-            "; the first 36 of 576 panels, without rate = 10 Mbit/s, start = 14 us, rtt = 10 ms"
+            "the first 36 of 576 panels, without rate = 10 Mbit/s, start = 14 us, rtt = 10 ms"
             " to rate = 17 Mbit/s, start = 17 us, rtt = 18 ms"
         )
         assert any(said[kind] in name for name in names), names
@@ -249,7 +249,7 @@ def test_a_first_look_has_all_texts_of_its_description(sweep: cwnd.Run, tmp_path
     for file in files:
         texts = {box.text for box in svgs.texts(file.read_text(encoding="utf-8"))[0]}
         shown = plots.describe(sweep, file.stem)
-        names = {shown.x_label, shown.y_label}
+        names = {shown.below, shown.y_label}
         for panel in shown.panels:
             names |= {panel.title, panel.x_label, *panel.y_label.split("\n")}
             names |= {line.label for line in panel.lines if line.label}

@@ -83,7 +83,7 @@ def test_a_remark_stands_at_the_points_that_it_is_of(tmp_path: Path):
     # The label acts elsewhere: the figure says where not.
     picture = plots.describe(found, "sweep", lines="arm")
     assert {line.label for panel in picture.panels for line in panel.lines} == {"plain", "abe"}
-    assert f"abe: {CANNOT} (at arm abe, queue fifo)" in picture.x_label
+    assert f"abe: {CANNOT} (at arm abe, queue fifo)" in picture.note
 
 
 def test_the_axis_that_stops_a_mechanism_has_the_remark_if_none_asks_for_it(tmp_path: Path):

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import chromium
 import polars as pl
 import pytest
+import specs
 from conftest import SHORT
 from matplotlib.image import imread
-from test_report import HOSTILE, SWEEP
+from test_report import HOSTILE, SWEEP, page_of
 
 import cwnd
 from cwnd import plots, report
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 #: Every panel of every figure has been drawn.
-DRAWN = "[...document.querySelectorAll('.plot')].every((p) => p.querySelector('.main-svg'))"
+DRAWN = "[...document.querySelectorAll('.plot')].every((p) => p.querySelector('.marks'))"
 #: Comes to all of a page, as a reader does who scrolls.
 SCROLL = """(async () => {
     for (let y = 0; y < document.body.scrollHeight; y += innerHeight / 2) {
@@ -41,19 +42,39 @@ SCROLL = """(async () => {
 })()"""
 #: Where the first point of the sweep is.
 FIRST_POINT = """(() => {
-    const box = document.querySelector('#r1-sweep .plot .points path').getBoundingClientRect();
+    const box = document.querySelector('#r1-sweep .mark-symbol path').getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
 })()"""
-RANGES = (
-    "[...document.querySelectorAll('#r1-timeseries .plot')]"
-    ".map((p) => p._fullLayout.xaxis.range.map((v) => Math.round(v * 1000) / 1000))"
-)
+#: The numbers at the first and the last tick along x of each panel, and their places.
+TICKS = """[...document.querySelectorAll('#r1-timeseries .plot')].map((plot) => {
+    const { left, width } = plot.querySelector('.root .background').getBoundingClientRect();
+    const labels = [...plot.querySelectorAll('.role-axis-label')][0].querySelectorAll('text');
+    return [...labels].filter((text) => text.textContent && text.getAttribute('opacity') !== '0')
+        .map((text) => {
+            const box = text.getBoundingClientRect();
+            return [Number(text.textContent), ((box.left + box.right) / 2 - left) / width];
+        });
+})"""
+#: The ends of x of each panel, read from the labels of its ticks.
+RANGES = f"""{TICKS}.map((ticks) => {{
+    const [a, p] = ticks[0], [b, q] = ticks.at(-1), each = (b - a) / (q - p);
+    return [a - p * each, a + (1 - p) * each].map((v) => Math.round(v * 200) / 200);
+}})"""
 
-#: Intervals in the data of the sweep's figure.
-INTERVALS = """[...document.querySelectorAll('#r1-sweep .plot')]
-    .flatMap((plot) => plot._fullData)
-    .flatMap(({ error_y: bars }) => (bars && bars.visible && bars.array) || [])
-    .filter((length) => length !== null).length"""
+#: Moves a pointer of a kind over the first panel over time.
+DRAG = """(() => {
+    const drawing = document.querySelector('#r1-timeseries .drawing');
+    drawing.setPointerCapture = () => {};
+    const { left, top, width } = drawing.querySelector('.root .background').getBoundingClientRect();
+    for (const [type, part] of [['down', 0.2], ['move', 0.5], ['up', 0.8]])
+        drawing.dispatchEvent(new PointerEvent(`pointer${type}`, {
+            pointerType: '%s', button: 0, clientX: left + part * width, clientY: top + 5,
+        }));
+})()"""
+#: The colours behind the panels.
+PAPERS = (
+    "new Set([...document.querySelectorAll('.plot svg')].map((svg) => svg.style.backgroundColor))"
+)
 
 #: What there is when a page goes to the printer.
 AT_PRINT = """(() => {
@@ -61,13 +82,13 @@ AT_PRINT = """(() => {
     const { left, width } = document.body.getBoundingClientRect();
     const right = (element) => element.getBoundingClientRect().right - left;
     return {
-        drawn: plots.every((plot) => plot.querySelector('.main-svg')),
-        papers: [...new Set(plots.map((plot) => plot._fullLayout.paper_bgcolor))],
+        drawn: plots.every((plot) => plot.querySelector('.marks')),
+        papers: [...PAPERS],
         width,
-        widest: Math.max(...[...document.querySelectorAll('.main-svg, table')].map(right)),
+        widest: Math.max(...[...document.querySelectorAll('svg.marks, table')].map(right)),
         closed: document.querySelectorAll('details:not([open])').length,
     };
-})()"""
+})()""".replace("PAPERS", PAPERS)
 
 
 @pytest.fixture(scope="module")
@@ -140,11 +161,10 @@ def test_texts_of_figures_and_reports_can_be_read_in_a_browser(
         assert browser.evaluate(f"{COVERED}(document.documentElement)") == [], figure.name
     for width in (1280, 390):
         shown(browser, report.write([run], tmp_path / "report.html"), width, 900)
-        found = browser.evaluate(
-            f"[...document.querySelectorAll('.plot .main-svg')].flatMap({COVERED})"
-        )
+        found = browser.evaluate(f"[...document.querySelectorAll('.plot svg')].flatMap({COVERED})")
         assert found == []
-        marks = "[...document.querySelectorAll('#r1-sweep .xtick')].map((mark) => mark.textContent)"
+        labels = "[...document.querySelectorAll('#r1-sweep .role-axis-label text')]"
+        marks = f"{labels}.map((mark) => mark.textContent)"
         assert any("uniform" in mark for mark in browser.evaluate(marks)), browser.evaluate(marks)
 
 
@@ -157,6 +177,12 @@ def shown(browser: chromium.Chromium, file: Path, width: int, height: int, **how
     browser.until(DRAWN)
 
 
+def rgb(scheme: str) -> str:
+    """The colour of a page as a browser writes it."""
+    paper = _palette(scheme)["paper"]
+    return f"rgb({', '.join(str(int(paper[i : i + 2], 16)) for i in (1, 3, 5))})"
+
+
 def pixels(png: Path) -> np.ndarray:
     return (imread(io.BytesIO(png.read_bytes()))[..., :3] * 255).round().astype(int)
 
@@ -166,25 +192,25 @@ def has_colour(picture: np.ndarray, colour: str) -> bool:
     return bool((abs(picture - wanted).max(axis=2) <= 2).any())
 
 
-def test_every_figure_is_drawn(page: chromium.Chromium):
+def test_every_figure_is_drawn(page: chromium.Chromium, sweep: cwnd.Run):
     panels = {
-        name: page.evaluate(f"document.querySelectorAll('#r1-{name} .main-svg').length / 3")
+        name: page.evaluate(f"document.querySelectorAll('#r1-{name} svg.marks').length")
         for name in ("sweep", "timeseries", "windows", "qdelay")
     }
-    # plotly draws each panel in three layers.
     assert panels == {"sweep": 3, "timeseries": 3, "windows": 3, "qdelay": 3}
     assert page.evaluate("document.getElementById('failure').hidden")
     # A mean of each of the three RTTs and the two arms.
-    assert page.evaluate("document.querySelectorAll('#r1-sweep .points path').length") == 3 * 6
+    assert page.evaluate("document.querySelectorAll('#r1-sweep .mark-symbol path').length") == 3 * 6
     # Where all seeds give the same value there is no interval.
-    drawn = page.evaluate("document.querySelectorAll('#r1-sweep .yerror').length")
-    assert 0 < drawn == page.evaluate(INTERVALS)
+    drawn = page.evaluate("document.querySelectorAll('#r1-sweep .mark-rule.role-mark line').length")
+    panels = page_of(sweep).figures["r1-sweep"]["choices"][0]["panels"]
+    assert 0 < drawn == sum(len(rows) for p in panels for rows in specs.intervals(p).values())
 
 
 def test_a_point_says_its_value_where_the_pointer_is(page: chromium.Chromium, sweep: cwnd.Run):
     first = sweep.summary().filter(pl.col("arm") == "NewReno", pl.col("rtt") == "10 ms")
     page.move_to(*page.evaluate(FIRST_POINT))
-    text = page.until("document.querySelector('#r1-sweep .hoverlayer').textContent")
+    text = page.until("document.querySelector('#r1-sweep .bubble[style*=block]').textContent")
     assert "NewReno" in text
     assert "rtt 10 ms" in text
     said = text.partition("Goodput: ")[2]
@@ -198,11 +224,11 @@ def test_a_line_over_time_says_all_values_of_a_moment(page: chromium.Chromium):
     box = page.evaluate(
         "(() => { const p = document.querySelector('#r1-timeseries .plot');"
         "p.scrollIntoView({block: 'center'});"
-        "const b = p.querySelector('.nsewdrag').getBoundingClientRect();"
+        "const b = p.querySelector('.root .background').getBoundingClientRect();"
         "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
     )
     page.move_to(*box)
-    text = page.until("document.querySelector('#r1-timeseries .hoverlayer').textContent")
+    text = page.until("document.querySelector('#r1-timeseries .bubble[style*=block]').textContent")
     assert "cwnd" in text
     assert "ssthresh" in text
     page.move_to(0, 0)
@@ -215,7 +241,7 @@ def test_a_drag_zooms_all_panels_of_the_figure_and_a_double_click_zooms_back(
     x, y, width = page.evaluate(
         "(() => { const p = document.querySelector('#r1-timeseries .plot');"
         "p.scrollIntoView({block: 'center'});"
-        "const b = p.querySelector('.nsewdrag').getBoundingClientRect();"
+        "const b = p.querySelector('.root .background').getBoundingClientRect();"
         "return [b.x, b.y + b.height / 2, b.width]; })()"
     )
     mouse = {"button": "left", "clickCount": 1}
@@ -230,6 +256,8 @@ def test_a_drag_zooms_all_panels_of_the_figure_and_a_double_click_zooms_back(
     page.until(f"new Set({RANGES}.map((r) => r.join())).size === 1")
     low, high = page.evaluate(RANGES)[0]
     assert (high - low) / (whole[0][1] - whole[0][0]) == pytest.approx(0.5, abs=0.02)
+    # The part that was dragged over.
+    assert low == pytest.approx(whole[0][0] + (whole[0][1] - whole[0][0]) / 4, abs=0.02)
     for count in (1, 2):
         click = {"x": start, "y": y, "button": "left", "clickCount": count}
         page.call("Input.dispatchMouseEvent", type="mousePressed", **click)
@@ -254,7 +282,7 @@ def test_the_keyboard_zooms_moves_and_chooses(page: chromium.Chromium):
     page.until(f"{RANGES}.every((r) => r[1] >= {whole[0][1]} - 0.001)")
 
     # A button of the legend hides its line in all panels.
-    lines = "document.querySelectorAll('#r1-sweep .scatterlayer .trace').length"
+    lines = "document.querySelectorAll('#r1-sweep .mark-line path').length"
     assert page.evaluate(lines) == 6
     page.evaluate("document.querySelector('#r1-sweep .legend button').focus()")
     press_space = {"key": " ", "code": "Space", "text": " ", "windowsVirtualKeyCode": 32}
@@ -273,20 +301,22 @@ def test_another_metric_and_another_run_can_be_chosen(page: chromium.Chromium):
     )
     page.evaluate(choose % ("r1-sweep", "Marks"))
     page.until("document.querySelectorAll('#r1-sweep .plot').length === 1")
-    assert page.evaluate("document.querySelector('#r1-sweep .ytitle').textContent") == "Marks"
-    highest = "Math.max(...document.querySelector('#r1-timeseries .plot').data[0].y)"
-    before = page.evaluate(highest)
+    titles = "[...document.querySelectorAll('#r1-sweep .role-axis-title')]"
+    assert page.evaluate(f"{titles}.at(-1).textContent") == "Marks"
+    path = "document.querySelector('#r1-timeseries .mark-line path')?.getAttribute('d')"
+    before = page.evaluate(path)
     page.evaluate(choose % ("r1-timeseries", "NewReno, rtt = 40 ms"))
-    assert page.evaluate(highest) != before
-    assert page.evaluate(DRAWN)
+    page.until(f"{DRAWN} && {path}")
+    assert page.evaluate(path) != before
 
 
 def test_nothing_offers_to_send_results_away(page: chromium.Chromium):
     buttons = page.evaluate(
-        "[...new Set([...document.querySelectorAll('.modebar-btn')].map((b) => b.dataset.title))]"
+        "[...new Set([...document.querySelectorAll('.plot button')].map((b) => b.title))]"
     )
-    assert "Zoom in" in buttons
-    assert not [each for each in buttons if "hare" in each or "loud" in each or "dit" in each]
+    assert buttons == ["Zoom in", "Zoom out", "Show all", "Save as PNG"]
+    # vega-embed's menu would open an editor in the network.
+    assert page.evaluate("document.querySelectorAll('.plot a, .vega-actions').length") == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -304,15 +334,13 @@ def test_a_page_is_legible_in_light_and_in_the_dark(
 
 
 def test_a_change_of_scheme_draws_again_and_stays_zoomed(page: chromium.Chromium):
-    page.evaluate(
-        "void Plotly.relayout(document.querySelector('#r1-qdelay .plot'), {'xaxis.range': [0, 1]})"
-    )
+    page.evaluate("document.querySelector('#r1-timeseries .plot button').click()")
+    page.until(f"{RANGES}.every((r) => r[1] - r[0] < 1.5)")
+    zoomed = page.evaluate(RANGES)
     feature = {"name": "prefers-color-scheme", "value": "dark"}
     page.call("Emulation.setEmulatedMedia", features=[feature])
-    colour = "document.querySelector('#r1-qdelay .plot')._fullLayout.paper_bgcolor"
-    page.until(f"{colour} === '{_palette('dark')['paper']}'")
-    zoomed = page.evaluate("document.querySelector('#r1-qdelay .plot')._fullLayout.xaxis.range")
-    assert zoomed == [0, 1]
+    page.until(f"[...{PAPERS}].join() === '{rgb('dark')}'")
+    assert page.evaluate(RANGES) == zoomed
 
 
 def test_a_page_fits_a_phone(browser: chromium.Chromium, file: Path, pictures: Path):
@@ -322,7 +350,11 @@ def test_a_page_fits_a_phone(browser: chromium.Chromium, file: Path, pictures: P
     lefts = "[...document.querySelectorAll('.plot')].map((p) => p.getBoundingClientRect().x)"
     assert len(set(browser.evaluate(lefts))) == 1
     # A finger that moves over a figure scrolls.
-    assert browser.evaluate("document.querySelector('.plot')._fullLayout.dragmode") is False
+    before = browser.evaluate(RANGES)
+    browser.evaluate(DRAG % "touch")
+    assert browser.evaluate(RANGES) == before
+    browser.evaluate(DRAG % "mouse")
+    browser.until(f"JSON.stringify({RANGES}) !== {str(before).replace(' ', '')!r}")
     assert browser.complaints() == []
 
 
@@ -336,7 +368,7 @@ def test_paper_gets_all_figures_in_light(browser: chromium.Chromium, file: Path,
     browser.pdf(pictures / "paper.pdf")
     at_print = browser.evaluate("window.atPrint")
     assert at_print["drawn"]
-    assert at_print["papers"] == [_palette("light")["paper"]]
+    assert at_print["papers"] == [rgb("light")]
     assert at_print["closed"] == 0
     # Within 210 mm of A4 without the margins of 12 mm, at 96 pixels an inch.
     assert at_print["widest"] <= at_print["width"] + 1 <= 186 / 25.4 * 96
@@ -345,8 +377,7 @@ def test_paper_gets_all_figures_in_light(browser: chromium.Chromium, file: Path,
     assert len(printed) > 50_000
     # The screen is as it was.
     assert browser.evaluate("document.querySelectorAll('details[open]').length") == 0
-    colour = "document.querySelector('.plot')._fullLayout.paper_bgcolor"
-    browser.until(f"{colour} === '{_palette('dark')['paper']}'")
+    browser.until(f"[...{PAPERS}].join() === '{rgb('dark')}'")
     assert browser.complaints() == []
 
 
@@ -357,7 +388,7 @@ def test_what_a_scenario_says_is_never_run(browser: chromium.Chromium, tmp_path:
     run = cwnd.run(tmp_path / "hostile.toml")
     shown(browser, report.write([run], tmp_path / "report.html"), 1280, 900)
     browser.move_to(*browser.evaluate(FIRST_POINT))
-    browser.until("document.querySelector('#r1-sweep .hoverlayer').textContent")
+    browser.until("document.querySelector('#r1-sweep .bubble[style*=block]').textContent")
     assert browser.evaluate("window.hacked") is None
     legend = "[...document.querySelectorAll('#r1-sweep .legend button')].at(-1).textContent.trim()"
     assert browser.evaluate(legend) == label

@@ -88,11 +88,11 @@ def test_every_table_and_figure_says_which_spread_it_shows(sweep: cwnd.Run):
     assert "mean ± 95 % confidence of 3 seeds; counts: median [quartiles]" in sheet.caption
     assert "mean of 3 seeds; counts: median; " in result_sheet(sweep, intervals=False).caption
     drawn = plots.describe(sweep, "sweep", metrics=["goodput", "marks"])
-    assert drawn.x_label == (
+    assert drawn.note == (
         "mean and 95 % confidence interval of 3 seeds; counts: median and quartiles"
     )
     marks = plots.describe(sweep, "sweep", metrics=["marks"])
-    assert marks.x_label == "median and quartiles of 3 seeds"
+    assert marks.note == "median and quartiles of 3 seeds"
     figure = sweep_figure(sweep)
     assert figure is not None
     assert figure.caption.startswith("Mean and 95 % confidence interval of 3 seeds; counts: ")
@@ -107,7 +107,7 @@ def test_what_does_not_depend_on_the_seed_is_called_deterministic(tmp_path: Path
     assert not any("±" in cell or "det." in cell for row in sheet.rows for cell in row)
     assert "±" not in sheet.caption
     picture = plots.describe(still, "sweep")
-    assert picture.x_label == "deterministic: 3 seeds gave the same result"
+    assert picture.note == "deterministic: 3 seeds gave the same result"
     ends = [end for panel in picture.panels for line in panel.lines for end in line.interval or ()]
     assert ends
     assert all(each is None for end in ends for each in end)
@@ -130,7 +130,7 @@ def test_points_that_do_not_depend_on_the_seed_are_marked_where_others_do(tmp_pa
     assert "±" in random
     assert "det.: deterministic, all seeds gave the same result" in sheet.caption
     assert "deterministic where all seeds gave the same result" in (
-        plots.describe(lossy, "sweep").x_label
+        plots.describe(lossy, "sweep").note
     )
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     )
     from cwnd.figures.figure import Figure
     from cwnd.figures.look import Look
-    from cwnd.figures.render import warm_up
+    from cwnd.figures.render import library, warm_up
+    from cwnd.figures.screen import ScreenPanel, screen_panels
 
 __all__ = [
     "Bars",
@@ -35,7 +36,10 @@ __all__ = [
     "Panel",
     "Picture",
     "Rule",
+    "ScreenPanel",
     "Span",
+    "library",
+    "screen_panels",
     "warm_up",
 ]
 
@@ -45,6 +49,7 @@ __getattr__, __dir__ = offers(
         "description": "Bars Boxes Image Line Mark Note Panel Picture Rule Span",
         "figure": "Figure",
         "look": "Look",
-        "render": "warm_up",
+        "render": "library warm_up",
+        "screen": "ScreenPanel screen_panels",
     },
 )

@@ -50,6 +50,8 @@ class Line:
     hollow: bool = False
     #: Diameter of a marker in points.
     size: float = 4.0
+    #: A text for each point, shown on a page to readers who point at it.
+    texts: Sequence[str] = ()
 
 
 @dataclass
@@ -178,11 +180,18 @@ class Picture:
     #: Below, and left of, all panels.
     x_label: str = ""
     y_label: str = ""
+    #: A remark on the whole figure, behind the label below it; a page has it in the caption.
+    note: str = ""
     #: Panels that have the same axis.
     shared_x: Literal["all", "row", "col", "none"] = "all"
     shared_y: Literal["all", "row", "col", "none"] = "all"
     #: One legend above all panels; else each has its own beside its title.
     legend_above: bool = True
+
+    @property
+    def below(self) -> str:
+        """The text below all panels."""
+        return "; ".join(filter(None, (self.x_label, self.note)))
 
     @property
     def rows(self) -> int:

@@ -148,7 +148,7 @@ def _with_y_label(picture: Picture, scales: list[tuple[Scale, Scale]], room: flo
     right = max((place.left + place.width for place in places), default=across.total)
     middle = (corner[0] + right) / 2 if places else across.total / 2
     room = 2 * min(middle, across.total - middle) - 2 * MARGIN_PT
-    x_label = Text.fitted(picture.x_label, room, TEXT_PT, _LABEL_LINES)
+    x_label = Text.fitted(picture.below, room, TEXT_PT, _LABEL_LINES)
     under = max((place.top + place.height + place.below for place in places), default=top)
     total = under + x_label.height * LINE_PT + MARGIN_PT
     return Layout(
@@ -180,7 +180,7 @@ def _heights(picture: Picture, *, with_legend: bool) -> list[int]:
     rows, columns = picture.rows, picture.columns
     apart = picture.shared_x in ("row", "none")
     taken = MARGIN_PT + (LINE_PT + 1.0 + _LEGEND_GAP_PT if with_legend else 0.0)
-    taken += (LINE_PT if picture.x_label else MARGIN_PT) + _ROW_GAP_PT * (rows - 1)
+    taken += (LINE_PT if picture.below else MARGIN_PT) + _ROW_GAP_PT * (rows - 1)
     for row in range(rows):
         panels = picture.panels[row * columns : (row + 1) * columns]
         taken += LINE_PT * (any(p.title for p in panels) + any(p.x_label for p in panels))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import re
 import threading
 from typing import TYPE_CHECKING
@@ -58,6 +59,18 @@ def _draw_sample() -> None:
     with contextlib.suppress(Exception):  # The drawing of a figure reports it.
         for _ in range(2):
             _converter().vegalite_to_svg(_SAMPLE, vl_version=_VERSION)
+
+
+def library() -> tuple[str, str]:
+    """The script that draws specifications in a browser, as `vegaEmbed`, and its description."""
+    converter = _converter()
+    # Its bundler reports its progress as errors.
+    progress = logging.getLogger("swc_ecma_transforms_optimization")
+    progress.addHandler(logging.NullHandler())
+    progress.propagate = False
+    script: str = converter.javascript_bundle("window.vegaEmbed = vegaEmbed", vl_version=_VERSION)
+    versions = f"Vega {converter.get_vega_version()} and Vega-Lite {_VERSION}"
+    return script, versions
 
 
 def svg(spec: str, drawing: Drawing | None = None) -> str:

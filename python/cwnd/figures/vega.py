@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cwnd.figures.layout import Layout, Place
     from cwnd.figures.styles import Styles
     from cwnd.figures.text import Text
+    from cwnd.figures.x_ticks import XTicks
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 #: DejaVu Sans is shipped; an SVG's reader may have one of the others only.
@@ -124,8 +125,8 @@ def _view(place: Place, layers: list[dict[str, Any]], styles: Styles) -> dict[st
         return view | _EMPTY
     own = {} if panel.bare else {"x": _x_axis(place), "y": _y_axis(place)}
     sides = {
-        side: {"type": "quantitative", "scale": _scale(scale), "axis": own.get(side)}
-        for side, scale in (("x", place.x), ("y", place.y))
+        side: {"type": "quantitative", "scale": scale(of), "axis": own.get(side)}
+        for side, of in (("x", place.x), ("y", place.y))
     }
     texts = _title(place) if place.title.lines else []
     left = place.width - place.legend.width
@@ -143,37 +144,50 @@ def _view(place: Place, layers: list[dict[str, Any]], styles: Styles) -> dict[st
     return view
 
 
-def _scale(scale: Scale) -> dict[str, Any]:
-    kind = {"type": "log"} if scale.log else {"zero": False}
-    return {"domain": scale.domain, "nice": False, **kind}
+def scale(of: Scale) -> dict[str, Any]:
+    """An axis as a scale of Vega."""
+    kind = {"type": "log"} if of.log else {"zero": False}
+    return {"domain": of.domain, "nice": False, **kind}
 
 
 def _x_axis(place: Place) -> dict[str, Any]:
     axis: dict[str, Any] = {"grid": place.panel.x_grid, "title": None}
     minor = axes.between_decades(place.x, place.width) if place.panel.ticks is None else []
-    axis |= _ticks(place.x_ticks.ticks, minor, written=place.x_written)
-    if place.x_ticks.upright:
-        axis |= {"labelAngle": -90, "labelAlign": "right", "labelBaseline": "middle"}
-        axis |= _beside_ticks(place.x_ticks.ticks)
+    axis |= x_ticks(place.x_ticks, minor, written=place.x_written)
     if place.x_label.lines:
         axis |= _x_title(place.x_label, place.width / 2, place.ticks_height)
     return axis
 
 
-def _beside_ticks(ticks: Sequence[tuple[float, Text]]) -> dict[str, Any]:
+def x_ticks(
+    ticks: XTicks,
+    minor: Sequence[float] = (),
+    *,
+    written: bool = True,
+    line: float = TICK_LINE_PT,
+) -> dict[str, Any]:
+    """Ticks along x as part of an axis of Vega, whose lines of text have this height."""
+    found = y_ticks(ticks.ticks, minor, written=written)
+    if not ticks.upright:
+        return found
+    found |= {"labelAngle": -90, "labelAlign": "right", "labelBaseline": "middle"}
+    return found | _beside_ticks(ticks.ticks, line)
+
+
+def _beside_ticks(ticks: Sequence[tuple[float, Text]], line: float) -> dict[str, Any]:
     """The middles of upright labels of several lines at their ticks, where Vega has the first."""
     conditions = []
     for count in sorted({text.height for _, text in ticks} - {0, 1}):
         values = [at for at, text in ticks if text.height == count]
         test = f"indexof({json.dumps(values)}, datum.value) >= 0"
-        conditions.append({"test": test, "value": -TICK_LINE_PT * (count - 1) / 2})
+        conditions.append({"test": test, "value": -line * (count - 1) / 2})
     return {"labelOffset": {"condition": conditions, "value": 0}} if conditions else {}
 
 
 def _y_axis(place: Place) -> dict[str, Any]:
     axis: dict[str, Any] = {"title": None}
     minor = axes.between_decades(place.y, place.height) if place.panel.y_ticks is None else []
-    axis |= _ticks(place.y_ticks, minor, written=place.y_written)
+    axis |= y_ticks(place.y_ticks, minor, written=place.y_written)
     if place.y_label.lines:
         axis |= _y_title(place.y_label, -place.y_room, place.height / 2)
     return axis
@@ -194,8 +208,8 @@ def _axis_title(label: Text) -> dict[str, Any]:
     return {"title": label.written(), "titleBaseline": "top", "titleAlign": "center", **whole}
 
 
-def _ticks(
-    ticks: Sequence[tuple[float, Text]], minor: Sequence[float], *, written: bool
+def y_ticks(
+    ticks: Sequence[tuple[float, Text]], minor: Sequence[float] = (), *, written: bool = True
 ) -> dict[str, Any]:
     """Ticks with their labels, and shorter ones between them."""
     major = [at for at, _ in ticks]

@@ -92,6 +92,16 @@ class DrawnLink:
     #: Where the line begins and ends.
     ends: tuple[tuple[float, float], tuple[float, float]]
 
+    @property
+    def about(self) -> str:
+        """Its name, ends and values."""
+        known = [f"{self.name}: {self.source} → {self.target}"]
+        if self.utilisation is not None:
+            known.append(f"utilisation {self.utilisation:.1%}")
+        if self.loss is not None:
+            known.append(f"loss {self.loss:.3%}")
+        return "\n".join(known)
+
     def value(self, quantity: Quantity) -> float:
         """What decides on its band."""
         return (self.utilisation if quantity is UTILISATION else self.loss) or 0.0
@@ -142,7 +152,7 @@ def graph(run: Run, *, at_point: dict[str, str] | None = None) -> Picture:
     return Picture(
         [
             Panel(
-                _lines(drawn, quantity),
+                [*_lines(drawn, quantity), _pointed(drawn)],
                 title=f"{quantity.title}{where}",
                 title_left=True,
                 x_limits=x_limits,
@@ -180,6 +190,15 @@ def _lines(drawn: Map, quantity: Quantity) -> list[Line]:
                 black = look.COLOURS[-1]
                 lines.append(Line(xs, ys, colour=black, joined=False, marker=marker, label=label))
     return lines
+
+
+def _pointed(drawn: Map) -> Line:
+    """Nothing to see: the nodes and the middles of the links with what is known of them."""
+    ends = [link.ends for link in drawn.links]
+    middles = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) for a, b in ends]
+    xs, ys = zip(*middles, *drawn.nodes.values(), strict=True)
+    texts = [*(link.about for link in drawn.links), *drawn.nodes]
+    return Line(xs, ys, colour=look.COLOURS[-1], joined=False, texts=texts)
 
 
 def map_of(run: Run, at_point: dict[str, str] | None = None) -> Map:

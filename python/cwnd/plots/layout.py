@@ -141,12 +141,12 @@ class Grid:
 
     @property
     def left_out(self) -> str:
-        """Names the points that are not drawn, after other words; empty if all are."""
+        """Names the points that are not drawn; empty if all are."""
         shown, every = len(self.points), len(self.every)
         if shown == every:
             return ""
         first, last = (title(self.every[index], self.axes) for index in (shown, -1))
-        return f"; the first {shown} of {every} panels, without {first} to {last}"
+        return f"the first {shown} of {every} panels, without {first} to {last}"
 
 
 def points_of(axes: Sequence[Axis]) -> list[dict[str, str]]:

@@ -42,9 +42,8 @@ def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
         height=2.6 if single else 0.7 + 1.6 * rows,
         width=4.5 if single else look.WIDTH,
         columns=grid.columns,
-        x_label=(
-            f"Queueing delay of {link} (ms; below {shortest:g} ms at the left edge){grid.left_out}"
-        ),
+        x_label=f"Queueing delay of {link} (ms; below {shortest:g} ms at the left edge)",
+        note=grid.left_out,
         y_label="Fraction of packets",
     )
 

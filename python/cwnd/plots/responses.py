@@ -26,8 +26,6 @@ _PER_DECADE = 40
 TIMES_S = tuple(10 ** (step / _PER_DECADE) for step in range(-6 * _PER_DECADE, 6 * _PER_DECADE + 1))
 #: Smaller parts are not drawn, however many requests there are.
 _LEAST = 1e-6
-#: What the figure is called at its axes.
-X_LABEL, Y_LABEL = "Response time (s)", "Part of requests that takes longer"
 
 
 @dataclass(frozen=True)
@@ -102,8 +100,9 @@ def response_ccdf(run: Run, *, lines: str | None = None, group: str | None = Non
         height=2.8 if single else 0.7 + 1.7 * rows,
         width=4.5 if single else look.WIDTH,
         columns=found.grid.columns,
-        x_label=X_LABEL + found.grid.left_out,
-        y_label=Y_LABEL,
+        x_label="Response time (s)",
+        note=found.grid.left_out,
+        y_label="Part of requests that takes longer",
     )
 
 

@@ -12,14 +12,14 @@ from cwnd.plots.along import Along
 from cwnd.plots.layout import MAX_COLUMNS, Layout, at, points_of, title
 from cwnd.plots.limits import OWN_AXES, share
 from cwnd.plots.parts import TOGETHER, TOGETHER_LOOK, Parts
-from cwnd.results import IN_FIGURES, about_spreads, known_group, metric, spreads, summarise
+from cwnd.results import IN_FIGURES, Shown, about_spreads, known_group, metric, spreads, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
 
-    from cwnd.results import Axis, By, Metric, Run
+    from cwnd.results import Axis, By, Metric, Run, Spread
 
 #: What is drawn when nothing is asked for.
 DEFAULT_METRICS = ("goodput_bit_s", "qdelay_p50_us", "qdelay_p90_us")
@@ -122,11 +122,8 @@ def sweep(
     shown_points = [point for stack in stacks for point in stack]
     alike = True
     for block in blocks:
-        drawn = [
-            [_panel(at(row.summary, point), row, content.parts) for point in shown_points]
-            for row in block
-        ]
-        alike &= share(drawn)
+        drawn, same = panels_of(block, shown_points, content.parts)
+        alike &= same
         grid += zip(block, drawn, strict=True)
     about = [*about_spreads(content.together, content.metrics, IN_FIGURES)]
     about += run.remarks.rest
@@ -138,9 +135,21 @@ def sweep(
         height=0.75 + 1.6 * min(every, _MAX_ROWS) * len(stacks),
         width=4.5 if len(panels) == 1 else look.WIDTH,
         columns=len(stacks[0]),
-        x_label="; ".join(about),
+        note="; ".join(about),
         shared_y="none",
     )
+
+
+def panels_of(
+    rows: Sequence[Row], points: Sequence[dict[str, str]], parts: Parts
+) -> tuple[list[list[Panel]], bool]:
+    """The panels of a metric, for each row one at each point; `True` if all have the same axis."""
+    means = [each.value for row in rows for each in spreads(row.summary, row.metric)]
+    shown = Shown.of(rows[0].metric, means)
+    panels = [
+        [_panel(at(row.summary, point), row, parts, shown) for point in points] for row in rows
+    ]
+    return panels, share(panels)
 
 
 def _stacks(points: list[dict[str, str]], rows: int) -> list[list[dict[str, str]]]:
@@ -261,7 +270,7 @@ def line_names(row: Row, parts: Parts) -> list[tuple[str | None, str | None, Loo
     ]
 
 
-def _panel(summary: pl.DataFrame, row: Row, parts: Parts) -> Panel:
+def _panel(summary: pl.DataFrame, row: Row, parts: Parts, exact: Shown) -> Panel:
     layout, shown, along = row.layout, row.metric, row.along
     names = line_names(row, parts)
     lines = []
@@ -270,7 +279,8 @@ def _panel(summary: pl.DataFrame, row: Row, parts: Parts) -> Panel:
         if layout.lines is not None:
             mine = at(summary, {layout.lines.column: label or ""})
         mine = mine.drop_nulls(shown.column)
-        values = [each.scaled(shown.scale) for each in spreads(mine, shown)]
+        found = spreads(mine, shown)
+        values = [each.scaled(shown.scale) for each in found]
         ends = [(None, None) if each.ends is None else each.ends for each in values]
         lines.append(
             Line(
@@ -282,12 +292,24 @@ def _panel(summary: pl.DataFrame, row: Row, parts: Parts) -> Panel:
                 joined=along.numeric,
                 label=name,
                 interval=([low for low, _ in ends], [high for _, high in ends]),
+                texts=[
+                    "\n".join(
+                        filter(None, (name, f"{along.axis.name} {x}", _value(exact, each, n)))
+                    )
+                    for x, each, n in zip(mine[along.axis.column], found, mine["n"], strict=True)
+                ],
             )
         )
     panel = Panel(lines, x_log=along.logarithmic, ticks=along.ticks, x_grid=along.numeric)
     if not along.numeric:
         panel.x_limits = (-0.5, len(along.axis.labels) - 0.5)
     return panel
+
+
+def _value(shown: Shown, each: Spread, n: int) -> str:
+    unit = f" {shown.unit}" if shown.unit else ""
+    seeds = f" ({n} seeds)" if n > 1 else ""
+    return f"{shown.metric.label}: {shown.spread(each)}{unit}{seeds}"
 
 
 def available(run: Run) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -63,35 +64,56 @@ def timeseries(
             raise InputError("this result has no windows to draw: all of its flows are datagrams")
         raise InputError('this result has no time series: its scenario has `sample = "none"`')
     link = link if link is not None else main_link(run)
-    queue = shown.links.filter(pl.col("link") == link)
-    single = flows["flow_id"].n_unique() == 1
     parts = parts_over_time(run, flows, by, chosen)
+    panels = panels_over_time(run, flows, shown.links, parts, link)
+    # The lines of flows and groups have their names above.
+    named = {line.label for line in panels[0].lines}
+    for line in chain.from_iterable(panel.lines for panel in panels[1:]):
+        line.label = None if line.label in named else line.label
+    many = ": median and middle 80 % of flows" if parts.by == "group" and parts.several else ""
+    panels[0].title, panels[0].title_left = f"{shown.name}{many}", True
+    panels[-1].x_label = "Time (s)"
+    below = len(panels) - 1
+    return Picture(
+        panels,
+        height=2.6 + below,
+        heights=(1.5, *[1.0] * below),
+        shared_y="row",
+        legend_above=len(panels[0].lines) > _BESIDE_TITLE,
+    )
+
+
+def panels_over_time(
+    run: Run, flows: pl.DataFrame, links: pl.DataFrame, parts: Parts, link: str | None
+) -> list[Panel]:
+    """The panels of one run: windows, round-trip times, queueing delay, and what routers report.
+
+    Args:
+        run: The result.
+        flows: The samples of flows.
+        links: The samples of links.
+        parts: The flows or groups that have lines of their own.
+        link: The link whose queue is shown.
+    """
+    queue = links.filter(pl.col("link") == link)
+    single = flows["flow_id"].n_unique() == 1
     windows = _lines(flows, pl.col("snd_cwnd_pkts"), parts)
-    if single:
-        windows[0].label = "cwnd" if chosen is None else f"cwnd of {chosen}"
-        windows.append(_dashed(*thresholds_in_sight(flows)))
     times = _lines(flows, pl.col("srtt_us") / 1e3, parts)
-    for line in times:
-        line.label = None
-    if single and (least := least_estimates(flows)).height:
-        times[0].label = "smoothed RTT"
-        times.append(_dashed(least, "minRTT of the controller"))
+    if single:
+        windows[0].label = "cwnd" if parts.group is None else f"cwnd of {parts.group}"
+        windows.append(_dashed(*thresholds_in_sight(flows)))
+        times[0].label = None
+        if (least := least_estimates(flows)).height:
+            times[0].label = "smoothed RTT"
+            times.append(_dashed(least, "minRTT of the controller"))
     delay = Line(
         queue["time_s"].to_list(),
         (queue["sojourn_us"] / 1e3).to_list(),
         colour=look.colour(queue_look(run).colour),
         width=0.8,
     )
-    many = ": median and middle 80 % of flows" if parts.by == "group" and parts.several else ""
     panels = [
-        Panel(
-            windows,
-            title=f"{shown.name}{many}",
-            title_left=True,
-            y_label="Window (packets)",
-            y_limits=(0, None),
-            x_tight=True,
-        ),
+        Panel(windows, y_label="Window (packets)", y_limits=(0, None), x_tight=True),
         Panel(times, y_label="Smoothed RTT (ms)", x_tight=True),
         Panel(
             [delay],
@@ -102,19 +124,11 @@ def timeseries(
     ]
     if has_quenches(flows):
         told = _lines(flows, pl.col("quenches"), parts)
-        for line in told:
-            line.label = None
+        if single:
+            told[0].label = None
         panels.append(Panel(told, y_label="Quenches\nso far", y_limits=(0, None), x_tight=True))
     panels += _guidance(flows, queue, parts, link)
-    panels[-1].x_label = "Time (s)"
-    below = len(panels) - 1
-    return Picture(
-        panels,
-        height=2.6 + below,
-        heights=(1.5, *[1.0] * below),
-        shared_y="row",
-        legend_above=len(windows) > _BESIDE_TITLE,
-    )
+    return panels
 
 
 #: What steers senders: the column of links, that of flows, what both are divided by, and what they
@@ -142,8 +156,8 @@ def _guidance(
             lines = _lines(
                 flows.filter(pl.col(of_flow).is_not_null()), pl.col(of_flow) / unit, parts
             )
-        for line in lines:
-            line.label = None
+        if len(lines) == 1:
+            lines[0].label = None
         measured = Line(
             told["time_s"].to_list(),
             (told[of_link] / unit).to_list(),
@@ -205,12 +219,13 @@ def overview(
         panels.append(Panel(drawn, title=title(point, shown.grid.axes), x_tight=True))
     columns = shown.grid.columns
     rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
-    apart = "" if share(rows, from_zero=True) else f"; {OWN_AXES}"
+    apart = "" if share(rows, from_zero=True) else OWN_AXES
     return Picture(
         panels,
         height=0.6 + 1.55 * len(rows),
         columns=columns,
-        x_label=f"Time (s){shown.grid.left_out}{apart}",
+        x_label="Time (s)",
+        note="; ".join(filter(None, (shown.grid.left_out, apart))),
         y_label=window_label(shown.parts),
         shared_y="none",
     )

@@ -1,65 +1,52 @@
-"""What the figures of a page show, for plotly.js; the page gives them colours and places."""
+"""The figures of a page: descriptions to choose from, their captions and legends."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from html import escape
-from itertools import chain, product
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
-from cwnd.figures import Look, look
-from cwnd.plots.layout import at, points_of, title
-from cwnd.plots.limits import OWN_AXES, shared_ends
-from cwnd.plots.parts import views
-from cwnd.plots.qdelay import distribution, packets_of, panels_of, shortest_ms
-from cwnd.plots.sweep import DEFAULT_METRICS, line_names, prepare
-from cwnd.report.names import broken, marks
-from cwnd.report.thin import steps
-from cwnd.results import IN_FIGURES, METRICS, Shown, about_spreads, spreads
+from cwnd.figures import Picture, look, screen_panels
+from cwnd.plots.graph import LOSS, UTILISATION, graph
+from cwnd.plots.layout import points_of, title
+from cwnd.plots.limits import OWN_AXES
+from cwnd.plots.parts import MAX_FLOWS, views
+from cwnd.plots.qdelay import qdelay_cdf
+from cwnd.plots.responses import response_ccdf
+from cwnd.plots.sweep import DEFAULT_METRICS, panels_of, prepare
+from cwnd.plots.timeseries import overview, panels_over_time, parts_over_time, sampled_runs
+from cwnd.results import ALL, IN_FIGURES, METRICS, about_spreads, main_link
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    import polars as pl
-
-    from cwnd.plots.along import Along
+    from cwnd.figures import Line, Panel, ScreenPanel
     from cwnd.plots.parts import Parts
-    from cwnd.plots.sweep import Content, Row
-    from cwnd.results import Metric, Run, Spread
+    from cwnd.plots.sweep import Content
+    from cwnd.plots.timeseries import OneRun
+    from cwnd.results import By, Metric, Run
 
-#: The dashes of `cwnd.figures.look.DASHES`, in pixels, in its order.
-DASHES = ("solid", "8px,3px", "2px,2px", "8px,3px,2px,3px")
-#: The markers of `cwnd.figures.look.MARKERS`, in its order.
-_MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
-#: Steps that a distribution is drawn with.
-_STEPS = 400
 #: Panels of one metric of a sweep; a point of the axes that are neither x nor lines has one.
 _MAX_PANELS = 24
 #: Of larger sweeps only the usual metrics are drawn.
 _MAX_POINTS = 500
 #: As many panels stand side by side on a wide screen.
 _MAX_COLUMNS = 4
-#: Room beside the drawn values, as a part of their range.
-_MARGIN = 0.06
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Axes with what is drawn between them."""
-
-    #: Which point of the sweep; empty if there is one only.
-    title: str
-    #: What a reader who does not see it is told.
-    alt: str
-    traces: list[dict[str, Any]]
-    xaxis: dict[str, Any]
-    yaxis: dict[str, Any]
-    #: Height in pixels.
-    height: int = 250
-    #: Which of the values is shown where the pointer is; plotly's `hovermode`.
-    hover: str = "closest"
+#: Runs to choose from, and points of the sweep whose graphs there are.
+_MAX_RUNS = 60
+_MAX_GRAPHS = 30
+#: Links of all graphs together: what keeps a page below a few megabytes, as `_BUDGET` does.
+_MAX_LINKS = 12_000
+#: Points of the lines of a figure over time; those of each line are never fewer or more than this.
+_BUDGET = 90_000
+_FEWEST, _MOST = 200, 4000
+#: Points that a distribution is drawn with.
+_STEPS = 1600
+#: Heights of a panel in pixels: by itself, for each part of a figure with rows, of a graph.
+_PANEL_PX, _ROW_PX, _GRAPH_PX = 250, 190, 520
+#: The names of the views of a result with several groups.
+VIEWS = {"group": "By group", "all": "All flows together", "flow": "Flow by flow"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +54,7 @@ class Choice:
     """One of several contents of a figure."""
 
     label: str
-    panels: list[Panel]
+    picture: Picture
     columns: int
     #: Whose numbers: of groups, all flows, or flows; empty if there is nothing to choose.
     view: str = ""
@@ -75,16 +62,18 @@ class Choice:
 
 @dataclass(frozen=True)
 class Swatch:
-    """How a line looks in the legend."""
+    """The look of a line in the legend."""
 
-    #: The name of its colour.
-    colour: str
-    dash: str
+    #: Index of its colour.
+    colour: int
+    #: Lengths of dashes and gaps, as SVG writes them.
+    dasharray: str
 
-    @property
-    def dasharray(self) -> str:
-        """Its dashes as SVG writes them."""
-        return "none" if self.dash == "solid" else self.dash.replace("px", "")
+    @classmethod
+    def of(cls, line: Line) -> Swatch:
+        """The look of a line."""
+        dashes = " ".join(f"{2 * part:g}" for part in line.dashes)
+        return cls(look.COLOURS.index(line.colour), dashes or "none")
 
 
 @dataclass(frozen=True)
@@ -100,8 +89,12 @@ class Figure:
     chooses: str = ""
     #: What its views differ in, for readers.
     views_called: str = "Flows"
-    #: Whether zooming along x moves all of its panels.
+    #: Zooming along x moves all of its panels.
     linked: bool = False
+    #: The text at a point, with {x}, {y} and {y%}; empty for all lines at the pointer's x.
+    about: str = ""
+    #: Lines of more points are thinned.
+    most: int = _STEPS
 
     @property
     def views(self) -> list[str]:
@@ -115,69 +108,35 @@ class Figure:
 
     @property
     def legends(self) -> dict[str, dict[str, Swatch]]:
-        """For each view what the lines are called and how they look; empty with a single line."""
+        """For each view the names and looks of its lines; empty with a single line."""
         return {view: self._legend(view) for view in self.views}
 
     def _legend(self, view: str) -> dict[str, Swatch]:
-        found = {
-            trace["meta"]: Swatch(trace["line"]["color"][1:], trace["line"]["dash"])
-            for choice in self.choices
-            if choice.view == view
-            for panel in choice.panels
-            for trace in panel.traces
-            if trace["meta"] and trace.get("hoverinfo") != "skip"
-        }
+        pictures = [choice.picture for choice in self.choices if choice.view == view]
+        panels = [panel for picture in pictures for panel in picture.panels]
+        lines = [line for panel in panels for line in panel.lines]
+        found: dict[str, Swatch] = {}
+        for line in lines:
+            if line.label:
+                found.setdefault(line.label, Swatch.of(line))
         return found if len(found) > 1 else {}
 
+    @cached_property
+    def panels(self) -> list[list[ScreenPanel]]:
+        """The specifications of each choice."""
+        return [screen_panels(choice.picture, self.most) for choice in self.choices]
 
-#: What the views of a result with several groups are called.
-VIEWS = {"group": "By group", "all": "All flows together", "flow": "Flow by flow"}
-
-
-def line(name: str, own: Look, x: Sequence[Any], y: Sequence[Any], **more: Any) -> dict[str, Any]:
-    """A line; its colour is named, the page knows it for light, dark and paper."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": escape(name),
-        "meta": name,
-        "x": list(x),
-        "y": list(y),
-        "line": {"color": colour(own), "dash": dash(own), "width": 1.6},
-        **more,
-    }
-
-
-def colour(own: Look) -> str:
-    """The name of the colour of a line."""
-    return f"@{own.colour % len(look.COLOURS)}"
-
-
-def dash(own: Look) -> str:
-    """The dashes of a line."""
-    return DASHES[own.dash % len(DASHES)]
-
-
-def axis(label: str, **more: Any) -> dict[str, Any]:
-    """An axis with its name; a comma in it is a place to break it."""
-    return {"title": {"text": broken(label)}, **more}
+    def height(self, choice: Choice, index: int, panel: ScreenPanel) -> int:
+        """The height of a panel in pixels."""
+        if panel.ratio is not None:
+            return _GRAPH_PX
+        heights = choice.picture.heights
+        return round((heights[index] * _ROW_PX if heights else _PANEL_PX) + panel.more)
 
 
 def sentence(text: str) -> str:
     """A phrase as a sentence of a caption; names and units in it keep their capitals."""
-    return f"{text[0].upper()}{text[1:]}."
-
-
-def has_own_axes(choices: Sequence[Choice]) -> bool:
-    """`True` if panels that are shown together have different ends for the same quantity."""
-    for choice in choices:
-        ends: dict[str, set[tuple[float, float]]] = {}
-        for panel in choice.panels:
-            low, high = panel.yaxis["range"]
-            ends.setdefault(panel.yaxis["title"]["text"], set()).add((low, high))
-        if any(len(of) > 1 for of in ends.values()):
-            return True
-    return False
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def sweep_figure(run: Run) -> Figure | None:
@@ -194,34 +153,55 @@ def sweep_figure(run: Run) -> Figure | None:
         except InputError:
             continue
         view = VIEWS[by] if len(shown) > 1 else ""
-        choices += _choices(run, content, view)
+        choices += _metric_choices(run, content, view)
         about = about or _about(run, content)
     if not choices:
         return None
+    notes = [choice.picture.note for choice in choices if choice.picture.note]
     return Figure(
         kind="sweep",
         title="Over the sweep",
-        caption=sentence("; ".join([*about, *([OWN_AXES] if has_own_axes(choices) else [])])),
+        caption=sentence("; ".join([*about, *notes[:1]])),
         choices=choices,
         chooses="Metric",
     )
 
 
-def _choices(run: Run, content: Content, view: str) -> list[Choice]:
-    panels = _points(content)[:_MAX_PANELS]
+def _metric_choices(run: Run, content: Content, view: str) -> Iterator[Choice]:
+    points = _points(content)[:_MAX_PANELS]
     by_name = {metric.column: metric for metric in content.metrics}
     usual = [by_name[name] for name in DEFAULT_METRICS if name in by_name]
-    columns = min(len(panels), _MAX_COLUMNS)
+    columns = min(len(points), _MAX_COLUMNS)
 
     def choice(label: str, metrics: Sequence[Metric]) -> Choice:
-        drawn = [p for m in metrics for p in _metric_panels(run, content, m, panels)]
+        drawn, alike = [], True
+        for metric in metrics:
+            panels, same = _metric_panels(run, content, metric, points)
+            drawn += panels
+            alike = alike and same
         # A single panel in a row would be too wide for its height.
-        return Choice(label, drawn, columns if columns > 1 else min(len(drawn), 3), view)
+        across = columns if columns > 1 else min(len(drawn), 3)
+        note = "" if alike else OWN_AXES
+        return Choice(label, _apart(drawn, note=note), across, view)
 
-    choices = [choice("Goodput and queueing delay", usual)] if usual else []
+    if usual:
+        yield choice("Goodput and queueing delay", usual)
     if content.summary.height <= _MAX_POINTS:
-        choices += [choice(m.axis_label, [m]) for m in content.metrics]
-    return choices
+        yield from (choice(metric.axis_label, [metric]) for metric in content.metrics)
+
+
+def _metric_panels(
+    run: Run, content: Content, metric: Metric, points: Sequence[dict[str, str]]
+) -> tuple[list[Panel], bool]:
+    rows = content.rows(metric)
+    drawn, alike = panels_of(rows, points, content.parts)
+    found = []
+    for row, panels in zip(rows, drawn, strict=True):
+        for panel, point in zip(panels, points, strict=True):
+            panel.title = ", ".join(filter(None, (row.group, title(point, run.remarks.axes))))
+            panel.x_label, panel.y_label = row.along.label, metric.axis_label
+            found.append(panel)
+    return found, alike
 
 
 def _points(content: Content) -> list[dict[str, str]]:
@@ -237,144 +217,196 @@ def _about(run: Run, content: Content) -> list[str]:
     return [*about, *run.remarks.rest]
 
 
-def _metric_panels(
-    run: Run, content: Content, metric: Metric, points: Sequence[dict[str, str]]
-) -> list[Panel]:
-    rows = content.rows(metric)
-    means = [each.value for row in rows for each in spreads(row.summary, metric)]
-    shown = Shown.of(metric, means)
-    label = f"{metric.label} ({shown.unit})" if shown.unit else metric.label
-    limits = shared_ends(
-        [[_values(at(row.summary, point), shown) for point in points] for row in rows]
-    )
-    panels = []
-    for (row, point), (low, high) in zip(product(rows, points), chain(*limits), strict=True):
-        traces = _metric_lines(row, at(row.summary, point), shown, content.parts)
-        name = ", ".join(filter(None, (row.group, title(point, run.remarks.axes))))
-        where = f", {name}" if name else ""
-        alt = f"{label} against {row.along.label}{where}; the values are in the table of results."
-        xaxis, more = _metric_xaxis(row.along)
-        # A little below zero, so that a point at zero is seen whole.
-        yaxis = axis(label, range=[low - _MARGIN * (high - low) * (low == 0), high])
-        panels.append(Panel(name, alt, traces, xaxis, yaxis, Panel.height + more))
-    return panels
-
-
-def _values(here: pl.DataFrame, shown: Shown) -> list[float]:
-    """All values of a panel with the ends of their intervals."""
-    return [v for each in spreads(here, shown.metric) for v in each.scaled(shown.scale).values]
-
-
-def _metric_lines(row: Row, here: pl.DataFrame, shown: Shown, parts: Parts) -> list[dict[str, Any]]:
-    layout, along, names = row.layout, row.along, line_names(row, parts)
-    traces = []
-    for index, (label, called, own) in enumerate(names):
-        mine = here
-        if layout.lines is not None:
-            mine = at(here, {layout.lines.column: label or ""})
-        mine = mine.drop_nulls(shown.metric.column)
-        values = spreads(mine, shown.metric)
-        name = called or ""
-        head = f"<b>{escape(name)}</b><br>" if name else ""
-        texts = [
-            f"{head}{escape(f'{along.axis.name} {x}')}<br>{_value(shown, each, n)}"
-            for x, each, n in zip(mine[along.axis.column], values, mine["n"], strict=True)
-        ]
-        scaled = [each.scaled(shown.scale) for each in values]
-        means = [each.value or 0.0 for each in scaled]
-        low, high = (
-            [
-                each.ends[side] if each.ends else mean
-                for each, mean in zip(scaled, means, strict=True)
-            ]
-            for side in (0, 1)
-        )
-        traces.append(
-            line(
-                name,
-                own,
-                along.places(mine, index, len(names)),
-                means,
-                mode="lines+markers" if along.numeric else "markers",
-                marker={"color": colour(own), "symbol": _MARKERS[own.marker % len(_MARKERS)]},
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [end - mean for end, mean in zip(high, means, strict=True)],
-                    "arrayminus": [mean - end for end, mean in zip(low, means, strict=True)],
-                    "visible": any(each.ends for each in values),
-                    "color": colour(own),
-                    "thickness": 1.4,
-                    "width": 4,
-                },
-                hovertext=texts,
-                hoverinfo="text",
-            )
-        )
-    return traces
-
-
-def _value(shown: Shown, each: Spread, n: int) -> str:
-    unit = f" {shown.unit}" if shown.unit else ""
-    seeds = f" ({n} seeds)" if n > 1 else ""
-    return f"{escape(shown.metric.label)}: {shown.spread(each)}{unit}{seeds}"
-
-
-def _metric_xaxis(along: Along) -> tuple[dict[str, Any], int]:
-    """The axis, and how much higher a panel is for what is written at it."""
-    if not along.numeric:
-        count = len(along.axis.labels)
-        ticks, more = marks([text for _, text in along.ticks or ()])
-        return axis(along.label, range=[-0.5, count - 0.5], showgrid=False, **ticks), more
-    own: dict[str, Any] = {"type": "log"} if along.logarithmic else {}
-    if along.ticks is not None:
-        own["tickvals"] = [value for value, _ in along.ticks]
-        own["ticktext"] = [text for _, text in along.ticks]
-    return axis(along.label, **own), 0
-
-
 def qdelay_figure(run: Run) -> Figure | None:
     """Cumulative distributions of the queueing delay."""
     try:
-        link, histogram = packets_of(run, None)
+        picture = qdelay_cdf(run)
     except InputError:
         return None
-    layout, grid = panels_of(run)
-    shortest = shortest_ms(histogram, layout)
-    longest_us: float = histogram["qdelay_us"].max() or 0  # type: ignore[assignment]
-    longest_ms = max(longest_us / 1e3, 10 * shortest)
-    sight = [math.log10(shortest), math.log10(longest_ms) + _MARGIN]
-    xaxis = axis("Queueing delay (ms)", type="log", tickformat="~g", range=sight)
-    yaxis = axis("Fraction of packets", range=[0, 1.02])
-    panels = []
-    for point in grid.points:
-        here, traces = at(histogram, point), []
-        for index, label in enumerate(layout.line_labels()):
-            mine = here if layout.lines is None else at(here, {layout.lines.column: label or ""})
-            if mine.is_empty():
-                continue
-            delay, part = steps(*distribution(mine, shortest), _STEPS)
-            traces.append(_distribution(layout.line_name(label) or "", Look.of(index), delay, part))
-        name = title(point, grid.axes)
-        where = f" at {name}" if name else ""
-        alt = f"Distribution of the queueing delay of {link}{where}; the table of links has its"
-        panels.append(Panel(name, f"{alt} quantiles.", traces, xaxis, yaxis, hover="closest"))
     seeds = ", over all seeds" if len(run.manifest.seeds) > 1 else ""
     return Figure(
         kind="qdelay",
         title="Queueing delay",
-        caption=(
-            f"How large a part of the packets waited no longer than this at {link}{seeds}"
-            f"{grid.left_out}. Waits below {shortest:g} ms are drawn at the left edge."
+        caption=_joined(
+            f"How large a part of the packets waited no longer than this{seeds}.",
+            sentence(picture.note),
         ),
-        choices=[Choice("", panels, grid.columns)],
+        choices=[Choice("", picture, picture.columns)],
         linked=True,
+        about="{y%} waited at most {x} ms",
     )
 
 
-def _distribution(name: str, own: Look, delay: list[float], part: list[float]) -> dict[str, Any]:
-    head = "<b>%{fullData.name}</b><br>" if name else ""
-    template = f"{head}%{{y:.1%}} waited at most %{{x:.3~g}} ms<extra></extra>"
-    trace = line(name, own, delay, part, hovertemplate=template)
-    trace["line"]["shape"] = "hv"
-    return trace
+def responses_figure(run: Run) -> Figure | None:
+    """The part of the requests that takes longer, on logarithmic axes."""
+    try:
+        picture = response_ccdf(run)
+    except InputError:
+        return None
+    several = len(run.manifest.seeds) > 1
+    return Figure(
+        kind="responses",
+        title="Response times",
+        caption=_joined(
+            "How large a part of the requests takes longer than this.",
+            sentence(picture.note),
+            "The band is the 95 % interval of the mean over the seeds, at each time by itself."
+            * several,
+            "A curve that ends above the axis ends where all others were given up, or were open"
+            " when the run ended.",
+        ),
+        choices=[Choice("", picture, picture.columns)],
+        linked=True,
+        about="{y%} takes longer than {x} s",
+    )
+
+
+def windows_figure(run: Run) -> Figure | None:
+    """The windows at all points of a sweep."""
+    if all(len(axis.labels) < 2 for axis in run.axes):  # noqa: PLR2004 - no sweep
+        return None
+    drawn = [
+        (by, overview(run, group=ALL) if by == "all" else overview(run, lines=by))
+        for by in views(run)
+    ]
+    drawn = [(by, picture) for by, picture in drawn if any(line.x for line in _lines([picture]))]
+    if not drawn:
+        return None
+    most, thinned = _thinning([picture for _, picture in drawn])
+    return Figure(
+        kind="windows",
+        title="Windows over time",
+        caption=_joined(_seed(run), sentence(drawn[0][1].note), thinned),
+        choices=[
+            Choice("", picture, picture.columns, VIEWS[by] if len(drawn) > 1 else "")
+            for by, picture in drawn
+        ],
+        linked=True,
+        most=most,
+    )
+
+
+def runs_figure(run: Run) -> Figure | None:
+    """Window, round-trip time and queue of one run, to be chosen."""
+    points = points_of(run.axes)
+    link = main_link(run)
+    runs = [
+        (title(point, run.remarks.axes), one)
+        for point, one in zip(points, sampled_runs(run, points[:_MAX_RUNS]), strict=False)
+        if not one.flows.is_empty()
+    ]
+    choices = []
+    for label, one in runs:
+        for view, parts in _views_over_time(run, one, runs):
+            panels = panels_over_time(run, one.flows, one.links, parts, link)
+            if not one.links.filter(one.links["link"] == link).height:
+                # Without samples of the queue there is no delay.
+                panels = [panel for panel in panels if any(line.x for line in panel.lines)]
+            heights = [1.5, *[1.1] * (len(panels) - 1)]
+            choices.append(Choice(label, _apart(panels, heights, x_label="Time (s)"), 1, view))
+    if not choices:
+        return None
+    pictures = [choice.picture for choice in choices]
+    most, thinned = _thinning(pictures)
+    banded = any(line.band for line in _lines(pictures))
+    return Figure(
+        kind="timeseries",
+        title="Over time",
+        caption=_joined(
+            _seed(run),
+            f"{'By group: m' if choices[0].view else 'M'}edian and middle 80 % of the flows."
+            * banded,
+            f"The first {_MAX_RUNS} of {len(points)} points." * (len(points) > _MAX_RUNS),
+            thinned,
+        ),
+        choices=choices,
+        chooses="Run" if len(runs) > 1 else "",
+        linked=True,
+        most=most,
+    )
+
+
+def _views_over_time(
+    run: Run, one: OneRun, runs: list[tuple[str, OneRun]]
+) -> list[tuple[str, Parts]]:
+    """The flows or groups that can be chosen over time: the same for all runs."""
+    usual = parts_over_time(run, one.flows)
+    if len(run.groups) < 2:  # noqa: PLR2004 - nothing to choose from
+        return [("", usual)]
+    most = max(each.flows["flow_id"].n_unique() for _, each in runs)
+    kinds: list[By] = ["group"] if most > MAX_FLOWS else ["flow", "group"]
+    kinds.sort(key=lambda by: by != parts_over_time(run, runs[0][1].flows).by)
+    return [(VIEWS[by], parts_over_time(run, one.flows, by)) for by in kinds]
+
+
+def graph_figure(run: Run) -> Figure | None:
+    """Maps of utilisation and of loss, for each point of the sweep; none of a dumbbell."""
+    choices: list[Choice] = []
+    drawn = 0
+    for point in points_of(run.axes)[:_MAX_GRAPHS]:
+        try:
+            picture = graph(run, at_point=point)
+        except InputError:
+            continue
+        drawn += sum(len(panel.lines[-1].texts) for panel in picture.panels)
+        if choices and drawn > _MAX_LINKS:
+            break
+        name = title(point, run.axes)
+        choices += [
+            Choice(name, _apart([replace(panel, title="")]), 1, quantity.title)
+            for panel, quantity in zip(picture.panels, (UTILISATION, LOSS), strict=True)
+        ]
+    if not choices:
+        return None
+    return Figure(
+        kind="graph",
+        title="Graph",
+        caption=(
+            "Each direction of a link is on the right of the line between its nodes, seen along"
+            " it; means of all seeds, after the warm-up. Squares are nodes that send data."
+        ),
+        choices=sorted(choices, key=lambda choice: choice.view == LOSS.title),
+        chooses="Point",
+        views_called="Of each link",
+        most=_MAX_LINKS * 3,
+    )
+
+
+def _apart(
+    panels: list[Panel], heights: Sequence[float] = (), *, x_label: str = "", note: str = ""
+) -> Picture:
+    """Panels that do not share axes: they have their ends already, or need none alike."""
+    return Picture(
+        panels,
+        height=1.0,
+        heights=heights,
+        x_label=x_label,
+        note=note,
+        shared_x="all" if x_label else "none",
+        shared_y="none",
+    )
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
+
+
+def _seed(run: Run) -> str:
+    return f"Seed {run.manifest.seeds[0]}." if len(run.manifest.seeds) > 1 else ""
+
+
+def _lines(pictures: Iterable[Picture]) -> list[Line]:
+    return [line for each in pictures for panel in each.panels for line in panel.lines]
+
+
+def _thinning(pictures: Sequence[Picture]) -> tuple[int, str]:
+    """The most points of a line over time, and a sentence if some have more."""
+    lengths = [len(line.x) for line in _lines(pictures)]
+    most = max(_FEWEST, min(_MOST, _BUDGET // max(len(lengths), 1)))
+    if max(lengths, default=0) <= most // 2:
+        return most, ""
+    return most, (
+        f"Lines of more than {most // 2} samples are thinned: of each of {most // 4} spans of time"
+        " the first, the last, the least and the greatest sample are drawn. All samples are in the"
+        " Parquet files."
+    )

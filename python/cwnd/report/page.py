@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import math
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -15,19 +14,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cwnd.errors import CwndError, InputError
-from cwnd.figures import look
+from cwnd.figures import library, look
 from cwnd.files import write_atomically
 from cwnd.plots import attempt
-from cwnd.report import scenario, series, tables
-from cwnd.report.figures import Choice, Figure, qdelay_figure, sweep_figure
-from cwnd.report.graph import graph_figure
-from cwnd.report.responses import responses_figure
+from cwnd.report import figures, scenario, tables
 from cwnd.results import group_sheet, main_link, result_sheet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from cwnd.figures import Panel, ScreenPanel
+    from cwnd.report.figures import Choice, Figure
     from cwnd.results import Run, Sheet
 
 #: The colours of the lines on a dark page, in the order of `cwnd.figures.look.COLOURS`: the same
@@ -65,12 +63,12 @@ class Section:
 
 #: The figures of a result, in their order on the page.
 _FIGURES: dict[str, Callable[[Run], Figure | None]] = {
-    "sweep": sweep_figure,
-    "windows": series.windows_figure,
-    "timeseries": series.runs_figure,
-    "qdelay": qdelay_figure,
-    "responses": responses_figure,
-    "graph": graph_figure,
+    "sweep": figures.sweep_figure,
+    "windows": figures.windows_figure,
+    "timeseries": figures.runs_figure,
+    "qdelay": figures.qdelay_figure,
+    "responses": figures.responses_figure,
+    "graph": figures.graph_figure,
 }
 
 
@@ -198,38 +196,40 @@ def _palette(name: str) -> dict[str, str]:
 def _for_script(figure: Figure) -> dict[str, Any]:
     return {
         "linked": figure.linked,
-        "choices": [_choice(choice) for choice in figure.choices],
+        "about": figure.about,
+        "choices": [
+            _choice(figure, choice, panels)
+            for choice, panels in zip(figure.choices, figure.panels, strict=True)
+        ],
     }
 
 
-def _choice(choice: Choice) -> dict[str, Any]:
-    panels = [
+def _choice(figure: Figure, choice: Choice, panels: Sequence[ScreenPanel]) -> dict[str, Any]:
+    drawn = [
         {
-            "title": panel.title,
-            "alt": panel.alt,
-            "traces": _finite(panel.traces),
-            "xaxis": _finite(panel.xaxis),
-            "yaxis": _finite(panel.yaxis),
-            "height": panel.height,
-            "hover": panel.hover,
+            "title": described.title,
+            "alt": _alt(panel, described),
+            "moment": panel.axis_label("x"),
+            "height": figure.height(choice, index, panel),
+            **{field.name: getattr(panel, field.name) for field in fields(panel)},
         }
-        for panel in choice.panels
+        for index, (panel, described) in enumerate(zip(panels, choice.picture.panels, strict=True))
+        if described.shown
     ]
     return {
         "label": choice.label,
         "view": choice.view,
         "columns": choice.columns,
-        "panels": panels,
+        "panels": drawn,
     }
 
 
-def _finite(data: Any) -> Any:
-    # JSON has no NaN and no infinity; plotly leaves a gap where there is null.
-    if isinstance(data, float):
-        return data if math.isfinite(data) else None
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    return [_finite(value) for value in data] if isinstance(data, list) else data
+def _alt(panel: ScreenPanel, described: Panel) -> str:
+    """What a reader who does not see a panel is told."""
+    axes = [panel.axis_label(side) for side in ("y", "x")]
+    named = " against ".join(filter(None, axes)) or "Map of the graph with its links"
+    where = f", {described.title}" if described.title else ""
+    return f"{named}{where}; the values are in the tables."
 
 
 def _asset(name: str) -> Markup:
@@ -239,11 +239,7 @@ def _asset(name: str) -> Markup:
 
 @cache
 def _library() -> tuple[str, str]:
-    """plotly.js, compressed for the page to unpack, and its version."""
-    from plotly.offline import get_plotlyjs
-
-    source: str = get_plotlyjs()
-    version = re.search(r"plotly\.js v([\d.]+)", source[:500])
+    """The library that draws, compressed for the page to unpack, and its version."""
+    source, version = library()
     # No time stamp: the same result gives the same page.
-    packed = base64.b64encode(gzip.compress(source.encode(), mtime=0)).decode()
-    return packed, version[1] if version else ""
+    return base64.b64encode(gzip.compress(source.encode(), mtime=0)).decode(), version

@@ -1,0 +1,219 @@
+"""Panels as specifications for a page, whose readers zoom, point at marks and hide lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from cwnd.figures import axes
+from cwnd.figures.description import Line
+from cwnd.figures.layers import Layers
+from cwnd.figures.layout import Place
+from cwnd.figures.sizes import TICK_TEXT_PT
+from cwnd.figures.styles import collected
+from cwnd.figures.text import Text
+from cwnd.figures.vega import SCHEMA, scale, x_ticks, y_ticks
+from cwnd.figures.x_ticks import labelled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.figures.axes import Scale
+    from cwnd.figures.description import Panel, Picture
+    from cwnd.figures.x_ticks import XTicks
+
+#: Pixels of a page for a point of a figure.
+_PIXELS = 11 / TICK_TEXT_PT
+#: Width of the narrowest axis of a page, in pixels; the labels of ticks have room along it.
+_NARROWEST_PX = 130
+#: Length of a line of the labels of axes in pixels, and lines.
+_LABEL_PX = {"x": 140, "y": 170}
+_LABEL_LINES = 4
+#: Height of a line of the labels of ticks.
+_LINE_PX = 14.0
+#: Free below markers at zero, as a part of the axis.
+_ROOM = 0.06
+#: Points of a thinned line for each point of the width that it is thinned to.
+_POINTS_EACH = 8
+#: Lines of a grid at powers of ten are seen, those between them hardly.
+_DECADES = {
+    "condition": {"test": "abs(log(datum.value) / LN10 % 1) < 1e-9", "value": 1},
+    "value": 0.3,
+}
+
+
+@dataclass(frozen=True)
+class ScreenPanel:
+    """A panel of a page."""
+
+    spec: dict[str, Any]
+    #: The labels of lines, by the names that the specification gives them.
+    labels: dict[str, str]
+    #: Texts at points: x, y, text, and the label of their line.
+    texts: list[tuple[float, float, str, str | None]]
+    #: The ends of both axes, and those that are logarithmic.
+    ends: dict[str, list[float]]
+    log: dict[str, bool]
+    #: Pixels that the labels of ticks need more than a line.
+    more: float
+    #: Height in relation to the width; `None` if the page chooses it.
+    ratio: float | None
+
+    def axis_label(self, side: str) -> str:
+        """The label of an axis, in one line."""
+        axis = self.spec["encoding"][side]["axis"] or {}
+        title = axis.get("title") or ""
+        return title if isinstance(title, str) else " ".join(title)
+
+
+def screen_panels(picture: Picture, most: int) -> list[ScreenPanel]:
+    """Writes the panels of a figure for a page.
+
+    A panel without labels of its axes has those that are written for its row, column or figure.
+
+    Args:
+        picture: The figure.
+        most: Lines of more points are thinned, to those that a panel of a page can show.
+    """
+    named = list(dict.fromkeys(line.label or "" for p in picture.panels for line in p.lines))
+    panels = [_larger(panel, named) for panel in picture.panels]
+    styles, names = collected(panels)
+    found = []
+    scales = axes.scales(picture)
+    for index, (panel, own) in enumerate(zip(panels, names, strict=True)):
+        place = Place(panel, *scales[index], height=1000, width=max(most // _POINTS_EACH, 1))
+        labels = {
+            name: line.label
+            for name, line in zip(own, picture.panels[index].marks, strict=True)
+            if name and isinstance(line, Line) and line.label
+        }
+        drawn = Layers(place, styles, own).all()
+        layers = [_for_readers(layer, number) for number, layer in enumerate(drawn)]
+        texts = [
+            (x, y, text, line.label)
+            for line in picture.panels[index].lines
+            for x, y, text in zip(line.x, line.y, line.texts, strict=False)
+            if y is not None
+        ]
+        ends = {"x": place.x.domain, "y": _y_ends(place)}
+        log = {"x": place.x.log, "y": place.y.log}
+        spec = _spec(place, layers, _labels(picture, index), ends)
+        spec["encoding"]["color"] = styles.colour() if styles.by_name else {"value": "black"}
+        found.append(ScreenPanel(spec, labels, texts, ends, log, _more(place), _ratio(place)))
+    return found
+
+
+def _larger(panel: Panel, labels: Sequence[str]) -> Panel:
+    """The panel in pixels, its lines named by a number: texts of users stay out of the data."""
+    marks = [
+        replace(
+            mark,
+            label=f"{labels.index(mark.label or '')}",
+            width=mark.width * _PIXELS,
+            size=mark.size * _PIXELS,
+        )
+        if isinstance(mark, Line)
+        else mark
+        for mark in panel.marks
+    ]
+    return replace(panel, marks=marks)
+
+
+def _for_readers(layer: dict[str, Any], number: int) -> dict[str, Any]:
+    """A layer that ends at the edges of the panel and leaves out the lines that are hidden."""
+    found = dict(layer)
+    if "mark" in layer:
+        mark = layer["mark"] if isinstance(layer["mark"], dict) else {"type": layer["mark"]}
+        found["mark"] = mark | {"clip": True}
+    if "layer" in layer:
+        found["layer"] = [_for_readers(each, number) for each in layer["layer"]]
+    if "line" in layer.get("data", {}).get("format", {}).get("parse", {}):
+        found["data"] = {"name": f"values{number}", **layer["data"]}
+        found["transform"] = [{"filter": "indexof(hidden, datum.line) < 0"}]
+    return found
+
+
+def _y_ends(place: Place) -> list[float]:
+    low, high = place.y.domain
+    marked = any(line.marker for line in place.panel.lines)
+    return [low - _ROOM * (high - low) if low == 0 and marked else low, high]
+
+
+def _spec(
+    place: Place,
+    layers: list[dict[str, Any]],
+    labels: tuple[str, str],
+    ends: dict[str, list[float]],
+) -> dict[str, Any]:
+    """A specification whose axes end where the page sets them."""
+    panel = place.panel
+    params: list[dict[str, Any]] = [{"name": "hidden", "value": []}]
+    encoding: dict[str, Any] = {}
+    for side, own, label in (("x", place.x, labels[0]), ("y", place.y, labels[1])):
+        names = [f"{side}_low", f"{side}_high"]
+        params += [{"name": n, "value": v} for n, v in zip(names, ends[side], strict=True)]
+        low, high = ({"expr": name} for name in names)
+        free = {key: value for key, value in scale(own).items() if key != "domain"}
+        encoding[side] = {
+            "type": "quantitative",
+            "scale": free | {"domainMin": low, "domainMax": high},
+            "axis": None if panel.bare else _axis(panel, side, own, label),
+        }
+    empty = {"data": {"values": [{}]}, "mark": {"type": "rule", "opacity": 0}}
+    at = {side: {"datum": ends[side][0]} for side in "xy"}
+    return {
+        "$schema": SCHEMA,
+        "params": params,
+        "encoding": encoding,
+        "layer": layers or [empty | {"encoding": at}],
+    }
+
+
+def _axis(panel: Panel, side: str, own: Scale, label: str) -> dict[str, Any]:
+    title = Text.fitted(label, _LABEL_PX[side] / _PIXELS, TICK_TEXT_PT, _LABEL_LINES)
+    axis: dict[str, Any] = {"title": title.written() if title.lines else None}
+    chosen = panel.ticks if side == "x" else panel.y_ticks
+    if chosen is None:
+        # Without a number of digits Vega writes 1e+6, and the rounding of 0.1 + 0.2.
+        axis |= {"format": ".12~g", "labelOverlap": "greedy", "labelSeparation": 4}
+        return axis | ({"gridOpacity": _DECADES} if own.log else {})
+    if side == "y":
+        ticks = [(at, Text.fitted(t, _NARROWEST_PX, TICK_TEXT_PT, 1)) for at, t in chosen]
+        return axis | y_ticks(ticks)
+    found = _labelled(panel, own)
+    overlap = False if found.upright else "greedy"
+    return axis | {"grid": panel.x_grid, "labelOverlap": overlap} | x_ticks(found, line=_LINE_PX)
+
+
+def _labelled(panel: Panel, x: Scale) -> XTicks:
+    width = _NARROWEST_PX / _PIXELS
+    ticks = [(at, text) for at, text in panel.ticks or [] if x.holds(at)]
+    return labelled(ticks, [x.place(at) * width for at, _ in ticks], width)
+
+
+def _more(place: Place) -> float:
+    """The height of the labels of ticks beyond a line, in pixels."""
+    if place.panel.ticks is None or place.panel.bare:
+        return 0.0
+    return max(_labelled(place.panel, place.x).height * _PIXELS - 15, 0.0)
+
+
+def _ratio(place: Place) -> float | None:
+    if not place.panel.bare:
+        return None
+    x, y = place.x, place.y
+    return (y.high - y.low) / (x.high - x.low)
+
+
+def _labels(picture: Picture, index: int) -> tuple[str, str]:
+    """The labels of the axes of a panel."""
+    panels, columns = picture.panels, picture.columns
+    column = panels[index % columns :: columns]
+    row = panels[index - index % columns : index + 1]
+    x = (
+        panels[index].x_label
+        or picture.x_label
+        or next((panel.x_label for panel in reversed(column) if panel.x_label), "")
+    )
+    y = panels[index].y_label or next((panel.y_label for panel in row if panel.y_label), "")
+    return x, (y or picture.y_label).replace("\n", " ")
