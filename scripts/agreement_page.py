@@ -44,7 +44,8 @@ from cwnd.agreement import (
     table,
 )
 from cwnd.agreement import figure as drawing
-from cwnd.plots import write
+from cwnd.figures import Figure
+from cwnd.plots import save
 from cwnd.reproduce import paper, papers, reproduce_on_linux
 from cwnd.reproduce.linux import available, draw, drawn_from
 from cwnd.reproduce.page import caption, picture
@@ -229,7 +230,7 @@ def _engines() -> dict[str, str]:
 
 
 def _picture(found: Agreement, name: str) -> None:
-    files = write(drawing.figure(found), found.directory, FIGURE)
+    files = save(Figure(drawing.figure(found)), found.directory, FIGURE)
     (png,) = (file for file in files if file.suffix == ".png")
     shutil.copy(png, IMAGES / f"agreement-{name}.png")
 

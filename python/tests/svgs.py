@@ -112,7 +112,7 @@ def read(picture: Picture) -> list[Read]:
             end = corner[0] + float(node.get("x2", 0)), corner[1] + float(node.get("y2", 0))
             _add(panels, "strokes", colour, corner, (corner, end))
         elif kind in ("line", "area"):
-            for path in _paths(node.get("d", ""), corner):
+            for path in paths(node.get("d", ""), corner):
                 _add(panels, "paths" if kind == "line" else "bands", colour, path[0], path)
         elif kind == "rect":
             x, y, w, h = _rectangle(node.get("d", ""), corner)
@@ -179,7 +179,7 @@ def _inside(node: ET.Element, corner: Place, kind: str) -> Iterator[tuple[str, E
             yield kind, child, at
 
 
-def _paths(d: str, corner: Place) -> list[list[Place]]:
+def paths(d: str, corner: Place) -> list[list[Place]]:
     found: list[list[Place]] = []
     for part in re.split("(?=M)", d)[1:]:
         numbers = list(map(float, re.findall(_NUMBER, part)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import boxes
 import polars as pl
 import pytest
+import svgs
 from conftest import SHORT
 
 import cwnd
@@ -32,6 +33,7 @@ from cwnd.agreement import (
 from cwnd.agreement import figure as agreement
 from cwnd.agreement.files import DIGITS
 from cwnd.errors import InputError
+from cwnd.figures import Figure, look
 from cwnd.results import METRICS
 from cwnd.results.stats import Estimate
 from cwnd.running.worlds import Simulator, summary
@@ -145,8 +147,8 @@ def test_of_transfers_the_completion_time_decides_and_not_goodput(tmp_path: Path
     assert {row.metric for row in compared(never, never, tmp_path).deciding} == {GOODPUT}
     write(found)
     drawn = agreement.figure(found)
-    assert boxes.complaints(*boxes.of_figure(drawn)) == []
-    assert drawn.axes[0].get_ylabel() == "Completion time on Linux (s)"
+    assert boxes.complaints(*svgs.texts(Figure(drawn).svg())) == []
+    assert drawn.panels[0].y_label == "Completion time on Linux (s)"
 
 
 def test_goodput_decides_where_some_flows_have_no_end(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def test_goodput_decides_where_some_flows_have_no_end(tmp_path: Path) -> None:
         ("bulk", GOODPUT),
     }
     drawn = agreement.figure(found)
-    assert boxes.complaints(*boxes.of_figure(drawn)) == []
+    assert boxes.complaints(*svgs.texts(Figure(drawn).svg())) == []
 
 
 def test_timeouts_may_differ_by_a_quarter_or_by_one_a_run(tmp_path: Path) -> None:
@@ -390,9 +392,43 @@ def test_worlds_whose_groups_have_other_shares_of_the_same_sum_do_not_agree(tmp_
     assert [row.group for row in ratio.rows if row.metric == "goodput_ratio"] == ["main"]
     write(found)
     drawn = agreement.figure(found)
-    assert boxes.complaints(*boxes.of_figure(drawn)) == []
-    legend = {text.get_text() for text in drawn.legends[0].get_texts()}
-    assert legend == {"all flows", "main", "half"}
+    assert boxes.complaints(*svgs.texts(Figure(drawn).svg())) == []
+    assert {line.label for line in drawn.panels[0].lines} == {None, "all flows", "main", "half"}
+
+
+def test_marks_and_intervals_are_at_their_values(tmp_path: Path):
+    """Both worlds with intervals, on the diagonal of equal values or beside it."""
+    values = {"a": (9e6, 0.2e6, 8.5e6, 0.1e6), "b": (5e6, 0.1e6, 5e6, 0.3e6)}
+    rows = [
+        Row(
+            {"rtt": "10 ms", "arm": arm},
+            "*",
+            "goodput_bit_s",
+            Estimate(3, x, None, x_width),
+            Estimate(3, y, None, y_width),
+            Estimate(3, y, None, y_width),
+            tolerance=0.1,
+        )
+        for arm, (x, x_width, y, y_width) in values.items()
+    ]
+    picture = agreement.figure(Agreement("a", rows, [], {}, tmp_path))
+    (panel,) = svgs.read(picture)
+    for index, (x, x_width, y, y_width) in enumerate(values.values()):
+        colour = look.colour(index)
+        ((across, up),) = panel.markers[colour]
+        assert panel.at((across, up)) == pytest.approx((x / 1e6, y / 1e6), rel=1e-3)
+        ends = {(panel.at(a), panel.at(b)) for a, b in panel.strokes[colour]}
+        upright = next(each for each in ends if each[0][0] == pytest.approx(each[1][0]))
+        level = next(each for each in ends if each[0][1] == pytest.approx(each[1][1]))
+        wanted = sorted(y / 1e6 + sign * y_width / 1e6 for sign in (-1, 1))
+        assert sorted(at for _, at in upright) == pytest.approx(wanted, rel=1e-3)
+        wanted = sorted(x / 1e6 + sign * x_width / 1e6 for sign in (-1, 1))
+        assert sorted(at for at, _ in level) == pytest.approx(wanted, rel=1e-3)
+    # Its corners lie beyond the panel: at nothing, and above the largest value.
+    found = svgs.elements(Figure(picture).svg())
+    (wedge,) = (svgs.paths(node.get("d", ""), at) for kind, node, at in found if kind == "area")
+    corners = [panel.at(place) for place in wedge[0]]
+    assert sorted({round(y / x, 2) for x, y in corners if x > 1}) == [0.9, 1.1]
 
 
 def test_an_unknown_group_is_refused_before_anything_runs(
@@ -543,4 +579,4 @@ def test_the_figure_can_be_read_however_long_labels_are(tmp_path: Path):
     ]
     for shown in ([], rows[:1], rows):
         drawn = agreement.figure(Agreement("a", shown, [], {}, tmp_path))
-        assert boxes.complaints(*boxes.of_figure(drawn)) == []
+        assert boxes.complaints(*svgs.texts(Figure(drawn).svg())) == []

@@ -5,75 +5,75 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cwnd.plots import style
+from cwnd.figures import Line, Panel, Picture, look
 from cwnd.results import ALL, METRICS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from cwnd.agreement.verdict import Agreement, Row
 
 
 #: Panels side by side.
 _COLUMNS = 4
-_POINTS = 72.0
-#: Numbers and names beside a panel.
-_BESIDE_PT = 45.0
+#: Equal in both worlds, and what may differ around it.
+_GREY = "#808080"
 
 
-def figure(found: Agreement) -> Figure:
+def figure(found: Agreement) -> Picture:
     """One mark for each point and group, with both intervals; grey is what may differ."""
-    from cwnd.agreement.verdict import GOODPUT, TOLERANCE
+    from cwnd.agreement.verdict import GOODPUT
 
     rows = found.deciding
     arm_of = partial(_arm, grouped=any(row.group != ALL for row in rows))
     arms = list(dict.fromkeys(arm_of(row) for row in rows))
     panels = list(dict.fromkeys(_panel(row) for row in rows)) or [("", GOODPUT)]
     metrics = {metric for _, metric in panels}
-    with style.styled():
-        rows_of_panels = -(-len(panels) // _COLUMNS)
-        columns = -(-len(panels) // rows_of_panels)
-        drawn = style.figure(0.4 + 2.6 * rows_of_panels)
-        grid = list(drawn.subplots(rows_of_panels, columns, squeeze=False).flat)
-        for place in grid[len(panels) :]:
-            place.set_visible(False)
-        grid = grid[: len(panels)]
-        for (title, metric), panel in zip(panels, grid, strict=True):
-            scale, unit = METRICS[metric].scale, METRICS[metric].unit
-            mine = [row for row in rows if _panel(row) == (title, metric)]
-            largest = max((max(r.simulator.mean, r.linux.mean) for r in mine), default=1.0) * scale
-            ends = [0.0, largest * 1.05]
-            low, high = ([x * (1 + t) for x in ends] for t in (-TOLERANCE, TOLERANCE))
-            panel.fill_between(ends, low, high, color="0.9", lw=0)
-            panel.plot(ends, ends, color="0.5", lw=0.6)
-            for index, arm in enumerate(arms):
-                _marks(panel, [r for r in mine if arm_of(r) == arm], scale, index, arm)
-            wide = drawn.get_size_inches()[0] * _POINTS / columns - _BESIDE_PT
-            panel.set_title(style.wrapped(title, wide), parse_math=False)
-            panel.set_xlabel(f"Simulator ({unit})")
-            panel.set_xlim(*_limits(mine, scale))
-            panel.set_ylim(*_limits(mine, scale))
-        for (_, metric), panel in zip(panels, grid, strict=True):
-            if len(metrics) > 1 or panel in grid[::columns]:
-                what = "Goodput" if metric == GOODPUT else "Completion time"
-                panel.set_ylabel(f"{what} on Linux ({METRICS[metric].unit})")
-        style.legend(drawn, list(grid), math=False)
-    return drawn
+    rows_of_panels = -(-len(panels) // _COLUMNS)
+    columns = -(-len(panels) // rows_of_panels)
+    drawn = []
+    for index, (title, metric) in enumerate(panels):
+        scale, unit = METRICS[metric].scale, METRICS[metric].unit
+        mine = [row for row in rows if _panel(row) == (title, metric)]
+        by_arm = {arm: [row for row in mine if arm_of(row) == arm] for arm in arms}
+        marks = [_marks(of, scale, n, arm) for n, (arm, of) in enumerate(by_arm.items()) if of]
+        panel = Panel([_equal(mine, scale), *marks], title=title, x_label=f"Simulator ({unit})")
+        panel.x_limits = panel.y_limits = _limits(mine, scale)
+        if len(metrics) > 1 or index % columns == 0:
+            what = "Goodput" if metric == GOODPUT else "Completion time"
+            panel.y_label = f"{what} on Linux ({unit})"
+        drawn.append(panel)
+    height = 0.4 + 2.6 * rows_of_panels
+    return Picture(drawn, height, columns=columns, shared_x="none", shared_y="none")
 
 
-def _marks(panel: Axes, rows: list[Row], scale: float, index: int, label: str) -> None:
-    if not rows:
-        return
-    look = style.points(index) | {"linestyle": "none"}
-    panel.errorbar(
-        [row.simulator.mean * scale for row in rows],
-        [row.linux.mean * scale for row in rows],
-        xerr=[(row.simulator.half_width or 0.0) * scale for row in rows],
-        yerr=[(row.linux.half_width or 0.0) * scale for row in rows],
+def _equal(rows: list[Row], scale: float) -> Line:
+    """The places of equal values, with the tolerance around them."""
+    from cwnd.agreement.verdict import TOLERANCE
+
+    largest = max((max(row.simulator.mean, row.linux.mean) for row in rows), default=1.0) * scale
+    ends = [0.0, largest * 1.05]
+    low, high = ([x * (1 + t) for x in ends] for t in (-TOLERANCE, TOLERANCE))
+    return Line(ends, ends, colour=_GREY, width=0.6, band=(low, high))
+
+
+def _marks(rows: list[Row], scale: float, index: int, label: str) -> Line:
+    def values(world: str) -> list[float]:
+        return [getattr(row, world).mean * scale for row in rows]
+
+    def ends(world: str) -> tuple[list[float], list[float]]:
+        widths = [(getattr(row, world).half_width or 0.0) * scale for row in rows]
+        both = list(zip(values(world), widths, strict=True))
+        return [mean - width for mean, width in both], [mean + width for mean, width in both]
+
+    return Line(
+        values("simulator"),
+        values("linux"),
+        colour=look.colour(index),
+        width=0.6,
+        joined=False,
+        marker=look.marker(index),
         label=label,
-        elinewidth=0.6,
-        **look,
+        interval=ends("linux"),
+        x_interval=ends("simulator"),
     )
 
 

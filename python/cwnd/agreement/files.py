@@ -41,9 +41,10 @@ def write(found: Agreement) -> None:
     )
     with attempt(f"figure `{FIGURE}`", then):
         from cwnd.agreement import figure as agreement
-        from cwnd.plots import write
+        from cwnd.figures import Figure
+        from cwnd.plots import save
 
-        write(agreement.figure(found), found.directory, FIGURE)
+        save(Figure(agreement.figure(found)), found.directory, FIGURE)
 
 
 def table(found: Agreement) -> str:

@@ -40,6 +40,8 @@ _DECIMALS = 5
 _FEW_DECADES = 2.0
 #: A decade with ticks between its ends is as long as this, in points.
 _MINOR_PT = 12.0
+#: Edges of bands that are further from an axis, in lengths of it, end with the axis.
+_FAR = 50.0
 #: Longer lists of numbers are searched by polars.
 _LONG = 500
 
@@ -72,6 +74,18 @@ class Scale:
         """
         low, high = self.domain
         return min(max(value, low), high)
+
+    def near(self, value: float) -> float:
+        """The value itself, or one beyond the axis by some lengths of it.
+
+        An edge that crosses the end of an axis keeps its slope. On a logarithmic axis what is not
+        above zero ends at its beginning.
+        """
+        at = drawn(value, log=self.log)
+        if math.isnan(at):
+            return self.clamped(value)
+        far = _FAR * (self.high - self.low)
+        return self.value(at) if self.low - far <= at <= self.high + far else self.clamped(value)
 
     def holds(self, value: float) -> bool:
         """`True` if a value lies on the axis, ends included."""

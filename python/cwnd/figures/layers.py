@@ -88,7 +88,8 @@ class Layers:
             for at, low, high in zip(x, *line.band, strict=False):
                 edges: tuple[float | None, float | None] = (None, None)
                 if at is not None and _is_number(low) and _is_number(high):
-                    edges = self.place.y.clamped(low), self.place.y.clamped(high)
+                    edges = self.place.y.near(low), self.place.y.near(high)
+                    inside = inside and all(map(self.place.y.holds, edges))
                 _add(columns, name, at, *edges)
             inside = inside and self._inside(x, [])
         if not columns["x"]:
