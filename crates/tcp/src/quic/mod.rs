@@ -1,19 +1,24 @@
 //! QUIC loss recovery (RFC 9002): one packet number space on one path, after the handshake.
 
+mod ack_policy;
 mod congestion;
 mod loss;
 mod probe_timer;
+mod receiver;
 mod recovery;
 mod rtt;
+mod sender;
 
 use cwnd_quantity::Duration;
 use cwnd_schema::Schema;
 
 pub use congestion::{Congestion, Moment};
 pub use loss::SentPacket;
+pub use receiver::{Ack, MAX_ACK_RANGES, Receiver};
 pub use recovery::{Expired, Recovery};
+pub use sender::{Packet, Sender, Sizes};
 
-/// Parameters of a QUIC sender.
+/// Parameters of a QUIC connection.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
     /// Packets that must be acknowledged beyond one before it counts as lost.
@@ -31,6 +36,13 @@ pub struct Params {
     /// Longest time for which the receiver holds back an ACK.
     #[default(Duration::from_millis(25), "RFC 9000 § 18.2: max_ack_delay")]
     pub max_ack_delay: Duration,
+    /// Packets in order that the receiver leaves without an ACK; one more is acknowledged at once.
+    #[default(1, "RFC 9000 § 13.2.2: an ACK after at least two packets")]
+    pub ack_eliciting_threshold: u32,
+    /// Distance to the oldest missing packet that makes the receiver acknowledge at once; 1 is any
+    /// packet out of order, 0 none.
+    #[default(1, "RFC 9000 § 13.2.1; draft-ietf-quic-ack-frequency § 6.2")]
+    pub reordering_threshold: u32,
 }
 
 /// Timer granularity (RFC 9002 § 6.1.2: kGranularity).

@@ -6,7 +6,7 @@ mod cwnd_validation;
 mod cwr;
 mod ecn_sender;
 mod old_acks;
-mod pacer;
+pub(crate) mod pacer;
 mod passive_open;
 mod persist;
 mod persist_timer;

@@ -4,7 +4,7 @@ use cwnd_quantity::{Bytes, Duration, Rate, Time};
 
 /// The time of the next transmission.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pacer {
+pub(crate) struct Pacer {
     /// Before this nothing may go.
     until: Time,
     last_sent: Time,

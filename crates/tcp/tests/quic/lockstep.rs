@@ -19,7 +19,9 @@ use crate::peers::{Datagram, Peer};
 /// Difference of two timers that is none: quinn multiplies by 9/8 in single precision.
 const TOLERANCE: Duration = Duration::from_micros(1);
 /// Full packets of a transfer.
-const PACKETS: u64 = 300;
+pub const PACKETS: u64 = 300;
+/// Stream bytes of a transfer.
+pub const BYTES: u64 = PACKETS * 1150;
 
 /// Quantity in which the two differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +50,8 @@ pub enum Clause {
 pub struct Outcome {
     /// The first difference, and its clause, if it is traced to one.
     pub difference: Option<(Difference, String, Option<Clause>)>,
+    /// Time from the first packet to the last ACK.
+    pub took: Duration,
     pub events: u64,
     /// Events after which quinn's timer for pacing or ACKs came before that for losses.
     pub hidden: u64,
@@ -126,7 +130,7 @@ pub fn run(family: Family, seed: u64, params: &Params) -> Outcome {
 }
 
 impl Lockstep {
-    /// Transfers data over the drawn path until all is acknowledged or something differs.
+    /// Transfers data over the drawn path until all is acknowledged.
     fn transfer(&mut self, family: Family, seed: u64, start: Time) {
         self.path = Some(Path::new(family, seed, start, PACKETS));
         self.adapter.shared().reset(self.own.congestion().clone());
@@ -135,10 +139,11 @@ impl Lockstep {
         // Packets of ACKs alone are never acknowledged, and are lost once later ones are.
         self.lost = (0, 0, Time::ZERO);
         assert_eq!(self.own.bytes_in_flight(), 0, "the handshake is over");
-        let stream = self.client.write(PACKETS as usize * 1150);
+        let stream = self.client.write(BYTES as usize);
         self.send(start);
-        while !self.client.has_finished(stream) && self.outcome.difference.is_none() {
+        while !self.client.has_finished(stream) {
             let now = self.next();
+            self.outcome.took = now.since(start);
             assert!(now < start + Duration::from_secs(3600), "the transfer ends");
             self.step(now);
         }

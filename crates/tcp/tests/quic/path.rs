@@ -11,7 +11,7 @@ pub enum Family {
     Bursts,
     /// The last datagrams of the transfer lost.
     Tail,
-    /// ACKs lost, up to 60 %, and a few datagrams.
+    /// ACKs lost, up to 40 %, and a few datagrams.
     Acks,
     /// Datagrams that are late by up to 6 others.
     Reordering,
@@ -118,7 +118,7 @@ impl Path {
     /// Fate of the next datagram of ACKs.
     pub fn ack(&mut self, now: Time) -> Fate {
         let lost = match self.family {
-            Family::Acks => self.draws.unit() < 6.0 * self.part,
+            Family::Acks => self.draws.unit() < 4.0 * self.part,
             Family::Outage => self.is_out(now),
             _ => false,
         };

@@ -25,6 +25,7 @@ fn replay(text: &str) -> usize {
             time_threshold: p["time_threshold"].as_f64().expect("it is a number"),
             initial_rtt: Duration(number(&p["initial_rtt_ns"])),
             max_ack_delay: Duration(number(&p["max_ack_delay_ns"])),
+            ..Params::default()
         };
         let mut recovery = Recovery::new(&params, new_reno(), MDS);
         for event in list(&case["events"]) {
