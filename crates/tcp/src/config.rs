@@ -1,11 +1,12 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_cc::{AnyController, Controller as _, ControllerParams, DynController, RtoPolicy, Start};
+use cwnd_cc::{AnyController, ControllerParams, DynController, RtoPolicy, Start};
 use cwnd_quantity::{Divisor, Duration};
 
 use crate::echo::DynEcho;
 use crate::params::Params;
+use crate::plan::{Plan, Steering};
 use crate::signed::Signer;
 
 /// What the connections of one group share, with everything derived from the parameters once.
@@ -35,35 +36,9 @@ pub struct Config {
     /// `true` if retransmissions are ECN-capable.
     pub(crate) ecn_retransmissions: bool,
     pub(crate) steering: Steering,
+    pub(crate) plan: Plan,
     pub(crate) rto: RtoPolicy,
     pub(crate) syn_rto: RtoPolicy,
-}
-
-/// What a controller's kind says once, so that it is not asked for each packet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Steering {
-    /// [`cwnd_cc::Controller::paces_anew`].
-    pub paces_anew: bool,
-    /// [`cwnd_cc::Controller::by_rate`].
-    pub by_rate: bool,
-    /// Whether there is a [`cwnd_cc::Controller::spacing`].
-    pub spaces: bool,
-    /// [`cwnd_cc::Controller::ignores_held_acks`].
-    pub ignores_held_acks: bool,
-    /// [`cwnd_cc::Controller::reads_ecn_field`].
-    pub reads_ecn_field: bool,
-}
-
-impl Steering {
-    fn of(controller: &AnyController) -> Self {
-        Self {
-            paces_anew: controller.paces_anew(),
-            by_rate: controller.by_rate(),
-            spaces: controller.spacing().is_some(),
-            ignores_held_acks: controller.ignores_held_acks(),
-            reads_ecn_field: controller.reads_ecn_field(),
-        }
-    }
 }
 
 /// Makes controllers.
@@ -96,6 +71,7 @@ impl Config {
             clock: Divisor::new(params.clock.0),
             ecn_retransmissions: params.ecn_retransmissions || steering.reads_ecn_field,
             steering,
+            plan: Plan::of(&params, &steering),
             first_controller,
             own_controller: None,
             own_echo: None,
@@ -114,7 +90,8 @@ impl Config {
         let steering = Steering::of(&first_controller);
         let ecn_retransmissions = self.params.ecn_retransmissions || steering.reads_ecn_field;
         let own_controller = Some(Own(Arc::new(make)));
-        Self { first_controller, steering, own_controller, ecn_retransmissions, ..self }
+        let plan = Plan::of(&self.params, &steering);
+        Self { first_controller, steering, plan, own_controller, ecn_retransmissions, ..self }
     }
 
     /// The same with an echo policy of somebody's own: each receiver begins with a copy.

@@ -69,25 +69,13 @@ impl ControllerRtt {
     pub fn new(config: &Config) -> Option<Box<Self>> {
         let params = &config.params;
         let own = &params.timing;
-        let prompt = params.ack_every > 1 && config.steering.ignores_held_acks;
-        let (from, lone) = match own.rtt_from {
-            RttFrom::Timer if prompt => (RttFrom::Newest, false),
-            from @ (RttFrom::Newest | RttFrom::Sack) if prompt => (from, false),
-            from => (from, own.rtt_lone_acks || params.ack_every == 1),
-        };
-        let by_window = own.rtt_every == RttEvery::Window;
-        let plain = from == RttFrom::Timer
-            && lone
-            && !by_window
-            && !own.note_delays
-            && !config.by_rate()
-            && params.signature.timestamp_signature == 0;
-        (!plain).then(|| {
+        let (from, lone) = config.plan.rtt_source;
+        config.plan.controller_rtt.then(|| {
             Box::new(Self {
                 from,
                 clock: Divisor::new(own.rtt_clock.0),
                 lone,
-                by_window,
+                by_window: own.rtt_every == RttEvery::Window,
                 next_from: 0,
                 one_way: OneWay::default(),
                 rates: config.by_rate().then(Rates::default),

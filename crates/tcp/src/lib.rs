@@ -16,6 +16,7 @@ mod echo_policy;
 mod frto;
 mod load_echo;
 mod params;
+mod plan;
 mod probing;
 mod prr;
 pub mod quic;

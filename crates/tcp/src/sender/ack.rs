@@ -6,11 +6,9 @@ use cwnd_packet::Echo;
 use cwnd_quantity::{Duration, Time};
 
 use super::rack::Judged;
-use super::{Connection, Sender, State};
-use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
-
+use super::{Connection, Sender};
+use crate::params::{BackoffUntil, GrowBy, Recovery};
 use crate::segment::{Body, Flags, SackBlocks, Segment};
-use crate::validation::LimitedBy;
 
 /// An acknowledgement that is being taken in, and what followed from it so far.
 struct Ack<'a> {
@@ -84,7 +82,7 @@ impl Sender {
             Body::Data { .. } => return None,
         };
         match self.connection {
-            Connection::Established if self.plain => {
+            Connection::Established if self.config.plan.plain => {
                 self.on_ack::<true>(Ack::new(now, segment, *echo, sack), *window)
             }
             Connection::Established => {
@@ -107,7 +105,7 @@ impl Sender {
         // valid sample of which SYN was answered, and the timeout follows from it (as in Linux).
         let sent = self.syn_sent(now, segment.ts, tries == 1);
         let measured = sent.map(|sent| self.take_rtt(now, sent));
-        self.time_handshake(now, self.pacer.last_sent(), seen, measured, tries == 1);
+        self.rtt.on_handshake(now, (self.pacer.last_sent(), tries == 1), seen, measured);
         if tries > 1 {
             // RFC 6298 § 5.7: the timeout is set anew, not doubled further. Karn & Partridge 1987
             // make no difference between a SYN and other segments.
@@ -123,26 +121,13 @@ impl Sender {
         exact
     }
 
-    /// `true` if senders with these parameters do what the RFCs ask of all, and nothing that only
-    /// some stacks do: find losses by time or retransmissions that are lost, take reductions back
-    /// or spread them, grow by what SACK tells or as a recovery ends, end one with its reduction,
-    /// shorten the timeout when SACKed data is thrown away, watch bursts and how much of the window
-    /// is used.
-    pub(super) fn is_plain(params: &Params) -> bool {
-        let takes_back = params.spurious.timeout_frto || params.spurious.timeout_eifel;
-        let by_time = params.loss_rule == LossRule::Rack || params.lost_retransmissions;
-        let grows = params.grow_by == GrowBy::Delivered || params.grow_on_exit;
-        let ends = params.reduced_window_ends_recovery || params.reneging_hurries;
-        let watches = params.validation.cwnd_limited != LimitedBy::Last || params.push_bursts;
-        !(takes_back || by_time || grows || ends || watches || params.prr)
-    }
-
     /// Takes an acknowledgement in, in the order of RFC 5681, 6675 and 8985. With `PLAIN` nothing
-    /// is asked of what a plain sender never does ([`Sender::is_plain`]).
+    /// is asked of what a plain sender never does ([`crate::plan::Plan::plain`]).
     #[inline(always)]
     fn on_ack<const PLAIN: bool>(&mut self, mut ack: Ack<'_>, window: u32) -> Option<Duration> {
         debug_assert!(
-            !PLAIN || self.undo.is_none() && self.cwr.is_none() && self.rack_tlp.is_none()
+            !PLAIN
+                || self.undo.is_none() && self.recovery.cwr().is_none() && self.rack_tlp.is_none()
         );
         if !self.take_number::<PLAIN>(&mut ack, u64::from(window)) {
             return None;
@@ -179,7 +164,7 @@ impl Sender {
             }
             return false;
         }
-        if !PLAIN && self.by_time {
+        if !PLAIN && self.config.plan.by_time {
             ack.top = self.sent.top(self.seq.una());
             ack.end = self.whole(told);
             window += told - ack.end;
@@ -194,11 +179,11 @@ impl Sender {
     #[inline(always)]
     fn take_blocks<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
         let (now, told) = (ack.now, ack.segment.seq);
-        let rack = !PLAIN && self.by_time;
+        let rack = !PLAIN && self.config.plan.by_time;
         let has_blocks = has_any(ack.blocks) && self.config.params.recovery == Recovery::Sack;
         // Departs from RFC 5681 § 2 as [`Sender::on_timeout`] does: what a timeout gave up for
         // lost is not in flight.
-        let pipe_in_loss = matches!(self.recovery, State::Loss { .. }).then(|| self.in_flight());
+        let pipe_in_loss = self.recovery.is_loss().then(|| self.in_flight());
         ack.newly_sacked = match has_blocks {
             true if rack => self.take_sacks(now, ack.blocks, told, ack.top),
             true => self.sent.on_sack(ack.blocks, ack.end, self.seq.high()),
@@ -210,13 +195,11 @@ impl Sender {
         (ack.flight_size, ack.phase) = (self.flight_size(), self.phase());
         ack.pipe = pipe_in_loss.unwrap_or(ack.flight_size);
         ack.acked = ack.end - self.seq.una();
-        if let State::Recovery(r) = &mut self.recovery
-            && self.config.params.counts_pipe()
-        {
+        if self.recovery.is_fast() && self.config.params.counts_pipe() {
             // A partial ACK tells of a retransmission and of what it stood for (Fall & Floyd 1996
             // § 3.4; tcp-sack1.cc, recv).
             let left = if ack.acked > 0 { 2 } else { 1 };
-            r.inflation -= left * self.config.mss as i64;
+            self.recovery.leave_pipe(left * self.config.mss);
         }
         ack.delivered = ack.acked + ack.newly_sacked;
         if rack
@@ -265,7 +248,7 @@ impl Sender {
     #[inline(always)]
     fn advance<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) -> (u64, bool, Option<Time>) {
         let (mut looks, mut went) = (false, None);
-        if !PLAIN && self.by_time {
+        if !PLAIN && self.config.plan.by_time {
             (looks, went) = self.take_ack(ack.now, ack.end, ack.top, ack.segment.ts);
         }
         self.seq.on_ack(ack.end);
@@ -304,7 +287,7 @@ impl Sender {
             }
             Some(_) => {}
         }
-        if self.is_in_frto() && !late {
+        if self.recovery.is_in_frto() && !late {
             let blocks = (ack.blocks, ack.segment.seq);
             self.on_ack_in_frto(ack.now, ack.acked, ack.newly_sacked > 0, blocks);
         }
@@ -319,7 +302,7 @@ impl Sender {
         ack: &mut Ack<'_>,
         went: Option<Time>,
     ) -> Option<Duration> {
-        let (exact, measured) = if PLAIN || self.controller_rtt.is_none() {
+        let (exact, measured) = if PLAIN || !self.config.plan.controller_rtt {
             self.measure(ack.now, ack.segment, ack.end, went)
         } else {
             self.measure_apart(ack.now, ack.segment, ack.end)
@@ -328,9 +311,9 @@ impl Sender {
         if self.rto.expired() > 0 {
             self.end_of_expiries();
         }
-        self.rounds.on_ack(ack.end, self.seq.high());
-        if !PLAIN && self.cwr.is_some() && ack.end > self.reduced_until {
-            self.cwr = None;
+        self.rtt.end_round(ack.end, self.seq.high());
+        if !PLAIN {
+            self.recovery.end_cwr(ack.end);
         }
         measured
     }
@@ -345,19 +328,7 @@ impl Sender {
         frozen: bool,
     ) {
         let phase = ack.phase;
-        let path = Path {
-            now: ack.now,
-            mss: self.config.mss as u32,
-            srtt: self.rtt.srtt(),
-            min_rtt: self.rtt.min(),
-            rtt: self.rtt.last(),
-            flight_size: ack.pipe,
-            delivered: ack.end,
-            sent: self.seq.high(),
-            phase,
-            cwnd_limited: self.cwnd_limited,
-            round: self.rounds.count(),
-        };
+        let path = self.path_of(ack.now, ack.pipe, phase);
         let obeyed = ack.ece && self.config.params.obey_ece;
         let sample = AckSample {
             acked_bytes: counts,
@@ -398,7 +369,7 @@ impl Sender {
     fn on_sack_news<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
         let now = ack.now;
         if !PLAIN && ack.acked == 0 {
-            if self.is_in_frto() {
+            if self.recovery.is_in_frto() {
                 self.on_ack_in_frto(now, 0, true, (ack.blocks, ack.segment.seq));
             }
             self.end_with_the_reduction();
@@ -417,7 +388,7 @@ impl Sender {
         }
         // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that
         // one's reduction.
-        if matches!(self.recovery, State::Open) && self.sent.is_short(self.seq.una()) {
+        if self.recovery.is_open() && self.sent.is_short(self.seq.una()) {
             self.enter_recovery(now);
         }
     }
@@ -425,7 +396,7 @@ impl Sender {
     /// Timers of what is missing, retransmissions that were lost, and proportional rate reduction.
     #[inline(always)]
     fn after_losses(&mut self, ack: &mut Ack<'_>) {
-        if self.by_time {
+        if self.config.plan.by_time {
             let told = ack.newly_sacked > 0 || ack.window_changed || ack.segment.seq > ack.end;
             ack.lost |= self.after_ack(ack.now, ack.flight_size, ack.acked > 0, told);
         }

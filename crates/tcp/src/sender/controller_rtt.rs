@@ -7,7 +7,7 @@ use cwnd_quantity::{Duration, Time};
 use super::Sender;
 use crate::controller_rtt::Sample;
 use crate::delays::Delays;
-use crate::rtt::{At, Seen};
+use crate::rtt::At;
 use crate::segment::{Body, SackBlocks, Segment};
 use cwnd_packet::Range;
 
@@ -16,28 +16,21 @@ impl Sender {
     #[inline(never)]
     pub(super) fn time_sent(&mut self, now: Time, range: Range, again: bool) -> Time {
         let delivered = self.delivered();
-        let Some(timing) = &mut self.controller_rtt else { return now };
-        if let Some(rates) = &mut timing.rates {
+        if let Some(rates) = self.rtt.rates_mut() {
             let note = rates.on_sent(now, delivered, !again && range.start == self.seq.una());
             self.sent.note_rate(range, note, again);
         }
-        timing.stamp(now)
-    }
-
-    /// The timestamp of what goes now.
-    pub(super) fn stamp(&self, now: Time) -> Time {
-        self.controller_rtt.as_ref().map_or(now, |timing| timing.stamp(now))
+        self.rtt.stamp(now)
     }
 
     /// Send time of the segment that an echo is of. An echo of one that was never sent reduces the
     /// window, where that is asked for.
     fn verify(&mut self, now: Time, echo: Time) -> Option<Time> {
-        let Some(timing) = self.controller_rtt.as_mut().filter(|_| self.config.params.timestamps)
-        else {
+        if !self.config.params.timestamps {
             return Some(echo);
-        };
-        let sent = timing.verify(echo);
-        if sent.is_none() && timing.punishes() {
+        }
+        let sent = self.rtt.verify(echo);
+        if sent.is_none() && self.rtt.punishes() {
             self.on_request(&self.path(now), Cause::Loss);
         }
         sent
@@ -46,12 +39,12 @@ impl Sender {
     /// Echoes of timestamps that it never sent.
     #[must_use]
     pub fn forged_echoes(&self) -> u64 {
-        self.controller_rtt.as_ref().map_or(0, |timing| timing.forged())
+        self.rtt.forged()
     }
 
     /// The blocks of an ACK reported so many new bytes.
     pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64, new: u64) {
-        if self.controller_rtt.is_none() {
+        if !self.config.plan.controller_rtt {
             return;
         }
         // Below the cumulative ACK are duplicates (RFC 2883 § 4).
@@ -76,7 +69,7 @@ impl Sender {
         } else if self.config.params.timestamps {
             segment.ts
         } else {
-            let Some(sent) = self.timed.take(ack) else { return (None, None) };
+            let Some(sent) = self.rtt.take_timed(ack) else { return (None, None) };
             sent
         };
         let measured = self.take_rtt(now, sent);
@@ -105,19 +98,16 @@ impl Sender {
             Some(ts) => self.measure(now, &Segment { ts, ..*segment }, ack, None),
             None => (None, None),
         };
-        self.rtt.set_seen(seen);
+        self.rtt.restore_seen(seen);
         self.sent.forget_times_below(ack);
         let arrivals = self.sent.take_arrivals();
-        let Some(timing) = &mut self.controller_rtt else { return (exact, measured) };
         let echo = match segment.body {
             Body::Ack { echo, .. } => echo,
             _ => Echo::None,
         };
-        let sample =
-            timing.on_ack(now, (ack, self.seq.high()), arrivals, exact.zip(measured), echo);
-        if let Some((_, measured)) = sample {
-            self.rtt.see(measured);
-        }
+        let timer = exact.zip(measured);
+        let numbers = (ack, self.seq.high());
+        let sample = self.rtt.on_ack_apart(now, numbers, arrivals, (timer, echo));
         self.tell_rate(now);
         sample.unzip()
     }
@@ -134,24 +124,23 @@ impl Sender {
         let (delivered, in_flight) = (self.delivered(), self.in_flight());
         // § 3.4: there is nothing more to send, and the window would let it go.
         let idle = self.seq.nxt() >= self.seq.app_end() && in_flight < self.cc.window().cwnd;
-        let rates = self.controller_rtt.as_mut().and_then(|timing| timing.rates.as_mut());
-        let Some(rates) = rates else { return };
+        let Some(rates) = self.rtt.rates_mut() else { return };
         let sample = rates.on_ack(now, self.sent.take_newest(), delivered, in_flight, idle);
         self.cc.on_rate(&sample);
     }
 
     /// A duplicate ACK may give a sample, too.
     pub(super) fn see_sacked(&mut self, now: Time) -> Option<Sample> {
-        let seen = self.controller_rtt.as_mut()?;
+        if !self.config.plan.controller_rtt {
+            return None;
+        }
         let numbers = (self.seq.una(), self.seq.high());
-        let sample = seen.on_duplicate(now, numbers, self.sent.take_sacked())?;
-        self.rtt.see(sample.1);
-        Some(sample)
+        self.rtt.on_duplicate(now, numbers, self.sent.take_sacked())
     }
 
     /// A SYN-ACK came: when the SYN went that it is for, if that can be known.
     pub(super) fn syn_sent(&mut self, now: Time, echo: Time, once: bool) -> Option<Time> {
-        if self.controller_rtt.is_none() {
+        if !self.rtt.is_apart() {
             return (once || self.config.params.timestamps).then_some(echo);
         }
         let known = self.verify(now, echo);
@@ -161,28 +150,11 @@ impl Sender {
         once.then_some(self.pacer.last_sent())
     }
 
-    /// The handshake took a round trip from `sent`, of which the timer made `measured`; what was
-    /// `seen` before.
-    pub(super) fn time_handshake(
-        &mut self,
-        now: Time,
-        sent: Time,
-        seen: Seen,
-        measured: Option<Duration>,
-        once: bool,
-    ) {
-        let Some(timing) = &mut self.controller_rtt else { return };
-        self.rtt.set_seen(seen);
-        if let Some(measured) = timing.on_handshake(now, sent, measured, once) {
-            self.rtt.see(measured);
-        }
-    }
-
     /// The round-trip times that its controller saw, where that is noted (`note_delays`).
     #[must_use]
     pub fn delays(&self) -> Option<&Delays> {
         let noted = self.config.params.timing.note_delays;
-        self.controller_rtt.as_ref().filter(|_| noted).map(|timing| timing.delays())
+        self.rtt.delays().filter(|_| noted)
     }
 
     /// The newest round-trip time that its controller saw.
@@ -199,8 +171,6 @@ impl Sender {
 
     /// Counting begins: of what was seen before only the least round-trip time counts.
     pub fn begin_counting(&mut self) {
-        if let Some(timing) = &mut self.controller_rtt {
-            timing.begin_counting();
-        }
+        self.rtt.begin_counting();
     }
 }

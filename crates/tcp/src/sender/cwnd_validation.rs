@@ -1,14 +1,22 @@
-//! Use of the window (RFC 7661) in the last window of data, as Linux sees it (tcp_output.c,
-//! `tcp_cwnd_validate`), where it is not all the same.
+//! Use of the congestion window (RFC 7661): it grows only while it is what limits the sender. Linux
+//! looks at the last window of data (tcp_output.c, `tcp_cwnd_validate`).
 
-use cwnd_cc::Controller as _;
+use cwnd_cc::Window;
 
-use super::{FastRecovery, Sender, State};
 use crate::validation::LimitedBy;
+
+/// Limit of the sender.
+#[derive(Clone, Debug)]
+pub(super) struct CwndValidation {
+    /// `true` if the congestion window was what stopped the last transmission, or counts as that.
+    limited: bool,
+    /// Use of the window, where that is watched over a window of data.
+    used: Option<Box<Used>>,
+}
 
 /// Use since data up to `until` was sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Used {
+struct Used {
     /// `true` if the window was full at some time.
     full: bool,
     /// The most that was outstanding, if it was not, bytes.
@@ -19,39 +27,52 @@ pub(super) struct Used {
     sent: u64,
 }
 
-impl Sender {
-    /// Nothing more goes now: whether the window may grow for the next ACK.
-    ///
-    /// Apart from the path of senders that watch no use, which it would make longer.
-    #[cold]
-    pub(super) fn look_at_use(&mut self) {
-        let window = self.cc.window();
-        if self.config.params.validation.cwnd_limited == LimitedBy::Always {
-            // tcp_input.c, cc_ack_received: CCF_CWND_LIMITED.
-            self.cwnd_limited = window.cwnd <= self.seq.rwnd();
-            return;
-        }
-        let mss = self.config.mss;
-        let is_full = match (&self.recovery, &self.cwr) {
-            (State::Recovery(FastRecovery { prr: Some(prr), .. }), _)
-            | (State::Open, Some(prr)) => !prr.allows(mss),
-            // What waits for its chunk to be full waits for the window (`tcp_tso_should_defer`).
-            _ => self.in_flight() + mss > window.cwnd || self.waits_for_chunk(),
-        };
-        let outstanding = match self.config.segments.divide(self.seq.flight()) {
-            (segments, 0) => segments * mss,
-            (segments, _) => (segments + 1) * mss,
-        };
-        let waits = self.seq.nxt() < self.seq.app_end();
-        let (una, high) = (self.seq.una(), self.seq.high());
+/// Facts of the moment at which nothing more goes.
+pub(super) struct Stop {
+    /// `true` if a segment more does not fit into the window.
+    pub full: bool,
+    /// `true` if data waits to be sent.
+    pub waits: bool,
+    /// Bytes outstanding, in whole segments.
+    pub outstanding: u64,
+    pub una: u64,
+    pub high: u64,
+}
+
+impl CwndValidation {
+    pub fn new(by: LimitedBy) -> Self {
+        Self { limited: false, used: (by != LimitedBy::Last).then(Box::default) }
+    }
+
+    /// `true` if the window may grow.
+    #[inline]
+    pub const fn is_limited(&self) -> bool {
+        self.limited
+    }
+
+    /// The window was what stopped a transmission, if it is `limited`.
+    #[inline]
+    pub const fn set_limited(&mut self, limited: bool) {
+        self.limited = limited;
+    }
+
+    /// `true` if more is looked at than the last transmission.
+    #[inline]
+    pub const fn is_watched(&self) -> bool {
+        self.used.is_some()
+    }
+
+    /// Nothing more goes now, under this window.
+    pub fn on_stop(&mut self, stop: &Stop, window: Window) {
         let Some(used) = &mut self.used else { return };
-        let sent = used.sent != high;
-        used.sent = high;
-        let full = is_full && (sent || waits);
-        if (sent || full) && (una >= used.until || full || !used.full && outstanding > used.most) {
-            **used = Used { full, most: outstanding, until: high, sent: high };
+        let sent = used.sent != stop.high;
+        used.sent = stop.high;
+        let full = stop.full && (sent || stop.waits);
+        let more = !used.full && stop.outstanding > used.most;
+        if (sent || full) && (stop.una >= used.until || full || more) {
+            **used = Used { full, most: stop.outstanding, until: stop.high, sent: stop.high };
         }
         let below = window.cwnd < window.ssthresh && window.cwnd < 2 * used.most;
-        self.cwnd_limited = used.full || below;
+        self.limited = used.full || below;
     }
 }

@@ -1,10 +1,10 @@
 //! Reductions that leave nothing to repair: ECN-echoes (RFC 3168 § 6.1.2), and
 //! what controllers ask for.
 
-use cwnd_cc::{Cause, Controller as _, Path, Signal};
+use cwnd_cc::{Cause, Controller as _, Path, Phase, Signal};
 use cwnd_quantity::Time;
 
-use super::{Sender, State};
+use super::Sender;
 use crate::params::{EchoAtOne, FlightSize};
 use crate::prr::{Prr, PrrRule};
 
@@ -13,8 +13,7 @@ impl Sender {
     /// does.
     #[cold]
     pub(super) fn on_request(&mut self, path: &Path, cause: Cause) {
-        let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
-        if matches!(self.recovery, State::Open) && self.seq.una() > reduced {
+        if self.recovery.is_open() && self.seq.una() > self.recovery.last_reduction() {
             self.reduce(path, cause);
         }
     }
@@ -27,7 +26,7 @@ impl Sender {
         self.cc.on_signal(path, Signal::Reduce(cause));
         self.space_from_last();
         let params = &self.config.params;
-        let recovers = params.ecn_in_recovery && matches!(self.recovery, State::Recovery(_));
+        let recovers = params.ecn_in_recovery && self.recovery.is_fast();
         let by_quench = matches!(cause, Cause::Quench { .. });
         // What Linux knows no cause for its controllers do by themselves, at once: quenches,
         // packets that waited, and loads.
@@ -36,7 +35,7 @@ impl Sender {
             self.begin_spreading(before);
         }
         self.counters.reductions[cause.index()] += 1;
-        self.reduced_until = self.seq.high();
+        self.recovery.on_reduction(self.seq.high());
         self.ecn.set_first_counts(false);
         // Linux knows of no quenches: its controllers set the window by themselves, at once, and
         // the receiver hears of nothing.
@@ -56,7 +55,7 @@ impl Sender {
         let rule = self.config.params.prr_rule;
         let recover_fs = self.recover_fs(before);
         let room = before.saturating_sub(self.in_flight());
-        self.cwr = Some(Box::new(Prr::without_loss(rule, recover_fs, self.config.mss, room)));
+        self.recovery.begin_cwr(Prr::without_loss(rule, recover_fs, self.config.mss, room));
     }
 
     /// RecoverFS of a reduction that just happened, bytes, where no loss began it or Linux's rule
@@ -80,13 +79,13 @@ impl Sender {
     fn on_echo_of_a_quench(&mut self, ack: u64) {
         let params = &self.config.params;
         let until = self.quenches.reduced_until();
-        let last = self.reduced_until.max(self.last_recover.unwrap_or(0));
-        let open = matches!(self.recovery, State::Open) && self.cwr.is_none();
+        let last = self.recovery.last_reduction();
+        let open = self.recovery.is_open() && self.recovery.cwr().is_none();
         if !open || until != Some(last) || ack > last || !params.prr {
             return;
         }
         self.begin_spreading(self.cc.window().cwnd);
-        self.reduced_until = self.seq.high();
+        self.recovery.on_reduction(self.seq.high());
         self.ecn.set_cwr(self.config.params.says_cwr());
     }
 
@@ -99,21 +98,7 @@ impl Sender {
             self.keep_reduction();
         }
         self.ecn.stop_waiting();
-        let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
-        let answers = match self.recovery {
-            State::Open => ack > reduced || self.ecn.first_counts(),
-            State::Loss { .. } => {
-                self.obeys_echo_in_loss() && (ack > self.reduced_until || self.ecn.first_counts())
-            }
-            State::Recovery(ref r) => {
-                let params = &self.config.params;
-                // Linux looks at it once the recovery is over (`tcp_fastretrans_alert`,
-                // `tcp_try_to_open`).
-                let end = r.recover + self.held_above(ack);
-                let is_over = params.prr_on_ecn && params.grow_on_exit && ack >= end;
-                is_over || params.ecn_in_recovery && ack > self.seq.una().max(self.reduced_until)
-            }
-        };
+        let answers = self.answers_echo(ack);
         let params = &self.config.params;
         if !params.ecn || !params.obey_ece {
             return;
@@ -130,10 +115,29 @@ impl Sender {
         }
         if params.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
             // Whether it is for the segment that the last one let go.
-            let in_a_row = ack <= self.reduced_until + mss;
+            let in_a_row = ack <= self.recovery.reduced_until() + mss;
             self.ecn.wait_at_one(before <= mss, in_a_row);
         }
         self.reduce(&path, Cause::Ecn);
+    }
+
+    /// `true` if an ECN-echo reduces the window.
+    fn answers_echo(&self, ack: u64) -> bool {
+        let (params, reduced_until) = (&self.config.params, self.recovery.reduced_until());
+        match self.phase() {
+            Phase::Loss => {
+                self.obeys_echo_in_loss() && (ack > reduced_until || self.ecn.first_counts())
+            }
+            Phase::Recovery => {
+                // Linux looks at it once the recovery is over (`tcp_fastretrans_alert`,
+                // `tcp_try_to_open`).
+                let held = self.held_above(ack);
+                let ends = self.recovery.recover().is_some_and(|recover| ack >= recover + held);
+                let is_over = params.prr_on_ecn && params.grow_on_exit && ends;
+                is_over || params.ecn_in_recovery && ack > self.seq.una().max(reduced_until)
+            }
+            _ => ack > self.recovery.last_reduction() || self.ecn.first_counts(),
+        }
     }
 
     /// RFC 3168 § 6.1.2: nothing goes until the retransmission timer has run from the echo.
@@ -151,6 +155,6 @@ impl Sender {
     pub(super) fn obeys_echo_in_loss(&self) -> bool {
         let params = &self.config.params;
         let asked = params.ecn_in_loss && self.config.ecn_retransmissions;
-        asked && matches!(self.recovery, State::Loss { .. })
+        asked && self.recovery.is_loss()
     }
 }

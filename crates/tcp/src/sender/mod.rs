@@ -1,10 +1,12 @@
 //! The sending end.
 
 mod ack;
+mod bursts;
 mod controller_rtt;
 mod cwnd_validation;
 mod cwr;
 mod ecn_sender;
+mod loss_recovery;
 mod old_acks;
 pub(crate) mod pacer;
 mod passive_open;
@@ -16,6 +18,7 @@ mod rack;
 mod recovery;
 mod rounds;
 mod rto_timer;
+mod rtt_source;
 mod sackless;
 mod sequence_space;
 mod spurious;
@@ -34,28 +37,23 @@ use cwnd_cc::{AnyController, Controller as _, Path, Phase, Window};
 use cwnd_quantity::{Duration, Time};
 
 use crate::config::Config;
-use crate::controller_rtt::ControllerRtt;
 use crate::counters::SenderCounters;
-use crate::frto::Frto;
-use crate::params::{FlightSize, LossRule, Recovery, RttArithmetic};
-use crate::prr::Prr;
-use crate::rtt::RttEstimator;
+use crate::params::{FlightSize, Recovery};
 use crate::sent_segments::SentSegments;
-use crate::validation::LimitedBy;
-use cwnd_validation::Used;
+use cwnd_validation::CwndValidation;
 use ecn_sender::EcnSender;
+use loss_recovery::LossRecovery;
 use pacer::Pacer;
 pub use passive_open::Handshake;
 use persist_timer::PersistTimer;
 use quenches::Quenches;
 use rack::RackTlp;
-use rounds::Rounds;
 use rto_timer::RtoTimer;
+use rtt_source::RttSource;
 use sequence_space::SequenceSpace;
 pub use tcp_info::TcpInfo;
-use timed_segment::TimedSegment;
 pub use timeout::GaveUp;
-use tso::{Burst, Chunks};
+use tso::Tso;
 use undo::UndoState;
 
 /// The sending end of a connection.
@@ -76,54 +74,25 @@ pub struct Sender {
     seq: SequenceSpace,
     connection: Connection,
     ecn: EcnSender,
-    /// `true` if losses are found as [`LossRule::Rack`] says.
-    by_time: bool,
-    /// `true` if [`Sender::is_plain`] says so, and nothing is timed apart.
-    plain: bool,
-    /// `true` if anything is noted of new data that goes ([`Sender::note_original`]).
-    notes_new: bool,
-    /// `true` if the congestion window was what stopped the last transmission.
-    cwnd_limited: bool,
+    persist: PersistTimer,
     pacer: Pacer,
     rto: RtoTimer,
+    validation: CwndValidation,
+    cc: AnyController,
+    recovery: LossRecovery,
     /// Time when the reordering window of missing data is over, or the tail is probed;
     /// `Time::NEVER` if neither timer runs.
     loss_deadline: Time,
-    burst: Burst,
-    cc: AnyController,
-    recovery: State,
-    /// Duplicate ACKs in a row.
-    dupacks: u32,
-    /// Without SACK: the most segments by which anything was late, if that is more than duplicates
-    /// mean a loss.
-    most_late: u8,
-    persist: PersistTimer,
-    /// Spreads a reduction that left nothing to repair over the round trip, until more than
-    /// [`Self::reduced_until`] is acknowledged.
-    cwr: Option<Box<Prr>>,
-    /// The chunk that is sent or waited for, with segmentation offload.
-    chunks: Option<Box<Chunks>>,
-    quenches: Quenches,
     /// RACK-TLP, where SACK tells what arrived.
     rack_tlp: Option<Box<RackTlp>>,
-    /// Round trips and delivery rates of the controller, where they are not the timer's.
-    controller_rtt: Option<Box<ControllerRtt>>,
     counters: SenderCounters,
     /// Data sent and not acknowledged; seldom read, up to what is SACKed.
     sent: SentSegments,
     // What else an ACK reads.
-    /// Data below this was outstanding at the last reduction that left nothing to repair; until it
-    /// is acknowledged there is no other (RFC 3168 § 6.1.2).
-    reduced_until: u64,
-    /// Use of the window, where that is watched over a window of data.
-    used: Option<Box<Used>>,
-    rtt: RttEstimator,
-    rounds: Rounds,
-    // Seldom read.
-    /// Recovery point of the last recovery, for RFC 6582's "covers more than recover".
-    last_recover: Option<u64>,
-    /// The segment that is timed.
-    timed: TimedSegment,
+    rtt: RttSource,
+    // Read by some senders only.
+    tso: Tso,
+    quenches: Quenches,
 }
 
 impl Sender {
@@ -138,9 +107,9 @@ const _: () = {
     use core::mem::offset_of;
     let from = Sender::READ_FROM;
     assert!(offset_of!(Sender, pacer) == from + 64);
-    assert!(offset_of!(Sender, cwr) == from + 256);
+    assert!(offset_of!(Sender, recovery) + LossRecovery::READ_FROM == from + 256);
     assert!(offset_of!(Sender, sent) + SentSegments::READ_FROM == from + 640);
-    assert!(offset_of!(Sender, rtt) == from + 704);
+    assert!(offset_of!(Sender, rtt) + RttSource::READ_FROM == from + 704);
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,91 +125,38 @@ enum Connection {
     Failed(GaveUp),
 }
 
-#[derive(Clone, Debug)]
-enum State {
-    Open,
-    Recovery(FastRecovery),
-    /// After a timeout, until what was outstanding then is acknowledged.
-    Loss {
-        recover: u64,
-        /// `true` if the timeout was spurious is looked at.
-        frto: Option<Box<Frto>>,
-    },
-}
-
-#[derive(Clone, Debug)]
-struct FastRecovery {
-    /// Ends when everything below this is acknowledged.
-    recover: u64,
-    /// RFC 5681's inflation of cwnd by what has left the network, less NewReno's deflation. With
-    /// SACK and `pipe_rule = "sack1"` that pipe.
-    inflation: i64,
-    /// The segment at SND.UNA must be retransmitted now, whatever the window.
-    retransmit_now: bool,
-    /// A partial ACK was seen (RFC 6582: only the first restarts the timer).
-    partial_seen: bool,
-    /// RescueRxt (RFC 6675 § 2), exclusive: no rescue before more than this is acknowledged.
-    rescue_rxt: u64,
-    prr: Option<Box<Prr>>,
-}
-
 impl Sender {
     /// A sender that is not yet open.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
         let cc = config.new_controller();
         let rwnd = u64::from(config.receive_window);
-        let rtt = match config.params.rtt_arithmetic {
-            RttArithmetic::Exact => RttEstimator::default(),
-            RttArithmetic::Ticks => RttEstimator::in_ticks(config.params.clock),
-            RttArithmetic::Linux => RttEstimator::of_linux(config.params.rto_variation_min),
-        };
-        let by_time = config.params.loss_rule == LossRule::Rack;
-        let rack_tlp = (by_time && config.params.recovery == Recovery::Sack).then(Box::default);
-        let controller_rtt = ControllerRtt::new(&config);
-        let notes = controller_rtt.as_ref().map_or_else(Default::default, |seen| seen.notes());
-        let sent = SentSegments::new(&config.params, notes);
-        let chunks = Chunks::new(&config.params.tso);
-        let watched = config.params.validation.cwnd_limited != LimitedBy::Last;
-        let used = watched.then(Box::default);
-        let plain = Self::is_plain(&config.params) && controller_rtt.is_none();
-        let mut sender = Self {
+        let rtt = RttSource::new(&config);
+        let by_sack = config.params.recovery == Recovery::Sack;
+        let rack_tlp = (config.plan.by_time && by_sack).then(Box::default);
+        let sent = SentSegments::new(&config.params, rtt.notes());
+        let validation = CwndValidation::new(config.params.validation.cwnd_limited);
+        let tso = Tso::new(&config.params.tso);
+        Self {
             config,
             cc,
-            by_time,
-            plain,
             connection: Connection::Closed,
-            recovery: State::Open,
+            recovery: LossRecovery::new(),
             seq: SequenceSpace::new(rwnd),
             persist: PersistTimer::OFF,
             sent,
-            dupacks: 0,
-            last_recover: None,
-            reduced_until: 0,
-            cwr: None,
             ecn: EcnSender::NEW,
             rtt,
-            notes_new: false,
-            timed: TimedSegment::new(false),
-            controller_rtt,
             rto: RtoTimer::OFF,
-            most_late: 0,
             loss_deadline: Time::NEVER,
             rack_tlp,
             undo: None,
             pacer: Pacer::OFF,
             quenches: Quenches::default(),
-            burst: Burst::default(),
-            chunks,
-            cwnd_limited: false,
-            used,
-            rounds: Rounds::default(),
+            tso,
+            validation,
             counters: SenderCounters::default(),
-        };
-        let times_one = sender.times_one();
-        sender.timed = TimedSegment::new(times_one);
-        sender.notes_new = times_one || sender.sent.notes_times();
-        sender
+        }
     }
 
     /// Asks for what is read of the sender whenever it may send.
@@ -248,14 +164,14 @@ impl Sender {
     pub fn lines_soon(&self) {
         cwnd_memory::line_soon(&self.seq);
         cwnd_memory::line_soon(&self.pacer);
-        cwnd_memory::line_soon(&self.cwr);
+        cwnd_memory::line_soon(self.recovery.line());
     }
 
     /// Asks for what an ACK reads beside that, and a controller that writes for routers.
     #[inline]
     pub fn rest_soon(&self) {
-        cwnd_memory::line_soon(&self.reduced_until);
         cwnd_memory::line_soon(&self.rtt);
+        cwnd_memory::line_soon(self.rtt.estimator());
     }
 
     /// Asks for the memory that the next ACK needs beyond the sender itself: a hint, for speed
@@ -317,18 +233,23 @@ impl Sender {
     }
 
     fn path(&self, now: Time) -> Path {
+        self.path_of(now, self.flight_size(), self.phase())
+    }
+
+    #[inline]
+    fn path_of(&self, now: Time, flight_size: u64, phase: Phase) -> Path {
         Path {
             now,
             mss: self.config.mss as u32,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min(),
             rtt: self.rtt.last(),
-            flight_size: self.flight_size(),
+            flight_size,
             delivered: self.seq.una(),
             sent: self.seq.high(),
-            phase: self.phase(),
-            cwnd_limited: self.cwnd_limited,
-            round: self.rounds.count(),
+            phase,
+            cwnd_limited: self.validation.is_limited(),
+            round: self.rtt.round(),
         }
     }
 
@@ -351,12 +272,7 @@ impl Sender {
     #[inline]
     #[must_use]
     pub const fn phase(&self) -> Phase {
-        match self.recovery {
-            State::Recovery(_) => Phase::Recovery,
-            State::Loss { .. } => Phase::Loss,
-            State::Open if self.seq.una() < self.reduced_until || self.cwr.is_some() => Phase::Cwr,
-            State::Open => Phase::Open,
-        }
+        self.recovery.phase(self.seq.una())
     }
 
     /// The congestion window and slow-start threshold, as the controller has them.
@@ -373,13 +289,11 @@ impl Sender {
         if matches!(self.config.params.recovery, Recovery::Sack) {
             self.sent.pipe(self.seq.una(), self.seq.nxt())
         } else {
+            if self.has_marked_without_sack() {
+                return self.marked_in_flight();
+            }
             // Each duplicate ACK that inflated the window says that a segment has left the network.
-            let left = match &self.recovery {
-                State::Recovery(r) => r.inflation.max(0).unsigned_abs(),
-                State::Loss { .. } if self.marks_without_sack() => return self.marked_in_flight(),
-                _ => 0,
-            };
-            self.seq.flight().saturating_sub(left)
+            self.seq.flight().saturating_sub(self.recovery.inflated())
         }
     }
 

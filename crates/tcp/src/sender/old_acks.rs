@@ -4,7 +4,7 @@
 use cwnd_cc::Controller as _;
 use cwnd_quantity::{Duration, Time};
 
-use super::{FastRecovery, Sender, State};
+use super::Sender;
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
 
@@ -27,7 +27,7 @@ impl Sender {
         }
         let before = self.sent.pipe(self.seq.una(), self.seq.nxt());
         let window = self.cc.window().cwnd;
-        let new = if self.by_time {
+        let new = if self.config.plan.by_time {
             self.take_sacks(now, blocks, ack, self.sent.top(self.seq.una()))
         } else {
             self.sent.on_sack_above(blocks, ack, self.seq.una(), self.seq.high())
@@ -39,12 +39,12 @@ impl Sender {
             return;
         }
         self.time_sacked(blocks, ack, new);
-        if self.is_in_frto() {
+        if self.recovery.is_in_frto() {
             self.on_ack_in_frto(now, 0, true, (blocks, ack));
         }
         self.detect_losses(now);
         self.sent.take_lost_again();
-        if matches!(self.recovery, State::Open) && self.sent.is_lost(self.seq.una()) {
+        if self.recovery.is_open() && self.sent.is_lost(self.seq.una()) {
             // The window becomes smaller with the next ACK; the fast retransmit is allowed already.
             self.enter_recovery(now);
             let pipe = self.sent.pipe(self.seq.una(), self.seq.nxt());
@@ -58,10 +58,8 @@ impl Sender {
 
     /// Proportional rate reduction lets so much more go, by an ACK that is none to it.
     fn allow_in_recovery(&mut self, left: u64) {
-        match (&mut self.recovery, &mut self.cwr) {
-            (State::Recovery(FastRecovery { prr: Some(prr), .. }), _)
-            | (State::Open, Some(prr)) => prr.allow_more(left),
-            _ => {}
+        if let Some(prr) = self.recovery.prr_mut() {
+            prr.allow_more(left);
         }
     }
 

@@ -24,7 +24,7 @@ impl Sender {
                 // RFC 6298 § 2.2: the SYN-ACK and what answers it are a round trip.
                 let seen = self.rtt.seen();
                 let measured = self.take_rtt(now, handshake.last);
-                self.time_handshake(now, handshake.last, seen, Some(measured), true);
+                self.rtt.on_handshake(now, (handshake.last, true), seen, Some(measured));
             }
             // Karn: which of them was answered is not known. RFC 5681 § 3.1: after a lost SYN or
             // SYN-ACK the initial window is one segment.

@@ -4,7 +4,7 @@
 use cwnd_packet::{Ecn, Header};
 use cwnd_quantity::{Duration, Time};
 
-use super::{Sender, State};
+use super::Sender;
 use crate::probing::WindowProbe;
 use crate::segment::{Body, Flags, Segment};
 use cwnd_packet::Range;
@@ -15,7 +15,8 @@ impl Sender {
     #[cold]
     pub(super) fn wait_for_the_window(&mut self, now: Time) {
         if self.seq.high() == self.seq.una() && self.persist.is_off() {
-            self.end_held_state();
+            // Probes go before anything could end a state that is held.
+            self.recovery.end();
             self.persist.start();
             self.rto.set(now + self.probe_interval());
         }
@@ -42,7 +43,7 @@ impl Sender {
         let again = before > self.seq.una();
         self.seq.on_probe(len);
         // Karn: which of the probes was answered cannot be told.
-        self.timed.forget();
+        self.rtt.on_retransmission();
         self.pacer.on_sent(now);
         let wire = len as u16 + self.config.header;
         self.counters.segments_sent += 1;
@@ -55,7 +56,7 @@ impl Sender {
         }
         Segment {
             seq: self.seq.una(),
-            ts: self.stamp(now),
+            ts: self.rtt.stamp(now),
             len: len as u32,
             wire,
             // RFC 3168 § 6.1.6: neither ECT nor CWR, for the loss of a probe is not noticed.
@@ -76,7 +77,7 @@ impl Sender {
         self.counters.window_probes += 1;
         Segment {
             seq: self.seq.una() - 1,
-            ts: self.stamp(now),
+            ts: self.rtt.stamp(now),
             len: 0,
             wire,
             flags: Flags::default(),
@@ -111,7 +112,7 @@ impl Sender {
     /// The time between probes grows as the timeout does (SHLD-30).
     fn probe_interval(&self) -> Duration {
         let policy = self.config.rto;
-        debug_assert!(matches!(self.recovery, State::Open));
+        debug_assert!(self.recovery.is_open());
         policy.timeout(policy.base(self.rtt.estimate()), self.persist.doublings())
     }
 }

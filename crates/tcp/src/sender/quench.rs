@@ -3,7 +3,7 @@
 use cwnd_cc::Cause;
 use cwnd_quantity::Time;
 
-use super::{Sender, State};
+use super::Sender;
 use crate::params::QuenchAnswer;
 
 impl Sender {
@@ -14,7 +14,7 @@ impl Sender {
             return;
         }
         let outstanding = (self.seq.una()..self.seq.high()).contains(&seq);
-        if !self.quenches.believes(outstanding, self.rounds.count(), &self.config.params) {
+        if !self.quenches.believes(outstanding, self.rtt.round(), &self.config.params) {
             self.counters.quenches_refused += 1;
             return;
         }
@@ -34,8 +34,9 @@ impl Sender {
     /// an echo or a loss. Until all is acknowledged that was outstanding at the last reaction, what
     /// is told is about the same congestion.
     fn reduce_for_quench(&mut self, now: Time, cause: Cause) {
-        let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
-        if matches!(self.recovery, State::Open) && self.cwr.is_none() && self.seq.una() >= reduced {
+        let recovery = &self.recovery;
+        let is_idle = recovery.is_open() && recovery.cwr().is_none();
+        if is_idle && self.seq.una() >= recovery.last_reduction() {
             self.reduce(&self.path(now), cause);
         }
     }

@@ -4,8 +4,8 @@
 use cwnd_cc::Controller as _;
 use cwnd_quantity::{Duration, Time};
 
+use super::Sender;
 use super::undo::UndoState;
-use super::{FastRecovery, Sender, State};
 use crate::params::Recovery;
 use crate::rack::Rack;
 use crate::segment::SackBlocks;
@@ -17,7 +17,7 @@ impl Sender {
     /// New data of `[seq, end)` goes: it is timed, and when it went is noted.
     #[inline(never)]
     pub(super) fn note_original(&mut self, now: Time, seq: u64, end: u64) {
-        self.timed.on_sent(end, now);
+        self.rtt.on_sent(end, now);
         self.sent.on_sent(Range { start: seq, end }, now, self.config.mss);
         self.wait_for_the_tail(now, false);
     }
@@ -151,14 +151,14 @@ impl Sender {
     /// went again, the timer begins anew (`tcp_clean_rtx_queue`).
     #[cold]
     fn measure_sacked(&mut self, now: Time, first: Time, last: Time) {
-        if self.controller_rtt.is_none() {
+        if !self.config.plan.controller_rtt {
             let (path, rtt) = (self.path(now), self.config.measured(last.0, now.0));
             self.cc.on_sack_rtt(&path, rtt);
         }
         let seen = self.rtt.seen();
         self.take_rtt(now, first);
-        if self.controller_rtt.is_some() {
-            self.rtt.set_seen(seen);
+        if self.config.plan.controller_rtt {
+            self.rtt.restore_seen(seen);
         } else {
             self.rtt.see(self.config.measured(last.0, now.0));
         }
@@ -173,7 +173,7 @@ impl Sender {
     /// Finds what is lost by now, and sets the timer for what is not yet.
     #[cold]
     pub(super) fn detect_by_time(&mut self, now: Time) -> bool {
-        let recovery = !matches!(self.recovery, State::Open);
+        let recovery = !self.recovery.is_open();
         let (params, mss) = (&self.config.params, self.config.mss);
         let enough = self.sent.sacked_bytes() > u64::from(params.dup_thresh - 1) * mss;
         let una = self.seq.una();
@@ -223,7 +223,9 @@ impl Sender {
         let before = self.sent.pipe(self.seq.una(), self.seq.nxt());
         let found = self.detect_by_time(now);
         let left = before.saturating_sub(self.sent.pipe(self.seq.una(), self.seq.nxt()));
-        if let State::Recovery(FastRecovery { prr: Some(prr), .. }) = &mut self.recovery {
+        if self.recovery.is_fast()
+            && let Some(prr) = self.recovery.prr_mut()
+        {
             prr.allow_more(left);
         }
         found
@@ -241,7 +243,7 @@ impl Sender {
                 tlp.rack.look();
                 let found = self.detect_undelivered(now);
                 // While a timeout is repaired any loss does (`tcp_rack_reo_timeout`).
-                let repairs = matches!(self.recovery, State::Loss { .. });
+                let repairs = self.recovery.is_loss();
                 let recovers = repairs && self.config.params.recovers_in_loss;
                 if found && (recovers || self.is_still_short()) {
                     self.enter_recovery(now);
@@ -264,7 +266,7 @@ impl Sender {
         }
         let needless = self.undo.as_ref().is_some_and(|before| before.all_arrived());
         let mut found = needless && self.take_back_needless(now);
-        if !advanced && !told && matches!(self.recovery, State::Recovery(_)) {
+        if !advanced && !told && self.recovery.is_fast() {
             // What an ACK before left open (`Judged::Open`).
             found |= self.detect_undelivered(now);
         }
@@ -308,7 +310,7 @@ impl Sender {
     #[cold]
     pub(super) fn grow_by_sacked(&self, bytes: u64) -> u64 {
         let degree = self.rack_tlp.as_ref().map_or(0, |tlp| tlp.rack.most_late());
-        let open = matches!(self.recovery, State::Open) && self.cwr.is_none();
+        let open = self.recovery.is_open() && self.recovery.cwr().is_none();
         let open = open && !self.is_still_short();
         if !open || degree <= u64::from(self.config.params.dup_thresh) {
             return 0;
@@ -328,7 +330,7 @@ impl Sender {
     /// `tcp_try_undo_dsack`), whether the recovery is over or not.
     #[cold]
     fn take_back_needless(&mut self, now: Time) -> bool {
-        if matches!(self.recovery, State::Loss { .. }) {
+        if self.recovery.is_loss() {
             // With the next progress (`tcp_process_loss`).
             return false;
         }
@@ -345,7 +347,7 @@ impl Sender {
     /// back to if that arrives all the same.
     pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) -> Option<Box<UndoState>> {
         let marks = self.config.params.recovery == Recovery::Sack || self.marks_without_sack();
-        let looks = self.by_time && marks;
+        let looks = self.config.plan.by_time && marks;
         // What went again before tells nothing of this recovery: at zero no echo is older.
         let tells = self.echoes_tell() && !is_on_its_way;
         let at = if tells { now } else { Time::ZERO };
@@ -360,26 +362,24 @@ impl Sender {
     #[cold]
     pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> Judged {
         let needless = self.undo.as_ref().is_some_and(|before| before.all_arrived());
-        if needless && !matches!(self.recovery, State::Loss { .. }) {
+        if needless && !self.recovery.is_loss() {
             let found = self.take_back_needless(now);
             return if found { Judged::Lost } else { Judged::Nothing };
         }
-        match self.recovery {
-            State::Recovery(_) => {}
-            State::Loss { .. } => {
-                self.judge_timeout(now, echo, needless);
-                return Judged::Nothing;
-            }
+        if self.recovery.is_loss() {
+            self.judge_timeout(now, echo, needless);
+        }
+        if !self.recovery.is_fast() {
             // Once a recovery is over duplicates of all that went again take it back until the next
             // reduction.
-            State::Open => return Judged::Nothing,
+            return Judged::Nothing;
         }
         if !self.undo.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
             return Judged::Nothing;
         }
         // How late it was, while a part is still missing (`tcp_try_undo_partial`).
         let mss = self.config.mss;
-        let partial = matches!(&self.recovery, State::Recovery(r) if self.seq.una() < r.recover);
+        let partial = self.recovery.is_partial(self.seq.una());
         let degree = if partial {
             (self.sent.top(self.seq.una() + mss) - mss - prior).div_ceil(mss)
         } else {

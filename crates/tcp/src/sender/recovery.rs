@@ -3,22 +3,12 @@
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
 use cwnd_quantity::Time;
 
-use super::{FastRecovery, Sender, State};
+use super::Sender;
+use super::loss_recovery::{NewAck, Progress};
 use crate::params::{FlightSize, Recovery};
 use crate::prr::{Prr, PrrAck, PrrRule};
 
 impl Sender {
-    /// RFC 6582 § 3.2 (2): duplicates of what was outstanding at the last recovery say nothing new.
-    /// Reno lacks the check.
-    pub(super) fn may_enter_recovery(&self) -> bool {
-        match self.config.params.recovery {
-            Recovery::NewReno | Recovery::Tahoe => {
-                self.last_recover.is_none_or(|r| self.seq.una() > r)
-            }
-            Recovery::Reno | Recovery::Sack => true,
-        }
-    }
-
     /// Losses were found: fast recovery begins (RFC 5681 § 3.2 (2) to (4)).
     pub(super) fn enter_recovery(&mut self, now: Time) {
         let params = &self.config.params;
@@ -28,46 +18,30 @@ impl Sender {
             // RFC 6675 § 5 (4.3) takes the first segment for lost: it is in the pipe no more.
             self.sent.mark_lost_below(first);
         }
-        let repairs = matches!(self.recovery, State::Loss { .. });
+        let repairs = self.recovery.is_loss();
         let path = self.path_of_losses(now, repairs);
-        let cwr = self.cwr.take();
-        // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
-        let was_reduced = self.seq.una() < self.reduced_until || cwr.is_some();
-        let reduces = repairs || !was_reduced || params.loss_reduces_again;
-        // What a controller does by itself, at once, is no reduction to Linux, which spreads its
-        // own: the recovery ends as others do.
-        let known = cwr.is_some() || !params.prr_on_ecn;
-        let ends_early = !reduces && known && params.reduced_window_ends_recovery;
+        let mut entry = self.recovery.enter(self.seq.una(), self.seq.high(), params);
         let before = self.cc.window().cwnd;
         // With RACK what is on its way again stays so.
-        let is_on_its_way = self.by_time && self.sent.was_retransmitted(self.seq.una());
-        self.undo = if reduces { self.remember(now, is_on_its_way || repairs) } else { None };
+        let is_on_its_way = self.config.plan.by_time && self.sent.was_retransmitted(self.seq.una());
+        self.undo = if entry.reduces { self.remember(now, is_on_its_way || repairs) } else { None };
         if self.config.params.recovery == Recovery::Tahoe {
             self.begin_slow_start(now, &path);
             return;
         }
-        self.reduce_for_losses(&path, reduces);
-        // A reduction that is under way goes on, unless there is another.
-        let spread = cwr.filter(|_| !reduces);
-        // Then the fast retransmit has no place of its own, unless nothing went since
-        // (`tcp_cwnd_reduction`).
-        let waits = sack && self.by_time && spread.as_ref().is_some_and(|prr| prr.has_sent());
+        self.reduce_for_losses(&path, entry.reduces);
+        // A reduction that is under way leaves the fast retransmit no place of its own, unless
+        // nothing went since (`tcp_cwnd_reduction`).
+        let waits = sack
+            && self.config.plan.by_time
+            && entry.prr.as_ref().is_some_and(|prr| prr.has_sent());
         let params = &self.config.params;
-        let spreads = params.prr && !self.cc.by_rate();
-        let prr = spread.or_else(|| {
+        if entry.prr.is_none() && params.prr && !self.cc.by_rate() {
             let recover_fs = self.recover_fs_of_losses(before);
-            spreads.then(|| Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss)))
-        });
-        let recover = if ends_early { self.reduced_until } else { self.seq.high() };
-        self.recovery = State::Recovery(FastRecovery {
-            recover,
-            inflation: self.first_inflation(),
-            retransmit_now: !is_on_its_way && !waits,
-            partial_seen: false,
-            // RFC 6675 § 5 (4.3): no rescue before the fast retransmit has arrived.
-            rescue_rxt: first,
-            prr,
-        });
+            entry.prr = Some(Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss)));
+        }
+        let retransmits = !is_on_its_way && !waits;
+        self.recovery.begin(entry, self.first_inflation(), retransmits, first);
         self.forget_the_tail();
         self.lose_first(first);
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets
@@ -97,8 +71,7 @@ impl Sender {
     /// Tahoe: fast retransmit, then slow start as after a timeout.
     fn begin_slow_start(&mut self, now: Time, path: &Path) {
         self.cc.on_signal(path, Signal::Timeout { nth: 1, reduces: true });
-        self.ecn.set_cwr(self.config.params.says_cwr());
-        self.counters.reductions[Cause::Loss.index()] += 1;
+        self.note_loss_reduction();
         self.begin_loss_state(now);
         self.rto.set(now + self.rto());
     }
@@ -106,18 +79,26 @@ impl Sender {
     fn reduce_for_losses(&mut self, path: &Path, reduces: bool) {
         if reduces {
             self.cc.on_signal(path, Signal::Reduce(Cause::Loss));
-            self.ecn.set_cwr(self.config.params.says_cwr());
-            self.counters.reductions[Cause::Loss.index()] += 1;
+            self.note_loss_reduction();
         } else {
             self.counters.losses_in_cwr += 1;
         }
         self.ecn.set_first_counts(false);
     }
 
+    /// A loss reduced the window, which CWR says.
+    pub(super) fn note_loss_reduction(&mut self) {
+        self.ecn.set_cwr(self.config.params.says_cwr());
+        self.counters.reductions[Cause::Loss.index()] += 1;
+    }
+
     /// The inflation of the window by duplicates, or with `pipe_rule = "sack1"` the pipe.
     fn first_inflation(&self) -> i64 {
         let (params, mss) = (&self.config.params, self.config.mss as i64);
-        let duplicates = if self.marks_without_sack() { self.dupacks } else { params.dup_thresh };
+        let duplicates = match self.marks_without_sack() {
+            true => self.recovery.dupacks(),
+            false => params.dup_thresh,
+        };
         let told = i64::from(duplicates) * mss;
         // The fast retransmit takes the place of what was lost.
         if params.counts_pipe() { self.seq.outstanding() as i64 - told - mss } else { told }
@@ -131,7 +112,7 @@ impl Sender {
         }
         // RFC 6675 § 5 (4.3): it is retransmitted whatever SACK says of it.
         self.sent.mark_lost_below(first);
-        if !self.by_time {
+        if !self.config.plan.by_time {
             self.sent.restart_retransmissions(self.seq.una());
         }
     }
@@ -140,8 +121,8 @@ impl Sender {
     /// (Linux, `tcp_fastretrans_alert`).
     pub(super) fn loses_in_loss(&self) -> bool {
         self.config.params.recovers_in_loss
-            && self.by_time
-            && matches!(self.recovery, State::Loss { .. })
+            && self.config.plan.by_time
+            && self.recovery.is_loss()
             && self.sent.has_lost_again()
     }
 
@@ -149,11 +130,9 @@ impl Sender {
     /// next ACK ends it, and if more is lost another begins, which reduces (Linux,
     /// `tcp_fastretrans_alert`, D).
     pub(super) fn end_with_the_reduction(&mut self) {
-        let State::Recovery(FastRecovery { recover, .. }) = self.recovery else { return };
-        if self.seq.una() >= recover && self.config.params.reduced_window_ends_recovery {
-            self.last_recover = Some(recover);
-            self.recovery = State::Open;
-            self.dupacks = 0;
+        let is_over = self.recovery.is_fast() && !self.recovery.is_partial(self.seq.una());
+        if is_over && self.config.params.reduced_window_ends_recovery {
+            self.recovery.end_fast();
             self.seq.end_limited();
             self.after_recovery();
         }
@@ -186,22 +165,16 @@ impl Sender {
         let top = self.sent.top(self.seq.una());
         let first =
             self.sent.next_lost(self.seq.una()).is_some_and(|hole| hole.start == self.seq.una());
-        match &mut self.recovery {
-            State::Recovery(r) if top > r.recover => {
-                r.recover = self.seq.high();
-                // RFC 6675 § 5 (4.3): the first goes whatever the smaller window.
-                r.retransmit_now |= first && r.prr.is_none();
-            }
-            _ => return,
+        if !self.recovery.lose_again(top, self.seq.high(), first) {
+            return;
         }
-        self.ecn.set_cwr(params.says_cwr());
-        self.counters.reductions[Cause::Loss.index()] += 1;
+        self.note_loss_reduction();
         let before = self.cc.window().cwnd;
         let path = Path { flight_size: self.in_flight(), ..self.path(now) };
         self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
         let recover_fs = self.recover_fs_of_losses(before);
-        if let State::Recovery(FastRecovery { prr: Some(prr), .. }) = &mut self.recovery {
-            **prr = Prr::new(self.config.params.prr_rule, recover_fs, self.config.mss);
+        if let Some(prr) = self.recovery.prr_mut() {
+            *prr = Prr::new(self.config.params.prr_rule, recover_fs, self.config.mss);
         }
     }
 
@@ -210,47 +183,28 @@ impl Sender {
     #[inline(always)]
     pub(super) fn on_new_ack<const PLAIN: bool>(&mut self, now: Time, acked: u64, late: bool) {
         let mut restart_timer = true;
-        let above = if PLAIN { 0 } else { self.held_above(self.seq.una()) };
+        let una = self.seq.una();
+        let rule = self.config.params.recovery;
+        let above = if PLAIN { 0 } else { self.held_above(una) };
         let spread = !PLAIN && self.spreads_without_sack();
-        match &mut self.recovery {
-            State::Open => {
-                self.dupacks = 0;
+        let ack = NewAck { una, acked, mss: self.config.mss, above, spread };
+        match self.recovery.on_new_ack(ack, rule) {
+            Progress::Open => self.seq.end_limited(),
+            // Linux takes a timeout back first, and looks no further (`tcp_process_loss`).
+            Progress::Loss(told) if told > 0 && !late => self.on_end_of_loss(now, acked, told),
+            Progress::Loss(_) | Progress::Held => {}
+            Progress::Over => {
                 self.seq.end_limited();
+                self.after_recovery();
             }
-            State::Loss { recover, .. } => {
-                let told = if self.seq.una() >= *recover { self.dupacks } else { 0 };
-                self.dupacks = 0;
-                if self.seq.una() >= *recover + above {
-                    self.last_recover = Some(*recover);
-                    self.recovery = State::Open;
-                }
-                // Linux takes a timeout back first, and looks no further (`tcp_process_loss`).
-                if told > 0 && !late {
-                    self.on_end_of_loss(now, acked, told);
-                }
-            }
-            State::Recovery(r) => {
-                let reno = self.config.params.recovery == Recovery::Reno;
-                if self.seq.una() >= r.recover + above || reno {
-                    self.last_recover = Some(r.recover);
-                    self.recovery = State::Open;
-                    self.dupacks = 0;
-                    self.seq.end_limited();
-                    self.after_recovery();
-                } else if self.seq.una() == r.recover {
-                    r.inflation = 0;
-                    r.retransmit_now = false;
-                } else {
-                    // RFC 6582 § 3.2 (3), the impatient variant; Linux restarts it each time
-                    // (`tcp_clean_rtx_queue`). With SACK every advance shows that retransmissions
-                    // arrive (RFC 6675 § 5.1).
-                    let newreno = self.config.params.recovery == Recovery::NewReno;
-                    restart_timer = !newreno || !r.partial_seen || self.by_time;
-                    r.partial_seen = true;
-                    if newreno {
-                        self.sent.note_lost(self.config.mss);
-                        r.deflate(acked, self.config.mss, spread);
-                    }
+            Progress::Partial(first) => {
+                // RFC 6582 § 3.2 (3), the impatient variant; Linux restarts it each time
+                // (`tcp_clean_rtx_queue`). With SACK every advance shows that retransmissions
+                // arrive (RFC 6675 § 5.1).
+                let newreno = rule == Recovery::NewReno;
+                restart_timer = !newreno || first || self.config.plan.by_time;
+                if newreno {
+                    self.sent.note_lost(self.config.mss);
                 }
             }
         }
@@ -262,19 +216,12 @@ impl Sender {
     }
 
     pub(super) fn on_duplicate(&mut self, now: Time) {
-        let mss = self.config.mss as i64;
-        match &mut self.recovery {
-            State::Open => {
-                self.dupacks += 1;
-                let enough = self.dupacks >= self.duplicates_needed() && self.rack_tlp.is_none();
-                if enough && self.may_enter_recovery() {
-                    self.enter_recovery(now);
-                }
-            }
-            State::Recovery(r) if self.config.params.recovery != Recovery::Sack => {
-                r.inflation += mss;
-            }
-            State::Recovery(_) | State::Loss { .. } => {}
+        let rule = self.config.params.recovery;
+        let inflates = if rule == Recovery::Sack { 0 } else { self.config.mss };
+        let Some(dupacks) = self.recovery.on_duplicate(inflates) else { return };
+        let enough = dupacks >= self.duplicates_needed() && self.rack_tlp.is_none();
+        if enough && self.recovery.may_enter(self.seq.una(), rule) {
+            self.enter_recovery(now);
         }
     }
 
@@ -295,17 +242,14 @@ impl Sender {
             return delivered.max(1);
         }
         let mss = self.config.mss;
-        let told = match &self.recovery {
-            State::Recovery(r) => r.inflation.max(0).unsigned_abs(),
-            _ => u64::from(self.dupacks) * mss,
-        };
+        let told = self.recovery.reported_by_duplicates(mss);
         acked.saturating_sub(told).max(mss.min(acked))
     }
 
     /// `true` if a recovery has ended and more is known to be lost: Linux begins the next one with
     /// the same ACK (`tcp_time_to_recover`).
     pub(super) fn is_still_short(&self) -> bool {
-        matches!(self.recovery, State::Open)
+        self.recovery.is_open()
             && self.seq.una() < self.seq.high()
             && self.sent.is_short(self.seq.una())
     }
@@ -313,12 +257,7 @@ impl Sender {
     /// So much arrived: what a reduction that is spread may send by that.
     #[inline(always)]
     pub(super) fn update_prr(&mut self, delivered: u64, safe: bool) {
-        let spreads = match &self.recovery {
-            State::Recovery(r) => r.prr.is_some(),
-            State::Open => self.cwr.is_some(),
-            State::Loss { .. } => false,
-        };
-        if spreads {
+        if self.recovery.prr().is_some() {
             self.spread(delivered, safe);
         }
     }
@@ -328,33 +267,13 @@ impl Sender {
             self.sent.pipe(self.seq.una(), self.seq.nxt())
         } else {
             // The hole is lost until it goes again, as the ACK tells (`tcp_newreno_mark_lost`).
-            let waits = self.hole_waits();
+            let waits = self.recovery.hole_waits();
             safe &= !waits;
             self.in_flight().saturating_sub(if waits { self.config.mss } else { 0 })
         };
-        let prr = match &mut self.recovery {
-            State::Recovery(r) => r.prr.as_mut(),
-            _ => self.cwr.as_mut(),
-        };
-        if let Some(prr) = prr {
+        if let Some(prr) = self.recovery.prr_mut() {
             let ssthresh = self.cc.window().ssthresh;
             prr.on_ack(PrrAck { delivered, pipe, safe }, ssthresh, self.config.mss);
-        }
-    }
-}
-
-impl FastRecovery {
-    /// RFC 6582 § 3.2 (3): retransmit the next hole, deflate by what was acknowledged, add back
-    /// one.
-    const fn deflate(&mut self, acked: u64, mss: u64, spread: bool) {
-        self.retransmit_now = true;
-        self.inflation -= acked as i64;
-        if acked >= mss {
-            self.inflation += mss as i64;
-        }
-        if spread && self.inflation < 0 {
-            // `tcp_remove_reno_sacks`
-            self.inflation = 0;
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use cwnd_quantity::Time;
 
-use super::{Sender, State};
+use super::Sender;
 use crate::frto::{Frto, Told, Verdict};
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
@@ -14,24 +14,22 @@ impl Sender {
     /// was early. `was_reduced`: the window was made smaller already for what is outstanding.
     pub(super) fn remember_timeout(&mut self, now: Time, was_reduced: bool) {
         let params = &self.config.params;
-        let by_duplicates = self.by_time && params.dsack;
+        let by_duplicates = self.config.plan.by_time && params.dsack;
         let looks = params.spurious.timeout_frto || params.spurious.timeout_eifel || by_duplicates;
         let marks = params.recovery == Recovery::Sack || self.marks_without_sack();
         if !looks || !marks {
             self.undo = None;
             return;
         }
-        match self.recovery {
-            State::Open if was_reduced => self.undo = None,
-            State::Open => self.undo = Some(self.as_it_is(now)),
-            // What is lost in a recovery, or once more, may be taken back to what was before all
-            // that (Linux: `retrans_stamp` and `prior_cwnd` stay).
-            State::Recovery(_) => {}
-            State::Loss { .. } if self.rto.expired() > 1 => {}
+        if self.recovery.is_open() {
+            self.undo = (!was_reduced).then(|| self.as_it_is(now));
+        } else if self.recovery.is_loss() && self.rto.expired() <= 1 {
             // After some progress the echo tells nothing of this timeout: the first retransmission
             // of all is older.
-            State::Loss { .. } => self.undo = Some(self.as_it_is(Time::ZERO)),
+            self.undo = Some(self.as_it_is(Time::ZERO));
         }
+        // What is lost in a recovery, or once more, may be taken back to what was before all that
+        // (Linux: `retrans_stamp` and `prior_cwnd` stay).
     }
 
     /// `true` if this timeout is looked at: it does not follow another recovery, or nothing came
@@ -40,7 +38,7 @@ impl Sender {
         let params = &self.config.params;
         params.spurious.timeout_frto
             && (params.recovery == Recovery::Sack || self.marks_without_sack())
-            && (matches!(self.recovery, State::Open) || self.rto.expired() > 1)
+            && (self.recovery.is_open() || self.rto.expired() > 1)
     }
 
     /// The first segment goes again, and the next two ACKs decide.
@@ -48,31 +46,18 @@ impl Sender {
         let first = (self.seq.una(), (self.seq.una() + self.config.mss).min(self.seq.high()));
         let again = self.sent.went_again(self.seq.una()).chain([first]);
         let new = Frto::new(again, self.seq.una(), self.seq.high(), self.sent.sacked());
-        if let State::Loss { frto, .. } = &mut self.recovery {
-            *frto = Some(Box::new(new));
-        }
-    }
-
-    #[inline]
-    pub(super) const fn is_in_frto(&self) -> bool {
-        matches!(self.recovery, State::Loss { frto: Some(_), .. })
-    }
-
-    /// `true` if F-RTO answers with new data.
-    pub(super) fn sends_new_in_frto(&self) -> bool {
-        matches!(&self.recovery, State::Loss { frto: Some(frto), .. } if frto.sends_new())
+        self.recovery.begin_frto(new);
     }
 
     /// Nothing new goes now; if nothing did before, F-RTO is over (Linux `tcp_xmit_recovery`).
     /// Returns whether it is.
     pub(super) fn leaves_frto(&mut self) -> bool {
-        match &mut self.recovery {
-            State::Loss { recover, frto } if self.seq.high() <= *recover => {
-                *frto = None;
-                true
-            }
-            _ => false,
+        let leaves =
+            self.recovery.frto_mut().is_some_and(|(_, recover)| self.seq.high() <= recover);
+        if leaves {
+            self.recovery.end_frto();
         }
+        leaves
     }
 
     /// An ACK came that acknowledges so much, or reports something new (`sacks`), in blocks of an
@@ -88,13 +73,13 @@ impl Sender {
         let new_waits = self.unsent().is_some();
         let sack = self.config.params.recovery == Recovery::Sack;
         let again = !sack && self.sent.any_again(self.seq.una() - acked, self.seq.una());
-        let State::Loss { recover, frto: Some(frto) } = &mut self.recovery else { return };
+        let Some((frto, recover)) = self.recovery.frto_mut() else { return };
         let told = Told {
             advances: acked > 0,
             sacks,
             again,
-            recovers: self.seq.una() >= *recover,
-            new_went: self.seq.high() > *recover,
+            recovers: self.seq.una() >= recover,
+            new_went: self.seq.high() > recover,
             new_waits,
         };
         let blocks = blocks.iter().filter(|block| block.len > 0);
@@ -102,11 +87,7 @@ impl Sender {
         match frto.on_ack(told, self.seq.una(), blocks, self.sent.sacked()) {
             Verdict::Open | Verdict::SendNew => {}
             Verdict::Spurious => self.take_timeout_back(now),
-            Verdict::Lost => {
-                if let State::Loss { frto, .. } = &mut self.recovery {
-                    *frto = None;
-                }
-            }
+            Verdict::Lost => self.recovery.end_frto(),
         }
     }
 
@@ -118,7 +99,7 @@ impl Sender {
         let late = self.undo.as_ref().is_some_and(|before| before.is_younger_than(echo));
         if needless || looks && late {
             self.take_timeout_back(now);
-        } else if let Some(before) = self.undo.as_mut().filter(|_| !self.by_time) {
+        } else if let Some(before) = self.undo.as_mut().filter(|_| !self.config.plan.by_time) {
             before.end_of_echoes();
         }
     }
@@ -129,8 +110,7 @@ impl Sender {
         let first = self.sent.lost_bytes(self.seq.una()) > 0 || self.undo.is_some();
         self.counters.timeouts_undone += u64::from(first);
         let before = self.undo.take();
-        let held =
-            matches!(self.recovery, State::Loss { recover, .. } if self.seq.una() == recover);
+        let held = self.recovery.is_loss() && self.recovery.recover() == Some(self.seq.una());
         if held && self.marks_without_sack() {
             // The state is held ([`Sender::held_above`]).
             self.take_back_window(now, before);

@@ -12,7 +12,7 @@ impl Sender {
     pub(super) fn space(&mut self, now: Time, spacing: Duration) {
         if spacing > Duration::ZERO {
             self.pacer.space(now, spacing);
-            self.cwnd_limited = self.seq.nxt() < self.seq.app_end();
+            self.validation.set_limited(self.seq.nxt() < self.seq.app_end());
         }
     }
 

@@ -4,10 +4,10 @@
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
 use cwnd_quantity::{Duration, Time};
 
+use super::Sender;
 use super::rack::MORE_TICKS;
 use super::rack::Timer;
 use super::transmit::Choice;
-use super::{Sender, State};
 use crate::segment::Segment;
 use cwnd_packet::Range;
 
@@ -27,7 +27,7 @@ impl Sender {
             }
             tlp.probe_set = tail_set;
         }
-        let open = matches!(self.recovery, State::Open) && self.sent.is_empty();
+        let open = self.recovery.is_open() && self.sent.is_empty();
         let Some(tlp) = &mut self.rack_tlp else { return };
         if !open || outstanding == 0 || !self.persist.is_off() {
             if tlp.timer == Timer::Probe {
@@ -88,7 +88,7 @@ impl Sender {
     #[cold]
     pub(super) fn send_tail_probe(&mut self, now: Time) -> Option<Segment> {
         let tlp = self.rack_tlp.as_mut()?;
-        if !tlp.probe.take_due() || !matches!(self.recovery, State::Open) {
+        if !tlp.probe.take_due() || !self.recovery.is_open() {
             return None;
         }
         let choice = self.tail_probe()?;
@@ -129,8 +129,7 @@ impl Sender {
             // and nothing to repair.
             let path = Path { flight_size, ..self.path(now) };
             self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
-            self.ecn.set_cwr(self.config.params.says_cwr());
-            self.counters.reductions[Cause::Loss.index()] += 1;
+            self.note_loss_reduction();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! State of a connection as Linux shows it (`tcp_get_info`), where it counts otherwise than the
 //! RFCs.
 
-use super::{Sender, State};
+use super::Sender;
 use crate::params::Recovery;
 
 /// Fields of Linux's `struct tcp_info`, in segments. The endpoint counts bytes: what is less than a
@@ -28,25 +28,19 @@ impl Sender {
         let mss = self.config.mss;
         let board = &self.sent;
         let sack = self.config.params.recovery == Recovery::Sack;
-        let by_duplicates = match &self.recovery {
-            State::Open | State::Loss { .. } => u64::from(self.dupacks) * mss,
-            State::Recovery(recovery) => recovery.inflation.max(0).unsigned_abs(),
-        };
         let marks = sack || self.has_marked_without_sack();
-        let sacked = if sack { board.sacked_bytes() } else { by_duplicates };
-        let prr = match &self.recovery {
-            State::Recovery(recovery) => recovery.prr.as_ref(),
-            State::Open => self.cwr.as_ref(),
-            State::Loss { .. } => None,
+        let sacked = match sack {
+            true => board.sacked_bytes(),
+            false => self.recovery.reported_by_duplicates(mss),
         };
-        let cwnd = match (prr, &self.recovery) {
-            (Some(prr), _) => {
+        let cwnd = match self.recovery.prr() {
+            Some(prr) => {
                 // Without SACK what waits to go again counts above.
-                let lost = if !sack && self.hole_waits() { mss } else { 0 };
+                let lost = if !sack && self.recovery.hole_waits() { mss } else { 0 };
                 Some((self.in_flight() + prr.quota()).saturating_sub(lost).div_ceil(mss))
             }
-            (None, State::Recovery(_)) => None,
-            (None, _) => Some(self.window().cwnd / mss),
+            None if self.recovery.is_fast() => None,
+            None => Some(self.window().cwnd / mss),
         };
         TcpInfo {
             cwnd,

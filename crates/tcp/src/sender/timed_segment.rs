@@ -3,7 +3,6 @@
 use cwnd_quantity::Time;
 
 use super::Sender;
-use crate::params::{BackoffUntil, Recovery};
 
 /// A segment that is timed, if any is.
 #[derive(Clone, Copy, Debug)]
@@ -51,25 +50,11 @@ impl TimedSegment {
 }
 
 impl Sender {
-    /// `true` if one segment a round trip is timed: without timestamps, where the times of others
-    /// are not noted, or where only such a segment ends a backoff.
-    pub(super) fn times_one(&self) -> bool {
-        let params = &self.config.params;
-        let noted = self.by_time && params.rtt_from_notes;
-        let once = params.rto_backoff_until == BackoffUntil::SentOnce;
-        !self.times_each() && (once || !params.timestamps && !noted)
-    }
-
-    /// `true` if each segment is timed though there is no SACK.
-    pub(super) fn times_each(&self) -> bool {
-        let params = &self.config.params;
-        self.by_time && params.rtt_from_notes && params.recovery != Recovery::Sack
-    }
-
     /// All below `ack` is acknowledged: when the first of it went, if that is noted and none of it
     /// went again (Linux, `tcp_clean_rtx_queue`).
     pub(super) fn first_of(&mut self, ack: u64) -> Option<Time> {
         let (first, _) = self.sent.take_in_order(ack);
-        first.filter(|_| self.times_each() && !self.sent.any_again(self.seq.una(), ack))
+        let each = self.config.plan.times_each;
+        first.filter(|_| each && !self.sent.any_again(self.seq.una(), ack))
     }
 }

@@ -4,7 +4,7 @@
 use cwnd_cc::{Backoff, Controller as _, RtoPolicy, Signal};
 use cwnd_quantity::{Duration, Time};
 
-use super::{Connection, Sender, State};
+use super::{Connection, Sender};
 use crate::counters::TIMEOUT_RANKS;
 use crate::params::{BackoffUntil, Recovery};
 use crate::sent_segments::Young;
@@ -78,12 +78,7 @@ impl Sender {
     /// `tcp_enter_loss`: `high_seq` is above `snd_una`). An expiry after progress of the last one's
     /// repair reduces again.
     fn was_reduced(&self) -> bool {
-        self.config.params.timeout_keeps_threshold
-            && match &self.recovery {
-                State::Recovery(r) => self.seq.una() < r.recover,
-                State::Open => self.seq.una() < self.reduced_until,
-                State::Loss { .. } => false,
-            }
+        self.config.params.timeout_keeps_threshold && self.recovery.was_reduced(self.seq.una())
     }
 
     /// `true` if the timeout stays because little is outstanding (Linux, `tcp_stream_is_thin`). No
@@ -104,7 +99,9 @@ impl Sender {
             BackoffUntil::Sample | BackoffUntil::Ack => true,
             // Without timestamps there was no sample but for such a segment.
             BackoffUntil::SentOnce => {
-                !self.config.params.timestamps || self.times_each() || self.timed.is_over(ack)
+                !self.config.params.timestamps
+                    || self.config.plan.times_each
+                    || self.rtt.is_timed_over(ack)
             }
         };
         if ends {
@@ -125,13 +122,11 @@ impl Sender {
     /// went within the last round trip does not, but for the first segment (RFC 8985 § 6.3; Linux,
     /// `tcp_timeout_mark_lost`).
     pub(super) fn begin_loss_state(&mut self, now: Time) {
-        self.recovery = State::Loss { recover: self.seq.high(), frto: None };
+        self.recovery.begin_loss(self.seq.high());
         self.forget_the_tail();
         self.loss_deadline = Time::NEVER;
-        self.cwr = None;
-        self.dupacks = 0;
         self.seq.end_limited();
-        self.timed.forget();
+        self.rtt.on_retransmission();
         // What was lost again before now goes again with all else.
         self.sent.take_lost_again();
         if self.config.params.recovery == Recovery::Sack {

@@ -4,8 +4,8 @@ use cwnd_cc::{Controller as _, Departing, Leave, Signal};
 use cwnd_packet::{Ecn, Header};
 use cwnd_quantity::Time;
 
-use super::{Connection, Sender, State};
-use crate::params::Recovery;
+use super::{Connection, Sender};
+use crate::params::{QuenchAnswer, Recovery};
 use crate::segment::{Body, Flags, Segment};
 use crate::sent_segments::Retransmission;
 use crate::validation::{RestartWindow, halved, initial_with_threshold};
@@ -62,15 +62,15 @@ impl Sender {
         if self.pacer.check(now) && self.still_holds(now) {
             return false;
         }
-        let choice = match self.recovery {
-            State::Open => self.choose_new_data(now),
-            _ => self.choose_in_recovery(now),
+        let choice = match self.recovery.is_open() {
+            true => self.choose_new_data(now),
+            false => self.choose_in_recovery(now),
         };
         let Some(choice) = choice else {
-            if self.plain {
+            if self.config.plan.plain {
                 return false;
             }
-            if self.used.is_some() {
+            if self.validation.is_watched() {
                 self.look_at_use();
             }
             let due = self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.is_due());
@@ -123,11 +123,11 @@ impl Sender {
         // A SYN asks routers, too, so that data has an answer when it begins (Dukkipati et al. 2005
         // § 3).
         let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
-        let data = Departing { now, mss, delivered, sent, rtts: &self.rtt };
+        let data = Departing { now, mss, delivered, sent, rtts: self.rtt.estimator() };
         let header = self.cc.stamp(&data);
         Segment {
             seq: 0,
-            ts: self.stamp(now),
+            ts: self.rtt.stamp(now),
             len: 0,
             wire: self.config.ack_wire,
             flags: Flags::SYN,
@@ -173,32 +173,32 @@ impl Sender {
     fn choose_new_data(&mut self, now: Time) -> Option<Choice> {
         let len = self.config.mss.min(self.seq.unsent());
         if len == 0 {
-            self.cwnd_limited = false;
+            self.validation.set_limited(false);
             return None;
         }
         let flight = self.seq.flight();
         if flight + len > self.seq.rwnd() {
-            self.cwnd_limited = false;
+            self.validation.set_limited(false);
             self.wait_for_the_window(now);
             return None;
         }
         let choice = Choice::of(self.seq.nxt(), len);
-        if let Some(prr) = &self.cwr {
-            self.cwnd_limited = !prr.allows(len);
+        if let Some(prr) = self.recovery.cwr() {
+            self.validation.set_limited(!prr.allows(len));
             return prr.allows(len).then_some(choice);
         }
         let cwnd = self.cc.window().cwnd;
         if flight + len <= cwnd {
-            let goes = self.chunks.is_none() || self.goes_in_chunk(now);
+            let goes = self.config.params.tso.tso.is_none() || self.goes_in_chunk(now);
             return goes.then_some(choice);
         }
-        if (self.dupacks > 0 || !self.sent.is_empty())
+        if (self.recovery.dupacks() > 0 || !self.sent.is_empty())
             && self.limited_transmit_allows(flight, len, cwnd)
         {
             self.seq.add_limited(len);
             return Some(choice);
         }
-        self.cwnd_limited = true;
+        self.validation.set_limited(true);
         None
     }
 
@@ -212,8 +212,8 @@ impl Sender {
         if params.recovery == Recovery::Sack {
             return self.sent.pipe(self.seq.una(), self.seq.nxt()) + len <= cwnd;
         }
-        let most = if self.most_late > 0 { self.duplicates_needed() - 1 } else { 2 };
-        let extra = u64::from(self.dupacks.min(most)) * self.config.mss;
+        let most = self.recovery.limited_duplicates();
+        let extra = u64::from(self.recovery.dupacks().min(most)) * self.config.mss;
         flight + len <= cwnd + extra
     }
 
@@ -223,20 +223,17 @@ impl Sender {
         if !sack && self.seq.una() == self.seq.high() {
             return self.choose_in_held_state(now);
         }
-        if let State::Recovery(r) = &mut self.recovery
-            && r.retransmit_now
-        {
-            // Without SACK PRR lets the next hole go as it lets everything.
-            if r.partial_seen && r.prr.as_ref().is_some_and(|prr| !prr.allows(self.config.mss)) {
-                self.cwnd_limited = true;
+        match self.recovery.take_fast_retransmit(self.config.mss) {
+            None => {}
+            Some(false) => {
+                self.validation.set_limited(true);
                 return None;
             }
-            r.retransmit_now = false;
-            return self.retransmission(self.seq.una(), self.seq.high());
+            Some(true) => return self.retransmission(self.seq.una(), self.seq.high()),
         }
         // Until a window turns something away.
-        self.cwnd_limited = false;
-        if self.is_in_frto() {
+        self.validation.set_limited(false);
+        if self.recovery.is_in_frto() {
             self.choose_in_frto()
         } else if sack || self.has_marked_without_sack() {
             self.choose_by_scoreboard()
@@ -270,18 +267,15 @@ impl Sender {
         if len == 0 {
             return None;
         }
-        let inflation = match &self.recovery {
-            State::Recovery(super::FastRecovery { prr: Some(prr), .. }) => {
-                let fits = self.seq.flight() + len <= self.seq.rwnd();
-                self.cwnd_limited = !prr.allows(len);
-                return (fits && prr.allows(len)).then_some(Choice::of(self.seq.nxt(), len));
-            }
-            State::Recovery(r) => r.inflation,
-            _ => 0,
-        };
+        if let Some(prr) = self.recovery.fast_prr() {
+            let fits = self.seq.flight() + len <= self.seq.rwnd();
+            self.validation.set_limited(!prr.allows(len));
+            return (fits && prr.allows(len)).then_some(Choice::of(self.seq.nxt(), len));
+        }
+        let inflation = self.recovery.inflation();
         let window = self.cc.window().cwnd.saturating_add_signed(inflation).max(self.config.mss);
         let in_flight = self.seq.flight() + len;
-        self.cwnd_limited = in_flight > window;
+        self.validation.set_limited(in_flight > window);
         // RFC 9293 § 3.8.6 (SHLD-16, MAY-7): a window that shrank does not hold back the first
         // outstanding segment, which probes it.
         let fits = in_flight <= self.seq.rwnd()
@@ -292,13 +286,10 @@ impl Sender {
     /// RFC 6675 § 4, NextSeg, under cwnd − pipe (§ 5 (C)) or under PRR.
     #[inline]
     fn choose_by_scoreboard(&mut self) -> Option<Choice> {
-        let counted = match &self.recovery {
-            State::Recovery(r) if self.config.params.counts_pipe() => Some(r.inflation),
-            _ => None,
-        };
+        let counts = self.recovery.is_fast() && self.config.params.counts_pipe();
         let mut lost = self.sent.next_lost(self.seq.una());
         lost = lost.filter(|_| self.sent.may_repair(self.seq.una()));
-        if counted.is_some() {
+        if counts {
             lost = lost.or_else(|| self.sent.next_hole());
         }
         let choice = if let Some(hole) = lost {
@@ -306,30 +297,26 @@ impl Sender {
         } else {
             self.unsent().or_else(|| self.beyond_the_losses())?
         };
-        let pipe = match counted {
-            Some(pipe) => pipe.max(0).unsigned_abs(),
-            None => self.in_flight(),
+        let pipe = if counts { self.recovery.inflated() } else { self.in_flight() };
+        let allowed = match self.recovery.fast_prr() {
+            Some(prr) => prr.allows(choice.len),
+            None => pipe + choice.len <= self.cc.window().cwnd || self.goes_whatever(choice),
         };
-        let allowed = match &self.recovery {
-            State::Recovery(super::FastRecovery { prr: Some(prr), .. }) => prr.allows(choice.len),
-            _ => pipe + choice.len <= self.cc.window().cwnd || self.goes_whatever(choice),
-        };
-        self.cwnd_limited = !allowed;
+        self.validation.set_limited(!allowed);
         allowed.then_some(choice)
     }
 
     /// `true` if a timeout sends this segment whatever the window (RFC 6298 § 5.4): the earliest
     /// one, where the controller's window has no place for data that the timeout left in flight.
     fn goes_whatever(&self, choice: Choice) -> bool {
-        let repairs = matches!(self.recovery, State::Loss { .. });
-        repairs && self.rto.expired() > 0 && choice.seq == self.seq.una()
+        self.recovery.is_loss() && self.rto.expired() > 0 && choice.seq == self.seq.una()
     }
 
     /// F-RTO's answer to the first new ACK is new data (RFC 5682 § 3.1, step 2b); if none goes, it
     /// is over.
     #[cold]
     fn choose_in_frto(&mut self) -> Option<Choice> {
-        if !self.sends_new_in_frto() {
+        if !self.recovery.sends_new_in_frto() {
             return self.choose_by_scoreboard();
         }
         let new = self.unsent();
@@ -338,7 +325,7 @@ impl Sender {
         if allowed.is_none() && self.leaves_frto() {
             return self.choose_by_scoreboard();
         }
-        self.cwnd_limited = new.is_some() && allowed.is_none();
+        self.validation.set_limited(new.is_some() && allowed.is_none());
         allowed
     }
 
@@ -352,9 +339,8 @@ impl Sender {
     /// Rules 3 and 4, in fast recovery only: holes not yet known lost, then one rescue of the
     /// highest data.
     fn beyond_the_losses(&self) -> Option<Choice> {
-        let State::Recovery(r) = &self.recovery else { return None };
         let params = &self.config.params;
-        if !params.doubtful_holes || params.counts_pipe() {
+        if !self.recovery.is_fast() || !params.doubtful_holes || params.counts_pipe() {
             return None;
         }
         if let Some(hole) = self.sent.next_hole() {
@@ -363,7 +349,7 @@ impl Sender {
         // Rule 4. Departs from RFC 6675 § 4: the rescue is for a lost tail, so a hole below the
         // highest SACKed byte, which was retransmitted already, is not sent a third time.
         let tail = self.sent.top(self.seq.una());
-        if self.seq.una() <= r.rescue_rxt || tail >= self.seq.high() {
+        if !self.recovery.may_rescue(self.seq.una()) || tail >= self.seq.high() {
             return None;
         }
         let seq = self.seq.high().saturating_sub(self.config.mss).max(tail);
@@ -383,7 +369,7 @@ impl Sender {
                 ecn = self.mark_capable(&mut flags);
             }
             // Karn: what is timed may no longer be told from its repetition.
-            self.timed.forget();
+            self.rtt.on_retransmission();
         } else {
             // RFC 3168 § 6.1.5: ECT on new data only.
             ecn = self.mark_capable(&mut flags);
@@ -392,7 +378,7 @@ impl Sender {
             }
         }
         self.note_sent(now, choice, again);
-        let ts = if self.controller_rtt.is_none() {
+        let ts = if !self.config.plan.controller_rtt {
             now
         } else {
             self.time_sent(now, Range { start: seq, end }, again)
@@ -403,10 +389,10 @@ impl Sender {
         self.pacer.on_sent(now);
         // With RACK the first outstanding segment has a whole timeout each time it is sent
         // (`tcp_xmit_retransmit_queue`).
-        if self.rto.is_off() || self.by_time && again && seq == self.seq.una() {
+        if self.rto.is_off() || self.config.plan.by_time && again && seq == self.seq.una() {
             self.rto.set(now + self.rto());
         }
-        if !self.quenches.is_empty() {
+        if self.config.params.quench_answer == QuenchAnswer::Pause && !self.quenches.is_empty() {
             self.pause_after_sending(now);
         }
         let body = Body::Data { header: Header::None, again };
@@ -418,7 +404,7 @@ impl Sender {
     #[inline(never)]
     fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
         let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
-        let data = Departing { now, mss, delivered, sent, rtts: &self.rtt };
+        let data = Departing { now, mss, delivered, sent, rtts: self.rtt.estimator() };
         let wire = segment.wire;
         let Body::Data { header, .. } = &mut segment.body else { return false };
         let Leave { pacing, spacing } = self.cc.departs(&data, header);
@@ -449,21 +435,7 @@ impl Sender {
     #[inline(always)]
     fn note_sent(&mut self, now: Time, choice: Choice, again: bool) {
         let end = choice.seq + choice.len;
-        // A probe of the tail that is a retransmission is none of these (`tcp_send_loss_probe`).
-        if let Some(prr) = self.cwr.as_mut().filter(|_| !choice.rescue) {
-            prr.on_sent(choice.len);
-        }
-        if let State::Recovery(r) = &mut self.recovery {
-            if choice.rescue {
-                r.rescue_rxt = r.recover;
-            }
-            if self.config.params.counts_pipe() {
-                r.inflation += choice.len as i64;
-            }
-            if let Some(prr) = &mut r.prr {
-                prr.on_sent(choice.len);
-            }
-        }
+        self.recovery.on_sent(choice.len, choice.rescue, || self.config.params.counts_pipe());
         let sack = self.config.params.recovery == Recovery::Sack;
         let marks = again && (sack || self.has_marked_without_sack());
         if again {
@@ -479,14 +451,14 @@ impl Sender {
                 if let Some(before) = &mut self.undo {
                     before.on_retransmission();
                 }
-                if let State::Loss { frto: Some(frto), .. } = &mut self.recovery {
+                if let Some((frto, _)) = self.recovery.frto_mut() {
                     let again = Range { start: choice.seq, end };
                     frto.on_retransmission(again, self.seq.una());
                 }
             }
         } else if choice.seq == self.seq.nxt() {
             self.seq.on_sent(end);
-            if self.notes_new && !again {
+            if self.config.plan.notes_new && !again {
                 self.note_original(now, choice.seq, end);
             }
         }

@@ -4,7 +4,7 @@
 use cwnd_cc::{AnyController, Controller as _};
 use cwnd_quantity::Time;
 
-use super::{Sender, State};
+use super::Sender;
 
 /// State that a reduction for a loss may be taken back to.
 ///
@@ -59,7 +59,7 @@ impl Sender {
     /// State before a reduction, where the first retransmission goes at `at`.
     pub(super) fn as_it_is(&mut self, at: Time) -> Box<UndoState> {
         let mut cc = self.cc.clone();
-        if self.by_time {
+        if self.config.plan.by_time {
             // Linux `tcp_current_ssthresh`: three quarters of the window, in whole segments, at
             // least.
             let segments = cc.window().cwnd / self.config.mss;
@@ -75,7 +75,7 @@ impl Sender {
     /// `true` if an ACK of new data may take this back.
     #[inline]
     pub(super) fn is_judged(&self, before: &UndoState) -> bool {
-        !matches!(self.recovery, State::Open) || before.all_arrived()
+        !self.recovery.is_open() || before.all_arrived()
     }
 
     /// `true` if echoes tell which transmission an ACK is for.
@@ -95,8 +95,7 @@ impl Sender {
     /// `tcp_try_undo_dsack`).
     pub(super) fn take_recovery_back(&mut self, now: Time, before: Option<Box<UndoState>>) {
         self.take_back_window(now, before);
-        self.recovery = State::Open;
-        self.dupacks = 0;
+        self.recovery.undo(0);
         self.seq.end_limited();
         if let Some(tlp) = &mut self.rack_tlp {
             // Losses are looked for anew.
@@ -111,7 +110,7 @@ impl Sender {
             // Linux `tcp_ecn_withdraw_cwr`.
             self.ecn.set_cwr(false);
         }
-        self.cc.undo(cc, now, matches!(self.recovery, State::Loss { .. }));
+        self.cc.undo(cc, now, self.recovery.is_loss());
     }
 
     /// An ECN-echo came: there is congestion, whatever was lost, and the window stays (Linux

@@ -134,12 +134,6 @@ impl SentSegments {
         self.sacked.soon();
     }
 
-    /// `true` if the times of first transmissions are noted.
-    #[inline]
-    pub const fn notes_times(&self) -> bool {
-        self.first.is_some()
-    }
-
     /// Data goes for the first time; full segments have `mss` bytes.
     #[inline]
     pub fn on_sent(&mut self, range: Range, now: Time, mss: u64) {

@@ -1,0 +1,166 @@
+//! Sizes of chunks and bursts, and the use of the window at their ends (tcp_output.c).
+
+use cwnd_cc::Controller as _;
+use cwnd_quantity::{Bytes, Duration, Rate, Time};
+
+use super::Sender;
+use super::cwnd_validation::Stop;
+use super::tso::{Chunk, Room};
+use crate::tso::TsoSizing;
+use crate::validation::LimitedBy;
+
+/// Linux's NSEC_PER_MSEC in `tcp_tso_should_defer`.
+const NEAR: Duration = Duration::from_millis(1);
+
+impl Sender {
+    /// `true` if a new segment, which the windows let go, goes now: as part of a chunk that is
+    /// under way, or of one that is full (`tcp_tso_should_defer`).
+    #[cold]
+    pub(super) fn goes_in_chunk(&mut self, now: Time) -> bool {
+        let (mss, cwnd) = (self.config.mss, self.cc.window().cwnd);
+        let flight = self.seq.flight();
+        let windows = cwnd.min(self.seq.rwnd()).saturating_sub(flight);
+        let open = self.recovery.is_open();
+        let patient = match self.config.params.tso.tso_sizing {
+            TsoSizing::Unpaced => open && self.ack_is_near(now),
+            // Linux deferred in the state Open only, which duplicates end.
+            _ => open && self.recovery.dupacks() == 0 && self.sent.is_empty(),
+        };
+        let room = Room {
+            mss,
+            cwnd,
+            windows,
+            unsent: self.seq.unsent(),
+            largest: self.largest_burst(cwnd) * mss,
+            idle: flight == 0,
+            patient,
+            wire: mss + u64::from(self.config.header),
+        };
+        match self.tso.take(now, &room) {
+            Chunk::Goes => true,
+            Chunk::Ends(size) => {
+                if let Some(rate) = self.rate_of_chunks(cwnd) {
+                    self.pacer.hold_until(now + rate.time_for(Bytes(size)));
+                }
+                true
+            }
+            Chunk::Waits(until) => {
+                self.pacer.set_holds(until != Time::NEVER);
+                self.validation.set_limited(true);
+                false
+            }
+        }
+    }
+
+    /// `true` if the last segment went within a millisecond, and the ACK of the oldest is due
+    /// within another, or within half a round trip: then ACKs come close to each other, and to wait
+    /// for one costs little (`tcp_tso_should_defer` of 6.18).
+    fn ack_is_near(&self, now: Time) -> bool {
+        let Some(srtt) = self.rtt.srtt().filter(|_| self.rack_tlp.is_some()) else { return false };
+        let near = NEAR.min(srtt / 2);
+        now.since(self.pacer.last_sent()) <= NEAR
+            && self.sent.sent_at(self.seq.una()).is_some_and(|sent| sent + srtt <= now + near)
+    }
+
+    /// The pace of chunks: 200 % of the window a round trip in the first half of slow start, then
+    /// 120 % (`tcp_update_pacing_rate`).
+    fn rate_of_chunks(&self, cwnd: u64) -> Option<Rate> {
+        let srtt = self.rtt.srtt()?;
+        let bits = u128::from(cwnd) * 8 * u128::from(self.percent_of_rate(cwnd)) * 10_000_000;
+        u64::try_from(bits / u128::from(srtt.0.max(1))).ok().map(|bits| Rate(bits.max(1)))
+    }
+
+    /// Time when data that waits for a chunk goes in any case, or what is paced may.
+    #[cold]
+    pub(super) fn held_until(&self) -> Time {
+        let deferred = self.tso.deferred_until();
+        let until = self.pacer.until();
+        if deferred == Time::NEVER { until } else { deferred.max(until) }
+    }
+
+    /// New data goes out; says whether it ends a burst of several segments.
+    #[inline]
+    pub(super) fn ends_burst(&mut self, now: Time) -> bool {
+        if self.tso.begins_burst(self.pacer.last_sent() != now) {
+            let size = self.burst_size();
+            self.tso.begin_burst(size);
+        }
+        self.tso.ends_burst()
+    }
+
+    /// Segments of a burst that begins now: what may go, but no more than half of the window
+    /// (`tcp_cwnd_test`), and what the rate passes in a millisecond, but two (`tcp_tso_autosize`).
+    fn burst_size(&self) -> u32 {
+        let cwnd = self.cc.window().cwnd;
+        let allowed = match self.recovery.prr() {
+            Some(prr) => prr.quota(),
+            None => cwnd.saturating_sub(self.in_flight()),
+        };
+        let ready = allowed.min(cwnd / 2).min(self.seq.unsent());
+        let most = self.largest_burst(cwnd);
+        let (segments, _) = self.config.segments.divide(ready);
+        u32::try_from(segments.clamp(1, most)).unwrap_or(1)
+    }
+
+    /// 200 % of the window a round trip in the first half of slow start, then 120 %
+    /// (`tcp_pacing_ss_ratio`, `_ca_`).
+    pub(super) fn percent_of_rate(&self, cwnd: u64) -> u64 {
+        if cwnd < self.cc.window().ssthresh / 2 { 200 } else { 120 }
+    }
+
+    /// A millisecond (2⁻¹⁰ s) at the rate that would be paced, and more where the round trip is
+    /// short.
+    pub(super) fn largest_burst(&self, cwnd: u64) -> u64 {
+        let Some(srtt) = self.rtt.srtt() else { return LEAST_SEGMENTS };
+        let least_us = self.rtt.min().unwrap_or(Duration::ZERO).0 / 1000;
+        let halvings = least_us >> RTT_LOG;
+        let near = if halvings < 32 { LARGEST >> halvings } else { 0 };
+        // What saturates is a window of 9 GB, far above the largest burst.
+        let window = cwnd.saturating_mul(self.percent_of_rate(cwnd) * 10_000_000);
+        let is_below = |bytes: u64| window < (bytes << 10).saturating_mul(srtt.0.max(1));
+        // Most rates are so low, or so high, that nothing need be divided.
+        let more = (LEAST_SEGMENTS + 1) * self.config.mss;
+        if near < more && is_below(more - near) {
+            return LEAST_SEGMENTS;
+        }
+        let bytes = match LARGEST.saturating_sub(near) {
+            room if is_below(room) => ((window / srtt.0.max(1)) >> 10) + near,
+            _ => LARGEST,
+        };
+        self.config.segments.divide(bytes).0.max(LEAST_SEGMENTS)
+    }
+
+    /// Nothing more goes now: whether the window may grow for the next ACK.
+    ///
+    /// Apart from the path of senders that watch no use, which it would make longer.
+    #[cold]
+    pub(super) fn look_at_use(&mut self) {
+        let window = self.cc.window();
+        if self.config.params.validation.cwnd_limited == LimitedBy::Always {
+            // tcp_input.c, cc_ack_received: CCF_CWND_LIMITED.
+            self.validation.set_limited(window.cwnd <= self.seq.rwnd());
+            return;
+        }
+        let mss = self.config.mss;
+        let full = match self.recovery.prr() {
+            Some(prr) => !prr.allows(mss),
+            // What waits for its chunk to be full waits for the window (`tcp_tso_should_defer`).
+            None => self.in_flight() + mss > window.cwnd || self.tso.waits(),
+        };
+        let outstanding = match self.config.segments.divide(self.seq.flight()) {
+            (segments, 0) => segments * mss,
+            (segments, _) => (segments + 1) * mss,
+        };
+        let waits = self.seq.nxt() < self.seq.app_end();
+        let (una, high) = (self.seq.una(), self.seq.high());
+        self.validation.on_stop(&Stop { full, waits, outstanding, una, high }, window);
+    }
+}
+
+// Linux, net/ipv4/tcp_output.c and its sysctls.
+/// `sk_gso_max_size`, bytes.
+const LARGEST: u64 = 65_536;
+/// `tcp_min_tso_segs`.
+const LEAST_SEGMENTS: u64 = 2;
+/// `tcp_tso_rtt_log`: microseconds of the round trip are halved so often.
+const RTT_LOG: u32 = 9;
