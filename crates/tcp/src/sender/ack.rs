@@ -5,7 +5,7 @@ use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
 use cwnd_packet::Echo;
 use cwnd_quantity::{Duration, Time};
 
-use super::rack::Judged;
+use super::undo_reduction::Judged;
 use super::{Connection, Sender};
 use crate::params::{BackoffUntil, GrowBy, Recovery};
 use crate::segment::{Body, Flags, SackBlocks, Segment};
@@ -278,14 +278,11 @@ impl Sender {
     fn judge_progress(&mut self, ack: &mut Ack<'_>) -> bool {
         let sack = self.config.params.recovery == Recovery::Sack;
         let mut late = false;
-        match &self.undo {
-            None => {}
-            Some(_) if !sack => late = self.is_late_original(ack.segment.ts),
-            Some(before) if self.is_judged(before) => {
-                ack.judged = self.judge(ack.now, ack.segment.ts, ack.end - ack.acked);
-                ack.lost = ack.judged == Judged::Lost;
-            }
-            Some(_) => {}
+        if !sack {
+            late = !self.undo.is_none() && self.is_late_original(ack.segment.ts);
+        } else if !self.undo.is_none() && self.is_judged() {
+            ack.judged = self.judge(ack.now, ack.segment.ts, ack.end - ack.acked);
+            ack.lost = ack.judged == Judged::Lost;
         }
         if self.recovery.is_in_frto() && !late {
             let blocks = (ack.blocks, ack.segment.seq);

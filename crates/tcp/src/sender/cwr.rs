@@ -95,7 +95,8 @@ impl Sender {
     pub(super) fn on_echo(&mut self, now: Time, ack: u64) {
         self.counters.ece_acks += 1;
         if self.config.params.ecn && self.config.params.obey_ece {
-            self.keep_reduction();
+            // Linux `tcp_fastretrans_alert`, A.
+            self.undo.keep_reduction();
         }
         self.ecn.stop_waiting();
         let answers = self.answers_echo(ack);

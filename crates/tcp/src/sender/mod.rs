@@ -30,6 +30,7 @@ mod timeout;
 mod transmit;
 mod tso;
 mod undo;
+mod undo_reduction;
 
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ use sequence_space::SequenceSpace;
 pub use tcp_info::TcpInfo;
 pub use timeout::GaveUp;
 use tso::Tso;
-use undo::UndoState;
+use undo::Undo;
 
 /// The sending end of a connection.
 ///
@@ -69,7 +70,7 @@ pub struct Sender {
     // With what its flow is asked at each event.
     config: Arc<Config>,
     /// State that a reduction for a loss may be taken back to.
-    undo: Option<Box<UndoState>>,
+    undo: Undo,
     // What is sent and what is acknowledged read these three lines.
     seq: SequenceSpace,
     connection: Connection,
@@ -150,7 +151,7 @@ impl Sender {
             rto: RtoTimer::OFF,
             loss_deadline: Time::NEVER,
             rack_tlp,
-            undo: None,
+            undo: Undo::default(),
             pacer: Pacer::OFF,
             quenches: Quenches::default(),
             tso,

@@ -1,12 +1,9 @@
-//! RACK at the sender (RFC 8985 § 6): what arrived, what is lost by now; and data that came late
-//! and was taken for lost: how that is seen (RFC 3522) and taken back (RFC 4015).
+//! RACK at the sender (RFC 8985 § 6): what arrived, and what is lost by now.
 
 use cwnd_cc::Controller as _;
 use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
-use super::undo::UndoState;
-use crate::params::Recovery;
 use crate::rack::Rack;
 use crate::segment::SackBlocks;
 use crate::sent_segments::SentSegments;
@@ -264,7 +261,7 @@ impl Sender {
                 self.judge_probe(now, flight, !advanced && !told);
             }
         }
-        let needless = self.undo.as_ref().is_some_and(|before| before.all_arrived());
+        let needless = self.undo.all_arrived();
         let mut found = needless && self.take_back_needless(now);
         if !advanced && !told && self.recovery.is_fast() {
             // What an ACK before left open (`Judged::Open`).
@@ -297,8 +294,8 @@ impl Sender {
             tlp.rack.on_duplicate();
         }
         let went_again = again.end <= una || self.sent.times_again(again.start.max(una)) > 0;
-        if let Some(before) = self.undo.as_mut().filter(|_| went_again) {
-            before.arrived_twice(again.end, segments);
+        if went_again {
+            self.undo.arrived_twice(again.end, segments);
         }
     }
 
@@ -324,84 +321,6 @@ impl Sender {
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.rack.on_recovered(false);
         }
-    }
-
-    /// All that went again had arrived: nothing was lost (RFC 3708 § 2; Linux,
-    /// `tcp_try_undo_dsack`), whether the recovery is over or not.
-    #[cold]
-    fn take_back_needless(&mut self, now: Time) -> bool {
-        if self.recovery.is_loss() {
-            // With the next progress (`tcp_process_loss`).
-            return false;
-        }
-        let before = self.undo.take();
-        self.take_recovery_back(now, before);
-        self.counters.undone += 1;
-        if let Some(tlp) = &mut self.rack_tlp {
-            tlp.rack.on_recovered(true);
-        }
-        self.detect_by_time(now)
-    }
-
-    /// A recovery begins, and its first segment goes again, or is on its way again: what to come
-    /// back to if that arrives all the same.
-    pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) -> Option<Box<UndoState>> {
-        let marks = self.config.params.recovery == Recovery::Sack || self.marks_without_sack();
-        let looks = self.config.plan.by_time && marks;
-        // What went again before tells nothing of this recovery: at zero no echo is older.
-        let tells = self.echoes_tell() && !is_on_its_way;
-        let at = if tells { now } else { Time::ZERO };
-        looks.then(|| self.as_it_is(at))
-    }
-
-    /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes:
-    /// if what let it go is older than the retransmission, the original came late (RFC 3522 § 3.2,
-    /// steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it was (RFC 4015 §
-    /// 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK
-    /// all below `prior` had arrived.
-    #[cold]
-    pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> Judged {
-        let needless = self.undo.as_ref().is_some_and(|before| before.all_arrived());
-        if needless && !self.recovery.is_loss() {
-            let found = self.take_back_needless(now);
-            return if found { Judged::Lost } else { Judged::Nothing };
-        }
-        if self.recovery.is_loss() {
-            self.judge_timeout(now, echo, needless);
-        }
-        if !self.recovery.is_fast() {
-            // Once a recovery is over duplicates of all that went again take it back until the next
-            // reduction.
-            return Judged::Nothing;
-        }
-        if !self.undo.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
-            return Judged::Nothing;
-        }
-        // How late it was, while a part is still missing (`tcp_try_undo_partial`).
-        let mss = self.config.mss;
-        let partial = self.recovery.is_partial(self.seq.una());
-        let degree = if partial {
-            (self.sent.top(self.seq.una() + mss) - mss - prior).div_ceil(mss)
-        } else {
-            1
-        };
-        let mut probed = false;
-        if let Some(tlp) = &mut self.rack_tlp {
-            tlp.rack.see_reordering(degree);
-            probed = tlp.probe.under_way().is_some();
-        }
-        self.sent.look_at_retransmissions(self.seq.una());
-        if partial && (probed || self.sent.resent() > 0) {
-            return Judged::Open;
-        }
-        let before = self.undo.take();
-        if partial {
-            self.take_back(now, before);
-        } else {
-            self.take_recovery_back(now, before);
-        }
-        self.counters.undone += 1;
-        Judged::Nothing
     }
 }
 
@@ -445,17 +364,6 @@ pub(super) enum Timer {
     Reordering,
     /// No ACK came for long: the tail is probed.
     Probe,
-}
-
-/// Verdict of the first ACK of new data in a recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
-    Nothing,
-    /// Losses were found meanwhile.
-    Lost,
-    /// Something that came late, but other data is on its way again: until it is known what becomes
-    /// of that the recovery goes on, and this ACK finds no loss (Linux, `tcp_try_undo_partial`).
-    Open,
 }
 
 /// Data that arrived twice, as the first block of an ACK may tell (RFC 2883 § 4): it lies below the

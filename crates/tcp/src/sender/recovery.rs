@@ -24,7 +24,10 @@ impl Sender {
         let before = self.cc.window().cwnd;
         // With RACK what is on its way again stays so.
         let is_on_its_way = self.config.plan.by_time && self.sent.was_retransmitted(self.seq.una());
-        self.undo = if entry.reduces { self.remember(now, is_on_its_way || repairs) } else { None };
+        self.undo.forget();
+        if entry.reduces {
+            self.remember(now, is_on_its_way || repairs);
+        }
         if self.config.params.recovery == Recovery::Tahoe {
             self.begin_slow_start(now, &path);
             return;

@@ -96,17 +96,16 @@ impl Sender {
         let (una, tells) = (self.seq.una(), self.echoes_tell());
         let Some(recover) = self.recovery.recover() else {
             // Echoes alone tell without SACK, and they are over with the recovery.
-            self.undo = None;
+            self.undo.forget();
             return false;
         };
         if self.recovery.is_loss() && !self.config.params.spurious.timeout_eifel {
             return false;
         }
-        let Some(before) = &mut self.undo else { return false };
-        let late = tells && before.is_younger_than(echo);
+        let late = tells && self.undo.is_younger_than(echo);
         if una == recover {
             // The state is held, and `retrans_stamp` is not.
-            before.end_of_echoes();
+            self.undo.end_of_echoes();
         }
         late
     }

@@ -18,15 +18,18 @@ impl Sender {
         let looks = params.spurious.timeout_frto || params.spurious.timeout_eifel || by_duplicates;
         let marks = params.recovery == Recovery::Sack || self.marks_without_sack();
         if !looks || !marks {
-            self.undo = None;
+            self.undo.forget();
             return;
         }
         if self.recovery.is_open() {
-            self.undo = (!was_reduced).then(|| self.as_it_is(now));
+            self.undo.forget();
+            if !was_reduced {
+                self.remember_state(now);
+            }
         } else if self.recovery.is_loss() && self.rto.expired() <= 1 {
             // After some progress the echo tells nothing of this timeout: the first retransmission
             // of all is older.
-            self.undo = Some(self.as_it_is(Time::ZERO));
+            self.remember_state(Time::ZERO);
         }
         // What is lost in a recovery, or once more, may be taken back to what was before all that
         // (Linux: `retrans_stamp` and `prior_cwnd` stay).
@@ -96,18 +99,17 @@ impl Sender {
     /// each (`tcp_process_loss`), though by RFC 7323 § 4.3 echoes don't go back.
     pub(super) fn judge_timeout(&mut self, now: Time, echo: Time, needless: bool) {
         let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
-        let late = self.undo.as_ref().is_some_and(|before| before.is_younger_than(echo));
-        if needless || looks && late {
+        if needless || looks && self.undo.is_younger_than(echo) {
             self.take_timeout_back(now);
-        } else if let Some(before) = self.undo.as_mut().filter(|_| !self.config.plan.by_time) {
-            before.end_of_echoes();
+        } else if !self.config.plan.by_time {
+            self.undo.end_of_echoes();
         }
     }
 
     /// RFC 4015 § 3.2; Linux `tcp_try_undo_loss`.
     pub(super) fn take_timeout_back(&mut self, now: Time) {
         // Without SACK its echo may have told so before, and nothing is lost since.
-        let first = self.sent.lost_bytes(self.seq.una()) > 0 || self.undo.is_some();
+        let first = self.sent.lost_bytes(self.seq.una()) > 0 || !self.undo.is_none();
         self.counters.timeouts_undone += u64::from(first);
         let before = self.undo.take();
         let held = self.recovery.is_loss() && self.recovery.recover() == Some(self.seq.una());

@@ -448,9 +448,7 @@ impl Sender {
         }
         if marks {
             if !choice.rescue {
-                if let Some(before) = &mut self.undo {
-                    before.on_retransmission();
-                }
+                self.undo.on_retransmission();
                 if let Some((frto, _)) = self.recovery.frto_mut() {
                     let again = Range { start: choice.seq, end };
                     frto.on_retransmission(again, self.seq.una());
