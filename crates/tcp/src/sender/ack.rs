@@ -127,7 +127,7 @@ impl Sender {
     fn on_ack<const PLAIN: bool>(&mut self, mut ack: Ack<'_>, window: u32) -> Option<Duration> {
         debug_assert!(
             !PLAIN
-                || self.undo.is_none() && self.recovery.cwr().is_none() && self.rack_tlp.is_none()
+                || self.undo.is_none() && self.recovery.cwr().is_none() && !self.loss.is_by_time()
         );
         if !self.take_number::<PLAIN>(&mut ack, u64::from(window)) {
             return None;
@@ -202,11 +202,8 @@ impl Sender {
             self.recovery.leave_pipe(left * self.config.mss);
         }
         ack.delivered = ack.acked + ack.newly_sacked;
-        if rack
-            && has_blocks
-            && let Some(tlp) = &mut self.rack_tlp
-        {
-            ack.delivered += core::mem::take(&mut tlp.told);
+        if rack && has_blocks {
+            ack.delivered += self.loss.take_twice();
         }
     }
 

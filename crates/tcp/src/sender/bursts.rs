@@ -56,7 +56,7 @@ impl Sender {
     /// within another, or within half a round trip: then ACKs come close to each other, and to wait
     /// for one costs little (`tcp_tso_should_defer` of 6.18).
     fn ack_is_near(&self, now: Time) -> bool {
-        let Some(srtt) = self.rtt.srtt().filter(|_| self.rack_tlp.is_some()) else { return false };
+        let Some(srtt) = self.rtt.srtt().filter(|_| self.loss.is_by_time()) else { return false };
         let near = NEAR.min(srtt / 2);
         now.since(self.pacer.last_sent()) <= NEAR
             && self.sent.sent_at(self.seq.una()).is_some_and(|sent| sent + srtt <= now + near)

@@ -6,6 +6,7 @@ mod controller_rtt;
 mod cwnd_validation;
 mod cwr;
 mod ecn_sender;
+mod loss_detector;
 mod loss_recovery;
 mod old_acks;
 pub(crate) mod pacer;
@@ -43,12 +44,12 @@ use crate::params::{FlightSize, Recovery};
 use crate::sent_segments::SentSegments;
 use cwnd_validation::CwndValidation;
 use ecn_sender::EcnSender;
+use loss_detector::LossDetector;
 use loss_recovery::LossRecovery;
 use pacer::Pacer;
 pub use passive_open::Handshake;
 use persist_timer::PersistTimer;
 use quenches::Quenches;
-use rack::RackTlp;
 use rto_timer::RtoTimer;
 use rtt_source::RttSource;
 use sequence_space::SequenceSpace;
@@ -81,11 +82,7 @@ pub struct Sender {
     validation: CwndValidation,
     cc: AnyController,
     recovery: LossRecovery,
-    /// Time when the reordering window of missing data is over, or the tail is probed;
-    /// `Time::NEVER` if neither timer runs.
-    loss_deadline: Time,
-    /// RACK-TLP, where SACK tells what arrived.
-    rack_tlp: Option<Box<RackTlp>>,
+    loss: LossDetector,
     counters: SenderCounters,
     /// Data sent and not acknowledged; seldom read, up to what is SACKed.
     sent: SentSegments,
@@ -134,7 +131,7 @@ impl Sender {
         let rwnd = u64::from(config.receive_window);
         let rtt = RttSource::new(&config);
         let by_sack = config.params.recovery == Recovery::Sack;
-        let rack_tlp = (config.plan.by_time && by_sack).then(Box::default);
+        let loss = LossDetector::new(config.plan.by_time && by_sack);
         let sent = SentSegments::new(&config.params, rtt.notes());
         let validation = CwndValidation::new(config.params.validation.cwnd_limited);
         let tso = Tso::new(&config.params.tso);
@@ -149,8 +146,7 @@ impl Sender {
             ecn: EcnSender::NEW,
             rtt,
             rto: RtoTimer::OFF,
-            loss_deadline: Time::NEVER,
-            rack_tlp,
+            loss,
             undo: Undo::default(),
             pacer: Pacer::OFF,
             quenches: Quenches::default(),
@@ -206,7 +202,7 @@ impl Sender {
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Time {
-        let deadline = self.rto.deadline().min(self.loss_deadline);
+        let deadline = self.rto.deadline().min(self.loss.deadline());
         if self.pacer.holds() { deadline.min(self.held_until()) } else { deadline }
     }
 
@@ -214,12 +210,12 @@ impl Sender {
     #[inline]
     #[must_use]
     pub fn may_expire(&self, now: Time) -> bool {
-        now >= self.rto.deadline().min(self.loss_deadline)
+        now >= self.rto.deadline().min(self.loss.deadline())
     }
 
     /// A timer may have expired.
     pub fn on_timer(&mut self, now: Time) {
-        if now >= self.loss_deadline {
+        if now >= self.loss.deadline() {
             self.on_loss_timer(now);
         }
         if now < self.rto.deadline() {

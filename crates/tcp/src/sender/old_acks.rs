@@ -32,9 +32,7 @@ impl Sender {
         } else {
             self.sent.on_sack_above(blocks, ack, self.seq.una(), self.seq.high())
         };
-        if let Some(tlp) = &mut self.rack_tlp {
-            tlp.probe_set = None;
-        }
+        self.loss.on_ack();
         if new == 0 {
             return;
         }

@@ -45,7 +45,7 @@ impl Sender {
         }
         let retransmits = !is_on_its_way && !waits;
         self.recovery.begin(entry, self.first_inflation(), retransmits, first);
-        self.forget_the_tail();
+        self.loss.forget_probe();
         self.lose_first(first);
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets
         // a whole timeout.
@@ -137,7 +137,7 @@ impl Sender {
         if is_over && self.config.params.reduced_window_ends_recovery {
             self.recovery.end_fast();
             self.seq.end_limited();
-            self.after_recovery();
+            self.loss.on_recovered(false);
         }
     }
 
@@ -198,7 +198,7 @@ impl Sender {
             Progress::Loss(_) | Progress::Held => {}
             Progress::Over => {
                 self.seq.end_limited();
-                self.after_recovery();
+                self.loss.on_recovered(false);
             }
             Progress::Partial(first) => {
                 // RFC 6582 § 3.2 (3), the impatient variant; Linux restarts it each time
@@ -222,14 +222,14 @@ impl Sender {
         let rule = self.config.params.recovery;
         let inflates = if rule == Recovery::Sack { 0 } else { self.config.mss };
         let Some(dupacks) = self.recovery.on_duplicate(inflates) else { return };
-        let enough = dupacks >= self.duplicates_needed() && self.rack_tlp.is_none();
+        let enough = dupacks >= self.duplicates_needed() && !self.loss.is_by_time();
         if enough && self.recovery.may_enter(self.seq.una(), rule) {
             self.enter_recovery(now);
         }
     }
 
     pub(super) fn detect_losses(&mut self, now: Time) -> bool {
-        if self.rack_tlp.is_some() {
+        if self.loss.is_by_time() {
             return self.detect_by_time(now);
         }
         let (params, mss) = (&self.config.params, self.config.mss);

@@ -6,7 +6,6 @@ use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
 use super::rack::MORE_TICKS;
-use super::rack::Timer;
 use super::transmit::Choice;
 use crate::segment::Segment;
 use cwnd_packet::Range;
@@ -21,19 +20,12 @@ impl Sender {
         }
         let outstanding = self.seq.outstanding();
         let tail_set = (!acknowledged && outstanding > self.config.mss).then_some(now);
-        if let Some(tlp) = &mut self.rack_tlp {
-            if tlp.timer == Timer::Probe && tail_set.is_some() && tlp.probe_set == tail_set {
-                return;
-            }
-            tlp.probe_set = tail_set;
+        if !self.loss.sets_probe(tail_set) {
+            return;
         }
         let open = self.recovery.is_open() && self.sent.is_empty();
-        let Some(tlp) = &mut self.rack_tlp else { return };
         if !open || outstanding == 0 || !self.persist.is_off() {
-            if tlp.timer == Timer::Probe {
-                tlp.timer = Timer::Off;
-                self.loss_deadline = Time::NEVER;
-            }
+            self.loss.stop_probe();
             return;
         }
         let wait = self.rtt.srtt().map_or(params.rto_initial, |srtt| {
@@ -42,24 +34,23 @@ impl Sender {
             let more = if outstanding <= self.config.mss { params.rto_min } else { ticks };
             srtt + srtt + more
         });
-        tlp.timer = Timer::Probe;
-        self.loss_deadline = now + wait;
+        self.loss.set_probe(now + wait);
         // The timeout counts from when the first outstanding segment went last
         // (`tcp_rto_delta_us`).
         let went =
             || self.sent.resent_at(self.seq.una()).or_else(|| self.sent.sent_at(self.seq.una()));
         let first = if acknowledged { None } else { went() }.unwrap_or(now);
-        if first + self.config.rto.least(self.rtt.estimate()) >= self.loss_deadline {
+        if first + self.config.rto.least(self.rtt.estimate()) >= self.loss.deadline() {
             return;
         }
         let expires = first + self.rto();
         if expires > now {
-            self.loss_deadline = self.loss_deadline.min(expires);
+            self.loss.bound(expires);
         } else {
             // One that is over bounds nothing, and its timer waits for the tail now: Linux has one
             // for both.
             let tick = self.config.params.rto_granularity.max(Duration(1));
-            self.rto.set(self.rto.deadline().max(self.loss_deadline + tick));
+            self.rto.set(self.rto.deadline().max(self.loss.deadline() + tick));
         }
     }
 
@@ -68,8 +59,7 @@ impl Sender {
     pub(super) fn probe_the_tail(&mut self, now: Time) {
         let (rto, tick) = (self.rto(), self.config.params.rto_granularity);
         let fits = self.tail_probe().is_some();
-        let Some(tlp) = &mut self.rack_tlp else { return };
-        let goes = tlp.probe.on_timer(self.seq.high() > self.seq.una() && fits);
+        let goes = self.loss.on_probe_timer(self.seq.high() > self.seq.una() && fits);
         // What a probe finds lost has a whole timeout, and without one the timeout goes on
         // (`tcp_rearm_rto`).
         let from = self.sent.sent_at(self.seq.una()).filter(|_| !goes).unwrap_or(now);
@@ -87,8 +77,7 @@ impl Sender {
     /// Nothing else may go now: the probe, if it is due.
     #[cold]
     pub(super) fn send_tail_probe(&mut self, now: Time) -> Option<Segment> {
-        let tlp = self.rack_tlp.as_mut()?;
-        if !tlp.probe.take_due() || !self.recovery.is_open() {
+        if !self.loss.take_probe_due() || !self.recovery.is_open() {
             return None;
         }
         let choice = self.tail_probe()?;
@@ -96,34 +85,17 @@ impl Sender {
         let deadline = self.rto.deadline();
         let segment = self.send(now, choice);
         self.rto.set(deadline);
-        self.loss_deadline = Time::NEVER;
         self.counters.tail_probes += 1;
-        let high = self.seq.high();
-        let tlp = self.rack_tlp.as_mut()?;
-        tlp.timer = Timer::Off;
         let again = Range { start: choice.seq, end: choice.seq + choice.len };
-        tlp.probe.on_sent(high, choice.rescue.then_some((again, now)));
+        self.loss.on_probe_sent(self.seq.high(), choice.rescue.then_some((again, now)));
         Some(segment)
-    }
-
-    /// Losses were found: what a probe would have told is known (Linux, `tcp_init_cwnd_reduction`,
-    /// `tcp_enter_loss`).
-    pub(super) fn forget_the_tail(&mut self) {
-        if let Some(tlp) = &mut self.rack_tlp {
-            if tlp.timer == Timer::Probe {
-                tlp.timer = Timer::Off;
-                self.loss_deadline = Time::NEVER;
-            }
-            tlp.probe.forget();
-        }
     }
 
     /// An ACK came after a probe (RFC 8985 § 7.4); `duplicate` if it tells nothing.
     #[cold]
     pub(super) fn judge_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
         let una = self.seq.una();
-        let Some(tlp) = &mut self.rack_tlp else { return };
-        let repaired = tlp.probe.judge(una, duplicate);
+        let repaired = self.loss.judge_probe(una, duplicate);
         if repaired == Some(true) && !self.cc.by_rate() {
             // The probe made a loss good that nobody else saw (RFC 8985 § 7.4.2): one reduction,
             // and nothing to repair.

@@ -123,8 +123,8 @@ impl Sender {
     /// `tcp_timeout_mark_lost`).
     pub(super) fn begin_loss_state(&mut self, now: Time) {
         self.recovery.begin_loss(self.seq.high());
-        self.forget_the_tail();
-        self.loss_deadline = Time::NEVER;
+        self.loss.forget_probe();
+        self.loss.stop();
         self.seq.end_limited();
         self.rtt.on_retransmission();
         // What was lost again before now goes again with all else.
@@ -136,14 +136,10 @@ impl Sender {
             if reneged {
                 self.sent.restart(self.seq.una());
             }
-            let young = match &self.rack_tlp {
-                Some(tlp) if !reneged => {
-                    let first = self.seq.una() + self.config.mss.min(self.seq.outstanding());
-                    let old = tlp.old(&self.sent, now).max(first);
-                    Some(Young { now, rtt: tlp.rack.rtt(), old, mss: self.config.mss })
-                }
-                _ => None,
-            };
+            let first = self.seq.una() + self.config.mss.min(self.seq.outstanding());
+            let old = self.loss.old(&self.sent, now).filter(|_| !reneged);
+            let mss = self.config.mss;
+            let young = old.map(|(rtt, old)| Young { now, rtt, old: old.max(first), mss });
             let stays = young.is_some();
             self.sent.on_timeout(self.seq.una(), self.seq.high(), young);
             if stays {

@@ -73,8 +73,7 @@ impl Sender {
             if self.validation.is_watched() {
                 self.look_at_use();
             }
-            let due = self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.is_due());
-            let probe = if due { self.send_tail_probe(now) } else { None };
+            let probe = if self.loss.is_probe_due() { self.send_tail_probe(now) } else { None };
             let Some(segment) = probe else { return false };
             return !self.leaves(now, put(segment));
         };

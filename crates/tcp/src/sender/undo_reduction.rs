@@ -18,7 +18,7 @@ impl Sender {
             cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
         }
         // A probe of the tail may arrive twice, too (`tcp_init_undo`).
-        let probe = self.rack_tlp.as_deref().is_some_and(|tlp| tlp.probe.repeats());
+        let probe = self.loss.probe_repeats();
         let under_way = self.sent.resent() + u64::from(probe);
         self.undo.remember(at, cc, self.seq.una(), under_way);
     }
@@ -48,10 +48,7 @@ impl Sender {
         self.take_back_window(now, before);
         self.recovery.undo(0);
         self.seq.end_limited();
-        if let Some(tlp) = &mut self.rack_tlp {
-            // Losses are looked for anew.
-            tlp.rack.look();
-        }
+        self.loss.look();
     }
 
     /// The window is again as it was, unless it is larger by now (Linux, `tcp_reno_undo_cwnd`).
@@ -75,9 +72,7 @@ impl Sender {
         let before = self.undo.take();
         self.take_recovery_back(now, before);
         self.counters.undone += 1;
-        if let Some(tlp) = &mut self.rack_tlp {
-            tlp.rack.on_recovered(true);
-        }
+        self.loss.on_recovered(true);
         self.detect_by_time(now)
     }
 
@@ -125,11 +120,7 @@ impl Sender {
         } else {
             1
         };
-        let mut probed = false;
-        if let Some(tlp) = &mut self.rack_tlp {
-            tlp.rack.see_reordering(degree);
-            probed = tlp.probe.under_way().is_some();
-        }
+        let probed = self.loss.see_reordering(degree);
         self.sent.look_at_retransmissions(self.seq.una());
         if partial && (probed || self.sent.resent() > 0) {
             return Judged::Open;
