@@ -3,11 +3,10 @@
 use cwnd_quantity::{Duration, DurationDist, Time};
 use cwnd_schema::SectionKeys;
 
-use crate::json::{any_of, list, none, reference, text};
 use crate::reader::{At, Context, Section};
-use crate::section::{Entry, SectionKeys as _, inline};
+use crate::section::{Entry, SectionKeys as _, Write, Written, inline, list};
 use crate::steps::{DelayStep, delay_steps};
-use crate::takes::Takes;
+use crate::takes;
 
 /// Faults of a link, after its queue.
 #[derive(Clone, Debug, PartialEq, SectionKeys)]
@@ -18,23 +17,22 @@ pub struct Impairments {
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     pub loss: f64,
     /// One packet in so many is lost, at equal distances: the periodic loss of many closed forms.
-    #[default(None, "cwnd: a line without faults")]
+    #[default("none", "cwnd: a line without faults")]
     #[bounds(from 1, up_to u32::MAX; "write \"none\" for a line that loses nothing")]
     pub loss_every: Option<u32>,
     /// Loss in bursts, besides, as of Gilbert and Elliott: `{ p = 0.01, r = 0.25 }`, or netem's
     /// `loss gemodel 1% 25%`.
-    #[entry]
-    #[default(None, "cwnd: a line without faults")]
+    #[entry(takes::BURST_LOSS)]
+    #[default("none", "cwnd: a line without faults")]
     pub burst_loss: Option<BurstLoss>,
     /// Extra delay of each packet, drawn from this distribution; a time by itself is uniform
     /// between zero and it. Order is kept: a packet that would pass others arrives with them.
-    #[default(DurationDist::default(), as "0 ms", "cwnd: a line without faults")]
+    #[default("0 ms", "cwnd: a line without faults")]
     pub jitter: DurationDist,
     /// For how long the jitter hangs together, as that of a radio link does: a normal process
     /// beneath it forgets by a factor e in this time. With zero each packet draws for itself.
     #[default(
-        Duration::ZERO,
-        as "0 ms",
+        "0 ms",
         "cwnd: packets that have nothing in common; 10 to 100 ms are a busy radio link's"
     )]
     #[idle(self.jitter == DurationDist::default(), "without `jitter`")]
@@ -44,17 +42,17 @@ pub struct Impairments {
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     pub reorder: f64,
     /// Time for which a reordered packet is held back.
-    #[default(Duration::ZERO, as "0 ms", "cwnd: a line without faults")]
+    #[default("0 ms", "cwnd: a line without faults")]
     #[idle(self.reorder == 0.0, "without `reorder`")]
     pub reorder_delay: Duration,
     /// By how much the propagation delay is longer later, as after a change of route, in order of
     /// time: `[{ at = "10 s", added = "50 ms" }]`; or a file of recorded delays: `"wifi.csv"`, with
     /// the columns `time_s` and `added_ms` (or another unit). Order is kept.
-    #[entry]
-    #[default(Vec::new(), as [], "cwnd: a route that does not change")]
+    #[entry(takes::DELAY_STEPS)]
+    #[default([], "cwnd: a route that does not change")]
     pub delay_steps: Vec<(Time, Duration)>,
     /// After how long `delay_steps` begin anew; none are later than that.
-    #[default(None, "cwnd: a route that changes once")]
+    #[default("none", "cwnd: a route that changes once")]
     #[bounds(
         above Duration::ZERO;
         "time would never pass, write \"none\" for steps that are taken once"
@@ -151,11 +149,6 @@ fn check(found: &PartialImpairments, section: &Section<'_>, cx: &mut Context<'_>
 
 /// Probabilities of burst loss, or `"none"`.
 impl Entry for Option<BurstLoss> {
-    const TAKES: &'static Takes =
-        &Takes::new("probabilities of [burst loss](#burst-loss), or \"none\"", || {
-            any_of(&[reference("burst-loss"), none()])
-        });
-
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         if at.node.text() == Some("none") {
             return Some(None);
@@ -167,27 +160,25 @@ impl Entry for Option<BurstLoss> {
         let section = Section::new(table, &[BurstLoss::KEYS], at.path, at.node.span, cx);
         BurstLoss::read(&section, cx).map(Some)
     }
+}
 
-    fn write(&self) -> String {
-        self.as_ref().map_or_else(|| "\"none\"".to_owned(), inline)
+impl Write for Option<BurstLoss> {
+    fn write(&self) -> Written<'_> {
+        let inline = |loss| inline(loss, |_| true);
+        Written::Line(self.as_ref().map_or_else(|| "\"none\"".to_owned(), inline))
     }
 }
 
 /// Steps, or a file of recorded delays.
 impl Entry for Vec<(Time, Duration)> {
-    const TAKES: &'static Takes = &Takes::new(
-        "a list of [steps](#steps-of-a-delay), or the name of a file, \
-        seen from the scenario's folder",
-        || any_of(&[list(&reference("delay-step")), text()]),
-    );
-
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         delay_steps(at, cx)
     }
+}
 
-    fn write(&self) -> String {
-        let steps =
-            self.iter().map(|(at, added)| inline(&DelayStep { at: Duration(at.0), added: *added }));
-        format!("[{}]", steps.collect::<Vec<_>>().join(", "))
+impl Write for Vec<(Time, Duration)> {
+    fn write(&self) -> Written<'_> {
+        let steps = self.iter().map(|(at, added)| DelayStep { at: Duration(at.0), added: *added });
+        list(steps)
     }
 }

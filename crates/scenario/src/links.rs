@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_quantity::{Duration, Rate};
+use cwnd_schema::SectionKeys;
 
 use crate::diagnostics::Span;
 use crate::impairments::{Impairments, Tampering};
 use crate::link_rate::LinkRate;
 use crate::model::Link;
-use crate::rates::{link_rate, trace_file};
-use crate::reader::{At, Context, OptionalRate, Section, choice};
+use crate::rates::TraceFile;
+use crate::reader::{At, Context, Section};
 use crate::routes::{Edge, Routes};
 use crate::section::SectionKeys as _;
-use crate::sections::{DUMBBELL, LINK};
 use crate::suggest::list;
-use crate::tree::{Entry, Table};
+use crate::takes;
+use crate::tree::{self, Table};
 
 /// A scenario's nodes and links; what could not be read is `None`.
 pub(crate) struct Topology {
@@ -36,7 +37,7 @@ impl Topology {
     }
 
     /// Tells of a section of a node that no link names; one that could not be read may be the one that does.
-    pub fn unknown_node(&self, entry: &Entry, path: &str, cx: &mut Context<'_>) {
+    pub fn unknown_node(&self, entry: &tree::Entry, path: &str, cx: &mut Context<'_>) {
         if self.routes.is_none() {
             return;
         }
@@ -80,40 +81,214 @@ pub(crate) struct Dumbbell {
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
 
+/// Line of a link and the router before it.
+#[derive(SectionKeys)]
+#[section(check = one_rate)]
+pub(crate) struct Line {
+    /// Its rate; `"none"` is a pure delay without a queue.
+    #[entry(takes::LINK_RATE)]
+    #[required("none", unless trace)]
+    rate: Option<LinkRate>,
+    /// The file of a [trace](#rates) in place of `rate`, mahimahi's or of seconds and Mbit/s.
+    #[entry(takes::TRACE_FILE)]
+    #[derived("none; short for `rate = { trace = … }`", "mahimahi, mm-link")]
+    trace: Option<TraceFile>,
+    /// One-way propagation delay.
+    #[default("0 ms", "cwnd: all of the delay is at the hosts")]
+    delay: Duration,
+    /// What waits before it.
+    #[entry(takes::QUEUE)]
+    #[default("fifo", "cwnd: what a router does that was told nothing")]
+    queue: QueueParams,
+    /// What writes into packets beside the queue: load factors, rates, marks of its own.
+    #[entry(takes::METER)]
+    #[default("none", "cwnd: routers forward packets as they are")]
+    meter: MeterParams,
+    /// What tells the sources of packets that the queue marks or drops.
+    #[entry(takes::MESSENGER)]
+    #[default("none", "RFC 6633 § 4: routers send no source quenches")]
+    messenger: MessengerParams,
+    /// Packets that the device below the discipline takes in advance, besides the one it sends: the
+    /// discipline neither counts nor delays them.
+    #[default(
+        0,
+        "cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many"
+    )]
+    #[bounds(up_to u32::MAX)]
+    device_queue: u32,
+}
+
+/// `[dumbbell]`.
+#[derive(SectionKeys)]
+pub(crate) struct DumbbellKeys {
+    #[flatten(
+        rate = (
+            "Rate of the bottleneck, from left to right.",
+            "none: the bottleneck is what a scenario is about",
+        ),
+        delay = (
+            "One-way propagation delay of the bottleneck itself, the same in each direction.",
+            "cwnd: all of the delay is at the hosts, so that each group has its own RTT",
+        ),
+        queue = (
+            "What waits before the bottleneck.",
+            "cwnd: what a router does that was told nothing",
+        ),
+    )]
+    line: Line,
+    /// Rate of the way back.
+    #[entry(takes::LINK_RATE)]
+    #[derived("as `rate`", "cwnd: a symmetric line")]
+    reverse_rate: Option<LinkRate>,
+    /// What waits before the way back.
+    #[entry(takes::QUEUE)]
+    #[default(
+        { kind = "fifo", limit = "1000 packets" },
+        "Linux: the usual device queue (txqueuelen) is 1000 packets"
+    )]
+    reverse_queue: QueueParams,
+    /// What writes into packets beside the queue of the way back.
+    #[entry(takes::METER)]
+    #[default("none", "cwnd: routers forward packets as they are")]
+    reverse_meter: MeterParams,
+    /// What tells the sources of packets that the queue of the way back marks or drops.
+    #[entry(takes::MESSENGER)]
+    #[default("none", "RFC 6633 § 4: routers send no source quenches")]
+    reverse_messenger: MessengerParams,
+    /// Rate of each host's own interface.
+    #[entry(takes::OPTIONAL_RATE)]
+    #[default("none", "cwnd: the bottleneck is the only one")]
+    edge_rate: Option<Rate>,
+    /// The round-trip time that sizes in BDP refer to.
+    #[derived(
+        "the largest mean base RTT of the groups",
+        "cwnd: the bandwidth-delay product of the longest path"
+    )]
+    bdp_rtt: Option<Duration>,
+    #[flatten]
+    impairments: Impairments,
+    #[flatten]
+    tampering: Tampering,
+}
+
+/// `[link.NAME]`.
+#[derive(SectionKeys)]
+pub(crate) struct LinkKeys {
+    /// Node that the link leaves.
+    #[required("none")]
+    from: String,
+    /// Node that the link enters.
+    #[required("none")]
+    to: String,
+    #[flatten]
+    line: Line,
+    /// Whether there is a second link back, called `NAME.reverse`, with the same settings.
+    #[default(false, "cwnd: links are directed")]
+    duplex: bool,
+    /// The round-trip time that sizes in BDP refer to.
+    #[derived(
+        "the largest mean base RTT of the groups through the link",
+        "cwnd: the bandwidth-delay product of the longest path"
+    )]
+    bdp_rtt: Option<Duration>,
+    #[flatten]
+    impairments: Impairments,
+    #[flatten]
+    tampering: Tampering,
+}
+
+impl Line {
+    fn of(link: &Link) -> Self {
+        Self {
+            rate: Some(link.rate.clone()),
+            trace: None,
+            delay: link.delay,
+            queue: link.queue.clone(),
+            meter: link.meter.clone(),
+            messenger: link.messenger.clone(),
+            device_queue: link.device_queue,
+        }
+    }
+}
+
+impl DumbbellKeys {
+    /// The keys of a dumbbell's links.
+    pub fn of(forward: &Link, reverse: &Link, edge_rate: Option<Rate>) -> Self {
+        Self {
+            line: Line::of(forward),
+            reverse_rate: Some(reverse.rate.clone()),
+            reverse_queue: reverse.queue.clone(),
+            reverse_meter: reverse.meter.clone(),
+            reverse_messenger: reverse.messenger.clone(),
+            edge_rate,
+            bdp_rtt: Some(forward.bdp_rtt),
+            impairments: forward.impairments.clone(),
+            tampering: forward.tampering,
+        }
+    }
+}
+
+impl LinkKeys {
+    /// The keys of a link between some of these nodes.
+    pub fn of(link: &Link, nodes: &[String]) -> Self {
+        Self {
+            from: nodes[link.from].clone(),
+            to: nodes[link.to].clone(),
+            line: Line::of(link),
+            // A duplex link is two links by now.
+            duplex: false,
+            bdp_rtt: Some(link.bdp_rtt),
+            impairments: link.impairments.clone(),
+            tampering: link.tampering,
+        }
+    }
+}
+
+/// Reports two rates.
+fn one_rate(_: &PartialLine, section: &Section<'_>, cx: &mut Context<'_>) {
+    if let (Some(_), Some(trace)) = (section.entry("rate"), section.entry("trace")) {
+        let message = "`rate` and `trace` both say how fast the link is: keep one";
+        cx.sink.error(trace.key_span, section.path_of("trace"), message);
+    }
+}
+
 /// `[dumbbell]`: two nodes, the bottleneck and the way back.
 pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topology {
-    let section =
-        Section::new(table, &[DUMBBELL, Impairments::KEYS, Tampering::KEYS], "dumbbell", at, cx);
-    let rate = rate_or_trace(&section, cx);
-    let delay = section.plain::<Duration>("delay", cx);
-    let device_queue = section.plain::<u32>("device_queue", cx);
-    let there = router(&section, THERE, cx);
-    let reverse_rate = section.optional("reverse_rate", cx, link_rate);
-    let back = router(&section, BACK, cx);
-    let edge_rate = section.plain::<OptionalRate>("edge_rate", cx).map(|r| r.0);
-    let impairments = Impairments::read(&section, cx);
-    let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
+    let section = Section::new(table, &[DumbbellKeys::KEYS], "dumbbell", at, cx);
+    let PartialDumbbellKeys {
+        line,
+        reverse_rate,
+        reverse_queue,
+        reverse_meter,
+        reverse_messenger,
+        edge_rate,
+        bdp_rtt,
+        impairments,
+        tampering,
+    } = DumbbellKeys::read_keys(&section, cx);
+    let delay = line.delay;
+    let impairments = Impairments::settled(impairments, &section, cx);
     // A middlebox meets both ways: data has options, and so have ACKs.
-    let tampering = Tampering::read(&section, cx);
-
+    let tampering = Tampering::settled(tampering, &section, cx);
+    let back = PartialLine {
+        rate: reverse_rate.and_then(|rate| rate.or_else(|| line.rate())).map(Some),
+        trace: Some(None),
+        delay,
+        queue: reverse_queue,
+        meter: reverse_meter,
+        messenger: reverse_messenger,
+        device_queue: Some(0),
+    };
     let forward = draft(
-        Ends { name: "bottleneck", from: LEFT, to: RIGHT },
-        (rate.clone(), delay, there, device_queue, impairments, tampering),
+        link(Ends { name: "bottleneck", from: LEFT, to: RIGHT }, &line, impairments, tampering),
         bdp_rtt,
-        written(&section, THERE),
+        written(&section, ["queue", "meter"]),
     );
+    let none = Some(Impairments::default());
     let reverse = draft(
-        Ends { name: "reverse", from: RIGHT, to: LEFT },
-        (
-            reverse_rate.and_then(|r| r.or(rate)),
-            delay,
-            back,
-            Some(0),
-            Some(Impairments::default()),
-            tampering,
-        ),
+        link(Ends { name: "reverse", from: RIGHT, to: LEFT }, &back, none, tampering),
         bdp_rtt,
-        written(&section, BACK),
+        written(&section, ["reverse_queue", "reverse_meter"]),
     );
     let edge = |name: &str, from, to| Edge {
         name: name.to_owned(),
@@ -167,28 +342,18 @@ impl Topology {
     fn add(
         &mut self,
         table: &Table,
-        entry: &Entry,
+        entry: &tree::Entry,
         path: String,
         edges: &mut Option<Vec<Edge>>,
         cx: &mut Context<'_>,
     ) {
-        let section = Section::new(
-            table,
-            &[LINK, Impairments::KEYS, Tampering::KEYS],
-            path,
-            entry.key_span,
-            cx,
-        );
-        let from = self.node("from", &section, cx);
-        let to = self.node("to", &section, cx);
-        let rate = rate_or_trace(&section, cx);
-        let delay = section.plain::<Duration>("delay", cx);
-        let router = router(&section, THERE, cx);
-        let device_queue = section.plain::<u32>("device_queue", cx);
-        let duplex = section.plain::<bool>("duplex", cx);
-        let impairments = Impairments::read(&section, cx);
-        let tampering = Tampering::read(&section, cx);
-        let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
+        let section = Section::new(table, &[LinkKeys::KEYS], path, entry.key_span, cx);
+        let PartialLinkKeys { from, to, line, duplex, bdp_rtt, impairments, tampering } =
+            LinkKeys::read_keys(&section, cx);
+        let from = self.node("from", from, &section, cx);
+        let to = self.node("to", to, &section, cx);
+        let impairments = Impairments::settled(impairments, &section, cx);
+        let tampering = Tampering::settled(tampering, &section, cx);
         if from.is_some() && from == to {
             let message = "a link must not lead from a node to itself";
             cx.sink.error(section.span_of("to"), section.path_of("to"), message);
@@ -209,22 +374,28 @@ impl Topology {
                 continue;
             };
             if let Some(edges) = edges {
-                let delay = delay.unwrap_or_default();
+                let delay = line.delay.unwrap_or_default();
                 edges.push(Edge { name: name.clone(), from, to, delay });
             }
+            let ends = Ends { name: &name, from, to };
             self.links.push(draft(
-                Ends { name: &name, from, to },
-                (rate.clone(), delay, router.clone(), device_queue, impairments.clone(), tampering),
+                link(ends, &line, impairments.clone(), tampering),
                 bdp_rtt,
-                written(&section, THERE),
+                written(&section, ["queue", "meter"]),
             ));
             self.names.push(name);
         }
     }
 
     /// The node that a link's end names; nodes come into being with the links that name them.
-    fn node(&mut self, key: &str, section: &Section<'_>, cx: &mut Context<'_>) -> Option<usize> {
-        let name = section.plain::<String>(key, cx)?;
+    fn node(
+        &mut self,
+        key: &str,
+        name: Option<String>,
+        section: &Section<'_>,
+        cx: &mut Context<'_>,
+    ) -> Option<usize> {
+        let name = name?;
         if name.is_empty() {
             cx.sink.error(section.span_of(key), section.path_of(key), "a node needs a name");
             return None;
@@ -244,77 +415,48 @@ struct Ends<'a> {
     to: usize,
 }
 
-/// What the router before a link has for it.
-#[derive(Clone)]
-struct Router {
-    queue: QueueParams,
-    meter: MeterParams,
-    messenger: MessengerParams,
+impl PartialLine {
+    /// Its rate, given by either key.
+    fn rate(&self) -> Option<LinkRate> {
+        match &self.trace {
+            Some(Some(trace)) => Some(trace.rate.clone()),
+            Some(None) => self.rate.clone().flatten(),
+            None => None,
+        }
+    }
 }
 
-/// The keys of a router's parts, in the order in which [`Router`] has them.
-type Keys = [&'static str; 3];
-
-const THERE: Keys = ["queue", "meter", "messenger"];
-const BACK: Keys = ["reverse_queue", "reverse_meter", "reverse_messenger"];
-
-type Settings = (
-    Option<LinkRate>,
-    Option<Duration>,
-    Option<Router>,
-    Option<u32>,
-    Option<Impairments>,
-    Option<Tampering>,
-);
-
 /// A link, if all of its settings could be read.
-fn draft(
+fn link(
     ends: Ends<'_>,
-    (rate, delay, router, device_queue, impairments, tampering): Settings,
-    bdp_rtt: Option<Option<Duration>>,
-    written: [(Span, String); 2],
-) -> Option<DraftLink> {
-    let Router { queue, meter, messenger } = router?;
-    let link = Link {
+    line: &PartialLine,
+    impairments: Option<Impairments>,
+    tampering: Option<Tampering>,
+) -> Option<Link> {
+    Some(Link {
         name: ends.name.to_owned(),
         from: ends.from,
         to: ends.to,
-        rate: rate?,
-        delay: delay?,
-        queue,
-        meter,
-        messenger,
-        device_queue: device_queue?,
+        rate: line.rate()?,
+        delay: line.delay?,
+        queue: line.queue.clone()?,
+        meter: line.meter.clone()?,
+        messenger: line.messenger.clone()?,
+        device_queue: line.device_queue?,
         bdp_rtt: Duration::ZERO,
         impairments: impairments?,
         tampering: tampering?,
-    };
-    Some(DraftLink { link, bdp_rtt: bdp_rtt?, written })
+    })
 }
 
-fn router(
-    section: &Section<'_>,
-    [queue, meter, messenger]: Keys,
-    cx: &mut Context<'_>,
-) -> Option<Router> {
-    let queue = section.read(queue, cx, |at, cx| choice(at, "queue", cx));
-    let meter = section.read(meter, cx, |at, cx| choice(at, "meter", cx));
-    let messenger = section.read(messenger, cx, |at, cx| choice(at, "messenger", cx));
-    Some(Router { queue: queue?, meter: meter?, messenger: messenger? })
+fn draft(
+    link: Option<Link>,
+    bdp_rtt: Option<Option<Duration>>,
+    written: [(Span, String); 2],
+) -> Option<DraftLink> {
+    Some(DraftLink { link: link?, bdp_rtt: bdp_rtt?, written })
 }
 
-fn written(section: &Section<'_>, [queue, meter, _]: Keys) -> [(Span, String); 2] {
-    [queue, meter].map(|key| (section.span_of(key), section.path_of(key)))
-}
-
-fn rate_or_trace(section: &Section<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
-    match (section.entry("rate"), section.entry("trace")) {
-        (Some(_), Some(trace)) => {
-            let message = "`rate` and `trace` both say how fast the link is: keep one";
-            cx.sink.error(trace.key_span, section.path_of("trace"), message);
-            None
-        }
-        (None, Some(_)) => section.read("trace", cx, trace_file),
-        (_, None) => section.read("rate", cx, link_rate),
-    }
+fn written(section: &Section<'_>, keys: [&str; 2]) -> [(Span, String); 2] {
+    keys.map(|key| (section.span_of(key), section.path_of(key)))
 }

@@ -99,11 +99,7 @@ impl Edge {
 pub struct Record {
     /// Share of the clients' requests that have a row each in the table `requests`, drawn at
     /// random.
-    #[default(
-        Share::ALL,
-        as "all",
-        "cwnd: all that a run gives is there unless less is asked for"
-    )]
+    #[default("all", "cwnd: all that a run gives is there unless less is asked for")]
     #[bounds(
         from 0.0, up_to 1.0;
         "it is a part of them: write \"all\", \"none\" or a share such as 0.01"
@@ -111,11 +107,7 @@ pub struct Record {
     pub requests: Share,
     /// The same of connections that arrive, in the table `flows`; those that are there from the
     /// beginning have a row each.
-    #[default(
-        Share::ALL,
-        as "all",
-        "cwnd: all that a run gives is there unless less is asked for"
-    )]
+    #[default("all", "cwnd: all that a run gives is there unless less is asked for")]
     #[bounds(
         from 0.0, up_to 1.0;
         "it is a part of them: write \"all\", \"none\" or a share such as 0.01"

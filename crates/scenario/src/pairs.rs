@@ -2,13 +2,34 @@
 
 use std::collections::BTreeSet;
 
+use cwnd_schema::SectionKeys;
+
 use crate::ends::Ends;
 use crate::links::Topology;
 use crate::model::{Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, node, shortest};
+use crate::raw::Raw;
 use crate::reader::{At, Context, Section};
-use crate::sections::PAIR;
+use crate::section::SectionKeys as _;
+use crate::takes;
 use crate::tree::{Item, Node};
+
+/// A pair of nodes.
+#[derive(SectionKeys)]
+pub(crate) struct Pair {
+    /// Node where the sender is.
+    #[entry(takes::NODE)]
+    #[required("none")]
+    pub from: Raw,
+    /// Node where the receiver is.
+    #[entry(takes::NODE)]
+    #[required("none")]
+    pub to: Raw,
+    /// The pair is drawn in proportion to this; of no unit.
+    #[default(1.0, "cwnd: all pairs have the same chance")]
+    #[bounds(above 0.0; "a pair that is never drawn is no pair")]
+    pub share: f64,
+}
 
 /// The ways of a group that gives `pairs`, and how often each is drawn.
 pub(crate) fn read(
@@ -72,10 +93,10 @@ fn pair(
         At { node: pair, path: &path }.wrong_kind(wanted, cx);
         return None;
     };
-    let section = Section::new(table, &[PAIR], path, pair.span, cx);
-    let from = section.read("from", cx, |at, cx| node(at, topology, cx));
-    let to = section.read("to", cx, |at, cx| node(at, topology, cx));
-    let share = section.plain::<f64>("share", cx);
+    let section = Section::new(table, &[Pair::KEYS], path, pair.span, cx);
+    let PartialPair { from, to, share } = Pair::read_keys(&section, cx);
+    let from = from.and_then(|from| node(from.at(), topology, cx));
+    let to = to.and_then(|to| node(to.at(), topology, cx));
     if let (Some(entry), Some(Ends::RoundRobin)) = (section.entry("share"), ends) {
         let message = "flows that take the pairs by turns leave nothing for a share to say";
         let problem = cx.sink.error(entry.key_span, section.path_of("share"), message);

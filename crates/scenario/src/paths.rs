@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostics::{Sink, Span};
-use crate::sections::{DUMBBELL, FLOW, Form, LINK, TOP};
+use crate::links::{DumbbellKeys, LinkKeys};
+use crate::section::SectionKeys as _;
+use crate::sections::{FLOW, Form, TOP};
 use crate::suggest::list;
 use crate::tree::{Entry, Item, Node, Table};
 
@@ -233,7 +235,10 @@ fn expand_shorthand(entry: &mut Entry) {
 
 /// Key of the table for which a plain value of this key is short.
 fn shorthand(key: &str) -> Option<&'static str> {
-    let mut forms = [DUMBBELL, LINK, FLOW].into_iter().flatten().filter(|of| of.name == key);
+    let mut forms = [DumbbellKeys::KEYS, LinkKeys::KEYS, FLOW]
+        .into_iter()
+        .flatten()
+        .filter(|of| of.name == key);
     forms.find_map(|of| match of.form {
         Form::Value(takes) => takes.shorthand,
         Form::Plain(_) | Form::Section | Form::Named => None,

@@ -1,35 +1,83 @@
 //! Rates of links: `"10 Mbit/s"`, steps, or a trace.
 
 use cwnd_quantity::{Duration, Rate, Time};
+use cwnd_schema::SectionKeys;
 
 use crate::columns::Columns;
 use crate::link_rate::LinkRate;
 use crate::reader::{At, Context, Section};
-use crate::sections::RATE;
-use crate::steps::rate_steps;
+use crate::section::{Entry, SectionKeys as _, Write, Written, inline, list, plain};
+use crate::steps::{RateStep, rate_steps};
+use crate::takes;
 use crate::tree::Item;
 
+/// A rate written as a table.
+#[derive(SectionKeys)]
+#[section(check = check)]
+pub(crate) struct RateTable {
+    /// The rate at the start.
+    #[derived("required, unless there is a trace", "none")]
+    initial: Option<Rate>,
+    /// Later rates, in order of time: `[{ at = "10 s", rate = "5 Mbit/s" }]`.
+    #[entry(takes::STEPS)]
+    #[default([], "cwnd: a line that does not change")]
+    steps: Vec<(Time, Rate)>,
+    /// After how long `initial` and `steps` begin anew; all steps are earlier. Sizes in BDP
+    /// then refer to the mean over this time.
+    #[default("none", "cwnd: rates that change once")]
+    #[bounds(
+        above Duration::ZERO;
+        "time would never pass, write \"none\" for steps that are taken once"
+    )]
+    period: Option<Duration>,
+    /// The file of a trace: mahimahi's, one millisecond a line, at each of which 1500 bytes
+    /// pass; or seconds and Mbit/s on each line.
+    #[entry(takes::TRACE_FILE)]
+    #[derived("none", "mahimahi, mm-link")]
+    trace: Option<TraceFile>,
+    /// The milliseconds of a mahimahi trace, here in the file; it repeats after the last.
+    #[entry(takes::TRACE_TIMES)]
+    #[derived("none", "mahimahi, mm-link")]
+    trace_ms: Option<Vec<u64>>,
+}
+
+/// Rate of a file.
+pub(crate) struct TraceFile {
+    /// Name of the file, seen from the scenario's folder.
+    name: String,
+    pub rate: LinkRate,
+}
+
 /// A rate, or a table of how it changes.
-pub(crate) fn link_rate(at: At<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
-    let Some(table) = at.node.table() else {
-        if at.node.text() == Some("none") {
-            return Some(LinkRate::Unlimited);
-        }
-        let initial = at.plain::<Rate>(cx)?;
-        return Some(LinkRate::constant(initial));
-    };
-    let section = Section::new(table, &[RATE], at.path, at.node.span, cx);
-    let sources = ["initial", "trace", "trace_ms"].map(|k| section.entry(k).is_some());
-    match sources {
-        [true, false, false] => {
-            let initial = section.plain::<Rate>("initial", cx);
-            let changes = section.read("steps", cx, rate_steps);
-            let period = section.plain::<Option<Duration>>("period", cx);
-            let (changes, period) = (changes?, period?);
-            if let Some(period) = period {
-                repeats(&section, &changes, period, cx)?;
+impl Entry for LinkRate {
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        let Some(table) = at.node.table() else {
+            if at.node.text() == Some("none") {
+                return Some(Self::Unlimited);
             }
-            Some(LinkRate::Steps { initial: initial?, changes, period })
+            let initial = at.plain::<Rate>(cx)?;
+            return Some(Self::constant(initial));
+        };
+        let section = Section::new(table, &[RateTable::KEYS], at.path, at.node.span, cx);
+        let RateTable { initial, steps: changes, period, trace, trace_ms } =
+            RateTable::read(&section, cx)?;
+        match (initial, trace, trace_ms) {
+            (Some(initial), None, None) => Some(Self::Steps { initial, changes, period }),
+            (None, Some(trace), None) => Some(trace.rate),
+            (None, None, Some(times)) => Some(Self::Trace(times)),
+            _ => None,
+        }
+    }
+}
+
+/// Reports a table that gives no rate or several, and changes that never come.
+fn check(found: &PartialRateTable, section: &Section<'_>, cx: &mut Context<'_>) {
+    let is_given = |key| section.entry(key).is_some();
+    match ["initial", "trace", "trace_ms"].map(is_given) {
+        [true, false, false] => {
+            if let (Some(changes), Some(Some(period))) = (&found.steps, found.period) {
+                repeats(section, changes, period, cx);
+            }
         }
         [false, true, false] | [false, false, true] => {
             for key in ["steps", "period"] {
@@ -38,34 +86,77 @@ pub(crate) fn link_rate(at: At<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
                     cx.sink.error(entry.key_span, section.path_of(key), message);
                 }
             }
-            if sources[1] {
-                section.read("trace", cx, trace_file)
-            } else {
-                section.read("trace_ms", cx, trace_times).map(LinkRate::Trace)
-            }
         }
         [false, false, false] => {
-            let message = format!("[{}] gives no rate", at.path);
-            let problem = cx.sink.missing(at.node.span, at.path, message);
+            let message = format!("[{}] gives no rate", section.path);
+            let problem = cx.sink.missing(section.at, &section.path, message);
             problem
                 .help("write `initial = \"10 Mbit/s\"`, `trace = \"file\"` or `trace_ms = [...]`");
-            None
         }
         _ => {
             let message = "a rate is given by one of `initial`, `trace` and `trace_ms`";
-            cx.sink.error(at.node.span, at.path, message);
-            None
+            cx.sink.error(section.at, &section.path, message);
         }
     }
 }
 
+/// A rate, or `"none"`.
+impl Entry for Option<Rate> {
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        if at.node.text() == Some("none") { Some(None) } else { at.plain(cx).map(Some) }
+    }
+}
+
+impl Write for Option<Rate> {
+    fn write(&self) -> Written<'_> {
+        match self {
+            Some(rate) => plain(rate),
+            None => Written::Line("\"none\"".to_owned()),
+        }
+    }
+}
+
+impl Write for LinkRate {
+    fn write(&self) -> Written<'_> {
+        let table = match self {
+            Self::Unlimited => return None::<Rate>.write(),
+            Self::Steps { initial, changes, period } => RateTable {
+                initial: Some(*initial),
+                steps: changes.clone(),
+                period: *period,
+                ..RateTable::default()
+            },
+            Self::Trace(times) => {
+                RateTable { trace_ms: Some(times.clone()), ..RateTable::default() }
+            }
+        };
+        let (has_steps, has_period) = (table.initial.is_some(), table.period.is_some());
+        Written::Line(inline(&table, |key| match key {
+            "steps" => has_steps,
+            "period" => has_period,
+            _ => true,
+        }))
+    }
+}
+
+impl Entry for Vec<(Time, Rate)> {
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        rate_steps(at, cx)
+    }
+}
+
+impl Write for Vec<(Time, Rate)> {
+    fn write(&self) -> Written<'_> {
+        list(self.iter().map(|(at, rate)| RateStep { at: Duration(at.0), rate: *rate }))
+    }
+}
 /// Reports a period without steps, or with steps that it never reaches.
 fn repeats(
     section: &Section<'_>,
     changes: &[(Time, Rate)],
     period: Duration,
     cx: &mut Context<'_>,
-) -> Option<()> {
+) {
     let (message, help) = match changes.last() {
         None => ("nothing changes, so nothing begins anew".to_owned(), "give `steps`"),
         Some((last, _)) if last.0 >= period.0 => {
@@ -73,45 +164,61 @@ fn repeats(
             let message = format!("the last step is at {last}, which never comes");
             (message, "make `period` longer than that")
         }
-        Some(_) => return Some(()),
+        Some(_) => return,
     };
     let (span, path) = (section.span_of("period"), section.path_of("period"));
     cx.sink.error(span, path, message).help(help);
-    None
 }
 
 /// A trace from a file.
-pub(crate) fn trace_file(at: At<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
-    let name = at.plain::<String>(cx)?;
-    if !cx.traces.contains_key(&name) {
-        let trace = (cx.files)(&name).and_then(|text| parse_trace(&text));
-        cx.traces.insert(name.clone(), trace);
-    }
-    match cx.traces.get(&name)? {
-        Ok(rate) => Some(rate.clone()),
-        Err(why) => {
-            let message = format!("the trace `{name}` can't be used: {why}");
-            cx.sink.error(at.node.span, at.path, message);
-            None
+impl Entry for TraceFile {
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        let name = at.plain::<String>(cx)?;
+        if !cx.traces.contains_key(&name) {
+            let trace = (cx.files)(&name).and_then(|text| parse_trace(&text));
+            cx.traces.insert(name.clone(), trace);
+        }
+        match cx.traces.get(&name)? {
+            Ok(rate) => Some(Self { rate: rate.clone(), name }),
+            Err(why) => {
+                let message = format!("the trace `{name}` can't be used: {why}");
+                cx.sink.error(at.node.span, at.path, message);
+                None
+            }
         }
     }
 }
 
+impl Write for TraceFile {
+    fn write(&self) -> Written<'_> {
+        plain(&self.name)
+    }
+}
+
 /// A trace in the file itself.
-fn trace_times(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<u64>> {
-    let Item::Array(list) = &at.node.item else {
-        at.wrong_kind("a list of milliseconds", cx);
-        return None;
-    };
-    let mut times = Vec::with_capacity(list.len());
-    for node in list {
-        times.push(At { node, path: at.path }.plain::<u64>(cx)?);
+impl Entry for Vec<u64> {
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        let Item::Array(list) = &at.node.item else {
+            at.wrong_kind("a list of milliseconds", cx);
+            return None;
+        };
+        let mut times = Self::with_capacity(list.len());
+        for node in list {
+            times.push(At { node, path: at.path }.plain::<u64>(cx)?);
+        }
+        if let Err(why) = check_trace(&times) {
+            cx.sink.error(at.node.span, at.path, format!("this trace can't be used: {why}"));
+            return None;
+        }
+        Some(times)
     }
-    if let Err(why) = check_trace(&times) {
-        cx.sink.error(at.node.span, at.path, format!("this trace can't be used: {why}"));
-        return None;
+}
+
+impl Write for Vec<u64> {
+    fn write(&self) -> Written<'_> {
+        let times: Vec<String> = self.iter().map(u64::to_string).collect();
+        Written::Line(format!("[{}]", times.join(", ")))
     }
-    Some(times)
 }
 
 /// A trace: one whole number of milliseconds a line, as mm-link reads it, or seconds and Mbit/s.

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cwnd_quantity::Rate;
-use cwnd_schema::{Kind, Param, Params, ParamsChoice, Value};
+use cwnd_schema::{Param, Params, ParamsChoice};
 
 use crate::diagnostics::{MOST_SHOWN, Sink, Span};
 use crate::idle::{self, IdleKey};
@@ -166,6 +165,12 @@ impl<'t> Section<'t> {
     /// Where a key stands, or where it is missing.
     pub fn span_of(&self, key: &str) -> Span {
         self.table.get(key).map_or(self.at, |e| e.node.span)
+    }
+
+    /// The same section with none of its keys.
+    pub fn absent(&self) -> Section<'static> {
+        const NOTHING: &Table = &Table { entries: Vec::new() };
+        Section { table: NOTHING, keys: self.keys, path: self.path.clone(), at: self.at }
     }
 
     /// What was written for a key.
@@ -522,21 +527,4 @@ fn tell_missing(
         problem.help(format!("{doc}, such as `{name} = {value}`"));
     }
     complete
-}
-
-/// A rate or `"none"`.
-pub(crate) struct OptionalRate(pub Option<Rate>);
-
-impl Param for OptionalRate {
-    const KIND: Kind = Kind::Rate;
-    type Bound = Self;
-    fn read(value: &Value) -> Result<Self, cwnd_quantity::ParseError> {
-        match value {
-            Value::Text(t) if t == "none" => Ok(Self(None)),
-            other => Rate::read(other).map(|r| Self(Some(r))),
-        }
-    }
-    fn write(&self) -> Value {
-        self.0.map_or_else(|| Value::Text("none".to_owned()), |r| r.write())
-    }
 }

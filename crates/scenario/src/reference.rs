@@ -8,17 +8,18 @@ use cwnd_cc::ControllerParams;
 use cwnd_schema::{Bounds, Kind, Params, ParamsChoice, Value};
 use cwnd_tcp::PARTS;
 
-use crate::impairments::{BurstLoss, Impairments, Tampering};
+use crate::impairments::BurstLoss;
+use crate::links::{DumbbellKeys, LinkKeys};
 use crate::model::{Place, Record};
+use crate::pairs::Pair;
 use crate::phrases::{by_schema, phrase};
+use crate::rates::RateTable;
 use crate::run::Run;
 use crate::section::SectionKeys as _;
-use crate::sections::{
-    AXIS, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR, RATE, SWEEP,
-    TOP,
-};
+use crate::sections::{FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, TOP};
 use crate::stack::{self, StackParts};
 use crate::steps::{DelayStep, RateStep};
+use crate::sweep::{AxisKeys, SweepKeys};
 
 /// The reference documentation of the scenario file, as Markdown.
 #[must_use]
@@ -27,10 +28,10 @@ pub fn reference_markdown() -> String {
     page.section("The file", SCHEMA_TEXT, &[TOP]);
     page.section("`[run]`", "When things happen.", &[Run::KEYS]);
     page.section("`[record]`", RECORD_TEXT, &[Record::KEYS]);
-    page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DUMBBELL, Impairments::KEYS, Tampering::KEYS]);
-    page.section("`[link.NAME]`", LINK_TEXT, &[LINK, Impairments::KEYS, Tampering::KEYS]);
+    page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DumbbellKeys::KEYS]);
+    page.section("`[link.NAME]`", LINK_TEXT, &[LinkKeys::KEYS]);
     page.section("`[node.NAME]`", NODE_TEXT, &[Place::KEYS]);
-    page.section("Rates", RATE_TEXT, &[RATE]);
+    page.section("Rates", RATE_TEXT, &[RateTable::KEYS]);
     page.section("Steps of a rate", "", &[RateStep::KEYS]);
     page.section("Steps of a delay", "", &[DelayStep::KEYS]);
     page.section("Burst loss", BURST_LOSS_TEXT, &[BurstLoss::KEYS]);
@@ -38,7 +39,7 @@ pub fn reference_markdown() -> String {
     page.section("`[flow.NAME]` in a dumbbell", "", &[FLOW_DUMBBELL]);
     page.section("`[flow.NAME]` in a graph", "", &[FLOW_GRAPH]);
     page.text(ENDS_TEXT);
-    page.section("Pairs of nodes", PAIRS_TEXT, &[PAIR]);
+    page.section("Pairs of nodes", PAIRS_TEXT, &[Pair::KEYS]);
     page.heading(2, "Workloads");
     page.text(WORKLOAD_TEXT);
     page.choice::<WorkloadParams>();
@@ -73,8 +74,8 @@ pub fn reference_markdown() -> String {
     page.parameters(&fresh());
     page.presets(&fresh());
     page.preset_table("endpoint", || Some(Box::new(fresh())));
-    page.section("`[sweep]`", SWEEP_TEXT, &[SWEEP]);
-    page.section("`[sweep.axis.NAME]`", AXIS_TEXT, &[AXIS]);
+    page.section("`[sweep]`", SWEEP_TEXT, &[SweepKeys::KEYS]);
+    page.section("`[sweep.axis.NAME]`", AXIS_TEXT, &[AxisKeys::KEYS]);
     page.0
 }
 

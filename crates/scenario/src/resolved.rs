@@ -9,14 +9,14 @@ use cwnd_quantity::{Duration, DurationDist};
 use cwnd_schema::{Param, Params, ParamsChoice, Value};
 
 use crate::ends::Ends;
-use crate::link_rate::LinkRate;
-use crate::model::{FlowGroup, Link, Scenario, Shares, Stack};
+use crate::links::{DumbbellKeys, LinkKeys};
+use crate::model::{FlowGroup, Scenario, Shares, Stack};
 use crate::noise::Noise;
-use crate::reader::OptionalRate;
-use crate::section::{SectionKeys, inline};
+use crate::pairs::Pair;
+use crate::raw::Raw;
+use crate::section::{Resolved, Write as Resolvable, Written, inline};
 use crate::sections::SCHEMAS;
 use crate::stack;
-use crate::steps::RateStep;
 use crate::toml_text::{key, toml};
 
 /// The file. It reads back to an equal scenario, and gives itself again.
@@ -25,23 +25,23 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     out.key("schema", &scenario.schema.write());
     out.key("name", &scenario.name.write());
     out.key("description", &scenario.description.write());
-    out.section(&["run"]);
     // Without noise a file of schema 1 resolves as it did when there was no such key.
     let has_noise = scenario.schema > SCHEMAS[0] || scenario.run.noise != Noise::None;
-    out.keys_if(&scenario.run, |name| has_noise || name != "noise");
-    out.section(&["record"]);
-    out.keys(&scenario.record);
+    out.keys(&["run"], &scenario.run, |name| has_noise || name != "noise");
+    let all = |_: &str| true;
+    out.keys(&["record"], &scenario.record, all);
     match scenario.links.as_slice() {
         [forward, reverse] if dumbbell => {
             let edge_rate = scenario.flows.first().and_then(|g| g.edge_rate);
-            out.dumbbell(forward, reverse, OptionalRate(edge_rate));
+            out.keys(&["dumbbell"], &DumbbellKeys::of(forward, reverse, edge_rate), all);
         }
-        links => links.iter().for_each(|link| out.link(link, scenario)),
+        links => links.iter().for_each(|link| {
+            out.keys(&["link", &link.name], &LinkKeys::of(link, &scenario.nodes), all);
+        }),
     }
     for (name, place) in scenario.nodes.iter().zip(&scenario.places) {
         if let Some(place) = place {
-            out.section(&["node", name]);
-            out.keys(place);
+            out.keys(&["node", name], place, all);
         }
     }
     for group in &scenario.flows {
@@ -79,71 +79,25 @@ impl Writer {
         let _ = writeln!(self.text, "{text}");
     }
 
-    fn dumbbell(&mut self, forward: &Link, reverse: &Link, edge_rate: OptionalRate) {
-        self.section(&["dumbbell"]);
-        self.rate("rate", &forward.rate);
-        self.key("delay", &forward.delay.write());
-        self.rate("reverse_rate", &reverse.rate);
-        self.key("device_queue", &forward.device_queue.write());
-        self.key("edge_rate", &edge_rate.write());
-        self.keys(&forward.impairments);
-        self.keys(&forward.tampering);
-        self.key("bdp_rtt", &forward.bdp_rtt.write());
-        self.choice(&["dumbbell", "queue"], &forward.queue);
-        self.choice(&["dumbbell", "meter"], &forward.meter);
-        self.choice(&["dumbbell", "messenger"], &forward.messenger);
-        self.choice(&["dumbbell", "reverse_queue"], &reverse.queue);
-        self.choice(&["dumbbell", "reverse_meter"], &reverse.meter);
-        self.choice(&["dumbbell", "reverse_messenger"], &reverse.messenger);
-    }
-
-    fn link(&mut self, link: &Link, scenario: &Scenario) {
-        self.section(&["link", &link.name]);
-        self.key("from", &scenario.nodes[link.from].write());
-        self.key("to", &scenario.nodes[link.to].write());
-        self.rate("rate", &link.rate);
-        self.key("delay", &link.delay.write());
-        // A duplex link is two links by now.
-        self.key("duplex", &false.write());
-        self.key("device_queue", &link.device_queue.write());
-        self.keys(&link.impairments);
-        self.keys(&link.tampering);
-        self.key("bdp_rtt", &link.bdp_rtt.write());
-        self.choice(&["link", &link.name, "queue"], &link.queue);
-        self.choice(&["link", &link.name, "meter"], &link.meter);
-        self.choice(&["link", &link.name, "messenger"], &link.messenger);
-    }
-
-    /// All keys of a section, in order.
-    fn keys<S: SectionKeys>(&mut self, section: &S) {
-        self.keys_if(section, |_| true);
-    }
-
-    /// Keys of a section that are wanted, in order.
-    fn keys_if<S: SectionKeys>(&mut self, section: &S, is_wanted: impl Fn(&str) -> bool) {
-        for (name, value) in section.written().into_iter().filter(|(name, _)| is_wanted(name)) {
-            self.line(format_args!("{name} = {value}"));
-        }
-    }
-
-    fn rate(&mut self, name: &str, rate: &LinkRate) {
-        match rate {
-            LinkRate::Unlimited => self.key(name, &OptionalRate(None).write()),
-            LinkRate::Steps { initial, changes, period } => {
-                let steps: Vec<String> = changes
-                    .iter()
-                    .map(|(at, rate)| inline(&RateStep { at: Duration(at.0), rate: *rate }))
-                    .collect();
-                let (initial, steps) = (toml(&initial.write()), steps.join(", "));
-                let again = period.map(|period| format!(", period = {}", toml(&period.write())));
-                let again = again.unwrap_or_default();
-                self.line(format_args!(
-                    "{name} = {{ initial = {initial}, steps = [{steps}]{again} }}"
-                ));
+    /// A section: its keys that are wanted, in order, then its parts.
+    fn keys(&mut self, path: &[&str], of: &impl Resolved, is_wanted: impl Fn(&str) -> bool) {
+        self.section(path);
+        let mut written = of.written();
+        written.retain(|(name, _)| is_wanted(name));
+        for (moved, after) in MOVED {
+            let place = |name| written.iter().position(|(key, _)| *key == name);
+            if let (Some(from), Some(to)) = (place(*moved), place(*after)) {
+                written[from..=to].rotate_left(1);
             }
-            LinkRate::Trace(times) => {
-                let times: Vec<String> = times.iter().map(u64::to_string).collect();
-                self.line(format_args!("{name} = {{ trace_ms = [{}] }}", times.join(", ")));
+        }
+        for (name, value) in &written {
+            if let Written::Line(value) = value {
+                self.line(format_args!("{name} = {value}"));
+            }
+        }
+        for (name, value) in &written {
+            if let Written::Part(kind, params) = value {
+                self.part(&[path, &[name]].concat(), kind, *params);
             }
         }
     }
@@ -246,22 +200,19 @@ impl Writer {
 
     fn hosts(&mut self, group: &FlowGroup) {
         self.key("edge_rtt", &group.edge_rtt.write());
-        self.key("edge_rate", &OptionalRate(group.edge_rate).write());
+        if let Written::Line(rate) = Resolvable::write(&group.edge_rate) {
+            self.line(format_args!("edge_rate = {rate}"));
+        }
     }
 
     fn pairs(&mut self, group: &FlowGroup, shares: &Shares, scenario: &Scenario) {
         self.line(format_args!("pairs = ["));
-        let node = |node: usize| toml(&scenario.nodes[node].write());
-        for (way, share) in group.ways.iter().zip(shares.each()) {
-            let (from, to) = (node(way.from), node(way.to));
+        let node = |node: usize| Raw::name(&scenario.nodes[node]);
+        for (way, &share) in group.ways.iter().zip(shares.each()) {
+            let pair = Pair { from: node(way.from), to: node(way.to), share };
             // By turns, shares have no say.
-            match group.ends {
-                Ends::Random => {
-                    let share = toml(&share.write());
-                    self.line(format_args!("  {{ from = {from}, to = {to}, share = {share} }},"));
-                }
-                Ends::RoundRobin => self.line(format_args!("  {{ from = {from}, to = {to} }},")),
-            }
+            let pair = inline(&pair, |key| key != "share" || group.ends == Ends::Random);
+            self.line(format_args!("  {pair},"));
         }
         self.line(format_args!("]"));
         self.key("ends", &group.ends.write());
@@ -283,9 +234,13 @@ impl Writer {
     }
 
     fn choice<T: ParamsChoice>(&mut self, path: &[&str], chosen: &T) {
+        self.part(path, chosen.kind(), chosen.params());
+    }
+
+    fn part(&mut self, path: &[&str], kind: &str, params: &dyn Params) {
         self.section(path);
-        self.key("kind", &chosen.kind().to_owned().write());
-        self.params(chosen.params());
+        self.key("kind", &kind.to_owned().write());
+        self.params(params);
     }
 
     fn params(&mut self, params: &dyn Params) {
@@ -298,6 +253,9 @@ impl Writer {
     }
 }
 
+/// Keys that resolved texts have after others than pages: their ids are hashes of the text.
+const MOVED: &[(&str, &str)] =
+    &[("device_queue", "reverse_rate"), ("device_queue", "duplex"), ("bdp_rtt", "option_damage")];
 /// The comment at a preset that is not the stack's.
 const NOT_OF_STACK: &str = "in place of the stack's";
 /// The comment at a value that is not the preset's.

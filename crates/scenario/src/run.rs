@@ -14,21 +14,17 @@ pub struct Run {
     #[required("none: how long is long enough depends on the question")]
     pub duration: Duration,
     /// Cut from the start before anything is counted.
-    #[default(Duration::ZERO, as "0 s", "cwnd: nothing is hidden unless asked")]
+    #[default("0 s", "cwnd: nothing is hidden unless asked")]
     pub warmup: Duration,
     /// Seed of every random stream.
     #[default(1, "cwnd: a fixed seed, so that the same file gives the same bytes")]
     pub seed: u64,
     /// Interval of the time series; `"none"` records none.
-    #[default(
-        Some(Duration::from_millis(100)),
-        as "100 ms",
-        "cwnd: ten points a second show a saw-tooth at the RTTs of most paths"
-    )]
+    #[default("100 ms", "cwnd: ten points a second show a saw-tooth at the RTTs of most paths")]
     pub sample: Option<Duration>,
     /// Ends the run early, when Jain's index of what its bulk flows delivered since the last of
     /// them started reaches this; looked at every 10 ms.
-    #[default(None, "cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
+    #[default("none", "cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
     #[bounds(
         above 0.0, up_to 1.0;
         "Jain's index is: write 0.95, or \"none\" for a run of its full length"

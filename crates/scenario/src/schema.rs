@@ -10,18 +10,19 @@ use cwnd_schema::{
 use cwnd_tcp::{PARTS, Part};
 use serde_json::{Map, Value as Json, json};
 
-use crate::impairments::{BurstLoss, Impairments, Tampering};
+use crate::impairments::BurstLoss;
 use crate::json::{any_of, none, reference};
+use crate::links::{DumbbellKeys, LinkKeys};
 use crate::model::{Place, Record};
+use crate::pairs::Pair;
 use crate::phrases::{by_schema, phrase};
+use crate::rates::RateTable;
 use crate::run::Run;
 use crate::section::SectionKeys as _;
-use crate::sections::{
-    AXIS, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, PAIR, RATE, SWEEP,
-    TOP,
-};
+use crate::sections::{FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, TOP};
 use crate::stack::StackParts;
 use crate::steps::{DelayStep, RateStep};
+use crate::sweep::{AxisKeys, SweepKeys};
 use crate::tables::EXTENSIONS;
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
@@ -49,17 +50,17 @@ pub fn json_schema() -> Json {
     root["$defs"] = json!({
         "run": object(&[Run::KEYS]),
         "record": object(&[Record::KEYS]),
-        "dumbbell": object(&[DUMBBELL, Impairments::KEYS, Tampering::KEYS]),
-        "link": object(&[LINK, Impairments::KEYS, Tampering::KEYS]),
+        "dumbbell": object(&[DumbbellKeys::KEYS]),
+        "link": object(&[LinkKeys::KEYS]),
         "flow-dumbbell": object(&[FLOW, FLOW_DUMBBELL]),
         "flow-graph": object(&[FLOW, FLOW_GRAPH]),
-        "sweep": object(&[SWEEP]),
-        "axis": complete(AXIS),
+        "sweep": object(&[SweepKeys::KEYS]),
+        "axis": complete(AxisKeys::KEYS),
         "step": complete(RateStep::KEYS),
         "burst-loss": complete(BurstLoss::KEYS),
         "delay-step": complete(DelayStep::KEYS),
         "node": complete(Place::KEYS),
-        "pair": complete(PAIR),
+        "pair": complete(Pair::KEYS),
         "duration": quantity(phrase(Kind::Duration), "100 ms"),
         "rate": quantity(phrase(Kind::Rate), "10 Mbit/s"),
         "bytes": quantity(phrase(Kind::Bytes), "64 kB"),
@@ -67,7 +68,7 @@ pub fn json_schema() -> Json {
         "duration-distribution": distribution("duration", "uniform(20 ms, 200 ms)", &[]),
         "size-distribution": distribution("bytes", "pareto(1.2, 30 kB)", NAMED_SIZES),
         "count-distribution": drawn("lomax(1.5, 3)"),
-        "link-rate": any_of(&[reference("rate"), none(), object(&[RATE])]),
+        "link-rate": any_of(&[reference("rate"), none(), object(&[RateTable::KEYS])]),
         "queue": choice::<QueueParams>(),
         "meter": choice::<MeterParams>(),
         "messenger": choice::<MessengerParams>(),

@@ -1,67 +1,110 @@
 //! Sections whose keys are the fields of a struct.
 
-use cwnd_schema::Param;
+use cwnd_schema::{Param, Params};
 
+use crate::diagnostics::Span;
 use crate::reader::{At, Context, Section};
 use crate::sections::Key;
-use crate::takes::Takes;
 use crate::toml_text::toml;
+use crate::tree::Table;
 
 /// Keys of a section, which `#[derive(SectionKeys)]` makes of fields.
 pub(crate) trait SectionKeys: Sized {
     /// Keys, in order.
     const KEYS: &'static [Key];
+    /// Values of its keys that could be read.
+    type Partial;
     /// Reads all keys, and reports all errors.
-    fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Self>;
+    fn read_keys(section: &Section<'_>, cx: &mut Context<'_>) -> Self::Partial;
+    /// All of them, if all could be read.
+    fn whole(partial: Self::Partial) -> Option<Self>;
     /// Notes keys without effect, which take their defaults.
     fn settle(&mut self, _: &Section<'_>, _: &mut Context<'_>) {}
-    /// Keys and values as TOML, in order.
-    fn written(&self) -> Vec<(&'static str, String)>;
+
+    /// The whole with its keys without effect settled.
+    fn settled(
+        partial: Self::Partial,
+        section: &Section<'_>,
+        cx: &mut Context<'_>,
+    ) -> Option<Self> {
+        let mut whole = Self::whole(partial)?;
+        whole.settle(section, cx);
+        Some(whole)
+    }
+
+    /// Reads the whole, and reports all errors.
+    fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        Self::settled(Self::read_keys(section, cx), section, cx)
+    }
+}
+
+/// A section of resolved files.
+pub(crate) trait Resolved {
+    /// Keys and values, in order.
+    fn written(&self) -> Vec<(&'static str, Written<'_>)>;
+}
+
+/// A value in a resolved file.
+pub(crate) enum Written<'a> {
+    /// TOML.
+    Line(String),
+    /// A part of this kind, which has a section of its own.
+    Part(&'static str, &'a dyn Params),
 }
 
 /// A value that is no [`Param`]: it reads its node itself.
 pub(crate) trait Entry: Sized {
-    /// Description of the value.
-    const TAKES: &'static Takes;
     /// Reads it, and reports what is wrong.
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self>;
-    /// Writes it as TOML.
-    fn write(&self) -> String;
+}
+
+/// A value that is no [`Param`] and stands in resolved files.
+pub(crate) trait Write {
+    /// Writes it.
+    fn write(&self) -> Written<'_>;
 }
 
 /// A parameter's value as TOML.
-pub(crate) fn plain<T: Param>(value: &T) -> String {
-    toml(&value.write())
+pub(crate) fn plain<T: Param>(value: &T) -> Written<'_> {
+    Written::Line(toml(&value.write()))
 }
 
-/// All keys of a section as a table on one line.
-pub(crate) fn inline<S: SectionKeys>(section: &S) -> String {
-    let keys = section.written().into_iter().map(|(name, value)| format!("{name} = {value}"));
+/// Keys of a section as a table on one line.
+pub(crate) fn inline<S: Resolved>(section: &S, is_wanted: impl Fn(&str) -> bool) -> String {
+    let keys = section.written().into_iter().filter_map(|(name, value)| match value {
+        Written::Line(value) if is_wanted(name) => Some(format!("{name} = {value}")),
+        _ => None,
+    });
     format!("{{ {} }}", keys.collect::<Vec<_>>().join(", "))
+}
+
+/// Sections as a list of tables on one line.
+pub(crate) fn list<S: Resolved>(sections: impl Iterator<Item = S>) -> Written<'static> {
+    let tables: Vec<String> = sections.map(|section| inline(&section, |_| true)).collect();
+    Written::Line(format!("[{}]", tables.join(", ")))
+}
+
+/// The defaults of a section without required keys.
+pub(crate) fn by_default<S: SectionKeys>() -> S {
+    let (table, mut cx) = (Table::default(), Context::new(&|name| Err(format!("no `{name}`"))));
+    let section = Section::new(&table, const { &[S::KEYS] }, "", Span::default(), &mut cx);
+    S::read(&section, &mut cx).expect("defaults are values of their keys")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::SectionKeys;
-    use crate::diagnostics::Span;
+    use cwnd_quantity::Duration;
+    use cwnd_schema::Share;
+
     use crate::impairments::{Impairments, Tampering};
     use crate::model::Record;
-    use crate::reader::{Context, Section};
-    use crate::tree::parse_value;
-
-    /// Reads an empty section.
-    fn empty<S: SectionKeys>(keys: &'static [&'static [crate::sections::Key]]) -> S {
-        let mut cx = Context::new(&|name| Err(format!("no file `{name}`")));
-        let node = parse_value(0, 0, "{}", &mut cx.sink).expect("TOML");
-        let table = node.table().expect("a table");
-        let section = Section::new(table, keys, "", Span::default(), &mut cx);
-        S::read(&section, &mut cx).expect("no key is required")
-    }
 
     #[test]
-    fn the_default_that_pages_show_is_the_default() {
-        assert_eq!(empty::<Impairments>(&[Impairments::KEYS]), Impairments::default());
-        assert_eq!(empty::<Tampering>(&[Tampering::KEYS]), Tampering::default());
-        assert_eq!(empty::<Record>(&[Record::KEYS]), Record::default());
+    fn defaults_are_what_their_toml_says() {
+        let faults = Impairments::default();
+        assert_eq!((faults.loss, faults.loss_every, faults.burst_loss), (0.0, None, None));
+        assert_eq!((faults.reorder_delay, faults.delay_steps), (Duration::ZERO, vec![]));
+        assert_eq!(Tampering::default(), Tampering { option_loss: 0.0, option_damage: 0.0 });
+        assert_eq!(Record::default(), Record { requests: Share::ALL, flows: Share::ALL });
     }
 }

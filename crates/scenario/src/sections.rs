@@ -1,13 +1,9 @@
 //! Every key of a scenario file that is not a parameter of an algorithm: what it takes, its default, and who says so.
 //! The reader, the reference and the schema all come from these tables.
 
-use cwnd_quantity::Duration;
-
 use crate::takes::{self, Takes};
-use cwnd_schema::{
-    Bounds, Kind,
-    Quantity::{Count, Number, Span},
-};
+use cwnd_schema::expanded::{joined, same};
+use cwnd_schema::{Bounds, Kind, Quantity::Count};
 
 /// One key of a section.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +15,39 @@ pub(crate) struct Key {
     pub source: &'static str,
     /// From where to where the values of a [`Form::Plain`] go.
     pub bounds: Bounds,
+}
+
+impl Key {
+    /// Entry of a list whose keys are not known yet.
+    pub const NONE: Self = Self {
+        name: "",
+        form: Plain(Kind::Text),
+        fallback: Required,
+        doc: "",
+        source: "",
+        bounds: Bounds::NONE,
+    };
+}
+
+/// The same keys, some with other docs and sources.
+pub(crate) const fn described<const N: usize>(
+    keys: &[Key],
+    others: &[(&str, &'static str, &'static str)],
+) -> [Key; N] {
+    let mut all = joined(&[keys], Key::NONE);
+    let mut other = 0;
+    while other < others.len() {
+        let (name, doc, source) = others[other];
+        let mut i = 0;
+        while i < N {
+            if same(all[i].name, name) {
+                (all[i].doc, all[i].source) = (doc, source);
+            }
+            i += 1;
+        }
+        other += 1;
+    }
+    all
 }
 
 /// What a key takes.
@@ -110,113 +139,6 @@ keys! {
         sweep: Form::Section => Derived("one run"),
     }
 
-    /// `[dumbbell]`.
-    DUMBBELL {
-        /// Rate of the bottleneck, from left to right.
-        #[source("none: the bottleneck is what a scenario is about")]
-        rate: Value(takes::LINK_RATE) => Required,
-        /// The file of a [trace](#rates) in place of `rate`, mahimahi's or of seconds and Mbit/s.
-        #[source("mahimahi, mm-link")]
-        trace: Value(takes::TRACE_FILE) => Derived("none; short for `rate = { trace = … }`"),
-        /// One-way propagation delay of the bottleneck itself, the same in each direction.
-        #[source("cwnd: all of the delay is at the hosts, so that each group has its own RTT")]
-        delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
-        /// What waits before the bottleneck.
-        #[source("cwnd: what a router does that was told nothing")]
-        queue: Value(takes::QUEUE) => Toml("\"fifo\""),
-        /// What writes into packets beside the queue: load factors, rates, marks of its own.
-        #[source("cwnd: routers forward packets as they are")]
-        meter: Value(takes::METER) => Toml("\"none\""),
-        /// What tells the sources of packets that the queue marks or drops.
-        #[source("RFC 6633 § 4: routers send no source quenches")]
-        messenger: Value(takes::MESSENGER) => Toml("\"none\""),
-        /// Packets that the device below the discipline takes in advance, besides the one it sends: the discipline neither
-        /// counts nor delays them.
-        #[source("cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many")]
-        #[bounds(up_to Bounds::WORD)]
-        device_queue: Plain(Kind::Integer) => Toml("0"),
-        /// Rate of the way back.
-        #[source("cwnd: a symmetric line")]
-        reverse_rate: Value(takes::LINK_RATE) => Derived("as `rate`"),
-        /// What waits before the way back.
-        #[source("Linux: the usual device queue (txqueuelen) is 1000 packets")]
-        reverse_queue: Value(takes::QUEUE) => Toml("{ kind = \"fifo\", limit = \"1000 packets\" }"),
-        /// What writes into packets beside the queue of the way back.
-        #[source("cwnd: routers forward packets as they are")]
-        reverse_meter: Value(takes::METER) => Toml("\"none\""),
-        /// What tells the sources of packets that the queue of the way back marks or drops.
-        #[source("RFC 6633 § 4: routers send no source quenches")]
-        reverse_messenger: Value(takes::MESSENGER) => Toml("\"none\""),
-        /// Rate of each host's own interface.
-        #[source("cwnd: the bottleneck is the only one")]
-        edge_rate: Value(takes::OPTIONAL_RATE) => Toml("\"none\""),
-        /// The round-trip time that sizes in BDP refer to.
-        #[source("cwnd: the bandwidth-delay product of the longest path")]
-        bdp_rtt: Plain(Kind::Duration) => Derived("the largest mean base RTT of the groups"),
-    }
-
-    /// `[link.NAME]`.
-    LINK {
-        /// Node that the link leaves.
-        #[source("none")]
-        from: Plain(Kind::Text) => Required,
-        /// Node that the link enters.
-        #[source("none")]
-        to: Plain(Kind::Text) => Required,
-        /// Its rate; `"none"` is a pure delay without a queue.
-        #[source("none")]
-        rate: Value(takes::LINK_RATE) => Required,
-        /// The file of a [trace](#rates) in place of `rate`, mahimahi's or of seconds and Mbit/s.
-        #[source("mahimahi, mm-link")]
-        trace: Value(takes::TRACE_FILE) => Derived("none; short for `rate = { trace = … }`"),
-        /// One-way propagation delay.
-        #[source("cwnd: all of the delay is at the hosts")]
-        delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
-        /// What waits before it.
-        #[source("cwnd: what a router does that was told nothing")]
-        queue: Value(takes::QUEUE) => Toml("\"fifo\""),
-        /// What writes into packets beside the queue: load factors, rates, marks of its own.
-        #[source("cwnd: routers forward packets as they are")]
-        meter: Value(takes::METER) => Toml("\"none\""),
-        /// What tells the sources of packets that the queue marks or drops.
-        #[source("RFC 6633 § 4: routers send no source quenches")]
-        messenger: Value(takes::MESSENGER) => Toml("\"none\""),
-        /// Packets that the device below the discipline takes in advance, besides the one it sends: the discipline neither
-        /// counts nor delays them.
-        #[source("cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many")]
-        #[bounds(up_to Bounds::WORD)]
-        device_queue: Plain(Kind::Integer) => Toml("0"),
-        /// Whether there is a second link back, called `NAME.reverse`, with the same settings.
-        #[source("cwnd: links are directed")]
-        duplex: Plain(Kind::Bool) => Toml("false"),
-        /// The round-trip time that sizes in BDP refer to.
-        #[source("cwnd: the bandwidth-delay product of the longest path")]
-        bdp_rtt: Plain(Kind::Duration) => Derived("the largest mean base RTT of the groups through the link"),
-    }
-
-    /// A rate written as a table.
-    RATE {
-        /// The rate at the start.
-        #[source("none")]
-        initial: Plain(Kind::Rate) => Derived("required, unless there is a trace"),
-        /// Later rates, in order of time: `[{ at = "10 s", rate = "5 Mbit/s" }]`.
-        #[source("cwnd: a line that does not change")]
-        steps: Value(takes::STEPS) => Toml("[]"),
-        /// After how long `initial` and `steps` begin anew; all steps are earlier. Sizes in BDP
-        /// then refer to the mean over this time.
-        #[source("cwnd: rates that change once")]
-        #[bounds(above Span(Duration::ZERO); "time would never pass, write \"none\" for steps that \
-            are taken once")]
-        period: Plain(Kind::OptionalDuration) => Toml("\"none\""),
-        /// The file of a trace: mahimahi's, one millisecond a line, at each of which 1500 bytes
-        /// pass; or seconds and Mbit/s on each line.
-        #[source("mahimahi, mm-link")]
-        trace: Value(takes::TRACE_FILE) => Derived("none"),
-        /// The milliseconds of a mahimahi trace, here in the file; it repeats after the last.
-        #[source("mahimahi, mm-link")]
-        trace_ms: Value(takes::TRACE_TIMES) => Derived("none"),
-    }
-
     /// `[flow.NAME]`, in a dumbbell and in a graph.
     FLOW {
         /// How many flows; of those that arrive, how many independent arrival processes.
@@ -294,49 +216,6 @@ keys! {
         /// Rate of each host's own interface.
         #[source("cwnd: the links are the only bottlenecks")]
         edge_rate: Value(takes::OPTIONAL_RATE) => Toml("\"none\""),
-    }
-
-    /// A pair of nodes.
-    PAIR {
-        /// Node where the sender is.
-        #[source("none")]
-        from: Plain(Kind::Text) => Required,
-        /// Node where the receiver is.
-        #[source("none")]
-        to: Plain(Kind::Text) => Required,
-        /// The pair is drawn in proportion to this; of no unit.
-        #[source("cwnd: all pairs have the same chance")]
-        #[bounds(above Number(0.0); "a pair that is never drawn is no pair")]
-        share: Plain(Kind::Number) => Toml("1.0"),
-    }
-
-    /// `[sweep]`.
-    SWEEP {
-        /// Runs of each combination, with seeds `seed`, `seed + 1`, …
-        #[source("cwnd: one")]
-        #[bounds(from Count(1), up_to Count(MOST_CELLS); "no repeats are no runs, more fit no plan")]
-        repeat: Plain(Kind::Integer) => Toml("1"),
-        /// Axes, by name; every combination of their values is run.
-        #[source("none")]
-        axis: Form::Named => Derived("none"),
-    }
-
-    /// `[sweep.axis.NAME]`.
-    AXIS {
-        /// Path of the key that is varied, such as `"flow.main.rtt"`, or `"flow.*.rtt"` for that of every group; a list of
-        /// paths varies them together.
-        #[source("none")]
-        path: Value(takes::PATHS) => Required,
-        /// Its values; with several paths, a list of values for each.
-        #[source("none")]
-        values: Value(takes::VALUES) => Required,
-        /// What the values are called in results.
-        #[source("cwnd: the value says it best")]
-        labels: Value(takes::LABELS) => Derived("the values as they are written"),
-        /// Which labels a label's gain is counted over where worlds are compared: `{ BMCC = ["Reno", "CUBIC"] }`. A
-        /// label that is not named here is over the longest other one that it extends with "+", as in `"Reno+ABE"`.
-        #[source("cwnd: most arms are a base with something besides")]
-        over: Value(takes::OVER) => Derived("what labels say with \"+\""),
     }
 }
 

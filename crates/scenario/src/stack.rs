@@ -5,11 +5,10 @@ use cwnd_schema::{Params, ParamsChoice as _, Preset, SectionKeys};
 use cwnd_tcp::{PARTS, Part};
 
 use crate::diagnostics::{Sink, Span};
-use crate::json::{list, reference};
 use crate::reader::{At, Context, Section, preset, unknown_name};
-use crate::section::{Entry, SectionKeys, inline};
+use crate::section::{Entry, SectionKeys, Write, Written, inline};
 use crate::suggest;
-use crate::takes::Takes;
+use crate::takes;
 use crate::toml_text::quoted;
 use crate::tree::Item;
 
@@ -23,16 +22,16 @@ pub(crate) fn stacks() -> &'static [Preset] {
 #[section(check = check)]
 pub struct StackParts {
     /// Stack to begin with.
-    #[entry]
+    #[entry(takes::STACK_NAME)]
     #[by_schema("rfc6675", "linux", "cwnd: the stack of a file that names none")]
     pub base: &'static str,
     /// Parts of that stack that are left out.
-    #[entry]
-    #[default(Vec::new(), as [], "cwnd: the stack as it is")]
+    #[entry(takes::PARTS)]
+    #[default([], "cwnd: the stack as it is")]
     pub without: Vec<&'static str>,
     /// Parts that are added to that stack.
-    #[entry]
-    #[default(Vec::new(), as [], "cwnd: the stack as it is")]
+    #[entry(takes::PARTS)]
+    #[default([], "cwnd: the stack as it is")]
     pub with: Vec<&'static str>,
 }
 
@@ -67,7 +66,7 @@ impl StackParts {
 
     /// TOML of the key `stack`.
     pub(crate) fn written(&self) -> String {
-        if self.is_base() { quoted(self.base) } else { inline(self) }
+        if self.is_base() { quoted(self.base) } else { inline(self, |_| true) }
     }
 }
 
@@ -84,9 +83,6 @@ pub(crate) fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<StackP
 
 /// The name of a stack.
 impl Entry for &'static str {
-    const TAKES: &'static Takes =
-        &Takes::new("the name of a [stack](#stacks)", || reference("stack-name"));
-
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let named = at.node.text().map(|name| cx.preset_name(name));
         let found = stacks().iter().find(|stack| Some(stack.name) == named);
@@ -96,19 +92,16 @@ impl Entry for &'static str {
         }
         found.map(|stack| stack.name)
     }
+}
 
-    fn write(&self) -> String {
-        quoted(self)
+impl Write for &'static str {
+    fn write(&self) -> Written<'_> {
+        Written::Line(quoted(self))
     }
 }
 
 /// Names of parts, each once, in the order of [`PARTS`].
 impl Entry for Vec<&'static str> {
-    const TAKES: &'static Takes = &Takes {
-        example: "[\"rack\"]",
-        ..Takes::new("a list of [parts](#parts-of-a-stack)", || list(&reference("part")))
-    };
-
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Item::Array(items) = &at.node.item else {
             at.wrong_kind("a list of parts such as [\"rack\"]", cx);
@@ -125,10 +118,12 @@ impl Entry for Vec<&'static str> {
         let named = |part: &&Part| items.iter().any(|node| node.text() == Some(part.name));
         is_good.then(|| PARTS.iter().filter(named).map(|part| part.name).collect())
     }
+}
 
-    fn write(&self) -> String {
+impl Write for Vec<&'static str> {
+    fn write(&self) -> Written<'_> {
         let names: Vec<String> = self.iter().map(|name| quoted(name)).collect();
-        format!("[{}]", names.join(", "))
+        Written::Line(format!("[{}]", names.join(", ")))
     }
 }
 

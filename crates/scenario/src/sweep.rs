@@ -3,22 +3,71 @@
 use std::collections::BTreeSet;
 
 use cwnd_quantity::{QueueSize, parse_bytes, parse_duration, parse_rate};
-use cwnd_schema::{Param, Value};
+use cwnd_schema::{Param, SectionKeys, Value};
 
 use crate::diagnostics::{Sink, Span};
 use crate::no_effect;
 use crate::paths::{KeyPath, Varied, set};
 use crate::plan::{self, AxisValue};
+use crate::raw::Raw;
 use crate::reader::{At, Context, Section};
-use crate::sections::{AXIS, MOST_CELLS, SWEEP};
+use crate::section::{Entry, SectionKeys as _};
+use crate::sections::MOST_CELLS;
 use crate::suggest::list;
-use crate::tree::{Entry, Item, Node, Table, too_long};
+use crate::takes;
+use crate::tree::{self, Item, Node, Table, too_long};
+
+/// `[sweep]`.
+#[derive(SectionKeys)]
+#[section(input)]
+pub(crate) struct SweepKeys {
+    /// Runs of each combination, with seeds `seed`, `seed + 1`, …
+    #[default(1, "cwnd: one")]
+    #[bounds(from 1, up_to MOST_CELLS; "no repeats are no runs, more fit no plan")]
+    repeat: u64,
+    /// Axes, by name; every combination of their values is run.
+    #[entry(takes::AXES)]
+    #[derived("none", "none")]
+    axis: Option<Vec<Axis>>,
+}
+
+/// `[sweep.axis.NAME]`.
+#[derive(SectionKeys)]
+#[section(input)]
+pub(crate) struct AxisKeys {
+    /// Path of the key that is varied, such as `"flow.main.rtt"`, or `"flow.*.rtt"` for that of
+    /// every group; a list of paths varies them together.
+    #[entry(takes::PATHS)]
+    #[required("none")]
+    path: Paths,
+    /// Its values; with several paths, a list of values for each.
+    #[entry(takes::VALUES)]
+    #[required("none")]
+    values: Raw,
+    /// What the values are called in results.
+    #[entry(takes::LABELS)]
+    #[derived("the values as they are written", "cwnd: the value says it best")]
+    labels: Option<Vec<String>>,
+    /// Which labels a label's gain is counted over where worlds are compared:
+    /// `{ BMCC = ["Reno", "CUBIC"] }`. A label that is not named here is over the longest other one
+    /// that it extends with "+", as in `"Reno+ABE"`.
+    #[entry(takes::OVER)]
+    #[derived("what labels say with \"+\"", "cwnd: most arms are a base with something besides")]
+    over: Option<Raw>,
+}
 
 /// What is varied.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     pub repeat: u64,
     pub axes: Vec<Axis>,
+}
+
+/// Paths of an axis.
+pub(crate) struct Paths {
+    paths: Vec<KeyPath>,
+    /// `true` if they are a list, and values are lists, too.
+    several: bool,
 }
 
 /// One axis.
@@ -47,15 +96,14 @@ impl Sweep {
     }
 
     /// Reads `[sweep]`; what is wrong goes to the sink.
-    pub fn read(entry: &Entry, cx: &mut Context<'_>) -> Option<Self> {
+    pub fn read(entry: &tree::Entry, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = entry.node.table() else {
             At { node: &entry.node, path: "sweep" }.wrong_kind("a section [sweep]", cx);
             return None;
         };
-        let section = Section::new(table, &[SWEEP], "sweep", entry.key_span, cx);
-        let repeat = section.plain::<u64>("repeat", cx);
-        let axes = section.optional("axis", cx, axes)?.unwrap_or_default();
-        let sweep = Self { repeat: repeat?, axes };
+        let section = Section::new(table, &[SweepKeys::KEYS], "sweep", entry.key_span, cx);
+        let SweepKeys { repeat, axis } = SweepKeys::read(&section, cx)?;
+        let sweep = Self { repeat, axes: axis.unwrap_or_default() };
         sweep.check(&section, cx).then_some(sweep)
     }
 
@@ -185,29 +233,26 @@ impl Sweep {
     }
 }
 
-fn axes(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<Axis>> {
-    let Some(table) = at.node.table() else {
-        at.wrong_kind("sections such as [sweep.axis.rtt]", cx);
-        return None;
-    };
-    let axes: Vec<Option<Axis>> = table.entries.iter().map(|entry| axis(entry, cx)).collect();
-    axes.into_iter().collect()
+impl Entry for Vec<Axis> {
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        let Some(table) = at.node.table() else {
+            at.wrong_kind("sections such as [sweep.axis.rtt]", cx);
+            return None;
+        };
+        let axes: Vec<Option<Axis>> = table.entries.iter().map(|entry| axis(entry, cx)).collect();
+        axes.into_iter().collect()
+    }
 }
 
-fn axis(entry: &Entry, cx: &mut Context<'_>) -> Option<Axis> {
+fn axis(entry: &tree::Entry, cx: &mut Context<'_>) -> Option<Axis> {
     let path = format!("sweep.axis.{}", entry.key);
     let Some(table) = entry.node.table() else {
         At { node: &entry.node, path: &path }.wrong_kind("a table with `path` and `values`", cx);
         return None;
     };
-    let section = Section::new(table, &[AXIS], path, entry.key_span, cx);
-    let paths = section.read("path", cx, paths);
-    let several = paths.as_ref().is_some_and(|(_, several)| *several);
-    let width = paths.as_ref().map(|(paths, _)| paths.len());
-    let rows =
-        section.read("values", cx, |at, cx| values(at, if several { width } else { None }, cx));
-    let labels = section.optional("labels", cx, labels);
-    let (paths, rows, labels) = (paths?.0, rows?, labels?);
+    let section = Section::new(table, &[AxisKeys::KEYS], path, entry.key_span, cx);
+    let AxisKeys { path, values: rows, labels, over: bases } = AxisKeys::read(&section, cx)?;
+    let rows = values(rows.at(), path.several.then_some(path.paths.len()), cx)?;
     if let Some(labels) = &labels
         && labels.len() != rows.len()
     {
@@ -231,45 +276,52 @@ fn axis(entry: &Entry, cx: &mut Context<'_>) -> Option<Axis> {
             return None;
         }
     }
-    let over = section.optional("over", cx, |at, cx| over(at, &labels, cx))?.unwrap_or_default();
+    let over = match bases {
+        Some(bases) => over(bases.at(), &labels, cx)?,
+        None => Vec::new(),
+    };
     let quantities = quantities(&rows);
     let points = rows.into_iter().zip(labels).zip(quantities);
     let points =
         points.map(|((values, label), quantity)| Point { values, label, quantity }).collect();
-    Some(Axis { name: entry.key.clone(), paths, points, over })
+    Some(Axis { name: entry.key.clone(), paths: path.paths, points, over })
 }
 
 /// One path, or several that are varied together.
-fn paths(at: At<'_>, cx: &mut Context<'_>) -> Option<(Vec<KeyPath>, bool)> {
-    let (nodes, several) = match &at.node.item {
-        Item::Array(list) => (list.iter().collect::<Vec<_>>(), true),
-        _ => (vec![at.node], false),
-    };
-    if nodes.is_empty() {
-        cx.sink.error(at.node.span, at.path, "an axis varies at least one key");
-        return None;
+impl Entry for Paths {
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        let (nodes, several) = match &at.node.item {
+            Item::Array(list) => (list.iter().collect::<Vec<_>>(), true),
+            _ => (vec![at.node], false),
+        };
+        if nodes.is_empty() {
+            cx.sink.error(at.node.span, at.path, "an axis varies at least one key");
+            return None;
+        }
+        let paths: Vec<Option<KeyPath>> = nodes
+            .into_iter()
+            .map(|node| {
+                let Some(text) = node.text() else {
+                    At { node, path: at.path }.wrong_kind("a path such as \"flow.main.rtt\"", cx);
+                    return None;
+                };
+                // Past the opening quote.
+                let mut span = node.span;
+                span.start += 1;
+                let path = KeyPath::parse(text, span, &mut cx.sink)?;
+                let first = path.parts[0].0.as_str();
+                if matches!(first, "sweep" | "schema" | "name" | "description") {
+                    let message =
+                        format!("`{first}` is the same for all runs, and can't be varied");
+                    cx.sink.error(path.parts[0].1, at.path, message);
+                    return None;
+                }
+                Some(path)
+            })
+            .collect();
+        let paths = paths.into_iter().collect::<Option<_>>()?;
+        Some(Self { paths, several })
     }
-    let paths: Vec<Option<KeyPath>> = nodes
-        .into_iter()
-        .map(|node| {
-            let Some(text) = node.text() else {
-                At { node, path: at.path }.wrong_kind("a path such as \"flow.main.rtt\"", cx);
-                return None;
-            };
-            // Past the opening quote.
-            let mut span = node.span;
-            span.start += 1;
-            let path = KeyPath::parse(text, span, &mut cx.sink)?;
-            let first = path.parts[0].0.as_str();
-            if matches!(first, "sweep" | "schema" | "name" | "description") {
-                let message = format!("`{first}` is the same for all runs, and can't be varied");
-                cx.sink.error(path.parts[0].1, at.path, message);
-                return None;
-            }
-            Some(path)
-        })
-        .collect();
-    paths.into_iter().collect::<Option<_>>().map(|paths| (paths, several))
 }
 
 /// The values, each as one node per path.
@@ -305,14 +357,17 @@ fn values(at: At<'_>, width: Option<usize>, cx: &mut Context<'_>) -> Option<Vec<
     rows.into_iter().collect()
 }
 
-fn labels(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<String>> {
-    let Item::Array(list) = &at.node.item else {
-        at.wrong_kind("a list of texts", cx);
-        return None;
-    };
-    let texts: Vec<Option<String>> =
-        list.iter().map(|node| At { node, path: at.path }.plain::<String>(cx)).collect();
-    texts.into_iter().collect()
+/// Labels.
+impl Entry for Vec<String> {
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        let Item::Array(list) = &at.node.item else {
+            at.wrong_kind("a list of texts", cx);
+            return None;
+        };
+        let texts: Vec<Option<String>> =
+            list.iter().map(|node| At { node, path: at.path }.plain::<String>(cx)).collect();
+        texts.into_iter().collect()
+    }
 }
 
 /// For each label in the table the others that it is counted over.
@@ -321,7 +376,7 @@ fn over(at: At<'_>, labels: &[String], cx: &mut Context<'_>) -> Option<Vec<(Stri
         at.wrong_kind("a table such as { \"mine\" = \"base\" }", cx);
         return None;
     };
-    let read = |entry: &Entry| {
+    let read = |entry: &tree::Entry| {
         let bases = match &entry.node.item {
             Item::Array(list) if !list.is_empty() => list.iter().collect::<Vec<_>>(),
             _ => vec![&entry.node],
@@ -381,7 +436,7 @@ fn brief(node: &Node) -> String {
             format!("[{}]", parts.join(", "))
         }
         Item::Table(table) => {
-            let part = |e: &Entry| match e.key.as_str() {
+            let part = |e: &tree::Entry| match e.key.as_str() {
                 "kind" | "preset" => brief(&e.node),
                 key => format!("{key}={}", brief(&e.node)),
             };

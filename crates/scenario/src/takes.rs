@@ -49,6 +49,17 @@ pub(crate) const TRACE_TIMES: &Takes =
 /// Later rates.
 pub(crate) const STEPS: &Takes =
     &Takes::new("a list of [steps](#steps-of-a-rate)", || list(&reference("step")));
+/// Loss in bursts.
+pub(crate) const BURST_LOSS: &Takes =
+    &Takes::new("probabilities of [burst loss](#burst-loss), or \"none\"", || {
+        any_of(&[reference("burst-loss"), none()])
+    });
+/// Longer delays later.
+pub(crate) const DELAY_STEPS: &Takes = &Takes::new(
+    "a list of [steps](#steps-of-a-delay), or the name of a file, \
+    seen from the scenario's folder",
+    || any_of(&[list(&reference("delay-step")), text()]),
+);
 /// A queue discipline.
 pub(crate) const QUEUE: &Takes =
     &Takes { shorthand: Some("kind"), ..Takes::new("a [queue](#queues)", || reference("queue")) };
@@ -73,6 +84,14 @@ pub(crate) const ENDPOINT: &Takes = &Takes {
 /// A stack: the name of an endpoint's preset, or a table with parts.
 pub(crate) const STACK: &Takes =
     &Takes { shorthand: Some("base"), ..Takes::new("a [stack](#stacks)", || reference("stack")) };
+/// The name of a stack.
+pub(crate) const STACK_NAME: &Takes =
+    &Takes::new("the name of a [stack](#stacks)", || reference("stack-name"));
+/// Parts of a stack.
+pub(crate) const PARTS: &Takes = &Takes {
+    example: "[\"rack\"]",
+    ..Takes::new("a list of [parts](#parts-of-a-stack)", || list(&reference("part")))
+};
 /// A workload.
 pub(crate) const WORKLOAD: &Takes = &Takes {
     shorthand: Some("kind"),
@@ -88,6 +107,8 @@ pub(crate) const ATTACKER: &Takes = &Takes {
     shorthand: Some("kind"),
     ..Takes::new("an [attacker](#attackers)", || reference("attacker"))
 };
+/// The name of a node.
+pub(crate) const NODE: &Takes = &Takes::new("a text in quotes", text);
 /// The name of a node, or a list of names.
 pub(crate) const NODES: &Takes =
     &Takes::new("the name of a node, or a list of names", one_or_several);
@@ -96,6 +117,8 @@ pub(crate) const PAIRS: &Takes =
     &Takes::new("a list of [pairs](#pairs-of-nodes)", || some(&reference("pair")));
 /// Names of links.
 pub(crate) const ROUTE: &Takes = &Takes::new("a list of names of links", || list(&text()));
+/// Axes of a sweep.
+pub(crate) const AXES: &Takes = &Takes::new(NAMED, || named("axis"));
 /// A path or a list of paths.
 pub(crate) const PATHS: &Takes = &Takes {
     example: "\"flow.main.rtt\"",
@@ -114,7 +137,14 @@ pub(crate) const OVER: &Takes = &Takes::new(
     || json!({ "type": "object", "additionalProperties": one_or_several() }),
 );
 
+/// Words of sections with names of the user's own.
+const NAMED: &str = "sections, each with a name of its own";
 const RATE_EXAMPLE: &str = "\"10 Mbit/s\"";
+
+/// Sections with names of the user's own, each as this definition says.
+fn named(definition: &str) -> Json {
+    json!({ "type": "object", "additionalProperties": reference(definition) })
+}
 
 /// A text, or a list of texts.
 fn one_or_several() -> Json {

@@ -12,8 +12,9 @@ use crate::model::{Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
 use crate::pairs;
 use crate::peers;
-use crate::reader::{At, Context, OptionalRate, Section, unknown_name};
+use crate::reader::{At, Context, Section, unknown_name};
 use crate::routes::broken;
+use crate::section::Entry as _;
 use crate::tree::Item;
 
 /// How a group's packets travel.
@@ -103,7 +104,7 @@ pub(crate) fn through(
     let ends = section.plain::<Ends>("ends", cx);
     let peers = section.plain::<Option<u32>>("peers", cx)?;
     let edge_rtt = section.plain::<DurationDist>("edge_rtt", cx);
-    let edge_rate = section.plain::<OptionalRate>("edge_rate", cx).map(|r| r.0);
+    let edge_rate = section.read("edge_rate", cx, Option::<Rate>::read);
     let each = |ways: &[Way], end: fn(&Way) -> usize| -> Vec<usize> {
         let nodes: BTreeSet<usize> = ways.iter().map(end).collect();
         nodes.into_iter().collect()

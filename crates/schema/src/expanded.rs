@@ -4,9 +4,9 @@ use crate::{
     Bounds, Field, Idle, Invalid, Kind, Param, Params, ParseError, Preset, PresetOf, Presets, Value,
 };
 
-/// Number of parameters in several lists.
+/// Number of entries in several lists.
 #[must_use]
-pub const fn total(parts: &[&[Field]]) -> usize {
+pub const fn total<T>(parts: &[&[T]]) -> usize {
     let (mut n, mut part) = (0, 0);
     while part < parts.len() {
         n += parts[part].len();
@@ -15,10 +15,10 @@ pub const fn total(parts: &[&[Field]]) -> usize {
     n
 }
 
-/// Parameters of several lists, one after the other.
+/// Entries of several lists, one after the other, in place of `nothing`.
 #[must_use]
-pub const fn joined<const N: usize>(parts: &[&[Field]]) -> [Field; N] {
-    let mut all = [NOTHING; N];
+pub const fn joined<T: Copy, const N: usize>(parts: &[&[T]], nothing: T) -> [T; N] {
+    let mut all = [nothing; N];
     let (mut n, mut part) = (0, 0);
     while part < parts.len() {
         let mut i = 0;
@@ -37,7 +37,7 @@ pub const fn resourced<const N: usize>(
     fields: &[Field],
     sources: &[(&str, &'static str)],
 ) -> [Field; N] {
-    let mut all = joined(&[fields]);
+    let mut all = joined(&[fields], NOTHING);
     let mut s = 0;
     while s < sources.len() {
         let mut i = 0;
@@ -65,7 +65,9 @@ pub const fn has(fields: &[Field], name: &str) -> bool {
     false
 }
 
-const fn same(a: &str, b: &str) -> bool {
+/// `true` if two names are equal.
+#[must_use]
+pub const fn same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut i = 0;
     while i < a.len() && i < b.len() && a[i] == b[i] {
@@ -75,7 +77,7 @@ const fn same(a: &str, b: &str) -> bool {
 }
 
 /// Entry of a list whose parameters are not known yet.
-const NOTHING: Field = Field {
+pub const NOTHING: Field = Field {
     name: "",
     kind: Kind::Text,
     doc: "",

@@ -89,15 +89,22 @@
 //!
 //! # Sections of the scenario file
 //! [`SectionKeys`](derive@SectionKeys) makes of a struct's fields the keys of a section, in
-//! `cwnd-scenario`, where the derived code leads.
-//! - `#[section(check = PATH)]` of the struct: a function that reports values which contradict each
-//!   other. It sees those that could be read, as `PartialNAME`.
-//! - `#[default(VALUE, as TEXT, "SOURCE")]`: pages show a default as it would be written. `as` has
-//!   a text or a list; without it the value is a literal or `None`.
+//! `cwnd-scenario`, where the derived code leads. `PartialNAME` has those that could be read.
+//! - `#[section(check = PATH)]` of the struct: a function that reports values of `PartialNAME`
+//!   which contradict each other. `#[section(input)]`: resolved files do not have the section.
+//!
+//! A field has exactly one of the first five.
+//! - `#[default(TOML, "SOURCE")]`: a default as it would be written.
 //! - `#[by_schema("TEXT", "TEXT", "SOURCE")]`: a default for each version of the file format.
-//! - `#[entry]`: the type is no [`Param`] but reads its node itself.
-//! - `#[required("SOURCE")]`, `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key
-//!   without effect is noted where a file gives it another value, and then takes its default.
+//! - `#[derived("SENTENCE", "SOURCE")]`: the field is an `Option`, and `None` stands for what the
+//!   sentence says.
+//! - `#[required("SOURCE")]`, or `#[required("SOURCE", unless KEY)]` of an `Option`, for which
+//!   another key may stand.
+//! - `#[flatten(KEY = ("DOC", "SOURCE"), …)]`: a section whose keys stand among the others, some of
+//!   them with another doc and source.
+//! - `#[entry(TAKES)]`: the type is no [`Param`] but reads its node itself; `TAKES` describes it.
+//! - `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key without effect is noted where a
+//!   file gives it another value, and then takes its default.
 //!
 //! # Errors
 //! A definition that lacks something does not compile; the error is at the field.

@@ -1,10 +1,10 @@
 //! The attributes of fields, variants and structs, as they are written.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, LitStr, Meta, Path, Result, Token, token};
+use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, LitStr, Meta, Path, Result, Token};
 
 /// The doc comment: its lines, joined as they stand.
 ///
@@ -55,11 +55,9 @@ fn not_empty(text: &LitStr) -> Result<()> {
     Ok(())
 }
 
-/// `#[default(VALUE, "SOURCE")]`, or `#[default(VALUE, as SHOWN, "SOURCE")]`.
+/// `#[default(VALUE, "SOURCE")]`.
 pub struct DefaultValue {
     pub value: Expr,
-    /// TOML of the value, as pages show it: a text, or a list.
-    pub shown: Option<String>,
     pub source: LitStr,
 }
 
@@ -69,49 +67,117 @@ impl Parse for DefaultValue {
         input.parse::<Token![,]>().map_err(|e| {
             Error::new(e.span(), "a default has a source: `#[default(VALUE, \"SOURCE\")]`")
         })?;
-        let shown = if input.parse::<Option<Token![as]>>()?.is_some() {
-            let shown = shown(input)?;
-            input.parse::<Token![,]>()?;
-            Some(shown)
-        } else {
-            None
-        };
         let source = input.parse()?;
         not_empty(&source)?;
         input.parse::<Option<Token![,]>>()?;
-        Ok(Self { value, shown, source })
+        Ok(Self { value, source })
     }
 }
 
-fn shown(input: ParseStream<'_>) -> Result<String> {
-    if input.peek(token::Bracket) {
-        let list;
-        syn::bracketed!(list in input);
-        return Ok(format!("[{}]", list.parse::<TokenStream>()?));
-    }
-    let text: LitStr = input.parse()?;
-    Ok(format!("\"{}\"", text.value()))
-}
-
-/// `#[by_schema("TEXT", "TEXT", "SOURCE")]`: a default for each version of the file format.
-pub struct BySchema {
-    /// TOML of each.
-    pub shown: Vec<String>,
+/// `#[default(TOML, "SOURCE")]`, or a TOML for each version of the file format.
+pub struct Toml {
+    pub texts: Vec<String>,
     pub source: LitStr,
 }
 
-impl Parse for BySchema {
+impl Parse for Toml {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let texts = Punctuated::<LitStr, Token![,]>::parse_terminated(input)?;
-        let mut texts: Vec<LitStr> = texts.into_iter().collect();
-        match texts.pop() {
-            Some(source) if !texts.is_empty() => {
-                not_empty(&source)?;
-                let shown = texts.iter().map(|text| format!("\"{}\"", text.value())).collect();
-                Ok(Self { shown, source })
+        let mut texts = Vec::new();
+        loop {
+            let mut tokens = Vec::<TokenTree>::new();
+            while !input.is_empty() && !input.peek(Token![,]) {
+                tokens.push(input.parse()?);
             }
-            _ => Err(input.error("texts for each version of the format, and their source")),
+            let is_last = input.parse::<Option<Token![,]>>()?.is_none() || input.is_empty();
+            if !is_last {
+                texts.push(toml(tokens.into_iter().collect()));
+                continue;
+            }
+            if texts.is_empty() {
+                let message = "a default has a source: `#[default(TOML, \"SOURCE\")]`";
+                return Err(input.error(message));
+            }
+            let source = syn::parse2(tokens.into_iter().collect())?;
+            not_empty(&source)?;
+            return Ok(Self { texts, source });
         }
+    }
+}
+
+/// TOML of tokens, with blanks as people write them.
+fn toml(tokens: TokenStream) -> String {
+    let written = tokens.into_iter().map(|token| match token {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
+            format!("[{}]", toml(group.stream()))
+        }
+        TokenTree::Group(group) => format!("{{ {} }}", toml(group.stream())),
+        TokenTree::Punct(punct) if punct.as_char() == '=' => " = ".to_owned(),
+        TokenTree::Punct(punct) if punct.as_char() == ',' => ", ".to_owned(),
+        other => other.to_string(),
+    });
+    written.collect()
+}
+
+/// `#[derived("SENTENCE", "SOURCE")]`.
+pub struct Derived {
+    pub sentence: LitStr,
+    pub source: LitStr,
+}
+
+impl Parse for Derived {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let sentence = input.parse()?;
+        input.parse::<Token![,]>()?;
+        let source = input.parse()?;
+        not_empty(&source)?;
+        input.parse::<Option<Token![,]>>()?;
+        Ok(Self { sentence, source })
+    }
+}
+
+/// `#[required("SOURCE")]`, or `#[required("SOURCE", unless KEY)]`.
+pub struct Required {
+    pub source: LitStr,
+    /// Another key that may be given in its place.
+    pub unless: Option<Ident>,
+}
+
+impl Parse for Required {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let source = input.parse()?;
+        not_empty(&source)?;
+        if input.parse::<Option<Token![,]>>()?.is_none() || input.is_empty() {
+            return Ok(Self { source, unless: None });
+        }
+        let word: Ident = input.parse()?;
+        if word != "unless" {
+            return Err(Error::new(word.span(), "there is `unless KEY`"));
+        }
+        Ok(Self { source, unless: Some(input.parse()?) })
+    }
+}
+
+/// `#[flatten]` of a section, or `#[flatten(KEY = ("DOC", "SOURCE"), …)]`: keys that have another
+/// doc and another source here.
+pub struct Overrides(pub Vec<(Ident, LitStr, LitStr)>);
+
+impl Overrides {
+    pub fn of(attribute: &Attribute) -> Result<Self> {
+        if matches!(attribute.meta, Meta::Path(_)) {
+            return Ok(Self(Vec::new()));
+        }
+        let one = |input: ParseStream<'_>| {
+            let key = input.parse()?;
+            input.parse::<Token![=]>()?;
+            let texts;
+            syn::parenthesized!(texts in input);
+            let Derived { sentence, source } = texts.parse()?;
+            Ok((key, sentence, source))
+        };
+        let all = attribute.parse_args_with(|input: ParseStream<'_>| {
+            Punctuated::<_, Token![,]>::parse_terminated_with(input, one)
+        })?;
+        Ok(Self(all.into_iter().collect()))
     }
 }
 
@@ -220,6 +286,34 @@ impl Options {
                 return Ok(());
             }
             Err(meta.error("there are `presets` and `check = PATH`"))
+        })?;
+        Ok(options)
+    }
+}
+
+/// `#[section(check = PATH, input)]` of a struct.
+#[derive(Default)]
+pub struct SectionOptions {
+    /// Function that checks the keys that could be read.
+    pub check: Option<Path>,
+    /// `true` if resolved files do not have the section.
+    pub is_input: bool,
+}
+
+impl SectionOptions {
+    pub fn of(attributes: &[Attribute]) -> Result<Self> {
+        let mut options = Self::default();
+        let Some(attribute) = one(attributes, "section")? else { return Ok(options) };
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("input") {
+                options.is_input = true;
+                return Ok(());
+            }
+            if meta.path.is_ident("check") {
+                options.check = Some(meta.value()?.parse()?);
+                return Ok(());
+            }
+            Err(meta.error("there are `check = PATH` and `input`"))
         })?;
         Ok(options)
     }

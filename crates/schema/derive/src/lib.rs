@@ -28,13 +28,13 @@ pub fn schema(input: TokenStream) -> TokenStream {
     params::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()
 }
 
-/// A struct whose fields are keys of a section of the scenario file: implements `SectionKeys`, and
-/// `Default` if no key is required.
+/// A struct whose fields are keys of a section of the scenario file: implements `SectionKeys` and
+/// `Resolved`, and `Default` if no key is required.
 ///
 /// Paths of the derived code lead into `cwnd-scenario`, which reads such files.
 #[proc_macro_derive(
     SectionKeys,
-    attributes(section, default, by_schema, required, entry, bounds, idle)
+    attributes(section, default, by_schema, derived, required, flatten, entry, bounds, idle)
 )]
 pub fn section_keys(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

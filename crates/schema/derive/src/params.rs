@@ -102,8 +102,8 @@ impl<'a> Set<'a> {
                 pub const FIELDS: &'static [::cwnd_schema::Field] = {
                     const PARTS: &[&[::cwnd_schema::Field]] = &[#(#parts,)*];
                     &::cwnd_schema::expanded::joined::<
-                        { ::cwnd_schema::expanded::total(PARTS) }
-                    >(PARTS)
+                        _, { ::cwnd_schema::expanded::total(PARTS) }
+                    >(PARTS, ::cwnd_schema::expanded::NOTHING)
                 };
             }
         }
@@ -295,11 +295,7 @@ impl<'a> Member<'a> {
         let bounds = one(attributes, "bounds")?;
         let (default, source) = match (default, required, flatten) {
             (Some(default), None, None) => {
-                let DefaultValue { value, shown, source } = default.parse_args()?;
-                if shown.is_some() {
-                    let message = "a parameter's default is shown as it is written, without `as`";
-                    return Err(Error::new(default.span(), message));
-                }
+                let DefaultValue { value, source } = default.parse_args()?;
                 (Some(value), source)
             }
             (None, Some(required), None) => (None, text(required)?),

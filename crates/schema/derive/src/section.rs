@@ -3,50 +3,80 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Path, Result, Type};
+use syn::{
+    Data, DeriveInput, Error, Field, Fields, GenericArgument, Ident, LitStr, Path, PathArguments,
+    Result, Type, Visibility,
+};
 
-use crate::attributes::{Bounds, BySchema, DefaultValue, Errors, Idle, doc, one, text};
+use crate::attributes::{
+    Bounds, Derived, Errors, Idle, Overrides, Required, SectionOptions, Toml, doc, one,
+};
 use crate::params::{bounds_of, name_of};
 
-/// `impl SectionKeys` of a struct, and `impl Default` if no key is required.
+/// `impl SectionKeys` of a struct, `impl Resolved`, and `impl Default` if no key is required.
 ///
 /// # Errors
 /// If it is no struct with named fields, or an attribute is missing or wrong.
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let section = Section::read(input)?;
-    let (default, partial, keys) = (section.default(), section.partial(), section.keys());
-    Ok(quote! { #default #partial #keys })
+    let [default, partial, keys] = [section.default(), section.partial(), section.keys()];
+    let resolved = section.resolved();
+    Ok(quote! { #default #partial #keys #resolved })
 }
 
 /// A struct of keys.
 struct Section<'a> {
     ident: &'a Ident,
-    keys: Vec<Key<'a>>,
-    /// Function that checks the keys that could be read.
-    check: Option<Path>,
+    vis: &'a Visibility,
+    members: Vec<Member<'a>>,
+    options: SectionOptions,
+}
+
+/// A field of the struct.
+struct Member<'a> {
+    ident: &'a Ident,
+    ty: &'a Type,
+    form: Form<'a>,
+}
+
+/// Forms of a field.
+enum Form<'a> {
+    Key(Box<Key<'a>>),
+    /// A section of its own, whose keys stand among the others.
+    Flat(Overrides),
 }
 
 /// A key of the section.
 struct Key<'a> {
     ident: &'a Ident,
+    /// Type of its values; the field has an `Option` of it if `is_optional`.
     ty: &'a Type,
     doc: String,
-    default: Default,
+    fallback: Fallback,
     source: LitStr,
     bounds: Option<Bounds>,
-    /// `true` if the type reads its node itself, as an `Entry`.
-    is_entry: bool,
+    /// Description of a value that reads its node itself, as an `Entry`.
+    takes: Option<Path>,
     idle: Vec<Idle>,
 }
 
-/// Defaults of a key.
-enum Default {
-    /// It must be given.
-    Required,
-    /// A value, and its TOML.
-    Value(Expr, String),
+/// Values of a key that is absent.
+enum Fallback {
+    /// It must be given, unless another key is.
+    Required(Option<Ident>),
+    /// This TOML.
+    Toml(String),
     /// TOML for each version of the file format.
     BySchema(Vec<String>),
+    /// `None`, which stands for what this sentence says.
+    Derived(LitStr),
+}
+
+impl Fallback {
+    /// `true` if the field is `None` where the key is absent.
+    const fn is_optional(&self) -> bool {
+        matches!(self, Self::Required(Some(_)) | Self::Derived(_))
+    }
 }
 
 impl<'a> Section<'a> {
@@ -58,95 +88,107 @@ impl<'a> Section<'a> {
             return Err(Error::new(input.ident.span(), "keys have names"));
         }
         let mut errors = Errors::default();
-        let check = errors.keep(check_of(input));
-        let keys: Vec<Option<Key<'_>>> =
-            data.fields.iter().map(|field| errors.keep(Key::read(field))).collect();
+        let options = errors.keep(SectionOptions::of(&input.attrs));
+        let members: Vec<Option<Member<'_>>> =
+            data.fields.iter().map(|field| errors.keep(Member::read(field))).collect();
         errors.finish()?;
-        let keys = keys.into_iter().flatten().collect();
-        Ok(Self { ident: &input.ident, keys, check: check.flatten() })
+        Ok(Self {
+            ident: &input.ident,
+            vis: &input.vis,
+            members: members.into_iter().flatten().collect(),
+            options: options.unwrap_or_default(),
+        })
     }
 
-    fn default(&self) -> Option<TokenStream> {
-        let values = self.keys.iter().map(|Key { ident, default, .. }| match default {
-            Default::Value(value, _) => Some(quote!(#ident: #value)),
-            Default::Required | Default::BySchema(_) => None,
-        });
-        let values: Vec<TokenStream> = values.collect::<Option<_>>()?;
+    fn default(&self) -> TokenStream {
+        let has_default = |member: &Member<'_>| match &member.form {
+            Form::Key(key) => {
+                matches!(key.fallback, Fallback::Toml(_) | Fallback::Derived(_))
+            }
+            Form::Flat(_) => true,
+        };
+        if !self.members.iter().all(has_default) {
+            return TokenStream::new();
+        }
         let ident = self.ident;
-        Some(quote! {
+        quote! {
             #[automatically_derived]
             impl ::core::default::Default for #ident {
                 fn default() -> Self {
-                    Self { #(#values,)* }
-                }
-            }
-        })
-    }
-
-    /// The struct that a check looks at.
-    fn partial(&self) -> Option<TokenStream> {
-        self.check.as_ref()?;
-        let name = format_ident!("Partial{}", self.ident);
-        let fields = self.keys.iter().map(|Key { ident, ty, .. }| quote!(#ident: Option<#ty>));
-        Some(quote! {
-            /// Values that could be read.
-            #[automatically_derived]
-            struct #name { #(#fields,)* }
-        })
-    }
-
-    fn keys(&self) -> TokenStream {
-        let ident = self.ident;
-        let listed = self.keys.iter().map(Key::listed);
-        let reads = self.read_all();
-        let settle = self.settle();
-        let written = self.keys.iter().map(Key::written);
-        quote! {
-            #[automatically_derived]
-            impl ::cwnd_scenario::section::SectionKeys for #ident {
-                const KEYS: &'static [::cwnd_scenario::sections::Key] = &[#(#listed,)*];
-                fn read(
-                    section: &::cwnd_scenario::reader::Section<'_>,
-                    cx: &mut ::cwnd_scenario::reader::Context<'_>,
-                ) -> Option<Self> {
-                    #reads
-                }
-                #settle
-                fn written(&self) -> Vec<(&'static str, String)> {
-                    vec![#(#written,)*]
+                    ::cwnd_scenario::section::by_default()
                 }
             }
         }
     }
 
-    /// All keys in order, so that all errors are reported, and then the whole.
-    fn read_all(&self) -> TokenStream {
-        let names: Vec<&Ident> = self.keys.iter().map(|key| key.ident).collect();
-        let reads = self.keys.iter().map(Key::read_value);
-        let check = self.check.as_ref().map(|check| {
-            let partial = format_ident!("Partial{}", self.ident);
-            quote! {
-                let partial = #partial { #(#names,)* };
-                #check(&partial, section, cx);
-                let #partial { #(#names,)* } = partial;
+    /// The struct of what could be read.
+    fn partial(&self) -> TokenStream {
+        let name = self.partial_name();
+        let fields = self.members.iter().map(|Member { ident, ty, form }| match form {
+            Form::Key(_) => quote!(pub #ident: Option<#ty>),
+            Form::Flat(_) => {
+                quote!(pub #ident: <#ty as ::cwnd_scenario::section::SectionKeys>::Partial)
             }
         });
+        let vis = self.vis;
         quote! {
-            #(let #names = #reads;)*
-            #check
-            let mut whole = Self { #(#names: #names?,)* };
-            ::cwnd_scenario::section::SectionKeys::settle(&mut whole, section, cx);
-            Some(whole)
+            /// Values that could be read.
+            #[automatically_derived]
+            #vis struct #name { #(#fields,)* }
+        }
+    }
+
+    fn partial_name(&self) -> Ident {
+        format_ident!("Partial{}", self.ident)
+    }
+
+    fn keys(&self) -> TokenStream {
+        let (ident, partial) = (self.ident, self.partial_name());
+        let listed = self.members.iter().map(Member::listed);
+        let names: Vec<&Ident> = self.members.iter().map(|member| member.ident).collect();
+        let reads = self.members.iter().map(Member::read_value);
+        let check = self.options.check.as_ref().map(|check| quote!(#check(&partial, section, cx);));
+        let wholes = self.members.iter().map(|Member { ident, ty, form }| match form {
+            Form::Key(_) => quote!(#ident: #ident?),
+            Form::Flat(_) => {
+                quote!(#ident: <#ty as ::cwnd_scenario::section::SectionKeys>::whole(#ident)?)
+            }
+        });
+        let settle = self.settle();
+        quote! {
+            #[automatically_derived]
+            impl ::cwnd_scenario::section::SectionKeys for #ident {
+                const KEYS: &'static [::cwnd_scenario::sections::Key] = {
+                    const PARTS: &[&[::cwnd_scenario::sections::Key]] = &[#(#listed,)*];
+                    &::cwnd_schema::expanded::joined::<_, {
+                        ::cwnd_schema::expanded::total(PARTS)
+                    }>(PARTS, ::cwnd_scenario::sections::Key::NONE)
+                };
+                type Partial = #partial;
+                fn read_keys(
+                    section: &::cwnd_scenario::reader::Section<'_>,
+                    cx: &mut ::cwnd_scenario::reader::Context<'_>,
+                ) -> #partial {
+                    #(let #names = #reads;)*
+                    let partial = #partial { #(#names,)* };
+                    #check
+                    partial
+                }
+                fn whole(#partial { #(#names,)* }: #partial) -> Option<Self> {
+                    Some(Self { #(#wholes,)* })
+                }
+                #settle
+            }
         }
     }
 
     /// Rules about keys without effect.
-    fn settle(&self) -> Option<TokenStream> {
-        let rules: Vec<TokenStream> = self.keys.iter().flat_map(Key::rules).collect();
+    fn settle(&self) -> TokenStream {
+        let rules: Vec<TokenStream> = self.members.iter().flat_map(Member::rules).collect();
         if rules.is_empty() {
-            return None;
+            return TokenStream::new();
         }
-        Some(quote! {
+        quote! {
             fn settle(
                 &mut self,
                 section: &::cwnd_scenario::reader::Section<'_>,
@@ -154,85 +196,157 @@ impl<'a> Section<'a> {
             ) {
                 #(#rules)*
             }
-        })
+        }
+    }
+
+    fn resolved(&self) -> TokenStream {
+        if self.options.is_input {
+            return TokenStream::new();
+        }
+        let ident = self.ident;
+        let written = self.members.iter().map(Member::written);
+        quote! {
+            #[automatically_derived]
+            impl ::cwnd_scenario::section::Resolved for #ident {
+                fn written(
+                    &self,
+                ) -> Vec<(&'static str, ::cwnd_scenario::section::Written<'_>)> {
+                    let mut written = Vec::new();
+                    #(#written)*
+                    written
+                }
+            }
+        }
     }
 }
 
-/// `#[section(check = PATH)]`.
-fn check_of(input: &DeriveInput) -> Result<Option<Path>> {
-    let Some(attribute) = one(&input.attrs, "section")? else { return Ok(None) };
-    let mut check = None;
-    attribute.parse_nested_meta(|meta| {
-        if !meta.path.is_ident("check") {
-            return Err(meta.error("there is `check = PATH`"));
-        }
-        check = Some(meta.value()?.parse()?);
-        Ok(())
-    })?;
-    Ok(check)
-}
-
-impl<'a> Key<'a> {
+impl<'a> Member<'a> {
     fn read(field: &'a Field) -> Result<Self> {
         let Some(ident) = &field.ident else {
             return Err(Error::new(field.span(), "keys have names"));
         };
+        let form = match one(&field.attrs, "flatten")? {
+            Some(flatten) => Form::Flat(Overrides::of(flatten)?),
+            None => Form::Key(Box::new(Key::read(field, ident)?)),
+        };
+        Ok(Self { ident, ty: &field.ty, form })
+    }
+
+    /// The keys that it adds to the list: itself, or all of its section.
+    fn listed(&self) -> TokenStream {
+        let ty = self.ty;
+        let overrides = match &self.form {
+            Form::Key(key) => {
+                let row = key.listed();
+                return quote!(&[#row]);
+            }
+            Form::Flat(Overrides(of)) => of.iter().map(|(key, doc, source)| {
+                let name = name_of(key);
+                quote!((#name, #doc, #source))
+            }),
+        };
+        let keys = quote!(<#ty as ::cwnd_scenario::section::SectionKeys>::KEYS);
+        quote! {
+            &::cwnd_scenario::sections::described::<{ #keys.len() }>(#keys, &[#(#overrides),*])
+        }
+    }
+
+    fn read_value(&self) -> TokenStream {
+        let ty = self.ty;
+        match &self.form {
+            Form::Key(key) => key.read_value(),
+            Form::Flat(_) => {
+                quote!(<#ty as ::cwnd_scenario::section::SectionKeys>::read_keys(section, cx))
+            }
+        }
+    }
+
+    fn rules(&self) -> Vec<TokenStream> {
+        let ident = self.ident;
+        match &self.form {
+            Form::Key(key) => key.rules(),
+            Form::Flat(_) => vec![quote! {
+                ::cwnd_scenario::section::SectionKeys::settle(&mut self.#ident, section, cx);
+            }],
+        }
+    }
+
+    fn written(&self) -> TokenStream {
+        let ident = self.ident;
+        match &self.form {
+            Form::Key(key) => key.written(),
+            Form::Flat(_) => quote! {
+                written.extend(::cwnd_scenario::section::Resolved::written(&self.#ident));
+            },
+        }
+    }
+}
+
+impl<'a> Key<'a> {
+    fn read(field: &'a Field, ident: &'a Ident) -> Result<Self> {
         let attributes = &field.attrs;
         let doc = doc(attributes, ident.span())?;
-        let [default, by_schema, required] =
-            ["default", "by_schema", "required"].map(|name| one(attributes, name));
-        let (default, source) = match (default?, by_schema?, required?) {
-            (Some(default), None, None) => {
-                let DefaultValue { value, shown, source } = default.parse_args()?;
-                let Some(shown) = shown.or_else(|| toml_of(&value)) else {
-                    return Err(Error::new(value.span(), AS));
-                };
-                (Default::Value(value, shown), source)
+        let [default, by_schema, derived, required] =
+            ["default", "by_schema", "derived", "required"].map(|name| one(attributes, name));
+        let (fallback, source) = match (default?, by_schema?, derived?, required?) {
+            (Some(default), None, None, None) => {
+                let Toml { texts, source } = default.parse_args()?;
+                let [text] = <[String; 1]>::try_from(texts).map_err(|_| {
+                    Error::new(default.span(), "one default: `#[default(TOML, \"SOURCE\")]`")
+                })?;
+                (Fallback::Toml(text), source)
             }
-            (None, Some(by_schema), None) => {
-                let BySchema { shown, source } = by_schema.parse_args()?;
-                (Default::BySchema(shown), source)
+            (None, Some(by_schema), None, None) => {
+                let Toml { texts, source } = by_schema.parse_args()?;
+                (Fallback::BySchema(texts), source)
             }
-            (None, None, Some(required)) => (Default::Required, text(required)?),
+            (None, None, Some(derived), None) => {
+                let Derived { sentence, source } = derived.parse_args()?;
+                (Fallback::Derived(sentence), source)
+            }
+            (None, None, None, Some(required)) => {
+                let Required { source, unless } = required.parse_args()?;
+                (Fallback::Required(unless), source)
+            }
             _ => return Err(Error::new(ident.span(), ONE_OF)),
         };
+        let ty = if fallback.is_optional() { inner(&field.ty)? } else { &field.ty };
         let bounds = one(attributes, "bounds")?.map(syn::Attribute::parse_args).transpose()?;
-        let is_entry = one(attributes, "entry")?.is_some();
+        let takes = one(attributes, "entry")?.map(syn::Attribute::parse_args).transpose()?;
         let rules = attributes.iter().filter(|attribute| attribute.path().is_ident("idle"));
         if let Some(rule) = rules.clone().next()
-            && !matches!(default, Default::Value(..))
+            && !matches!(fallback, Fallback::Toml(_))
         {
             let message = "a key without effect takes its default, so it has one";
             return Err(Error::new(rule.span(), message));
         }
         let rules = rules.map(|attribute| attribute.parse_args_with(Idle::of_field(ident)));
         let idle = rules.collect::<Result<_>>()?;
-        Ok(Self { ident, ty: &field.ty, doc, default, source, bounds, is_entry, idle })
+        Ok(Self { ident, ty, doc, fallback, source, bounds, takes, idle })
     }
 
     /// Its row in the list of keys.
     fn listed(&self) -> TokenStream {
-        let Self { ident, ty, doc, default, source, bounds, is_entry, .. } = self;
+        let Self { ident, ty, doc, fallback, source, bounds, takes, .. } = self;
         let name = name_of(ident);
-        let form = if *is_entry {
-            let takes = quote!(<#ty as ::cwnd_scenario::section::Entry>::TAKES);
-            quote!(::cwnd_scenario::sections::Form::Value(#takes))
-        } else {
-            quote!(::cwnd_scenario::sections::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
-        };
-        let fallback = match default {
-            Default::Required => quote!(::cwnd_scenario::sections::Fallback::Required),
-            Default::Value(_, toml) => quote!(::cwnd_scenario::sections::Fallback::Toml(#toml)),
-            Default::BySchema(texts) => {
-                quote!(::cwnd_scenario::sections::Fallback::BySchema([#(#texts),*]))
+        let form = match takes {
+            Some(takes) => quote!(::cwnd_scenario::sections::Form::Value(#takes)),
+            None => {
+                quote!(::cwnd_scenario::sections::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
             }
+        };
+        let fallback = match fallback {
+            Fallback::Required(_) => quote!(Required),
+            Fallback::Toml(toml) => quote!(Toml(#toml)),
+            Fallback::BySchema(texts) => quote!(BySchema([#(#texts),*])),
+            Fallback::Derived(sentence) => quote!(Derived(#sentence)),
         };
         let bounds = bounds_of(quote!(::cwnd_schema::Bounds::NONE), ty, bounds.as_ref());
         quote! {
             ::cwnd_scenario::sections::Key {
                 name: #name,
                 form: #form,
-                fallback: #fallback,
+                fallback: ::cwnd_scenario::sections::Fallback::#fallback,
                 doc: #doc,
                 source: #source,
                 bounds: #bounds,
@@ -242,30 +356,45 @@ impl<'a> Key<'a> {
 
     fn read_value(&self) -> TokenStream {
         let (ty, name) = (self.ty, name_of(self.ident));
-        if self.is_entry {
+        let read = if self.takes.is_some() {
             quote!(section.read(#name, cx, <#ty as ::cwnd_scenario::section::Entry>::read))
         } else {
             quote!(section.plain::<#ty>(#name, cx))
+        };
+        let other = match &self.fallback {
+            Fallback::Required(None) | Fallback::Toml(_) | Fallback::BySchema(_) => return read,
+            Fallback::Required(Some(other)) => {
+                let other = name_of(other);
+                Some(quote!(|| section.entry(#other).is_none()))
+            }
+            Fallback::Derived(_) => None,
+        };
+        quote! {
+            if section.entry(#name).is_some() #other { #read.map(Some) } else { Some(None) }
         }
     }
 
     fn written(&self) -> TokenStream {
-        let (ident, ty, name) = (self.ident, self.ty, name_of(self.ident));
-        if self.is_entry {
-            quote!((#name, <#ty as ::cwnd_scenario::section::Entry>::write(&self.#ident)))
+        let (ident, name) = (self.ident, name_of(self.ident));
+        let value = if self.takes.is_some() {
+            quote!(::cwnd_scenario::section::Write::write(value))
         } else {
-            quote!((#name, ::cwnd_scenario::section::plain(&self.#ident)))
-        }
+            quote!(::cwnd_scenario::section::plain(value))
+        };
+        let field = if self.fallback.is_optional() {
+            quote!(if let Some(value) = &self.#ident)
+        } else {
+            quote!(let value = &self.#ident;)
+        };
+        quote! { #field { written.push((#name, #value)); } }
     }
 
     fn rules(&self) -> Vec<TokenStream> {
-        let (ident, ty, name) = (self.ident, self.ty, name_of(self.ident));
-        let Default::Value(default, _) = &self.default else { return Vec::new() };
+        let (ident, name, read) = (self.ident, name_of(self.ident), self.read_value());
         let rules = self.idle.iter().map(|Idle { condition, why, .. }| {
             quote! {
-                let default: #ty = #default;
-                if #condition && self.#ident != default
-                    && section.has_no_effect(#name, #why, cx)
+                if #condition && let Some(default) = { let section = &section.absent(); #read }
+                    && self.#ident != default && section.has_no_effect(#name, #why, cx)
                 {
                     self.#ident = default;
                 }
@@ -275,150 +404,24 @@ impl<'a> Key<'a> {
     }
 }
 
-/// TOML of a literal, and of `None`.
-fn toml_of(value: &Expr) -> Option<String> {
-    match value {
-        Expr::Lit(literal) => Some(quote!(#literal).to_string()),
-        Expr::Path(path) if path.path.is_ident("None") => Some("\"none\"".to_owned()),
-        _ => None,
+/// The type of which an `Option` is.
+fn inner(ty: &Type) -> Result<&Type> {
+    let optional = || Error::new(ty.span(), "a key that may be absent is an `Option`");
+    let Type::Path(path) = ty else { return Err(optional()) };
+    let last = path.path.segments.last().filter(|last| last.ident == "Option");
+    match last.map(|last| &last.arguments) {
+        Some(PathArguments::AngleBracketed(arguments)) => match arguments.args.first() {
+            Some(GenericArgument::Type(inner)) => Ok(inner),
+            _ => Err(optional()),
+        },
+        _ => Err(optional()),
     }
 }
 
-/// The error of a default whose TOML is not known.
-const AS: &str = "how is it written? `#[default(VALUE, as \"0 ms\", \"SOURCE\")]`";
 /// The error of a field without a value at the start.
-const ONE_OF: &str = "needs one of `#[default(VALUE, \"SOURCE\")]`, \
-    `#[by_schema(\"TEXT\", …, \"SOURCE\")]` and `#[required(\"SOURCE\")]`";
+const ONE_OF: &str = "needs one of `#[default(TOML, \"SOURCE\")]`, \
+    `#[by_schema(TOML, …, \"SOURCE\")]`, `#[derived(\"SENTENCE\", \"SOURCE\")]`, \
+    `#[required(\"SOURCE\")]` and `#[flatten]`";
 
 #[cfg(test)]
-mod tests {
-    use syn::parse_quote;
-
-    use super::*;
-    use crate::testing::holds;
-
-    #[test]
-    fn a_field_is_listed_read_settled_and_written_under_its_name() {
-        let expanded = expand(&parse_quote! {
-            #[section(check = possible)]
-            struct Faults {
-                /// Probability of a loss.
-                #[default(0.5, "netem")]
-                #[bounds(up_to 1.0; "it is a probability")]
-                loss: f64,
-                /// Steps.
-                #[entry]
-                #[default(Vec::new(), as [], "a route that stays")]
-                steps: Steps,
-                /// Period.
-                #[default(Duration::ZERO, as "0 ms", "once")]
-                #[idle(self.steps.is_empty(), "without `steps`")]
-                period: Duration,
-            }
-        });
-        holds(
-            &expanded.expect("it is complete").to_string(),
-            &[
-                quote!(Self { loss: 0.5, steps: Vec::new(), period: Duration::ZERO }),
-                quote! {
-                    ::cwnd_scenario::sections::Key {
-                        name: "loss",
-                        form: ::cwnd_scenario::sections::Form::Plain(
-                            <f64 as ::cwnd_schema::Param>::KIND
-                        ),
-                        fallback: ::cwnd_scenario::sections::Fallback::Toml("0.5"),
-                        doc: "Probability of a loss.",
-                        source: "netem",
-                        bounds: ::cwnd_schema::Bounds::NONE
-                            .up_to(::cwnd_schema::Typed::<<f64 as ::cwnd_schema::Param>::Bound>(
-                                1.0
-                            ).quantity())
-                            .because("it is a probability"),
-                    }
-                },
-                quote! {
-                    form: ::cwnd_scenario::sections::Form::Value(
-                        <Steps as ::cwnd_scenario::section::Entry>::TAKES
-                    )
-                },
-                quote!(::cwnd_scenario::sections::Fallback::Toml("[]")),
-                quote!(::cwnd_scenario::sections::Fallback::Toml("\"0 ms\"")),
-                quote! {
-                    let loss = section.plain::<f64>("loss", cx);
-                    let steps =
-                        section.read("steps", cx, <Steps as ::cwnd_scenario::section::Entry>::read);
-                    let period = section.plain::<Duration>("period", cx);
-                    let partial = PartialFaults { loss, steps, period, };
-                    possible(&partial, section, cx);
-                },
-                quote! {
-                    if self.steps.is_empty() && self.period != default
-                        && section.has_no_effect("period", "without `steps`", cx)
-                    {
-                        self.period = default;
-                    }
-                },
-                quote!(("loss", ::cwnd_scenario::section::plain(&self.loss))),
-            ],
-        );
-    }
-
-    #[test]
-    fn a_section_with_a_required_key_has_no_default() {
-        let expanded = expand(&parse_quote! {
-            struct Place {
-                /// To the right.
-                #[required("none")]
-                x: f64,
-                /// Noise.
-                #[by_schema("none", "path", "Floyd & Jacobson 1991")]
-                noise: Noise,
-            }
-        });
-        let text = expanded.expect("it is complete").to_string();
-        holds(
-            &text,
-            &[
-                quote!(fallback: ::cwnd_scenario::sections::Fallback::Required),
-                quote! {
-                    fallback: ::cwnd_scenario::sections::Fallback::BySchema(
-                        ["\"none\"", "\"path\""]
-                    )
-                },
-            ],
-        );
-        assert!(!text.contains("Default") && !text.contains("Partial"), "{text}");
-    }
-
-    #[test]
-    fn all_errors_of_a_section_are_reported_together() {
-        let error = expand(&parse_quote! {
-            #[section(checks = possible)]
-            struct Faults {
-                #[default(1, "netem")]
-                without_doc: u32,
-                /// First.
-                without_default: u32,
-                /// Second.
-                #[default(Duration::ZERO, "netem")]
-                without_toml: Duration,
-                /// Third.
-                #[required("none")]
-                #[idle(true, "ever")]
-                idle: u32,
-            }
-        });
-        let messages: Vec<String> =
-            error.expect_err("it is wrong").into_iter().map(|e| e.to_string()).collect();
-        assert_eq!(
-            messages,
-            [
-                "there is `check = PATH`",
-                "needs a doc comment, which schema and reference show",
-                ONE_OF,
-                AS,
-                "a key without effect takes its default, so it has one",
-            ]
-        );
-    }
-}
+mod tests;

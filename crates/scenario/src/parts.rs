@@ -1,0 +1,32 @@
+//! Parts of one of several kinds as values of keys.
+
+use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
+use cwnd_schema::ParamsChoice as _;
+
+use crate::reader::{At, Context, choice};
+use crate::section::{Entry, Write, Written};
+
+macro_rules! parts {
+    ($($part:ty, $what:literal;)+) => {$(
+        impl Entry for $part {
+            fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+                choice(at, $what, cx)
+            }
+        }
+
+        impl Write for $part {
+            fn write(&self) -> Written<'_> {
+                Written::Part(self.kind(), self.params())
+            }
+        }
+    )+};
+}
+parts! {
+    QueueParams, "queue";
+    MeterParams, "meter";
+    MessengerParams, "messenger";
+    WorkloadParams, "workload";
+    ArrivalParams, "arrivals";
+    AttackerParams, "attacker";
+}

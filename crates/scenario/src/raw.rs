@@ -1,0 +1,69 @@
+//! Values that are read once more is known than their section.
+
+use cwnd_schema::Value;
+
+use crate::diagnostics::Span;
+use crate::reader::{At, Context};
+use crate::section::{Entry, Write, Written};
+use crate::toml_text::{key, toml};
+use crate::tree::{Item, Node};
+
+/// A value as it stands in the file.
+pub(crate) struct Raw {
+    node: Node,
+    path: String,
+}
+
+impl Raw {
+    /// The value with its path.
+    pub fn at(&self) -> At<'_> {
+        At { node: &self.node, path: &self.path }
+    }
+
+    /// A name.
+    pub fn name(name: &str) -> Self {
+        Self::of(text(name))
+    }
+
+    fn of(item: Item) -> Self {
+        Self { node: node(item), path: String::new() }
+    }
+}
+
+fn text(name: &str) -> Item {
+    Item::Value(Value::Text(name.to_owned()))
+}
+
+fn node(item: Item) -> Node {
+    Node { item, span: Span::default() }
+}
+
+impl Entry for Raw {
+    fn read(at: At<'_>, _: &mut Context<'_>) -> Option<Self> {
+        Some(Self { node: at.node.clone(), path: at.path.to_owned() })
+    }
+}
+
+impl Write for Raw {
+    fn write(&self) -> Written<'_> {
+        Written::Line(written(&self.node))
+    }
+}
+
+/// A node as TOML on one line.
+fn written(node: &Node) -> String {
+    match &node.item {
+        Item::Value(value) => toml(value),
+        Item::Array(list) => {
+            let list: Vec<String> = list.iter().map(written).collect();
+            format!("[{}]", list.join(", "))
+        }
+        Item::Table(table) => {
+            let entries = table.entries.iter();
+            let entries = entries.map(|e| format!("{} = {}", key(&e.key), written(&e.node)));
+            format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
+        }
+        // Neither stands in a file that could be read.
+        Item::Datetime | Item::Broken => String::new(),
+    }
+}
