@@ -6,10 +6,11 @@ use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Duration, DurationDist, Time};
 use cwnd_schema::{Params, ParamsChoice as _};
 
+use crate::endpoint;
 use crate::idle;
 use crate::links::Topology;
 use crate::model::{FlowGroup, Stack};
-use crate::reader::{At, Context, Section, choice, choice_from, preset_or_table};
+use crate::reader::{At, Context, Section, choice, choice_from};
 use crate::sections::{FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Key, SCHEMAS};
 use crate::stack;
 use crate::tree::{Entry, Table};
@@ -144,7 +145,7 @@ fn tcp(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
     let change =
         |params: &mut cwnd_tcp::Params| parts.iter().for_each(|parts| parts.change(params));
     let written = section.optional("endpoint", cx, |at, cx| {
-        let found = preset_or_table(at, "endpoint", of_stack, &change, cx);
+        let found = endpoint::read(at, of_stack, &change, cx);
         parts.iter().zip(&found).for_each(|(parts, (_, named))| parts.meets(named, at, cx));
         found
     });

@@ -12,6 +12,7 @@ mod cell;
 mod columns;
 mod diagnostics;
 mod document;
+mod endpoint;
 mod ends;
 mod flows;
 mod idle;

@@ -292,7 +292,12 @@ pub(crate) fn unknown_name(at: At<'_>, what: &str, names: &[&str], cx: &mut Cont
 }
 
 /// Tells of a name of a `what` that `owner` does not have.
-fn unknown_name_of(at: At<'_>, (what, owner): (&str, &str), names: &[&str], cx: &mut Context<'_>) {
+pub(crate) fn unknown_name_of(
+    at: At<'_>,
+    (what, owner): (&str, &str),
+    names: &[&str],
+    cx: &mut Context<'_>,
+) {
     let Some(text) = at.node.text() else {
         at.wrong_kind(&format!("the name of a {what}"), cx);
         return;
@@ -378,54 +383,23 @@ fn written_preset(table: &Table, params: &dyn Params) -> Option<&'static str> {
     preset(params, table.get("preset")?.node.text()?)
 }
 
-/// An endpoint's kind of choice: the name of a preset, or `{ preset = "linux", ecn = true }` over
-/// the preset `base`, which `change` goes over; with the preset in force.
-pub(crate) fn preset_or_table<P: Params + Default>(
-    at: At<'_>,
-    title: &str,
-    base: &'static str,
-    change: &dyn Fn(&mut P),
-    cx: &mut Context<'_>,
-) -> Option<(P, &'static str)> {
-    let mut params = P::default();
-    params.apply_preset(base);
-    let Some(table) = at.node.table() else {
-        let named = at.node.text().and_then(|name| preset(&params, cx.preset_name(name)));
-        if named.is_none() {
-            let names: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
-            unknown_name_of(at, ("preset", title), &names, cx);
-        }
-        let named = named.filter(|name| params.apply_preset(name));
-        change(&mut params);
-        idle::reset(&mut params, cx.schema);
-        return named.map(|name| (params, name));
-    };
-    let shape = Shape { title, besides: &[], elsewhere: &|_| None, renames: true };
-    let mut good = table_preset(&mut params, table, &shape, at, cx);
-    change(&mut params);
-    good &= parameters(&mut params, table, &shape, at, cx);
-    let written = table.get("preset").and_then(|entry| entry.node.text());
-    let named = written.and_then(|name| preset(&params, cx.preset_name(name))).unwrap_or(base);
-    good.then_some((params, named))
-}
-
 /// The preset of this name among those that there are.
 pub(crate) fn preset(params: &dyn Params, name: &str) -> Option<&'static str> {
     params.presets().iter().map(|preset| preset.name).find(|&known| known == name)
 }
 
 /// What a table of parameters is called and what it takes besides them.
-struct Shape<'a> {
-    title: &'a str,
-    besides: &'a [&'static str],
+pub(crate) struct Shape<'a> {
+    pub title: &'a str,
+    pub besides: &'a [&'static str],
     /// Where a key belongs that is unknown here.
-    elsewhere: &'a dyn Fn(&str) -> Option<String>,
+    pub elsewhere: &'a dyn Fn(&str) -> Option<String>,
     /// `true` if its presets are those of [`Context::preset_name`].
-    renames: bool,
+    pub renames: bool,
 }
 
 /// Applies the preset that a table names, if it names one; `false` if there is none of that name.
-fn table_preset(
+pub(crate) fn table_preset(
     params: &mut dyn Params,
     table: &Table,
     shape: &Shape<'_>,
@@ -444,7 +418,7 @@ fn table_preset(
 }
 
 /// Sets parameters from a table: the keys one by one, over a preset, then a look at the whole.
-fn parameters(
+pub(crate) fn parameters(
     params: &mut dyn Params,
     table: &Table,
     shape: &Shape<'_>,
@@ -455,7 +429,8 @@ fn parameters(
     let path_of = |key: &str| format!("{}.{key}", at.path);
     let mut good = true;
     let of_preset: Vec<&str> = params.idle().iter().map(|idle| idle.key).collect();
-    let mut names: Vec<&str> = params.fields().iter().map(|f| f.name).collect();
+    let keys = params.fields().iter().filter(|field| field.part.is_none());
+    let mut names: Vec<&str> = keys.map(|field| field.name).collect();
     names.extend_from_slice(shape.besides);
     if !params.presets().is_empty() {
         names.push("preset");

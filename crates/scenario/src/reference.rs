@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_schema::{Bounds, Kind, Params, ParamsChoice, Value};
+use cwnd_schema::{Bounds, Field, Kind, Params, ParamsChoice, Value};
 use cwnd_tcp::PARTS;
 
 use crate::impairments::BurstLoss;
@@ -186,7 +186,7 @@ impl Page {
             return;
         }
         self.table(&["Parameter", "Takes", "Default", "Meaning", "Source of the default"]);
-        for field in params.fields() {
+        for field in params.fields().iter().filter(|field| field.part.is_none()) {
             let default = match params.get(field.name).filter(|_| !field.required) {
                 Some(value) => written(&value),
                 None => "**required**".to_owned(),
@@ -237,15 +237,27 @@ impl Page {
             columns.push(("default".to_owned(), &*defaults));
         }
         columns.extend(presets.iter().map(|(name, params)| (format!("`{name}`"), &**params)));
-        let mut heads = vec!["Parameter"];
-        heads.extend(columns.iter().map(|(name, _)| name.as_str()));
         self.line("");
         self.line(&format!("The presets of `{what}` side by side:"));
-        self.table(&heads);
-        for field in defaults.fields() {
-            let mut cells = vec![format!("`{}`", field.name)];
-            cells.extend(columns.iter().map(|(_, params)| get(*params, field.name)));
-            self.row(&cells);
+        let (of_parts, keys): (Vec<&Field>, Vec<&Field>) =
+            defaults.fields().iter().partition(|field| field.part.is_some());
+        let heads: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+        self.table(&[&["Parameter"], &heads[..]].concat());
+        let values = |field: &Field| {
+            columns.iter().map(|(_, params)| get(*params, field.name)).collect::<Vec<_>>()
+        };
+        for field in keys {
+            self.row(&[vec![format!("`{}`", field.name)], values(field)].concat());
+        }
+        if of_parts.is_empty() {
+            return;
+        }
+        self.line("");
+        self.line("What [parts](#parts-of-a-stack) set is no key of a scenario:");
+        self.table(&[&["Parameter", "Part"], &heads[..]].concat());
+        for field in of_parts {
+            let part = field.part.map_or_else(String::new, |part| format!("`{part}`"));
+            self.row(&[vec![format!("`{}`", field.name), part], values(field)].concat());
         }
     }
 }
@@ -254,7 +266,7 @@ impl Page {
 struct Chosen<T>(T);
 
 impl<T: ParamsChoice> Params for Chosen<T> {
-    fn fields(&self) -> &'static [cwnd_schema::Field] {
+    fn fields(&self) -> &'static [Field] {
         self.0.params().fields()
     }
     fn set(&mut self, name: &str, value: &Value) -> Result<(), cwnd_quantity::ParseError> {

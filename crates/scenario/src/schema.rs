@@ -285,7 +285,7 @@ fn insert_params(properties: &mut Map<String, Json>, params: &dyn Params) {
     if !params.presets().is_empty() {
         properties.insert("preset".to_owned(), presets(params));
     }
-    for field in params.fields() {
+    for field in params.fields().iter().filter(|field| field.part.is_none()) {
         properties.insert(field.name.to_owned(), parameter(field, params));
     }
 }

@@ -156,6 +156,23 @@ fn a_stack_with_a_part_is_its_preset_with_the_parts_keys() {
     assert_eq!(base.resolved_toml, cell("stack = \"linux\"").resolved_toml, "a short form");
 }
 
+/// Files of schema 1, and texts that earlier versions resolved, run as they did.
+#[test]
+fn a_file_of_schema_1_keeps_what_parts_set_by_now() {
+    let first = cell("endpoint = { preset = \"linux\", dsack = false }");
+    assert_eq!(
+        first.scenario.flows[0].endpoint,
+        cwnd_tcp::Params { dsack: false, ..endpoint("linux") }
+    );
+    let again = one(&first.resolved_toml);
+    assert_eq!(again.scenario, first.scenario);
+    let found = outline("endpoint = { preset = \"linux\", dsack = false, timeout_frto = false }");
+    let note = found.notes.iter().find(|note| note.key == "flow.main.endpoint").expect("a note");
+    let message = "schema 2 sets by parts of a stack: `dsack`, `timeout_frto`";
+    let remedy = "write `stack = { base = \"linux\", without = [\"dsack\", \"frto\"] }`";
+    assert_eq!((note.message.as_str(), note.help.as_deref()), (message, Some(remedy)));
+}
+
 #[test]
 fn an_axis_leads_into_a_stack() {
     let found = outline(

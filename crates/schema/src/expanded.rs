@@ -84,6 +84,7 @@ pub const NOTHING: Field = Field {
     source: "",
     bounds: Bounds::NONE,
     required: false,
+    part: None,
 };
 
 /// Names and docs of presets.

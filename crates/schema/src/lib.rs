@@ -83,6 +83,7 @@
 //! - `#[bounds(from VALUE, up_to VALUE; "REASON")]`: a range, with `above` or `below` for ends that
 //!   are not in it. The sentence says what goes wrong outside.
 //! - `#[idle(CONDITION, "WHY")]`: the key has no effect while a condition on `self` holds.
+//! - `#[part("NAME")]`: the parameter is no key of scenarios; they vary the part that sets it.
 //!
 //! # Attributes of an enum's variants with `Choice`
 //! A variant has a doc comment and `#[name("…")]`.

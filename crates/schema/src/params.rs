@@ -100,6 +100,8 @@ pub struct Field {
     pub bounds: Bounds,
     /// `true` if it must be given, because no default would be right.
     pub required: bool,
+    /// Part of a stack that sets it; `None` for a key of scenarios.
+    pub part: Option<&'static str>,
 }
 
 /// A named set of values for several parameters at once.

@@ -177,6 +177,7 @@ pub struct Params {
     /// or the last segment again. The ACK of the probe reveals losses. No effect without SACK and
     /// `loss_rule = "rack"`.
     #[default(false, "RFC 8985 § 7, which RFC 6675 knows nothing of; Linux tcp_early_retrans: on")]
+    #[part("tlp")]
     pub tail_loss_probe: bool,
     /// `true` if a partly acknowledged segment stays outstanding as a whole, and SACK blocks do not
     /// count for segments that they cover in part. No effect without SACK and `loss_rule = "rack"`.
@@ -185,6 +186,7 @@ pub struct Params {
         "RFC 5681 § 3.1 and RFC 6675 § 4 count bytes; Linux: yes (tcp_clean_rtx_queue, \
         tcp_match_skb_to_sack)"
     )]
+    #[part("rack")]
     pub whole_segments: bool,
     /// `true` if fast recovery retransmits holes not known to be lost, and then the tail once. It
     /// does so only when no lost and no new data is left to send.
@@ -192,9 +194,11 @@ pub struct Params {
         true,
         "RFC 6675 § 4, NextSeg rules 3 and 4; Linux has neither (tcp_xmit_retransmit_queue)"
     )]
+    #[part("rescue")]
     pub doubtful_holes: bool,
     /// `true` if the SACK blocks of an ACK count although a later ACK has overtaken it.
     #[default(false, "RFC 9293 § 3.10.7.4: such an ACK is ignored; Linux: yes (tcp_ack, old_ack)")]
+    #[part("old-acks")]
     pub sack_in_old_acks: bool,
     /// `true` if the sender does not wait long for a receiver that seems to have discarded SACKed
     /// data. After half a round trip, at least 10 ms, it retransmits everything.
@@ -203,6 +207,7 @@ pub struct Params {
         "RFC 2018 § 8, RFC 6675 § 5.1: the timer is waited for; Linux: yes \
         (tcp_check_sack_reneging)"
     )]
+    #[part("reneging")]
     pub reneging_hurries: bool,
     /// `true` if lost retransmissions reduce the window again, at most once a round trip. No effect
     /// without `lost_retransmissions`. Without `prr`, or with `prr_rule = "halving"`, they always
@@ -216,6 +221,7 @@ pub struct Params {
         self.recovery != Recovery::Sack || !self.lost_retransmissions,
         "without `lost_retransmissions`"
     )]
+    #[part("lost-retransmissions")]
     pub lost_retransmissions_reduce: bool,
     /// `true` if, during the repair of a timeout, a lost retransmission begins a fast recovery.
     /// That recovery reduces the window again. No effect without SACK and `loss_rule = "rack"`.
@@ -224,12 +230,14 @@ pub struct Params {
         "RFC 5681 § 4.3: two indications of congestion; Linux: yes (tcp_fastretrans_alert, \
         FLAG_LOST_RETRANS in TCP_CA_Loss)"
     )]
+    #[part("rack")]
     pub recovers_in_loss: bool,
     /// `true` if the first two duplicate ACKs send new data (RFC 3042).
     #[default(true, "RFC 3042, RFC 5681 § 3.2")]
     pub limited_transmit: bool,
     /// Bytes of an ACK that count for the growth of the window.
     #[default(GrowBy::Acknowledged, "RFC 5681 § 3.1; Linux: delivered")]
+    #[part("delivered-growth")]
     pub grow_by: GrowBy,
     /// `true` if the window also grows with the ACK that ends fast recovery, or that ends the
     /// response to an ECN-echo.
@@ -265,6 +273,7 @@ pub struct Params {
     pub ack_delay: Duration,
     /// Conditions under which the receiver sends an ACK at once.
     #[default(AckPolicy::Rfc5681, "RFC 5681 § 4.2")]
+    #[part("quick-acks")]
     pub ack_policy: AckPolicy,
     /// `true` if the first SACK block of an ACK reports data that arrived twice (D-SACK). No effect
     /// without SACK.
@@ -272,6 +281,7 @@ pub struct Params {
         false,
         "RFC 2883 § 4: optional, and nothing to a sender by RFC 6675; Linux tcp_dsack: on"
     )]
+    #[part("dsack")]
     pub dsack: bool,
     /// Misbehaviour of the receiver.
     #[flatten(cheat::Params::default())]
@@ -388,6 +398,7 @@ pub struct Params {
     /// `true` if a timeout keeps the slow-start threshold when the window was already reduced for
     /// the outstanding data. That is so in fast recovery, and in the response to an ECN-echo.
     #[default(false, "RFC 5681 § 3.1, eq. 4: no; Linux: yes (tcp_enter_loss)")]
+    #[part("timeout-threshold")]
     pub timeout_keeps_threshold: bool,
     /// Response to spurious timeouts.
     #[flatten(spurious::Params::default())]

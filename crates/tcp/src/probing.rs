@@ -22,11 +22,13 @@ pub struct Params {
         WindowProbe::Next,
         "RFC 9293 § 3.8.6.1: at least one octet of new data; Linux: before (tcp_xmit_probe_skb)"
     )]
+    #[part("zero-window-probes")]
     pub window_probe: WindowProbe,
     /// `true` if the answer to a probe restarts the time until the next probe.
     #[default(
         false,
         "RFC 9293 § 3.8.6.1: it follows the probe before; Linux: yes (tcp_ack_probe)"
     )]
+    #[part("zero-window-probes")]
     pub probe_answer_restarts: bool,
 }

@@ -12,6 +12,7 @@ pub struct Params {
         false,
         "RFC 5682 § 2 and § 3, which RFC 6298 does not ask for; Linux: yes (tcp_frto)"
     )]
+    #[part("frto")]
     pub timeout_frto: bool,
     /// `true` if the sender undoes a timeout when the first new ACK echoes a timestamp older than
     /// the retransmission (Eifel). No effect without `timestamps`. Without SACK this needs
@@ -20,5 +21,6 @@ pub struct Params {
         false,
         "RFC 3522 and RFC 4015, which RFC 6298 does not ask for; Linux: yes (tcp_try_undo_loss)"
     )]
+    #[part("eifel")]
     pub timeout_eifel: bool,
 }

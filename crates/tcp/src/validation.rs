@@ -58,6 +58,7 @@ pub struct Params {
         "RFC 5681 § 3.1 grows in any case; RFC 7661 § 4.3, RFC 9438 § 5.8. Linux: round; FreeBSD: \
         always (net.inet.tcp.newcwv=0)"
     )]
+    #[part("cwnd-validation")]
     pub cwnd_limited: LimitedBy,
     /// Window after an idle time longer than the timeout; unchanged without `idle_restart`.
     /// Controllers with their own rule for pauses follow that rule.
@@ -65,6 +66,7 @@ pub struct Params {
         RestartWindow::Initial,
         "RFC 5681 § 4.1. Linux (tcp_cwnd_restart): RFC 2861 § 3.2, halved; FreeBSD: threshold"
     )]
+    #[part("idle-restart")]
     pub restart_window: RestartWindow,
 }
 

@@ -38,7 +38,14 @@ struct Member<'a> {
 /// Forms of a field.
 enum Form {
     /// A parameter; without a default it must be given.
-    Key { doc: String, default: Option<Expr>, source: LitStr, bounds: Option<Bounds> },
+    Key {
+        doc: String,
+        default: Option<Expr>,
+        source: LitStr,
+        bounds: Option<Bounds>,
+        /// Part of a stack that sets it.
+        part: Option<LitStr>,
+    },
     /// A set of parameters of its own, whose keys stand among the others.
     Flat(Flatten),
 }
@@ -316,7 +323,8 @@ impl<'a> Member<'a> {
         let rules = attributes.iter().filter(|attribute| attribute.path().is_ident("idle"));
         let rules = rules.map(|attribute| attribute.parse_args_with(Idle::of_field(ident)));
         let idle = rules.collect::<Result<_>>()?;
-        let form = Form::Key { doc, default, source, bounds };
+        let part = one(attributes, "part")?.map(text).transpose()?;
+        let form = Form::Key { doc, default, source, bounds, part };
         Ok(Self { ident, ty: &field.ty, form, idle })
     }
 
@@ -334,11 +342,15 @@ impl<'a> Member<'a> {
     fn listed(&self) -> TokenStream {
         let Self { ident, ty, form, .. } = self;
         match form {
-            Form::Key { doc, default, source, bounds } => {
+            Form::Key { doc, default, source, bounds, part } => {
                 let name = name_of(ident);
                 let own = quote!(<#ty as ::cwnd_schema::Param>::BOUNDS);
                 let bounds = bounds_of(own, ty, bounds.as_ref());
                 let required = default.is_none();
+                let part = match part {
+                    Some(part) => quote!(Some(#part)),
+                    None => quote!(None),
+                };
                 quote! {
                     &[::cwnd_schema::Field {
                         name: #name,
@@ -347,6 +359,7 @@ impl<'a> Member<'a> {
                         source: #source,
                         bounds: #bounds,
                         required: #required,
+                        part: #part,
                     }]
                 }
             }

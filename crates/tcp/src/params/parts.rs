@@ -1,21 +1,19 @@
 //! Parts of a stack: mechanisms that an experiment takes from a stack or adds to one.
 
-use cwnd_schema::{Params as _, key};
+use cwnd_schema::Params as _;
 
 use super::{LossRule, Params};
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
 use crate::validation::{GrowBy, LimitedBy, RestartWindow};
 
-/// A mechanism of a stack, and the parameters that it sets.
+/// A mechanism of a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     /// Name in `with` and `without`.
     pub name: &'static str,
     /// Description for the reference.
     pub doc: &'static str,
-    /// Parameters that it sets.
-    pub keys: &'static [&'static str],
     /// Part without which it has no effect.
     pub needs: Option<&'static str>,
     /// Takes it from a stack.
@@ -26,13 +24,8 @@ pub struct Part {
 
 impl Part {
     /// A part that is one parameter.
-    const fn flag(
-        name: &'static str,
-        doc: &'static str,
-        keys: &'static [&'static str; 1],
-        [off, on]: [fn(&mut Params); 2],
-    ) -> Self {
-        Self { name, doc, keys, needs: None, off, on }
+    const fn flag(name: &'static str, doc: &'static str, [off, on]: [fn(&mut Params); 2]) -> Self {
+        Self { name, doc, needs: None, off, on }
     }
 
     /// The same part, which has no effect without another one.
@@ -44,12 +37,6 @@ impl Part {
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         PARTS.iter().find(|part| part.name == name)
-    }
-
-    /// The part that sets this parameter.
-    #[must_use]
-    pub fn of_key(key: &str) -> Option<&'static Self> {
-        PARTS.iter().find(|part| part.keys.contains(&key))
     }
 
     /// `true` if an endpoint would be another one without it.
@@ -81,13 +68,9 @@ fn effective(mut params: Params) -> Params {
 pub const PARTS: &[Part] = &[
     Part {
         name: "rack",
-        doc: "Losses by time (RFC 8985), with Linux's accounting in whole segments; without it \
-              they are found by RFC 6675 § 4.",
-        keys: &[
-            key!(Params: loss_rule),
-            key!(Params: whole_segments),
-            key!(Params: recovers_in_loss),
-        ],
+        doc: "Losses by time (RFC 8985), and what a stack has with it: accounting in whole \
+              segments, recovery from losses after a timeout. Without it losses are found by RFC \
+              6675 § 4.",
         needs: None,
         off: |p| {
             if p.loss_rule == LossRule::Rack {
@@ -103,21 +86,18 @@ pub const PARTS: &[Part] = &[
     Part::flag(
         "tlp",
         "Probes of a lost tail (RFC 8985 § 7).",
-        &[key!(Params: tail_loss_probe)],
         [|p| p.tail_loss_probe = false, |p| p.tail_loss_probe = true],
     )
     .needing("rack"),
     Part::flag(
         "own-rtt-notes",
-        "RTT samples from the sender's own log of send times, also by SACK (Linux).",
-        &[key!(Params: rtt_from_notes)],
+        "RTT samples from the sender's own log of send times, also by SACK.",
         [|p| p.rtt_from_notes = false, |p| p.rtt_from_notes = true],
     )
     .needing("rack"),
     Part {
         name: "lost-retransmissions",
         doc: "Retransmissions that are lost are found without the timer.",
-        keys: &[key!(Params: lost_retransmissions), key!(Params: lost_retransmissions_reduce)],
         needs: None,
         off: |p| {
             p.lost_retransmissions = false;
@@ -129,7 +109,6 @@ pub const PARTS: &[Part] = &[
         name: "prr",
         doc: "Proportional rate reduction for losses (RFC 9937), and for ECN-echoes where the \
               stack has it.",
-        keys: &[key!(Params: prr), key!(Params: prr_rule)],
         needs: None,
         off: |p| {
             p.prr = false;
@@ -144,58 +123,49 @@ pub const PARTS: &[Part] = &[
     Part::flag(
         "prr-on-ecn",
         "Proportional rate reduction for ECN-echoes.",
-        &[key!(Params: prr_on_ecn)],
         [|p| p.prr_on_ecn = false, |p| p.prr_on_ecn = true],
     ),
     Part::flag(
         "rescue",
         "Retransmission of holes that are not known to be lost, and of the tail (RFC 6675 § 4, \
          rules 3 and 4 of NextSeg).",
-        &[key!(Params: doubtful_holes)],
         [|p| p.doubtful_holes = false, |p| p.doubtful_holes = true],
     ),
     Part::flag(
         "dsack",
         "D-SACK blocks from the receiver (RFC 2883), by which RACK adapts its window and takes \
          reductions back.",
-        &[key!(Params: dsack)],
         [|p| p.dsack = false, |p| p.dsack = true],
     ),
     Part::flag(
         "frto",
         "Detection of spurious timeouts by F-RTO (RFC 5682).",
-        &[key!(Params: spurious.timeout_frto)],
         [|p| p.spurious.timeout_frto = false, |p| p.spurious.timeout_frto = true],
     ),
     Part::flag(
         "eifel",
         "Detection of spurious timeouts by echoed timestamps (RFC 3522).",
-        &[key!(Params: spurious.timeout_eifel)],
         [|p| p.spurious.timeout_eifel = false, |p| p.spurious.timeout_eifel = true],
     ),
     Part::flag(
         "timeout-threshold",
-        "A timeout in a window that was already reduced keeps the slow-start threshold (Linux).",
-        &[key!(Params: timeout_keeps_threshold)],
+        "A timeout in a window that was already reduced keeps the slow-start threshold.",
         [|p| p.timeout_keeps_threshold = false, |p| p.timeout_keeps_threshold = true],
     ),
     Part::flag(
         "old-acks",
-        "SACK blocks of ACKs that a later ACK has overtaken count (Linux).",
-        &[key!(Params: sack_in_old_acks)],
+        "SACK blocks of ACKs that a later ACK has overtaken count.",
         [|p| p.sack_in_old_acks = false, |p| p.sack_in_old_acks = true],
     ),
     Part::flag(
         "reneging",
-        "A receiver that discards SACKed data is found half a round trip later (Linux).",
-        &[key!(Params: reneging_hurries)],
+        "A receiver that discards SACKed data is found half a round trip later.",
         [|p| p.reneging_hurries = false, |p| p.reneging_hurries = true],
     ),
     Part {
         name: "quick-acks",
-        doc: "ACKs as Linux sends them: at once while the receive window grows, and at the end of \
-              a burst (PSH); behind a hole at most one a millisecond.",
-        keys: &[key!(Params: ack_policy)],
+        doc: "ACKs at once while the receive window grows, and at the end of a burst (PSH); behind \
+              a hole at most one a millisecond; delays that follow the pauses between segments.",
         needs: None,
         off: |p| {
             p.ack_policy = AckPolicy::Rfc5681;
@@ -208,30 +178,25 @@ pub const PARTS: &[Part] = &[
     },
     Part::flag(
         "push",
-        "A burst of several segments ends with PSH (Linux).",
-        &[key!(Params: push_bursts)],
+        "A burst of several segments ends with PSH.",
         [|p| p.push_bursts = false, |p| p.push_bursts = true],
     )
     .needing("quick-acks"),
     Part {
         name: "delivered-growth",
-        doc: "The window grows by what was delivered, also with the ACK that ends a recovery \
-              (Linux, tcp_cong_control).",
-        keys: &[key!(Params: grow_by), key!(Params: grow_on_exit)],
+        doc: "The window grows by what was delivered since the previous ACK, SACKed data included.",
         needs: None,
-        off: |p| {
-            p.grow_by = GrowBy::Acknowledged;
-            p.grow_on_exit = false;
-        },
-        on: |p| {
-            p.grow_by = GrowBy::Delivered;
-            p.grow_on_exit = true;
-        },
+        off: |p| p.grow_by = GrowBy::Acknowledged,
+        on: |p| p.grow_by = GrowBy::Delivered,
     },
+    Part::flag(
+        "exit-growth",
+        "The window also grows with the ACK that ends fast recovery.",
+        [|p| p.grow_on_exit = false, |p| p.grow_on_exit = true],
+    ),
     Part {
         name: "cwnd-validation",
         doc: "A window that is not used does not grow (RFC 7661 § 4.3).",
-        keys: &[key!(Params: validation.cwnd_limited)],
         needs: None,
         off: |p| p.validation.cwnd_limited = LimitedBy::Always,
         on: |p| p.validation.cwnd_limited = LimitedBy::Last,
@@ -239,7 +204,6 @@ pub const PARTS: &[Part] = &[
     Part {
         name: "idle-restart",
         doc: "The window shrinks after an idle time longer than the timeout (RFC 5681 § 4.1).",
-        keys: &[key!(Params: idle_restart), key!(Params: validation.restart_window)],
         needs: None,
         off: |p| {
             p.idle_restart = false;
@@ -253,8 +217,7 @@ pub const PARTS: &[Part] = &[
     Part {
         name: "zero-window-probes",
         doc: "A closed receive window is probed by a segment without data, and the answer \
-              restarts the time to the next probe (Linux).",
-        keys: &[key!(Params: probing.window_probe), key!(Params: probing.probe_answer_restarts)],
+              restarts the time to the next probe.",
         needs: None,
         off: |p| p.probing = Default::default(),
         on: |p| {
@@ -286,29 +249,27 @@ mod tests {
     }
 
     #[test]
-    fn a_part_sets_its_own_keys_and_those_of_parts_that_need_it() {
-        for part in PARTS {
-            let mut without = preset("linux");
-            part.take_from(&mut without);
-            let mut with = without.clone();
-            part.add_to(&mut with);
-            for field in Params::FIELDS {
-                let differs = with.get(field.name) != without.get(field.name);
-                let of = Part::of_key(field.name);
-                let is_own = of.is_some_and(|of| of.name == part.name);
-                let needs_it = of.is_some_and(|of| of.needs == Some(part.name));
-                assert!(!differs || is_own || needs_it, "{} sets {}", part.name, field.name);
-            }
+    fn a_parameter_that_is_no_key_is_set_by_its_part() {
+        let stacks: Vec<Params> =
+            Params::default().presets().iter().map(|stack| preset(stack.name)).collect();
+        for field in Params::FIELDS {
+            let Some(name) = field.part else { continue };
+            let part = Part::named(name).expect(name);
+            let sets = |stack: &Params| {
+                let mut without = stack.clone();
+                part.take_from(&mut without);
+                without.get(field.name) != stack.get(field.name)
+            };
+            assert!(stacks.iter().any(sets), "{name} sets {}", field.name);
         }
     }
 
     #[test]
-    fn a_key_is_of_one_part() {
-        for field in Params::FIELDS {
-            let parts = PARTS.iter().filter(|part| part.keys.contains(&field.name));
-            assert!(parts.count() <= 1, "{}", field.name);
+    fn names_of_parts_differ() {
+        for (i, part) in PARTS.iter().enumerate() {
+            assert!(PARTS[..i].iter().all(|other| other.name != part.name), "{}", part.name);
+            let needed = part.needs.map(Part::named);
+            assert!(needed.is_none_or(|part| part.is_some()), "{}", part.name);
         }
-        let known = |key: &&&str| Params::FIELDS.iter().any(|field| field.name == **key);
-        assert!(PARTS.iter().flat_map(|part| part.keys).all(|key| known(&key)));
     }
 }

@@ -41,10 +41,24 @@ fn a_key_has_its_doc_default_source_and_bounds() {
                     ).quantity())
                     .because("it marks everything"),
                 required: false,
+                part: None,
             },
             quote!("target" => Some(::cwnd_schema::Param::write(&self.target))),
         ],
     );
+}
+
+#[test]
+fn a_parameter_that_a_part_sets_names_it() {
+    let text = text_of(&parse_quote! {
+        struct Params {
+            /// Probes.
+            #[default(false, "RFC 8985")]
+            #[part("tlp")]
+            probes: bool,
+        }
+    });
+    holds(&text, &[quote!(part: Some("tlp"))]);
 }
 
 #[test]
