@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cwnd._core import Cancelled, ScenarioError, __version__, json_schema, reference_markdown
     from cwnd.errors import CwndError, DamageError, DivergedError, InputError, MachineError
     from cwnd.results import Run
-    from cwnd.running import Scenario, check, run
-    from cwnd.sweeps import load, query, sweep
+    from cwnd.running import Scenario, check
+    from cwnd.sweeps import load, query, run, sweep
 
 __all__ = [
     "Cancelled",
@@ -45,8 +45,8 @@ __getattr__, __dir__ = offers(
         "_core": "Cancelled ScenarioError __version__ json_schema reference_markdown",
         "errors": "CwndError DamageError DivergedError InputError MachineError",
         "results": "Run",
-        "running": "Scenario check run",
-        "sweeps": "load query sweep",
+        "running": "Scenario check",
+        "sweeps": "load query run sweep",
     },
 )
 # What a `Run` offers, and rooms above its own do.

@@ -272,7 +272,7 @@ def test_a_damaged_description_of_a_sweep_is_named_by_status(
     sweep = Path(shutil.copytree(small["part"], tmp_path / "sweep"))
     file = sweep / "dataset.json"
     file.write_bytes(file.read_bytes().replace(b'"runs": 2', b'"runs": 3'))
-    with pytest.raises(DamageError, match=r"dataset\.json: damaged.*cwnd sweep SCENARIO -o"):
+    with pytest.raises(DamageError, match=r"dataset\.json: damaged.*cwnd run SCENARIO -o"):
         status(sweep)
 
 
@@ -379,9 +379,7 @@ def test_a_file_is_hashed_once_in_a_process(
     assert checksums._CHUNK not in sizes
 
 
-def test_only_a_sweep_can_be_mended(small: dict[str, Path]):
-    with pytest.raises(InputError, match="only a sweep can be mended"):
-        verify(small["run"], mend=True)
+def test_what_is_no_result_cannot_be_verified(small: dict[str, Path]):
     with pytest.raises(InputError, match=r"scenario\.toml: not a directory; give the directory"):
         verify(small["run"] / "scenario.toml")
     with pytest.raises(InputError, match="there is no such directory"):

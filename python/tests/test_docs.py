@@ -42,8 +42,8 @@ NOT_RUN = {
         )
     },
     ("docs/sweeps.md", "pip install"): "what it installs is there, or the block is not run",
-    ("docs/sweeps.md", "cwnd sweep my.toml --on ray:10"): CLUSTER,
-    ("docs/sweeps.md", "cwnd sweep my.toml --on ray://"): CLUSTER,
+    ("docs/sweeps.md", "cwnd run my.toml --on ray:10"): CLUSTER,
+    ("docs/sweeps.md", "cwnd run my.toml --on ray://"): CLUSTER,
 }
 #: Pages whose commands and settings are read where they stand in a sentence or a table, too.
 READ = [

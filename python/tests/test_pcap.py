@@ -245,9 +245,11 @@ def test_captures_go_into_the_result_a_directory_for_each_run(cli: Cli):
     assert len(runs) == 18
     for run_id in runs:
         assert [file.name for file in (out / "pcap" / run_id).iterdir()] == ["bottleneck.pcapng"]
-    # Nothing is left beside it, and a result without captures takes them away.
+    # Nothing is left beside it. Captures stay while no run is simulated anew.
     assert [path.name for path in out.parent.iterdir()] == ["sweep"]
     assert cli("run", "sweep.toml", "--no-plots", "--quiet").code == 0
+    assert (out / "pcap").exists()
+    assert cli("run", "sweep.toml", "--no-plots", "--quiet", "--again").code == 0
     assert not (out / "pcap").exists()
 
 

@@ -13,7 +13,8 @@ from rich.console import Console
 
 import cwnd
 from cwnd import _core
-from cwnd.running import Progress, bar, frames
+from cwnd.running import Progress, bar
+from cwnd.sweeps import simulating, tables
 
 KEYS = ["run_id", "scenario", "seed"]
 FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_bit_s
@@ -191,11 +192,13 @@ def test_a_count_that_some_runs_know_is_none_in_the_others(
         def rows(self) -> int:
             return self.inner.rows
 
-    real, add = _core.Gathered, frames.Recorder.add
-    monkeypatch.setattr(frames, "_BATCH_ROWS", rows)
-    monkeypatch.setattr(_core, "Gathered", Gathered)
+    real, add = _core.Gathered, tables.Finished.add
+    monkeypatch.setattr(simulating, "PART_ROWS", rows)
+    monkeypatch.setattr(tables, "GATHERED", Gathered)
     monkeypatch.setattr(
-        frames.Recorder, "add", lambda self, cell, result: add(self, cell, Told(result, cell.index))
+        tables.Finished,
+        "add",
+        lambda self, text, cell, result: add(self, text, cell, Told(result, cell.index)),
     )
     scenario = tmp_path / "counted.toml"
     scenario.write_text(SHORT + "[sweep]\nrepeat = 3\n")

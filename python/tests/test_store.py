@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -11,9 +12,9 @@ from polars.testing import assert_frame_equal
 
 import cwnd
 from cwnd.errors import CwndError, DamageError, InputError
-from cwnd.files import atomic, checksums
+from cwnd.files import atomic
 from cwnd.results.layout import TABLES
-from cwnd.running import frames, plans, runner
+from cwnd.sweeps import assembling, filler
 
 
 def test_what_is_saved_is_loaded(sweep: cwnd.Run, tmp_path: Path):
@@ -153,17 +154,25 @@ def test_records_that_do_not_fit_in_memory_are_the_same_on_disk(
 ):
     # Three of the eighteen runs fill a batch.
     rows = sum(getattr(sweep, name).height for name in TABLES if name != "runs")
-    monkeypatch.setattr(frames, "_BATCH_ROWS", rows // 6)
+    monkeypatch.setattr(assembling, "PART_ROWS", rows // 6)
+    monkeypatch.setattr(filler, "PART_ROWS", rows // 6)
     saved = []
     for threads in (1, 2):
-        spool = tmp_path / f"spool-{threads}"
-        spool.mkdir()
-        planned = plans.plan(scenarios / "sweep.toml")
-        run = runner.execute(planned, threads=threads, spool=spool)
-        assert len(list((spool / "parts").glob("series-*"))) > 3
-        saved.append(files(run.save(tmp_path / f"result-{threads}", plots=False)))
-        for name in ("manifest.json", checksums.SUMS):  # it says when it was made
-            saved[-1].pop(name)
+        place = tmp_path / f"result-{threads}"
+        parts = Counter[str]()
+        part = assembling._Ordered._part
+
+        def counted(
+            ordered: assembling._Ordered, name: str, runs: range, parts=parts, part=part
+        ) -> pl.DataFrame:
+            parts[name] += 1
+            return part(ordered, name, runs)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(assembling._Ordered, "_part", counted)
+            cwnd.sweep(scenarios / "sweep.toml", place, threads=threads)
+        assert parts["series"] > 3
+        saved.append({n: data for n, data in files(place).items() if "activity" not in n})
 
     assert saved[0] == saved[1]
     again = cwnd.Run.load(tmp_path / "result-1")

@@ -303,7 +303,8 @@ def test_the_exit_code_says_that_a_cell_failed(
 
     said = json.loads(capsys.readouterr().out)
     assert ended.value.code == 1
-    assert (said["made"], len(said["failed"]), said["missing"]) == (12, 6, 6)
+    (found,) = said["results"]
+    assert (found["made"], len(found["failed"]), found["missing"]) == (12, 6, 6)
 
 
 def test_shards_are_disjoint_and_together_complete(scenarios: Path):
@@ -318,10 +319,12 @@ def test_shards_that_are_copied_together_are_the_sweep(cli: Cli, dataset: Path):
     for number in (1, 2, 3):
         arguments = ("sweep", "sweep.toml", "-o", f"part{number}", "--no-plots", "--json")
         answer = cli(*arguments, "--shard", f"{number}/3")
-        assert (answer.code, answer.json["made"], answer.json["missing"]) == (0, 6, 12)
+        (said,) = answer.json["results"]
+        assert (answer.code, said["made"], said["missing"]) == (0, 6, 12)
         shutil.copytree(cli.directory / f"part{number}", cli.directory / "all", dirs_exist_ok=True)
 
-    assert cli("sweep", "sweep.toml", "-o", "all", "--no-plots", "--json").json["made"] == 0
+    (said,) = cli("run", "sweep.toml", "-o", "all", "--no-plots", "--json").json["results"]
+    assert (said["before"], said["made"]) == (18, 0)
     assert files(cli.directory / "all") == files(dataset)
 
 
@@ -337,7 +340,7 @@ def test_a_sweep_ends_with_table_and_picture(cli: Cli):
 
     assert answer.code == 0
     assert "NewReno+ABE" in answer.out
-    assert "18 cells in" in answer.out
+    assert "18 runs in" in answer.out
     assert (cli.directory / "out/sweep/plots/sweep.svg").exists()
     summary = pl.read_csv(cli.directory / "out/sweep/summary.csv")
     assert summary.height == 6
@@ -352,19 +355,43 @@ def test_other_directories_are_not_written_into(cli: Cli):
     answer = cli("sweep", "sweep.toml", "-o", "home")
 
     assert answer.code == 2
-    assert "is no sweep of cwnd" in answer.err
+    assert "is not a cwnd result" in answer.err
     assert [path.name for path in (cli.directory / "home").iterdir()] == ["work"]
     assert cli("sweep", "sweep.toml", "-o", "short.toml").code == 2
 
 
-def test_a_run_does_not_replace_a_sweep(cli: Cli):
-    assert cli("sweep", "sweep.toml", "--quiet").code == 0
+def test_a_second_run_finds_what_the_first_made(cli: Cli):
+    assert cli("sweep", "sweep.toml").code == 0
     before = files(cli.directory / "out" / "sweep")
 
     answer = cli("run", "sweep.toml")
 
-    assert answer.code == 2
+    assert answer.code == 0
+    assert "18 runs there before, 0 runs in 0.00 s" in answer.out
     assert files(cli.directory / "out" / "sweep") == before
+    anew = cli("run", "sweep.toml", "--again", "--json").json["results"][0]
+    assert (anew["before"], anew["made"]) == (0, 18)
+    assert files(cli.directory / "out" / "sweep") == before
+
+
+def test_the_old_result_can_be_read_until_the_new_one_is_complete(
+    copy: Path, scenarios: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    before = {name: data for name, data in files(copy).items() if name != "plots"}
+    plan = plans.plan(scenarios / "sweep.toml", overrides={"flow.main.start": "0 s"})
+    with monkeypatch.context() as patched:
+        Counted(patched, failing=(2,))
+        found = filling.fill(plan, copy, replace=True)
+    assert (found.made, len(found.failed), found.missing) == (12, 6, 6)
+    assert found.run is not None
+    assert found.run.runs.height == 12
+    assert {name: files(copy)[name] for name in before} == before
+    assert cwnd.load(copy).runs.height == 18
+
+    assert filling.fill(plan, copy, replace=True).before == 12
+    fresh = filling.fill(plan, tmp_path / "fresh")
+    assert fresh.run is not None
+    assert files(copy) == files(tmp_path / "fresh")
 
 
 def test_nothing_to_load_yet_is_said(scenarios: Path, tmp_path: Path):
@@ -391,9 +418,9 @@ def test_the_second_writer_is_refused_and_status_says_who_the_first_is(cli: Cli)
     assert [f"process {first.pid}" in writer["who"] for writer in seen["writers"]] == [True]
     assert "1 left" in said
     assert first.returncode == 130
-    assert "what was finished is safe" in err
-    after = cli("status", "out/long", "--json").json
-    assert (after["writers"], after["left"]) == ([], 1)
+    # Nothing was finished.
+    assert "interrupted; nothing was written" in err
+    assert not (cli.directory / "out").exists()
 
 
 def test_shards_write_side_by_side_but_not_one_twice(cli: Cli):

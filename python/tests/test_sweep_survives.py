@@ -20,11 +20,12 @@ from test_sweep import Counted, files, older, relist
 import cwnd
 from cwnd.errors import CwndError, DamageError, InputError
 from cwnd.files import checksums
-from cwnd.results import content, heading, named
+from cwnd.results import content, heading, named, store
 from cwnd.results.layout import TABLES
 from cwnd.running import plans
 from cwnd.sweeps import cells, filling, journal, packing
 from cwnd.sweeps.journal import frames
+from cwnd.sweeps.layout import is_packed
 from cwnd.sweeps.tables import Batch, Finished
 from cwnd.sweeps.verifying import verify
 from cwnd.sweeps.writer import Writer
@@ -54,7 +55,7 @@ def part(scenarios: Path, tmp_path: Path) -> Path:
 
 def done(directory: Path) -> int:
     """The cells that are safe."""
-    if packing.is_packed(directory):
+    if is_packed(directory):
         return len(packing.cells_of(directory))
     return len({cell for frame in frames(directory / "journal") for cell in frame.cells})
 
@@ -281,7 +282,7 @@ def test_what_verify_takes_out_the_next_sweep_computes_to_the_same_bytes(
 
 def test_a_result_with_a_file_too_few_is_not_loaded(copy: Path):
     (copy / "flows.parquet").unlink()
-    with pytest.raises(DamageError, match="`cwnd sweep verify"):
+    with pytest.raises(DamageError, match="`cwnd verify --mend"):
         cwnd.load(copy)
 
 
@@ -324,7 +325,9 @@ def test_another_writer_of_parquet_gives_other_bytes_and_the_same_values(copy: P
 def test_another_simulator_cannot_verify(copy: Path):
     older(copy / "manifest.json")
     with pytest.raises(InputError, match="it cannot compute the same; --sample 0"):
-        verify(copy)
+        verify(copy, sample=16)
+    # Unasked, nothing is computed again.
+    assert verify(copy).recomputed == 0
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "summary.csv", "scenario.toml"])
@@ -373,10 +376,11 @@ def test_a_damaged_plan_is_told_and_mended_by_the_next_call(
 def test_a_disk_that_cannot_be_written_is_a_failure_in_words(
     scenarios: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", str(tmp_path / "a"))
 
     monkeypatch.setattr(journal.Journal, "append", full)
+    monkeypatch.setattr(store, "write_into", full)
     with pytest.raises(CwndError, match="no space left on device; what was finished is safe"):
         cwnd.sweep(scenarios / "sweep.toml", tmp_path / "a")
 
@@ -444,7 +448,7 @@ def test_cells_are_computed_alike_from_their_scenario_alone():
         assert outcome.made is not None
         finished = Finished(cells._core.engine)
         finished.add(*outcome.made)
-        bodies.append(finished.take())
+        bodies.append(finished.take().packed())
 
     assert bodies[0] == bodies[1]
     assert named(text, heading(cell.resolved)) == cell.resolved

@@ -46,7 +46,7 @@ app = App(
 # Commands are imported when they are called, or for their own help.
 for _name, _help in {
     "run": "Simulate scenarios: table, plots and Parquet files.",
-    "sweep": "Simulate into a directory that survives anything, and goes on where it was.",
+    "sweep": "Another name of `run`, for one version.",
     "status": "Show how far a sweep is, from another terminal.",
     "query": "Ask a result with SQL.",
     "cell": "Print one run of a result as a scenario of its own.",

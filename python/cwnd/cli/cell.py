@@ -19,7 +19,7 @@ def cell(directory: Path, run: str, /, *, json: output.Json = False) -> int:
     `cwnd cell out/my 17 > one.toml` and `cwnd run one.toml` run it again.
 
     Args:
-        directory: What `cwnd run` or `cwnd sweep` wrote.
+        directory: What `cwnd run` wrote.
         run: The run's number (column `cell` of the view `runs`), or its `run_id`.
         json: Machine-readable output.
     """

@@ -33,7 +33,7 @@ def query(
     half of the machine's memory.
 
     Args:
-        directory: What `cwnd run` or `cwnd sweep` wrote.
+        directory: What `cwnd run` wrote.
         sql: One statement in DuckDB's SQL, as in "select rtt, avg(goodput_bit_s) from flows group
             by rtt".
         csv: Comma-separated values on stdout.

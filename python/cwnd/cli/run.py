@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,10 +17,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cwnd.results import Run
-    from cwnd.running import OnProgress, Plan
+    from cwnd.running import Captures, OnProgress, Plan
+    from cwnd.sweeps import Filled
 
 #: Where results go that have no `-o`.
 OUT = Path("out")
+#: What `--on` takes for real endpoints.
+_LINUX = "linux"
 
 
 def run(
@@ -35,6 +36,9 @@ def run(
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
     check: Annotated[bool, Parameter(negative=())] = False,
     on: str | None = None,
+    shard: str | None = None,
+    again: Annotated[bool, Parameter(negative=())] = False,
+    replan: Annotated[bool, Parameter(negative=())] = False,
     plots: bool = True,
     force: Annotated[bool, Parameter(negative=())] = False,
     pcap: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
@@ -43,9 +47,13 @@ def run(
 ) -> int:
     """Simulate scenarios: table, plots and Parquet files.
 
-    A scenario with a [sweep] runs all its cells, on all cores. The result is written when it is
-    complete, and replaces an older one of the same scenario in the same place; other files that are
-    there stay.
+    A scenario with a [sweep] runs all its cells, on all cores. Each run is on disk soon after it
+    is done: after a Ctrl-C, a kill, a full disk or a crash the same command goes on, and the result
+    ends up the same, byte for byte. Runs that are there are not simulated again. A run that fails
+    is recorded with its reason; the others go on, and the exit code is 1.
+
+    The complete result replaces an older one of the same scenario in the same place; other files
+    that are there stay.
 
     Args:
         files: Scenario files.
@@ -58,6 +66,12 @@ def run(
             the hashes of all steps, to compare builds and machines by.
         on: "linux" runs real endpoints on this machine's kernel around our router, in real time, as
             root; Ctrl-C leaves the runs that are finished, and what was captured of the others.
+            "ray" computes on Ray: on the cluster of which this machine is a node, or in processes
+            of its own; "ray:HOST:PORT" names the cluster, "ray://HOST:PORT" its client port.
+        shard: I/N does part I of N of the runs, for batch systems; all parts may write into one
+            directory, or into several that are copied together.
+        again: Simulate all runs anew, those that are there, too; --check and --pcap always do.
+        replan: Remove runs of another scenario or version from a sweep that is not complete.
         plots: Draw the figures, as SVG; `cwnd plot` draws them for papers, as PNG too.
         force: Replace the result of another scenario, too.
         pcap: Links whose packets are written to capture files for Wireshark and its kin, in pcap/
@@ -65,73 +79,111 @@ def run(
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
-    from cwnd.files import atomic
-    from cwnd.plots import draw_result
-    from cwnd.results import PCAP, sha256, store
-    from cwnd.running import captures, runner, worlds
+    from cwnd.running import captures
     from cwnd.running import plans as planning
+    from cwnd.sweeps import Shard, filling, simulating
 
     if not files:
         raise InputError(
             "which scenario? give a file, as in `cwnd run scenarios/abe-codel-pie.toml`"
         )
+    part = Shard.parse(shard) if shard is not None else None
+    if part is not None and (again or check or pcap):
+        raise InputError("--again, --check and --pcap simulate all runs: leave out --shard")
     plans = [planning.plan(file, seed=seed, overrides=set_) for file in files]
-    world = worlds.world_named(on)
+    backend, world = filling.backend_of(on), filling.world_of(on)
     targets = _targets(plans, output_dir, on)
-    froms = [os.path.relpath(f.resolve(), t.resolve()) for f, t in zip(files, targets, strict=True)]
-    for plan, target, from_ in zip(plans, targets, froms, strict=True):
-        store.check_target(target)
+    for plan, target in zip(plans, targets, strict=True):
+        filling.check_target(target)
         if not force:
-            store.check_same(
-                target,
-                {
-                    "name": plan.scenario.name,
-                    "scenario_file": from_,
-                    "scenario_sha256": sha256([plan.source.text]),
-                },
-            )
+            filling.check_same(target, plan)
     for plan in plans:
         world.check(plan.scenario)
     for plan in plans if pcap else []:
         captures(pcap, plan.points, OUT)
-    _warm_up(wanted=plots and world is worlds.SIMULATOR)
+    _warm_up(wanted=plots and on is None and part is None)
     documents = []
-    for plan, target, from_ in zip(plans, targets, froms, strict=True):
+    failed = False
+    for plan, target in zip(plans, targets, strict=True):
         output.warnings(plan.scenario)
-        with atomic.scratch_directory(target) as scratch:
-            place = scratch / PCAP if pcap else None
-            captured = captures(pcap, plan.points, place) if place else None
-            with (
-                nullcontext() if quiet or json else _bar(plan) as on_progress,
-                nullcontext() if world is worlds.SIMULATOR else _kept_captures(place, target),
-            ):
-                result = runner.execute(
-                    plan,
-                    threads=threads,
-                    on_progress=on_progress,
-                    pcap=captured,
-                    check=check,
-                    spool=scratch,
-                    meanwhile=_import_plots if plots else None,
-                    world=world,
-                )
-            result.manifest = replace(result.manifest, scenario_file=from_)
-            store.save(result, target, pcap=place)
-            # Samples of long runs are read from the scratch directory.
-            if plots:
-                draw_result(result, target, quick=True)
-            if json:
-                documents.append(_document(result, target))
-            else:
-                _show(result, target, quiet=quiet)
-                if not quiet:
-                    output.scenario_notes(plan.scenario)
-        if result.manifest.missing:
-            output.left = f"what was finished is in {target}"
-            raise KeyboardInterrupt
+        with (
+            _captures(pcap, plan, target, keep=on == _LINUX) as captured,
+            nullcontext() if quiet or json else _bar(plan) as on_progress,
+            _left_behind(target),
+        ):
+            filled = filling.fill(
+                plan,
+                target,
+                threads=threads,
+                shard=part,
+                backend=backend,
+                world=world,
+                replan=replan,
+                replace=True,
+                again=again,
+                work=simulating.work_of(world, check=check, files=captured),
+                pcap=captured.directory if captured else None,
+                on_progress=on_progress,
+            )
+        _draw(filled, target, wanted=plots and part is None)
+        if json:
+            documents.append(_document(filled, target))
+        else:
+            _show(filled, target, quiet=quiet)
+            _say_more(filled, plan, quiet=quiet)
+        failed = failed or bool(filled.failed)
     if json:
         output.document({"results": documents})
-    return 0
+    return 1 if failed else 0
+
+
+@contextmanager
+def _captures(
+    links: list[str], plan: Plan, target: Path, *, keep: bool
+) -> Iterator[Captures | None]:
+    """Capture files beside the result, which move into it.
+
+    Real time cannot be had again: what was captured until Ctrl-C stays, if it is to be kept.
+    """
+    from cwnd.files import atomic
+    from cwnd.results import PCAP
+    from cwnd.running import captures
+
+    if not links:
+        yield None
+        return
+    with atomic.scratch_directory(target) as scratch:
+        place = scratch / PCAP
+        try:
+            yield captures(links, plan.points, place)
+        except KeyboardInterrupt:
+            if keep and place.exists():
+                kept = target.with_name(f"{target.name}-stopped")
+                numbered = (kept.with_name(f"{kept.name}-{n}") for n in count(2))
+                kept = next(name for name in chain([kept], numbered) if not name.exists())
+                place.rename(kept)
+                output.left = f"{output.left}; what was captured is in {kept}"
+            raise
+
+
+@contextmanager
+def _left_behind(target: Path) -> Iterator[None]:
+    """Tells what a Ctrl-C leaves."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from cwnd.results import JOURNAL
+
+        if (target / JOURNAL).exists():
+            output.left = "what was finished is safe, and the same command goes on"
+        raise
+
+
+def _draw(filled: Filled, target: Path, *, wanted: bool) -> None:
+    if wanted and filled.run is not None:
+        from cwnd.plots import draw_result
+
+        draw_result(filled.run, target, quick=True)
 
 
 def _bar(plan: Plan) -> AbstractContextManager[OnProgress]:
@@ -140,36 +192,12 @@ def _bar(plan: Plan) -> AbstractContextManager[OnProgress]:
     return bar(plan.scenario.name, output.stderr())
 
 
-@contextmanager
-def _kept_captures(place: Path | None, target: Path) -> Iterator[None]:
-    """Real time cannot be had again: what was captured when nothing was finished stays, too.
-
-    It is beside where the result would be.
-    """
-    try:
-        yield
-    except KeyboardInterrupt:
-        if place is not None and place.exists():
-            kept = target.with_name(f"{target.name}-stopped")
-            numbered = (kept.with_name(f"{kept.name}-{n}") for n in count(2))
-            kept = next(name for name in chain([kept], numbered) if not name.exists())
-            place.rename(kept)
-            output.left = f"what was captured is in {kept}"
-        raise
-
-
 def _warm_up(*, wanted: bool) -> None:
     """Loads what draws figures in a thread; what runs in real time is not disturbed."""
     if wanted:
         from cwnd.figures import warm_up
 
         warm_up()
-
-
-def _import_plots() -> None:
-    from cwnd.plots import kinds
-
-    del kinds
 
 
 def _targets(plans: list[Plan], output_dir: Path | None, on: str | None) -> list[Path]:
@@ -184,23 +212,40 @@ def _targets(plans: list[Plan], output_dir: Path | None, on: str | None) -> list
     if output_dir is not None and len(plans) == 1:
         return [output_dir]
     # What is simulated and what is real stand side by side.
-    suffix = f"-{on}" if on is not None else ""
+    suffix = f"-{on}" if on == _LINUX else ""
     return [(output_dir or OUT) / f"{name}{suffix}" for name in names]
 
 
-def _show(result: Run, target: Path, *, quiet: bool) -> None:
+def _show(filled: Filled, target: Path, *, quiet: bool) -> None:
+    result = filled.run
     if not quiet:
-        show_tables(result)
-        cost = result.manifest
-        runs = f"{cost.runs} run{'s' * (cost.runs != 1)}"
-        output.line(f"{runs} in {cost.wall_s:.2f} s ({cost.cpu_s:.2f} s of CPU time)")
-        if cost.steps_hashes is not None:
+        if result is not None:
+            show_tables(result)
+        before = f"{_runs(filled.before)} there before, " if filled.before else ""
+        output.line(
+            f"{before}{_runs(filled.made)} in {filled.wall_s:.2f} s"
+            f" ({filled.cpu_s:.2f} s of CPU time)"
+        )
+        if result is not None and result.manifest.steps_hashes is not None:
             output.line("checked: a second run took the same steps")
-    for note in result.notes:
+    for note in result.notes if result is not None else ():
         output.note(note)
     for file in [*plot_files(target), *_pcap_files(target)]:
         output.line(str(file))
     output.line(f"{target}")
+
+
+def _say_more(filled: Filled, plan: Plan, *, quiet: bool) -> None:
+    from cwnd.sweeps import failures
+
+    if not quiet:
+        output.scenario_notes(plan.scenario)
+    if filled.failed:
+        output.fail(failures(filled))
+
+
+def _runs(number: int) -> str:
+    return f"{number} run{'s' * (number != 1)}"
 
 
 def show_tables(result: Run) -> None:
@@ -224,16 +269,25 @@ def _pcap_files(target: Path) -> list[Path]:
     return sorted((target / PCAP).glob("*/*"))
 
 
-def _document(result: Run, target: Path) -> dict[str, Any]:
+def _document(filled: Filled, target: Path) -> dict[str, Any]:
     from cwnd.results import main_link
 
+    result = filled.run
     return {
-        "name": result.name,
+        "name": filled.dataset.info.name,
         "directory": str(target),
-        "manifest": result.manifest.to_json(),
-        "link": main_link(result),
-        "summary": result.summary().to_dicts(),
-        "notes": result.notes,
+        "cells": filled.dataset.info.cells,
+        "before": filled.before,
+        "made": filled.made,
+        "failed": [
+            {"cell_id": cell, "error": failure.error, "message": failure.message}
+            for cell, failure in filled.failed.items()
+        ],
+        "missing": filled.missing,
+        "manifest": None if result is None else result.manifest.to_json(),
+        "link": None if result is None else main_link(result),
+        "summary": [] if result is None else result.summary().to_dicts(),
+        "notes": [] if result is None else result.notes,
         "plots": [str(file) for file in plot_files(target)],
         "pcap": [str(file) for file in _pcap_files(target)],
     }

@@ -11,7 +11,7 @@ def status(directory: Path, /, *, json: output.Json = False) -> int:
     """Show how far a sweep is, from another terminal.
 
     Args:
-        directory: Where `cwnd sweep` writes.
+        directory: Where `cwnd run` writes.
         json: Machine-readable output.
     """
     from cwnd.sweeps import status as look
@@ -31,7 +31,7 @@ def status(directory: Path, /, *, json: output.Json = False) -> int:
             f"writing: {writer.who}, since {writer.started}, {writer.fraction:.0%}{rate}{eta}"
         )
     if not found.writers and found.done < found.cells:
-        output.line("nobody is writing; `cwnd sweep` goes on")
+        output.line("nobody is writing; `cwnd run` goes on")
     return 0
 
 

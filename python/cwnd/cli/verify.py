@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 class Depth:
     """How much of a sweep is looked at, and what is done about it."""
 
-    sample: int = 16
-    """Runs of a sweep that are computed again, 16 if not given."""
+    sample: int | None = None
+    """Runs that are computed again; 16, or none of another version, if not given."""
     seed: int = 0
     """Chooses which."""
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None
     """Runs at a time; all cores if not given."""
     mend: Annotated[bool, Parameter(negative="")] = False
-    """Take out the runs of a sweep that are damaged: `cwnd sweep` computes them again."""
+    """Take out the runs of a sweep that are damaged: `cwnd run` computes them again."""
 
 
 #: What is done when nothing else is asked for.
@@ -47,7 +47,7 @@ def verify(
     Commands that read a result compare the files that they read by themselves.
 
     Args:
-        directories: What `cwnd run` or `cwnd sweep` wrote.
+        directories: What `cwnd run` wrote.
         depth: How much is looked at.
         json: Machine-readable output.
     """
@@ -94,15 +94,15 @@ def _show(found: Verified, directory: Path, *, sweep: bool) -> None:
             output.line(f"run its scenario again, with `cwnd run SCENARIO -o {directory}`")
         return
     if found.missing:
-        output.line(f"{found.missing} cells are not there; `cwnd sweep` computes them")
+        output.line(f"{found.missing} cells are not there; `cwnd run` computes them")
     output.line(
         f"{found.checked} cells compared with their hashes, {found.recomputed} computed again:"
         f" {verdict}"
     )
     if found.mended:
-        output.line(f"{found.mended} cells taken out; `cwnd sweep` computes them again")
+        output.line(f"{found.mended} cells taken out; `cwnd run` computes them again")
     elif found.problems:
         output.line(
-            "`cwnd sweep verify --mend` takes damaged cells out, to be computed again;"
-            " other files `cwnd sweep` writes again"
+            "`cwnd verify --mend` takes damaged cells out, to be computed again;"
+            " other files `cwnd run` writes again"
         )

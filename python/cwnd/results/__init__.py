@@ -23,7 +23,9 @@ if TYPE_CHECKING:
         AGREEMENT,
         CELL_ID,
         DATASET,
+        ERRORS,
         INFERRED,
+        JOURNAL,
         LINKED,
         LOCK,
         MANIFEST,
@@ -71,7 +73,6 @@ if TYPE_CHECKING:
     from cwnd.results.run import Run
     from cwnd.results.spread import IN_FIGURES, Spread, about_spreads, spreads
     from cwnd.results.stats import Estimate, welch, welch_difference
-    from cwnd.results.store import Spool
     from cwnd.results.table import (
         COLUMNS,
         OF_REQUESTS,
@@ -92,9 +93,11 @@ __all__ = [
     "CELL_ID",
     "COLUMNS",
     "DATASET",
+    "ERRORS",
     "INFER",
     "INFERRED",
     "IN_FIGURES",
+    "JOURNAL",
     "LINK",
     "LINKED",
     "LOCK",
@@ -125,7 +128,6 @@ __all__ = [
     "Run",
     "Sheet",
     "Shown",
-    "Spool",
     "Spread",
     "about_spreads",
     "all_and_groups",
@@ -167,8 +169,8 @@ __getattr__, __dir__ = offers(
         "comparing": "Comparison Difference Point by_point compare difference_at of_seeds",
         "data": "OnDisk Resolved",
         "layout": (
-            "ACTIVITY AGREEMENT CELL_ID DATASET INFERRED LINKED LOCK MANIFEST PCAP PLOTS"
-            " RESOLVED ROWS SCENARIO SUMMARY TABLES"
+            "ACTIVITY AGREEMENT CELL_ID DATASET ERRORS INFERRED JOURNAL LINKED LOCK MANIFEST PCAP"
+            " PLOTS RESOLVED ROWS SCENARIO SUMMARY TABLES"
         ),
         "manifest": "AGREE Axis Header INFER LINK Manifest RUN described sha256",
         "metrics": (
@@ -180,7 +182,6 @@ __getattr__, __dir__ = offers(
         "run": "Run",
         "spread": "IN_FIGURES Spread about_spreads spreads",
         "stats": "Estimate welch welch_difference",
-        "store": "Spool",
         "table": "COLUMNS OF_REQUESTS Sheet Shown group_sheet number result_sheet sheet_of",
         "unrecorded": "rows_metadata",
     },

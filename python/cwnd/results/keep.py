@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 
 from cwnd.errors import DamageError
 from cwnd.files import PARTIAL, SUMS, Sums, checksums
-from cwnd.results.layout import CELLS, MANIFEST, PCAP, PLOTS, SCENARIO, SUMMARY, TABLES
+from cwnd.results.layout import (
+    ACTIVITY,
+    CELLS,
+    DATASET,
+    ERRORS,
+    JOURNAL,
+    MANIFEST,
+    PCAP,
+    PLOTS,
+    SCENARIO,
+    SUMMARY,
+    TABLES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +35,12 @@ _HEAD = 4096
 #: What results had before they listed their files.
 _KNOWN = {SCENARIO, SUMMARY, MANIFEST, *(f"{name}.parquet" for name in TABLES)}
 _KNOWN_FILES = re.compile(rf"{CELLS}/[^/]*\.toml|{PCAP}/[^/]*/[^/]*\.pcapng")
-_FOLDERS = {CELLS, PLOTS, PCAP}
+_FOLDERS = {CELLS, PLOTS, PCAP, JOURNAL, ERRORS}
+#: What a sweep has besides while cells are missing.
+_UNFINISHED = re.compile(
+    rf"{DATASET}|plan\.(parquet|toml)|{JOURNAL}/.*|{ERRORS}/[0-9a-f]+\.(json|toml)"
+    rf"|{ACTIVITY}/partial-.*"
+)
 #: What people may edit, and what their edit is kept as.
 _TEXT = (".csv", ".toml")
 EDITED = ".edited"
@@ -66,7 +83,7 @@ def _is_ours(name: str, file: Path, listed: Mapping[str, str] | None) -> bool:
         return True
     if file.is_symlink() or not file.is_file():
         return name in _FOLDERS and not file.is_symlink()
-    if name in {SUMS, MANIFEST} or _FIGURE.fullmatch(name):
+    if name in {SUMS, MANIFEST} or _FIGURE.fullmatch(name) or _UNFINISHED.fullmatch(name):
         return True
     if name == _REPORT:
         with file.open("rb") as opened:

@@ -15,10 +15,13 @@ SUMMARY = "summary.csv"
 LINKED, INFERRED, AGREEMENT = "link.json", "inferred.json", "agreement.json"
 #: Description of a sweep in place of a manifest: while cells are missing, and in version 1.
 DATASET = "dataset.json"
+#: Folders of finished cells, while others are missing, and of cells that failed: why, and the
+#: scenario.
+JOURNAL, ERRORS = "journal", "errors"
 #: Columns of the file of runs that the frame of runs does not have: the name of the cell, and the
 #: run as a scenario of its own, all defaults written out.
 CELL_ID, RESOLVED = "cell_id", "resolved"
-#: Log and locks of those who write a sweep; only there, and part of no result.
+#: Log and locks of those who write into a directory; part of no result.
 ACTIVITY, LOCK = "activity", "lock"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")

@@ -70,6 +70,13 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     )
 
 
+def leave_on_disk(run: Run, path: Path) -> None:
+    """Lets a run read its samples and scenarios from the directory that it was written to."""
+    manifest, files = opened(path)
+    run.samples = OnDisk(SAMPLES, lambda name: _scan(files, name))
+    run.resolved = _resolved(files, run.runs, columns_of_file(manifest))
+
+
 def require_directory(path: Path) -> None:
     """Raises `InputError` for a path that is no directory."""
     if not path.exists():

@@ -78,7 +78,7 @@ class Run(Data):
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Run:
-        """Reads a result back, of `cwnd run` or `cwnd sweep`."""
+        """Reads a result back, of `cwnd run`."""
         run: Run = door("load a result")(directory)
         return run
 

@@ -30,7 +30,7 @@ from cwnd.results.layout import (
 from cwnd.results.manifest import FORMAT, RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     import polars as pl
 
@@ -40,12 +40,7 @@ if TYPE_CHECKING:
 _TEXTS = 4096
 
 
-def save(
-    run: Data,
-    directory: str | os.PathLike[str],
-    *,
-    pcap: Path | None = None,
-) -> Path:
+def save(run: Data, directory: str | os.PathLike[str], *, pcap: Path | None = None) -> Path:
     """Writes a result; one that is there is replaced when the new one is complete.
 
     What cwnd did not write stays (`cwnd.results.keep`). Figures come after it, in `cwnd.plots`: a
@@ -54,31 +49,34 @@ def save(
     """
     target = Path(directory)
     try:
-        with atomic_directory(target, check=check_target, keep=keep) as place:
-            if pcap is not None:
-                pcap.rename(place / PCAP)
-            write_into(run, place)
+        put(run, target, check=check_target, pcap=pcap)
     except OSError as error:
         raise CwndError(f"the result could not be written: {explain(error)}") from error
     return target
 
 
-class Spool:
-    """Where tables that do not fit in memory wait, in parts."""
+def put(
+    run: Data,
+    target: Path,
+    *,
+    check: Callable[[Path], None] = lambda _: None,
+    pcap: Path | None = None,
+) -> None:
+    """Replaces what is at a place by a result in one step.
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory / "parts"
-        self._counts = dict.fromkeys(TABLES, 0)
+    Args:
+        run: The result.
+        target: Its directory.
+        check: Raises what speaks against replacing it.
+        pcap: Directory of capture files beside it, which moves into the result.
 
-    def put(self, name: str, part: pl.DataFrame) -> pl.LazyFrame:
-        """Writes the next part of a table; returns it as it will be read."""
-        import polars as pl
-
-        self._directory.mkdir(exist_ok=True)
-        file = self._directory / f"{name}-{self._counts[name]:06d}.parquet"
-        self._counts[name] += 1
-        _write_table(part.lazy(), file)
-        return pl.scan_parquet(file, glob=False)
+    Raises:
+        OSError: The disk refuses; what was there is as it was.
+    """
+    with atomic_directory(target, check=check, keep=keep) as place:
+        if pcap is not None and pcap.exists():
+            pcap.rename(place / PCAP)
+        write_into(run, place)
 
 
 def check_target(directory: Path) -> None:
@@ -91,20 +89,27 @@ def check_target(directory: Path) -> None:
         raise InputError(f"{directory}: a file is in the way; give another directory with -o")
     if not any(directory.iterdir()):
         return
-    if is_sweep(directory):
+    if (directory / DATASET).exists():
         raise InputError(
-            f"{directory}: holds a sweep, so it is not replaced; `cwnd sweep` goes on with it, and"
-            " -o puts this result elsewhere"
+            f"{directory}: holds a sweep that is not complete, so it is not replaced; `cwnd run`"
+            " goes on with it, and -o puts this result elsewhere"
         )
-    written = _written(directory)
-    kind = written.get("kind", RUN)
+    check_kind(directory)
+
+
+def check_kind(directory: Path) -> None:
+    """Refuses a directory with files of others, or the result of another command."""
+    said = written(directory)
+    kind = said.get("kind", RUN)
     if kind != RUN:
         raise InputError(
             f"{directory}: holds a result of `cwnd {kind}`, which is not replaced; give another"
             " directory with -o"
         )
+    if is_sweep(directory) and not said:
+        return
     # What lists its files is ours even if its manifest is damaged.
-    if not checksums.is_listed(directory) and written.get("format") != FORMAT:
+    if not checksums.is_listed(directory) and said.get("format") != FORMAT:
         raise InputError(
             f"{directory}: holds other files and is not a cwnd result, so it is not replaced;"
             " give another directory with -o"
@@ -112,41 +117,19 @@ def check_target(directory: Path) -> None:
 
 
 def is_sweep(directory: Path) -> bool:
-    """Tells whether a directory is one that `cwnd sweep` writes into."""
+    """Tells whether a directory is one that `cwnd run` writes or wrote into."""
     return (directory / DATASET).exists() or (directory / ACTIVITY / LOCK).is_file()
 
 
 def remedy_of_sweep(directory: Path) -> str:
     """Says what mends a sweep."""
     return (
-        f"`cwnd sweep verify --mend {directory}` takes damaged tables out, and `cwnd sweep`"
-        " computes their cells again"
+        f"run its scenario again; or `cwnd verify --mend {directory}` takes damaged tables out, and"
+        " `cwnd run` computes their cells"
     )
 
 
-def check_same(directory: Path, manifest: Mapping[str, object]) -> None:
-    """Refuses to replace the result of another scenario: of another name, or from another file.
-
-    A file that was edited, moved or copied stays the same scenario.
-    """
-    old = _written(directory)
-    if old.get("format") != FORMAT:
-        return
-    what = None
-    if old.get("name") != manifest["name"]:
-        what = f"scenario `{old.get('name')}`"
-    elif old.get("scenario_file") not in (None, manifest["scenario_file"]) and (
-        old.get("scenario_sha256") != manifest["scenario_sha256"]
-    ):
-        what = f"another scenario of that name, {old['scenario_file']} seen from there"
-    if what is not None:
-        raise InputError(
-            f"{directory}: holds the result of {what}; --force replaces it, -o puts this one"
-            " elsewhere"
-        )
-
-
-def _written(directory: Path) -> dict[str, Any]:
+def written(directory: Path) -> dict[str, Any]:
     """What the manifest of a directory says; nothing if it is none, or damaged."""
     try:
         return read_object((directory / MANIFEST).read_text(encoding="utf-8"))

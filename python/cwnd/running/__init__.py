@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import offers
 
 if TYPE_CHECKING:
-    from cwnd.running.frames import KEYS, RUN_COLUMNS, axes_of, name_axes
-    from cwnd.running.pcap import captures
+    from cwnd.running.frames import KEYS, RUN_COLUMNS, axes_of, renamed_axes
+    from cwnd.running.pcap import Captures, LinksLike, captures
     from cwnd.running.plans import Plan, check, plan
     from cwnd.running.progress import OnProgress, Progress, bar, shown
-    from cwnd.running.runner import run
     from cwnd.running.scenario import Overrides, Scenario, ScenarioLike, read_text, run_id
     from cwnd.running.workers import Workers
     from cwnd.running.worlds import LINUX, SIMULATOR, Linux, World, world_named
@@ -21,6 +20,8 @@ __all__ = [
     "LINUX",
     "RUN_COLUMNS",
     "SIMULATOR",
+    "Captures",
+    "LinksLike",
     "Linux",
     "OnProgress",
     "Overrides",
@@ -34,10 +35,9 @@ __all__ = [
     "bar",
     "captures",
     "check",
-    "name_axes",
     "plan",
     "read_text",
-    "run",
+    "renamed_axes",
     "run_id",
     "shown",
     "world_named",
@@ -46,11 +46,10 @@ __all__ = [
 __getattr__, __dir__ = offers(
     __name__,
     {
-        "frames": "KEYS RUN_COLUMNS axes_of name_axes",
-        "pcap": "captures",
+        "frames": "KEYS RUN_COLUMNS axes_of renamed_axes",
+        "pcap": "Captures LinksLike captures",
         "plans": "Plan check plan",
         "progress": "OnProgress Progress bar shown",
-        "runner": "run",
         "scenario": "Overrides Scenario ScenarioLike read_text run_id",
         "workers": "Workers",
         "worlds": "LINUX Linux SIMULATOR World world_named",

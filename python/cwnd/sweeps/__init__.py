@@ -12,11 +12,13 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.sweeps.asking import query
-    from cwnd.sweeps.filling import Filled, failures, fill, sweep, world_of
+    from cwnd.sweeps.filler import Filled
+    from cwnd.sweeps.filling import failures, fill, sweep, world_of
     from cwnd.sweeps.kept import Verified
     from cwnd.sweeps.layout import Dataset
     from cwnd.sweeps.reading import load
     from cwnd.sweeps.shard import Shard
+    from cwnd.sweeps.simulating import run
     from cwnd.sweeps.verifying import verify
     from cwnd.sweeps.watching import status
 
@@ -29,6 +31,7 @@ __all__ = [
     "fill",
     "load",
     "query",
+    "run",
     "status",
     "sweep",
     "verify",
@@ -39,11 +42,13 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "asking": "query",
-        "filling": "Filled failures fill sweep world_of",
+        "filler": "Filled",
+        "filling": "failures fill sweep world_of",
         "kept": "Verified",
         "layout": "Dataset",
         "reading": "load",
         "shard": "Shard",
+        "simulating": "run",
         "verifying": "verify",
         "watching": "status",
     },

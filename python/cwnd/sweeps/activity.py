@@ -159,7 +159,9 @@ def _read(file: Path) -> Past:
                 UncheckedWarning,
                 stacklevel=2,
             )
-        for line in [*whole, last] if _is_whole(last) else whole:
+        # Of the last line only its end may be damaged.
+        ends = [line for line in (last, last[:-1]) if _is_whole(line)]
+        for line in [*whole, *ends[:1]]:
             said = read_object(line)
             event = said.get("event")
             if event == "start":
@@ -195,6 +197,13 @@ def _held(file: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+def forget_others(root: Path, writing: Session) -> None:
+    """Removes the logs of those whose cells are not there any more."""
+    for file in (root / ACTIVITY).glob(f"*{_LOG_SUFFIX}"):
+        if file.stem != writing.id and not _held(file):
+            file.unlink(missing_ok=True)
 
 
 def _remove_abandoned(place: Path) -> None:

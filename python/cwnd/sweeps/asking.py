@@ -19,7 +19,7 @@ import polars as pl
 from cwnd.errors import CwndWarning, InputError
 from cwnd.results import CELL_ID, TABLES, read, store
 from cwnd.sweeps.cells import MARK
-from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in
+from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in, is_packed
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
 from cwnd.sweeps.reading import Tables, load
 
@@ -126,15 +126,16 @@ def _views(
                     connection, lambda: _confine(connection, (path, path.resolve(), place), writes)
                 )
                 _run(connection, lambda: _must_be_select(connection, sql))
-            if Dataset.is_at(path) and Dataset.open(path).is_old:
+            unfinished = Dataset.is_at(path) and not is_packed(path)
+            if unfinished and Dataset.open(path).is_old:
                 asked = _run(connection, lambda: _asked(connection, sql, TABLES))
                 axes, views = _of_sweep(connection, Dataset.open(path), asked)
             else:
-                if Dataset.is_at(path):
+                if unfinished:
                     # Cells of a journal are put in order first.
                     place.mkdir()
                     store.write_into(load(path), place)
-                header, files = read.header(place if Dataset.is_at(path) else path)
+                header, files = read.header(place if unfinished else path)
                 tables = read.tables_of(header)
                 asked = _run(connection, lambda: _asked(connection, sql, tables))
                 axes, views = header.axes, _of_result(header, files, asked)

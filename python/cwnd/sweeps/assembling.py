@@ -1,50 +1,58 @@
-"""Results from the journal of a sweep: its frames in the order of the plan."""
+"""Results from finished cells, in the order of the plan, whatever order they were finished in."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from cwnd.errors import DamageError, InputError
-from cwnd.results import CELL_ID, RESERVED, RESOLVED, TABLES, Resolved, Run, Spool, named
-from cwnd.running import KEYS, RUN_COLUMNS, name_axes
+from cwnd.results import CELL_ID, JOURNAL, RESOLVED, ROWS, TABLES, OnDisk, Resolved, Run, named
+from cwnd.running import KEYS, RUN_COLUMNS, renamed_axes
 from cwnd.sweeps.cells import MARK
-from cwnd.sweeps.journal import frames
-from cwnd.sweeps.layout import CELL, CELL_SHA, JOURNAL, REWRITTEN
+from cwnd.sweeps.journal import Frame, frames
+from cwnd.sweeps.layout import CELL, CELL_SHA, REWRITTEN
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN, manifest
-from cwnd.sweeps.tables import RUN, Batch, pack, unpack
+from cwnd.sweeps.tables import RUN, Batch, Held, pack, places, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
+    from typing import TypeAlias
 
     from cwnd.results import Axis
-    from cwnd.sweeps.journal import Frame
-    from cwnd.sweeps.layout import Dataset
+    from cwnd.sweeps.layout import Info
+
+    #: Finished cells, in the journal or in memory.
+    Finished: TypeAlias = Frame | Held
 
 #: Rows of all tables together that make a part: some 100 MB.
-_PART_ROWS = 1 << 19
-#: Frames that stay in memory as tables: neighbours in the plan are in the same ones, mostly.
-_DECODED = 8
+PART_ROWS = 1 << 19
+#: Tables of frames that stay in memory: neighbours in the plan are in the same ones, mostly.
+_DECODED_BYTES = 64_000_000
 #: The place of a run in the plan.
 _PLACE = "place"
 
 
 @dataclass
-class Cells:
-    """The cells of a journal, each by its first whole frame."""
+class FoundCells:
+    """Finished cells, each by the first frame that has it."""
 
-    frames: list[Frame]
+    frames: list[Finished]
     #: The frame of each cell, its number there, and its rows.
     where: dict[str, tuple[int, int, int]]
     remedy: str
-    _decoded: OrderedDict[int, dict[str, pl.DataFrame]] = field(default_factory=OrderedDict)
+    #: Where the tables are in each frame that was compared with its hash.
+    _places: dict[int, dict[str, slice]] = field(default_factory=dict)
+    _decoded: OrderedDict[tuple[int, str], pl.DataFrame] = field(default_factory=OrderedDict)
+    _bytes: float = 0.0
 
     @classmethod
-    def of(cls, found: Sequence[Frame], remedy: str) -> Cells:
+    def of(cls, found: Sequence[Finished], remedy: str) -> FoundCells:
         """Finds the cells of frames."""
         where: dict[str, tuple[int, int, int]] = {}
         for index, frame in enumerate(found):
@@ -52,14 +60,25 @@ class Cells:
                 where.setdefault(cell, (index, run, rows))
         return cls(list(found), where, remedy)
 
-    def tables(self, index: int) -> dict[str, pl.DataFrame]:
-        """The tables of a frame; `DamageError` if they are not what was written."""
-        if index not in self._decoded:
-            self._decoded[index] = unpack(self.frames[index].body(self.remedy))
-            if len(self._decoded) > _DECODED:
-                self._decoded.popitem(last=False)
-        self._decoded.move_to_end(index)
-        return self._decoded[index]
+    def table(self, index: int, name: str) -> pl.DataFrame:
+        """A table of a frame; `DamageError` if the frame is not what was written."""
+        frame = self.frames[index]
+        if isinstance(frame, Held):
+            return frame.tables[name]
+        key = index, name
+        if key not in self._decoded:
+            if index in self._places:
+                data = frame.part(self._places[index][name], self.remedy)
+            else:
+                body = frame.body(self.remedy)
+                self._places[index] = places(body)
+                data = body[self._places[index][name]]
+            found = self._decoded[key] = table(data)
+            self._bytes += found.estimated_size()
+            while self._bytes > _DECODED_BYTES and len(self._decoded) > 1:
+                self._bytes -= self._decoded.popitem(last=False)[1].estimated_size()
+        self._decoded.move_to_end(key)
+        return self._decoded[key]
 
     def batches(self, wanted: Collection[str]) -> Iterator[Batch]:
         """The cells that are wanted, in batches as they were finished."""
@@ -67,28 +86,29 @@ class Cells:
             chosen = [run for run, cell in enumerate(frame.cells) if cell in wanted]
             if not chosen:
                 continue
-            tables = self.tables(index)
             numbers = pl.DataFrame({RUN: chosen}, schema={RUN: pl.UInt32}).with_row_index("new")
             others = {
-                name: tables[name]
+                name: self.table(index, name)
                 .join(numbers, on=RUN, how="inner", maintain_order="left")
                 .with_columns(pl.col("new").alias(RUN))
                 .drop("new")
                 for name in TABLES
                 if name != MARK
             }
-            body = pack(tables[MARK][chosen], others)
+            body = pack(self.table(index, MARK)[chosen], others)
             cells = [frame.cells[run] for run in chosen]
             yield Batch(cells, [frame.rows[run] for run in chosen], body)
 
     def file(self, cell: str) -> Path:
         """The file of the journal that has a cell."""
-        return self.frames[self.where[cell][0]].file
+        frame = self.frames[self.where[cell][0]]
+        assert isinstance(frame, Frame)
+        return frame.file
 
     def text(self, cell: str) -> str:
         """The content of a cell."""
         index, run, _ = self.where[cell]
-        return str(self.tables(index)[MARK][RESOLVED][run])
+        return str(self.table(index, MARK)[RESOLVED][run])
 
 
 def journalled(root: Path, *, strict: bool = False) -> list[Frame]:
@@ -110,74 +130,124 @@ def sound(found: Sequence[Frame]) -> list[Frame]:
 
 
 def assemble(
-    dataset: Dataset,
-    found: Sequence[Frame],
-    *,
-    spool: Path | None = None,
-    resolved: Callable[[int], str] | None = None,
+    info: Info,
+    plan: pl.DataFrame,
+    source: str,
+    cells: FoundCells,
 ) -> Run:
     """Makes the result of the cells that are there, in the order of the plan.
 
+    Samples are put in order when they are asked for, a part at a time: they may be more than
+    memory takes. Those of a single part in memory are put in order once.
+
     Args:
-        dataset: The sweep.
-        found: Frames of its journal.
-        spool: Directory for tables that would not fit in memory.
-        resolved: Makes the scenario of a run, by its number in the plan; read from the journal if
-            not given.
+        info: Description of the sweep.
+        plan: A row for each run.
+        source: The scenario as given.
+        cells: What was finished.
 
     Raises:
         InputError: No cell is there.
         DamageError: A frame is not what was written.
     """
-    cells = Cells.of(found, REWRITTEN.format(dataset.path))
-    plan = dataset.plan()
     here = plan.filter(pl.col(CELL_ID).is_in(list(cells.where)))
     if here.is_empty():
-        raise InputError(f"{dataset.path}: no run of this sweep is complete yet")
-    first = cells.tables(cells.where[here[CELL_ID][0]][0])
-    own = {name: [c for c in first[name].columns if c != RUN] for name in TABLES}
-    taken = {column for columns in own.values() for column in columns} - {CELL_ID, RESOLVED}
-    axes = renamed(dataset.info.axes, taken)
-    keys = _keys(here, dataset.info.axes, axes)
-    spooled = Spool(spool) if spool is not None else None
-    parts: dict[str, list[pl.LazyFrame]] = {name: [] for name in TABLES}
-    for last, part in _parts(here[CELL_ID].to_list(), cells):
-        single = last and not parts[MARK]
-        for name, frame in _part(part, here[CELL_ID].to_list(), cells).items():
-            keyed = pl.concat(
-                [keys[frame[_PLACE]], frame.drop(_PLACE)],
-                how="horizontal",
-            )
-            lazy = keyed.lazy() if single or spooled is None else spooled.put(name, keyed)
-            parts[name].append(lazy)
-    runs = _runs(pl.concat(parts.pop(MARK), how="diagonal").collect(), here)
-    tables = {name: pl.concat(each) for name, each in parts.items()}
-    numbers, names = here[CELL].to_list(), here[CELL_ID].to_list()
+        raise InputError("no run of this sweep is complete yet")
+    tables = _Ordered(info, here, cells)
+    runs = _runs(tables.frame(MARK), here)
+    names = here[CELL_ID].to_list()
 
     def one(index: int) -> str:
-        if resolved is not None:
-            return resolved(numbers[index])
-        return named(cells.text(names[index]), dataset.info.heading)
+        return named(cells.text(names[index]), info.heading)
 
+    samples = [name for name in TABLES if name not in ROWS]
     return Run(
-        manifest=manifest(dataset, axes, runs, missing=plan.height - here.height),
-        source=dataset.source(),
+        manifest=manifest(info, tables.axes, runs, missing=plan.height - here.height),
+        source=source,
         runs=runs,
-        flows=tables.pop("flows").collect(),
-        links=tables.pop("links").collect(),
-        samples=tables,
+        flows=tables.frame("flows"),
+        links=tables.frame("links"),
+        samples=OnDisk(samples, tables.lazy),
         resolved=Resolved(runs.height, one),
     )
 
 
-def renamed(axes: list[Axis], taken: set[str]) -> list[Axis]:
-    """The axes of a plan with columns that no table has."""
-    shapes = [(a.name, a.labels, a.value_column is not None, a.unit) for a in axes]
-    all_taken = taken | {*KEYS, *RUN_COLUMNS, *RESERVED, CELL_ID, RESOLVED, RUN}
-    return [
-        replace(new, over=old.over)
-        for new, old in zip(name_axes(shapes, all_taken), axes, strict=True)
-    ]
+class _Ordered:
+    """The tables of cells with the columns of the plan, in its order."""
+
+    def __init__(self, info: Info, here: pl.DataFrame, cells: FoundCells) -> None:
+        self._cells = cells
+        self._names = here[CELL_ID].to_list()
+        first = cells.where[self._names[0]][0]
+        self._first = {name: cells.table(first, name) for name in TABLES}
+        columns = {column for table in self._first.values() for column in table.columns}
+        self.axes = renamed_axes(info.axes, columns)
+        self._keys = _keys(here, info.axes, self.axes)
+        self._parts = list(_parts(self._names, cells))
+        in_memory = all(isinstance(frame, Held) for frame in cells.frames)
+        self._once: dict[str, pl.LazyFrame] | None = {} if in_memory else None
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """A table in memory."""
+        parts = [self._part(name, part) for part in self._parts]
+        return pl.concat(parts, how="diagonal" if name == MARK else "vertical")
+
+    def lazy(self, name: str) -> pl.LazyFrame:
+        """A table of which a part at a time is made."""
+        if self._once is not None:
+            if name not in self._once:
+                self._once[name] = self.frame(name).lazy()
+            return self._once[name]
+        own = self._first[name].drop(RUN)
+        schema = pl.Schema([*self._keys.schema.items(), *own.schema.items()])
+        return register_io_source(partial(self._rows, name), schema=schema)
+
+    def _rows(
+        self,
+        name: str,
+        columns: list[str] | None,
+        predicate: pl.Expr | None,
+        rows: int | None,
+        _batch_rows: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        """The parts of a table, one after the other, as a reader of polars asks for them."""
+        for part in self._parts:
+            if rows == 0:
+                return
+            found = self._part(name, part)
+            if rows is not None:
+                found = found.head(rows)
+                rows -= found.height
+            found = found if predicate is None else found.filter(predicate)
+            yield found if columns is None else found.select(columns)
+
+    def _part(self, name: str, part: range) -> pl.DataFrame:
+        """The rows of some runs, in their order."""
+        wanted: dict[int, list[tuple[int, int]]] = {}
+        for place in part:
+            index, run, _ = self._cells.where[self._names[place]]
+            wanted.setdefault(index, []).append((run, place))
+        found = []
+        for index, pairs in wanted.items():
+            table = self._cells.table(index, name)
+            if len(pairs) == len(self._names) and all(run == place for run, place in pairs):
+                return self._whole(name, table)
+            places = pl.DataFrame(pairs, schema={RUN: pl.UInt32, _PLACE: pl.UInt32}, orient="row")
+            if name == MARK:
+                table = table.drop(CELL_ID, RESOLVED, "seed", strict=False).with_row_index(RUN)
+            joined = table.join(places, on=RUN, how="inner", maintain_order="left")
+            found.append(joined.drop(RUN))
+        rows = pl.concat(found, how="diagonal" if name == MARK else "vertical")
+        if not rows[_PLACE].is_sorted():
+            rows = rows.sort(_PLACE, maintain_order=True)
+        return pl.concat([self._keys[rows[_PLACE]], rows.drop(_PLACE)], how="horizontal")
+
+    def _whole(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
+        """The rows of a frame that has all runs in their order."""
+        if name == MARK:
+            own = table.drop(CELL_ID, RESOLVED, "seed", strict=False)
+            return pl.concat([self._keys, own], how="horizontal")
+        return pl.concat([self._keys[table[RUN]], table.drop(RUN)], how="horizontal")
 
 
 def _keys(here: pl.DataFrame, planned: list[Axis], axes: list[Axis]) -> pl.DataFrame:
@@ -195,43 +265,19 @@ def _keys(here: pl.DataFrame, planned: list[Axis], axes: list[Axis]) -> pl.DataF
     )
 
 
-def _parts(names: list[str], cells: Cells) -> Iterator[tuple[bool, range]]:
-    """Places of runs that make a part, whatever frames they are in; and whether it is the last."""
+def _parts(names: list[str], cells: FoundCells) -> Iterator[range]:
+    """Places of runs that make a part, whatever frames they are in."""
     begin = rows = 0
     for place, name in enumerate(names):
         rows += cells.where[name][2]
-        if rows >= _PART_ROWS and place + 1 < len(names):
-            yield False, range(begin, place + 1)
+        if rows >= PART_ROWS and place + 1 < len(names):
+            yield range(begin, place + 1)
             begin, rows = place + 1, 0
-    yield True, range(begin, len(names))
-
-
-def _part(part: range, names: list[str], cells: Cells) -> dict[str, pl.DataFrame]:
-    """The tables of some runs, each row with the place of its run, in their order."""
-    wanted: dict[int, list[tuple[int, int]]] = {}
-    for place in part:
-        index, run, _ = cells.where[names[place]]
-        wanted.setdefault(index, []).append((run, place))
-    found: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
-    for index, pairs in wanted.items():
-        tables = cells.tables(index)
-        places = pl.DataFrame(pairs, schema={RUN: pl.UInt32, _PLACE: pl.UInt32}, orient="row")
-        for name in TABLES:
-            table = tables[name]
-            if name == MARK:
-                table = table.drop(CELL_ID, RESOLVED, "seed", strict=False).with_row_index(RUN)
-            joined = table.join(places, on=RUN, how="inner", maintain_order="left")
-            found[name].append(joined.drop(RUN))
-    return {
-        name: pl.concat(each, how="diagonal" if name == MARK else "vertical").sort(
-            _PLACE, maintain_order=True
-        )
-        for name, each in found.items()
-    }
+    yield range(begin, len(names))
 
 
 def _runs(runs: pl.DataFrame, here: pl.DataFrame) -> pl.DataFrame:
-    """The table of runs as that of `cwnd run`: counters by the first run that has them."""
+    """The table of runs: counters by the first run that has them."""
     counters = [column for column in runs.columns if column.startswith(ACTIVITY_COLUMN)]
     first = {name: runs[name].is_not_null().arg_max() or 0 for name in counters}
     counters.sort(key=lambda name: first[name])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd import _core
-from cwnd.errors import InputError
+from cwnd.errors import InputError, MachineError
 from cwnd.files import checksums, read_object
 from cwnd.results import RESOLVED, cell_id
 from cwnd.running import SIMULATOR
@@ -73,7 +73,7 @@ def attempt(
         made = cell or _core.parse(text, name="cell.toml").cell(0)
         run = simulate if world is SIMULATOR else world.run
         return Outcome(name, (text, made, run(made, control)))
-    except (KeyboardInterrupt, SystemExit, _core.Cancelled):
+    except (KeyboardInterrupt, SystemExit, _core.Cancelled, MachineError):
         raise
     except BaseException as error:  # a panic of the extension is no Exception
         return Outcome(name, failure=Failure.of(error))

@@ -2,69 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-import time
-from contextlib import closing, nullcontext, suppress
-from dataclasses import dataclass, replace
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwnd.errors import CwndError, DamageError, InputError, explain
-from cwnd.files import SUMS
-from cwnd.results import (
-    ACTIVITY,
-    CELL_ID,
-    MANIFEST,
-    SCENARIO,
-    SUMMARY,
-    TABLES,
-    content,
-    read,
-    store,
-)
-from cwnd.running import LINUX, SIMULATOR, Progress, plans, runner, world_named
+from cwnd.errors import CwndError, InputError, explain
+from cwnd.results import ACTIVITY, ERRORS, sha256, store
+from cwnd.running import LINUX, SIMULATOR, plans, world_named
 from cwnd.sweeps import packing
-from cwnd.sweeps.activity import session
-from cwnd.sweeps.assembling import Cells, journalled, sound
-from cwnd.sweeps.cells import FILES, MARK, Outcome, attempt
-from cwnd.sweeps.journal import Journal
-from cwnd.sweeps.layout import ERRORS, JOURNAL, PLAN, REWRITTEN, Dataset, Planned, cells_in
+from cwnd.sweeps.activity import session, sessions
+from cwnd.sweeps.assembling import journalled
+from cwnd.sweeps.cells import MARK
+from cwnd.sweeps.filler import Filled, Filling, How, here
+from cwnd.sweeps.layout import Dataset, Planned
+from cwnd.sweeps.reading import load
 from cwnd.sweeps.shard import Shard
-from cwnd.sweeps.tables import Batch
-from cwnd.sweeps.todo import Todo
-from cwnd.sweeps.writer import Writer, put_file
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Collection, Generator, Iterable, Sequence
+    from collections.abc import Collection
 
-    from cwnd import _core
     from cwnd.results import Run
     from cwnd.running import OnProgress, Overrides, Plan, ScenarioLike, World
-    from cwnd.sweeps.activity import Session
-    from cwnd.sweeps.cells import Failure
-    from cwnd.sweeps.journal import Frame
-    from cwnd.sweeps.todo import Backend
-
-#: What is in a directory before it is a sweep, when its first writer was killed.
-_BEFORE = {ACTIVITY, SCENARIO, PLAN}
-
-
-@dataclass(frozen=True)
-class Filled:
-    """What a writer did."""
-
-    dataset: Dataset
-    #: Cells that were there before, that were made, and that failed, each with its reason.
-    before: int
-    made: int
-    failed: dict[str, Failure]
-    #: Cells of the whole sweep that are still not there.
-    missing: int
-    wall_s: float
-    cpu_s: float
-    #: The result, if the sweep is complete.
-    run: Run | None = None
+    from cwnd.sweeps.todo import Backend, Work
 
 
 def sweep(
@@ -105,7 +66,6 @@ def sweep(
         CwndError: Runs failed, or could not be written; the others are there.
     """
     from cwnd.running import bar
-    from cwnd.sweeps.reading import load
 
     plan = plans.plan(scenario, seed=seed, overrides=set or ())
     part = Shard.parse(shard) if shard is not None else None
@@ -162,246 +122,116 @@ def fill(
     backend: Backend | None = None,
     world: World = SIMULATOR,
     replan: bool = False,
+    replace: bool = False,
+    again: bool = False,
+    work: Work | None = None,
+    pcap: Path | None = None,
     only: Collection[int] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Filled:
     """Computes the cells of a plan, or of a part of it, that are not in a directory.
 
-    `only` are the numbers of the runs in the plan that are wanted; all if not given.
+    Args:
+        plan: The scenario.
+        directory: Where its result is to be.
+        threads: Runs at a time; as many as the world takes if not given.
+        shard: The part of the cells to compute; all if not given.
+        backend: Computes cells; the threads of this process if not given.
+        world: Simulator or Linux.
+        replan: Removes cells of another plan.
+        replace: Leaves a complete result of another plan there until the new one is complete.
+        again: Takes no cell that is there.
+        work: Gives the records of every run, and raises what fails; no cell that is there is taken.
+        pcap: Directory of capture files beside the result, which moves into it.
+        only: Numbers of the runs that are wanted; all if not given.
+        on_progress: Is called with the progress.
+
+    Raises:
+        InputError: The directory holds something else, or another process writes into it.
+        CwndError: The disk refuses.
     """
     root = Path(directory)
     world.check(plan.scenario)
     workers = world.threads(plan.scenario, threads)
     check_target(root)
     planned = Planned.of(plan, world.engine)
+    how = How(
+        threads=workers,
+        shard=shard,
+        only=only,
+        backend=backend or here,
+        on_progress=on_progress,
+        world=world,
+        replan=replan,
+        replace=replace,
+        again=again or work is not None,
+        work=work,
+        pcap=pcap,
+    )
+    made = [each for each in (root, *root.parents) if not each.exists()]
+    about = {"engine": world.engine, "threads": workers, "scenario_file": seen_from(root, plan)}
     try:
-        with session(root, shard, engine=world.engine, threads=workers) as writing:
-            dataset = Dataset(root, planned.info)
-            with packing.alone(root):
-                ready = _prepare(root, planned, writing, alone=shard is None, replan=replan)
-            if ready:
-                return _nothing_to_do(dataset, planned, writing, shard, only)
-            how = _How(workers, shard, only, backend or here, on_progress, world)
-            return _finish(_fill(dataset, plan, planned, writing, how), plan, writing)
+        with session(root, shard, **about) as writing:
+            try:
+                return Filling(root, plan, planned, writing, how).fill()
+            except BaseException:
+                if shard is None:
+                    _leave_nothing(root)
+                raise
     except OSError as error:
         raise CwndError(
-            f"the sweep could not be written: {explain(error)};"
+            f"the result could not be written: {explain(error)};"
             " what was finished is safe, and the next call goes on"
         ) from error
+    finally:
+        for each in made:
+            with suppress(OSError):  # it holds a result by now
+                each.rmdir()
 
 
-def _nothing_to_do(
-    dataset: Dataset,
-    planned: Planned,
-    writing: Session,
-    shard: Shard | None,
-    only: Collection[int] | None,
-) -> Filled:
-    from cwnd.sweeps.reading import load
-
-    wanted = planned.cells().keys() if only is None else planned.of_runs(only)
-    mine = wanted if shard is None else shard.mine(wanted)
-    writing.end(how="finished", wall_s=0.0, cpu_s=0.0)
-    return Filled(dataset, len(mine), 0, {}, 0, 0.0, 0.0, load(dataset.path))
-
-
-@dataclass(frozen=True)
-class _How:
-    """How cells are computed, and which."""
-
-    threads: int
-    shard: Shard | None
-    only: Collection[int] | None
-    backend: Backend
-    on_progress: OnProgress | None
-    world: World
-
-
-def here(
-    todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
-) -> Generator[Outcome | Batch, None, None]:
-    """Computes cells on the threads of this process."""
-
-    def work(cell: _core.Cell, control: _core.Control) -> Outcome:
-        outcome = attempt(content(cell.resolved), cell, control, todo.world)
-        if outcome.made is not None:
-            writer.add(*outcome.made)
-        return Outcome(outcome.cell_id, failure=outcome.failure)
-
-    workers = max(1, min(threads, todo.runs))
-    with runner.running(todo, work, workers, on_progress, in_order=False) as (done, _):
-        for _, outcome in done:
-            yield outcome
+def seen_from(root: Path, plan: Plan) -> str | None:
+    """The scenario file as seen from a directory; `None` if it was none."""
+    if plan.source.base_dir is None:
+        return None
+    return os.path.relpath(Path(plan.source.name).resolve(), root.resolve())
 
 
 def check_target(root: Path) -> None:
-    """Refuses to write into what is no sweep."""
-    if not root.exists() or store.is_sweep(root):
-        return
-    if not root.is_dir():
+    """Refuses to write into what is no result of runs."""
+    if not root.exists() and root.is_symlink():
+        raise InputError(f"{root}: a symbolic link that leads nowhere; remove it first")
+    if root.exists() and not root.is_dir():
         raise InputError(f"{root}: a file is in the way; give another directory with -o")
-    if {entry.name for entry in root.iterdir()} - _BEFORE:
+    if root.exists() and not Dataset.is_at(root) and any(root.iterdir()):
+        store.check_kind(root)
+
+
+def check_same(root: Path, plan: Plan) -> None:
+    """Refuses to replace the result of another scenario: of another name, or from another file.
+
+    A file that was edited, moved or copied stays the same scenario.
+    """
+    old = store.written(root)
+    if "name" not in old:
+        return
+    last = [past.start.get("scenario_file") for past in sessions(root)][-1:]
+    file = last[0] if last else old.get("scenario_file")
+    what = None
+    if old["name"] != plan.scenario.name:
+        what = f"scenario `{old['name']}`"
+    elif file not in (None, seen_from(root, plan)) and (
+        old.get("scenario_sha256") != sha256([plan.source.text])
+    ):
+        what = f"another scenario of that name, {file} seen from there"
+    if what is not None:
         raise InputError(
-            f"{root}: holds other files and is no sweep of cwnd; give another directory with -o"
+            f"{root}: holds the result of {what}; --force replaces it, -o puts this one elsewhere"
         )
 
 
-def _prepare(root: Path, planned: Planned, writing: Session, *, alone: bool, replan: bool) -> bool:
-    """Makes a directory hold this sweep and nothing of another; `True` if it is complete."""
-    cells = planned.cells()
-    if Dataset.is_at(root) and (root / MARK).is_dir():
-        _leave_version_1(root, planned, may_go=replan and alone)
-    packed = packing.is_packed(root)
-    if packed and packing.is_same(root, planned):
+def _leave_nothing(root: Path) -> None:
+    """Removes what was written before a first cell was finished."""
+    if not journalled(root) and not (root / MARK).is_dir() and not (root / ERRORS).is_dir():
         packing.remove_journal(root)
-        return True
-    found = journalled(root)
-    # A result without its list of hashes was on its way into the journal, if there is one.
-    packed = packed and ((root / SUMS).exists() or not found)
-    found = [] if packed else found
-    there = {cell for frame in found for cell in frame.cells}
-    if packed:
-        there = set(packing.cells_of(root))
-    foreign = there - cells.keys()
-    if foreign and not (replan and alone):
-        raise InputError(_refusal(root, planned, len(foreign), alone=alone))
-    if packed:
-        packing.remove_journal(root)
-        _journal(root, writing, packing.unpack_result(root, cells.keys()))
-        # From here on the journal counts.
-        (root / SUMS).unlink()
-    elif foreign:
-        _rewrite(root, writing, found, cells.keys())
-    for file in [*(root / ERRORS).glob("*.json"), *(root / ERRORS).glob("*.toml")]:
-        if file.stem in there or (alone and file.stem not in cells):
-            file.unlink(missing_ok=True)
-    for name, new in planned.files().items():
-        _renew(root, name, new, writing)
-    (root / MANIFEST).unlink(missing_ok=True)
-    for name in (SUMMARY, *(f"{table}.parquet" for table in TABLES)):
-        (root / name).unlink(missing_ok=True)
-    return False
-
-
-def _leave_version_1(root: Path, planned: Planned, *, may_go: bool) -> None:
-    """Removes the cells of a sweep of version 1, if they may go."""
-    if not may_go:
-        cells = len(set(cells_in(root, MARK)))
-        why = _refusal(root, planned, cells, alone=True)
-        if _engine(root, planned) == planned.info.engine:
-            why = (
-                f"{root}: a sweep of an earlier version, which is read but not gone on with;"
-                " --replan removes it, or give another directory with -o"
-            )
-        raise InputError(why)
-    for table in FILES:
-        shutil.rmtree(root / table, ignore_errors=True)
-
-
-def _journal(root: Path, writing: Session, batches: Iterable[Batch]) -> None:
-    """Writes cells into a file of the journal."""
-    with Journal(root / JOURNAL / f"{writing.id}-kept") as journal:
-        for batch in batches:
-            journal.append(batch.cells, batch.rows, batch.body)
-
-
-def _rewrite(root: Path, writing: Session, found: Sequence[Frame], wanted: Collection[str]) -> None:
-    """Leaves only wanted cells in the journal."""
-    cells = Cells.of(sound(found), REWRITTEN.format(root))
-    _journal(root, writing, cells.batches(wanted))
-    for file in {frame.file for frame in found}:
-        file.unlink()
-
-
-def _renew(root: Path, name: str, new: bytes, writing: Session) -> None:
-    """Writes a file that is not the same already."""
-    file = root / name
-    if file.exists() and file.read_bytes() == new:
-        return
-    put_file(file, new, writing.partial)
-
-
-def _engine(root: Path, planned: Planned) -> str:
-    """The engine of the cells that are there; that of the plan if nothing says it."""
-    with suppress(DamageError, InputError):  # it is written anew
-        if Dataset.is_at(root):
-            return Dataset.open(root).info.engine
-        return read.opened(root)[0].engine or planned.info.engine
-    return planned.info.engine
-
-
-def _refusal(root: Path, planned: Planned, foreign: int, *, alone: bool) -> str:
-    engine = _engine(root, planned)
-    if engine != planned.info.engine:
-        what = "testbed" if engine.startswith(LINUX) else "simulator"
-        why = f"was computed by another version of the {what} ({engine})"
-    else:
-        why = f"holds {foreign} cell{'s' * (foreign != 1)} that this sweep has not"
-    way = "--replan removes them" if alone else "remove them first, with --replan and no --shard"
-    return f"{root}: {why}; {way}, or give another directory with -o"
-
-
-def _fill(dataset: Dataset, plan: Plan, planned: Planned, writing: Session, how: _How) -> Filled:
-    cells = planned.cells()
-    wanted = cells.keys() if how.only is None else planned.of_runs(how.only)
-    mine = wanted if how.shard is None else how.shard.mine(wanted)
-    found = sound(journalled(dataset.path))
-    done = {cell for frame in found for cell in frame.cells}
-    indices = [index for cell, index in cells.items() if cell in mine and cell not in done]
-    failed: dict[str, Failure] = {}
-    before, made = len(mine) - len(indices), 0
-    wall, cpu, end = time.perf_counter(), time.process_time(), "failed"
-    far = 0.0
-
-    def on_progress(now: Progress) -> None:
-        nonlocal far
-        far = now.fraction
-        writer.poll()
-        writing.tell(done=made, failed=len(failed), fraction=far)
-        if how.on_progress is not None:
-            how.on_progress(Progress(far, before + made, len(failed), len(mine)))
-
-    writer = Writer(dataset.path, writing.id, writing.partial, how.world.engine)
-    try:
-        with writer:
-            todo = Todo(plan.scenario, indices, how.world)
-            with closing(how.backend(todo, writer, how.threads, on_progress)) as outcomes:
-                for outcome in outcomes:
-                    if isinstance(outcome, Batch):
-                        writer.put(outcome)
-                        made += len(outcome.cells)
-                        continue
-                    if outcome.failure is None:
-                        made += 1
-                        continue
-                    failed[outcome.cell_id] = outcome.failure
-                    resolved = plan.scenario.cell(cells[outcome.cell_id]).resolved
-                    writer.fail(outcome.cell_id, outcome.failure, resolved)
-        end = "finished"
-    except KeyboardInterrupt:
-        end = "interrupted"
-        raise
-    finally:
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        writing.tell(done=made, failed=len(failed), fraction=far, force=True)
-        writing.end(how=end, wall_s=wall, cpu_s=cpu)
-    return Filled(dataset, before, made, failed, len(cells), wall, cpu)
-
-
-def _finish(filled: Filled, plan: Plan, writing: Session) -> Filled:
-    """Counts what is missing; packs a sweep that is complete."""
-    from cwnd.sweeps.reading import load
-
-    root = filled.dataset.path
-    with packing.alone(root):
-        # Another shard may have ended at the same time.
-        if not packing.is_packed(root):
-            found = sound(journalled(root))
-            cells = {cell for frame in found for cell in frame.cells}
-            missing = len(set(filled.dataset.plan()[CELL_ID]) - cells)
-            if missing:
-                return replace(filled, missing=missing)
-            packing.pack_result(filled.dataset, plan, found, writing.partial)
-        with suppress(OSError):  # there was none, or somebody keeps files there
-            (root / ERRORS).rmdir()
-    return replace(filled, missing=0, run=load(root))
+    if {entry.name for entry in root.iterdir()} == {ACTIVITY}:
+        shutil.rmtree(root / ACTIVITY, ignore_errors=True)

@@ -55,12 +55,16 @@ class Frame:
 
     def body(self, remedy: str) -> bytes:
         """Reads the tables; `DamageError` if they are not what was written."""
-        with _opened(self.file, remedy) as opened:
-            opened.seek(self.offset)
-            data = opened.read(self.size)
+        data = self.part(slice(0, self.size), remedy)
         if checksums.sha256(data) != self.sha256:
             raise DamageError(self.file, checksums.DAMAGED, remedy)
         return data
+
+    def part(self, where: slice, remedy: str) -> bytes:
+        """Reads a part of the body, which is not compared with a hash."""
+        with _opened(self.file, remedy) as opened:
+            opened.seek(self.offset + where.start)
+            return opened.read(where.stop - where.start)
 
 
 def frames(folder: Path, remedy: str | None = None) -> Iterator[Frame]:
@@ -150,6 +154,11 @@ class Journal:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    @property
+    def is_begun(self) -> bool:
+        """`True` once a frame was written."""
+        return self._end > 0
 
     def append(self, cells: Sequence[str], rows: Sequence[int], body: bytes) -> None:
         """Adds a frame and waits until the disk has it.

@@ -9,14 +9,14 @@ import polars as pl
 
 from cwnd.errors import DamageError, InputError
 from cwnd.files import Sums, checksums
-from cwnd.results import CELL_ID, RESOLVED, TABLES, content, read
+from cwnd.results import CELL_ID, JOURNAL, RESOLVED, TABLES, content, read
 from cwnd.running import RUN_COLUMNS, Workers, runner
 from cwnd.sweeps import packing
 from cwnd.sweeps.activity import session
-from cwnd.sweeps.assembling import Cells, journalled, sound
+from cwnd.sweeps.assembling import FoundCells, journalled, sound
 from cwnd.sweeps.cells import MARK, RECORDS, Mark
 from cwnd.sweeps.journal import Journal, heads_hold
-from cwnd.sweeps.layout import ANEW, CELL, CELL_SHA, JOURNAL, REWRITTEN, Dataset
+from cwnd.sweeps.layout import ANEW, CELL, CELL_SHA, REWRITTEN, Dataset
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
 from cwnd.sweeps.tables import RUN
 
@@ -65,13 +65,13 @@ def listed(files: Sums) -> list[Problem]:
 
 
 class Packed:
-    """A complete sweep: its cells are rows of the tables of a run."""
+    """A result whose cells are rows of its tables."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         manifest, self._files = read.opened(path)
         self.engine = manifest.engine or ""
-        self.missing = 0
+        self.missing = manifest.missing
         self._tables = {
             name: pl.scan_parquet(path / f"{name}.parquet", glob=False) for name in TABLES
         }
@@ -129,7 +129,7 @@ class Journalled:
         self._dataset = dataset
         self._frames = journalled(self.path)
         self._sound = sound(self._frames)
-        self._cells = Cells.of(self._sound, REWRITTEN.format(self.path))
+        self._cells = FoundCells.of(self._sound, REWRITTEN.format(self.path))
         planned = dataset.plan()[CELL_ID].unique(maintain_order=True)
         self.there = [cell for cell in planned if cell in self._cells.where]
         self.missing = len(planned) - len(self.there)
@@ -153,7 +153,7 @@ class Journalled:
     def tables(self, cell: str) -> dict[str, pl.DataFrame]:
         """The rows of a cell, without the columns that say whose they are."""
         index, run, _ = self._cells.where[cell]
-        tables = self._cells.tables(index)
+        tables = {name: self._cells.table(index, name) for name in TABLES}
         return {
             name: table[run : run + 1].drop(CELL_ID, RESOLVED)
             if name == MARK
@@ -176,7 +176,7 @@ class Journalled:
         lost = {cell for frame in unsound for cell in frame.cells}
         kept = [frame for frame in self._sound if frame.file in damaged]
         with session(self.path, None, engine=self.engine, threads=1) as writing:
-            cells = Cells.of(kept, "")
+            cells = FoundCells.of(kept, "")
             with Journal(folder / f"{writing.id}-kept") as new:
                 for batch in cells.batches(cells.where.keys()):
                     new.append(batch.cells, batch.rows, batch.body)

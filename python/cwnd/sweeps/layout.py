@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,13 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import DamageError, InputError
-from cwnd.files import checksums, read_object
+from cwnd.files import SUMS, checksums, read_object
 from cwnd.results import (
     CELL_ID,
     DATASET,
+    ERRORS,
+    JOURNAL,
+    MANIFEST,
     SCENARIO,
     Axis,
     cell_id,
@@ -40,16 +42,14 @@ FORMAT = "cwnd-dataset"
 #: Version of the layout; a reader refuses a newer one.
 FORMAT_VERSION = 2
 
-INFO, PLAN = DATASET, "plan.parquet"
-#: Folder of finished cells, while others are missing.
-JOURNAL = "journal"
-#: Cells that failed: why, and the scenario.
-ERRORS = "errors"
+#: Description, runs and scenario of a sweep while cells are missing; a result that it will replace
+#: has its own `scenario.toml`.
+INFO, PLAN, SOURCE = DATASET, "plan.parquet", "plan.toml"
 
 #: What the next call writes again.
-REWRITTEN = "`cwnd sweep SCENARIO -o {}` writes it again"
+REWRITTEN = "`cwnd run SCENARIO -o {}` writes it again"
 #: What to do about a sweep of version 1 that is damaged: it is read, and not gone on with.
-ANEW = "`cwnd sweep SCENARIO -o DIR --replan` computes it anew"
+ANEW = "`cwnd run SCENARIO -o DIR --replan` computes it anew"
 #: How the description ends.
 CLOSING = "\n}"
 
@@ -79,11 +79,11 @@ class Info:
     #: Runs of the plan, and different cells among them.
     runs: int
     cells: int
-    #: SHA-256 of the plan's file.
-    plan_sha256: str
     #: The axes, and the columns of the plan that hold them.
     axes: list[Axis]
     warnings: list[dict[str, Any]]
+    #: SHA-256 of the plan's file.
+    plan_sha256: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -107,7 +107,7 @@ class Dataset:
         """Finds a sweep; `InputError` if there is none."""
         path = Path(directory)
         if not path.exists():
-            raise InputError(f"{path}: there is no such directory; `cwnd sweep` makes one")
+            raise InputError(f"{path}: there is no such directory; `cwnd run` makes one")
         file = path / INFO
         if not file.exists():
             raise InputError(f"{path}: not a cwnd sweep (it has no {INFO})")
@@ -141,7 +141,8 @@ class Dataset:
     def source(self) -> str:
         """The scenario as given."""
         remedy = REWRITTEN.format(self.path)
-        return checksums.read(self.path / SCENARIO, self.info.scenario_sha256, remedy).decode()
+        file = self.path / (SCENARIO if self.is_old else SOURCE)
+        return checksums.read(file, self.info.scenario_sha256, remedy).decode()
 
     def file(self, table: str, cell: str) -> Path:
         """Where a table of a cell is."""
@@ -183,8 +184,6 @@ class Planned:
     frame: pl.DataFrame
     #: The scenario as given.
     source: str
-    #: The frame as a file.
-    parquet: bytes
 
     @classmethod
     def of(cls, plan: Plan, engine: str = _core.engine) -> Planned:
@@ -211,8 +210,6 @@ class Planned:
         types: dict[str, Any] = {"seed": pl.UInt64}
         types.update({a.value_column: pl.Float64 for a in axes if a.value_column is not None})
         frame = pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
-        parquet = io.BytesIO()
-        frame.write_parquet(parquet, compression="zstd", statistics=False)
         info = Info(
             name=scenario.name,
             description=scenario.description,
@@ -224,11 +221,10 @@ class Planned:
             seed_override=plan.seed,
             runs=frame.height,
             cells=frame[CELL_ID].n_unique(),
-            plan_sha256=hashlib.sha256(parquet.getvalue()).hexdigest(),
             axes=axes,
             warnings=[dict(warning) for warning in scenario.warnings],
         )
-        return cls(info, frame, plan.source.text, parquet.getvalue())
+        return cls(info, frame, plan.source.text)
 
     def cells(self) -> dict[str, int]:
         """Each cell with the first of the runs that it is."""
@@ -241,10 +237,21 @@ class Planned:
 
     def files(self) -> dict[str, bytes]:
         """What describes it; the description last, as it makes a sweep of a directory."""
-        described = json.dumps(self.info.to_json(), indent=2, ensure_ascii=False)
+        out = io.BytesIO()
+        self.frame.write_parquet(out, compression="zstd", statistics=False)
+        runs = out.getvalue()
+        hashed = replace(self.info, plan_sha256=checksums.sha256(runs))
+        described = json.dumps(hashed.to_json(), indent=2, ensure_ascii=False)
         described = f"{described.removesuffix(CLOSING)},\n  {checksums.UNSIGNED}{CLOSING}\n"
         info = checksums.signed(described.encode())
-        return {SCENARIO: self.source.encode(), PLAN: self.parquet, INFO: info}
+        return {SOURCE: self.source.encode(), PLAN: runs, INFO: info}
+
+
+def is_packed(root: Path) -> bool:
+    """Tells whether a directory has a complete result, of its plan or of the one before."""
+    # A result without its list of hashes is on its way into the journal of the sweep beside it.
+    unfinished = (root / INFO).exists() and not (root / SUMS).exists()
+    return (root / MANIFEST).exists() and not unfinished
 
 
 def cell_file(root: Path, table: str, cell: str) -> Path:

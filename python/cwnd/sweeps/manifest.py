@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     import polars as pl
 
     from cwnd.results import Axis
-    from cwnd.sweeps.layout import Dataset
+    from cwnd.sweeps.layout import Info
 
 #: What the columns of counters begin with.
 ACTIVITY_COLUMN = "activity_"
 
 
-def manifest(dataset: Dataset, axes: list[Axis], runs: pl.DataFrame, *, missing: int) -> Manifest:
+def manifest(info: Info, axes: list[Axis], runs: pl.DataFrame, *, missing: int) -> Manifest:
     """Describes the runs that are there; `with_activity` adds when they were made."""
-    info = dataset.info
     activity = [column for column in runs.columns if column.startswith(ACTIVITY_COLUMN)]
     return Manifest(
         name=info.name,
@@ -63,4 +62,5 @@ def with_activity(manifest: Manifest, root: Path) -> Manifest:
         cpu_s=float(sum(end.get("cpu_s", 0.0) for end in ends)),
         threads=max(int(each.start.get("threads", 1)) for each in past),
         machine=past[-1].start.get("machine", {}),
+        scenario_file=past[-1].start.get("scenario_file"),
     )

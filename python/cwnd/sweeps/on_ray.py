@@ -66,6 +66,8 @@ class Ray:
     ) -> Generator[Outcome | Batch, None, None]:
         """Computes cells in batches; the caller writes what comes back."""
         del writer
+        if todo.work is not None:
+            raise InputError("captures and checked runs are for this machine: leave out --on ray")
         if not todo.runs:
             on_progress(Progress(1.0, 0, 0, 0))
             return
@@ -215,5 +217,5 @@ def _compute(engine: str, texts: list[str]) -> tuple[str, list[Outcome | Batch],
         else:
             finished.add(*outcome.made)
     if len(finished):
-        outcomes.append(finished.take())
+        outcomes.append(finished.take().packed())
     return engine, outcomes, time.perf_counter() - began

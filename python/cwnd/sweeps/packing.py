@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.errors import DamageError
-from cwnd.files import SUMS, Sums, sync_all
+from cwnd.errors import DamageError, InputError
+from cwnd.files import SUMS, Sums
 from cwnd.results import (
     ACTIVITY,
     CELL_ID,
+    JOURNAL,
     MANIFEST,
     RESOLVED,
+    SCENARIO,
     SUMMARY,
     TABLES,
     content,
@@ -24,19 +26,16 @@ from cwnd.results import (
     store,
 )
 from cwnd.running import RUN_COLUMNS
-from cwnd.sweeps.assembling import assemble
 from cwnd.sweeps.cells import MARK
-from cwnd.sweeps.layout import CELL, CELL_SHA, INFO, JOURNAL, PLAN
+from cwnd.sweeps.layout import CELL, CELL_SHA, INFO, PLAN, SOURCE
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
 from cwnd.sweeps.tables import RUN, Batch, pack
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-    from cwnd.running import Plan
-    from cwnd.sweeps.journal import Frame
-    from cwnd.sweeps.layout import Dataset, Planned
+    from cwnd.sweeps.layout import Planned
 
 #: Held while a sweep is packed: two shards may end at once.
 _LOCK = "packing"
@@ -52,44 +51,27 @@ def alone(root: Path) -> Iterator[None]:
         yield
 
 
-def pack_result(dataset: Dataset, plan: Plan, found: Sequence[Frame], partial: Path) -> None:
-    """Writes the result of a sweep whose cells are all there, then removes the journal.
-
-    Until the description of the sweep is gone its journal counts; a kill before costs nothing.
-    """
-    root, place = dataset.path, partial / "result"
-    place.mkdir()
-    run = assemble(dataset, found, spool=partial, resolved=lambda n: plan.scenario.cell(n).resolved)
-    store.write_into(run, place)
-    files = sorted(place.iterdir(), key=lambda file: (file.name == SUMS, file.name))
-    sync_all(files)
-    for file in files:
-        file.rename(root / file.name)
-    sync_all([root])
-    (root / INFO).unlink()
-    remove_journal(root)
-
-
 def remove_journal(root: Path) -> None:
     """Removes what a complete sweep does not need."""
-    (root / PLAN).unlink(missing_ok=True)
+    for name in (INFO, PLAN, SOURCE):
+        (root / name).unlink(missing_ok=True)
     shutil.rmtree(root / JOURNAL, ignore_errors=True)
 
 
-def is_packed(root: Path) -> bool:
-    """Tells whether a sweep is in the layout of a run."""
-    return (root / MANIFEST).exists() and not (root / INFO).exists() and store.is_sweep(root)
+def is_same(root: Path, planned: Planned, *, every_file: bool = False) -> bool:
+    """Tells whether the result is that of a plan, and its descriptions are what was written.
 
-
-def is_same(root: Path, planned: Planned) -> bool:
-    """Tells whether the result is that of a plan, and its descriptions are what was written."""
+    With `every_file` its tables are compared with their hashes, too.
+    """
     try:
         manifest, files = read.opened(root)
         for name in files.of or ():
-            if not name.endswith(".parquet"):
+            if every_file:
+                files.file(name)
+            elif not name.endswith(".parquet"):
                 files.data(name)
         runs = pl.read_parquet(files.file(f"{MARK}.parquet"), columns=["run_id", CELL_ID])
-    except DamageError:
+    except (DamageError, InputError, pl.exceptions.ColumnNotFoundError):
         return False
     info = planned.info
     described = ("name", "description", "engine", "scenario_sha256", "overrides", "seed_override")
@@ -103,13 +85,16 @@ def is_same(root: Path, planned: Planned) -> bool:
 
 
 def cells_of(root: Path) -> list[str]:
-    """The cells of a packed sweep; `DamageError` if its table of runs is not what was written."""
-    files = _files(root)
-    return list(
-        pl.read_parquet(files.file(f"{MARK}.parquet"), columns=[CELL_ID])[CELL_ID].unique(
-            maintain_order=True
-        )
-    )
+    """The cells of a complete result; none of one of version 1, which does not name them.
+
+    Raises:
+        DamageError: Its table of runs is not what was written.
+    """
+    runs = pl.scan_parquet(_files(root).file(f"{MARK}.parquet"), glob=False)
+    if CELL_ID not in runs.collect_schema():
+        return []
+    names = runs.select(CELL_ID).collect()[CELL_ID].drop_nulls()
+    return list(names.unique(maintain_order=True))
 
 
 def _files(root: Path) -> Sums:
@@ -117,6 +102,12 @@ def _files(root: Path) -> Sums:
     if files.of is None:
         raise files.lacking()
     return files
+
+
+def remove_result(root: Path) -> None:
+    """Removes the files of a result, its list of hashes first."""
+    for name in (SUMS, MANIFEST, SCENARIO, SUMMARY, *(f"{table}.parquet" for table in TABLES)):
+        (root / name).unlink(missing_ok=True)
 
 
 def unpack_result(root: Path, wanted: Collection[str]) -> Iterator[Batch]:
@@ -171,6 +162,5 @@ def take_out(root: Path) -> int:
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
         cells = pl.read_parquet(root / f"{MARK}.parquet", columns=[CELL_ID]).n_unique()
     remove_journal(root)
-    for name in (SUMS, MANIFEST, SUMMARY, *(f"{table}.parquet" for table in TABLES)):
-        (root / name).unlink(missing_ok=True)
+    remove_result(root)
     return cells

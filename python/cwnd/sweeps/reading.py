@@ -21,11 +21,12 @@ from cwnd.results import (
     read,
     store,
 )
-from cwnd.running import KEYS, RUN_COLUMNS
-from cwnd.sweeps.assembling import assemble, journalled, renamed
+from cwnd.running import KEYS, RUN_COLUMNS, renamed_axes
+from cwnd.sweeps.assembling import FoundCells, assemble, journalled
 from cwnd.sweeps.cells import FILES, MARK, RECORDS
-from cwnd.sweeps.layout import CELL, CELL_SHA, INFO, Dataset
+from cwnd.sweeps.layout import CELL, CELL_SHA, REWRITTEN, Dataset, is_packed
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN, manifest, with_activity
+from cwnd.sweeps.tables import RUN
 from cwnd.sweeps.whole import Whole
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _FILES = 2048
 
 
 def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) -> Run:
-    """Reads a result of `cwnd run` or `cwnd sweep`; `InputError` if it is none.
+    """Reads a result of `cwnd run`; `InputError` if it is none.
 
     Every file is compared with its checksum when it is read: `DamageError` names one that is not
     what was written. Of a result from before there were checksums, `UncheckedWarning` says so.
@@ -50,11 +51,12 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     stay what they are.
     """
     path = Path(directory)
-    if (path / INFO).exists():
+    if Dataset.is_at(path) and not is_packed(path):
         dataset = Dataset.open(path)
         if dataset.is_old:
             return _sweep(dataset)
-        run = assemble(dataset, journalled(path, strict=True))
+        cells = FoundCells.of(journalled(path, strict=True), REWRITTEN.format(path))
+        run = assemble(dataset.info, dataset.plan(), dataset.source(), cells)
     else:
         on_disk = samples_on_disk or store.is_sweep(path)
         run = read.load(path, samples_on_disk=on_disk)
@@ -87,7 +89,8 @@ def _sweep(dataset: Dataset) -> Run:
 
     return Run(
         manifest=with_activity(
-            manifest(dataset, tables.axes, runs, missing=plan.height - here.height), dataset.path
+            manifest(dataset.info, tables.axes, runs, missing=plan.height - here.height),
+            dataset.path,
         ),
         source=dataset.source(),
         runs=runs,
@@ -113,7 +116,7 @@ class Tables:
         self._schemas |= {name: self._schema(name) for name in FILES}
         planned = dataset.info.axes
         taken = {column for name in FILES for column in self.own(name)}
-        self.axes = renamed(planned, taken)
+        self.axes = renamed_axes(planned, taken | {RUN})
         pairs = list(zip(planned, self.axes, strict=True))
         #: The columns that say which run a row belongs to, and what the plan calls them.
         self.keys = {key: key for key in KEYS}
@@ -240,6 +243,5 @@ class Tables:
             path = self._dataset.path
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InputError(
-                f"{path}: a file is missing or damaged ({reason});"
-                f" `cwnd sweep verify {path}` says which"
+                f"{path}: a file is missing or damaged ({reason}); `cwnd verify {path}` says which"
             ) from error

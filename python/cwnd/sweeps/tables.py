@@ -24,12 +24,26 @@ RUN = "run"
 
 @dataclass(frozen=True)
 class Batch:
-    """Finished cells and their tables."""
+    """Finished cells and their tables, packed."""
 
     cells: list[str]
     #: Rows of all tables together, for each cell.
     rows: list[int]
     body: bytes
+
+
+@dataclass(frozen=True)
+class Held:
+    """Finished cells whose tables are in memory."""
+
+    cells: list[str]
+    #: Rows of all tables together, for each cell.
+    rows: list[int]
+    tables: dict[str, pl.DataFrame]
+
+    def packed(self) -> Batch:
+        """Packs the tables."""
+        return Batch(self.cells, self.rows, pack(self.tables[MARK], self.tables))
 
 
 class Finished:
@@ -43,6 +57,11 @@ class Finished:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def table_rows(self) -> int:
+        """Rows of all tables together."""
+        return self._gathered.rows
 
     def add(self, text: str, cell: _core.Cell, result: _core.Result) -> None:
         """Takes in a cell: its content, and what it recorded."""
@@ -66,15 +85,15 @@ class Finished:
             }
         )
 
-    def take(self) -> Batch:
+    def take(self) -> Held:
         """Returns the cells that were added, and forgets them."""
         tables = {name: pl.DataFrame(table) for name, table in self._gathered.take().items()}
-        runs = pl.DataFrame(
+        tables[MARK] = pl.DataFrame(
             self._rows, schema_overrides={"seed": pl.UInt64}, infer_schema_length=None
         )
-        batch = Batch([row[CELL_ID] for row in self._rows], self._counts, pack(runs, tables))
+        held = Held([row[CELL_ID] for row in self._rows], self._counts, tables)
         self._rows, self._counts = [], []
-        return batch
+        return held
 
 
 def pack(runs: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> bytes:
@@ -89,11 +108,16 @@ def pack(runs: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> bytes:
     return b"\n".join((json.dumps(lengths).encode(), b"".join(parts)))
 
 
-def unpack(body: bytes) -> dict[str, pl.DataFrame]:
-    """Reads them back."""
-    head, _, rest = body.partition(b"\n")
-    tables, place = {}, 0
+def places(body: bytes) -> dict[str, slice]:
+    """Finds the tables in a body."""
+    head, _, _ = body.partition(b"\n")
+    found, place = {}, len(head) + 1
     for name, length in json.loads(head).items():
-        tables[name] = pl.read_ipc(io.BytesIO(rest[place : place + length]))
+        found[name] = slice(place, place + length)
         place += length
-    return tables
+    return found
+
+
+def table(data: bytes) -> pl.DataFrame:
+    """Reads a table of a body."""
+    return pl.read_ipc(io.BytesIO(data))

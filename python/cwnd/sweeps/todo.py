@@ -25,15 +25,28 @@ class Backend(Protocol):
         """Yields the outcome of each, written already, or batches to write."""
 
 
+class Work(Protocol):
+    """Gives the records of a run; raises what fails."""
+
+    def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
+        """Runs a cell."""
+
+
 class Todo:
     """The cells to compute, made when they are asked for."""
 
     def __init__(
-        self, scenario: _core.Scenario, indices: list[int], world: World = SIMULATOR
+        self,
+        scenario: _core.Scenario,
+        indices: list[int],
+        world: World = SIMULATOR,
+        work: Work | None = None,
     ) -> None:
         self._scenario = scenario
         self._indices = indices
         self.world = world
+        #: What gives the records of a run, in place of the world.
+        self.work = work
 
     @property
     def runs(self) -> int:

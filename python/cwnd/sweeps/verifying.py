@@ -1,4 +1,4 @@
-"""Whether a result on disk is what was written: that of a run, or a sweep."""
+"""Comparison of a result on disk with what was written, and with what its runs give."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, Sums
-from cwnd.results import AGREEMENT, CELL_ID, MANIFEST, RESOLVED, TABLES, read, store
+from cwnd.results import AGREEMENT, CELL_ID, MANIFEST, RESOLVED, RUN, TABLES, read, store
 from cwnd.running import LINUX, Workers, runner
 from cwnd.sweeps import packing
 from cwnd.sweeps.cells import MARK, attempt
 from cwnd.sweeps.kept import CellFiles, Journalled, Packed, Problem, Verified, listed
-from cwnd.sweeps.layout import Dataset
-from cwnd.sweeps.tables import RUN, Finished, unpack
+from cwnd.sweeps.layout import Dataset, is_packed
+from cwnd.sweeps.tables import RUN as NUMBER
+from cwnd.sweeps.tables import Finished
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +31,7 @@ SAMPLE = 16
 
 
 #: Columns that say whose a row is.
-_WHOSE = (CELL_ID, RESOLVED, RUN, "seed")
+_WHOSE = (CELL_ID, RESOLVED, NUMBER, "seed")
 
 Made = TypeVar("Made")
 
@@ -38,28 +39,28 @@ Made = TypeVar("Made")
 def verify(
     directory: str | os.PathLike[str],
     *,
-    sample: int = SAMPLE,
+    sample: int | None = None,
     seed: int = 0,
     threads: int | None = None,
     mend: bool = False,
 ) -> Verified:
-    """Compares all files of a result with their hashes; of a sweep some runs are computed again.
+    """Compares all files of a result with their hashes, and computes some runs again.
 
     Args:
-        directory: What `cwnd run` or `cwnd sweep` wrote.
-        sample: How many runs of a sweep are computed again; their tables must have the same values.
+        directory: What a command of cwnd wrote.
+        sample: How many runs are computed again; their tables must have the same values. If not
+            given, 16 of a result of this version of the simulator, and none of another.
         seed: Chooses which.
         threads: Runs at a time; all cores if not given.
-        mend: Takes out the runs of a sweep of which something is wrong: the next sweep computes
-            them.
+        mend: Takes out the runs of which something is wrong: the next call computes them.
 
     Raises:
         InputError: There is no result, or it cannot be mended.
     """
     path = Path(directory)
-    if Dataset.is_at(path) or packing.is_packed(path):
+    if Dataset.is_at(path) or _names_cells(path):
         try:
-            cells: Cells = _cells_at(path)
+            cells: StoredCells = _cells_at(path)
         except DamageError as error:
             # Without them nobody knows which cells there should be.
             problems, mended = [Problem(error.file, error.what)], 0
@@ -72,15 +73,23 @@ def verify(
     if not read.is_result(path):
         raise InputError(f"{path}: not a cwnd result (it has neither {SUMS} nor {MANIFEST})")
     if mend:
-        raise InputError(
-            f"{path}: only a sweep can be mended; run the scenario again with `cwnd run SCENARIO"
-            f" -o {path}`"
-        )
+        raise InputError(f"{path}: only what `cwnd run` wrote can be mended; make the result again")
     return _with_worlds(path, _run(path), sample=sample, seed=seed, threads=threads)
 
 
+def _names_cells(path: Path) -> bool:
+    """Tells whether a directory has a complete result whose runs can be computed again."""
+    if not is_packed(path):
+        return False
+    if store.is_sweep(path):
+        return True
+    said = store.written(path)
+    listed = (path / SUMS).exists()
+    return listed and said.get("kind", RUN) == RUN and bool(said.get("engine"))
+
+
 def _with_worlds(
-    path: Path, found: Verified, *, sample: int, seed: int, threads: int | None
+    path: Path, found: Verified, *, sample: int | None, seed: int, threads: int | None
 ) -> Verified:
     """Adds the results of both worlds to what was found in the directory of a comparison."""
     if not (path / AGREEMENT).exists():
@@ -97,7 +106,7 @@ def _with_worlds(
     return found
 
 
-class Cells(Protocol):
+class StoredCells(Protocol):
     """The cells of a sweep on disk, in whatever layout."""
 
     engine: str
@@ -122,17 +131,19 @@ class Cells(Protocol):
         """Takes out the cells of these files; returns how many."""
 
 
-def _cells_at(path: Path) -> Cells:
-    if packing.is_packed(path):
+def _cells_at(path: Path) -> StoredCells:
+    if is_packed(path):
         return Packed(path)
     dataset = Dataset.open(path)
     return CellFiles(dataset) if dataset.is_old else Journalled(dataset)
 
 
-def _sweep(cells: Cells, *, sample: int, seed: int, threads: int | None) -> Verified:
+def _sweep(cells: StoredCells, *, sample: int | None, seed: int, threads: int | None) -> Verified:
     if cells.engine.startswith(LINUX):
         # Real time does not repeat itself.
         sample = 0
+    if sample is None:
+        sample = SAMPLE if cells.engine == _core.engine else 0
     if sample and cells.engine != _core.engine:
         raise InputError(
             f"{cells.path}: computed by cwnd {cells.engine}, and this is {_core.engine}:"
@@ -157,7 +168,7 @@ def _sweep(cells: Cells, *, sample: int, seed: int, threads: int | None) -> Veri
     return Verified(len(cells.there), len(chosen), cells.missing, problems)
 
 
-def _compare(cells: Cells, outcome: Outcome) -> list[Problem]:
+def _compare(cells: StoredCells, outcome: Outcome) -> list[Problem]:
     """Compares a cell that was computed from its content alone with the one on disk."""
     cell = outcome.cell_id
     if outcome.made is None:
@@ -166,8 +177,7 @@ def _compare(cells: Cells, outcome: Outcome) -> list[Problem]:
     finished = Finished(_core.engine)
     finished.add(*outcome.made)
     ours = {
-        name: table.drop(_WHOSE, strict=False)
-        for name, table in unpack(finished.take().body).items()
+        name: table.drop(_WHOSE, strict=False) for name, table in finished.take().tables.items()
     }
     theirs = cells.tables(cell)
     return [

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd.results import CELL_ID, read
 from cwnd.sweeps.activity import sessions
-from cwnd.sweeps.layout import Dataset
-from cwnd.sweeps.packing import cells_of, is_packed
+from cwnd.sweeps.layout import Dataset, is_packed
+from cwnd.sweeps.packing import cells_of
 
 if TYPE_CHECKING:
     import os

@@ -9,17 +9,18 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from cwnd.results import ERRORS, JOURNAL
 from cwnd.sweeps.journal import Journal
-from cwnd.sweeps.layout import ERRORS, JOURNAL
 from cwnd.sweeps.tables import Finished
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
 
     from cwnd import _core
     from cwnd.sweeps.cells import Failure
-    from cwnd.sweeps.tables import Batch
+    from cwnd.sweeps.tables import Batch, Held
 
 #: Cells that finish within this time share a frame, and one wait for the disk; a crash of the
 #: machine, or of this process, costs no more of what was finished.
@@ -29,10 +30,19 @@ _COMMIT_S = 0.25
 class Writer:
     """Writes a frame of finished cells a few times a second; several threads may use it at once."""
 
-    def __init__(self, root: Path, name: str, partial: Path, engine: str) -> None:
+    def __init__(
+        self,
+        root: Path,
+        name: str,
+        partial: Path,
+        engine: str,
+        describe: Callable[[], None] = lambda: None,
+    ) -> None:
         self._root = root
         self._partial = partial
         self._engine = engine
+        #: Writes what describes the sweep, before anything else is written.
+        self._describe: Callable[[], None] | None = describe
         self._finished = Finished(engine)
         self._committed = time.monotonic()
         #: Held to take in cells, and to write them; those that finish meanwhile do not wait.
@@ -50,7 +60,7 @@ class Writer:
     ) -> None:
         with self._journal:
             # A disk that refused takes no more.
-            if not isinstance(error, OSError):
+            if not isinstance(error, OSError) and len(self._finished):
                 self._commit()
 
     def add(self, text: str, cell: _core.Cell, result: _core.Result) -> None:
@@ -59,8 +69,24 @@ class Writer:
             self._finished.add(text, cell, result)
         self.poll()
 
+    def take(self, most: int) -> Held | None:
+        """Returns what waits, if that is all that was finished, and no more rows than `most`."""
+        with self._adding:
+            if self._journal.is_begun or self._finished.table_rows > most:
+                return None
+            finished, self._finished = self._finished, Finished(self._engine)
+        return finished.take() if len(finished) else None
+
+    def describe(self) -> None:
+        """Writes what describes the sweep, if it is not there."""
+        with self._writing:
+            if self._describe is not None:
+                self._describe()
+                self._describe = None
+
     def put(self, batch: Batch) -> None:
-        """Writes cells that were computed elsewhere."""
+        """Writes finished cells."""
+        self.describe()
         with self._writing:
             self._journal.append(batch.cells, batch.rows, batch.body)
         for cell in batch.cells:
@@ -75,6 +101,7 @@ class Writer:
 
     def fail(self, cell: str, failure: Failure, scenario: str) -> None:
         """Takes down why a cell has no tables."""
+        self.describe()
         said = {"cell_id": cell, "error": failure.error, "message": failure.message}
         text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
         for kind, content in {"toml": scenario, "json": text}.items():
@@ -84,8 +111,9 @@ class Writer:
         with self._adding:
             self._committed = time.monotonic()
             finished, self._finished = self._finished, Finished(self._engine)
+        self.describe()
         if len(finished):
-            self.put(finished.take())
+            self.put(finished.take().packed())
 
 
 def put_file(target: Path, content: bytes, partial: Path) -> None:

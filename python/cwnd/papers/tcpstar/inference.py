@@ -14,7 +14,7 @@ import polars as pl
 from cwnd.infer import infer
 from cwnd.papers.tcpstar.responses import at, labels
 from cwnd.plots import style
-from cwnd.running import run as simulate
+from cwnd.sweeps import run as simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

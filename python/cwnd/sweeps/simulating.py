@@ -1,0 +1,168 @@
+"""Runs of a scenario in memory, checked runs, and runs that are captured."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from cwnd.errors import InputError
+from cwnd.machine import machine
+from cwnd.results import content
+from cwnd.running import SIMULATOR, bar, captures, plans, run_id, runner, world_named
+from cwnd.sweeps.assembling import PART_ROWS, FoundCells, assemble
+from cwnd.sweeps.layout import Planned
+from cwnd.sweeps.tables import Finished
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from cwnd import _core
+    from cwnd.results import Run
+    from cwnd.running import Captures, LinksLike, OnProgress, Overrides, Plan, ScenarioLike, World
+    from cwnd.sweeps.tables import Held
+    from cwnd.sweeps.todo import Work
+
+
+def run(
+    scenario: ScenarioLike,
+    *,
+    seed: int | None = None,
+    set: Overrides | None = None,  # noqa: A002 - named as the option of the command line
+    threads: int | None = None,
+    progress: bool | OnProgress = False,
+    pcap: LinksLike = (),
+    pcap_dir: str | os.PathLike[str] = "pcap",
+    check: bool = False,
+    on: str | None = None,
+) -> Run:
+    """Simulates a scenario, with all cells of its sweep and all its seeds.
+
+    Ctrl-C, or any other exception, stops all runs at once. Real time cannot be had again: of runs
+    on Linux, Ctrl-C leaves those that are finished, and what was captured of the others.
+
+    Args:
+        scenario: Path of a scenario file, or a `cwnd.Scenario`.
+        seed: Replaces the scenario's seed.
+        set: Replaces values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
+        threads: Runs at a time; all cores if not given. It never changes the result.
+        progress: `True` shows a bar on stderr; a function is called with a `Progress`.
+        pcap: Links whose packets are written to capture files: `"bottleneck"`, `"all"`, or
+            `"there+back"` for both in one file.
+        pcap_dir: Directory of the capture files; each run has its own in it.
+        check: Simulates everything twice, step by step, and compares every event and every random
+            draw. The manifest gets the hashes of all steps, to compare builds and machines by.
+        on: `"linux"` runs it with real endpoints on this machine's kernel, in real time; as root.
+
+    Raises:
+        ScenarioError: The scenario cannot be run; the error shows where and why.
+        InputError: The file cannot be read, there is no such link, or `check` and `pcap` are
+            asked for at once.
+        MachineError: This machine cannot do what `on` asks for.
+        DivergedError: With `check`: two runs differ; the error shows the first event that does.
+        OSError: A capture file cannot be written.
+    """
+    plan = plans.plan(scenario, seed=seed, overrides=set or ())
+    files = captures(pcap, plan.points, pcap_dir) if pcap else None
+    world = world_named(on)
+    work = work_of(world, check=check, files=files)
+    shown = bar(plan.scenario.name) if progress is True else nullcontext(progress or None)
+    with shown as on_progress:
+        return _simulate(plan, world, work or world.run, threads, on_progress)
+
+
+def work_of(world: World, *, check: bool, files: Captures | None) -> Work | None:
+    """Returns what gives the records of runs that are checked or captured; `None` for others.
+
+    Raises:
+        InputError: There is no such run.
+    """
+    if check and files:
+        raise InputError("a checked run is two runs at once: write captures with another")
+    if check and world is not SIMULATOR:
+        raise InputError("a checked run is the simulator's: real time does not come again")
+    if check:
+        return Checked()
+    return Captured(world, files) if files else None
+
+
+@dataclass
+class Checked:
+    """Simulates runs twice; keeps the hash of the steps of each."""
+
+    steps: dict[int, str] = field(default_factory=dict)
+
+    def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
+        """Simulates a run twice; `DivergedError` if two steps differ."""
+        result = runner.check_cell(cell, control)
+        self.steps[cell.index] = result.steps_hash or ""
+        return result
+
+    def of_runs(self, runs: int) -> list[str]:
+        """The hashes in the order of the plan."""
+        return [self.steps[index] for index in range(runs)]
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Runs whose packets are written to capture files."""
+
+    world: World
+    files: Captures
+
+    def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
+        """Runs a cell; `OSError` if a file cannot be written."""
+        return self.world.run(cell, control, self.files.of(run_id(cell)))
+
+
+def _simulate(
+    plan: Plan, world: World, work: Work, threads: int | None, on_progress: OnProgress | None
+) -> Run:
+    world.check(plan.scenario)
+    workers = min(world.threads(plan.scenario, threads), plan.runs)
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    began, cpu_s = time.perf_counter(), time.process_time()
+    simulated = world is SIMULATOR
+    with runner.running(plan.scenario, work, workers, on_progress, in_order=simulated) as made:
+        results, spent = made
+        found = list(_held(results, world))
+    if not simulated:
+        # Routers and hosts have threads of their own.
+        spent.cpu_s = time.process_time() - cpu_s
+    planned = Planned.of(plan, world.engine)
+    result = assemble(
+        planned.info,
+        planned.frame,
+        planned.source,
+        FoundCells.of(found, ""),
+    )
+    result.manifest = replace(
+        result.manifest,
+        started_at=started_at,
+        wall_s=spent.ended - began,
+        cpu_s=spent.cpu_s,
+        threads=workers,
+        machine=machine(),
+        steps_hashes=work.of_runs(plan.runs) if isinstance(work, Checked) else None,
+    )
+    return result
+
+
+def _held(results: Iterator[tuple[_core.Cell, _core.Result]], world: World) -> Iterator[Held]:
+    """Gathers runs; those of Linux that are finished stay after Ctrl-C."""
+    finished = Finished(world.engine)
+    any_yet = False
+    try:
+        for cell, result in results:
+            finished.add(content(cell.resolved), cell, result)
+            any_yet = True
+            if finished.table_rows >= PART_ROWS:
+                yield finished.take()
+    except KeyboardInterrupt:
+        if world is SIMULATOR or not any_yet:
+            raise
+    if len(finished):
+        yield finished.take()
