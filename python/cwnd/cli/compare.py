@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from cwnd.cli import output
+from cwnd.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cwnd.results import Comparison, Difference, Shown
+    from cwnd.results import Comparison, Difference, Records, Shown
 
 
 def compare(
@@ -32,8 +33,11 @@ def compare(
     is taken seed by seed, so that what the seeds have in common cancels; else by Welch's method.
     Where there are several groups of flows, each that both have is compared, too.
 
+    Of two results of `cwnd link` the numbers of each direction are compared, of `cwnd infer` the
+    shares of connections with timeouts, of `cwnd agree` the differences between the worlds.
+
     Args:
-        before: What `cwnd run` wrote.
+        before: What `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree` wrote.
         after: The same for what is compared with it.
         metric: Metric by its column in summary.csv; may be given again.
         link: Link whose queue is compared; the busiest if not given.
@@ -41,10 +45,16 @@ def compare(
         relative_to: Group that goodput_ratio compares with; the first that both have if not given.
         json: Machine-readable output.
     """
-    from cwnd.results import COLUMNS, OF_REQUESTS, metrics
+    from cwnd.results import COLUMNS, OF_REQUESTS, metrics, open_records
     from cwnd.results import compare as compare_results
     from cwnd.sweeps import load
 
+    records = [open_records(each) for each in (before, after)]
+    if any(records):
+        if metric or (link, group, relative_to) != (None, None, None):
+            raise InputError("the options of `cwnd compare` are for results of `cwnd run`")
+        _compare_records(before, after, records, json=json)
+        return 0
     chosen = [metrics.metric(name).column for name in metric]
     usual = (*COLUMNS, "goodput_share", "goodput_ratio", *OF_REQUESTS)
     default = tuple(metrics.METRICS) if json else usual
@@ -56,6 +66,40 @@ def compare(
         same = found.before == found.after
         _show(found, (str(before), str(after)) if same else (found.before, found.after))
     return 0
+
+
+def _compare_records(
+    before: Path, after: Path, records: list[Records | None], *, json: bool
+) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from cwnd.results import compare_records
+
+    old, new = records
+    if old is None or new is None:
+        (other,) = (each for each in records if each is not None)
+        raise InputError(
+            f"{other.path} is a result of `cwnd {other.kind}`, and the other one is not;"
+            " results of the same command can be compared"
+        )
+    pairs = compare_records(old, new)
+    if json:
+        output.document({"kind": old.kind, "pairs": [pair.to_json() for pair in pairs]})
+        return
+    table = Table("of", "quantity", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in (str(before), str(after), "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    previous = None
+    for pair in pairs:
+        if not pair.before and not pair.after:
+            continue
+        if previous not in (None, pair.of):
+            table.add_section()
+        previous = pair.of
+        numbers = (pair.before, pair.after, pair.difference)
+        table.add_row(pair.of, pair.quantity, *("–" if n is None else f"{n:.6g}" for n in numbers))
+    output.show(table)
 
 
 def _show(found: Comparison, names: tuple[str, str]) -> None:

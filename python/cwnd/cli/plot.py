@@ -11,7 +11,7 @@ from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
-    from cwnd.results import Run
+    from cwnd.results import Records, Run
 
 Kind = Literal["timeseries", "windows", "qdelay", "responses", "sweep", "graph"]
 
@@ -34,8 +34,11 @@ def plot(
 ) -> int:
     """Draw the figures of a result, as PNG and SVG.
 
+    Results of `cwnd link` and `cwnd infer` have one figure each: delays, queue and drops of the
+    link; waiting times of timeouts in a row. The options are for results of `cwnd run`.
+
     Args:
-        directory: What `cwnd run` wrote.
+        directory: What `cwnd run`, `cwnd link` or `cwnd infer` wrote.
         kind: Which figures; all that the result can fill if not given, without "graph", the map
             of its links.
         metric: Metric of the sweep figure, by its column in summary.csv; may be given again.
@@ -52,9 +55,18 @@ def plot(
     """
     from cwnd import plots
     from cwnd.plots import parts
-    from cwnd.results import PLOTS, known_group
+    from cwnd.results import PLOTS, known_group, open_records
     from cwnd.sweeps import load
 
+    records = open_records(directory)
+    if records is not None:
+        if kind or metric or at or (x, lines, seed, link, group, relative_to) != (None,) * 6:
+            raise InputError(
+                f"{directory}: a result of `cwnd {records.kind}` has one figure; of the options it"
+                " takes -o and --json"
+            )
+        _show([*_draw(records, output_dir or directory / PLOTS)], json=json)
+        return 0
     run = load(directory, samples_on_disk=True)
     known_group(run, group)
     # Lines over time are of flows or groups.
@@ -87,12 +99,36 @@ def plot(
         name = "-".join([each, *metric]) if each == "sweep" else each
         figure = plots.draw(run, each, **options[each])
         files += plots.save(figure, place, name)
+    _show(files, json=json)
+    return 0
+
+
+def _show(files: list[Path], *, json: bool) -> None:
     if json:
         output.document({"plots": [str(file) for file in files]})
     else:
         for file in files:
             output.line(str(file))
-    return 0
+
+
+def _draw(records: Records, place: Path) -> list[Path]:
+    """Draws the figure of a result that is not of runs."""
+    from cwnd.figures import Figure
+    from cwnd.infer import picture as backoff
+    from cwnd.link import picture as link
+    from cwnd.plots import save
+    from cwnd.results import INFER, LINK
+
+    figures = {LINK: (link.picture, "link_series", "link"), INFER: (backoff, "silences", "backoff")}
+    if records.kind not in figures:
+        raise InputError(
+            f"{records.path}: `cwnd {records.kind}` draws its figure itself, and runs nothing twice"
+        )
+    draw, table, name = figures[records.kind]
+    described = draw(records.table(table))
+    if described is None:
+        raise InputError(f"{records.path}: there is nothing to draw: no packets, or no timeouts")
+    return save(Figure(described), place, name)
 
 
 def _point(run: Run, at: list[str]) -> dict[str, str]:

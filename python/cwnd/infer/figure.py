@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from cwnd.figures import Line, Panel, Picture, look
-
-if TYPE_CHECKING:
-    from cwnd.infer.found import Inferred
 
 #: In a row, the timeout grows to 2⁶ times the first (TCP*(n), footnote 5).
 _MOST_DOUBLINGS = 6
@@ -17,13 +12,15 @@ _MOST_DOUBLINGS = 6
 _LONGEST = 7
 
 
-def picture(found: Inferred) -> Picture | None:
+def picture(silences: pl.DataFrame) -> Picture | None:
     """Time since the first timer began against timeouts in a row; `None` without timeouts.
+
+    `silences` is the table of that name.
 
     Both in units of what they began with: the time is divided by the first timeout of the row, as
     it was inferred from round-trip times.
     """
-    rounds = _rounds(found)
+    rounds = _rounds(silences)
     if rounds.is_empty():
         return None
     last = min(int(rounds["round"].max() or 1), _LONGEST)  # type: ignore[arg-type]
@@ -69,9 +66,9 @@ def _counts(seen: pl.DataFrame, last: int) -> list[int]:
     return [counts.get(n, 0) for n in range(1, last + 1)]
 
 
-def _rounds(found: Inferred) -> pl.DataFrame:
+def _rounds(silences: pl.DataFrame) -> pl.DataFrame:
     """For each silence its last timeout's place in the row, and how long the row took so far."""
-    timeouts = found.silences.filter(
+    timeouts = silences.filter(
         (pl.col("kind") == "timeout") & (pl.col("what") == "data") & (pl.col("rto_ms") > 0)
     )
     rows = timeouts.with_columns(

@@ -41,7 +41,7 @@ def write(found: Inferred, directory: Path) -> None:
         from cwnd.figures import Figure
         from cwnd.infer.figure import picture
 
-        described = picture(found)
+        described = picture(found.silences)
         if described is None:
             (directory / FIGURE).unlink(missing_ok=True)
         else:

@@ -167,7 +167,7 @@ class Records:
             from cwnd.figures import Figure
             from cwnd.link.picture import picture
 
-            described = picture(finished)
+            described = picture(tables["link_series"])
             if described is not None:
                 self._write("link.svg", Figure(described).svg().encode())
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from cwnd.figures import Line, Panel, Picture, look
-
-if TYPE_CHECKING:
-    from cwnd.link.finished import Finished
 
 _DIRECTIONS = ("downlink", "uplink")
 #: A panel's height in inches.
 _PANEL = 1.5
 
 
-def picture(finished: Finished) -> Picture | None:
-    """Queueing delay, backlog, and drops and marks so far; `None` if there is nothing to draw."""
-    samples = pl.DataFrame(finished.report.link_series)
+def picture(samples: pl.DataFrame) -> Picture | None:
+    """Queueing delay, backlog, and drops and marks so far; `None` if there is nothing to draw.
+
+    `samples` is the table `link_series` of a link.
+    """
     if samples.is_empty() or samples["deq"].max() == 0:
         return None
     hits = pl.col("drop") + pl.col("mark")

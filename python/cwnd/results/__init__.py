@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         summarise,
         values_of,
     )
-    from cwnd.results.records import pack
+    from cwnd.results.records import Pair, Records, compare_records, open_records, pack
     from cwnd.results.responses import (
         Distribution,
         counts_of,
@@ -123,7 +123,9 @@ __all__ = [
     "Manifest",
     "Metric",
     "OnDisk",
+    "Pair",
     "Point",
+    "Records",
     "Resolved",
     "Run",
     "Sheet",
@@ -134,6 +136,7 @@ __all__ = [
     "by_point",
     "cell_id",
     "compare",
+    "compare_records",
     "content",
     "counts_of",
     "counts_of_times",
@@ -149,6 +152,7 @@ __all__ = [
     "named",
     "number",
     "of_seeds",
+    "open_records",
     "pack",
     "result_sheet",
     "rows_metadata",
@@ -177,7 +181,7 @@ __getattr__, __dir__ = offers(
             "ALL By METRICS Metric RESERVED all_and_groups groups known_group main_link metric"
             " summarise values_of"
         ),
-        "records": "pack",
+        "records": "Pair Records compare_records open_records pack",
         "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",
         "spread": "IN_FIGURES Spread about_spreads spreads",

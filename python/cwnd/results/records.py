@@ -1,21 +1,25 @@
-"""Results of commands that make no runs, in the layout of a run's: manifest, tables, hashes."""
+"""Results of commands that make no runs, in the layout of a run's: written, read, compared."""
 
 from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from cwnd import _core
-from cwnd.files import SUMS, checksums
+from cwnd.errors import InputError
+from cwnd.files import SUMS, Sums, checksums, read_object
 from cwnd.machine import machine
-from cwnd.results.layout import MANIFEST, SUMS_KEY
-from cwnd.results.manifest import FORMAT, FORMAT_VERSION
+from cwnd.results import read
+from cwnd.results.layout import INFERRED, MANIFEST, SUMS_KEY
+from cwnd.results.manifest import AGREE, FORMAT, FORMAT_VERSION, INFER, LINK, RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 
 def pack(
@@ -51,3 +55,91 @@ def pack(
     files[MANIFEST] = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
     sums = [(file, checksums.sha256(content)) for file, content in files.items()]
     return {**files, SUMS: checksums.listed(sums)}
+
+
+@dataclass(frozen=True)
+class Records:
+    """A result that is not of runs."""
+
+    path: Path
+    kind: str
+    files: Sums
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Reads a table; `DamageError` if it is not what was written."""
+        return pl.read_parquet(self.files.file(f"{name}.parquet"))
+
+    def document(self, name: str) -> dict[str, Any]:
+        """Reads a document; `DamageError` if it is not what was written."""
+        return read_object(self.files.data(name))
+
+
+def open_records(path: Path) -> Records | None:
+    """Opens a result; `None` if it is one of runs, or none."""
+    if not read.is_result(path):
+        return None
+    header, files = read.header(path)
+    return None if header.kind == RUN else Records(path, header.kind, files)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A number that two results have."""
+
+    #: A direction of a link, a way to count timeouts, or a point with its group of flows.
+    of: str
+    quantity: str
+    before: float | None
+    after: float | None
+
+    @property
+    def difference(self) -> float | None:
+        """After minus before."""
+        if self.before is None or self.after is None:
+            return None
+        return self.after - self.before
+
+    def to_json(self) -> dict[str, Any]:
+        """As a document."""
+        return {**asdict(self), "difference": self.difference}
+
+
+def compare_records(before: Records, after: Records) -> list[Pair]:
+    """Compares numbers that both results have, in SI units.
+
+    Of links they are the columns of `links`, by direction; of captures the shares of connections
+    with timeouts; of comparisons of worlds the differences between the worlds.
+
+    Raises:
+        InputError: They are of different commands.
+    """
+    if before.kind != after.kind:
+        raise InputError(
+            f"{before.path} is a result of `cwnd {before.kind}`, and {after.path} one of"
+            f" `cwnd {after.kind}`; results of the same command can be compared"
+        )
+    numbers = {LINK: _of_link, INFER: _of_captures, AGREE: _of_worlds}[before.kind]
+    old, new = dict(numbers(before)), dict(numbers(after))
+    return [Pair(*key, old[key], new[key]) for key in old if key in new]
+
+
+_Number = tuple[tuple[str, str], float | None]
+
+
+def _of_link(found: Records) -> Iterator[_Number]:
+    for row in found.table("links").drop("link_id").iter_rows(named=True):
+        yield from (((row["link"], name), row[name]) for name in row if name != "link")
+
+
+def _of_captures(found: Records) -> Iterator[_Number]:
+    for share in found.document(INFERRED)["shares"]:
+        name = str(share.pop("name"))
+        yield from (((name, quantity), value) for quantity, value in share.items())
+
+
+def _of_worlds(found: Records) -> Iterator[_Number]:
+    table = found.table("differences")
+    axes = table.columns[1 : table.columns.index("group")]
+    for row in table.filter(~pl.col("repeated")).iter_rows(named=True):
+        point = ", ".join(str(row[name]) for name in (*axes, "group"))
+        yield (point, row["metric"]), row["difference"]
