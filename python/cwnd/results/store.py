@@ -153,9 +153,9 @@ def write_into(run: Data, place: Path) -> None:
     for name in ROWS:
         frame: pl.DataFrame = getattr(run, name)
         table = _with_cells(run) if name == "runs" else frame.lazy()
-        _write_table(table, place / f"{name}.parquet", _said(run, name))
+        write_table(table, place / f"{name}.parquet", _said(run, name))
     for name in SAMPLES:
-        _write_table(run.samples[name], place / f"{name}.parquet", _said(run, name))
+        write_table(run.samples[name], place / f"{name}.parquet", _said(run, name))
     put(SUMMARY, summary(run).write_csv())
     # A reader of the manifest misses the list of files when it is lost.
     tables = dict(zip(TABLES, _rows(place), strict=True))
@@ -225,7 +225,8 @@ class _Output(io.BufferedIOBase):
             raise
 
 
-def _write_table(table: pl.LazyFrame, file: Path, metadata: dict[str, str] | None = None) -> None:
+def write_table(table: pl.LazyFrame, file: Path, metadata: dict[str, str] | None = None) -> None:
+    """Writes a table; `OSError` if the disk refuses."""
     import polars as pl
 
     with file.open("wb") as out:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from cwnd.errors import CwndWarning, InputError
-from cwnd.results import CELL_ID, TABLES, read, store
+from cwnd.results import CELL_ID, ROWS, TABLES, read, store
 from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in, is_packed
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
@@ -126,19 +126,19 @@ def _views(
                     connection, lambda: _confine(connection, (path, path.resolve(), place), writes)
                 )
                 _run(connection, lambda: _must_be_select(connection, sql))
-            unfinished = Dataset.is_at(path) and not is_packed(path)
-            if unfinished and Dataset.open(path).is_old:
-                asked = _run(connection, lambda: _asked(connection, sql, TABLES))
-                axes, views = _of_sweep(connection, Dataset.open(path), asked)
-            else:
-                if unfinished:
-                    # Cells of a journal are put in order first.
-                    place.mkdir()
-                    store.write_into(load(path), place)
-                header, files = read.header(place if unfinished else path)
+            if not Dataset.is_at(path) or is_packed(path):
+                header, files = read.header(path)
                 tables = read.tables_of(header)
                 asked = _run(connection, lambda: _asked(connection, sql, tables))
                 axes, views = header.axes, _of_result(header, files, asked)
+            else:
+                dataset = Dataset.open(path)
+                asked = _run(connection, lambda: _asked(connection, sql, TABLES))
+                if dataset.is_old:
+                    axes, views = _of_sweep(connection, dataset, asked)
+                else:
+                    place.mkdir()
+                    axes, views = _of_journal(path, place, asked)
             orders = [f"create view {name} as {select}" for name, select in views.items()]
             _run(connection, lambda: connection.execute(";".join(orders)))
             if any(axis.column != axis.name for axis in axes):
@@ -281,6 +281,16 @@ def _of_result(header: Header, files: Sums, asked: set[str]) -> dict[str, str]:
         name: f"select {columns[name]} from {table}"  # noqa: S608
         for name, table in tables.items()
     }
+
+
+def _of_journal(path: Path, place: Path, asked: set[str]) -> tuple[list[Axis], dict[str, str]]:
+    """Puts the cells of a journal in order, of the tables that a statement reads."""
+    run = load(path)
+    files = {name: place / f"{name}.parquet" for name in asked}
+    for name, file in files.items():
+        table = getattr(run, name).lazy() if name in ROWS else run.samples[name]
+        store.write_table(table, file)
+    return run.axes, {name: f"select * from {_read([file])}" for name, file in files.items()}  # noqa: S608
 
 
 def _of_sweep(
