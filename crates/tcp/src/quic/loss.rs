@@ -28,6 +28,7 @@ pub struct SentPacket {
 pub(super) struct SentPackets {
     /// Each packet, and `true` if it is acknowledged.
     packets: VecDeque<(SentPacket, bool)>,
+    largest_sent: Option<u64>,
     largest_acked: Option<u64>,
     /// Time at which a packet below the largest acknowledged is lost by its age.
     loss_time: Time,
@@ -60,6 +61,7 @@ impl SentPackets {
     pub const fn new() -> Self {
         Self {
             packets: VecDeque::new(),
+            largest_sent: None,
             largest_acked: None,
             loss_time: Time::NEVER,
             bytes_in_flight: 0,
@@ -88,7 +90,8 @@ impl SentPackets {
 
     /// OnPacketSent (§ A.5).
     pub fn on_sent(&mut self, packet: SentPacket) {
-        debug_assert!(self.packets.back().is_none_or(|(last, _)| last.number < packet.number));
+        debug_assert!(self.largest_sent < Some(packet.number));
+        self.largest_sent = Some(packet.number);
         self.bytes_in_flight += u64::from(packet.bytes);
         if packet.ack_eliciting {
             self.eliciting += 1;
@@ -104,6 +107,10 @@ impl SentPackets {
     /// congestion (§ 7.6.2).
     pub fn on_ack(&mut self, ranges: &[AckRange], newly: &mut Vec<SentPacket>) {
         let Some(largest) = ranges.first().map(|range| range.last) else { return };
+        // RFC 9000 § 13.1: an ACK of a packet that was never sent is an error of the receiver.
+        if Some(largest) > self.largest_sent {
+            return;
+        }
         self.largest_acked = self.largest_acked.max(Some(largest));
         for range in ranges {
             let from = self.packets.partition_point(|(packet, _)| packet.number < range.first);
@@ -210,6 +217,13 @@ mod tests {
         assert_eq!(ack(&mut sent, &[(0, 3)]), [3, 0]);
         assert_eq!(detect(&mut sent, 80), (vec![], false));
         assert_eq!((sent.bytes_in_flight(), sent.last_eliciting()), (0, None));
+    }
+
+    #[test]
+    fn what_was_never_sent_acknowledges_nothing() {
+        let mut sent = sent((0..4).map(|n| (n, 10 + n)));
+        assert!(ack(&mut sent, &[(0, 4)]).is_empty());
+        assert_eq!(detect(&mut sent, 500), (vec![], false));
     }
 
     #[test]

@@ -219,3 +219,87 @@ impl Recovery {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use cwnd_cc::{ControllerParams, Start};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::quic::AckRange;
+
+    const MDS: u32 = 1200;
+
+    fn recovery() -> Recovery {
+        let start = Start {
+            mss: MDS,
+            initial_window: 12_000,
+            initial_ssthresh: u64::MAX,
+            max_window: u64::MAX,
+            delayed_acks: true,
+        };
+        Recovery::new(&Params::default(), ControllerParams::default().build(&start), MDS)
+    }
+
+    /// Packets that the last event reported must have been outstanding, and are no more.
+    fn settle(recovery: &Recovery, outstanding: &mut BTreeSet<u64>) -> Result<(), TestCaseError> {
+        for packet in recovery.acked().iter().chain(recovery.lost()) {
+            prop_assert!(outstanding.remove(&packet.number), "{} twice", packet.number);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        /// Each packet is acknowledged or lost once, whatever ACKs say, and as long as one that
+        /// elicits an ACK is outstanding a timer runs.
+        #[test]
+        fn packets_leave_once_and_a_timer_runs_until_they_have(
+            ops in prop::collection::vec((0_u8..8, 0_u64..40, 0_u64..6, 1_u64..80_000_000), 1..200),
+        ) {
+            let (mut recovery, mut outstanding) = (recovery(), BTreeSet::new());
+            let (mut now, mut number) = (Time(1), 0_u64);
+            for (op, back, len, pause) in ops {
+                match op {
+                    0..=3 => {
+                        // Some numbers are skipped, and some packets elicit no ACK.
+                        number += 1 + u64::from(back == 0);
+                        let ack_eliciting = back != 1;
+                        let bytes = if ack_eliciting { MDS } else { 0 };
+                        let (start, len) = (0, 0);
+                        let at = now;
+                        recovery.on_sent(SentPacket { number, at, bytes, ack_eliciting, start, len });
+                        outstanding.insert(number);
+                    }
+                    4..=6 => {
+                        // Now and then an ACK reports what was never sent.
+                        let last = (number + 2).saturating_sub(back);
+                        let first = last.saturating_sub(len);
+                        let below = AckRange { first: 0, last: first.saturating_sub(len + 2) };
+                        let ranges = [AckRange { first, last }, below];
+                        let (delay, ce) = (Duration(pause), back / 8);
+                        recovery.on_ack(now, &AckFrame { ranges: &ranges, delay, ce }, len == 0);
+                    }
+                    _ => {
+                        let due = recovery.next_timer();
+                        let late = if due == Time::NEVER { now } else { now.max(due) };
+                        prop_assert_eq!(recovery.on_timer(late) == Expired::Nothing, due > late);
+                        now = late;
+                    }
+                }
+                if op > 3 {
+                    settle(&recovery, &mut outstanding)?;
+                }
+                let left: Vec<&SentPacket> = recovery.outstanding().collect();
+                prop_assert!(left.iter().map(|packet| packet.number).eq(outstanding.iter().copied()));
+                let bytes: u64 = left.iter().map(|packet| u64::from(packet.bytes)).sum();
+                prop_assert_eq!(recovery.bytes_in_flight(), bytes);
+                let waits = left.iter().any(|packet| packet.ack_eliciting);
+                prop_assert!(!waits || recovery.next_timer() < Time::NEVER);
+                prop_assert!(recovery.congestion().window() >= 2 * u64::from(MDS));
+                now += Duration(pause);
+            }
+        }
+    }
+}

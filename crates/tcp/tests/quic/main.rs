@@ -10,6 +10,7 @@ mod frames;
 mod lockstep;
 mod path;
 mod peers;
+mod scripts;
 mod vectors;
 
 use std::collections::BTreeMap;
