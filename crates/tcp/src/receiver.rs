@@ -1,3 +1,5 @@
+mod reassembly;
+
 use std::sync::Arc;
 
 use cwnd_packet::{Echo, Ecn, Header};
@@ -12,9 +14,9 @@ use crate::dsack::Duplicates;
 use crate::echo::DynEcho;
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
-use crate::segment::{Body, Flags, MAX_SACK_BLOCKS, SackBlock, SackBlocks, Segment};
+use crate::segment::{Body, Flags, SackBlocks, Segment};
 use crate::signed::Signer;
-use cwnd_packet::{Range, Ranges};
+use reassembly::{Arrival, Reassembly};
 
 /// The receiving end: reassembles, acknowledges, echoes congestion marks and timestamps.
 ///
@@ -23,18 +25,14 @@ use cwnd_packet::{Range, Ranges};
 /// so the advertised window stays as configured.
 ///
 /// Cost: a segment in order takes O(1), one behind a hole amortised O(log n) in the ranges that
-/// wait ([`Ranges`]). SACK blocks are kept as they were last seen, so an ACK searches for none.
-// What each segment reads lies together, from how many ranges are out of order to the first of the counters.
+/// wait ([`cwnd_packet::Ranges`]). SACK blocks are kept as they were last seen, so an ACK searches for none.
+// What each segment reads lies together, from how many ranges are out of order to the first of the
+// counters.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Receiver {
-    /// The most recently changed blocks, newest first (RFC 2018 § 4). Once two have become one it
-    /// stands here twice.
-    recent: [Range; MAX_SACK_BLOCKS],
-    out_of_order: Ranges,
+    data: Reassembly,
     config: Arc<Config>,
-    /// Next byte expected.
-    rcv_nxt: u64,
     /// Acknowledgement number of the last ACK sent.
     last_ack_sent: u64,
     /// Timestamp to echo (RFC 7323 § 4.3, TS.Recent).
@@ -52,7 +50,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// Where in a receiver a cache line should begin, in bytes: two lines of it are read for each segment.
-    pub const READ_FROM: usize = core::mem::offset_of!(Self, config) - size_of::<usize>();
+    pub const READ_FROM: usize = Reassembly::READ_FROM;
 }
 
 /// By what a receiver differs from RFC 5681's and RFC 3168's.
@@ -74,17 +72,6 @@ struct Habits {
     duplicates: Option<Duplicates>,
     /// Knows what timestamps stand for, for these.
     signer: Signer,
-}
-
-/// How a segment arrived. RFC 5681 § 4.2 wants an ACK at once for all but the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arrival {
-    /// As it should.
-    InOrder,
-    /// Behind a hole, or it filled one and another is left.
-    BehindHole,
-    /// It filled the last hole, or brought nothing.
-    Else,
 }
 
 impl Habits {
@@ -128,10 +115,8 @@ impl Receiver {
             ece: false,
             habits: (!plain || tells).then(|| Box::new(habits)),
             config,
-            rcv_nxt: 0,
             last_ack_sent: 0,
-            out_of_order: Ranges::default(),
-            recent: [Range { start: 0, end: 0 }; MAX_SACK_BLOCKS],
+            data: Reassembly::default(),
             ts_recent: Time::ZERO,
             unacked_segments: 0,
             ack_deadline: Time::NEVER,
@@ -149,7 +134,7 @@ impl Receiver {
     /// Asks for the memory that the next segment needs beyond the receiver itself: a hint, for speed alone.
     #[inline]
     pub fn soon(&self) {
-        self.out_of_order.soon();
+        self.data.soon();
     }
 
     /// What it counted.
@@ -194,18 +179,10 @@ impl Receiver {
         }
         self.counters.segments += 1;
         self.counters.wire_bytes += u64::from(segment.wire);
-        let in_window = segment.end() > self.rcv_nxt;
-        if segment.flags.has(Flags::CWR) {
-            self.ece = false;
-        }
-        let echoed = self.ece;
-        if segment.ecn == Ecn::Ce {
-            // After CWR was looked at: a segment with both begins a new episode (RFC 3168 § 6.1.3). Not for a
-            // duplicate (§ 6.1.5).
-            self.ece |= in_window && self.echoes_ece();
-            self.counters.ce_segments += 1;
-        }
-        // RFC 7323 § 4.3 (2), § 5.3 R2: echo what will be acknowledged first; no duplicates, and never an older time.
+        let in_window = segment.end() > self.data.rcv_nxt();
+        let echoed = self.on_marks(segment, in_window);
+        // RFC 7323 § 4.3 (2), § 5.3 R2: echo what will be acknowledged first; no duplicates, and
+        // never an older time.
         if in_window && segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
@@ -215,12 +192,17 @@ impl Receiver {
             }
             _ => None,
         };
-        let arrival = self.accept(segment);
+        let before = self.data.rcv_nxt();
+        let accepted = self.data.accept(segment, u64::from(self.config.receive_window));
+        let arrival = accepted.arrival;
+        self.counters.delivered_bytes += self.data.rcv_nxt() - before;
+        self.counters.duplicates += u64::from(accepted.duplicate);
+        self.unacked_segments += u32::from(arrival == Arrival::InOrder);
         let mut at_once = arrival != Arrival::InOrder;
         if let Some(habits) = &mut self.habits {
             let taken = || Taken {
-                rcv_nxt: self.rcv_nxt,
-                highest: self.out_of_order.highest().map_or(self.rcv_nxt, |range| range.end),
+                rcv_nxt: self.data.rcv_nxt(),
+                highest: self.data.highest(),
                 duplicate: !in_window,
                 first_mark: self.ece && !echoed,
             };
@@ -238,6 +220,23 @@ impl Receiver {
             self.ack_deadline = self.deadline(now);
         }
         None
+    }
+
+    /// Looks at CWR and the ECN field. Returns `true` if ACKs carry ECE from before a mark of this
+    /// segment.
+    #[inline(always)]
+    fn on_marks(&mut self, segment: &Segment, in_window: bool) -> bool {
+        if segment.flags.has(Flags::CWR) {
+            self.ece = false;
+        }
+        let echoed = self.ece;
+        if segment.ecn == Ecn::Ce {
+            // After CWR was looked at: a segment with both begins a new episode (RFC 3168
+            // § 6.1.3). Not for a duplicate (§ 6.1.5).
+            self.ece |= in_window && self.echoes_ece();
+            self.counters.ce_segments += 1;
+        }
+        echoed
     }
 
     /// A SYN arrived; returns the SYN-ACK.
@@ -303,7 +302,7 @@ impl Receiver {
     /// The acknowledgement of all bytes below `number` that data of this end carries; without what ACKs echo.
     #[must_use]
     pub fn carries(&self, number: u64) -> Segment {
-        let seq = number.min(self.rcv_nxt);
+        let seq = number.min(self.data.rcv_nxt());
         Segment {
             seq,
             body: Body::ack(self.config.receive_window),
@@ -314,7 +313,7 @@ impl Receiver {
     /// Linux (`__tcp_ack_snd_check`): unless more than a full segment was delivered since the last ACK.
     fn may_wait(&self) -> bool {
         let sack = self.config.params.recovery == Recovery::Sack;
-        sack && self.rcv_nxt - self.last_ack_sent <= self.config.mss
+        sack && self.data.rcv_nxt() - self.last_ack_sent <= self.config.mss
     }
 
     /// A segment left a hole, or filled one of several: its ACK goes, or waits for others after `held` has gone.
@@ -322,7 +321,7 @@ impl Receiver {
         if held.is_some() {
             self.note_ack();
         }
-        let rcv_nxt = self.rcv_nxt;
+        let rcv_nxt = self.data.rcv_nxt();
         let quick = self.quick()?;
         let first = !quick.compressed.is_waiting();
         if quick.compressed.goes_at_once(rcv_nxt) {
@@ -358,12 +357,12 @@ impl Receiver {
     fn is_apart(&self, segment: &Segment) -> bool {
         let Some(habits) = &self.habits else { return false };
         let waiting = habits.quick.as_ref().is_some_and(|quick| quick.compressed.is_waiting());
-        if !waiting || segment.seq <= self.rcv_nxt {
+        if !waiting || segment.seq <= self.data.rcv_nxt() {
             return false;
         }
-        let blocks = &self.sack_blocks()[..BLOCKS];
+        let blocks = &self.data.sack_blocks()[..BLOCKS];
         blocks.iter().all(|block| {
-            let (start, end) = (block.start(self.rcv_nxt), block.end(self.rcv_nxt));
+            let (start, end) = (block.start(self.data.rcv_nxt()), block.end(self.data.rcv_nxt()));
             block.len > 0 && (segment.end() < start || end < segment.seq)
         })
     }
@@ -373,63 +372,12 @@ impl Receiver {
     #[inline]
     fn is_next(&self, segment: &Segment) -> bool {
         let honest = self.habits.as_ref().is_none_or(|habits| habits.cheat.is_none());
-        segment.seq == self.rcv_nxt && self.out_of_order.is_empty() && honest
-    }
-
-    /// Takes the payload in.
-    #[inline(always)]
-    fn accept(&mut self, segment: &Segment) -> Arrival {
-        if segment.seq == self.rcv_nxt && self.out_of_order.is_empty() {
-            self.deliver_to(segment.end());
-            self.unacked_segments += 1;
-            return Arrival::InOrder;
-        }
-        // Departs from RFC 9293 § 3.10.7.4, which trims what reaches beyond the window: a sender that keeps to the window
-        // never sends it, and it is refused whole.
-        let beyond = segment.end() > self.rcv_nxt + u64::from(self.config.receive_window);
-        let old = segment.end() <= self.rcv_nxt;
-        if beyond || segment.len == 0 || old {
-            self.counters.duplicates += u64::from(old && segment.len > 0);
-            return Arrival::Else;
-        }
-        if segment.seq > self.rcv_nxt {
-            let (block, new) = self.out_of_order.insert(segment.seq, segment.end());
-            self.counters.duplicates += u64::from(new == 0);
-            self.remember(block);
-        } else {
-            let filled_to =
-                self.out_of_order.containing(segment.end()).map_or(segment.end(), |r| r.end);
-            self.deliver_to(filled_to);
-            self.out_of_order.remove_below(filled_to);
-        }
-        if self.out_of_order.is_empty() { Arrival::Else } else { Arrival::BehindHole }
-    }
-
-    const fn deliver_to(&mut self, edge: u64) {
-        self.counters.delivered_bytes += edge - self.rcv_nxt;
-        self.rcv_nxt = edge;
+        self.data.is_next(segment.seq) && honest
     }
 
     /// Departs from RFC 5681 § 4.2, which counts full-sized segments: short ones count alike.
     fn is_due(&self) -> bool {
         self.unacked_segments >= self.config.params.ack_every
-    }
-
-    /// `block` becomes the most recent one.
-    fn remember(&mut self, block: Range) {
-        for slot in &mut self.recent {
-            if block.start <= slot.start && slot.end <= block.end {
-                *slot = block;
-            }
-        }
-        // What was first moves down; an older entry of the same block falls out.
-        let mut carried = block;
-        for slot in &mut self.recent {
-            core::mem::swap(slot, &mut carried);
-            if carried == block {
-                break;
-            }
-        }
     }
 
     /// The ACK that is due.
@@ -479,14 +427,14 @@ impl Receiver {
     /// Before a segment is taken in: what habits make of it, and the ACK that goes first, if one does.
     #[inline(never)]
     fn before(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
-        let rcv_nxt = self.rcv_nxt;
+        let rcv_nxt = self.data.rcv_nxt();
         if let Some(cheat) = self.cheat() {
             cheat.arrived(now, segment, segment.end() > rcv_nxt);
             if cheat.conceals() {
                 // What is missing is passed over. That it is behind the window must be seen first.
                 let window = u64::from(self.config.receive_window);
                 if segment.end() <= rcv_nxt + window {
-                    self.rcv_nxt = rcv_nxt.max(segment.seq);
+                    self.data.pass_over(segment.seq);
                 }
             }
         }
@@ -494,7 +442,7 @@ impl Receiver {
         if let Some(habits) = &mut self.habits
             && let Some(duplicates) = &mut habits.duplicates
         {
-            duplicates.on_segment(segment, self.rcv_nxt, &self.out_of_order);
+            duplicates.on_segment(segment, self.data.rcv_nxt(), self.data.out_of_order());
         }
         held
     }
@@ -505,20 +453,20 @@ impl Receiver {
             quick.on_ack_sent();
         }
         self.ack_deadline = Time::NEVER;
-        self.last_ack_sent = self.rcv_nxt;
+        self.last_ack_sent = self.data.rcv_nxt();
         self.counters.acks_sent += 1;
     }
 
     fn ack(&self, ts: Time, echo: Echo) -> Segment {
         let params = &self.config.params;
         let flags = if self.ece { Flags::ECE } else { Flags::default() };
-        let sack = if params.recovery == Recovery::Sack && !self.out_of_order.is_empty() {
-            self.sack_blocks()
+        let sack = if params.recovery == Recovery::Sack && self.data.has_holes() {
+            self.data.sack_blocks()
         } else {
             SackBlocks::default()
         };
         Segment {
-            seq: self.rcv_nxt,
+            seq: self.data.rcv_nxt(),
             ts,
             len: 0,
             wire: self.config.ack_wire,
@@ -526,20 +474,5 @@ impl Receiver {
             ecn: Ecn::NotEct,
             body: Body::Ack { window: self.config.receive_window, echo, sack },
         }
-    }
-
-    /// The most recently changed blocks, each once, the newest first (RFC 2018 § 4).
-    fn sack_blocks(&self) -> SackBlocks {
-        let mut blocks = SackBlocks::default();
-        let mut n = 0;
-        for (i, range) in self.recent.iter().enumerate() {
-            // Most of it was delivered since, or it is there.
-            if range.start < self.rcv_nxt || range.end == 0 || self.recent[..i].contains(range) {
-                continue;
-            }
-            blocks[n] = SackBlock::of(self.rcv_nxt, range.start, range.end);
-            n += 1;
-        }
-        blocks
     }
 }
