@@ -192,12 +192,7 @@ impl Receiver {
             }
             _ => None,
         };
-        let before = self.data.rcv_nxt();
-        let accepted = self.data.accept(segment, u64::from(self.config.receive_window));
-        let arrival = accepted.arrival;
-        self.counters.delivered_bytes += self.data.rcv_nxt() - before;
-        self.counters.duplicates += u64::from(accepted.duplicate);
-        self.unacked_segments += u32::from(arrival == Arrival::InOrder);
+        let arrival = self.accept(segment);
         let mut at_once = arrival != Arrival::InOrder;
         if let Some(habits) = &mut self.habits {
             let taken = || Taken {
@@ -373,6 +368,23 @@ impl Receiver {
     fn is_next(&self, segment: &Segment) -> bool {
         let honest = self.habits.as_ref().is_none_or(|habits| habits.cheat.is_none());
         self.data.is_next(segment.seq) && honest
+    }
+
+    /// Takes the payload in.
+    #[inline(always)]
+    fn accept(&mut self, segment: &Segment) -> Arrival {
+        let before = self.data.rcv_nxt();
+        if self.data.is_next(segment.seq) {
+            self.data.deliver(segment.end());
+            self.counters.delivered_bytes += segment.end() - before;
+            self.unacked_segments += 1;
+            return Arrival::InOrder;
+        }
+        let window = u64::from(self.config.receive_window);
+        let (arrival, duplicate) = self.data.accept_out_of_order(segment, window);
+        self.counters.delivered_bytes += self.data.rcv_nxt() - before;
+        self.counters.duplicates += u64::from(duplicate);
+        arrival
     }
 
     /// Departs from RFC 5681 § 4.2, which counts full-sized segments: short ones count alike.

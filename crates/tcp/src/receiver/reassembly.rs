@@ -28,13 +28,6 @@ pub(super) enum Arrival {
     Else,
 }
 
-/// Effect of a segment.
-pub(super) struct Accepted {
-    pub arrival: Arrival,
-    /// `true` if all of its data had arrived before.
-    pub duplicate: bool,
-}
-
 impl Default for Reassembly {
     fn default() -> Self {
         let recent = [Range { start: 0, end: 0 }; MAX_SACK_BLOCKS];
@@ -85,19 +78,21 @@ impl Reassembly {
         self.rcv_nxt = self.rcv_nxt.max(seq);
     }
 
-    /// Takes the payload in, within a receive window of so many bytes.
-    #[inline(always)]
-    pub fn accept(&mut self, segment: &Segment, window: u64) -> Accepted {
-        if self.is_next(segment.seq) {
-            self.rcv_nxt = segment.end();
-            return Accepted { arrival: Arrival::InOrder, duplicate: false };
-        }
+    /// The next segment came in order, which ends at `end`.
+    #[inline]
+    pub const fn deliver(&mut self, end: u64) {
+        self.rcv_nxt = end;
+    }
+
+    /// Takes the payload of another segment in, within a receive window of so many bytes. Returns
+    /// `true` with its place if all of its data had arrived before.
+    pub fn accept_out_of_order(&mut self, segment: &Segment, window: u64) -> (Arrival, bool) {
         // Departs from RFC 9293 § 3.10.7.4, which trims what reaches beyond the window: a sender
         // that keeps to the window never sends it, and it is refused whole.
         let beyond = segment.end() > self.rcv_nxt + window;
         let old = segment.end() <= self.rcv_nxt;
         if beyond || segment.len == 0 || old {
-            return Accepted { arrival: Arrival::Else, duplicate: old && segment.len > 0 };
+            return (Arrival::Else, old && segment.len > 0);
         }
         let mut duplicate = false;
         if segment.seq > self.rcv_nxt {
@@ -111,7 +106,7 @@ impl Reassembly {
             self.out_of_order.remove_below(filled_to);
         }
         let arrival = if self.has_holes() { Arrival::BehindHole } else { Arrival::Else };
-        Accepted { arrival, duplicate }
+        (arrival, duplicate)
     }
 
     /// `block` becomes the most recent one.
