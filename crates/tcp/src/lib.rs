@@ -3,7 +3,6 @@
 
 mod ack_timer;
 mod byte_counts;
-mod cheat;
 mod compressed_acks;
 mod config;
 mod controller_rtt;
@@ -15,6 +14,7 @@ mod echo;
 mod echo_policy;
 mod frto;
 mod load_echo;
+mod misbehaving_receiver;
 mod params;
 mod plan;
 mod probing;
@@ -38,12 +38,12 @@ mod validation;
 mod vectors;
 
 pub use byte_counts::ByteCounts;
-pub use cheat::Params as CheatParams;
 pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use delays::Delays;
 pub use echo::{DynEcho, EchoKind, EchoPolicy};
 pub use load_echo::{Carried, LoadEcho};
+pub use misbehaving_receiver::Params as CheatParams;
 pub use params::{
     BackoffUntil, EchoAtOne, FlightSize, LossRule, PARTS, Params, Part, QuenchAnswer, QuenchCheck,
     Recovery, RttArithmetic,

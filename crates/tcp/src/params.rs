@@ -8,8 +8,8 @@ mod choices;
 mod parts;
 mod presets;
 
-use crate::cheat;
 use crate::echo::EchoKind;
+use crate::misbehaving_receiver;
 use crate::probing;
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
@@ -284,8 +284,8 @@ pub struct Params {
     #[part("dsack")]
     pub dsack: bool,
     /// Misbehaviour of the receiver.
-    #[flatten(cheat::Params::default())]
-    pub cheat: cheat::Params,
+    #[flatten(misbehaving_receiver::Params::default())]
+    pub cheat: misbehaving_receiver::Params,
     /// `true` if a burst of several segments ends with PSH, for receivers with
     /// `ack_policy = "linux"`.
     #[default(false, "RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 4.20")]

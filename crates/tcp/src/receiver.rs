@@ -5,13 +5,13 @@ use std::sync::Arc;
 use cwnd_packet::{Echo, Ecn, Header};
 use cwnd_quantity::Time;
 
-use crate::cheat::Cheat;
 use crate::compressed_acks::BLOCKS;
 use crate::config::Config;
 use crate::counters::ReceiverCounters;
 use crate::delays::Delays;
 use crate::dsack::Duplicates;
 use crate::echo::DynEcho;
+use crate::misbehaving_receiver::MisbehavingReceiver;
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
 use crate::segment::{Body, Flags, SackBlocks, Segment};
@@ -60,8 +60,8 @@ impl Receiver {
 struct Habits {
     /// What ACKs echo in place of ECE, if they do.
     echo: Option<Box<dyn DynEcho>>,
-    /// How it cheats, if it does.
-    cheat: Option<Box<Cheat>>,
+    /// Its misbehaviour, if there is any.
+    misbehaving: Option<Box<MisbehavingReceiver>>,
     /// How long data took on its way, where results tell: no algorithm reads it.
     delays: Option<Box<Delays>>,
     /// Whether a segment matters to one of the others before it is taken in.
@@ -104,13 +104,13 @@ impl Receiver {
         let quick = linux.then(|| QuickAcks::new(config.mss, config.params.ack_delay));
         let echo = config.new_echo();
         let delays = config.params.timing.note_delays.then(Box::<Delays>::default);
-        let cheat = Cheat::new(&config.params.cheat).map(Box::new);
+        let misbehaving = MisbehavingReceiver::new(&config.params.cheat).map(Box::new);
         let signer = config.signer();
         let tells = config.params.dsack && config.params.recovery == Recovery::Sack;
         let duplicates = tells.then(Duplicates::default);
-        let plain = quick.is_none() && echo.is_none() && cheat.is_none() && delays.is_none();
-        let looks_ahead = quick.is_some() || duplicates.is_some() || cheat.is_some();
-        let habits = Habits { quick, echo, duplicates, cheat, signer, delays, looks_ahead };
+        let plain = quick.is_none() && echo.is_none() && misbehaving.is_none() && delays.is_none();
+        let looks_ahead = quick.is_some() || duplicates.is_some() || misbehaving.is_some();
+        let habits = Habits { quick, echo, duplicates, misbehaving, signer, delays, looks_ahead };
         Self {
             ece: false,
             habits: (!plain || tells).then(|| Box::new(habits)),
@@ -153,7 +153,10 @@ impl Receiver {
     /// Whether it acknowledges what has not arrived, and perhaps never does (`cheat_ahead`).
     #[must_use]
     pub fn conceals(&self) -> bool {
-        self.habits.as_ref().and_then(|habits| habits.cheat.as_deref()).is_some_and(Cheat::conceals)
+        self.habits
+            .as_ref()
+            .and_then(|habits| habits.misbehaving.as_deref())
+            .is_some_and(MisbehavingReceiver::conceals)
     }
 
     /// Counting begins.
@@ -245,9 +248,9 @@ impl Receiver {
         let mut reply = self.ack(segment.ts, told);
         reply.wire = reply.wire.saturating_add(bytes);
         reply.flags = Flags::SYN;
-        if let Some(cheat) = self.cheat() {
-            cheat.arrived(now, segment, true);
-            cheat.forge(&mut reply);
+        if let Some(misbehaving) = self.misbehaving() {
+            misbehaving.arrived(now, segment, true);
+            misbehaving.forge(&mut reply);
         }
         reply
     }
@@ -267,7 +270,7 @@ impl Receiver {
         if now < self.ack_deadline {
             return None;
         }
-        if let Some((ack, more)) = self.cheat().and_then(Cheat::owes) {
+        if let Some((ack, more)) = self.misbehaving().and_then(MisbehavingReceiver::owes) {
             self.ack_deadline = match (more, self.unacked_segments) {
                 (true, _) => now,
                 (false, 0) => Time::NEVER,
@@ -327,8 +330,8 @@ impl Receiver {
             self.ack_deadline = self.ack_deadline.min(now + compression);
         }
         let mut held = held?;
-        if let Some(cheat) = self.cheat() {
-            cheat.forge(&mut held);
+        if let Some(misbehaving) = self.misbehaving() {
+            misbehaving.forge(&mut held);
         }
         if let (Some(habits), Body::Ack { echo, .. }) = (&mut self.habits, &mut held.body) {
             let (told, bytes) = habits.echoed();
@@ -366,7 +369,7 @@ impl Receiver {
     /// nothing arrives twice, and no ACK waits behind a hole.
     #[inline]
     fn is_next(&self, segment: &Segment) -> bool {
-        let honest = self.habits.as_ref().is_none_or(|habits| habits.cheat.is_none());
+        let honest = self.habits.as_ref().is_none_or(|habits| habits.misbehaving.is_none());
         self.data.is_next(segment.seq) && honest
     }
 
@@ -409,9 +412,9 @@ impl Receiver {
         let (echo, bytes) = self.habits.as_mut().map_or((Echo::None, 0), |habits| habits.echoed());
         let mut ack = self.ack_of_habit(echo);
         ack.wire = ack.wire.saturating_add(bytes);
-        if let Some(cheat) = self.cheat() {
-            cheat.forge(&mut ack);
-            if cheat.divide(from, &ack) {
+        if let Some(misbehaving) = self.misbehaving() {
+            misbehaving.forge(&mut ack);
+            if misbehaving.divide(from, &ack) {
                 // They go at this instant, by the timer.
                 self.ack_deadline = now;
                 return None;
@@ -432,17 +435,17 @@ impl Receiver {
         ack
     }
 
-    fn cheat(&mut self) -> Option<&mut Cheat> {
-        self.habits.as_mut()?.cheat.as_deref_mut()
+    fn misbehaving(&mut self) -> Option<&mut MisbehavingReceiver> {
+        self.habits.as_mut()?.misbehaving.as_deref_mut()
     }
 
     /// Before a segment is taken in: what habits make of it, and the ACK that goes first, if one does.
     #[inline(never)]
     fn before(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let rcv_nxt = self.data.rcv_nxt();
-        if let Some(cheat) = self.cheat() {
-            cheat.arrived(now, segment, segment.end() > rcv_nxt);
-            if cheat.conceals() {
+        if let Some(misbehaving) = self.misbehaving() {
+            misbehaving.arrived(now, segment, segment.end() > rcv_nxt);
+            if misbehaving.conceals() {
                 // What is missing is passed over. That it is behind the window must be seen first.
                 let window = u64::from(self.config.receive_window);
                 if segment.end() <= rcv_nxt + window {

@@ -22,7 +22,7 @@ mod rto_timer;
 mod rtt_source;
 mod sackless;
 mod sequence_space;
-mod spurious;
+mod spurious_timeout;
 mod sub_mss_pacing;
 mod tail_loss_probe;
 mod tcp_info;

@@ -1,4 +1,5 @@
-//! Receivers that lie to get more than their share (McCullagh 2008 § 5.1; Savage, Cardwell, Wetherall, Anderson 1999).
+//! Receivers that misreport to get more than their share (McCullagh 2008 § 5.1; Savage, Cardwell,
+//! Wetherall, Anderson 1999).
 
 use std::collections::VecDeque;
 
@@ -41,9 +42,9 @@ pub struct Params {
     pub cheat_load: Share,
 }
 
-/// A receiver's lies.
+/// State of a misbehaving receiver.
 #[derive(Clone, Debug)]
-pub struct Cheat {
+pub struct MisbehavingReceiver {
     timestamps: Duration,
     hides: f64,
     load: f64,
@@ -62,7 +63,7 @@ pub struct Cheat {
     owed: VecDeque<Segment>,
 }
 
-impl Cheat {
+impl MisbehavingReceiver {
     /// `None` if the receiver is honest.
     pub fn new(params: &Params) -> Option<Self> {
         let honest = *params == Params::default();
@@ -82,7 +83,7 @@ impl Cheat {
         })
     }
 
-    /// Whether ACKs run ahead, so that holes must not be told of.
+    /// `true` if ACKs run ahead, so that holes must not be reported.
     pub const fn conceals(&self) -> bool {
         self.ahead.0 > 0
     }
