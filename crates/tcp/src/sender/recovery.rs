@@ -185,14 +185,29 @@ impl Sender {
     /// shows that a timeout was needless.
     #[inline(always)]
     pub(super) fn on_new_ack<const PLAIN: bool>(&mut self, now: Time, acked: u64, late: bool) {
-        let mut restart_timer = true;
+        let restart_timer = if self.recovery.is_open() {
+            self.recovery.forget_duplicates();
+            self.seq.end_limited();
+            true
+        } else {
+            self.on_repair::<PLAIN>(now, acked, late)
+        };
+        if self.seq.una() == self.seq.high() {
+            self.rto.stop();
+        } else if restart_timer {
+            self.rto.set(now + self.rto());
+        }
+    }
+
+    /// New data is acknowledged while losses are repaired. Returns `true` if that restarts the
+    /// retransmission timer.
+    fn on_repair<const PLAIN: bool>(&mut self, now: Time, acked: u64, late: bool) -> bool {
         let una = self.seq.una();
         let rule = self.config.params.recovery;
         let above = if PLAIN { 0 } else { self.held_above(una) };
         let spread = !PLAIN && self.spreads_without_sack();
         let ack = NewAck { una, acked, mss: self.config.mss, above, spread };
         match self.recovery.on_new_ack(ack, rule) {
-            Progress::Open => self.seq.end_limited(),
             // Linux takes a timeout back first, and looks no further (`tcp_process_loss`).
             Progress::Loss(told) if told > 0 && !late => self.on_end_of_loss(now, acked, told),
             Progress::Loss(_) | Progress::Held => {}
@@ -201,21 +216,17 @@ impl Sender {
                 self.loss.on_recovered(false);
             }
             Progress::Partial(first) => {
-                // RFC 6582 § 3.2 (3), the impatient variant; Linux restarts it each time
-                // (`tcp_clean_rtx_queue`). With SACK every advance shows that retransmissions
-                // arrive (RFC 6675 § 5.1).
                 let newreno = rule == Recovery::NewReno;
-                restart_timer = !newreno || first || self.config.plan.by_time;
                 if newreno {
                     self.sent.note_lost(self.config.mss);
                 }
+                // RFC 6582 § 3.2 (3), the impatient variant; Linux restarts it each time
+                // (`tcp_clean_rtx_queue`). With SACK every advance shows that retransmissions
+                // arrive (RFC 6675 § 5.1).
+                return !newreno || first || self.config.plan.by_time;
             }
         }
-        if self.seq.una() == self.seq.high() {
-            self.rto.stop();
-        } else if restart_timer {
-            self.rto.set(now + self.rto());
-        }
+        true
     }
 
     pub(super) fn on_duplicate(&mut self, now: Time) {

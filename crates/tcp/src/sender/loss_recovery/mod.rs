@@ -82,13 +82,11 @@ pub(super) struct NewAck {
 
 /// Effect of an ACK of new data on loss recovery.
 pub(super) enum Progress {
-    /// Nothing was repaired.
-    Open,
     /// A timeout is, or was, being repaired; its end leaves so many duplicate ACKs.
     Loss(u32),
     /// Fast recovery is over.
     Over,
-    /// Fast recovery is held at its recovery point (RFC 6582 § 4.1).
+    /// Nothing changes, or fast recovery is held at its recovery point (RFC 6582 § 4.1).
     Held,
     /// A partial ACK; `true` if it is the first.
     Partial(bool),
@@ -308,14 +306,17 @@ impl LossRecovery {
         }
     }
 
-    /// An ACK of new data, under this rule; Reno ends with the first.
-    #[inline(always)]
+    /// Counts duplicate ACKs anew.
+    #[inline]
+    pub const fn forget_duplicates(&mut self) {
+        self.dupacks = 0;
+    }
+
+    /// An ACK of new data while something is repaired, under this rule; Reno ends with the first.
+    #[inline]
     pub fn on_new_ack(&mut self, ack: NewAck, rule: params::Recovery) -> Progress {
         match &mut self.state {
-            State::Open => {
-                self.dupacks = 0;
-                Progress::Open
-            }
+            State::Open => Progress::Held,
             State::Loss { recover, .. } => {
                 let recover = *recover;
                 let left = if ack.una >= recover { self.dupacks } else { 0 };
