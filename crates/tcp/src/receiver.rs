@@ -25,7 +25,8 @@ use reassembly::{Arrival, Reassembly};
 /// so the advertised window stays as configured.
 ///
 /// Cost: a segment in order takes O(1), one behind a hole amortised O(log n) in the ranges that
-/// wait ([`cwnd_packet::Ranges`]). SACK blocks are kept as they were last seen, so an ACK searches for none.
+/// wait ([`cwnd_packet::Ranges`]). SACK blocks are kept as they were last seen, so an ACK searches
+/// for none.
 // What each segment reads lies together, from how many ranges are out of order to the first of the
 // counters.
 #[derive(Clone, Debug)]
@@ -37,19 +38,19 @@ pub struct Receiver {
     last_ack_sent: u64,
     /// Timestamp to echo (RFC 7323 § 4.3, TS.Recent).
     ts_recent: Time,
-    /// When a delayed ACK must go; `Time::NEVER` when none is held.
+    /// Time when a delayed ACK must go; `Time::NEVER` if none is held.
     ack_deadline: Time,
     /// Segments received since the last ACK.
     unacked_segments: u32,
-    /// Whether ACKs carry ECE: from a CE mark until CWR (RFC 3168 § 6.1.3).
+    /// `true` if ACKs carry ECE: from a CE mark until CWR (RFC 3168 § 6.1.3).
     ece: bool,
-    /// What most receivers do without.
+    /// Parts that most receivers do without.
     habits: Option<Box<Habits>>,
     counters: ReceiverCounters,
 }
 
 impl Receiver {
-    /// Where in a receiver a cache line should begin, in bytes: two lines of it are read for each segment.
+    /// Offset at which a cache line should begin, in bytes: each segment reads two lines.
     pub const READ_FROM: usize = Reassembly::READ_FROM;
 }
 
@@ -58,17 +59,17 @@ impl Receiver {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 struct Habits {
-    /// What ACKs echo in place of ECE, if they do.
+    /// Policy of echoes in place of ECE.
     echo: Option<Box<dyn DynEcho>>,
     /// Its misbehaviour, if there is any.
     misbehaving: Option<Box<MisbehavingReceiver>>,
-    /// How long data took on its way, where results tell: no algorithm reads it.
+    /// One-way delays of data, for results: no algorithm reads them.
     delays: Option<Box<Delays>>,
-    /// Whether a segment matters to one of the others before it is taken in.
+    /// `true` if one of the others looks at a segment before it is taken in.
     looks_ahead: bool,
     /// Linux's, if it acknowledges as Linux does.
     quick: Option<QuickAcks>,
-    /// What arrived twice, if it tells of that.
+    /// D-SACK: data that arrived twice.
     duplicates: Option<Duplicates>,
     /// Knows what timestamps stand for, for these.
     signer: Signer,
@@ -87,7 +88,7 @@ impl Habits {
         quickly || told
     }
 
-    /// What the ACK that goes now echoes, and the bytes of options that this takes.
+    /// Echo of the ACK that goes now, and the bytes of options that it takes.
     #[inline]
     fn echoed(&mut self) -> (Echo, u16) {
         let Some(policy) = &mut self.echo else { return (Echo::None, 0) };
@@ -131,26 +132,26 @@ impl Receiver {
         cwnd_memory::line_soon(&self.counters);
     }
 
-    /// Asks for the memory that the next segment needs beyond the receiver itself: a hint, for speed alone.
+    /// Prefetches what it points to.
     #[inline]
     pub fn soon(&self) {
         self.data.soon();
     }
 
-    /// What it counted.
+    /// Its counters.
     #[inline]
     #[must_use]
     pub const fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
-    /// How long data packets took on their way, where that is noted (`note_delays`).
+    /// One-way delays of data packets, where they are noted (`note_delays`).
     #[must_use]
     pub fn delays(&self) -> Option<&Delays> {
         self.habits.as_ref()?.delays.as_deref()
     }
 
-    /// Whether it acknowledges what has not arrived, and perhaps never does (`cheat_ahead`).
+    /// `true` if it acknowledges data that has not arrived, and perhaps never does (`cheat_ahead`).
     #[must_use]
     pub fn conceals(&self) -> bool {
         self.habits
@@ -166,7 +167,7 @@ impl Receiver {
         }
     }
 
-    /// When [`Receiver::on_timer`] wants to be called; `Time::NEVER` if not at all.
+    /// Time at which [`Receiver::on_timer`] wants to be called; `Time::NEVER` if not at all.
     #[inline]
     #[must_use]
     pub const fn next_timer(&self) -> Time {
@@ -255,7 +256,8 @@ impl Receiver {
         reply
     }
 
-    /// What routers wrote into a SYN, where it asked them, and the bytes of options that telling it takes.
+    /// Echo of what routers wrote into a SYN that asked them, and the bytes of options that it
+    /// takes.
     fn answer_to_syn(&mut self, now: Time, segment: &Segment) -> (Echo, u16) {
         let asked = segment.header().is_some_and(|header| header != Header::None);
         let Some(habits) = self.habits.as_mut().filter(|_| asked) else { return (Echo::None, 0) };
@@ -284,20 +286,21 @@ impl Receiver {
         self.answer(now)
     }
 
-    /// Until when an ACK waits for a second segment.
+    /// Time until which an ACK waits for a second segment.
     fn deadline(&self, now: Time) -> Time {
         let quick = self.habits.as_ref().and_then(|habits| habits.quick.as_ref());
         quick.map_or_else(|| now + self.config.params.ack_delay, |quick| quick.deadline(now))
     }
 
-    /// Data that this end sends says what an ACK would have said (RFC 9293 § 3.8.6.3): none waits any longer.
+    /// Data of this end carries what an ACK would report (RFC 9293 § 3.8.6.3): none waits any longer.
     pub fn carried(&mut self) {
         if self.ack_deadline != Time::NEVER {
             self.note_ack();
         }
     }
 
-    /// The acknowledgement of all bytes below `number` that data of this end carries; without what ACKs echo.
+    /// The acknowledgement of all bytes below `number` that data of this end carries, without an
+    /// echo.
     #[must_use]
     pub fn carries(&self, number: u64) -> Segment {
         let seq = number.min(self.data.rcv_nxt());
@@ -308,13 +311,15 @@ impl Receiver {
         }
     }
 
-    /// Linux (`__tcp_ack_snd_check`): unless more than a full segment was delivered since the last ACK.
+    /// `true` unless more than a full segment was delivered since the last ACK (Linux,
+    /// `__tcp_ack_snd_check`).
     fn may_wait(&self) -> bool {
         let sack = self.config.params.recovery == Recovery::Sack;
         sack && self.data.rcv_nxt() - self.last_ack_sent <= self.config.mss
     }
 
-    /// A segment left a hole, or filled one of several: its ACK goes, or waits for others after `held` has gone.
+    /// A segment left a hole, or filled one of several: its ACK goes, or waits for others after
+    /// `held` has gone.
     fn behind_hole(&mut self, now: Time, held: Option<Segment>) -> Option<Segment> {
         if held.is_some() {
             self.note_ack();
@@ -345,13 +350,13 @@ impl Receiver {
         self.habits.as_mut()?.quick.as_mut()
     }
 
-    /// Whether marks are echoed as RFC 3168 says.
+    /// `true` if marks are echoed as RFC 3168 says.
     fn echoes_ece(&self) -> bool {
         self.habits.as_ref().is_none_or(|habits| habits.echo.is_none())
     }
 
-    /// Whether ACKs wait and the blocks that they would tell first do not reach a segment: then they go before it is taken
-    /// in. (Linux takes it in first if it lengthens a later block.)
+    /// `true` if ACKs wait and the blocks that they would report first do not reach a segment: then
+    /// they go before it is taken in. (Linux takes it in first if it lengthens a later block.)
     fn is_apart(&self, segment: &Segment) -> bool {
         let Some(habits) = &self.habits else { return false };
         let waiting = habits.quick.as_ref().is_some_and(|quick| quick.compressed.is_waiting());
@@ -439,7 +444,7 @@ impl Receiver {
         self.habits.as_mut()?.misbehaving.as_deref_mut()
     }
 
-    /// Before a segment is taken in: what habits make of it, and the ACK that goes first, if one does.
+    /// A segment comes, and is not taken in yet. Returns the ACK that goes first.
     #[inline(never)]
     fn before(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let rcv_nxt = self.data.rcv_nxt();
