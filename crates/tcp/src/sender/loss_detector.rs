@@ -281,11 +281,6 @@ impl LossDetector {
         }
     }
 
-    /// The timer expires then at the latest.
-    pub fn bound(&mut self, deadline: Time) {
-        self.deadline = self.deadline.min(deadline);
-    }
-
     /// The tail is not probed.
     pub fn stop_probe(&mut self) {
         self.stop_timer(Timer::Probe);

@@ -34,24 +34,24 @@ impl Sender {
             let more = if outstanding <= self.config.mss { params.rto_min } else { ticks };
             srtt + srtt + more
         });
-        self.loss.set_probe(now + wait);
+        let mut probe = now + wait;
         // The timeout counts from when the first outstanding segment went last
         // (`tcp_rto_delta_us`).
         let went =
             || self.sent.resent_at(self.seq.una()).or_else(|| self.sent.sent_at(self.seq.una()));
         let first = if acknowledged { None } else { went() }.unwrap_or(now);
-        if first + self.config.rto.least(self.rtt.estimate()) >= self.loss.deadline() {
-            return;
+        if first + self.config.rto.least(self.rtt.estimate()) < probe {
+            let expires = first + self.rto();
+            if expires > now {
+                probe = probe.min(expires);
+            } else {
+                // One that is over bounds nothing, and its timer waits for the tail now: Linux has
+                // one for both.
+                let tick = self.config.params.rto_granularity.max(Duration(1));
+                self.rto.set(self.rto.deadline().max(probe + tick));
+            }
         }
-        let expires = first + self.rto();
-        if expires > now {
-            self.loss.bound(expires);
-        } else {
-            // One that is over bounds nothing, and its timer waits for the tail now: Linux has one
-            // for both.
-            let tick = self.config.params.rto_granularity.max(Duration(1));
-            self.rto.set(self.rto.deadline().max(self.loss.deadline() + tick));
-        }
+        self.loss.set_probe(probe);
     }
 
     /// No ACK came: a probe goes next, unless there was one since the last progress (RFC 8985 §
