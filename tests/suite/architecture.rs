@@ -204,9 +204,9 @@ const KNOW_ABE: [&str; 7] = [
     "cc/src/",
     "linux/kernel/",
     "aqm/src/pie.rs",
+    "scenario/src/flow_keys.rs",
     "scenario/src/reference.rs",
     "scenario/src/run.rs",
-    "scenario/src/sections.rs",
     "linux/testbed/src/programs.rs",
 ];
 

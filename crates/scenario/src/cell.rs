@@ -5,6 +5,7 @@ use cwnd_quantity::Duration;
 use cwnd_schema::{Kind, ParamsChoice, Value};
 
 use crate::diagnostics::Span;
+use crate::file::ScenarioFile;
 use crate::flows;
 use crate::link_rate::LinkRate;
 use crate::links::{self, Topology};
@@ -14,7 +15,7 @@ use crate::needs::{self, Parts};
 use crate::reader::{At, Context, Section};
 use crate::run::Run;
 use crate::section::SectionKeys as _;
-use crate::sections::{MOST_FLOWS, SCHEMAS, TOP};
+use crate::sections::{MOST_FLOWS, SCHEMAS};
 use crate::tree::{Entry, Table, locate, too_long};
 
 /// A scenario and the form in which it was written.
@@ -26,7 +27,7 @@ pub(crate) struct Read {
 
 /// Reads a whole file without its sweep; `stem` is the name of a scenario that gives none.
 pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Read> {
-    let top = Section::new(root, &[TOP], "", Span::default(), cx);
+    let top = Section::new(root, &[ScenarioFile::KEYS], "", Span::default(), cx);
     cx.schema = schema(&top, cx);
     let name = name(&top, stem, cx);
     let description = top.plain::<String>("description", cx);
@@ -98,8 +99,10 @@ fn schema(top: &Section<'_>, cx: &mut Context<'_>) -> u64 {
 }
 
 fn name(top: &Section<'_>, stem: &str, cx: &mut Context<'_>) -> Option<String> {
-    let name = top.optional("name", cx, |at, cx| at.plain::<String>(cx))?;
-    let Some(name) = name else { return Some(stem.to_owned()) };
+    if top.entry("name").is_none() {
+        return Some(stem.to_owned());
+    }
+    let name = top.plain::<String>("name", cx)?;
     if too_long(&name, top.span_of("name"), "name", &mut cx.sink) {
         return None;
     }

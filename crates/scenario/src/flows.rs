@@ -1,17 +1,19 @@
 //! The sections `[flow.*]`: groups of flows.
 
-use cwnd_apps::{ArrivalParams, AttackerParams, Facts, Transport, WorkloadParams};
+use cwnd_apps::{Facts, Transport, WorkloadParams};
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Duration, DurationDist, Time};
 use cwnd_schema::{Params, ParamsChoice as _};
 
 use crate::endpoint;
+use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys, PartialFlowKeys};
 use crate::idle;
 use crate::links::Topology;
 use crate::model::{FlowGroup, Stack};
-use crate::reader::{At, Context, Section, choice, choice_from};
-use crate::sections::{FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Key, SCHEMAS};
+use crate::reader::{At, Context, Section, choice_from};
+use crate::section::SectionKeys as _;
+use crate::sections::{Key, SCHEMAS};
 use crate::stack;
 use crate::tree::{Entry, Table};
 use crate::ways::{across, through};
@@ -43,9 +45,9 @@ fn group(
     };
     let dumbbell = topology.map(|t| t.dumbbell.is_some());
     let (keys, others): (&'static [&'static [Key]], &[Key]) = match dumbbell {
-        Some(true) => (&[FLOW, FLOW_DUMBBELL], FLOW_GRAPH),
-        Some(false) => (&[FLOW, FLOW_GRAPH], FLOW_DUMBBELL),
-        None => (&[FLOW, FLOW_DUMBBELL, FLOW_GRAPH], &[]),
+        Some(true) => (&[FlowKeys::KEYS, DumbbellFlowKeys::KEYS], GraphFlowKeys::KEYS),
+        Some(false) => (&[FlowKeys::KEYS, GraphFlowKeys::KEYS], DumbbellFlowKeys::KEYS),
+        None => (&[FlowKeys::KEYS, DumbbellFlowKeys::KEYS, GraphFlowKeys::KEYS], &[]),
     };
     let elsewhere = |key: &str| {
         let (theirs, ours) = match dumbbell {
@@ -61,23 +63,15 @@ fn group(
         problem.help("give the group another name, as in [flow.main]");
     }
     let section = Section::with_hint(table, keys, path, entry.key_span, &elsewhere, cx);
-    let count = section.plain::<u32>("count", cx);
+    let found = FlowKeys::read_keys(&section, cx);
     let way = topology.and_then(|topology| match &topology.dumbbell {
         Some(dumbbell) => across(&section, dumbbell, cx),
         None => through(&section, topology, seed, cx),
     });
     let unsaid = section.entry("count").is_none();
-    let count = way.as_ref().and_then(|way| way.flows).filter(|_| unsaid).or(count);
-    let tcp = tcp(&section, cx);
-    let start = section.plain::<DurationDist>("start", cx);
-    let spacing = section.plain::<Duration>("spacing", cx);
-    let stop = section.plain::<Option<Duration>>("stop", cx);
-    let workload =
-        section.read("workload", cx, |at, cx| choice::<WorkloadParams>(at, "workload", cx));
-    let arrivals =
-        section.read("arrivals", cx, |at, cx| choice::<ArrivalParams>(at, "arrivals", cx));
-    let attacker =
-        section.read("attacker", cx, |at, cx| choice::<AttackerParams>(at, "attacker", cx));
+    let count = way.as_ref().and_then(|way| way.flows).filter(|_| unsaid).or(found.count);
+    let tcp = tcp(&found, &section, cx);
+    let PartialFlowKeys { start, spacing, stop, workload, arrivals, attacker, .. } = found;
     let facts = workload.as_ref().map(WorkloadParams::facts);
     let connects = facts.as_ref().is_some_and(|f| f.transport == Transport::Connection);
     if let (Some(Some(stop)), Some(start)) = (stop, &start)
@@ -133,30 +127,32 @@ struct Tcp {
     endpoint: cwnd_tcp::Params,
 }
 
-fn tcp(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
-    let parts = stack::read(section, cx);
-    let name = parts.as_ref().map(|parts| parts.base);
+fn tcp(keys: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
+    let parts = keys.stack.as_ref();
+    let name = parts.map(|parts| parts.base);
     let of_stack = |params: &dyn Params| stack::controller_preset(name?, params);
-    let controller = section.read("controller", cx, |at, cx| {
-        choice_from::<ControllerParams>(at, "controller", &of_stack, cx)
-    });
+    let controller = keys
+        .controller
+        .as_ref()
+        .and_then(|raw| choice_from::<ControllerParams>(raw.at(), "controller", &of_stack, cx));
     // Of a stack that is none, everything beside it is looked at all the same.
     let of_stack = name.unwrap_or(stack::stacks()[0].name);
     let change =
         |params: &mut cwnd_tcp::Params| parts.iter().for_each(|parts| parts.change(params));
-    let written = section.optional("endpoint", cx, |at, cx| {
+    let written = keys.endpoint.as_ref()?.as_ref().map(|raw| {
+        let at = raw.at();
         let found = endpoint::read(at, of_stack, &change, cx);
         parts.iter().zip(&found).for_each(|(parts, (_, named))| parts.meets(named, at, cx));
         found
     });
-    let (endpoint, of_endpoint) = written?.unwrap_or_else(|| {
+    let (endpoint, of_endpoint) = written.unwrap_or_else(|| {
         let mut params = cwnd_tcp::Params::default();
         params.apply_preset(of_stack);
         change(&mut params);
         idle::reset(&mut params, cx.schema);
-        (params, of_stack)
-    });
-    let (parts, (controller, of_controller)) = (parts?, controller?);
+        Some((params, of_stack))
+    })?;
+    let (parts, (controller, of_controller)) = (parts?.clone(), controller?);
     let name = parts.base;
     // Without a stack a file of schema 1 resolves as it did when there was no such key.
     let named = cx.schema > SCHEMAS[0] || section.entry("stack").is_some();

@@ -10,7 +10,7 @@ use crate::takes;
 
 /// Faults of a link, after its queue.
 #[derive(Clone, Debug, PartialEq, SectionKeys)]
-#[section(check = check)]
+#[section(check = check, default)]
 pub struct Impairments {
     /// Probability that a packet is lost at random, after the queue.
     #[default(0.0, "cwnd: a line without faults")]
@@ -92,6 +92,7 @@ pub struct BurstLoss {
 
 /// Faults of a middlebox at the far end of a link, which meets options of explicit feedback.
 #[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
+#[section(default)]
 pub struct Tampering {
     /// Probability that a middlebox at the far end takes an option of explicit feedback out of a
     /// packet: a header of XCP, RCP or MLCP out of data, out of an ACK what the receiver tells of

@@ -14,6 +14,8 @@ mod diagnostics;
 mod document;
 mod endpoint;
 mod ends;
+mod file;
+mod flow_keys;
 mod flows;
 mod idle;
 mod impairments;

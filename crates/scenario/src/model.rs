@@ -96,6 +96,7 @@ impl Edge {
 
 /// Parts of requests and connections that have a row each in the results.
 #[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
+#[section(default)]
 pub struct Record {
     /// Share of the clients' requests that have a row each in the table `requests`, drawn at
     /// random.
@@ -260,6 +261,11 @@ impl FlowGroup {
             return self.workload.facts().arrivals.map(ArrivalParams::from);
         }
         Some(self.arrivals.clone())
+    }
+
+    /// `true` if all its flows go one way between two nodes, which a route may lead.
+    pub(crate) fn has_route(&self) -> bool {
+        self.shares.is_none() && self.ways.len() == 1 && self.from.len() + self.to.len() == 2
     }
 
     /// The part of its flows that go each of its ways, in the long run.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::links::Topology;
+use crate::raw::Raw;
 use crate::reader::{At, Context, Section, unknown_name};
 use crate::tree::Item;
 
@@ -11,37 +12,39 @@ pub(crate) const MOST_WAYS: usize = 1_000_000;
 
 /// A node, or a list of different ones.
 pub(crate) fn nodes(
-    key: &str,
+    (key, given): (&str, Option<&Raw>),
     section: &Section<'_>,
     topology: &Topology,
     cx: &mut Context<'_>,
 ) -> Option<Vec<usize>> {
-    section.read(key, cx, |at, cx| {
-        let Item::Array(list) = &at.node.item else {
-            return node(at, topology, cx).map(|found| vec![found]);
-        };
-        if list.is_empty() {
-            cx.sink.error(at.node.span, at.path, "a list of no nodes: the flows have no end here");
-            return None;
-        }
-        let mut found = Vec::new();
-        let mut seen = BTreeSet::new();
-        let mut good = true;
-        for one in list {
-            let at = At { node: one, path: at.path };
-            match node(at, topology, cx) {
-                Some(node) if !seen.insert(node) => {
-                    let message = format!("`{}` is named twice", topology.nodes[node]);
-                    let problem = cx.sink.error(one.span, at.path, message);
-                    problem.help("name each node once: all pairs have the same chance");
-                    good = false;
-                }
-                Some(node) => found.push(node),
-                None => good = false,
+    let Some(at) = given.map(Raw::at) else {
+        section.lacks(key, cx);
+        return None;
+    };
+    let Item::Array(list) = &at.node.item else {
+        return node(at, topology, cx).map(|found| vec![found]);
+    };
+    if list.is_empty() {
+        cx.sink.error(at.node.span, at.path, "a list of no nodes: the flows have no end here");
+        return None;
+    }
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut good = true;
+    for one in list {
+        let at = At { node: one, path: at.path };
+        match node(at, topology, cx) {
+            Some(node) if !seen.insert(node) => {
+                let message = format!("`{}` is named twice", topology.nodes[node]);
+                let problem = cx.sink.error(one.span, at.path, message);
+                problem.help("name each node once: all pairs have the same chance");
+                good = false;
             }
+            Some(node) => found.push(node),
+            None => good = false,
         }
-        good.then_some(found)
-    })
+    }
+    good.then_some(found)
 }
 
 /// A node.

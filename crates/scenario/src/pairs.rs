@@ -6,11 +6,11 @@ use cwnd_schema::SectionKeys;
 
 use crate::ends::Ends;
 use crate::links::Topology;
-use crate::model::{Shares, Way};
+use crate::model::{FlowGroup, Scenario, Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, node, shortest};
 use crate::raw::Raw;
 use crate::reader::{At, Context, Section};
-use crate::section::SectionKeys as _;
+use crate::section::{Entry, SectionKeys as _, Write, Written, inline};
 use crate::takes;
 use crate::tree::{Item, Node};
 
@@ -31,8 +31,49 @@ pub(crate) struct Pair {
     pub share: f64,
 }
 
+/// Pairs of nodes.
+pub(crate) enum Pairs {
+    /// As they stand in a file.
+    Read(Raw),
+    /// Those of a group, and how its flows draw them.
+    Of(Vec<Pair>, Ends),
+}
+
+impl Pairs {
+    /// The pairs of a group.
+    pub fn of(group: &FlowGroup, shares: &Shares, scenario: &Scenario) -> Self {
+        let node = |node: usize| Raw::name(&scenario.nodes[node]);
+        let pairs = group.ways.iter().zip(shares.each()).map(|(way, &share)| Pair {
+            from: node(way.from),
+            to: node(way.to),
+            share,
+        });
+        Self::Of(pairs.collect(), group.ends)
+    }
+}
+
+impl Entry for Pairs {
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        Raw::read(at, cx).map(Self::Read)
+    }
+}
+
+impl Write for Pairs {
+    fn write(&self) -> Written<'_> {
+        let (pairs, ends) = match self {
+            Self::Read(raw) => return raw.write(),
+            Self::Of(pairs, ends) => (pairs, ends),
+        };
+        // By turns, shares have no say.
+        let is_wanted = |key: &str| key != "share" || *ends == Ends::Random;
+        let pairs = pairs.iter().map(|pair| format!("  {},\n", inline(pair, is_wanted)));
+        Written::Line(format!("[\n{}]", pairs.collect::<String>()))
+    }
+}
+
 /// The ways of a group that gives `pairs`, and how often each is drawn.
 pub(crate) fn read(
+    pairs: &Pairs,
     section: &Section<'_>,
     ends: Option<Ends>,
     topology: &Topology,
@@ -44,41 +85,41 @@ pub(crate) fn read(
         let problem = cx.sink.error(entry.key_span, section.path_of(key), message);
         problem.help(format!("remove `{key}`, or `pairs`"));
     }
-    section.read("pairs", cx, |at, cx| {
-        let Item::Array(list) = &at.node.item else {
-            at.wrong_kind("a list such as [{ from = \"a\", to = \"b\", share = 2 }]", cx);
-            return None;
+    let Pairs::Read(raw) = pairs else { return None };
+    let at = raw.at();
+    let Item::Array(list) = &at.node.item else {
+        at.wrong_kind("a list such as [{ from = \"a\", to = \"b\", share = 2 }]", cx);
+        return None;
+    };
+    if list.is_empty() || list.len() > MOST_WAYS {
+        let message = match list.len() {
+            0 => "a list of no pairs: the flows have no ends".to_owned(),
+            all => format!("{all} pairs: at most {MOST_WAYS} can be simulated"),
         };
-        if list.is_empty() || list.len() > MOST_WAYS {
-            let message = match list.len() {
-                0 => "a list of no pairs: the flows have no ends".to_owned(),
-                all => format!("{all} pairs: at most {MOST_WAYS} can be simulated"),
-            };
-            cx.sink.error(at.node.span, at.path, message);
+        cx.sink.error(at.node.span, at.path, message);
+        return None;
+    }
+    let mut seen = BTreeSet::new();
+    let pairs = list.iter().enumerate().map(|(i, node)| {
+        let (way, share) = pair(node, format!("{}[{i}]", at.path), ends, topology, cx)?;
+        if !seen.insert((way.from, way.to)) {
+            let (from, to) = (&topology.nodes[way.from], &topology.nodes[way.to]);
+            let message = format!("the pair `{from}` to `{to}` is there twice");
+            let problem = cx.sink.error(node.span, at.path, message);
+            problem.help("write it once, with the sum of the shares");
             return None;
         }
-        let mut seen = BTreeSet::new();
-        let pairs = list.iter().enumerate().map(|(i, node)| {
-            let (way, share) = pair(node, format!("{}[{i}]", at.path), ends, topology, cx)?;
-            if !seen.insert((way.from, way.to)) {
-                let (from, to) = (&topology.nodes[way.from], &topology.nodes[way.to]);
-                let message = format!("the pair `{from}` to `{to}` is there twice");
-                let problem = cx.sink.error(node.span, at.path, message);
-                problem.help("write it once, with the sum of the shares");
-                return None;
-            }
-            Some((way, share))
-        });
-        // All of them are looked at, whatever is wrong with the first.
-        let pairs: Vec<Option<(Way, f64)>> = pairs.collect();
-        let (ways, shares): (Vec<Way>, Vec<f64>) =
-            pairs.into_iter().collect::<Option<Vec<_>>>()?.into_iter().unzip();
-        if !shares.iter().sum::<f64>().is_finite() {
-            cx.sink.error(at.node.span, at.path, "the sum of these shares is no number");
-            return None;
-        }
-        Some((ways, Shares::new(shares)))
-    })
+        Some((way, share))
+    });
+    // All of them are looked at, whatever is wrong with the first.
+    let pairs: Vec<Option<(Way, f64)>> = pairs.collect();
+    let (ways, shares): (Vec<Way>, Vec<f64>) =
+        pairs.into_iter().collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    if !shares.iter().sum::<f64>().is_finite() {
+        cx.sink.error(at.node.span, at.path, "the sum of these shares is no number");
+        return None;
+    }
+    Some((ways, Shares::new(shares)))
 }
 
 fn pair(

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostics::{Sink, Span};
+use crate::file::ScenarioFile;
+use crate::flow_keys::FlowKeys;
 use crate::links::{DumbbellKeys, LinkKeys};
 use crate::section::SectionKeys as _;
-use crate::sections::{FLOW, Form, TOP};
+use crate::sections::Form;
 use crate::suggest::list;
 use crate::tree::{Entry, Item, Node, Table};
 
@@ -193,7 +195,7 @@ fn names_what_is_there(
 ) -> bool {
     let Some(((name, span), above)) = parts.split_last() else { return false };
     let known: Vec<&str> = if above.is_empty() {
-        TOP.iter().map(|key| key.name).collect()
+        ScenarioFile::KEYS.iter().map(|key| key.name).collect()
     } else {
         let user_named = NAMED.iter().any(|names| {
             names.len() == above.len() && names.iter().zip(above).all(|(n, p)| *n == p.0)
@@ -235,7 +237,7 @@ fn expand_shorthand(entry: &mut Entry) {
 
 /// Key of the table for which a plain value of this key is short.
 fn shorthand(key: &str) -> Option<&'static str> {
-    let mut forms = [DumbbellKeys::KEYS, LinkKeys::KEYS, FLOW]
+    let mut forms = [DumbbellKeys::KEYS, LinkKeys::KEYS, FlowKeys::KEYS]
         .into_iter()
         .flatten()
         .filter(|of| of.name == key);

@@ -5,11 +5,13 @@ use cwnd_quantity::Rng;
 use crate::links::Topology;
 use crate::model::{Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
+use crate::raw::Raw;
 use crate::reader::{Context, Section};
 
 /// The ways of a group that says how many peers each of its receivers has: those of the first receiver, of the second, and so on. They are
 /// pairs that flows take by turns, as a group can give them itself.
 pub(crate) fn read(
+    (from, to): (Option<&Raw>, Option<&Raw>),
     section: &Section<'_>,
     count: u32,
     seed: u64,
@@ -26,7 +28,8 @@ pub(crate) fn read(
         let problem = cx.sink.error(entry.key_span, section.path_of(key), why);
         problem.help(format!("remove `{key}`, or `peers`"));
     }
-    let (from, to) = (nodes("from", section, topology, cx), nodes("to", section, topology, cx));
+    let from = nodes(("from", from), section, topology, cx);
+    let to = nodes(("to", to), section, topology, cx);
     let (from, to) = (from?, to?);
     let wanted = count as usize;
     if to.len().saturating_mul(wanted) > MOST_WAYS {

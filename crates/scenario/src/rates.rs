@@ -118,17 +118,22 @@ impl Write for Option<Rate> {
 
 impl Write for LinkRate {
     fn write(&self) -> Written<'_> {
+        let nothing = RateTable {
+            initial: None,
+            steps: Vec::new(),
+            period: None,
+            trace: None,
+            trace_ms: None,
+        };
         let table = match self {
             Self::Unlimited => return None::<Rate>.write(),
             Self::Steps { initial, changes, period } => RateTable {
                 initial: Some(*initial),
                 steps: changes.clone(),
                 period: *period,
-                ..RateTable::default()
+                ..nothing
             },
-            Self::Trace(times) => {
-                RateTable { trace_ms: Some(times.clone()), ..RateTable::default() }
-            }
+            Self::Trace(times) => RateTable { trace_ms: Some(times.clone()), ..nothing },
         };
         let (has_steps, has_period) = (table.initial.is_some(), table.period.is_some());
         Written::Line(inline(&table, |key| match key {

@@ -25,6 +25,11 @@ impl Raw {
         Self::of(text(name))
     }
 
+    /// A list of names.
+    pub fn names<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+        Self::of(Item::Array(names.map(|name| node(text(name))).collect()))
+    }
+
     fn of(item: Item) -> Self {
         Self { node: node(item), path: String::new() }
     }

@@ -195,23 +195,23 @@ impl<'t> Section<'t> {
             Fallback::BySchema(texts) => Some(cx.of_schema(texts)),
             Fallback::Required | Fallback::Derived(_) => None,
         };
-        match default {
-            Some(text) => {
-                let mut node = parse_value(self.at.source, 0, text, &mut cx.sink)?;
-                node.move_to(self.at);
-                read(At { node: &node, path: &path }, cx)
-            }
-            None => {
-                if !self.misspelt(name) {
-                    let (what, example) = example(key);
-                    let message = format!("{} lacks {what}", self.title());
-                    let problem = cx.sink.missing(self.at, path, message);
-                    let doc = key.doc.trim().trim_end_matches('.');
-                    problem.help(format!("{doc}, such as {example}"));
-                }
-                None
-            }
-        }
+        let Some(text) = default else {
+            self.lacks(name, cx);
+            return None;
+        };
+        let mut node = parse_value(self.at.source, 0, text, &mut cx.sink)?;
+        node.move_to(self.at);
+        read(At { node: &node, path: &path }, cx)
+    }
+
+    /// Reports that a key is missing, unless another one was meant to be it.
+    pub fn lacks(&self, name: &str, cx: &mut Context<'_>) {
+        let Some(key) = self.key(name).filter(|_| !self.misspelt(name)) else { return };
+        let (what, example) = example(key);
+        let message = format!("{} lacks {what}", self.title());
+        let problem = cx.sink.missing(self.at, self.path_of(name), message);
+        let doc = key.doc.trim().trim_end_matches('.');
+        problem.help(format!("{doc}, such as {example}"));
     }
 
     /// The value of a key that reads itself, and lies within its bounds.
@@ -236,19 +236,6 @@ impl<'t> Section<'t> {
         let entry = self.entry(key).into_iter();
         cx.idle.extend(entry.map(|entry| idle::of_section(entry, self.path_of(key), why)));
         cx.schema > SCHEMAS[0]
-    }
-
-    /// The value of a key whose absence means something: `Some(None)`.
-    pub fn optional<T>(
-        &self,
-        name: &str,
-        cx: &mut Context<'_>,
-        read: impl FnOnce(At<'_>, &mut Context<'_>) -> Option<T>,
-    ) -> Option<Option<T>> {
-        if self.table.get(name).is_none() {
-            return Some(None);
-        }
-        self.read(name, cx, read).map(Some)
     }
 }
 

@@ -8,6 +8,8 @@ use cwnd_cc::ControllerParams;
 use cwnd_schema::{Bounds, Field, Kind, Params, ParamsChoice, Value};
 use cwnd_tcp::PARTS;
 
+use crate::file::ScenarioFile;
+use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys};
 use crate::impairments::BurstLoss;
 use crate::links::{DumbbellKeys, LinkKeys};
 use crate::model::{Place, Record};
@@ -16,7 +18,7 @@ use crate::phrases::{by_schema, phrase};
 use crate::rates::RateTable;
 use crate::run::Run;
 use crate::section::SectionKeys as _;
-use crate::sections::{FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, TOP};
+use crate::sections::{Fallback, Form, Key};
 use crate::stack::{self, StackParts};
 use crate::steps::{DelayStep, RateStep};
 use crate::sweep::{AxisKeys, SweepKeys};
@@ -25,7 +27,7 @@ use crate::sweep::{AxisKeys, SweepKeys};
 #[must_use]
 pub fn reference_markdown() -> String {
     let mut page = Page(INTRODUCTION.to_owned());
-    page.section("The file", SCHEMA_TEXT, &[TOP]);
+    page.section("The file", SCHEMA_TEXT, &[ScenarioFile::KEYS]);
     page.section("`[run]`", "When things happen.", &[Run::KEYS]);
     page.section("`[record]`", RECORD_TEXT, &[Record::KEYS]);
     page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DumbbellKeys::KEYS]);
@@ -35,9 +37,9 @@ pub fn reference_markdown() -> String {
     page.section("Steps of a rate", "", &[RateStep::KEYS]);
     page.section("Steps of a delay", "", &[DelayStep::KEYS]);
     page.section("Burst loss", BURST_LOSS_TEXT, &[BurstLoss::KEYS]);
-    page.section("`[flow.NAME]`", FLOW_TEXT, &[FLOW]);
-    page.section("`[flow.NAME]` in a dumbbell", "", &[FLOW_DUMBBELL]);
-    page.section("`[flow.NAME]` in a graph", "", &[FLOW_GRAPH]);
+    page.section("`[flow.NAME]`", FLOW_TEXT, &[FlowKeys::KEYS]);
+    page.section("`[flow.NAME]` in a dumbbell", "", &[DumbbellFlowKeys::KEYS]);
+    page.section("`[flow.NAME]` in a graph", "", &[GraphFlowKeys::KEYS]);
     page.text(ENDS_TEXT);
     page.section("Pairs of nodes", PAIRS_TEXT, &[Pair::KEYS]);
     page.heading(2, "Workloads");

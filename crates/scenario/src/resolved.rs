@@ -4,17 +4,14 @@ use core::fmt::Write as _;
 
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::dist::Shape;
-use cwnd_quantity::{Duration, DurationDist};
 use cwnd_schema::{Param, Params, ParamsChoice, Value};
 
-use crate::ends::Ends;
+use crate::file::ScenarioFile;
+use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys};
 use crate::links::{DumbbellKeys, LinkKeys};
-use crate::model::{FlowGroup, Scenario, Shares, Stack};
+use crate::model::{FlowGroup, Scenario, Stack};
 use crate::noise::Noise;
-use crate::pairs::Pair;
-use crate::raw::Raw;
-use crate::section::{Resolved, Write as Resolvable, Written, inline};
+use crate::section::{Resolved, Written};
 use crate::sections::SCHEMAS;
 use crate::stack;
 use crate::toml_text::{key, toml};
@@ -22,13 +19,11 @@ use crate::toml_text::{key, toml};
 /// The file. It reads back to an equal scenario, and gives itself again.
 pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     let mut out = Writer { text: String::new(), has_idle: scenario.schema == SCHEMAS[0] };
-    out.key("schema", &scenario.schema.write());
-    out.key("name", &scenario.name.write());
-    out.key("description", &scenario.description.write());
+    let all = |_: &str| true;
+    out.keys(&[], &ScenarioFile::of(scenario, dumbbell), all);
     // Without noise a file of schema 1 resolves as it did when there was no such key.
     let has_noise = scenario.schema > SCHEMAS[0] || scenario.run.noise != Noise::None;
     out.keys(&["run"], &scenario.run, |name| has_noise || name != "noise");
-    let all = |_: &str| true;
     out.keys(&["record"], &scenario.record, all);
     match scenario.links.as_slice() {
         [forward, reverse] if dumbbell => {
@@ -81,12 +76,16 @@ impl Writer {
 
     /// A section: its keys that are wanted, in order, then its parts.
     fn keys(&mut self, path: &[&str], of: &impl Resolved, is_wanted: impl Fn(&str) -> bool) {
-        self.section(path);
+        if !path.is_empty() {
+            self.section(path);
+        }
         let mut written = of.written();
         written.retain(|(name, _)| is_wanted(name));
         for (moved, after) in MOVED {
             let place = |name| written.iter().position(|(key, _)| *key == name);
-            if let (Some(from), Some(to)) = (place(*moved), place(*after)) {
+            if let (Some(from), Some(to)) = (place(*moved), place(*after))
+                && from < to
+            {
                 written[from..=to].rotate_left(1);
             }
         }
@@ -103,45 +102,23 @@ impl Writer {
     }
 
     fn group(&mut self, group: &FlowGroup, scenario: &Scenario, dumbbell: bool) {
-        let name = group.name.as_str();
-        self.section(&["flow", name]);
-        self.key("count", &group.count.write());
-        if let Some(stack) = &group.stack {
-            self.line(format_args!("stack = {}", stack.parts.written()));
-        }
+        let is_tcp = group.workload.facts().transport == Transport::Connection;
+        let is_wanted = |name: &str| match name {
+            "stack" => group.stack.is_some(),
+            "attacker" => is_tcp,
+            "ends" => !group.has_route(),
+            "controller" | "peers" => false,
+            _ => true,
+        };
+        let path = ["flow", &group.name];
+        let all = FlowKeys::of(group);
         if dumbbell {
-            let forward = group.from == [0];
-            let rtt = longer(&group.edge_rtt, scenario.links[0].delay * 2);
-            self.key("rtt", &rtt.write());
-            let direction = if forward { "forward" } else { "reverse" };
-            self.key("direction", &direction.to_owned().write());
-        } else if let Some(shares) = &group.shares {
-            self.pairs(group, shares, scenario);
-            self.hosts(group);
+            self.keys(&path, &(all, DumbbellFlowKeys::of(group, scenario)), is_wanted);
         } else {
-            self.nodes("from", &group.from, scenario);
-            self.nodes("to", &group.to, scenario);
-            match (group.ways.as_slice(), group.from.len() + group.to.len()) {
-                ([way], 2) => {
-                    self.route("route", &way.route, scenario);
-                    self.route("reverse_route", &way.reverse, scenario);
-                }
-                // The routes between several nodes are the shortest, and found again.
-                _ => self.key("ends", &group.ends.write()),
-            }
-            self.hosts(group);
+            self.keys(&path, &(all, GraphFlowKeys::of(group, scenario)), is_wanted);
         }
-        self.key("start", &group.start.write());
-        self.key("spacing", &group.spacing.write());
-        self.key("stop", &group.stop.map(|t| Duration(t.0)).write());
-        self.choice(&["flow", name, "workload"], &group.workload);
-        self.choice(&["flow", name, "arrivals"], &group.arrivals);
-        match group.workload.facts().transport {
-            Transport::Datagrams { .. } => {}
-            Transport::Connection => {
-                self.choice(&["flow", name, "attacker"], &group.attacker);
-                self.tcp(group);
-            }
+        if is_tcp {
+            self.tcp(group);
         }
     }
 
@@ -198,45 +175,6 @@ impl Writer {
         if self.has_idle { Vec::new() } else { params.idle().iter().map(|idle| idle.key).collect() }
     }
 
-    fn hosts(&mut self, group: &FlowGroup) {
-        self.key("edge_rtt", &group.edge_rtt.write());
-        if let Written::Line(rate) = Resolvable::write(&group.edge_rate) {
-            self.line(format_args!("edge_rate = {rate}"));
-        }
-    }
-
-    fn pairs(&mut self, group: &FlowGroup, shares: &Shares, scenario: &Scenario) {
-        self.line(format_args!("pairs = ["));
-        let node = |node: usize| Raw::name(&scenario.nodes[node]);
-        for (way, &share) in group.ways.iter().zip(shares.each()) {
-            let pair = Pair { from: node(way.from), to: node(way.to), share };
-            // By turns, shares have no say.
-            let pair = inline(&pair, |key| key != "share" || group.ends == Ends::Random);
-            self.line(format_args!("  {pair},"));
-        }
-        self.line(format_args!("]"));
-        self.key("ends", &group.ends.write());
-    }
-
-    fn nodes(&mut self, key: &str, nodes: &[usize], scenario: &Scenario) {
-        let names: Vec<String> =
-            nodes.iter().map(|&node| toml(&scenario.nodes[node].write())).collect();
-        match names.as_slice() {
-            [one] => self.line(format_args!("{key} = {one}")),
-            several => self.line(format_args!("{key} = [{}]", several.join(", "))),
-        }
-    }
-
-    fn route(&mut self, key: &str, route: &[usize], scenario: &Scenario) {
-        let names: Vec<String> =
-            route.iter().map(|&link| toml(&scenario.links[link].name.write())).collect();
-        self.line(format_args!("{key} = [{}]", names.join(", ")));
-    }
-
-    fn choice<T: ParamsChoice>(&mut self, path: &[&str], chosen: &T) {
-        self.part(path, chosen.kind(), chosen.params());
-    }
-
     fn part(&mut self, path: &[&str], kind: &str, params: &dyn Params) {
         self.section(path);
         self.key("kind", &kind.to_owned().write());
@@ -254,22 +192,19 @@ impl Writer {
 }
 
 /// Keys that resolved texts have after others than pages: their ids are hashes of the text.
-const MOVED: &[(&str, &str)] =
-    &[("device_queue", "reverse_rate"), ("device_queue", "duplex"), ("bdp_rtt", "option_damage")];
+const MOVED: &[(&str, &str)] = &[
+    ("device_queue", "reverse_rate"),
+    ("device_queue", "duplex"),
+    ("bdp_rtt", "option_damage"),
+    ("start", "direction"),
+    ("start", "edge_rate"),
+    ("spacing", "start"),
+    ("stop", "spacing"),
+];
 /// The comment at a preset that is not the stack's.
 const NOT_OF_STACK: &str = "in place of the stack's";
 /// The comment at a value that is not the preset's.
 const NOT_OF_PRESET: &str = "in place of the preset's";
-
-/// An RTT with the links' part in it again.
-fn longer(edge: &DurationDist, by: Duration) -> DurationDist {
-    DurationDist(match edge.0 {
-        Shape::Constant(v) => Shape::Constant(v + by.0),
-        Shape::Uniform(low, high) => Shape::Uniform(low + by.0, high + by.0),
-        // The reader takes others only where the links have no delay.
-        _ => edge.0.clone(),
-    })
-}
 
 #[cfg(test)]
 mod tests {

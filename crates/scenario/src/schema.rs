@@ -10,6 +10,8 @@ use cwnd_schema::{
 use cwnd_tcp::{PARTS, Part};
 use serde_json::{Map, Value as Json, json};
 
+use crate::file::ScenarioFile;
+use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys};
 use crate::impairments::BurstLoss;
 use crate::json::{any_of, none, reference};
 use crate::links::{DumbbellKeys, LinkKeys};
@@ -19,7 +21,7 @@ use crate::phrases::{by_schema, phrase};
 use crate::rates::RateTable;
 use crate::run::Run;
 use crate::section::SectionKeys as _;
-use crate::sections::{FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, TOP};
+use crate::sections::{Fallback, Form, Key};
 use crate::stack::StackParts;
 use crate::steps::{DelayStep, RateStep};
 use crate::sweep::{AxisKeys, SweepKeys};
@@ -30,7 +32,7 @@ use crate::tables::EXTENSIONS;
 /// It asks for fewer keys than the reader: an axis of the sweep may be what gives `flow.main.rtt`.
 #[must_use]
 pub fn json_schema() -> Json {
-    let mut root = object(&[TOP]);
+    let mut root = object(&[ScenarioFile::KEYS]);
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("cwnd scenario");
     root["description"] = json!("What to simulate: links, queues, flows, and what is varied.");
@@ -52,8 +54,8 @@ pub fn json_schema() -> Json {
         "record": object(&[Record::KEYS]),
         "dumbbell": object(&[DumbbellKeys::KEYS]),
         "link": object(&[LinkKeys::KEYS]),
-        "flow-dumbbell": object(&[FLOW, FLOW_DUMBBELL]),
-        "flow-graph": object(&[FLOW, FLOW_GRAPH]),
+        "flow-dumbbell": object(&[FlowKeys::KEYS, DumbbellFlowKeys::KEYS]),
+        "flow-graph": object(&[FlowKeys::KEYS, GraphFlowKeys::KEYS]),
         "sweep": object(&[SweepKeys::KEYS]),
         "axis": complete(AxisKeys::KEYS),
         "step": complete(RateStep::KEYS),

@@ -44,10 +44,19 @@ pub(crate) trait Resolved {
     fn written(&self) -> Vec<(&'static str, Written<'_>)>;
 }
 
+/// Keys that stand in one section.
+impl<A: Resolved, B: Resolved> Resolved for (A, B) {
+    fn written(&self) -> Vec<(&'static str, Written<'_>)> {
+        [self.0.written(), self.1.written()].into_iter().flatten().collect()
+    }
+}
+
 /// A value in a resolved file.
 pub(crate) enum Written<'a> {
     /// TOML.
     Line(String),
+    /// A section that is written on its own.
+    Section,
     /// A part of this kind, which has a section of its own.
     Part(&'static str, &'a dyn Params),
 }

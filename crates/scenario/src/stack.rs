@@ -37,7 +37,7 @@ pub struct StackParts {
 
 impl StackParts {
     /// A stack as it is.
-    const fn all_of(base: &'static str) -> Self {
+    pub(crate) const fn all_of(base: &'static str) -> Self {
         Self { base, without: Vec::new(), with: Vec::new() }
     }
 
@@ -63,22 +63,26 @@ impl StackParts {
         let problem = cx.sink.error(at.node.span, at.path, message);
         problem.help(format!("leave out the preset, or write `base = \"{preset}\"` in the stack"));
     }
+}
 
-    /// TOML of the key `stack`.
-    pub(crate) fn written(&self) -> String {
-        if self.is_base() { quoted(self.base) } else { inline(self, |_| true) }
+/// The name of a stack, or a table.
+impl Entry for StackParts {
+    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
+        let Some(table) = at.node.table() else {
+            return <&'static str>::read(at, cx).map(Self::all_of);
+        };
+        let section = Section::new(table, &[Self::KEYS], at.path, at.node.span, cx);
+        <Self as SectionKeys>::read(&section, cx)
     }
 }
 
-/// The stack that a group names, or that it has by default.
-pub(crate) fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<StackParts> {
-    section.read("stack", cx, |at, cx| match at.node.table() {
-        None => <&'static str>::read(at, cx).map(StackParts::all_of),
-        Some(table) => {
-            let section = Section::new(table, &[StackParts::KEYS], at.path, at.node.span, cx);
-            <StackParts as SectionKeys>::read(&section, cx)
+impl Write for StackParts {
+    fn write(&self) -> Written<'_> {
+        if self.is_base() {
+            return self.base.write();
         }
-    })
+        Written::Line(inline(self, |_| true))
+    }
 }
 
 /// The name of a stack.

@@ -12,7 +12,7 @@ use crate::plan::{self, AxisValue};
 use crate::raw::Raw;
 use crate::reader::{At, Context, Section};
 use crate::section::{Entry, SectionKeys as _};
-use crate::sections::MOST_CELLS;
+use crate::sections::{Form, MOST_CELLS};
 use crate::suggest::list;
 use crate::takes;
 use crate::tree::{self, Item, Node, Table, too_long};
@@ -26,7 +26,7 @@ pub(crate) struct SweepKeys {
     #[bounds(from 1, up_to MOST_CELLS; "no repeats are no runs, more fit no plan")]
     repeat: u64,
     /// Axes, by name; every combination of their values is run.
-    #[entry(takes::AXES)]
+    #[entry(Form::Named)]
     #[derived("none", "none")]
     axis: Option<Vec<Axis>>,
 }

@@ -3,148 +3,126 @@
 use serde_json::{Value as Json, json};
 
 use crate::json::{any_of, list, none, reference, some, text};
-
-/// Description of a value.
-#[derive(Debug)]
-pub(crate) struct Takes {
-    /// Words of the reference.
-    pub phrase: &'static str,
-    /// A value, as it may be written.
-    pub example: &'static str,
-    /// Key of a table for which a plain value is short: `queue = "codel"` is
-    /// `queue = { kind = "codel" }`.
-    pub shorthand: Option<&'static str>,
-    /// Makes its JSON Schema.
-    pub json: fn() -> Json,
-}
-
-impl Takes {
-    /// A value without a short form.
-    pub const fn new(phrase: &'static str, json: fn() -> Json) -> Self {
-        Self { phrase, example: "\"...\"", shorthand: None, json }
-    }
-}
+use crate::sections::{Form, Takes};
 
 /// A rate or `"none"`.
-pub(crate) const OPTIONAL_RATE: &Takes = &Takes {
+pub(crate) const OPTIONAL_RATE: Form = Form::Value(&Takes {
     example: RATE_EXAMPLE,
     ..Takes::new("a rate such as \"10 Mbit/s\", or \"none\"", || {
         any_of(&[reference("rate"), none()])
     })
-};
+});
 /// A link's rate: constant, in steps, from a trace, or none.
-pub(crate) const LINK_RATE: &Takes = &Takes {
+pub(crate) const LINK_RATE: Form = Form::Value(&Takes {
     shorthand: Some("initial"),
     example: RATE_EXAMPLE,
     ..Takes::new("a [rate](#rates)", || reference("link-rate"))
-};
+});
 /// The name of a trace file.
-pub(crate) const TRACE_FILE: &Takes =
-    &Takes::new("the name of a file, seen from the scenario's folder", text);
+pub(crate) const TRACE_FILE: Form =
+    Form::Value(&Takes::new("the name of a file, seen from the scenario's folder", text));
 /// The milliseconds of a trace.
-pub(crate) const TRACE_TIMES: &Takes =
-    &Takes::new("a list of whole numbers that do not decrease", || {
+pub(crate) const TRACE_TIMES: Form =
+    Form::Value(&Takes::new("a list of whole numbers that do not decrease", || {
         some(&json!({ "type": "integer", "minimum": 0 }))
-    });
+    }));
 /// Later rates.
-pub(crate) const STEPS: &Takes =
-    &Takes::new("a list of [steps](#steps-of-a-rate)", || list(&reference("step")));
+pub(crate) const STEPS: Form =
+    Form::Value(&Takes::new("a list of [steps](#steps-of-a-rate)", || list(&reference("step"))));
 /// Loss in bursts.
-pub(crate) const BURST_LOSS: &Takes =
-    &Takes::new("probabilities of [burst loss](#burst-loss), or \"none\"", || {
+pub(crate) const BURST_LOSS: Form =
+    Form::Value(&Takes::new("probabilities of [burst loss](#burst-loss), or \"none\"", || {
         any_of(&[reference("burst-loss"), none()])
-    });
+    }));
 /// Longer delays later.
-pub(crate) const DELAY_STEPS: &Takes = &Takes::new(
+pub(crate) const DELAY_STEPS: Form = Form::Value(&Takes::new(
     "a list of [steps](#steps-of-a-delay), or the name of a file, \
     seen from the scenario's folder",
     || any_of(&[list(&reference("delay-step")), text()]),
-);
+));
 /// A queue discipline.
-pub(crate) const QUEUE: &Takes =
-    &Takes { shorthand: Some("kind"), ..Takes::new("a [queue](#queues)", || reference("queue")) };
+pub(crate) const QUEUE: Form = Form::Value(&Takes {
+    shorthand: Some("kind"),
+    ..Takes::new("a [queue](#queues)", || reference("queue"))
+});
 /// A meter.
-pub(crate) const METER: &Takes =
-    &Takes { shorthand: Some("kind"), ..Takes::new("a [meter](#meters)", || reference("meter")) };
+pub(crate) const METER: Form = Form::Value(&Takes {
+    shorthand: Some("kind"),
+    ..Takes::new("a [meter](#meters)", || reference("meter"))
+});
 /// A messenger.
-pub(crate) const MESSENGER: &Takes = &Takes {
+pub(crate) const MESSENGER: Form = Form::Value(&Takes {
     shorthand: Some("kind"),
     ..Takes::new("a [messenger](#messengers)", || reference("messenger"))
-};
+});
 /// A congestion controller.
-pub(crate) const CONTROLLER: &Takes = &Takes {
+pub(crate) const CONTROLLER: Form = Form::Value(&Takes {
     shorthand: Some("kind"),
     ..Takes::new("a [controller](#controllers)", || reference("controller"))
-};
+});
 /// An endpoint.
-pub(crate) const ENDPOINT: &Takes = &Takes {
+pub(crate) const ENDPOINT: Form = Form::Value(&Takes {
     shorthand: Some("preset"),
     ..Takes::new("an [endpoint](#endpoints)", || reference("endpoint"))
-};
+});
 /// A stack: the name of an endpoint's preset, or a table with parts.
-pub(crate) const STACK: &Takes =
-    &Takes { shorthand: Some("base"), ..Takes::new("a [stack](#stacks)", || reference("stack")) };
+pub(crate) const STACK: Form = Form::Value(&Takes {
+    shorthand: Some("base"),
+    ..Takes::new("a [stack](#stacks)", || reference("stack"))
+});
 /// The name of a stack.
-pub(crate) const STACK_NAME: &Takes =
-    &Takes::new("the name of a [stack](#stacks)", || reference("stack-name"));
+pub(crate) const STACK_NAME: Form =
+    Form::Value(&Takes::new("the name of a [stack](#stacks)", || reference("stack-name")));
 /// Parts of a stack.
-pub(crate) const PARTS: &Takes = &Takes {
+pub(crate) const PARTS: Form = Form::Value(&Takes {
     example: "[\"rack\"]",
     ..Takes::new("a list of [parts](#parts-of-a-stack)", || list(&reference("part")))
-};
+});
 /// A workload.
-pub(crate) const WORKLOAD: &Takes = &Takes {
+pub(crate) const WORKLOAD: Form = Form::Value(&Takes {
     shorthand: Some("kind"),
     ..Takes::new("a [workload](#workloads)", || reference("workload"))
-};
+});
 /// Arrivals of flows.
-pub(crate) const ARRIVALS: &Takes = &Takes {
+pub(crate) const ARRIVALS: Form = Form::Value(&Takes {
     shorthand: Some("kind"),
     ..Takes::new("[arrivals](#arrivals)", || reference("arrivals"))
-};
+});
 /// An attacker of connections.
-pub(crate) const ATTACKER: &Takes = &Takes {
+pub(crate) const ATTACKER: Form = Form::Value(&Takes {
     shorthand: Some("kind"),
     ..Takes::new("an [attacker](#attackers)", || reference("attacker"))
-};
+});
 /// The name of a node.
-pub(crate) const NODE: &Takes = &Takes::new("a text in quotes", text);
+pub(crate) const NODE: Form = Form::Value(&Takes::new("a text in quotes", text));
 /// The name of a node, or a list of names.
-pub(crate) const NODES: &Takes =
-    &Takes::new("the name of a node, or a list of names", one_or_several);
+pub(crate) const NODES: Form =
+    Form::Value(&Takes::new("the name of a node, or a list of names", one_or_several));
 /// Pairs of nodes, perhaps with their shares.
-pub(crate) const PAIRS: &Takes =
-    &Takes::new("a list of [pairs](#pairs-of-nodes)", || some(&reference("pair")));
+pub(crate) const PAIRS: Form =
+    Form::Value(&Takes::new("a list of [pairs](#pairs-of-nodes)", || some(&reference("pair"))));
 /// Names of links.
-pub(crate) const ROUTE: &Takes = &Takes::new("a list of names of links", || list(&text()));
-/// Axes of a sweep.
-pub(crate) const AXES: &Takes = &Takes::new(NAMED, || named("axis"));
+pub(crate) const ROUTE: Form =
+    Form::Value(&Takes::new("a list of names of links", || list(&text())));
 /// A path or a list of paths.
-pub(crate) const PATHS: &Takes = &Takes {
+pub(crate) const PATHS: Form = Form::Value(&Takes {
     example: "\"flow.main.rtt\"",
     ..Takes::new("a path, or a list of paths", one_or_several)
-};
+});
 /// A list of anything.
-pub(crate) const VALUES: &Takes = &Takes {
+pub(crate) const VALUES: Form = Form::Value(&Takes {
     example: "[\"100 ms\", \"200 ms\"]",
     ..Takes::new("a list", || json!({ "type": "array", "minItems": 1 }))
-};
+});
 /// A list of texts.
-pub(crate) const LABELS: &Takes = &Takes::new("a list of texts", || list(&text()));
+pub(crate) const LABELS: Form = Form::Value(&Takes::new("a list of texts", || list(&text())));
 /// For some labels of an axis, one or several others.
-pub(crate) const OVER: &Takes = &Takes::new(
+pub(crate) const OVER: Form = Form::Value(&Takes::new(
     "a table: for a label another one, or a list of others",
     || json!({ "type": "object", "additionalProperties": one_or_several() }),
-);
+));
 
-/// Words of sections with names of the user's own.
-const NAMED: &str = "sections, each with a name of its own";
 const RATE_EXAMPLE: &str = "\"10 Mbit/s\"";
-
-/// Sections with names of the user's own, each as this definition says.
-fn named(definition: &str) -> Json {
-    json!({ "type": "object", "additionalProperties": reference(definition) })
-}
 
 /// A text, or a list of texts.
 fn one_or_several() -> Json {

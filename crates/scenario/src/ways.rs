@@ -4,17 +4,20 @@ use std::collections::BTreeSet;
 
 use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Duration, DurationDist, Rate};
-use cwnd_schema::Choice;
 
 use crate::ends::Ends;
+use crate::flow_keys::{
+    Direction, DumbbellFlowKeys, GraphFlowKeys, PartialDumbbellFlowKeys, PartialGraphFlowKeys,
+};
 use crate::links::{Dumbbell, Topology};
 use crate::model::{Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
 use crate::pairs;
 use crate::peers;
+use crate::raw::Raw;
 use crate::reader::{At, Context, Section, unknown_name};
 use crate::routes::broken;
-use crate::section::Entry as _;
+use crate::section::SectionKeys as _;
 use crate::tree::Item;
 
 /// How a group's packets travel.
@@ -36,8 +39,7 @@ pub(crate) fn across(
     dumbbell: &Dumbbell,
     cx: &mut Context<'_>,
 ) -> Option<Ways> {
-    let rtt = section.plain::<DurationDist>("rtt", cx);
-    let direction = section.plain::<Direction>("direction", cx);
+    let PartialDumbbellFlowKeys { rtt, direction } = DumbbellFlowKeys::read_keys(section, cx);
     let delay = dumbbell.delay?;
     let edge_rtt = match shift(rtt?, delay * 2) {
         Ok(edge_rtt) => edge_rtt,
@@ -61,17 +63,6 @@ pub(crate) fn across(
         edge_rtt,
         edge_rate: dumbbell.edge_rate?,
     })
-}
-
-/// Direction of data through a dumbbell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum Direction {
-    /// From left to right.
-    #[name("forward")]
-    Forward,
-    /// From right to left.
-    #[name("reverse")]
-    Reverse,
 }
 
 /// An RTT less the part that the links account for.
@@ -101,10 +92,8 @@ pub(crate) fn through(
     seed: Option<u64>,
     cx: &mut Context<'_>,
 ) -> Option<Ways> {
-    let ends = section.plain::<Ends>("ends", cx);
-    let peers = section.plain::<Option<u32>>("peers", cx)?;
-    let edge_rtt = section.plain::<DurationDist>("edge_rtt", cx);
-    let edge_rate = section.read("edge_rate", cx, Option::<Rate>::read);
+    let found = GraphFlowKeys::read_keys(section, cx);
+    let (ends, peers) = (found.ends, found.peers?);
     let each = |ways: &[Way], end: fn(&Way) -> usize| -> Vec<usize> {
         let nodes: BTreeSet<usize> = ways.iter().map(end).collect();
         nodes.into_iter().collect()
@@ -112,37 +101,39 @@ pub(crate) fn through(
     let of_pairs = |ways: Vec<Way>, shares| {
         (each(&ways, |way| way.from), each(&ways, |way| way.to), ways, Some(shares))
     };
-    let (from, to, ways, shares) = match (section.entry("pairs"), peers) {
+    let (from, to, ways, shares) = match (found.pairs.as_ref().and_then(Option::as_ref), peers) {
         (_, Some(count)) => {
-            let (ways, shares) = peers::read(section, count, seed?, topology, cx)?;
+            let lists = (given(&found.from), given(&found.to));
+            let (ways, shares) = peers::read(lists, section, count, seed?, topology, cx)?;
             let (from, to, ways, shares) = of_pairs(ways, shares);
-            let (edge_rtt, edge_rate) = (edge_rtt?, edge_rate?);
+            let (edge_rtt, edge_rate) = (found.edge_rtt?, found.edge_rate?);
             // By turns: one flow from each.
             let (ends, flows) = (Ends::RoundRobin, u32::try_from(ways.len()).ok());
             return Some(Ways { from, to, shares, ends, flows, ways, edge_rtt, edge_rate });
         }
-        (Some(_), None) => {
-            let (ways, shares) = pairs::read(section, ends, topology, cx)?;
+        (Some(pairs), None) => {
+            let (ways, shares) = pairs::read(pairs, section, ends, topology, cx)?;
             of_pairs(ways, shares)
         }
         (None, None) => {
-            let (from, to, ways) = between_lists(section, topology, cx)?;
+            let (from, to, ways) = between_lists(&found, section, topology, cx)?;
             (from, to, ways, None)
         }
     };
-    let (ends, edge_rtt, edge_rate) = (ends?, edge_rtt?, edge_rate?);
+    let (ends, edge_rtt, edge_rate) = (ends?, found.edge_rtt?, found.edge_rate?);
     Some(Ways { from, to, shares, ends, flows: None, ways, edge_rtt, edge_rate })
 }
 
 /// The senders' nodes, the receivers', and the ways between them: by a given or the shortest route between two nodes, by the
 /// shortest between several.
 fn between_lists(
+    keys: &PartialGraphFlowKeys,
     section: &Section<'_>,
     topology: &Topology,
     cx: &mut Context<'_>,
 ) -> Option<(Vec<usize>, Vec<usize>, Vec<Way>)> {
-    let from = nodes("from", section, topology, cx);
-    let to = nodes("to", section, topology, cx);
+    let from = nodes(("from", given(&keys.from)), section, topology, cx);
+    let to = nodes(("to", given(&keys.to)), section, topology, cx);
     let one = |nodes: &Option<Vec<usize>>| match nodes.as_deref() {
         Some([one]) => Some(*one),
         Some(_) | None => None,
@@ -155,18 +146,24 @@ fn between_lists(
             let problem = cx.sink.error(entry.key_span, section.path_of(key), message);
             problem.help(format!("remove `{key}`, or write a group for each pair of nodes"));
         }
-        between(from.as_ref()?, to.as_ref()?, section, topology, cx)
+        between((from.as_ref()?, to.as_ref()?), section, topology, cx)
     } else {
         let (from, to) = (one(&from), one(&to));
         if from.is_some() && from == to {
             nowhere(section, cx);
             return None;
         }
-        let route = route("route", (from, to), section, topology, cx);
-        let reverse = self::route("reverse_route", (to, from), section, topology, cx);
+        let (data, acks) = (given(&keys.route), given(&keys.reverse_route));
+        let route = route(("route", data), (from, to), section, topology, cx);
+        let reverse = self::route(("reverse_route", acks), (to, from), section, topology, cx);
         Some(vec![Way { from: from?, to: to?, route: route?, reverse: reverse? }])
     };
     Some((from?, to?, ways?))
+}
+
+/// A value that is given.
+fn given(key: &Option<Option<Raw>>) -> Option<&Raw> {
+    key.as_ref().and_then(Option::as_ref)
 }
 
 fn nowhere(section: &Section<'_>, cx: &mut Context<'_>) {
@@ -176,8 +173,7 @@ fn nowhere(section: &Section<'_>, cx: &mut Context<'_>) {
 
 /// The ways from each of some nodes to each of some others.
 fn between(
-    from: &[usize],
-    to: &[usize],
+    (from, to): (&[usize], &[usize]),
     section: &Section<'_>,
     topology: &Topology,
     cx: &mut Context<'_>,
@@ -194,8 +190,9 @@ fn between(
     }
     let pairs = to.iter().flat_map(|&to| from.iter().map(move |&from| (from, to)));
     let ways = pairs.filter(|(from, to)| from != to).map(|(from, to)| {
-        let route = route("route", (Some(from), Some(to)), section, topology, cx)?;
-        let reverse = self::route("reverse_route", (Some(to), Some(from)), section, topology, cx)?;
+        let route = shortest((from, to), Travels::Data, section, topology, cx)?;
+        let back = (to, from);
+        let reverse = shortest(back, Travels::Acknowledgements, section, topology, cx)?;
         Some(Way { from, to, route, reverse })
     });
     let ways: Vec<Way> = ways.collect::<Option<_>>()?;
@@ -207,22 +204,25 @@ fn between(
 }
 
 fn route(
-    key: &str,
+    (key, given): (&str, Option<&Raw>),
     (from, to): (Option<usize>, Option<usize>),
     section: &Section<'_>,
     topology: &Topology,
     cx: &mut Context<'_>,
 ) -> Option<Vec<usize>> {
-    let given = section.optional(key, cx, |at, cx| links(at, topology, cx))?;
+    let named = match given {
+        Some(raw) => Some(links(raw.at(), topology, cx)?),
+        None => None,
+    };
     let routes = topology.routes.as_ref()?;
     let (from, to) = (from?, to?);
-    match given {
+    match named {
         Some(route) => {
             let Some((i, message)) = broken(routes.edges(), &topology.nodes, &route, from, to)
             else {
                 return Some(route);
             };
-            let span = match section.entry(key).map(|e| &e.node.item) {
+            let span = match given.map(|raw| &raw.at().node.item) {
                 Some(Item::Array(list)) => list.get(i).map(|n| n.span),
                 Some(Item::Value(_) | Item::Table(_) | Item::Datetime | Item::Broken) | None => {
                     None

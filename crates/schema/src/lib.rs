@@ -92,7 +92,8 @@
 //! [`SectionKeys`](derive@SectionKeys) makes of a struct's fields the keys of a section, in
 //! `cwnd-scenario`, where the derived code leads. `PartialNAME` has those that could be read.
 //! - `#[section(check = PATH)]` of the struct: a function that reports values of `PartialNAME`
-//!   which contradict each other. `#[section(input)]`: resolved files do not have the section.
+//!   which contradict each other. `#[section(default)]`: it has a `Default`.
+//!   `#[section(input)]`: resolved files do not have the section.
 //!
 //! A field has exactly one of the first five.
 //! - `#[default(TOML, "SOURCE")]`: a default as it would be written.

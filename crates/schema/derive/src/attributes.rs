@@ -291,11 +291,13 @@ impl Options {
     }
 }
 
-/// `#[section(check = PATH, input)]` of a struct.
+/// `#[section(check = PATH, default, input)]` of a struct.
 #[derive(Default)]
 pub struct SectionOptions {
     /// Function that checks the keys that could be read.
     pub check: Option<Path>,
+    /// `true` if the struct has a `Default`.
+    pub has_default: bool,
     /// `true` if resolved files do not have the section.
     pub is_input: bool,
 }
@@ -305,6 +307,10 @@ impl SectionOptions {
         let mut options = Self::default();
         let Some(attribute) = one(attributes, "section")? else { return Ok(options) };
         attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("default") {
+                options.has_default = true;
+                return Ok(());
+            }
             if meta.path.is_ident("input") {
                 options.is_input = true;
                 return Ok(());
@@ -313,7 +319,7 @@ impl SectionOptions {
                 options.check = Some(meta.value()?.parse()?);
                 return Ok(());
             }
-            Err(meta.error("there are `check = PATH` and `input`"))
+            Err(meta.error("there are `check = PATH`, `default` and `input`"))
         })?;
         Ok(options)
     }

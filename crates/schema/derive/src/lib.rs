@@ -29,7 +29,7 @@ pub fn schema(input: TokenStream) -> TokenStream {
 }
 
 /// A struct whose fields are keys of a section of the scenario file: implements `SectionKeys` and
-/// `Resolved`, and `Default` if no key is required.
+/// `Resolved`, and `Default` if it is asked for.
 ///
 /// Paths of the derived code lead into `cwnd-scenario`, which reads such files.
 #[proc_macro_derive(

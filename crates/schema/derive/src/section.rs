@@ -13,7 +13,7 @@ use crate::attributes::{
 };
 use crate::params::{bounds_of, name_of};
 
-/// `impl SectionKeys` of a struct, `impl Resolved`, and `impl Default` if no key is required.
+/// `impl SectionKeys` of a struct, and `impl Resolved` and `impl Default` unless it goes without.
 ///
 /// # Errors
 /// If it is no struct with named fields, or an attribute is missing or wrong.
@@ -91,6 +91,10 @@ impl<'a> Section<'a> {
         let options = errors.keep(SectionOptions::of(&input.attrs));
         let members: Vec<Option<Member<'_>>> =
             data.fields.iter().map(|field| errors.keep(Member::read(field))).collect();
+        if options.as_ref().is_some_and(|options| options.has_default) {
+            let lacks = members.iter().flatten().find(|member| !member.has_default());
+            errors.keep(lacks.map_or(Ok(()), |key| Err(Error::new(key.ident.span(), NO_DEFAULT))));
+        }
         errors.finish()?;
         Ok(Self {
             ident: &input.ident,
@@ -101,13 +105,7 @@ impl<'a> Section<'a> {
     }
 
     fn default(&self) -> TokenStream {
-        let has_default = |member: &Member<'_>| match &member.form {
-            Form::Key(key) => {
-                matches!(key.fallback, Fallback::Toml(_) | Fallback::Derived(_))
-            }
-            Form::Flat(_) => true,
-        };
-        if !self.members.iter().all(has_default) {
+        if !self.options.has_default {
             return TokenStream::new();
         }
         let ident = self.ident;
@@ -115,7 +113,9 @@ impl<'a> Section<'a> {
             #[automatically_derived]
             impl ::core::default::Default for #ident {
                 fn default() -> Self {
-                    ::cwnd_scenario::section::by_default()
+                    static DEFAULT: ::std::sync::LazyLock<#ident> =
+                        ::std::sync::LazyLock::new(::cwnd_scenario::section::by_default);
+                    ::core::clone::Clone::clone(&*DEFAULT)
                 }
             }
         }
@@ -232,6 +232,13 @@ impl<'a> Member<'a> {
         Ok(Self { ident, ty: &field.ty, form })
     }
 
+    const fn has_default(&self) -> bool {
+        match &self.form {
+            Form::Key(key) => matches!(key.fallback, Fallback::Toml(_) | Fallback::Derived(_)),
+            Form::Flat(_) => true,
+        }
+    }
+
     /// The keys that it adds to the list: itself, or all of its section.
     fn listed(&self) -> TokenStream {
         let ty = self.ty;
@@ -330,7 +337,7 @@ impl<'a> Key<'a> {
         let Self { ident, ty, doc, fallback, source, bounds, takes, .. } = self;
         let name = name_of(ident);
         let form = match takes {
-            Some(takes) => quote!(::cwnd_scenario::sections::Form::Value(#takes)),
+            Some(takes) => quote!(#takes),
             None => {
                 quote!(::cwnd_scenario::sections::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
             }
@@ -418,6 +425,8 @@ fn inner(ty: &Type) -> Result<&Type> {
     }
 }
 
+/// The error of a required key of a section with a default.
+const NO_DEFAULT: &str = "a section has no default if one of its keys has none";
 /// The error of a field without a value at the start.
 const ONE_OF: &str = "needs one of `#[default(TOML, \"SOURCE\")]`, \
     `#[by_schema(TOML, …, \"SOURCE\")]`, `#[derived(\"SENTENCE\", \"SOURCE\")]`, \

@@ -6,7 +6,7 @@ use crate::testing::holds;
 #[test]
 fn a_field_is_listed_read_settled_and_written_under_its_name() {
     let expanded = expand(&parse_quote! {
-        #[section(check = possible)]
+        #[section(check = possible, default)]
         struct Faults {
             /// Probability of a loss.
             #[default(0.5, "netem")]
@@ -25,11 +25,7 @@ fn a_field_is_listed_read_settled_and_written_under_its_name() {
     holds(
         &expanded.expect("it is complete").to_string(),
         &[
-            quote!(
-                fn default() -> Self {
-                    ::cwnd_scenario::section::by_default()
-                }
-            ),
+            quote!(::std::sync::LazyLock::new(::cwnd_scenario::section::by_default)),
             quote! {
                 ::cwnd_scenario::sections::Key {
                     name: "loss",
@@ -46,7 +42,7 @@ fn a_field_is_listed_read_settled_and_written_under_its_name() {
                         .because("it is a probability"),
                 }
             },
-            quote!(form: ::cwnd_scenario::sections::Form::Value(takes::STEPS)),
+            quote!(form: takes::STEPS),
             quote!(::cwnd_scenario::sections::Fallback::Toml("[]")),
             quote!(::cwnd_scenario::sections::Fallback::Toml("\"0 ms\"")),
             quote!(pub steps: Option<Steps>),
@@ -74,7 +70,7 @@ fn a_field_is_listed_read_settled_and_written_under_its_name() {
 }
 
 #[test]
-fn a_section_with_a_required_key_has_no_default() {
+fn a_section_of_input_is_not_written_and_has_no_default_unasked() {
     let expanded = expand(&parse_quote! {
         #[section(input)]
         struct Place {
@@ -164,7 +160,7 @@ fn all_errors_of_a_section_are_reported_together() {
     assert_eq!(
         messages,
         [
-            "there are `check = PATH` and `input`",
+            "there are `check = PATH`, `default` and `input`",
             "needs a doc comment, which schema and reference show",
             ONE_OF,
             "one default: `#[default(TOML, \"SOURCE\")]`",
@@ -172,4 +168,17 @@ fn all_errors_of_a_section_are_reported_together() {
             "a key that may be absent is an `Option`",
         ]
     );
+}
+
+#[test]
+fn a_section_with_a_required_key_has_no_default() {
+    let error = expand(&parse_quote! {
+        #[section(default)]
+        struct Place {
+            /// To the right.
+            #[required("none")]
+            x: f64,
+        }
+    });
+    assert_eq!(error.expect_err("it is wrong").to_string(), NO_DEFAULT);
 }

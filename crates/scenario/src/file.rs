@@ -1,0 +1,84 @@
+//! The top of a scenario file.
+
+use cwnd_schema::SectionKeys;
+
+use crate::model::Scenario;
+use crate::reader::{At, Context};
+use crate::section::{Entry, Write, Written};
+use crate::sections::Form;
+
+/// The top of a file.
+#[derive(SectionKeys)]
+pub(crate) struct ScenarioFile {
+    /// Version of the file format: 1 or 2, which have other defaults. A file without it has
+    /// schema 1.
+    #[default(1, "cwnd: files from before there were two")]
+    schema: u64,
+    /// Short name, used for the output directory.
+    #[derived("the file's name without `.toml`", "cwnd: what the file is called says what it is")]
+    name: Option<String>,
+    /// What question the scenario answers.
+    #[default("", "none")]
+    description: String,
+    /// When things happen.
+    #[entry(Form::Section)]
+    #[required("none")]
+    run: Subsection,
+    /// What has a row in the results, for runs with more connections than are wanted there.
+    #[entry(Form::Section)]
+    #[derived("everything has a row", "none")]
+    record: Option<Subsection>,
+    /// One bottleneck between two sides; the short form of a graph of two links.
+    #[entry(Form::Section)]
+    #[derived("none; either this or links", "none")]
+    dumbbell: Option<Subsection>,
+    /// Directed links, by name; their ends are the nodes.
+    #[entry(Form::Named)]
+    #[derived("none; either these or a dumbbell", "none")]
+    link: Option<Subsection>,
+    /// Where the nodes are drawn, by name.
+    #[entry(Form::Named)]
+    #[derived("none; drawings find places for nodes that have none", "none")]
+    node: Option<Subsection>,
+    /// Groups of flows that are alike, by name.
+    #[entry(Form::Named)]
+    #[required("none")]
+    flow: Subsection,
+    /// What is varied from run to run.
+    #[entry(Form::Section)]
+    #[derived("one run", "none")]
+    sweep: Option<Subsection>,
+}
+
+/// A section with a struct of its own, which is read and written on its own.
+struct Subsection;
+
+impl Entry for Subsection {
+    fn read(_: At<'_>, _: &mut Context<'_>) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+impl Write for Subsection {
+    fn write(&self) -> Written<'_> {
+        Written::Section
+    }
+}
+
+impl ScenarioFile {
+    /// The top of a scenario's file.
+    pub fn of(scenario: &Scenario, is_dumbbell: bool) -> Self {
+        Self {
+            schema: scenario.schema,
+            name: Some(scenario.name.clone()),
+            description: scenario.description.clone(),
+            run: Subsection,
+            record: Some(Subsection),
+            dumbbell: is_dumbbell.then_some(Subsection),
+            link: (!is_dumbbell).then_some(Subsection),
+            node: Some(Subsection),
+            flow: Subsection,
+            sweep: None,
+        }
+    }
+}

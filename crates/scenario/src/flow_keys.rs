@@ -1,0 +1,207 @@
+//! Keys of `[flow.NAME]`.
+
+use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
+use cwnd_quantity::dist::Shape;
+use cwnd_quantity::{Duration, DurationDist, Rate};
+use cwnd_schema::{Choice, ParamsChoice as _, SectionKeys};
+
+use crate::ends::Ends;
+use crate::model::{FlowGroup, Scenario};
+use crate::pairs::Pairs;
+use crate::raw::Raw;
+use crate::sections::MOST_FLOWS;
+use crate::stack::{StackParts, stacks};
+use crate::takes;
+
+/// `[flow.NAME]`, in a dumbbell and in a graph.
+#[derive(SectionKeys)]
+pub(crate) struct FlowKeys {
+    /// How many flows; of those that arrive, how many independent arrival processes.
+    #[default(1, "cwnd: one flow shows the mechanism")]
+    #[bounds(
+        from 1, up_to MOST_FLOWS as u32;
+        "a group of no flows does nothing, more can't be simulated"
+    )]
+    pub count: u32,
+    /// Implementation of TCP: picks the presets of endpoint and controller, unless they name
+    /// others.
+    #[entry(takes::STACK)]
+    #[by_schema(
+        "rfc6675",
+        "linux",
+        "cwnd: what most senders run; schema 1 has RFC 6675 and RFC 6298"
+    )]
+    pub stack: StackParts,
+    /// Congestion controller: a kind, or a table with `kind`, `preset` and its parameters.
+    #[entry(takes::CONTROLLER)]
+    #[default("newreno", "RFC 5681: the standard's own controller")]
+    pub controller: Raw,
+    /// The rest of TCP: the name of a preset, or a table with `preset` and parameters.
+    #[entry(takes::ENDPOINT)]
+    #[derived("the preset of the `stack`", "cwnd: one name for both parts of a stack")]
+    pub endpoint: Option<Raw>,
+    /// When the first flow starts, drawn for each flow.
+    #[default("0 s", "cwnd: at once")]
+    pub start: DurationDist,
+    /// Added to the start of flow i: i times this.
+    #[default("0 s", "cwnd: all together")]
+    pub spacing: Duration,
+    /// When flows without an end of their own stop, bulk flows and datagrams, and from when on no
+    /// more connections arrive; `"none"` is the end of the run.
+    #[default("none", "cwnd: never")]
+    pub stop: Option<Duration>,
+    /// What the flows send: a kind, or a table with `kind` and its keys.
+    #[entry(takes::WORKLOAD)]
+    #[default("bulk", "cwnd: a long-lived flow is the worst case for a queue (ABE § IV-B)")]
+    pub workload: WorkloadParams,
+    /// How the connections arrive while the run goes on: a kind, or a table with `kind` and its
+    /// keys.
+    #[entry(takes::ARRIVALS)]
+    #[default("none", "cwnd: the flows are there from the beginning")]
+    pub arrivals: ArrivalParams,
+    /// Who sends what is forged to each of the connections: a kind, or a table with `kind` and its
+    /// keys.
+    #[entry(takes::ATTACKER)]
+    #[default("none", "cwnd: nobody")]
+    pub attacker: AttackerParams,
+}
+
+/// `[flow.NAME]`, in a dumbbell only.
+#[derive(SectionKeys)]
+pub(crate) struct DumbbellFlowKeys {
+    /// Base round-trip time of the whole path, drawn for each flow.
+    #[required("none: the RTT is what a scenario is about")]
+    pub rtt: DurationDist,
+    /// Whether data goes from left to right or back.
+    #[default("forward", "cwnd: through the bottleneck's queue")]
+    pub direction: Direction,
+}
+
+/// Direction of data through a dumbbell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Direction {
+    /// From left to right.
+    #[name("forward")]
+    Forward,
+    /// From right to left.
+    #[name("reverse")]
+    Reverse,
+}
+
+/// `[flow.NAME]`, in a graph only.
+#[derive(SectionKeys)]
+pub(crate) struct GraphFlowKeys {
+    /// Node where the senders are, or a list of nodes.
+    #[entry(takes::NODES)]
+    #[derived("required, unless there are `pairs`", "none")]
+    pub from: Option<Raw>,
+    /// Node where the receivers are, or a list of nodes.
+    #[entry(takes::NODES)]
+    #[derived("required, unless there are `pairs`", "none")]
+    pub to: Option<Raw>,
+    /// The pairs of nodes between which the flows go, in place of `from` and `to`: a traffic
+    /// matrix.
+    #[entry(takes::PAIRS)]
+    #[derived("each of `from` with each of `to`", "none")]
+    pub pairs: Option<Pairs>,
+    /// Each node of `to` has flows from so many of the other nodes in `from`, drawn from the run's
+    /// `seed`, the same for all repeats; `count` is then one from each.
+    #[default(
+        "none",
+        "none; Mondal & Kuzmanovic 2008, § 5.3: 5, for clients that download from each other"
+    )]
+    #[bounds(from 1, up_to u32::MAX; "peers that are none send nothing")]
+    pub peers: Option<u32>,
+    /// How each flow comes to its ends, where there are several.
+    #[default("random", "cwnd: flows of many hosts know nothing of each other")]
+    pub ends: Ends,
+    /// Links that data crosses, in order; only between two nodes.
+    #[entry(takes::ROUTE)]
+    #[derived(
+        "the shortest path",
+        "cwnd: least delay, then fewest links, then the links that come first in the file"
+    )]
+    pub route: Option<Raw>,
+    /// Links that ACKs cross, in order; only between two nodes.
+    #[entry(takes::ROUTE)]
+    #[derived(
+        "the shortest path back",
+        "cwnd: least delay, then fewest links, then the links that come first in the file"
+    )]
+    pub reverse_route: Option<Raw>,
+    /// Round-trip propagation between the hosts and the graph, drawn for each flow.
+    #[default("0 ms", "cwnd: the graph has all the delay")]
+    pub edge_rtt: DurationDist,
+    /// Rate of each host's own interface.
+    #[entry(takes::OPTIONAL_RATE)]
+    #[default("none", "cwnd: the links are the only bottlenecks")]
+    pub edge_rate: Option<Rate>,
+}
+
+impl FlowKeys {
+    /// The keys of a group.
+    pub fn of(group: &FlowGroup) -> Self {
+        let default = || StackParts::all_of(stacks()[0].name);
+        Self {
+            count: group.count,
+            stack: group.stack.as_ref().map_or_else(default, |stack| stack.parts.clone()),
+            controller: Raw::name(group.controller.kind()),
+            endpoint: None,
+            start: group.start.clone(),
+            spacing: group.spacing,
+            stop: group.stop.map(|t| Duration(t.0)),
+            workload: group.workload.clone(),
+            arrivals: group.arrivals.clone(),
+            attacker: group.attacker.clone(),
+        }
+    }
+}
+
+impl DumbbellFlowKeys {
+    /// The keys of a group in a dumbbell.
+    pub fn of(group: &FlowGroup, scenario: &Scenario) -> Self {
+        let is_forward = group.from == [0];
+        Self {
+            rtt: longer(&group.edge_rtt, scenario.links[0].delay * 2),
+            direction: if is_forward { Direction::Forward } else { Direction::Reverse },
+        }
+    }
+}
+
+/// An RTT with the links' part in it again.
+fn longer(edge: &DurationDist, by: Duration) -> DurationDist {
+    DurationDist(match edge.0 {
+        Shape::Constant(v) => Shape::Constant(v + by.0),
+        Shape::Uniform(low, high) => Shape::Uniform(low + by.0, high + by.0),
+        // The reader takes others only where the links have no delay.
+        _ => edge.0.clone(),
+    })
+}
+
+impl GraphFlowKeys {
+    /// The keys of a group in a scenario.
+    pub fn of(group: &FlowGroup, scenario: &Scenario) -> Self {
+        let node = |&node: &usize| scenario.nodes[node].as_str();
+        let ends = |nodes: &[usize]| match nodes {
+            [one] => Raw::name(node(one)),
+            several => Raw::names(several.iter().map(node)),
+        };
+        let pairs = group.shares.as_ref().map(|shares| Pairs::of(group, shares, scenario));
+        let links = |route: &[usize]| {
+            Raw::names(route.iter().map(|&link| scenario.links[link].name.as_str()))
+        };
+        // The routes between several nodes are the shortest, and found again.
+        let way = group.ways.first().filter(|_| group.has_route());
+        Self {
+            from: pairs.is_none().then(|| ends(&group.from)),
+            to: pairs.is_none().then(|| ends(&group.to)),
+            pairs,
+            peers: None,
+            ends: group.ends,
+            route: way.map(|way| links(&way.route)),
+            reverse_route: way.map(|way| links(&way.reverse)),
+            edge_rtt: group.edge_rtt.clone(),
+            edge_rate: group.edge_rate,
+        }
+    }
+}
