@@ -44,10 +44,11 @@ fn others(kind: Kind, now: &Value) -> Vec<Value> {
     let found: Vec<Value> = match kind {
         Kind::Bool => vec![Value::Bool(true), Value::Bool(false)],
         Kind::Choice(names) => texts(names),
-        Kind::Integer | Kind::OptionalInteger => vec![Value::Integer(1), Value::Integer(9)],
-        Kind::Number | Kind::OptionalNumber => vec![Value::Float(0.25), Value::Float(0.6)],
-        Kind::Duration | Kind::OptionalDuration => texts(&["3 ms", "150 ms", "2 s"]),
-        Kind::Bytes | Kind::OptionalBytes => texts(&["3 kB", "200 kB"]),
+        Kind::Integer => vec![Value::Integer(1), Value::Integer(9)],
+        Kind::Number => vec![Value::Float(0.25), Value::Float(0.6)],
+        Kind::Duration => texts(&["3 ms", "150 ms", "2 s"]),
+        Kind::Bytes => texts(&["3 kB", "200 kB"]),
+        Kind::Optional(inner) => return others(*inner, now),
         other => panic!("no other values of {other:?}"),
     };
     found.into_iter().filter(|value| value != now).collect()

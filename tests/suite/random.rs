@@ -307,28 +307,7 @@ pub fn of_kind(kind: &'static str) -> impl Strategy<Value = String> {
         let given: Vec<String> = required
             .iter()
             .zip(drawn)
-            .map(|(field, n)| {
-                let value = match field.kind {
-                    Kind::Bool => "true".to_owned(),
-                    Kind::Integer | Kind::OptionalInteger => n.to_string(),
-                    Kind::Number | Kind::OptionalNumber | Kind::OptionalParts | Kind::Share => {
-                        format!("{}", f64::from(n) / 100.0)
-                    }
-                    Kind::Duration | Kind::OptionalDuration => format!("\"{} ms\"", n + 10),
-                    Kind::DurationDist | Kind::OptionalDurationDist => {
-                        format!("\"exponential({n} ms)\"")
-                    }
-                    Kind::Rate => format!("\"{} kbit/s\"", n * 10),
-                    Kind::Bytes | Kind::OptionalBytes => format!("\"{} B\"", n + 100),
-                    Kind::CountDist | Kind::OptionalCountDist => format!("\"exponential({n})\""),
-                    Kind::SizeDist => format!("\"exponential({n} kB)\""),
-                    Kind::QueueSize | Kind::OptionalQueueSizes => format!("\"{n} packets\""),
-                    Kind::Choice(names) => format!("\"{}\"", names[n as usize % names.len()]),
-                    Kind::Arrivals => format!("\"{n} ms\""),
-                    Kind::Text => format!("\"{n}\""),
-                };
-                format!(", {} = {value}", field.name)
-            })
+            .map(|(field, n)| format!(", {} = {}", field.name, written(field.kind, n)))
             .collect();
         format!("workload = {{ kind = \"{kind}\"{} }}", given.concat())
     })
@@ -536,4 +515,24 @@ pub fn transfers() -> impl Strategy<Value = String> {
         let seconds = if network.contains("below-one") { 100_000 } else { 5000 };
         format!("[run]\nduration = \"{seconds} s\"\nseed = {seed}\nsample = \"none\"\n{network}")
     })
+}
+
+/// A value of a kind, by a drawn number.
+fn written(kind: Kind, n: u32) -> String {
+    match kind {
+        Kind::Bool => "true".to_owned(),
+        Kind::Integer => n.to_string(),
+        Kind::Number | Kind::Parts | Kind::Share => (f64::from(n) / 100.0).to_string(),
+        Kind::Duration => format!("\"{} ms\"", n + 10),
+        Kind::DurationDist => format!("\"exponential({n} ms)\""),
+        Kind::Rate => format!("\"{} kbit/s\"", n * 10),
+        Kind::Bytes => format!("\"{} B\"", n + 100),
+        Kind::CountDist => format!("\"exponential({n})\""),
+        Kind::SizeDist => format!("\"exponential({n} kB)\""),
+        Kind::QueueSize | Kind::QueueSizes => format!("\"{n} packets\""),
+        Kind::Choice(names) => format!("\"{}\"", names[n as usize % names.len()]),
+        Kind::Arrivals => format!("\"{n} ms\""),
+        Kind::Text => format!("\"{n}\""),
+        Kind::Optional(inner) => written(*inner, n),
+    }
 }

@@ -133,7 +133,6 @@ pub(crate) struct GraphFlowKeys {
     #[default("0 ms", "cwnd: the graph has all the delay")]
     pub edge_rtt: DurationDist,
     /// Rate of each host's own interface.
-    #[entry(takes::OPTIONAL_RATE)]
     #[default("none", "cwnd: the links are the only bottlenecks")]
     pub edge_rate: Option<Rate>,
 }

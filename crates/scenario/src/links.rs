@@ -156,7 +156,6 @@ pub(crate) struct DumbbellKeys {
     #[default("none", "RFC 6633 § 4: routers send no source quenches")]
     reverse_messenger: MessengerParams,
     /// Rate of each host's own interface.
-    #[entry(takes::OPTIONAL_RATE)]
     #[default("none", "cwnd: the bottleneck is the only one")]
     edge_rate: Option<Rate>,
     /// The round-trip time that sizes in BDP refer to.

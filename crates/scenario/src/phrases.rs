@@ -5,8 +5,13 @@ use cwnd_schema::Kind;
 use crate::sections::{Form, Key, SCHEMAS};
 
 /// What a kind of value is, for "expected …".
-pub(crate) const fn phrase(kind: Kind) -> &'static str {
-    match kind {
+pub(crate) fn phrase(kind: Kind) -> String {
+    let words = match kind {
+        Kind::Optional(Kind::Number) => "a number, or \"none\"",
+        Kind::Optional(inner) => {
+            let inner = phrase(*inner).replace(", or ", ", ");
+            return format!("{inner}, or \"none\"");
+        }
         Kind::Bool => "`true` or `false`",
         Kind::Integer => "a whole number",
         Kind::Number => "a number without a unit",
@@ -16,39 +21,30 @@ pub(crate) const fn phrase(kind: Kind) -> &'static str {
         Kind::QueueSize => {
             "a queue size such as \"1000 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\""
         }
-        Kind::OptionalDuration => "a time such as \"100 ms\", or \"none\"",
-        Kind::OptionalBytes => "a size such as \"64 kB\", or \"none\"",
-        Kind::OptionalInteger => "a whole number, or \"none\"",
-        Kind::OptionalNumber => "a number, or \"none\"",
         Kind::Share => "\"all\", \"none\" or a share such as 0.01",
         Kind::DurationDist => "a time, or a distribution over times",
         Kind::SizeDist => "a size, or a distribution over sizes",
-        Kind::OptionalDurationDist => "a time, a distribution over times, or \"none\"",
-        Kind::OptionalParts => {
-            "a number above 0 and below 1, several such as \"0.8, 0.6, 0.5\", or \"none\""
-        }
-        Kind::OptionalQueueSizes => "queue sizes such as \"10 packets, 20 packets\", or \"none\"",
+        Kind::Parts => "a number above 0 and below 1, or several such as \"0.8, 0.6, 0.5\"",
+        Kind::QueueSizes => "queue sizes such as \"10 packets, 20 packets\"",
         Kind::CountDist => "a whole number, or a distribution over them",
-        Kind::OptionalCountDist => "a whole number, a distribution over them, or \"none\"",
         Kind::Arrivals => "a CSV file, or its rows",
         Kind::Choice(_) | Kind::Text => "a text in quotes",
-    }
+    };
+    words.to_owned()
 }
 
 /// A value of this kind, as it may be written.
 pub(crate) const fn example_value(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "true",
-        Kind::Integer | Kind::OptionalInteger | Kind::CountDist | Kind::OptionalCountDist => "1",
-        Kind::Number | Kind::OptionalNumber | Kind::OptionalParts | Kind::Share => "0.5",
+        Kind::Integer | Kind::CountDist => "1",
+        Kind::Number | Kind::Parts | Kind::Share => "0.5",
         Kind::Rate => "\"10 Mbit/s\"",
-        Kind::Duration
-        | Kind::OptionalDuration
-        | Kind::DurationDist
-        | Kind::OptionalDurationDist => "\"100 ms\"",
-        Kind::Bytes | Kind::OptionalBytes => "\"1000 B\"",
+        Kind::Duration | Kind::DurationDist => "\"100 ms\"",
+        Kind::Bytes => "\"1000 B\"",
         Kind::SizeDist => "\"30 kB\"",
-        Kind::QueueSize | Kind::OptionalQueueSizes => "\"100 packets\"",
+        Kind::QueueSize | Kind::QueueSizes => "\"100 packets\"",
+        Kind::Optional(inner) => example_value(*inner),
         Kind::Arrivals => "\"arrivals.csv\"",
         Kind::Choice(_) | Kind::Text => "\"...\"",
     }

@@ -100,22 +100,6 @@ fn check(found: &PartialRateTable, section: &Section<'_>, cx: &mut Context<'_>) 
     }
 }
 
-/// A rate, or `"none"`.
-impl Entry for Option<Rate> {
-    fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
-        if at.node.text() == Some("none") { Some(None) } else { at.plain(cx).map(Some) }
-    }
-}
-
-impl Write for Option<Rate> {
-    fn write(&self) -> Written<'_> {
-        match self {
-            Some(rate) => plain(rate),
-            None => Written::Line("\"none\"".to_owned()),
-        }
-    }
-}
-
 impl Write for LinkRate {
     fn write(&self) -> Written<'_> {
         let nothing = RateTable {
@@ -126,7 +110,7 @@ impl Write for LinkRate {
             trace_ms: None,
         };
         let table = match self {
-            Self::Unlimited => return None::<Rate>.write(),
+            Self::Unlimited => return plain(&None::<Rate>),
             Self::Steps { initial, changes, period } => RateTable {
                 initial: Some(*initial),
                 steps: changes.clone(),

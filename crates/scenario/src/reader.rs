@@ -82,7 +82,7 @@ impl At<'_> {
     /// A value that reads itself.
     pub fn plain<T: Param>(&self, cx: &mut Context<'_>) -> Option<T> {
         let Item::Value(value) = &self.node.item else {
-            self.wrong_kind(phrase(T::KIND), cx);
+            self.wrong_kind(&phrase(T::KIND), cx);
             return None;
         };
         let value = inlined(value, T::KIND, cx.files, &mut cx.tables);

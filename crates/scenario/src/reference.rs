@@ -319,7 +319,7 @@ fn of_kind(kind: Kind, bounds: &Bounds) -> String {
             let names: Vec<String> = names.iter().map(|n| format!("`\"{n}\"`")).collect();
             names.join(", ")
         }
-        other => phrase(other).to_owned(),
+        other => phrase(other),
     }
 }
 

@@ -63,10 +63,10 @@ pub fn json_schema() -> Json {
         "delay-step": complete(DelayStep::KEYS),
         "node": complete(Place::KEYS),
         "pair": complete(Pair::KEYS),
-        "duration": quantity(phrase(Kind::Duration), "100 ms"),
-        "rate": quantity(phrase(Kind::Rate), "10 Mbit/s"),
-        "bytes": quantity(phrase(Kind::Bytes), "64 kB"),
-        "queue-size": quantity(phrase(Kind::QueueSize), "1 BDP"),
+        "duration": quantity(&phrase(Kind::Duration), "100 ms"),
+        "rate": quantity(&phrase(Kind::Rate), "10 Mbit/s"),
+        "bytes": quantity(&phrase(Kind::Bytes), "64 kB"),
+        "queue-size": quantity(&phrase(Kind::QueueSize), "1 BDP"),
         "duration-distribution": distribution("duration", "uniform(20 ms, 200 ms)", &[]),
         "size-distribution": distribution("bytes", "pareto(1.2, 30 kB)", NAMED_SIZES),
         "count-distribution": drawn("lomax(1.5, 3)"),
@@ -152,28 +152,32 @@ fn value(kind: Kind) -> Json {
         Kind::Bytes => reference("bytes"),
         Kind::QueueSize => reference("queue-size"),
         Kind::Choice(names) => json!({ "enum": names }),
-        Kind::OptionalDuration => any_of(&[reference("duration"), none()]),
-        Kind::OptionalBytes => any_of(&[reference("bytes"), none()]),
-        Kind::OptionalInteger => any_of(&[value(Kind::Integer), none()]),
-        Kind::OptionalNumber => any_of(&[value(Kind::Number), none()]),
+        // The text "none" is one of these texts.
+        Kind::QueueSizes | Kind::Optional(Kind::QueueSizes) => json!({ "type": "string" }),
+        Kind::Optional(Kind::Parts) => {
+            let [one, several] = shares();
+            any_of(&[one, several, none()])
+        }
+        Kind::Optional(inner) => any_of(&[value(*inner), none()]),
         Kind::Share => any_of(&[value(Kind::Number), json!({ "enum": ["all", "none"] })]),
-        Kind::OptionalParts => any_of(&[
-            json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 }),
-            json!({ "type": "string", "pattern": r"^\s*0?\.[0-9]+(\s*,\s*0?\.[0-9]+)*\s*$" }),
-            none(),
-        ]),
-        Kind::OptionalQueueSizes => json!({ "type": "string" }),
+        Kind::Parts => any_of(&shares()),
         Kind::DurationDist => reference("duration-distribution"),
         Kind::SizeDist => reference("size-distribution"),
-        Kind::OptionalDurationDist => any_of(&[reference("duration-distribution"), none()]),
         Kind::CountDist => any_of(&[
             value(Kind::Integer),
             json!({ "type": "string", "pattern": r"^\s*[1-9][0-9]*\s*$" }),
             reference("count-distribution"),
         ]),
-        Kind::OptionalCountDist => any_of(&[value(Kind::CountDist), none()]),
         Kind::Text | Kind::Arrivals => json!({ "type": "string" }),
     }
+}
+
+/// A number above 0 and below 1, or several in a text.
+fn shares() -> [Json; 2] {
+    [
+        json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 }),
+        json!({ "type": "string", "pattern": r"^\s*0?\.[0-9]+(\s*,\s*0?\.[0-9]+)*\s*$" }),
+    ]
 }
 
 /// As [`value`], within bounds. What a pattern can't say of a quantity is left to the reader.

@@ -38,7 +38,7 @@ pub(crate) fn inlined<'v>(
 ) -> Result<Cow<'v, Value>, String> {
     let unit = match kind {
         Kind::SizeDist => "B",
-        Kind::DurationDist | Kind::OptionalDurationDist => "ns",
+        Kind::DurationDist | Kind::Optional(Kind::DurationDist) => "ns",
         Kind::Arrivals => ROWS,
         _ => return Ok(Cow::Borrowed(value)),
     };

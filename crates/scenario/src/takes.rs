@@ -5,13 +5,6 @@ use serde_json::{Value as Json, json};
 use crate::json::{any_of, list, none, reference, some, text};
 use crate::sections::{Form, Takes};
 
-/// A rate or `"none"`.
-pub(crate) const OPTIONAL_RATE: Form = Form::Value(&Takes {
-    example: RATE_EXAMPLE,
-    ..Takes::new("a rate such as \"10 Mbit/s\", or \"none\"", || {
-        any_of(&[reference("rate"), none()])
-    })
-});
 /// A link's rate: constant, in steps, from a trace, or none.
 pub(crate) const LINK_RATE: Form = Form::Value(&Takes {
     shorthand: Some("initial"),

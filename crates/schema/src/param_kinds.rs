@@ -155,7 +155,7 @@ text_param!(
 );
 
 impl Param for Levels<f64> {
-    const KIND: Kind = Kind::OptionalParts;
+    const KIND: Kind = Kind::Parts;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         match value {
@@ -174,7 +174,7 @@ impl Param for Levels<f64> {
 }
 
 impl Param for Levels<QueueSize> {
-    const KIND: Kind = Kind::OptionalQueueSizes;
+    const KIND: Kind = Kind::QueueSizes;
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         value.text("queue sizes, such as \"10 packets, 20 packets\"")?.parse()
@@ -231,33 +231,21 @@ impl Param for CountDist {
     }
 }
 
-/// Values of a type or "none", which says that there is no such value.
-macro_rules! optional_param {
-    ($ty:ty, $kind:expr) => {
-        impl Param for Option<$ty> {
-            const KIND: Kind = $kind;
-            const BOUNDS: Bounds = <$ty as Param>::BOUNDS;
-            type Bound = <$ty as Param>::Bound;
-            fn quantity(&self) -> Option<Quantity> {
-                self.as_ref().and_then(Param::quantity)
-            }
-            fn read(value: &Value) -> Result<Self, ParseError> {
-                match value {
-                    Value::Text(t) if t == "none" => Ok(None),
-                    other => <$ty>::read(other).map(Some),
-                }
-            }
-            fn write(&self) -> Value {
-                self.as_ref().map_or_else(|| Value::Text("none".to_owned()), Param::write)
-            }
+/// A value or "none", which says that there is no such value.
+impl<T: Param> Param for Option<T> {
+    const KIND: Kind = Kind::Optional(&T::KIND);
+    const BOUNDS: Bounds = T::BOUNDS;
+    type Bound = T::Bound;
+    fn quantity(&self) -> Option<Quantity> {
+        self.as_ref().and_then(Param::quantity)
+    }
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        match value {
+            Value::Text(t) if t == "none" => Ok(None),
+            other => T::read(other).map(Some),
         }
-    };
+    }
+    fn write(&self) -> Value {
+        self.as_ref().map_or_else(|| Value::Text("none".to_owned()), Param::write)
+    }
 }
-optional_param!(Duration, Kind::OptionalDuration);
-optional_param!(Bytes, Kind::OptionalBytes);
-optional_param!(u32, Kind::OptionalInteger);
-optional_param!(f64, Kind::OptionalNumber);
-optional_param!(Levels<f64>, Kind::OptionalParts);
-optional_param!(Levels<QueueSize>, Kind::OptionalQueueSizes);
-optional_param!(DurationDist, Kind::OptionalDurationDist);
-optional_param!(CountDist, Kind::OptionalCountDist);

@@ -36,30 +36,20 @@ pub enum Kind {
     QueueSize,
     /// One of these names.
     Choice(&'static [&'static str]),
-    /// A duration or `"none"`.
-    OptionalDuration,
-    /// A size or `"none"`.
-    OptionalBytes,
-    /// A whole number, not negative, or `"none"`.
-    OptionalInteger,
-    /// A number or `"none"`.
-    OptionalNumber,
+    /// A value of this kind or `"none"`.
+    Optional(&'static Self),
     /// [`Share`](crate::Share).
     Share,
     /// A duration, or a distribution over durations such as `"uniform(20 ms, 200 ms)"`.
     DurationDist,
     /// A size, or a distribution over sizes such as `"pareto(1.2, 30 kB)"`.
     SizeDist,
-    /// A duration, a distribution over durations, or `"none"`.
-    OptionalDurationDist,
-    /// A number above 0 and below 1, several of them as in `"0.8, 0.6, 0.5"`, or `"none"`.
-    OptionalParts,
-    /// Queue sizes as in `"10 packets, 20 packets"`, or `"none"`.
-    OptionalQueueSizes,
+    /// A number above 0 and below 1, or several of them as in `"0.8, 0.6, 0.5"`.
+    Parts,
+    /// Queue sizes as in `"10 packets, 20 packets"`.
+    QueueSizes,
     /// A whole number, or a distribution over them such as `"lomax(1.5, 3)"`.
     CountDist,
-    /// The same, or `"none"`.
-    OptionalCountDist,
     /// A CSV file of recorded arrivals, or its rows.
     Arrivals,
     /// Free text.
@@ -70,18 +60,7 @@ impl Kind {
     /// `true` if a value of it can say that something is not there or not done.
     #[must_use]
     pub const fn can_be_off(self) -> bool {
-        matches!(
-            self,
-            Self::Bool
-                | Self::OptionalDuration
-                | Self::OptionalBytes
-                | Self::OptionalInteger
-                | Self::OptionalNumber
-                | Self::OptionalDurationDist
-                | Self::OptionalParts
-                | Self::OptionalQueueSizes
-                | Self::OptionalCountDist
-        )
+        matches!(self, Self::Bool | Self::Optional(_))
     }
 }
 
