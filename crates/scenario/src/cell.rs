@@ -6,6 +6,7 @@ use cwnd_schema::{Kind, ParamsChoice, Value};
 
 use crate::diagnostics::Span;
 use crate::file::ScenarioFile;
+use crate::flow_keys::earliest;
 use crate::flows;
 use crate::link_rate::LinkRate;
 use crate::links::{self, Topology};
@@ -291,7 +292,7 @@ fn takes_time(group: &FlowGroup, links: &[Link], root: &Table, cx: &mut Context<
 }
 
 fn starts_in_time(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut Context<'_>) {
-    let first = flows::earliest(&group.start);
+    let first = earliest(&group.start);
     let path = |key: &str| format!("flow.{}.{key}", group.name);
     if first >= duration {
         let span = locate(root, &["flow", &group.name, "start"]);

@@ -1,6 +1,6 @@
 //! Keys of `[flow.NAME]`.
 
-use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
+use cwnd_apps::{ArrivalParams, AttackerParams, Transport, WorkloadParams};
 use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Duration, DurationDist, Rate};
 use cwnd_schema::{Choice, ParamsChoice as _, SectionKeys};
@@ -9,12 +9,14 @@ use crate::ends::Ends;
 use crate::model::{FlowGroup, Scenario};
 use crate::pairs::Pairs;
 use crate::raw::Raw;
+use crate::reader::{Context, Section};
 use crate::sections::MOST_FLOWS;
 use crate::stack::{StackParts, stacks};
 use crate::takes;
 
 /// `[flow.NAME]`, in a dumbbell and in a graph.
 #[derive(SectionKeys)]
+#[section(check = check)]
 pub(crate) struct FlowKeys {
     /// How many flows; of those that arrive, how many independent arrival processes.
     #[default(1, "cwnd: one flow shows the mechanism")]
@@ -135,6 +137,46 @@ pub(crate) struct GraphFlowKeys {
     /// Rate of each host's own interface.
     #[default("none", "cwnd: the links are the only bottlenecks")]
     pub edge_rate: Option<Rate>,
+}
+
+/// Reports a stop that nothing heeds, and keys of a connection where there is none.
+fn check(found: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) {
+    let mut report = |message: &str| {
+        cx.sink.error(section.span_of("stop"), section.path_of("stop"), message);
+    };
+    if let (Some(Some(stop)), Some(start)) = (found.stop, &found.start)
+        && stop <= earliest(start)
+    {
+        report(&format!("the flows stop at {stop}, before they start"));
+    }
+    let Some(workload) = &found.workload else { return };
+    let facts = workload.facts();
+    let arrive = found.arrivals.as_ref().is_some_and(|of| !of.arriving().is_none());
+    let ends = !(facts.can_be_stopped || facts.arrivals.is_some() || arrive);
+    if matches!(found.stop, Some(Some(_))) && ends {
+        report(
+            "only bulk flows, datagrams and arrivals can be stopped: the others end with their \
+            transfers",
+        );
+    }
+    if facts.transport == Transport::Connection {
+        return;
+    }
+    for key in ["stack", "controller", "endpoint", "attacker"] {
+        let Some(entry) = section.entry(key) else { continue };
+        let message = format!("datagrams have no {key}: nothing answers them");
+        let problem = cx.sink.error(entry.key_span, section.path_of(key), message);
+        let kind = workload.kind();
+        problem.help(format!("remove `{key}`, or take another workload than `{kind}`"));
+    }
+}
+
+/// The least that a draw can be.
+pub(crate) fn earliest(dist: &DurationDist) -> Duration {
+    match dist.0 {
+        Shape::Constant(v) | Shape::Uniform(v, _) => Duration(v),
+        _ => Duration::ZERO,
+    }
 }
 
 impl FlowKeys {

@@ -1,9 +1,8 @@
 //! The sections `[flow.*]`: groups of flows.
 
-use cwnd_apps::{Facts, Transport, WorkloadParams};
+use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
-use cwnd_quantity::dist::Shape;
-use cwnd_quantity::{Duration, DurationDist, Time};
+use cwnd_quantity::Time;
 use cwnd_schema::{Params, ParamsChoice as _};
 
 use crate::endpoint;
@@ -44,11 +43,7 @@ fn group(
         return None;
     };
     let dumbbell = topology.map(|t| t.dumbbell.is_some());
-    let (keys, others): (&'static [&'static [Key]], &[Key]) = match dumbbell {
-        Some(true) => (&[FlowKeys::KEYS, DumbbellFlowKeys::KEYS], GraphFlowKeys::KEYS),
-        Some(false) => (&[FlowKeys::KEYS, GraphFlowKeys::KEYS], DumbbellFlowKeys::KEYS),
-        None => (&[FlowKeys::KEYS, DumbbellFlowKeys::KEYS, GraphFlowKeys::KEYS], &[]),
-    };
+    let (keys, others) = keys(dumbbell);
     let elsewhere = |key: &str| {
         let (theirs, ours) = match dumbbell {
             Some(true) => ("graph of links", "dumbbell"),
@@ -72,31 +67,8 @@ fn group(
     let count = way.as_ref().and_then(|way| way.flows).filter(|_| unsaid).or(found.count);
     let tcp = tcp(&found, &section, cx);
     let PartialFlowKeys { start, spacing, stop, workload, arrivals, attacker, .. } = found;
-    let facts = workload.as_ref().map(WorkloadParams::facts);
-    let connects = facts.as_ref().is_some_and(|f| f.transport == Transport::Connection);
-    if let (Some(Some(stop)), Some(start)) = (stop, &start)
-        && stop <= earliest(start)
-    {
-        let message = format!("the flows stop at {stop}, before they start");
-        cx.sink.error(section.span_of("stop"), section.path_of("stop"), message);
-    }
-    let arrive = arrivals.as_ref().is_some_and(|arrivals| !arrivals.arriving().is_none());
-    let ends = |facts: &Facts| !(facts.can_be_stopped || facts.arrivals.is_some() || arrive);
-    if let (Some(Some(_)), Some(true)) = (stop, facts.as_ref().map(ends)) {
-        let message = "only bulk flows, datagrams and arrivals can be stopped: the others end with their transfers";
-        cx.sink.error(section.span_of("stop"), section.path_of("stop"), message);
-    }
-    if let (Some(Transport::Datagrams { .. }), Some(workload)) =
-        (facts.map(|facts| facts.transport), &workload)
-    {
-        for key in ["stack", "controller", "endpoint", "attacker"] {
-            let Some(entry) = section.entry(key) else { continue };
-            let message = format!("datagrams have no {key}: nothing answers them");
-            let problem = cx.sink.error(entry.key_span, section.path_of(key), message);
-            let kind = workload.kind();
-            problem.help(format!("remove `{key}`, or take another workload than `{kind}`"));
-        }
-    }
+    let transport = workload.as_ref().map(|workload| workload.facts().transport);
+    let connects = transport == Some(Transport::Connection);
     let (way, tcp) = (way?, tcp?);
     Some(FlowGroup {
         name: entry.key.clone(),
@@ -118,6 +90,15 @@ fn group(
         controller: tcp.controller,
         endpoint: tcp.endpoint,
     })
+}
+
+/// Lists of the keys of a group in a topology, and keys of a group in the other one.
+const fn keys(dumbbell: Option<bool>) -> (&'static [&'static [Key]], &'static [Key]) {
+    match dumbbell {
+        Some(true) => (&[FlowKeys::KEYS, DumbbellFlowKeys::KEYS], GraphFlowKeys::KEYS),
+        Some(false) => (&[FlowKeys::KEYS, GraphFlowKeys::KEYS], DumbbellFlowKeys::KEYS),
+        None => (&[FlowKeys::KEYS, DumbbellFlowKeys::KEYS, GraphFlowKeys::KEYS], &[]),
+    }
 }
 
 /// The TCP of a group.
@@ -163,12 +144,4 @@ fn tcp(keys: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) -> O
         stack::note(name, controller.kind(), at, &mut cx.sink);
     }
     Some(Tcp { stack, controller, endpoint })
-}
-
-/// The least that a draw can be.
-pub(crate) fn earliest(dist: &DurationDist) -> Duration {
-    match dist.0 {
-        Shape::Constant(v) | Shape::Uniform(v, _) => Duration(v),
-        _ => Duration::ZERO,
-    }
 }
