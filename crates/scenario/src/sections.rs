@@ -28,7 +28,7 @@ impl Key {
     };
 }
 
-/// The same keys, some with other docs and sources.
+/// The same keys, some with other docs and sources. A name that no key has does not compile.
 pub(crate) const fn described<const N: usize>(
     keys: &[Key],
     others: &[(&str, &'static str, &'static str)],
@@ -38,12 +38,11 @@ pub(crate) const fn described<const N: usize>(
     while other < others.len() {
         let (name, doc, source) = others[other];
         let mut i = 0;
-        while i < N {
-            if same(all[i].name, name) {
-                (all[i].doc, all[i].source) = (doc, source);
-            }
+        while i < N && !same(all[i].name, name) {
             i += 1;
         }
+        assert!(i < N, "another doc is of a key that is not there");
+        (all[i].doc, all[i].source) = (doc, source);
         other += 1;
     }
     all
