@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_schema::{Bounds, Field, Kind, Params, ParamsChoice, Value};
+use cwnd_schema::{Bounds, Kind, Params, ParamsChoice, Preset, Value};
 use cwnd_tcp::PARTS;
 
 use crate::file::ScenarioFile;
@@ -75,7 +75,7 @@ pub fn reference_markdown() -> String {
     let fresh = cwnd_tcp::Params::default;
     page.parameters(&fresh());
     page.presets(&fresh());
-    page.preset_table("endpoint", || Some(Box::new(fresh())));
+    page.preset_table("endpoint", &mut fresh());
     page.section("`[sweep]`", SWEEP_TEXT, &[SweepKeys::KEYS]);
     page.section("`[sweep.axis.NAME]`", AXIS_TEXT, &[AxisKeys::KEYS]);
     page.0
@@ -172,14 +172,12 @@ impl Page {
 
     fn choice<T: ParamsChoice + 'static>(&mut self) {
         for kind in T::KINDS {
-            let Some(chosen) = T::of_kind(kind.name) else { continue };
+            let Some(mut chosen) = T::of_kind(kind.name) else { continue };
             self.heading(3, &format!("`{}`", kind.name));
             self.text(kind.doc.trim());
             self.parameters(chosen.params());
             self.presets(chosen.params());
-            self.preset_table(kind.name, || {
-                T::of_kind(kind.name).map(|chosen| Box::new(Chosen(chosen)) as Box<dyn Params>)
-            });
+            self.preset_table(kind.name, chosen.params_mut());
         }
     }
 
@@ -213,43 +211,36 @@ impl Page {
         }
     }
 
-    /// Rows are parameters, columns are presets; the defaults are a column unless a preset says the same.
-    fn preset_table(&mut self, what: &str, fresh: impl Fn() -> Option<Box<dyn Params>>) {
-        let Some(defaults) = fresh() else { return };
-        let presets: Vec<(&str, Box<dyn Params>)> = defaults
-            .presets()
-            .iter()
-            .filter_map(|preset| {
-                let mut params = fresh()?;
-                params.apply_preset(preset.name);
-                Some((preset.name, params))
-            })
-            .collect();
+    /// Rows are parameters, columns are presets; the defaults are a column unless a preset says the
+    /// same.
+    fn preset_table(&mut self, what: &str, params: &mut dyn Params) {
+        let (fields, presets) = (params.fields(), params.presets());
         if presets.is_empty() {
             return;
         }
-        let get = |params: &dyn Params, name: &str| {
-            params.get(name).map_or_else(String::new, |v| written(&v))
+        let all = |params: &dyn Params| -> Vec<String> {
+            let values = fields.iter().map(|field| params.get(field.name));
+            values.map(|value| value.as_ref().map_or_else(String::new, written)).collect()
         };
-        let same = |params: &dyn Params| {
-            defaults.fields().iter().all(|f| get(params, f.name) == get(&*defaults, f.name))
+        let defaults = all(params);
+        let of_preset = |preset: &Preset| {
+            params.apply_preset(preset.name);
+            (format!("`{}`", preset.name), all(params))
         };
-        let mut columns: Vec<(String, &dyn Params)> = Vec::new();
-        if !presets.iter().any(|(_, params)| same(&**params)) {
-            columns.push(("default".to_owned(), &*defaults));
+        let mut columns: Vec<(String, Vec<String>)> = presets.iter().map(of_preset).collect();
+        if columns.iter().all(|(_, values)| *values != defaults) {
+            columns.insert(0, ("default".to_owned(), defaults));
         }
-        columns.extend(presets.iter().map(|(name, params)| (format!("`{name}`"), &**params)));
         self.line("");
         self.line(&format!("The presets of `{what}` side by side:"));
-        let (of_parts, keys): (Vec<&Field>, Vec<&Field>) =
-            defaults.fields().iter().partition(|field| field.part.is_some());
+        let (of_parts, keys): (Vec<_>, Vec<_>) =
+            fields.iter().enumerate().partition(|(_, field)| field.part.is_some());
         let heads: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
         self.table(&[&["Parameter"], &heads[..]].concat());
-        let values = |field: &Field| {
-            columns.iter().map(|(_, params)| get(*params, field.name)).collect::<Vec<_>>()
-        };
-        for field in keys {
-            self.row(&[vec![format!("`{}`", field.name)], values(field)].concat());
+        let values = |place: usize| columns.iter().map(move |(_, values)| values[place].clone());
+        for (place, field) in keys {
+            let row = [format!("`{}`", field.name)].into_iter().chain(values(place));
+            self.row(&row.collect::<Vec<_>>());
         }
         if of_parts.is_empty() {
             return;
@@ -257,43 +248,11 @@ impl Page {
         self.line("");
         self.line("What [parts](#parts-of-a-stack) set is no key of a scenario:");
         self.table(&[&["Parameter", "Part"], &heads[..]].concat());
-        for field in of_parts {
+        for (place, field) in of_parts {
             let part = field.part.map_or_else(String::new, |part| format!("`{part}`"));
-            self.row(&[vec![format!("`{}`", field.name), part], values(field)].concat());
+            let row = [format!("`{}`", field.name), part].into_iter().chain(values(place));
+            self.row(&row.collect::<Vec<_>>());
         }
-    }
-}
-
-/// A choice, seen as the parameters of its kind.
-struct Chosen<T>(T);
-
-impl<T: ParamsChoice> Params for Chosen<T> {
-    fn fields(&self) -> &'static [Field] {
-        self.0.params().fields()
-    }
-    fn set(&mut self, name: &str, value: &Value) -> Result<(), cwnd_quantity::ParseError> {
-        self.0.params_mut().set(name, value)
-    }
-    fn get(&self, name: &str) -> Option<Value> {
-        self.0.params().get(name)
-    }
-    fn presets(&self) -> &'static [cwnd_schema::Preset] {
-        self.0.params().presets()
-    }
-    fn apply_preset(&mut self, name: &str) -> bool {
-        self.0.params_mut().apply_preset(name)
-    }
-    fn check(&self) -> Result<(), cwnd_schema::Invalid> {
-        self.0.params().check()
-    }
-    fn idle(&self) -> Vec<cwnd_schema::Idle> {
-        self.0.params().idle()
-    }
-    fn reset(&mut self, name: &str) {
-        self.0.params_mut().reset(name);
-    }
-    fn is_default(&self, name: &str) -> bool {
-        self.0.params().is_default(name)
     }
 }
 
