@@ -31,6 +31,7 @@ mod sent_segments;
 mod signed;
 mod spurious;
 mod squid;
+mod stack;
 mod tail_loss_probe;
 mod tso;
 mod validation;

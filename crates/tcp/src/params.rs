@@ -6,7 +6,6 @@ use cwnd_schema::Schema;
 mod check;
 mod choices;
 mod parts;
-mod presets;
 
 use crate::echo::EchoKind;
 use crate::misbehaving_receiver;
@@ -289,7 +288,7 @@ pub struct Params {
     /// `true` if a burst of several segments ends with PSH, for receivers with
     /// `ack_policy = "linux"`.
     #[default(false, "RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 4.20")]
-    #[idle(self.ack_policy != AckPolicy::Linux, "without `ack_policy = \"linux\"`")]
+    #[idle(self.ack_policy != AckPolicy::Quick, "without `ack_policy = \"linux\"`")]
     pub push_bursts: bool,
     /// Segmentation offload.
     #[flatten(TsoParams::default())]
@@ -506,7 +505,7 @@ impl Params {
     /// Whether recovery counts by ACKs what is in the network.
     #[must_use]
     pub fn counts_pipe(&self) -> bool {
-        self.pipe_rule == PipeRule::Sack1 && self.recovery == Recovery::Sack
+        self.pipe_rule == PipeRule::CountedByAcks && self.recovery == Recovery::Sack
     }
 
     /// The same for SYNs.

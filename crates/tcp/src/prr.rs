@@ -14,15 +14,15 @@ pub enum PrrRule {
     /// RFC 9937 as Linux has it: in whole segments, in proportion to the window instead of what
     /// is in flight.
     #[name("linux")]
-    Linux,
+    WholeSegments,
     /// RFC 6937 as FreeBSD has it: the share is rounded up to whole segments, and the fast
     /// retransmit is one of them.
     #[name("freebsd")]
-    FreeBsd,
+    RoundedUp,
     /// No proportion: a segment for every two delivered until no more than ssthresh is in flight,
     /// whatever the factor; then the window holds (rate halving, as ns-2's TCP-Linux does it).
     #[name("halving")]
-    Halving,
+    RateHalving,
 }
 
 /// Proportional rate reduction (RFC 6937 § 3, RFC 9937 § 6), in bytes.
@@ -67,7 +67,7 @@ impl Prr {
     pub const fn without_loss(rule: PrrRule, recover_fs: u64, mss: u64, room: u64) -> Self {
         let mut prr = Self::new(rule, recover_fs, mss);
         prr.fast_retransmit = false;
-        if matches!(rule, PrrRule::Linux) {
+        if matches!(rule, PrrRule::WholeSegments) {
             // The window stays as it is until an ACK delivers something (`tcp_cwnd_reduction`).
             prr.quota = room;
         }
@@ -78,17 +78,17 @@ impl Prr {
     pub fn on_ack(&mut self, ack: PrrAck, ssthresh: u64, mss: u64) {
         let PrrAck { delivered, pipe, safe } = ack;
         self.delivered += delivered;
-        if self.rule == PrrRule::Halving {
+        if self.rule == PrrRule::RateHalving {
             // tcp-linux.cc, send_much: one goes for the first ACK and for every second after it, or all that fits.
             let half = self.delivered.div_ceil(2 * mss) * mss;
             self.quota = half.saturating_sub(self.out).max(ssthresh.saturating_sub(pipe));
             return;
         }
-        if self.rule == PrrRule::FreeBsd {
-            self.quota = self.as_freebsd(ack, ssthresh, mss);
+        if self.rule == PrrRule::RoundedUp {
+            self.quota = self.rounded_up(ack, ssthresh, mss);
             return;
         }
-        let linux = self.rule == PrrRule::Linux;
+        let in_segments = self.rule == PrrRule::WholeSegments;
         let rfc9937 = self.rule == PrrRule::Rfc9937;
         if rfc9937 && self.fast_retransmit && self.delivered == delivered {
             // RFC 9937 § 6: data that the first ACK delivers is part of RecoverFS.
@@ -97,16 +97,16 @@ impl Prr {
         self.quota = if pipe > ssthresh {
             // Proportional rate reduction: CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out
             // Linux counts segments (tcp_input.c, tcp_cwnd_reduction): the ceiling is one of segments.
-            let unit = if linux { mss } else { 1 };
+            let unit = if in_segments { mss } else { 1 };
             let allowed = share(self.delivered, ssthresh, self.recover_fs.saturating_mul(unit));
             allowed.saturating_mul(unit).saturating_sub(self.out)
         } else {
             // PRR-SSRB; without the segment more it is PRR-CRB.
-            let more = if safe || !(linux || rfc9937) { mss } else { 0 };
+            let more = if safe || !(in_segments || rfc9937) { mss } else { 0 };
             let limit = self.delivered.saturating_sub(self.out).max(delivered) + more;
             limit.min(ssthresh - pipe)
         };
-        if linux && self.out == 0 || rfc9937 && self.out == 0 && self.quota == 0 {
+        if in_segments && self.out == 0 || rfc9937 && self.out == 0 && self.quota == 0 {
             // RFC 9937 § 6: the fast retransmit, whatever the sums say.
             self.quota = self.quota.max(mss);
         }
@@ -116,7 +116,7 @@ impl Prr {
     /// retransmit (`tcp_do_segment`: `prr_delivered = maxseg`).
     ///
     /// Departs from it: a SACK that splits a hole, which is FreeBSD's sign of further loss (`SACK_NEWLOSS`), adds the segment, too.
-    fn as_freebsd(&mut self, ack: PrrAck, ssthresh: u64, mss: u64) -> u64 {
+    fn rounded_up(&mut self, ack: PrrAck, ssthresh: u64, mss: u64) -> u64 {
         if core::mem::replace(&mut self.fast_retransmit, false) {
             self.delivered = mss;
             return mss;
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn rate_halving_sends_for_every_second_ack_until_it_is_down() {
         let (mss, ssthresh) = (1000, 16_000);
-        let mut prr = Prr::new(PrrRule::Halving, 20 * mss, mss);
+        let mut prr = Prr::new(PrrRule::RateHalving, 20 * mss, mss);
         let mut pipe = 20 * mss;
         let mut went = Vec::new();
         for number in 1..=12 {
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn linux_rounds_the_share_up_to_whole_segments() {
         let mss = 1000;
-        let mut prr = Prr::new(PrrRule::Linux, 10 * mss, mss);
+        let mut prr = Prr::new(PrrRule::WholeSegments, 10 * mss, mss);
         let sent: Vec<u64> = (1..=10)
             .map(|_| {
                 prr.on_ack(PrrAck { delivered: mss, pipe: 9 * mss, safe: true }, 7 * mss, mss);
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn freebsd_counts_the_fast_retransmit_and_rounds_up() {
         let mss = 1000;
-        let mut prr = Prr::new(PrrRule::FreeBsd, 10 * mss, mss);
+        let mut prr = Prr::new(PrrRule::RoundedUp, 10 * mss, mss);
         let sent: Vec<u64> = (0..9)
             .map(|_| {
                 prr.on_ack(PrrAck { delivered: mss, pipe: 9 * mss, safe: true }, 5 * mss, mss);
@@ -285,11 +285,11 @@ mod tests {
             .collect();
         assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0, 1]);
         // A share of 1500 B is two segments; without a loss the first ACK counts, too.
-        let mut prr = Prr::without_loss(PrrRule::FreeBsd, 10 * mss, mss, 0);
+        let mut prr = Prr::without_loss(PrrRule::RoundedUp, 10 * mss, mss, 0);
         prr.on_ack(PrrAck { delivered: 2 * mss, pipe: 9 * mss, safe: true }, 7500, mss);
         assert_eq!(prr.quota(), 2 * mss);
         // Below the threshold a segment more than was delivered, in whole segments.
-        let mut prr = Prr::without_loss(PrrRule::FreeBsd, 10 * mss, mss, 0);
+        let mut prr = Prr::without_loss(PrrRule::RoundedUp, 10 * mss, mss, 0);
         prr.on_ack(PrrAck { delivered: mss, pipe: 2 * mss, safe: false }, 4500, mss);
         assert_eq!(prr.quota(), 2 * mss);
     }
@@ -298,7 +298,7 @@ mod tests {
     fn linux_sends_a_segment_more_than_was_delivered_only_after_a_safe_ack() {
         let mss = 1000;
         for (safe, segments) in [(true, 3), (false, 2)] {
-            let mut prr = Prr::new(PrrRule::Linux, 20 * mss, mss);
+            let mut prr = Prr::new(PrrRule::WholeSegments, 20 * mss, mss);
             prr.on_sent(mss);
             prr.on_ack(PrrAck { delivered: 2 * mss, pipe: 4 * mss, safe }, 10 * mss, mss);
             assert!(prr.allows(segments * mss), "{safe}");

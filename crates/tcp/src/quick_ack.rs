@@ -19,7 +19,7 @@ pub enum AckPolicy {
     /// the end of each burst of the sender's (PSH). Behind a gap, after three duplicates, one for
     /// what arrives in a millisecond.
     #[name("linux")]
-    Linux,
+    Quick,
 }
 
 /// The counter of quick ACKs (`icsk_ack.quick`), and the growth of the receive window that feeds it.

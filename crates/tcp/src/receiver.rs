@@ -101,8 +101,8 @@ impl Receiver {
     /// A receiver that waits for the first segment.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
-        let linux = config.params.ack_policy == AckPolicy::Linux;
-        let quick = linux.then(|| QuickAcks::new(config.mss, config.params.ack_delay));
+        let is_quick = config.params.ack_policy == AckPolicy::Quick;
+        let quick = is_quick.then(|| QuickAcks::new(config.mss, config.params.ack_delay));
         let echo = config.new_echo();
         let delays = config.params.timing.note_delays.then(Box::<Delays>::default);
         let misbehaving = MisbehavingReceiver::new(&config.params.cheat).map(Box::new);

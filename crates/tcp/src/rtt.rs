@@ -17,7 +17,7 @@ pub enum RttArithmetic {
     /// quarter of the difference a window, and four of it are `rto_variation_min` at least; a
     /// shorter round trip counts an eighth (Linux, `tcp_rtt_estimator`).
     #[name("linux")]
-    Linux,
+    WindowedDeviation,
 }
 
 /// Smoothed round-trip time and its variation (RFC 6298 § 2).
@@ -56,12 +56,12 @@ impl Default for Seen {
 #[derive(Clone, Debug)]
 enum Whole {
     Ticks(Ticks),
-    Linux(Linux),
+    Windowed(Windowed),
 }
 
-/// The estimate of [`RttEstimator::of_linux`], in microseconds.
+/// The estimate of [`RttEstimator::windowed_deviation`], in microseconds.
 #[derive(Clone, Debug)]
-struct Linux {
+struct Windowed {
     /// RTTVAR is never below a quarter of this (`tcp_rto_min`).
     floor: u64,
     /// SRTT in eighths (`srtt_us`).
@@ -109,10 +109,10 @@ impl RttEstimator {
 
     /// Linux's estimator (tcp_input.c, `tcp_rtt_estimator`): 4 RTTVAR are at least `floor`.
     #[must_use]
-    pub fn of_linux(floor: Duration) -> Self {
+    pub fn windowed_deviation(floor: Duration) -> Self {
         let floor = floor.0 / MICROSECOND;
-        let linux = Linux { floor, eighths: 0, mdev: 0, mdev_max: 0, rttvar: 0, until: 0 };
-        Self { whole: Some(Box::new(Whole::Linux(linux))), ..Self::default() }
+        let windowed = Windowed { floor, eighths: 0, mdev: 0, mdev_max: 0, rttvar: 0, until: 0 };
+        Self { whole: Some(Box::new(Whole::Windowed(windowed))), ..Self::default() }
     }
 
     /// SRTT and RTTVAR; `None` before the first sample. SRTT is cut off to whole ticks, and to whole microseconds as Linux counts.
@@ -127,7 +127,7 @@ impl RttEstimator {
         let (srtt, _) = self.estimate?;
         match self.whole.as_deref() {
             Some(Whole::Ticks(ticks)) => Some(Duration(ticks.eighths * ticks.tick.0 / 8)),
-            Some(Whole::Linux(_)) | None => Some(srtt),
+            Some(Whole::Windowed(_)) | None => Some(srtt),
         }
     }
 
@@ -188,12 +188,12 @@ impl Whole {
     fn sample(&mut self, r: Duration, at: At, first: bool) -> (Duration, Duration) {
         match self {
             Self::Ticks(ticks) => ticks.sample(r, first),
-            Self::Linux(linux) => linux.sample(r, at, first),
+            Self::Windowed(windowed) => windowed.sample(r, at, first),
         }
     }
 }
 
-impl Linux {
+impl Windowed {
     /// tcp_input.c, `tcp_rtt_estimator`: RTTVAR is the largest deviation of a window of data, and falls by a quarter of the difference
     /// at the end of one that had none as large.
     fn sample(&mut self, r: Duration, at: At, first: bool) -> (Duration, Duration) {
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn as_linux_counts_the_variation_falls_once_a_window() {
         let ms = Duration::from_millis;
-        let mut rtt = RttEstimator::of_linux(ms(20));
+        let mut rtt = RttEstimator::windowed_deviation(ms(20));
         let four = |rtt: &RttEstimator| rtt.estimate().unwrap().1 * 4;
         rtt.sample(ms(40), ANY);
         assert_eq!((rtt.srtt(), four(&rtt)), (Some(ms(40)), ms(80)));

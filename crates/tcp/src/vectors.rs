@@ -66,7 +66,7 @@ fn the_timeout_is_that_of_rfc_6298_and_of_tcp_star() {
         let policy = policy(&case["parameters"]);
         let of_linux = case["parameters"]["arithmetic"] == "linux";
         let mut rtt = match &case["parameters"]["variation_min_ns"] {
-            floor if of_linux => RttEstimator::of_linux(Duration(number(floor))),
+            floor if of_linux => RttEstimator::windowed_deviation(Duration(number(floor))),
             _ => RttEstimator::default(),
         };
         let (mut expired, mut base) = (0, number(&case["events"][0]["rto_ns"]));
@@ -108,7 +108,7 @@ fn prr_is_that_of_rfc_6937_and_that_of_linux() {
         let p = &case["parameters"];
         let (ssthresh, mss) = (number(&p["ssthresh"]), number(&p["mss"]));
         let linux = p["prr_rule"] == "linux";
-        let rule = if linux { PrrRule::Linux } else { PrrRule::Rfc6937 };
+        let rule = if linux { PrrRule::WholeSegments } else { PrrRule::Rfc6937 };
         let mut prr = Prr::new(rule, number(&p["recover_fs"]), mss);
         for event in case["events"].as_array().unwrap() {
             if event["event"] == "sent" {

@@ -63,11 +63,11 @@ pub enum PipeRule {
     /// segment sent. Lost data stays in it until a partial ACK. Holes are filled as soon as
     /// anything above them is SACKed, and the tail is not rescued (Fall & Floyd 1996).
     #[name("sack1")]
-    Sack1,
+    CountedByAcks,
     /// RFC 6675's, but what was sent again stays in it until the cumulative acknowledgement, though
     /// it was SACKed (ns-3).
     #[name("ns-3")]
-    Ns3,
+    KeepsRetransmissions,
 }
 
 /// Event that ends the backoff of the retransmission timer.

@@ -172,7 +172,7 @@ pub const PARTS: &[Part] = &[
             p.push_bursts = false;
         },
         on: |p| {
-            p.ack_policy = AckPolicy::Linux;
+            p.ack_policy = AckPolicy::Quick;
             p.push_bursts = true;
         },
     },

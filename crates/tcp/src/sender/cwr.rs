@@ -66,7 +66,7 @@ impl Sender {
     pub(super) fn recover_fs(&self, before: u64) -> u64 {
         let outstanding = self.seq.outstanding();
         match self.config.params.prr_rule {
-            PrrRule::FreeBsd => outstanding,
+            PrrRule::RoundedUp => outstanding,
             _ if self.cc.window().ssthresh > before => before.max(outstanding),
             _ => before,
         }

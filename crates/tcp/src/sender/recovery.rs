@@ -146,9 +146,9 @@ impl Sender {
     /// § 6).
     fn recover_fs_of_losses(&self, before: u64) -> u64 {
         match self.config.params.prr_rule {
-            PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.seq.outstanding(),
+            PrrRule::Rfc6937 | PrrRule::RateHalving | PrrRule::RoundedUp => self.seq.outstanding(),
             PrrRule::Rfc9937 => self.seq.high() - self.seq.una() - self.sent.sacked_bytes(),
-            PrrRule::Linux => self.recover_fs(before),
+            PrrRule::WholeSegments => self.recover_fs(before),
         }
     }
 
@@ -161,7 +161,7 @@ impl Sender {
         let params = &self.config.params;
         // Proportional rate reduction sends no more than arrives. Elsewhere all that is lost again
         // goes at once, and would be lost once more for as long as the recovery takes.
-        let is_clocked = params.prr && params.prr_rule != PrrRule::Halving || self.cc.by_rate();
+        let is_clocked = params.prr && params.prr_rule != PrrRule::RateHalving || self.cc.by_rate();
         if !params.lost_retransmissions_reduce && is_clocked {
             return;
         }

@@ -35,7 +35,9 @@ impl RttSource {
         let estimator = match config.params.rtt_arithmetic {
             RttArithmetic::Exact => RttEstimator::default(),
             RttArithmetic::Ticks => RttEstimator::in_ticks(config.params.clock),
-            RttArithmetic::Linux => RttEstimator::of_linux(config.params.rto_variation_min),
+            RttArithmetic::WindowedDeviation => {
+                RttEstimator::windowed_deviation(config.params.rto_variation_min)
+            }
         };
         Self {
             timed: TimedSegment::new(config.plan.times_one),

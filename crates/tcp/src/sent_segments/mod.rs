@@ -44,7 +44,7 @@ pub struct SentSegments {
     /// Retransmissions of each outstanding byte, also where nothing else is recorded.
     counts: ByteCounts,
     /// Retransmissions that were SACKed, where these count until they are acknowledged
-    /// ([`PipeRule::Ns3`]).
+    /// ([`PipeRule::KeepsRetransmissions`]).
     arrived: Option<Box<Arrived>>,
     /// The last blocks that told anything, the newest first: most of an ACK's are repeated (RFC
     /// 2018 § 4), and need not be looked up.
@@ -122,7 +122,7 @@ impl SentSegments {
         let new = || Box::new(Retransmissions::new(params.dup_thresh, by_time));
         let sack = params.recovery == Recovery::Sack;
         let resent = (params.lost_retransmissions && sack).then(new);
-        let arrived = (params.pipe_rule == PipeRule::Ns3).then(Box::default);
+        let arrived = (params.pipe_rule == PipeRule::KeepsRetransmissions).then(Box::default);
         let times = by_time && (sack || params.rtt_from_notes) || notes.rtt || notes.rates;
         let first = times.then(|| Box::new(FirstTransmissions::new(notes)));
         Self { resent, arrived, first, ..Self::default() }

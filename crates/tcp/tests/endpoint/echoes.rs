@@ -122,7 +122,7 @@ proptest! {
         ack_every in 1u32..5,
         linux in any::<bool>(),
     ) {
-        let ack_policy = if linux { AckPolicy::Linux } else { AckPolicy::Rfc5681 };
+        let ack_policy = if linux { AckPolicy::Quick } else { AckPolicy::Rfc5681 };
         let params = Params { ack_policy, ack_every, ack_delay: ms(40), ..simple() };
         let mut r = receiver(EchoKind::Sum, params);
         let (mut now, mut came, mut told) = (at_ms(1000), 0, 0);

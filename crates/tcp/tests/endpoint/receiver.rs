@@ -207,7 +207,7 @@ fn an_ack_delay_of_zero_acknowledges_in_the_same_instant() {
 
 /// Linux's receiver at 4 segments a millisecond over a round trip of 100 ms, when its window has long grown: all below `LOST` arrived.
 fn linux() -> Receiver {
-    let policy = AckPolicy::Linux;
+    let policy = AckPolicy::Quick;
     let mut r =
         receiver(Params { ack_policy: policy, ack_every: 2, ack_delay: ms(40), ..simple() });
     for k in 0..LOST {
@@ -278,7 +278,7 @@ fn a_third_block_sends_what_waits() {
 /// Without SACK a duplicate ACK is all that the sender has to count.
 #[test]
 fn without_sack_linux_acknowledges_every_segment_behind_a_hole() {
-    let policy = AckPolicy::Linux;
+    let policy = AckPolicy::Quick;
     let mut r = receiver(Params { ack_policy: policy, recovery: Recovery::NewReno, ..simple() });
     for k in 0..LOST {
         let _ = arrive_late(&mut r, k);

@@ -182,7 +182,7 @@ fn scripts_of_freebsd_are_played_as_such() {
     let script = format!("`sysctl -w net.inet.tcp.recvspace=65536`\n{SERVER}{ONE_SEGMENT}");
     let freebsd = session(&script).params;
     assert_eq!((freebsd.receive_window, freebsd.ack_every), (Bytes(65_536), 2));
-    assert_eq!((freebsd.loss_rule, freebsd.prr_rule), (LossRule::Rfc6675, PrrRule::FreeBsd));
+    assert_eq!((freebsd.loss_rule, freebsd.prr_rule), (LossRule::Rfc6675, PrrRule::RoundedUp));
     let linux = prepare(&read(&script).unwrap(), &|_| None, Some(Stack::Linux)).unwrap().params;
     assert_eq!(linux.loss_rule, LossRule::Rack);
     // The first of two segments waits for the second.

@@ -1,10 +1,12 @@
-//! Presets.
+//! Stacks: the mechanisms that an implementation or a standard picks, each stack as one value.
+//!
+//! Only this file knows a stack by its name.
 
 use cwnd_quantity::{Bytes, Duration};
-use cwnd_schema::{Params as _, PresetOf, Presets};
+use cwnd_schema::{PresetOf, Presets};
 
-use super::{EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery};
 use crate::echo::EchoKind;
+use crate::params::{EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery};
 use crate::probing::{self, WindowProbe};
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
@@ -93,7 +95,7 @@ impl Presets for Params {
 impl Params {
     /// The standards track of 2026: loss detection by RFC 8985 and reduction by RFC 9937, on RFC
     /// 9293, 5681, 6298, 7323 and 2018.
-    pub(super) fn standards_track() -> Self {
+    fn standards_track() -> Self {
         Self {
             loss_rule: LossRule::Rack,
             lost_retransmissions: true,
@@ -111,7 +113,7 @@ impl Params {
     }
 
     /// ns-2's one-way agents (tcp.cc, tcp-sack1.cc).
-    pub(super) fn ns2() -> Self {
+    fn ns2() -> Self {
         Self {
             mss: Bytes(1000),
             header: Bytes(0),
@@ -125,7 +127,7 @@ impl Params {
             ecn_retransmissions: true,
             ecn_in_loss: true,
             ecn_after_timeout: true,
-            pipe_rule: PipeRule::Sack1,
+            pipe_rule: PipeRule::CountedByAcks,
             ecn_at_one: EchoAtOne::BacksOff,
             rto_min: Duration::from_millis(200),
             rto_initial: Duration::from_secs(3),
@@ -136,53 +138,92 @@ impl Params {
         }
     }
 
-    /// Linux 6.18 with default settings (net/ipv4).
-    pub(super) fn linux() -> Self {
+    /// Linux 6.18 with default settings; each line names a file of net/ipv4 and a function.
+    fn linux() -> Self {
         Self {
-            prr: true,
-            prr_rule: PrrRule::Linux,
-            prr_on_ecn: true,
-            ecn_at_one: EchoAtOne::Sends,
-            clock: Duration::from_micros(1),
-            ack_delay: Duration::from_millis(40),
-            ack_policy: AckPolicy::Linux,
-            push_bursts: true,
-            dsack: true,
-            grow_by: GrowBy::Delivered,
-            grow_on_exit: true,
+            // Losses. tcp_recovery.c, tcp_rack_detect_loss: by time, retransmissions as well.
             loss_rule: LossRule::Rack,
             lost_retransmissions: true,
+            // tcp_input.c, tcp_fastretrans_alert: FLAG_LOST_RETRANS in TCP_CA_Loss.
             recovers_in_loss: true,
+            // tcp_output.c, tcp_send_loss_probe.
             tail_loss_probe: true,
-            reduced_window_ends_recovery: true,
+            // tcp_input.c, tcp_clean_rtx_queue and tcp_match_skb_to_sack.
             whole_segments: true,
-            doubtful_holes: false,
+            // tcp_input.c, tcp_ack: label old_ack.
             sack_in_old_acks: true,
+            // tcp_input.c, tcp_check_sack_reneging.
             reneging_hurries: true,
+            // tcp_input.c, tcp_dsack_set.
+            dsack: true,
+
+            // Recovery. tcp_output.c, tcp_xmit_retransmit_queue: lost segments alone.
+            doubtful_holes: false,
+            // tcp_input.c, tcp_cwnd_reduction.
+            prr: true,
+            prr_rule: PrrRule::WholeSegments,
+            // tcp_input.c, tcp_enter_cwr.
+            prr_on_ecn: true,
+            // tcp_input.c, tcp_enter_recovery: high_seq stays.
+            reduced_window_ends_recovery: true,
+            // tcp_cong.c, tcp_reno_ssthresh: two segments at least.
+            ecn_at_one: EchoAtOne::Sends,
+
+            // Growth. tcp_input.c, tcp_cong_control.
+            grow_by: GrowBy::Delivered,
+            grow_on_exit: true,
+            validation: validation::Params {
+                // include/net/tcp.h, tcp_is_cwnd_limited.
+                cwnd_limited: LimitedBy::Round,
+                // tcp_output.c, tcp_cwnd_restart.
+                restart_window: RestartWindow::Halved,
+            },
+
+            // ACKs. include/net/tcp.h: TCP_DELACK_MIN.
+            ack_delay: Duration::from_millis(40),
+            // tcp_input.c, __tcp_ack_snd_check and tcp_enter_quickack_mode.
+            ack_policy: AckPolicy::Quick,
+            // tcp_output.c, __tcp_transmit_skb: TCPHDR_PSH of several segments, since 4.20.
+            push_bursts: true,
+
+            // Timeouts. tcp_output.c, tcp_mstamp_refresh: microseconds.
+            clock: Duration::from_micros(1),
+            // tcp_input.c, tcp_rtt_estimator.
+            rtt_arithmetic: RttArithmetic::WindowedDeviation,
+            // tcp_input.c, tcp_ack_update_rtt.
+            rtt_from_notes: true,
+            // include/net/tcp.h: TCP_RTO_MIN; tcp_input.c, tcp_rtt_estimator: the least deviation.
             rto_min: Duration::from_millis(200),
             rto_variation_min: Duration::from_millis(200),
-            rtt_arithmetic: RttArithmetic::Linux,
-            rtt_from_notes: true,
-            timeout_keeps_threshold: true,
-            spurious: spurious::Params { timeout_frto: true, timeout_eifel: true },
+            // include/net/tcp.h: TCP_RTO_MAX_SEC.
             rto_max: Duration::from_secs(120),
+            // tcp_input.c, tcp_enter_loss.
+            timeout_keeps_threshold: true,
+            spurious: spurious::Params {
+                // tcp_input.c, tcp_process_loss.
+                timeout_frto: true,
+                // tcp_input.c, tcp_try_undo_loss.
+                timeout_eifel: true,
+            },
+
+            // Giving up. tcp_timer.c, tcp_write_timeout: tcp_syn_retries and linear timeouts.
             syn_retries: 10,
+            // tcp_timer.c, tcp_retransmit_timer: tcp_syn_linear_timeouts.
             syn_backoff_after: Some(4),
+            // tcp_timer.c, tcp_model_timeout: tcp_retries2.
             data_retry_time: Some(LINUX_R2),
             probing: probing::Params {
+                // tcp_output.c, tcp_xmit_probe_skb.
                 window_probe: WindowProbe::Before,
+                // tcp_input.c, tcp_ack_probe.
                 probe_answer_restarts: true,
-            },
-            validation: validation::Params {
-                cwnd_limited: LimitedBy::Round,
-                restart_window: RestartWindow::Halved,
             },
             ..Self::default()
         }
     }
 
     /// FreeBSD 6.1 (sys/netinet).
-    pub(super) fn freebsd_6_1() -> Self {
+    fn freebsd_6_1() -> Self {
         Self {
             initial_window: 3,
             ack_delay: Duration::from_millis(100),
@@ -199,12 +240,13 @@ impl Params {
         }
     }
 
-    /// Linux of 2006 to 2008: FACK and rate halving, three segments at first, timestamps of milliseconds (McCullagh 2008, ch. 5).
-    pub(super) fn linux_2_6(rtt_from: RttFrom, tso_defer: Option<Duration>) -> Self {
+    /// Linux of 2006 to 2008: FACK and rate halving, three segments at first, timestamps of
+    /// milliseconds (McCullagh 2008, ch. 5).
+    fn linux_2_6(rtt_from: RttFrom, tso_defer: Option<Duration>) -> Self {
         Self {
             initial_window: 3,
             prr: true,
-            prr_rule: PrrRule::Halving,
+            prr_rule: PrrRule::RateHalving,
             prr_on_ecn: true,
             loss_rule: LossRule::Fack,
             lost_retransmissions: true,
@@ -222,12 +264,13 @@ impl Params {
         }
     }
 
-    /// FreeBSD 14 and 15, net.inet.tcp.functions_default = freebsd, with hz = 1000 (sys/netinet: `tcp_input.c`, `tcp_timer.h`, `tcp_sack.c`).
-    pub(super) fn freebsd() -> Self {
+    /// FreeBSD 14 and 15, net.inet.tcp.functions_default = freebsd, with hz = 1000 (sys/netinet:
+    /// `tcp_input.c`, `tcp_timer.h`, `tcp_sack.c`).
+    fn freebsd() -> Self {
         Self {
             // V_tcp_do_prr, V_tcp_do_newsack, V_tcp_do_lrd.
             prr: true,
-            prr_rule: PrrRule::FreeBsd,
+            prr_rule: PrrRule::RoundedUp,
             prr_on_ecn: true,
             lost_retransmissions: true,
             lost_retransmissions_reduce: true,
@@ -258,11 +301,11 @@ impl Params {
     }
 
     /// The same with net.inet.tcp.functions_default = rack (sys/netinet/tcp_stacks: `rack.c`).
-    pub(super) fn freebsd_rack() -> Self {
+    fn freebsd_rack() -> Self {
         Self {
             loss_rule: LossRule::Rack,
             tail_loss_probe: true,
-            // A loss in recovery is not signalled again, and the share of rack_update_prr is cut off.
+            // A loss in recovery is not signalled again; rack_update_prr cuts its share off.
             lost_retransmissions_reduce: false,
             prr_rule: PrrRule::Rfc6937,
             // An ECN-echo sets the window at once, and nothing spreads that.
@@ -275,9 +318,7 @@ impl Params {
     }
 
     /// BECN § V-A, of which quenches are one part.
-    pub(super) fn becn() -> Self {
-        let mut params = Self::default();
-        params.apply_preset("ns2");
+    fn becn() -> Self {
         Self {
             max_window: Some(Bytes(100_000)),
             // ns-2's Newreno.
@@ -285,10 +326,11 @@ impl Params {
             ecn: true,
             obey_ece: false,
             echo: EchoKind::None,
-            ..params
+            ..Self::ns2()
         }
     }
 }
 
-/// What Linux makes of `tcp_retries2` = 15 (`tcp_model_timeout`): 200 ms doubled nine times, up to 102.4 s, and 120 s six times more.
+/// R2 of Linux by `tcp_retries2` = 15 (`tcp_model_timeout`): 200 ms doubled nine times, up to
+/// 102.4 s, and 120 s six times more.
 const LINUX_R2: Duration = Duration::from_millis(200 * ((1 << 10) - 1) + 6 * 120_000);
