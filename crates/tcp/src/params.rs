@@ -1,10 +1,10 @@
-use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_packet::{Ability, Contract, Declares};
-use cwnd_quantity::{Bytes, Divisor, Duration};
+use cwnd_cc::Backoff;
+use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::Schema;
 
 mod check;
 mod choices;
+mod derived;
 mod parts;
 
 use crate::echo::EchoKind;
@@ -13,7 +13,7 @@ use crate::probing;
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
 pub use crate::rtt::RttArithmetic;
-use crate::seen::{self, RttFrom};
+use crate::seen;
 use crate::signed;
 use crate::spurious;
 use crate::squid;
@@ -456,70 +456,4 @@ pub struct Params {
     /// Validation of a congestion window that is not used.
     #[flatten(validation::Params::default())]
     pub validation: validation::Params,
-}
-
-impl Declares for Params {
-    fn contract(&self) -> Contract {
-        Contract::new()
-            .provides(Ability::Pacing)
-            .when(self.timestamps, |c| c.provides(Ability::Timestamps))
-            .when(self.ack_every == 1 || self.timing.is_prompt(), |c| {
-                c.provides(Ability::PromptRtt)
-            })
-            .when(self.obey_quench, |c| c.provides(Ability::ObeysQuench))
-            .when(self.ecn, |c| c.provides(Ability::Ect))
-            .when(self.timing.rtt_from == RttFrom::OneWay, |c| {
-                c.needs(Ability::EchoesDelay, "there is no round-trip time to see")
-            })
-            .when(self.ecn && self.obey_ece, |c| {
-                let why = "ECN never acts";
-                let c = c.provides(Ability::ObeysEce);
-                c.wants(Ability::Marks, why).wants(Ability::EchoesEce, why)
-            })
-    }
-}
-
-impl Params {
-    /// The timeout's policy, as the sender uses it for data.
-    #[must_use]
-    pub fn rto_policy(&self) -> RtoPolicy {
-        RtoPolicy {
-            min: self.rto_min,
-            initial: self.rto_initial,
-            max: self.rto_max,
-            granularity: Divisor::new(self.rto_granularity.0),
-            variation_min: self.rto_granularity.max(self.rto_variation_min),
-            slop: self.rto_slop,
-            backoff: self.rto_backoff,
-            backoff_after: self.rto_backoff_after,
-            backoff_rounds: self.rto_backoff_rounds,
-        }
-    }
-
-    /// Whether the first new data after a reduction says so to the receiver (RFC 3168 § 6.1.2): one that echoes marks.
-    #[must_use]
-    pub fn says_cwr(&self) -> bool {
-        self.ecn && self.echo != EchoKind::None
-    }
-
-    /// Whether recovery counts by ACKs what is in the network.
-    #[must_use]
-    pub fn counts_pipe(&self) -> bool {
-        self.pipe_rule == PipeRule::CountedByAcks && self.recovery == Recovery::Sack
-    }
-
-    /// The same for SYNs.
-    #[must_use]
-    pub fn syn_rto_policy(&self) -> RtoPolicy {
-        let data = self.rto_policy();
-        match self.syn_backoff_after {
-            Some(backoff_after) if self.rto_backoff != Backoff::Off => RtoPolicy {
-                backoff: Backoff::After,
-                backoff_after,
-                backoff_rounds: self.syn_backoff_rounds,
-                ..data
-            },
-            _ => data,
-        }
-    }
 }
