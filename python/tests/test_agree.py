@@ -14,7 +14,7 @@ import svgs
 from conftest import SHORT
 
 import cwnd
-from cwnd import _core
+from cwnd import _core, report
 from cwnd.agreement import (
     COMPLETION,
     GOODPUT,
@@ -32,9 +32,10 @@ from cwnd.agreement import (
 )
 from cwnd.agreement import figure as agreement
 from cwnd.agreement.files import DIGITS
+from cwnd.cli import recorded
 from cwnd.errors import InputError
 from cwnd.figures import Figure, look
-from cwnd.results import METRICS
+from cwnd.results import METRICS, open_records
 from cwnd.results.stats import Estimate
 from cwnd.running.worlds import Simulator, summary
 
@@ -149,6 +150,12 @@ def test_of_transfers_the_completion_time_decides_and_not_goodput(tmp_path: Path
     drawn = agreement.figure(found)
     assert boxes.complaints(*svgs.texts(Figure(drawn).svg())) == []
     assert drawn.panels[0].y_label == "Completion time on Linux (s)"
+    # What is on the disk draws the same, and goes on a page.
+    records = open_records(tmp_path)
+    assert records is not None
+    assert recorded.picture(records) == drawn
+    page = report.html([report.Recorded(records, "Worlds", recorded.picture(records))])
+    assert "<td>fct_s</td>" in page or ">fct_s<" in page
 
 
 def test_goodput_decides_where_some_flows_have_no_end(tmp_path: Path) -> None:

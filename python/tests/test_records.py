@@ -99,3 +99,14 @@ def test_a_damaged_table_is_named_before_it_is_drawn(cli: Cli, links: Path):
     assert answer.code == cwnd.DamageError.exit_code
     assert f"{victim}: damaged" in answer.err
     assert checksums.SUMS in [file.name for file in (links / "one").iterdir()]
+
+
+def test_a_page_has_their_figures_and_numbers(cli: Cli, links: Path):
+    answer = cli("report", links / "one", OLD / "infer", OLD / "run", "-o", "page.html")
+
+    assert answer.code == 0, answer.err
+    page = (cli.directory / "page.html").read_text()
+    drawn = json.loads(page.split('id="figures-data">')[1].split("</script>")[0])
+    assert {"r1-link", "r2-infer", "r3-timeseries"} <= drawn.keys()
+    assert "dropped_pkts" in page
+    assert "consecutive_share" in page

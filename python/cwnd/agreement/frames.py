@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from cwnd.results import Estimate
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cwnd.agreement.verdict import Agreement, Gain, Row
 
 _ESTIMATES = ("simulator", "linux", "difference")
@@ -30,6 +34,36 @@ def differences(found: Agreement) -> pl.DataFrame:
         for row in part.rows
     ]
     return _frame(rows, _OF_DIFFERENCES)
+
+
+def stored(table: pl.DataFrame, name: str, directory: Path) -> Agreement:
+    """A comparison from its table of differences; its gains and the world are not in there."""
+    from cwnd.agreement.verdict import Agreement, Row
+
+    axes = table.columns[1 : table.columns.index("group")]
+
+    def estimate(row: dict[str, Any], world: str) -> Estimate:
+        return Estimate(row["runs"], row[world], None, row[f"{world}_ci95"])
+
+    def rows(*, again: bool) -> list[Row]:
+        return [
+            Row(
+                {axis.removeprefix("axis_"): row[axis] for axis in axes},
+                row["group"],
+                row["metric"],
+                estimate(row, "simulator"),
+                estimate(row, "linux"),
+                estimate(row, "difference"),
+                # What is allowed is there as a number.
+                tolerance=None if row["allowed"] is None else 0.0,
+                least=row["allowed"] or 0.0,
+            )
+            for row in table.filter(pl.col("repeated") == again).iter_rows(named=True)
+        ]
+
+    repeated = Agreement(name, rows(again=True), [], {}, directory)
+    again = repeated if repeated.rows else None
+    return Agreement(name, rows(again=False), [], {}, directory, again)
 
 
 def gains(found: Agreement) -> pl.DataFrame:

@@ -34,11 +34,12 @@ def plot(
 ) -> int:
     """Draw the figures of a result, as PNG and SVG.
 
-    Results of `cwnd link` and `cwnd infer` have one figure each: delays, queue and drops of the
-    link; waiting times of timeouts in a row. The options are for results of `cwnd run`.
+    Results of `cwnd link`, `cwnd infer` and `cwnd agree` have one figure each: delays, queue and
+    drops of the link; waiting times of timeouts in a row; both worlds. The options are for results
+    of `cwnd run`.
 
     Args:
-        directory: What `cwnd run`, `cwnd link` or `cwnd infer` wrote.
+        directory: What `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree` wrote.
         kind: Which figures; all that the result can fill if not given, without "graph", the map
             of its links.
         metric: Metric of the sweep figure, by its column in summary.csv; may be given again.
@@ -113,22 +114,14 @@ def _show(files: list[Path], *, json: bool) -> None:
 
 def _draw(records: Records, place: Path) -> list[Path]:
     """Draws the figure of a result that is not of runs."""
+    from cwnd.cli import recorded
     from cwnd.figures import Figure
-    from cwnd.infer import picture as backoff
-    from cwnd.link import picture as link
     from cwnd.plots import save
-    from cwnd.results import INFER, LINK
 
-    figures = {LINK: (link.picture, "link_series", "link"), INFER: (backoff, "silences", "backoff")}
-    if records.kind not in figures:
-        raise InputError(
-            f"{records.path}: `cwnd {records.kind}` draws its figure itself, and runs nothing twice"
-        )
-    draw, table, name = figures[records.kind]
-    described = draw(records.table(table))
+    described = recorded.picture(records)
     if described is None:
         raise InputError(f"{records.path}: there is nothing to draw: no packets, or no timeouts")
-    return save(Figure(described), place, name)
+    return save(Figure(described), place, recorded.NAMES[records.kind])
 
 
 def _point(run: Run, at: list[str]) -> dict[str, str]:

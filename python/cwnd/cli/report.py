@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from cwnd.cli import output
 from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from cwnd.report import Recorded
+    from cwnd.results import Run
 
 #: The file of a report that has no `-o`.
 _REPORT = "report.html"
@@ -26,19 +30,32 @@ def report(
     The page needs no network and no other file: it can be mailed, printed, and read on a phone.
 
     Args:
-        directories: What `cwnd run` wrote; several stand under each other.
+        directories: What `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree` wrote; several stand
+            under each other.
         output_file: The page, DIRECTORY/report.html if not given.
         json: Machine-readable output.
     """
     if output_file is None and len(directories) > 1:
         raise InputError("several results on one page: say where it goes, with -o FILE")
     from cwnd.report import write
-    from cwnd.sweeps import load
 
-    runs = [load(directory, samples_on_disk=True) for directory in directories]
-    file = write(runs, output_file or directories[0] / _REPORT)
+    file = write(
+        [_result(directory) for directory in directories], output_file or directories[0] / _REPORT
+    )
     if json:
         output.document({"report": str(file)})
     else:
         output.line(str(file))
     return 0
+
+
+def _result(directory: Path) -> Run | Recorded:
+    from cwnd.cli import recorded
+    from cwnd.report import Recorded
+    from cwnd.results import open_records
+    from cwnd.sweeps import load
+
+    records = open_records(directory)
+    if records is None:
+        return load(directory, samples_on_disk=True)
+    return Recorded(records, recorded.TITLES[records.kind], recorded.picture(records))

@@ -8,8 +8,10 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.report.page import html, write
+    from cwnd.report.recorded import Recorded
 
 __all__ = [
+    "Recorded",
     "html",
     "write",
 ]
@@ -18,5 +20,6 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "page": "html write",
+        "recorded": "Recorded",
     },
 )

@@ -18,6 +18,7 @@ from cwnd.figures import library, look
 from cwnd.files import write_atomically
 from cwnd.plots import attempt
 from cwnd.report import figures, scenario, tables
+from cwnd.report.recorded import Recorded
 from cwnd.results import group_sheet, main_link, result_sheet
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _CHROME = {
 #: More rows of a table are left to the files of the result.
 _MAX_ROWS = 500
 _GIB = 2**30
+#: What there is without a figure.
+_THEN = "the page is complete without it"
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,28 @@ class Section:
     facts: list[tuple[str, str]]
     summary: str
     rerun: str
+    is_recorded = False
+
+    @property
+    def name(self) -> str:
+        """The scenario."""
+        return self.run.name
+
+
+@dataclass(frozen=True)
+class RecordedSection:
+    """A result without runs."""
+
+    id: str
+    recorded: Recorded
+    numbers: Sheet
+    figures: dict[str, Figure]
+    is_recorded = True
+
+    @property
+    def name(self) -> str:
+        """The scenario, or what was measured."""
+        return self.recorded.name
 
 
 #: The figures of a result, in their order on the page.
@@ -72,19 +97,19 @@ _FIGURES: dict[str, Callable[[Run], Figure | None]] = {
 }
 
 
-def write(runs: Sequence[Run], file: Path) -> Path:
+def write(results: Sequence[Run | Recorded], file: Path) -> Path:
     """Writes the page of these results, whole or not at all."""
     if file.is_dir():
         raise InputError(f"{file}: a directory is in the way; name a file with -o")
-    content = html(runs).encode()
+    content = html(results).encode()
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, content)
     return file
 
 
-def html(runs: Sequence[Run]) -> str:
+def html(results: Sequence[Run | Recorded]) -> str:
     """The page of these results; the same results give the same bytes."""
-    sections = [_section(run, f"r{number}-") for number, run in enumerate(runs, 1)]
+    sections = [_part(result, f"r{number}-") for number, result in enumerate(results, 1)]
     drawn = {
         f"{section.id}{name}": _for_script(figure)
         for section in sections
@@ -99,7 +124,7 @@ def html(runs: Sequence[Run]) -> str:
     )
     packed, version = _library() if drawn else ("", "")
     return environment.get_template("page.html").render(
-        title=", ".join(dict.fromkeys(run.name for run in runs)),
+        title=", ".join(dict.fromkeys(result.name for result in results)),
         sections=sections,
         style=_asset("page.css"),
         script=_asset("page.js"),
@@ -110,12 +135,21 @@ def html(runs: Sequence[Run]) -> str:
     )
 
 
+def _part(result: Run | Recorded, prefix: str) -> Section | RecordedSection:
+    if not isinstance(result, Recorded):
+        return _section(result, prefix)
+    figure = None
+    with attempt("the figure of the report", _THEN, passing=(CwndError,)):
+        figure = result.figure
+    figures = {} if figure is None else {figure.kind: figure}
+    return RecordedSection(prefix, result, result.sheet.cut(_MAX_ROWS), figures)
+
+
 def _section(run: Run, prefix: str) -> Section:
     found: dict[str, Figure | None] = {}
     for name, draw in _FIGURES.items():
         # Files that are damaged are no matter of drawing.
-        then = "the page is complete without it"
-        with attempt(f"figure `{name}` of the report", then, passing=(CwndError,)):
+        with attempt(f"figure `{name}` of the report", _THEN, passing=(CwndError,)):
             found[name] = draw(run)
     groups = group_sheet(run)
     return Section(

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         summarise,
         values_of,
     )
-    from cwnd.results.records import Pair, Records, compare_records, open_records, pack
+    from cwnd.results.records import Pair, Records, compare_records, numbers, open_records, pack
     from cwnd.results.responses import (
         Distribution,
         counts_of,
@@ -151,6 +151,7 @@ __all__ = [
     "metric",
     "named",
     "number",
+    "numbers",
     "of_seeds",
     "open_records",
     "pack",
@@ -181,7 +182,7 @@ __getattr__, __dir__ = offers(
             "ALL By METRICS Metric RESERVED all_and_groups groups known_group main_link metric"
             " summarise values_of"
         ),
-        "records": "Pair Records compare_records open_records pack",
+        "records": "Pair Records compare_records numbers open_records pack",
         "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",
         "spread": "IN_FIGURES Spread about_spreads spreads",

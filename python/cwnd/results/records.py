@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -63,6 +63,8 @@ class Records:
 
     path: Path
     kind: str
+    #: The scenario, or what was measured.
+    name: str
     files: Sums
 
     def table(self, name: str) -> pl.DataFrame:
@@ -79,7 +81,11 @@ def open_records(path: Path) -> Records | None:
     if not read.is_result(path):
         return None
     header, files = read.header(path)
-    return None if header.kind == RUN else Records(path, header.kind, files)
+    return None if header.kind == RUN else Records(path, header.kind, header.name, files)
+
+
+#: What a number is of, its quantity and its value.
+_Number: TypeAlias = tuple[tuple[str, str], float | None]
 
 
 @dataclass(frozen=True)
@@ -118,12 +124,13 @@ def compare_records(before: Records, after: Records) -> list[Pair]:
             f"{before.path} is a result of `cwnd {before.kind}`, and {after.path} one of"
             f" `cwnd {after.kind}`; results of the same command can be compared"
         )
-    numbers = {LINK: _of_link, INFER: _of_captures, AGREE: _of_worlds}[before.kind]
     old, new = dict(numbers(before)), dict(numbers(after))
     return [Pair(*key, old[key], new[key]) for key in old if key in new]
 
 
-_Number = tuple[tuple[str, str], float | None]
+def numbers(found: Records) -> list[_Number]:
+    """The numbers of a result: what each is of, the quantity, the value in SI units."""
+    return list({LINK: _of_link, INFER: _of_captures, AGREE: _of_worlds}[found.kind](found))
 
 
 def _of_link(found: Records) -> Iterator[_Number]:

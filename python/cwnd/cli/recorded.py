@@ -1,0 +1,35 @@
+"""Figures of results of commands that make no runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd.results import AGREE, INFER, LINK
+
+if TYPE_CHECKING:
+    from cwnd.figures import Picture
+    from cwnd.results import Records
+
+#: Names of their figures, and titles.
+NAMES = {LINK: "link", INFER: "backoff", AGREE: "agreement"}
+TITLES = {
+    LINK: "Over time",
+    INFER: "Timeouts in a row",
+    AGREE: "Simulator and Linux",
+}
+
+
+def picture(records: Records) -> Picture | None:
+    """Describes the figure of a result; `None` if there is nothing to draw."""
+    if records.kind == LINK:
+        from cwnd.link import picture as link
+
+        return link.picture(records.table("link_series"))
+    if records.kind == INFER:
+        from cwnd.infer import picture as backoff
+
+        return backoff(records.table("silences"))
+    from cwnd.agreement import figure, frames
+
+    found = frames.stored(records.table("differences"), records.name, records.path)
+    return figure.figure(found) if found.deciding else None

@@ -1,0 +1,45 @@
+"""Results of commands that make no runs, as a part of a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cwnd.report.figures import Choice, Figure
+from cwnd.results import Sheet, number, numbers
+
+if TYPE_CHECKING:
+    from cwnd.figures import Picture
+    from cwnd.results import Records
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A result without runs."""
+
+    records: Records
+    #: Title of the figure, and the figure; `None` if there is nothing to draw.
+    title: str
+    picture: Picture | None
+
+    @property
+    def name(self) -> str:
+        """The scenario, or what was measured."""
+        return self.records.name or self.records.path.name
+
+    @property
+    def sheet(self) -> Sheet:
+        """Its numbers."""
+        rows: list[tuple[str, ...]] = [
+            (of, quantity, "–" if value is None else number(value))
+            for (of, quantity), value in numbers(self.records)
+        ]
+        return Sheet("Numbers", ["SI units"], 2, ["of", "quantity", "value"], rows)
+
+    @property
+    def figure(self) -> Figure | None:
+        """Its figure on the page."""
+        if self.picture is None:
+            return None
+        choice = Choice("", self.picture, self.picture.columns)
+        return Figure(self.records.kind, self.title, "", [choice])
