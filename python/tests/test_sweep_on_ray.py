@@ -17,9 +17,9 @@ from cwnd.results import cell_id, content
 from cwnd.running import Progress, plans
 from cwnd.sweeps import on_ray
 from cwnd.sweeps.cells import Outcome
-from cwnd.sweeps.filling import Todo
 from cwnd.sweeps.on_ray import Ray
 from cwnd.sweeps.tables import Batch
+from cwnd.sweeps.todo import Todo
 
 pytestmark = pytest.mark.real_time
 

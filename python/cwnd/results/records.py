@@ -13,7 +13,7 @@ from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.files import SUMS, Sums, checksums, read_object
 from cwnd.machine import machine
-from cwnd.results import read
+from cwnd.results import read, store
 from cwnd.results.layout import INFERRED, MANIFEST, SUMS_KEY
 from cwnd.results.manifest import AGREE, FORMAT, FORMAT_VERSION, INFER, LINK, RUN
 
@@ -78,7 +78,7 @@ class Records:
 
 def open_records(path: Path) -> Records | None:
     """Opens a result; `None` if it is one of runs, or none."""
-    if not read.is_result(path):
+    if store.is_sweep(path) or not read.is_result(path):
         return None
     header, files = read.header(path)
     return None if header.kind == RUN else Records(path, header.kind, header.name, files)
