@@ -19,9 +19,11 @@ import polars as pl
 from cwnd.errors import CwndWarning, InputError
 from cwnd.results import CELL_ID, ROWS, TABLES, read, store
 from cwnd.sweeps.cells import MARK
-from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in, is_packed
+from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, is_packed
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
-from cwnd.sweeps.reading import Tables, load
+from cwnd.sweeps.old_files import cells_in
+from cwnd.sweeps.old_reading import Tables
+from cwnd.sweeps.reading import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

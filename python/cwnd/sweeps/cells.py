@@ -1,41 +1,22 @@
-"""A cell: one run, named by what it simulates; and the files that cells had in version 1."""
+"""A cell: one run, named by what it simulates."""
 
 from __future__ import annotations
 
-import io
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from cwnd import _core
-from cwnd.errors import InputError, MachineError
-from cwnd.files import checksums, read_object
-from cwnd.results import RESOLVED, cell_id
+from cwnd.errors import MachineError
+from cwnd.results import cell_id
 from cwnd.running import SIMULATOR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cwnd.running import World
 
-#: The table of runs. Of a cell of version 1 its file was written last: where it is, the cell is
-#: complete.
+#: The table of runs.
 MARK = "runs"
-#: The other files of a cell, one for each table; none is left out, empty or not.
-RECORDS = (
-    *("flows", "links", "series", "link_series", "qdelay"),
-    *("requests", "sketches", "unrecorded"),
-)
-FILES = (MARK, *RECORDS)
 #: What else is known of a run on Linux, as JSON.
 FACTS = "facts"
-
-#: Key of what a mark says about the other files.
-_METADATA = "cwnd"
-#: Where it holds their hashes.
-_SHA256 = re.compile(rb'"sha256": (\{[^{}]*\})')
 
 
 @dataclass(frozen=True)
@@ -82,37 +63,3 @@ def attempt(
 def simulate(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
     """Simulates a cell."""
     return cell.run(control)
-
-
-def hashes(mark: bytes) -> dict[str, str] | None:
-    """The hashes of the other files that a mark holds; `None` if it is not what was written."""
-    if not checksums.signature_holds(mark):
-        return None
-    found = _SHA256.search(mark)
-    said = {} if found is None else read_object(found[1])
-    return said if said.keys() == set(RECORDS) else None
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What the last file of a cell says."""
-
-    engine: str
-    #: SHA-256 of each other file.
-    sha256: Mapping[str, str]
-    #: The scenario of the cell.
-    text: str
-
-    @property
-    def cell_id(self) -> str:
-        """The cell that it stands for."""
-        return cell_id(self.text, self.engine)
-
-    @classmethod
-    def read(cls, data: bytes) -> Mark:
-        """Reads it; `InputError` if it is not what was written."""
-        if not checksums.signature_holds(data):
-            raise InputError(checksums.DAMAGED)
-        said = read_object(pl.read_parquet_metadata(io.BytesIO(data))[_METADATA])
-        text = pl.read_parquet(io.BytesIO(data), columns=[RESOLVED])[RESOLVED][0]
-        return cls(said["engine"], said["sha256"], text)

@@ -16,10 +16,11 @@ from cwnd.running import LINUX, Progress, runner
 from cwnd.sweeps import packing
 from cwnd.sweeps.activity import forget_others
 from cwnd.sweeps.assembling import PART_ROWS, FoundCells, assemble, journalled, sound
-from cwnd.sweeps.cells import FILES, MARK, Outcome, attempt
+from cwnd.sweeps.cells import MARK, Outcome, attempt
 from cwnd.sweeps.journal import Journal
-from cwnd.sweeps.layout import REWRITTEN, Dataset, Planned, cells_in, is_packed
+from cwnd.sweeps.layout import REWRITTEN, Dataset, Planned, is_packed
 from cwnd.sweeps.manifest import with_activity
+from cwnd.sweeps.old_files import FILES, cells_in
 from cwnd.sweeps.reading import load
 from cwnd.sweeps.simulating import Checked
 from cwnd.sweeps.tables import Batch

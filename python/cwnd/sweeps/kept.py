@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.errors import DamageError, InputError
+from cwnd.errors import DamageError
 from cwnd.files import Sums, checksums
 from cwnd.results import CELL_ID, JOURNAL, RESOLVED, TABLES, content, read
-from cwnd.running import RUN_COLUMNS, Workers, runner
+from cwnd.running import RUN_COLUMNS
 from cwnd.sweeps import packing
 from cwnd.sweeps.activity import session
 from cwnd.sweeps.assembling import FoundCells, journalled, sound
-from cwnd.sweeps.cells import MARK, RECORDS, Mark
+from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.journal import Journal, heads_hold
-from cwnd.sweeps.layout import ANEW, CELL, CELL_SHA, REWRITTEN, Dataset
+from cwnd.sweeps.layout import CELL, CELL_SHA, REWRITTEN, Dataset
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
 from cwnd.sweeps.tables import RUN
 
@@ -143,7 +143,7 @@ class Journalled:
         damaged = [file for file in files if file in lost or not heads_hold(file)]
         return [
             *(Problem(file, checksums.DAMAGED) for file in damaged),
-            *_looked(self._dataset.source),
+            *looked(self._dataset.source),
         ]
 
     def text(self, cell: str) -> str:
@@ -186,83 +186,8 @@ class Journalled:
         return len(lost - self._cells.where.keys())
 
 
-class CellFiles:
-    """A sweep of version 1: each cell has files of its own."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        self.path = dataset.path
-        self.engine = dataset.info.engine
-        self._dataset = dataset
-        planned = dataset.plan()[CELL_ID].unique(maintain_order=True)
-        done = dataset.done()
-        self.there = [cell for cell in planned if cell in done]
-        self.missing = len(planned) - len(self.there)
-
-    def check(self, threads: int | None) -> list[Problem]:
-        """Compares the files of all cells with the hashes that their marks hold."""
-        problems = _looked(self._dataset.source)
-        problems += _looked(lambda: listed_sums(self._dataset.path))
-        there = self.there
-        count = min(runner.thread_count(threads), max(1, len(there)))
-        workers = Workers(len(there), count, lambda index: self._check(there[index]))
-        try:
-            workers.start()
-            for found in workers.results(lambda: None):
-                problems += found
-        finally:
-            workers.stop()
-            workers.join()
-        known: dict[Path, Problem] = {}
-        for problem in problems:
-            known.setdefault(problem.file, problem)
-        return list(known.values())
-
-    def text(self, cell: str) -> str:
-        """The content of a cell."""
-        return Mark.read(self.file(MARK, cell).read_bytes()).text
-
-    def tables(self, cell: str) -> dict[str, pl.DataFrame]:
-        """The rows of a cell, without the columns that say whose they are."""
-        return {
-            name: pl.read_parquet(self.file(name, cell)).drop(CELL_ID, RESOLVED, strict=False)
-            for name in TABLES
-        }
-
-    def file(self, table: str, cell: str) -> Path:
-        """The file of a table of a cell."""
-        return self._dataset.file(table, cell)
-
-    def mend(self, problems: list[Problem]) -> int:
-        """Refuses: no cell of version 1 would be computed again."""
-        del problems
-        raise InputError(f"{self.path}: a sweep of version 1 is not mended; {ANEW}")
-
-    def _check(self, cell: str) -> list[Problem]:
-        mark_file = self.file(MARK, cell)
-        try:
-            mark = Mark.read(checksums.read(mark_file, None, ""))
-        except DamageError as error:
-            return [Problem(mark_file, error.what)]
-        except InputError as error:
-            return [Problem(mark_file, str(error))]
-        if mark.cell_id != cell:
-            return [Problem(mark_file, f"holds another cell, {mark.cell_id}")]
-        problems = []
-        for table in RECORDS:
-            file = self.file(table, cell)
-            expected = mark.sha256.get(table, "none")
-            problems += _looked(lambda: checksums.read(file, expected, ""))  # noqa: B023 - at once
-        return problems
-
-
-def listed_sums(root: Path) -> None:
-    """Compares the files that a sweep of version 1 lists; `DamageError` names the first."""
-    files = Sums.at(root)
-    for name in files.of or ():
-        files.data(name)
-
-
-def _looked(look: Callable[[], object]) -> list[Problem]:
+def looked(look: Callable[[], object]) -> list[Problem]:
+    """The damage that a look finds."""
     try:
         look()
     except DamageError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,9 +30,11 @@ from cwnd.results import (
 from cwnd.running import KEYS, axes_of, run_id
 from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.journal import frames
+from cwnd.sweeps.old_files import FOLDER_DIGITS, cell_file, cells_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    import os
+    from collections.abc import Collection, Iterable
 
     from cwnd.running import Plan
 
@@ -53,8 +54,6 @@ ANEW = "`cwnd run SCENARIO -o DIR --replan` computes it anew"
 #: How the description ends.
 CLOSING = "\n}"
 
-#: Digits of a cell's name that are the name of its folder.
-_FOLDER_DIGITS = 2
 #: Column of the plan that numbers the runs.
 CELL = "cell"
 #: And the one that has the hash of their scenarios, names included.
@@ -151,7 +150,7 @@ class Dataset:
     def files(self, table: str, cells: Iterable[str]) -> list[str]:
         """Where a table of many cells is, as text: paths as objects would take longer to make."""
         root = self.path / table
-        return [f"{root}/{cell[:_FOLDER_DIGITS]}/{cell}.parquet" for cell in cells]
+        return [f"{root}/{cell[:FOLDER_DIGITS]}/{cell}.parquet" for cell in cells]
 
     def error_file(self, cell: str, kind: str) -> Path:
         """Where it says why a cell failed (`json`), and which scenario it is (`toml`)."""
@@ -252,22 +251,3 @@ def is_packed(root: Path) -> bool:
     # A result without its list of hashes is on its way into the journal of the sweep beside it.
     unfinished = (root / INFO).exists() and not (root / SUMS).exists()
     return (root / MANIFEST).exists() and not unfinished
-
-
-def cell_file(root: Path, table: str, cell: str) -> Path:
-    """Where a table of a cell is."""
-    return root / table / cell[:_FOLDER_DIGITS] / f"{cell}.parquet"
-
-
-def cells_in(root: Path, table: str) -> Iterator[str]:
-    """The cells that have a file in a table."""
-    try:
-        folders = [entry.path for entry in os.scandir(root / table) if entry.is_dir()]
-    except FileNotFoundError:
-        return
-    for folder in folders:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                name, dot, suffix = entry.name.partition(".")
-                if dot and suffix == "parquet":
-                    yield name

@@ -16,8 +16,9 @@ from cwnd.results import AGREEMENT, CELL_ID, MANIFEST, RESOLVED, RUN, TABLES, re
 from cwnd.running import LINUX, Workers, runner
 from cwnd.sweeps import packing
 from cwnd.sweeps.cells import MARK, attempt
-from cwnd.sweeps.kept import CellFiles, Journalled, Packed, Problem, Verified, listed
+from cwnd.sweeps.kept import Journalled, Packed, Problem, Verified, listed
 from cwnd.sweeps.layout import Dataset, is_packed
+from cwnd.sweeps.old_reading import CellFiles
 from cwnd.sweeps.tables import RUN as NUMBER
 from cwnd.sweeps.tables import Finished
 

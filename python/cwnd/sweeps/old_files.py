@@ -1,0 +1,88 @@
+"""Files of cells in sweeps of version 1, which are read only: nine for each cell."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import InputError
+from cwnd.files import checksums, read_object
+from cwnd.results import RESOLVED, cell_id
+from cwnd.sweeps.cells import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+#: The files of a cell besides that of the table of runs, which was written last: where it is, the
+#: cell is complete. None is left out, empty or not.
+RECORDS = (
+    *("flows", "links", "series", "link_series", "qdelay"),
+    *("requests", "sketches", "unrecorded"),
+)
+FILES = (MARK, *RECORDS)
+
+#: Key of what a mark says about the other files.
+_METADATA = "cwnd"
+#: Where it holds their hashes.
+_SHA256 = re.compile(rb'"sha256": (\{[^{}]*\})')
+#: Digits of a cell's name that are the name of its folder.
+FOLDER_DIGITS = 2
+
+
+def hashes(mark: bytes) -> dict[str, str] | None:
+    """The hashes of the other files that a mark holds; `None` if it is not what was written."""
+    if not checksums.signature_holds(mark):
+        return None
+    found = _SHA256.search(mark)
+    said = {} if found is None else read_object(found[1])
+    return said if said.keys() == set(RECORDS) else None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What the last file of a cell says."""
+
+    engine: str
+    #: SHA-256 of each other file.
+    sha256: Mapping[str, str]
+    #: The scenario of the cell.
+    text: str
+
+    @property
+    def cell_id(self) -> str:
+        """The cell that it stands for."""
+        return cell_id(self.text, self.engine)
+
+    @classmethod
+    def read(cls, data: bytes) -> Mark:
+        """Reads it; `InputError` if it is not what was written."""
+        if not checksums.signature_holds(data):
+            raise InputError(checksums.DAMAGED)
+        said = read_object(pl.read_parquet_metadata(io.BytesIO(data))[_METADATA])
+        text = pl.read_parquet(io.BytesIO(data), columns=[RESOLVED])[RESOLVED][0]
+        return cls(said["engine"], said["sha256"], text)
+
+
+def cell_file(root: Path, table: str, cell: str) -> Path:
+    """Where a table of a cell is."""
+    return root / table / cell[:FOLDER_DIGITS] / f"{cell}.parquet"
+
+
+def cells_in(root: Path, table: str) -> Iterator[str]:
+    """The cells that have a file in a table."""
+    try:
+        folders = [entry.path for entry in os.scandir(root / table) if entry.is_dir()]
+    except FileNotFoundError:
+        return
+    for folder in folders:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name, dot, suffix = entry.name.partition(".")
+                if dot and suffix == "parquet":
+                    yield name

@@ -1,0 +1,330 @@
+"""Sweeps of version 1: read and compared with their hashes, and never gone on with."""
+
+from __future__ import annotations
+
+import contextlib
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import DamageError, InputError
+from cwnd.files import Sums, checksums
+from cwnd.results import (
+    CELL_ID,
+    RESOLVED,
+    ROWS,
+    TABLES,
+    OnDisk,
+    Resolved,
+    Run,
+    named,
+)
+from cwnd.running import KEYS, RUN_COLUMNS, Workers, renamed_axes, runner
+from cwnd.sweeps.cells import MARK
+from cwnd.sweeps.kept import Problem, looked
+from cwnd.sweeps.layout import ANEW, CELL, CELL_SHA, Dataset
+from cwnd.sweeps.manifest import ACTIVITY_COLUMN, manifest, with_activity
+from cwnd.sweeps.old_files import FILES, RECORDS, Mark, hashes
+from cwnd.sweeps.tables import RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+#: What tables are joined by: no axis has this name.
+_KEY, _TEXT = "cell id", "cell text"
+#: Files that are read at a time: what is known of each stays in memory until the last is read.
+_FILES = 2048
+
+
+def load(dataset: Dataset) -> Run:
+    """The runs that are there."""
+    plan = dataset.plan()
+    here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
+    tables = Tables(dataset, here)
+    found = tables.runs()
+    activity = [column for column in found.columns if column.startswith(ACTIVITY_COLUMN)]
+    told = [column for column in RUN_COLUMNS if column in found.columns]
+    runs = found.select(*tables.keys, *told, *activity)
+    rows = {name: tables.rows(name) for name in ROWS if name != MARK}
+    # The files of samples are compared with their hashes when they are asked for.
+    samples = OnDisk([name for name in RECORDS if name not in ROWS], tables.table)
+
+    texts: list[pl.Series] = []
+
+    def resolved(index: int) -> str:
+        if not texts:
+            texts.append(tables.resolved())
+        return named(texts[0][index], dataset.info.heading)
+
+    def pick(name: str, run_ids: list[str]) -> pl.LazyFrame:
+        return tables.of(run_ids).table(name)
+
+    return Run(
+        manifest=with_activity(
+            manifest(dataset.info, tables.axes, runs, missing=plan.height - here.height),
+            dataset.path,
+        ),
+        source=dataset.source(),
+        runs=runs,
+        samples=samples,
+        pick=pick,
+        resolved=Resolved(runs.height, resolved),
+        **rows,
+    )
+
+
+class Tables:
+    """The tables of all cells, each below the other in the order of the runs."""
+
+    def __init__(self, dataset: Dataset, here: pl.DataFrame) -> None:
+        if here.is_empty():
+            raise InputError(f"{dataset.path}: no run of this sweep is complete yet")
+        self._dataset = dataset
+        self.whole = Whole(dataset)
+        self._cells = here[CELL_ID].unique(maintain_order=True).to_list()
+        #: Whether some runs are the same cell, so that its rows are there for each of them.
+        self._shared = len(self._cells) < here.height
+        self._schemas: dict[str, pl.Schema] = {}
+        self._schemas |= {name: self._schema(name) for name in FILES}
+        planned = dataset.info.axes
+        taken = {column for name in FILES for column in self.own(name)}
+        self.axes = renamed_axes(planned, taken | {RUN})
+        pairs = list(zip(planned, self.axes, strict=True))
+        #: The columns that say which run a row belongs to, and what the plan calls them.
+        self.keys = {key: key for key in KEYS}
+        self.keys |= {new.column: old.column for old, new in pairs}
+        self.keys |= {
+            new.value_column: old.value_column
+            for old, new in pairs
+            if old.value_column is not None and new.value_column is not None
+        }
+        self._plan = here.select(
+            pl.col(CELL_ID).alias(_KEY),
+            *(pl.col(old).alias(new) for new, old in self.keys.items()),
+            CELL,
+            CELL_SHA,
+        )
+
+    def of(self, run_ids: list[str]) -> Tables:
+        """The same of some runs: the files of others are not opened."""
+        some = copy(self)
+        some.choose(self._plan.filter(pl.col("run_id").is_in(run_ids)))
+        return some
+
+    def choose(self, plan: pl.DataFrame) -> None:
+        """Keeps these rows of the plan, and their cells."""
+        self._plan = plan
+        self._cells = plan[_KEY].unique(maintain_order=True).to_list()
+
+    def own(self, name: str, columns: Iterable[str] | None = None) -> list[str]:
+        """The columns of a table, or of these, that are not its key."""
+        left_out = (CELL_ID, "seed", RESOLVED) if name == MARK else (CELL_ID,)
+        found = self._schemas[name] if columns is None else columns
+        return [column for column in found if column not in left_out]
+
+    def runs(self) -> pl.DataFrame:
+        """All that is known of each run, but its scenario."""
+        try:
+            marks = self._read(MARK)
+        except InputError as error:
+            if not isinstance(error.__cause__, pl.exceptions.SchemaError):
+                raise
+            # Rare, and the price is a look at each file.
+            self._learn_marks()
+            marks = self._read(MARK)
+        marks = marks.select(CELL_ID, *self.own(MARK))
+        return self._collect(self._joined(marks.lazy()))
+
+    def resolved(self) -> pl.Series:
+        """The scenario of each run."""
+        texts = self._read(MARK, [CELL_ID, RESOLVED]).rename({RESOLVED: _TEXT})
+        return self._collect(self._joined(texts.lazy()))[_TEXT]
+
+    def rows(self, name: str) -> pl.DataFrame:
+        """A table in memory."""
+        return self._collect(self._keyed(name, self._read(name).lazy()))
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """A table on disk, with the columns that say what a row belongs to."""
+        return self._keyed(name, self._scan(name, self._cells))
+
+    def _keyed(self, name: str, rows: pl.LazyFrame) -> pl.LazyFrame:
+        # Names are text on disk; in memory they take four bytes.
+        columns = [
+            pl.col(column).cast(pl.Categorical) if kind == pl.String else pl.col(column)
+            for column, kind in self._schemas[name].items()
+            if column != CELL_ID
+        ]
+        return self._joined(rows).select(*self.keys, *columns)
+
+    def _joined(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        keyed = rows.rename({CELL_ID: _KEY}).join(
+            self._plan.lazy(), on=_KEY, how="inner", maintain_order="left"
+        )
+        return keyed.sort(CELL, maintain_order=True) if self._shared else keyed
+
+    def _scan(self, name: str, cells: list[str]) -> pl.LazyFrame:
+        self.whole.check(name, cells)
+        files = self._dataset.files(name, cells)
+        if name != MARK:
+            return pl.scan_parquet(files, glob=False)
+        marks = pl.scan_parquet(
+            files, glob=False, schema=self._schemas.get(MARK), missing_columns="insert"
+        )
+        return marks.with_columns(pl.col(f"^{ACTIVITY_COLUMN}.*$").fill_null(0))
+
+    def _learn_marks(self) -> None:
+        """Takes the columns of all marks: what counts by a name of its own may be in some only."""
+        columns: dict[str, pl.DataType] = {}
+        with self._damages():
+            for file in self._dataset.files(MARK, self._cells):
+                columns |= pl.scan_parquet(file, glob=False).collect_schema()
+        self._schemas[MARK] = pl.Schema(columns)
+
+    def _read(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        parts = []
+        for first in range(0, len(self._cells), _FILES):
+            part = self._scan(name, self._cells[first : first + _FILES])
+            part = part if columns is None else part.select(columns)
+            parts.append(self._collect(part).rechunk())
+        table = pl.concat(parts)
+        if name == MARK:
+            self._at_home(table[CELL_ID].to_list())
+        return table
+
+    def _at_home(self, found: list[str]) -> None:
+        """Refuses a mark that is whole, but that of another cell."""
+        for cell, there in zip(self._cells, found, strict=True):
+            if cell != there:
+                file = self._dataset.file(MARK, cell)
+                raise DamageError(file, f"holds another cell, {there}", self.whole.remedy)
+
+    def _schema(self, name: str) -> pl.Schema:
+        with self._damages():
+            return self._scan(name, self._cells[:1]).collect_schema()
+
+    def _collect(self, table: pl.LazyFrame) -> pl.DataFrame:
+        with self._damages():
+            return table.collect()
+
+    @contextlib.contextmanager
+    def _damages(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pl.exceptions.PolarsError) as error:
+            path = self._dataset.path
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InputError(
+                f"{path}: a file is missing or damaged ({reason}); `cwnd verify {path}` says which"
+            ) from error
+
+
+#: Digits of a hash.
+_DIGITS = 64
+
+
+class Whole:
+    """The hashes of a sweep's cells, from their marks, and what was compared with them."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._marks: dict[str, bytes] = {}
+        self.remedy = ANEW
+
+    def check(self, table: str, cells: Sequence[str]) -> None:
+        """Compares a table of cells with its hashes; `DamageError` names the first that is not."""
+        unknown = [cell for cell in cells if cell not in self._marks]
+        for cell, file in zip(unknown, self._dataset.files(MARK, unknown), strict=True):
+            self._mark(cell, file)
+        if table == MARK:
+            return
+        place = RECORDS.index(table) * _DIGITS
+        for cell, file in zip(cells, self._dataset.files(table, cells), strict=True):
+            expected = self._marks[cell][place : place + _DIGITS].decode()
+            checksums.check(file, expected, self.remedy)
+
+    def _mark(self, cell: str, file: str) -> None:
+        found = hashes(checksums.read(file, None, self.remedy))
+        if found is None:
+            raise DamageError(Path(file), checksums.DAMAGED, self.remedy)
+        kept = "".join(found[table] for table in RECORDS).encode()
+        self._marks[cell] = kept
+
+
+class CellFiles:
+    """A sweep of version 1: each cell has files of its own."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.path = dataset.path
+        self.engine = dataset.info.engine
+        self._dataset = dataset
+        planned = dataset.plan()[CELL_ID].unique(maintain_order=True)
+        done = dataset.done()
+        self.there = [cell for cell in planned if cell in done]
+        self.missing = len(planned) - len(self.there)
+
+    def check(self, threads: int | None) -> list[Problem]:
+        """Compares the files of all cells with the hashes that their marks hold."""
+        problems = looked(self._dataset.source)
+        problems += looked(lambda: listed_sums(self._dataset.path))
+        there = self.there
+        count = min(runner.thread_count(threads), max(1, len(there)))
+        workers = Workers(len(there), count, lambda index: self._check(there[index]))
+        try:
+            workers.start()
+            for found in workers.results(lambda: None):
+                problems += found
+        finally:
+            workers.stop()
+            workers.join()
+        known: dict[Path, Problem] = {}
+        for problem in problems:
+            known.setdefault(problem.file, problem)
+        return list(known.values())
+
+    def text(self, cell: str) -> str:
+        """The content of a cell."""
+        return Mark.read(self.file(MARK, cell).read_bytes()).text
+
+    def tables(self, cell: str) -> dict[str, pl.DataFrame]:
+        """The rows of a cell, without the columns that say whose they are."""
+        return {
+            name: pl.read_parquet(self.file(name, cell)).drop(CELL_ID, RESOLVED, strict=False)
+            for name in TABLES
+        }
+
+    def file(self, table: str, cell: str) -> Path:
+        """The file of a table of a cell."""
+        return self._dataset.file(table, cell)
+
+    def mend(self, problems: list[Problem]) -> int:
+        """Refuses: no cell of version 1 would be computed again."""
+        del problems
+        raise InputError(f"{self.path}: a sweep of version 1 is not mended; {ANEW}")
+
+    def _check(self, cell: str) -> list[Problem]:
+        mark_file = self.file(MARK, cell)
+        try:
+            mark = Mark.read(checksums.read(mark_file, None, ""))
+        except DamageError as error:
+            return [Problem(mark_file, error.what)]
+        except InputError as error:
+            return [Problem(mark_file, str(error))]
+        if mark.cell_id != cell:
+            return [Problem(mark_file, f"holds another cell, {mark.cell_id}")]
+        problems = []
+        for table in RECORDS:
+            file = self.file(table, cell)
+            expected = mark.sha256.get(table, "none")
+            problems += looked(lambda: checksums.read(file, expected, ""))  # noqa: B023 - at once
+        return problems
+
+
+def listed_sums(root: Path) -> None:
+    """Compares the files that a sweep of version 1 lists; `DamageError` names the first."""
+    files = Sums.at(root)
+    for name in files.of or ():
+        files.data(name)
