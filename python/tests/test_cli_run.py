@@ -271,6 +271,8 @@ def test_a_new_result_replaces_the_old_one(cli: Cli):
     out = cli.directory / "out" / "short"
     assert json.loads((out / "manifest.json").read_text())["seeds"] == [2]
     assert not (out / "plots").exists()
+    # Nor is there a log of runs that are not there any more.
+    assert len(list((out / "activity").glob("*.jsonl"))) == 1
     assert [path.name for path in out.parent.iterdir()] == ["short"]
 
 

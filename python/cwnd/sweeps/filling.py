@@ -233,5 +233,5 @@ def _leave_nothing(root: Path) -> None:
     """Removes what was written before a first cell was finished."""
     if not journalled(root) and not (root / MARK).is_dir() and not (root / ERRORS).is_dir():
         packing.remove_journal(root)
-    if {entry.name for entry in root.iterdir()} == {ACTIVITY}:
+    if root.is_dir() and {entry.name for entry in root.iterdir()} == {ACTIVITY}:
         shutil.rmtree(root / ACTIVITY, ignore_errors=True)
