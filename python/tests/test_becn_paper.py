@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from math import inf
 
+import boxes
 import polars as pl
 import pytest
+import svgs
 
 import cwnd
 from cwnd import reproduce
+from cwnd.figures import Figure, look
 from cwnd.papers.becn.figures import FIGURES, stated
 from cwnd.papers.becn.flows import gains, leads, numbers
-from cwnd.plots import style
 from cwnd.reproduce import shelf
+from cwnd.results import Estimate
 
 #: Each scenario, small enough for a test.
 SMALL: Mapping[str, Mapping[str, object]] = {
@@ -36,10 +39,46 @@ def runs() -> dict[str, cwnd.Run]:
 
 def test_every_figure_is_drawn(runs: dict[str, cwnd.Run]) -> None:
     paper = reproduce.paper("becn")
-    with style.styled():
-        for name, draw in FIGURES.items():
-            figure = draw(runs[paper.runs_of(name)])
-            assert all(panel.has_data() and panel.get_xlabel() for panel in figure.axes)
+    for name, draw in FIGURES.items():
+        picture = draw(runs[paper.runs_of(name)])
+        assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == [], name
+        for panel, drawn in zip(picture.panels, svgs.read(picture), strict=True):
+            assert panel.x_label
+            assert drawn.markers or drawn.paths, name
+
+
+def test_marks_are_at_the_means_of_the_seeds(runs: dict[str, cwnd.Run]) -> None:
+    picture = FIGURES["fig04"](runs["fig04"])
+    (panel,) = svgs.read(picture)
+    for index, scheme in enumerate(("plain", "ECN", "BECN")):
+        of = {"scheme": scheme, "delay": "40 ms", "flows": "15"}
+        estimate = Estimate.of(numbers(runs["fig04"], "goodput", of))
+        assert estimate is not None
+        assert estimate.half_width
+        found = [panel.at(place) for place in panel.markers[look.colour(index)]]
+        assert pytest.approx((15, estimate.mean), rel=2e-3) in found
+        low, high = estimate.mean - estimate.half_width, estimate.mean + estimate.half_width
+        ends = [
+            (panel.y.number(lower), panel.y.number(upper))
+            for _, lower, upper in panel.bars[look.colour(index)]
+        ]
+        assert pytest.approx((low, high), rel=5e-3) in ends
+
+
+def test_readings_are_below_each_other_with_intervals_along_x(runs: dict[str, cwnd.Run]) -> None:
+    run = runs["readings"]
+    picture = FIGURES["readings"](run)
+    names = next(axis.labels for axis in run.axes if axis.name == "reading")
+    assert [name for _, name in sorted(picture.panels[0].y_ticks or [], reverse=True)] == names
+    quenches = svgs.read(picture)[2]
+    found = sorted(map(quenches.at, quenches.markers[look.colour(2)]), key=lambda each: -each[1])
+    means = [Estimate.of(numbers(run, "quenches", {"reading": r, "mix": "BECN"})) for r in names]
+    wanted = [each.mean for each in means if each is not None]
+    assert [x for x, _ in found] == pytest.approx(wanted, abs=0.05)
+    # What the paper states is a line from the lower to the upper edge.
+    ((_, value),) = stated("quenches", {"scheme": "BECN", "delay": "40 ms", "flows": "45"})
+    upright = [(a, b) for a, b in quenches.strokes[look.colour(2)] if a[0] == b[0]]
+    assert any(quenches.at(a)[0] == pytest.approx(value, rel=1e-2) for a, _ in upright)
 
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:

@@ -12,9 +12,9 @@ from cwnd import reproduce
 from cwnd.models import bmcc as model
 from cwnd.papers.bmcc.dynamics import Case, noticed, rounds
 from cwnd.papers.bmcc.figures import FIGURES
-from cwnd.papers.bmcc.numbers import at, labels, of_acks, of_flows, of_links
+from cwnd.papers.bmcc.numbers import at, of_acks, of_flows, of_links
 from cwnd.plots import style
-from cwnd.reproduce import shelf
+from cwnd.reproduce import labels, shelf
 
 SHORT = {"run.duration": "8 s", "run.warmup": "4 s"}
 

@@ -137,7 +137,7 @@ def test_a_report_goes_without_a_figure_that_fails(
 def test_claims_are_judged_and_kept_before_figures_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(plots, "write", broken)
+    monkeypatch.setattr(plots, "save", broken)
     with pytest.warns(FigureWarning, match="could not be drawn"):
         found = reproduce.reproduce("abe", ["A3"], directory=tmp_path)
 

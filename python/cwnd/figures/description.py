@@ -37,7 +37,7 @@ class Line:
     joined: bool = True
     #: Each value lasts until the next.
     steps: bool = False
-    #: Shape of the points, as a letter of `look.MARKERS`.
+    #: Shape of the points, as a letter of `look.MARKERS`; a hollow `x` is a cross of two strokes.
     marker: str | None = None
     label: str | None = None
     #: An interval along y around each point that has one.

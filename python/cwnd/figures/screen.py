@@ -171,7 +171,7 @@ def _spec(
 
 def _axis(panel: Panel, side: str, own: Scale, label: str) -> dict[str, Any]:
     title = Text.fitted(label, _LABEL_PX[side] / _PIXELS, TICK_TEXT_PT, _LABEL_LINES)
-    axis: dict[str, Any] = {"title": title.written() if title.lines else None}
+    axis: dict[str, Any] = {"grid": True, "title": title.written() if title.lines else None}
     chosen = panel.ticks if side == "x" else panel.y_ticks
     if chosen is None:
         # Without a number of digits Vega writes 1e+6, and the rounding of 0.1 + 0.2.

@@ -185,7 +185,8 @@ def _beside_ticks(ticks: Sequence[tuple[float, Text]], line: float) -> dict[str,
 
 
 def _y_axis(place: Place) -> dict[str, Any]:
-    axis: dict[str, Any] = {"title": None}
+    # Said, since a rule in front of the others would have none.
+    axis: dict[str, Any] = {"grid": True, "title": None}
     minor = axes.between_decades(place.y, place.height) if place.panel.y_ticks is None else []
     axis |= y_ticks(place.y_ticks, minor, written=place.y_written)
     if place.y_label.lines:

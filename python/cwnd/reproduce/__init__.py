@@ -13,12 +13,14 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.reproduce.claims import Check, Claim, Outcome, Paper, Sides
+    from cwnd.reproduce.drawing import ONE_PANEL, curve, labels, marks, seeds_along
     from cwnd.reproduce.linux import Figure, OnLinux, reproduce_on_linux
     from cwnd.reproduce.measures import Measure, Point, Results, time_ratios
     from cwnd.reproduce.run import Reproduction, reproduce
     from cwnd.reproduce.shelf import paper, papers
 
 __all__ = [
+    "ONE_PANEL",
     "Check",
     "Claim",
     "Figure",
@@ -30,10 +32,14 @@ __all__ = [
     "Reproduction",
     "Results",
     "Sides",
+    "curve",
+    "labels",
+    "marks",
     "paper",
     "papers",
     "reproduce",
     "reproduce_on_linux",
+    "seeds_along",
     "time_ratios",
 ]
 
@@ -41,6 +47,7 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "claims": "Check Claim Outcome Paper Sides",
+        "drawing": "ONE_PANEL curve labels marks seeds_along",
         "linux": "Figure OnLinux reproduce_on_linux",
         "measures": "Measure Point Results time_ratios",
         "run": "Reproduction reproduce",

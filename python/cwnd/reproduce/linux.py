@@ -186,7 +186,8 @@ def _figure(
 
 def draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> list[Path]:
     """Draws a figure of a paper, and those of the same runs, once for each world."""
-    from cwnd.plots import style, write
+    from cwnd.plots import style
+    from cwnd.reproduce.drawing import save
 
     drawing = drawings(name)
     files = []
@@ -194,5 +195,5 @@ def draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> list
         then = f"its numbers are complete in {place.parent / figure / world}"
         for each in drawn_from(name, figure):
             with attempt(f"figure `{each}-{world}`", then), style.styled():
-                files += write(drawing[each](run), place, f"{each}-{world}")
+                files += save(drawing[each](run), place, f"{each}-{world}")
     return files

@@ -201,14 +201,15 @@ def _draw(of: Paper, results: _Results, place: Path) -> list[Path]:
         f"runs and claims are complete in {place}, and the same command tries again without running"
         " anything twice"
     )
-    from cwnd.plots import style, write
+    from cwnd.plots import style
+    from cwnd.reproduce.drawing import save
 
     drawing = shelf.drawings(of.name)
     files = []
     for figure in results:
         with attempt(f"figure `{figure}`", then), style.styled():
             runs = [results[name] for name in (figure, *of.drawn_with.get(figure, ()))]
-            files += write(drawing[figure](*runs), place / FIGURES, figure)
+            files += save(drawing[figure](*runs), place / FIGURES, figure)
         results.forget()
     return files
 

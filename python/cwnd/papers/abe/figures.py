@@ -6,120 +6,115 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from cwnd.figures import Line, Panel, Picture, Rule, look
 from cwnd.models import utilisation
-from cwnd.plots import style
-from cwnd.reproduce import time_ratios
-from cwnd.results import Estimate
+from cwnd.reproduce import ONE_PANEL, curve, labels, marks, seeds_along, time_ratios
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+    from cwnd.figures import Mark
     from cwnd.results import Run
 
 #: Points of a curve of the model.
 _MODEL_POINTS = 200
 
 
-def fig01(run: Run) -> Figure:
+def fig01(run: Run) -> Picture:
     """Throughput of one NewReno flow by buffer and β: model (lines) and simulation (marks)."""
     rate = float(run.links["rate_bit_s"].drop_nulls()[0])
-    figure = style.figure(2.8, 4.5)
-    panel = figure.subplots()
     rows = run.per_run()
     largest = float(rows["buffer_BDP"].max() or 1.0)  # type: ignore[arg-type]
-    for index, beta in enumerate(_labels(run, "beta")):
+    b = [largest * i / _MODEL_POINTS for i in range(_MODEL_POINTS + 1)]
+    lines = []
+    for index, beta in enumerate(labels(run, "beta")):
         mine = rows.filter(pl.col("beta") == beta)
-        b = [largest * i / _MODEL_POINTS for i in range(_MODEL_POINTS + 1)]
         model = [utilisation(float(beta), x) * rate / 1e6 for x in b]
-        panel.plot(b, model, **style.line(index), label=f"β = {beta}")
-        _means(panel, mine, "buffer_BDP", "utilisation", rate / 1e6, index=index, linestyle="none")
-    panel.set_xlabel("Buffer b (bandwidth-delay products)")
-    panel.set_ylabel("Throughput (Mbit/s)")
-    style.legend(figure, [panel])
-    return figure
+        lines.append(curve(b, model, index, label=f"β = {beta}"))
+        seeds = seeds_along(mine, "buffer_BDP", "utilisation", rate / 1e6)
+        lines.append(marks(seeds, index, joined=False))
+    x_label = "Buffer b (bandwidth-delay products)"
+    return Picture([Panel(lines, x_label=x_label, y_label="Throughput (Mbit/s)")], *ONE_PANEL)
 
 
-def fig02(run: Run) -> Figure:
+def fig02(run: Run) -> Picture:
     """Throughput of one CUBIC flow by RTT over CoDel and PIE, with and without ECN."""
     return _throughput(run, "queue", "")
 
 
-def fig03(run: Run) -> Figure:
+def fig03(run: Run) -> Picture:
     """The window after slow start, for two RTTs and two β_ecn; the first seed."""
-    figure = style.figure(2.8, 4.5)
-    panel = figure.subplots()
     first = run.series["seed"].min()
     rate = run.links.filter(pl.col("link") == "bottleneck")["rate_bit_s"][0]
-    for colour, rtt in enumerate(_labels(run, "rtt")):
-        for dashes, beta in enumerate(_labels(run, "beta_ecn")):
+    drawn: list[Mark] = []
+    for colour, rtt in enumerate(labels(run, "rtt")):
+        for dashes, beta in enumerate(labels(run, "beta_ecn")):
             mine = run.series.filter(
                 (pl.col("seed") == first) & (pl.col("rtt") == rtt) & (pl.col("beta_ecn") == beta)
             )
-            look = {"color": style.colour(colour), "linestyle": style.DASHES[dashes]}
-            label = f"{rtt}, β$_{{ecn}}$ = {beta}"
-            panel.plot(mine["time_s"], mine["snd_cwnd_pkts"], **look, label=label)
+            how = {"dashes": look.dashes(dashes), "label": f"{rtt}, β_ecn = {beta}"}
+            drawn.append(curve(mine["time_s"], mine["snd_cwnd_pkts"], colour, **how))
         flow = run.flows.filter(pl.col("rtt") == rtt)
         wire = flow["throughput_bit_s"][0] * flow["duration_s"][0] / 8 / flow["segments_sent"][0]
         bdp = rate * flow["rtt_base_us"][0] / 8e6 / wire
-        panel.axhline(bdp, color=style.colour(colour), lw=0.6, ls=":")
-    panel.margins(x=0)
-    panel.set_ylim(bottom=0)
-    panel.set_xlabel("Time (s); dotted: bandwidth-delay products")
-    panel.set_ylabel("Window (packets)")
-    style.legend(figure, [panel], columns=2)
-    return figure
+        drawn.append(Rule(y=bdp, colour=look.colour(colour), width=0.6, dashes=look.DASHES[2]))
+    panel = Panel(
+        drawn,
+        x_label="Time (s); dotted: bandwidth-delay products",
+        y_label="Window (packets)",
+        x_tight=True,
+        y_limits=(0, None),
+    )
+    return Picture([panel], *ONE_PANEL)
 
 
-def fig04(run: Run) -> Figure:
+def fig04(run: Run) -> Picture:
     """What NewReno receives more than with β_ecn = 0.5, up to each moment."""
     return _improvement(run, "0.5")
 
 
-def fig05(run: Run) -> Figure:
+def fig05(run: Run) -> Picture:
     """Distribution of the queueing delay of NewReno."""
     return _delays(run)
 
 
-def fig06(run: Run) -> Figure:
+def fig06(run: Run) -> Picture:
     """What CUBIC receives more than with β_ecn = 0.7, up to each moment."""
     return _improvement(run, "0.7")
 
 
-def fig07(run: Run) -> Figure:
+def fig07(run: Run) -> Picture:
     """Distribution of the queueing delay of CUBIC."""
     return _delays(run)
 
 
-def fig08(run: Run) -> Figure:
+def fig08(run: Run) -> Picture:
     """Throughput of one NewReno flow over CoDel by RTT and β_ecn."""
-    return _throughput(run, "beta_ecn", "β$_{ecn}$ = ")
+    return _throughput(run, "beta_ecn", "β_ecn = ")
 
 
-def fig09(run: Run) -> Figure:
+def fig09(run: Run) -> Picture:
     """Distribution of ρ, the ratio of convergence times, for CUBIC."""
     return _ratios(run, "0.7")
 
 
-def fig10(run: Run) -> Figure:
+def fig10(run: Run) -> Picture:
     """Distribution of ρ, the ratio of convergence times, for NewReno."""
     return _ratios(run, "0.5")
 
 
-def fig11(run: Run) -> Figure:
+def fig11(run: Run) -> Picture:
     """Throughput of flows with ECN ÷ of flows without, over CoDel."""
     return _group_ratios(run)
 
 
-def fig12(run: Run) -> Figure:
+def fig12(run: Run) -> Picture:
     """Throughput of flows with ECN ÷ of flows without, over PIE."""
     return _group_ratios(run)
 
 
 #: Every figure, by the name of its scenario.
-FIGURES: Mapping[str, Callable[[Run], Figure]] = {
+FIGURES: Mapping[str, Callable[[Run], Picture]] = {
     function.__name__: function
     for function in (
         *(fig01, fig02, fig03, fig04, fig05, fig06),
@@ -128,25 +123,20 @@ FIGURES: Mapping[str, Callable[[Run], Figure]] = {
 }
 
 
-def _throughput(run: Run, lines: str, prefix: str) -> Figure:
-    figure = style.figure(2.8, 4.5)
-    panel = figure.subplots()
+def _throughput(run: Run, lines: str, prefix: str) -> Picture:
     # The labels: the runs themselves have RTTs around them.
     rtt_ms = pl.col("rtt").str.strip_suffix(" ms").cast(pl.Float64)
     rows = run.per_run().with_columns(rtt_ms.alias("rtt_ms"))
-    for index, label in enumerate(_labels(run, lines)):
+    drawn = []
+    for index, label in enumerate(labels(run, lines)):
         mine = rows.filter(pl.col(lines) == label)
-        _means(
-            panel, mine, "rtt_ms", "throughput_bit_s", 1e-6, index=index, label=f"{prefix}{label}"
-        )
-    panel.set_xlabel("RTT$_{path}$ (ms)")
-    panel.set_ylabel("Throughput (Mbit/s)")
-    panel.set_ylim(bottom=0)
-    style.legend(figure, [panel])
-    return figure
+        seeds = seeds_along(mine, "rtt_ms", "throughput_bit_s", 1e-6)
+        drawn.append(marks(seeds, index, f"{prefix}{label}"))
+    panel = Panel(drawn, x_label="RTT_path (ms)", y_label="Throughput (Mbit/s)", y_limits=(0, None))
+    return Picture([panel], *ONE_PANEL)
 
 
-def _improvement(run: Run, base: str) -> Figure:
+def _improvement(run: Run, base: str) -> Picture:
     received = (
         run.series.group_by("queue", "rtt", "beta_ecn", "time_s")
         .agg(pl.col("delivered").mean())
@@ -161,18 +151,14 @@ def _improvement(run: Run, base: str) -> Figure:
         .with_columns((100 * (pl.col("delivered") / pl.col("base") - 1)).alias("gain"))
     )
 
-    def draw(panel: Axes, mine: pl.DataFrame, index: int, label: str) -> None:
-        panel.plot(mine["time_s"], mine["gain"], **style.line(index), label=label)
+    def draw(mine: pl.DataFrame, index: int, label: str) -> Line:
+        return curve(mine["time_s"], mine["gain"], index, label=label)
 
-    figure, grid = _grid(run, gain, draw, skip=base)
-    for panel in grid[-1]:
-        panel.set_xlabel("Time (s)")
-    for row in grid:
-        row[0].set_ylabel(f"Received more than\nwith β$_{{ecn}}$ = {base} (%)")
-    return figure
+    label = f"Received more than\nwith β_ecn = {base} (%)"
+    return _grid(run, gain, draw, ("Time (s)", label), skip=base)
 
 
-def _delays(run: Run) -> Figure:
+def _delays(run: Run) -> Picture:
     counted = (
         run.qdelay.filter(pl.col("link") == "bottleneck")
         .group_by("queue", "rtt", "beta_ecn", "qdelay_us")
@@ -180,74 +166,62 @@ def _delays(run: Run) -> Figure:
         .sort("qdelay_us")
     )
 
-    def draw(panel: Axes, mine: pl.DataFrame, index: int, label: str) -> None:
+    def draw(mine: pl.DataFrame, index: int, label: str) -> Line:
         share = mine["packets"].cum_sum() / mine["packets"].sum()
-        panel.step(mine["qdelay_us"] / 1e3, share, where="post", **style.line(index), label=label)
+        return curve(mine["qdelay_us"] / 1e3, share, index, steps=True, label=label)
 
-    figure, grid = _grid(run, counted, draw)
-    for panel in grid[-1]:
-        panel.set_xlabel("Queueing delay (ms)")
-    for row in grid:
-        row[0].set_ylabel("Share of packets")
-        for panel in row:
-            panel.set_xlim(0, 40)
-            panel.set_ylim(0, 1)
-    return figure
+    picture = _grid(run, counted, draw, ("Queueing delay (ms)", "Share of packets"))
+    for panel in picture.panels:
+        panel.x_limits, panel.y_limits = (0, 40), (0, 1)
+    return picture
 
 
 def _grid(
     run: Run,
     rows: pl.DataFrame,
-    draw: Callable[[Axes, pl.DataFrame, int, str], None],
+    draw: Callable[[pl.DataFrame, int, str], Line],
+    names: tuple[str, str],
     skip: str | None = None,
-) -> tuple[Figure, Sequence[Sequence[Axes]]]:
-    queues, rtts, betas = (_labels(run, name) for name in ("queue", "rtt", "beta_ecn"))
-    figure = style.figure(1.0 + 1.6 * len(queues))
-    grid = figure.subplots(len(queues), len(rtts), sharex=True, sharey="row", squeeze=False)
-    for queue, row in zip(queues, grid, strict=True):
-        for rtt, panel in zip(rtts, row, strict=True):
-            panel.set_title(f"{queue}, {rtt}")
-            for index, beta in enumerate(betas):
-                if beta == skip:
-                    continue
-                mine = rows.filter(
-                    (pl.col("queue") == queue)
-                    & (pl.col("rtt") == rtt)
-                    & (pl.col("beta_ecn") == beta)
-                )
-                draw(panel, mine, index, f"β$_{{ecn}}$ = {beta}")
-    style.legend(figure, list(grid.flat))
-    return figure, [list(row) for row in grid]
+) -> Picture:
+    """A panel for each queue and RTT, and a line in it for each β_ecn but one."""
+    queues, rtts, betas = (labels(run, name) for name in ("queue", "rtt", "beta_ecn"))
+    panels = []
+    for queue in queues:
+        for rtt in rtts:
+            here = rows.filter((pl.col("queue") == queue) & (pl.col("rtt") == rtt))
+            lines = [
+                draw(here.filter(pl.col("beta_ecn") == beta), index, f"β_ecn = {beta}")
+                for index, beta in enumerate(betas)
+                if beta != skip
+            ]
+            panel = Panel(lines, title=f"{queue}, {rtt}")
+            panel.x_label = names[0] if queue == queues[-1] else ""
+            panel.y_label = names[1] if rtt == rtts[0] else ""
+            panels.append(panel)
+    return Picture(panels, 1.0 + 1.6 * len(queues), columns=len(rtts), shared_y="row")
 
 
-def _ratios(run: Run, base: str) -> Figure:
-    queues = _labels(run, "queue")
-    figure = style.figure(2.8)
-    grid = figure.subplots(1, len(queues), sharex=True, sharey=True, squeeze=False)[0]
-    for queue, panel in zip(queues, grid, strict=True):
-        for index, beta in enumerate(_labels(run, "beta_ecn")):
+def _ratios(run: Run, base: str) -> Picture:
+    panels = []
+    even = [
+        Rule(x=x, y=y, colour="#808080", width=0.6, dashes=()) for x, y in ((1, None), (None, 0.5))
+    ]
+    for queue in labels(run, "queue"):
+        drawn: list[Mark] = [*even]
+        for index, beta in enumerate(labels(run, "beta_ecn")):
             if beta == base:
                 continue
             point = {"queue": queue, "beta_ecn": beta}
             ratios = time_ratios(run, point, {"beta_ecn": base})["ratio"].sort()
             share = [(i + 1) / len(ratios) for i in range(len(ratios))]
-            panel.step(
-                ratios, share, where="post", **style.line(index), label=f"β$_{{ecn}}$ = {beta}"
-            )
-        panel.axvline(1, color="0.5", lw=0.6)
-        panel.axhline(0.5, color="0.5", lw=0.6)
-        panel.set_xscale("log")
-        panel.set_ylim(0, 1)
-        panel.set_title(queue)
-        panel.set_xlabel(f"ρ, time to fairness ÷ that with β$_{{ecn}}$ = {base}")
-    grid[0].set_ylabel("Share of the cases")
-    style.legend(figure, list(grid))
-    return figure
+            drawn.append(curve(ratios, share, index, steps=True, label=f"β_ecn = {beta}"))
+        x_label = f"ρ, time to fairness ÷ that with β_ecn = {base}"
+        panels.append(Panel(drawn, title=queue, x_label=x_label, x_log=True, y_limits=(0, 1)))
+    panels[0].y_label = "Share of the cases"
+    return Picture(panels, 2.8, columns=len(panels))
 
 
-def _group_ratios(run: Run) -> Figure:
-    figure = style.figure(2.8, 4.5)
-    panel = figure.subplots()
+def _group_ratios(run: Run) -> Picture:
     per_group = (
         run.flows.with_columns(pl.col("group").cast(pl.String))
         .group_by("run_id", "rtt", "beta_ecn_value", "group")
@@ -255,7 +229,8 @@ def _group_ratios(run: Run) -> Figure:
         .pivot(on="group", index=["run_id", "rtt", "beta_ecn_value"], values="goodput_bit_s")
         .with_columns((pl.col("ecn") / pl.col("plain")).alias("ratio"))
     )
-    for index, rtt in enumerate(_labels(run, "rtt")):
+    drawn: list[Mark] = [Rule(y=1, colour="#808080", width=0.6, dashes=())]
+    for index, rtt in enumerate(labels(run, "rtt")):
         by_beta = (
             per_group.filter(pl.col("rtt") == rtt)
             .group_by("beta_ecn_value")
@@ -267,36 +242,13 @@ def _group_ratios(run: Run) -> Figure:
             .sort("beta_ecn_value")
         )
         x = by_beta["beta_ecn_value"]
-        panel.errorbar(x, by_beta["mean"], yerr=by_beta["sd"], **style.line(index), label=rtt)
-        panel.plot(x, by_beta["median"], ls="none", marker="o", color=style.colour(index))
-    panel.axhline(1, color="0.5", lw=0.6)
-    panel.set_ylim(bottom=0)
-    panel.set_xlabel("β$_{ecn}$ of the flows with ECN")
-    panel.set_ylabel("Throughput ratio\n(lines: means, dots: medians, bars: SD)")
-    style.legend(figure, [panel])
-    return figure
-
-
-def _means(
-    panel: Axes,
-    rows: pl.DataFrame,
-    x: str,
-    y: str,
-    scale: float,
-    *,
-    index: int,
-    linestyle: str | None = None,
-    label: str | None = None,
-) -> None:
-    points = []
-    for (value,), part in rows.sort(x).group_by([x], maintain_order=True):
-        estimate = Estimate.of([float(v) * scale for v in part[y]])
-        assert estimate is not None
-        points.append((value, estimate.mean, estimate.half_width or 0.0))
-    xs, means, widths = zip(*points, strict=True)
-    look = style.points(index) | ({} if linestyle is None else {"linestyle": linestyle})
-    panel.errorbar(xs, means, yerr=widths, label=label, clip_on=False, **look)
-
-
-def _labels(run: Run, axis: str) -> list[str]:
-    return next(each.labels for each in run.axes if each.name == axis)
+        ends = tuple((by_beta["mean"] + sign * by_beta["sd"]).to_list() for sign in (-1, 1))
+        drawn.append(curve(x, by_beta["mean"], index, label=rtt, interval=ends))
+        drawn.append(curve(x, by_beta["median"], index, joined=False, marker="o"))
+    panel = Panel(
+        drawn,
+        x_label="β_ecn of the flows with ECN",
+        y_label="Throughput ratio\n(means, dots: medians, bars: SD)",
+        y_limits=(0, None),
+    )
+    return Picture([panel], *ONE_PANEL)

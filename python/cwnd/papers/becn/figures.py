@@ -6,23 +6,22 @@ RED in the paper's setting, with limited transmit; web traffic with timeouts fro
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.papers.becn.flows import BOTTLENECK, labels, leads, numbers
-from cwnd.plots import style
-from cwnd.reproduce import paper
+from cwnd.figures import Line, Panel, Picture, Rule, look
+from cwnd.papers.becn.flows import BOTTLENECK, leads, numbers
+from cwnd.reproduce import ONE_PANEL, curve, labels, marks, paper
 from cwnd.results import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+    from cwnd.figures import Mark
     from cwnd.reproduce import Point
     from cwnd.results import Run
 
@@ -35,153 +34,158 @@ _QUANTITIES = {
     "time": "Mean time of an object (s)",
     "lead": "Goodput, more than plain (%)",
 }
+#: Marks of others: of the paper's text, and of ns-2.
+_GREY = "#4D4D4D"
+_CIRCLE: dict[str, Any] = {"joined": False, "marker": "o", "hollow": True, "size": 9.0}
+_CROSS: dict[str, Any] = {"joined": False, "marker": "x", "hollow": True, "size": 6.0}
 #: The thresholds of RED, kB (§ V-A).
 _THRESHOLDS_KB = (15, 45)
 
 
-def fig02(run: Run) -> Figure:
+def fig02(run: Run) -> Picture:
     """Goodput of ECN or BECN flows and of as many plain ones beside them, and by how much more."""
-    figure = style.figure(2.8)
-    goodput, ahead = figure.subplots(1, 2)
-    _beside(goodput, run, "goodput")
+    ahead: list[Line] = []
     for scheme in labels(run, "scheme"):
         index = _SCHEMES[scheme]
         points = [leads(run, {"scheme": scheme, "flows": n}) for n in labels(run, "flows")]
-        _means(ahead, labels(run, "flows"), points, index, None)
-        _circles(ahead, stated("lead", {"scheme": scheme}), index)
-    _axes(ahead, "lead")
-    style.legend(figure, [goodput, ahead], columns=5)
-    return figure
+        ahead.append(_means(labels(run, "flows"), points, index, None))
+        ahead += _circles(stated("lead", {"scheme": scheme}), index)
+    panels = [_panel(_beside(run, "goodput"), "goodput"), _panel(ahead, "lead")]
+    return Picture(panels, 2.8, columns=2, shared_x="none", shared_y="none")
 
 
-def fig03(run: Run) -> Figure:
+def fig03(run: Run) -> Picture:
     """Loss of ECN or BECN flows, and of as many plain ones beside them."""
-    figure, panel = _one_panel()
-    _beside(panel, run, "loss")
-    style.legend(figure, [panel], columns=3)
-    return figure
+    return Picture([_panel(_beside(run, "loss"), "loss")], *ONE_PANEL)
 
 
-def fig04(run: Run) -> Figure:
+def fig04(run: Run) -> Picture:
     """Goodput of flows of one kind."""
     return _by_flows(run, "goodput", {"delay": "40 ms"})
 
 
-def fig05(run: Run) -> Figure:
+def fig05(run: Run) -> Picture:
     """Loss of flows of one kind."""
     return _by_flows(run, "loss", {"delay": "40 ms"})
 
 
-def fig06(run: Run) -> Figure:
+def fig06(run: Run) -> Picture:
     """Utilisation of the bottleneck with flows of one kind."""
     return _by_flows(run, "utilisation", {"delay": "40 ms"})
 
 
-def fig07(run: Run) -> Figure:
+def fig07(run: Run) -> Picture:
     """The mean queue with flows of one kind."""
     return _by_flows(run, "queue", {"delay": "40 ms"})
 
 
-def fig08(run: Run) -> Figure:
+def fig08(run: Run) -> Picture:
     """The queue over time with 15 ECN or BECN flows."""
     return _queues(run, "15 flows, 40 ms", labels(run, "scheme"))
 
 
-def fig09(run: Run) -> Figure:
+def fig09(run: Run) -> Picture:
     """How long web objects take beside bulk flows."""
     return _by_flows(run, "time", {})
 
 
-def fig10(run: Run) -> Figure:
+def fig10(run: Run) -> Picture:
     """Loss of web traffic and bulk flows together."""
     return _by_flows(run, "loss", {}, {"ECN": (35, 5.09), "BECN": (35, 3.76)})
 
 
-def fig11(run: Run) -> Figure:
+def fig11(run: Run) -> Picture:
     """Goodput of flows of one kind over the long path."""
     return _by_flows(run, "goodput", {"delay": "250 ms"})
 
 
-def fig12(run: Run) -> Figure:
+def fig12(run: Run) -> Picture:
     """Loss of flows of one kind over the long path."""
     return _by_flows(run, "loss", {"delay": "250 ms"})
 
 
-def fig13(run: Run) -> Figure:
+def fig13(run: Run) -> Picture:
     """Utilisation with flows of one kind over the long path."""
     return _by_flows(run, "utilisation", {"delay": "250 ms"})
 
 
-def fig14(run: Run) -> Figure:
+def fig14(run: Run) -> Picture:
     """The mean queue with flows of one kind over the long path."""
     return _by_flows(run, "queue", {"delay": "250 ms"})
 
 
-def fig15(run: Run) -> Figure:
+def fig15(run: Run) -> Picture:
     """The queue over time with 45 ECN flows over the long path."""
     return _queues(run, "45 flows, 250 ms", ["ECN"])
 
 
-def fig16(run: Run) -> Figure:
+def fig16(run: Run) -> Picture:
     """The queue over time with 45 BECN flows over the long path."""
     return _queues(run, "45 flows, 250 ms", ["BECN"])
 
 
-def fig17(run: Run) -> Figure:
+def fig17(run: Run) -> Picture:
     """How long web objects take beside bulk flows over the long path."""
     return _by_flows(run, "time", {})
 
 
-def fig18(run: Run) -> Figure:
+def fig18(run: Run) -> Picture:
     """Loss of web traffic and bulk flows together over the long path."""
     return _by_flows(run, "loss", {})
 
 
-def fig19(run: Run) -> Figure:
+def fig19(run: Run) -> Picture:
     """Source quenches in the packets on the way back, on both paths."""
-    figure, panel = _one_panel()
+    drawn: list[Line] = []
     for index, delay in enumerate(labels(run, "delay")):
         of = {"delay": delay, "scheme": "BECN"}
-        _curve(panel, run, "quenches", of, index, label=delay)
-        _circles(panel, stated("quenches", of), index)
-    _axes(panel, "quenches")
-    style.legend(figure, [panel], columns=5)
-    return figure
+        drawn.append(_curve(run, "quenches", of, index, label=delay))
+        drawn += _circles(stated("quenches", of), index)
+    return Picture([_panel(drawn, "quenches")], *ONE_PANEL)
 
 
-def readings(run: Run) -> Figure:
+def readings(run: Run) -> Picture:
     """What other readings of the paper come to: leads over plain flows, losses and quenches."""
-    figure = style.figure(2.6)
-    panels = figure.subplots(1, 3, sharey=True, width_ratios=(1, 0.8, 1))
     names = labels(run, "reading")
     columns = [
         ("lead", ("ECN beside plain", "BECN beside plain"), {"flows": "40"}),
         ("loss", ("plain", "ECN", "BECN"), {"delay": "40 ms", "flows": "45"}),
         ("quenches", ("BECN",), {"delay": "40 ms", "flows": "45"}),
     ]
-    for panel, (what, mixes, of) in zip(panels, columns, strict=True):
+    panels = []
+    for what, mixes, of in columns:
+        drawn: list[Mark] = []
         for mix in mixes:
             scheme = mix.partition(" ")[0]
-            colour = style.colour(_SCHEMES[scheme])
-            for row, reading in enumerate(names):
-                at = {"reading": reading, "mix": mix}
-                values = leads(run, at) if what == "lead" else numbers(run, what, at)
-                mean = _estimate(values)
-                label = scheme if row == 0 else None
-                panel.errorbar(
-                    mean.mean, row, xerr=mean.half_width, fmt="o", ms=3, color=colour, label=label
+            colour = look.colour(_SCHEMES[scheme])
+            places = [{"reading": reading, "mix": mix} for reading in names]
+            found = [
+                _estimate(leads(run, at) if what == "lead" else numbers(run, what, at))
+                for at in places
+            ]
+            ends = [(e.mean - (e.half_width or 0.0), e.mean + (e.half_width or 0.0)) for e in found]
+            drawn.append(
+                Line(
+                    [each.mean for each in found],
+                    # The first reading is at the top.
+                    [-float(row) for row in range(len(names))],
+                    colour,
+                    joined=False,
+                    marker="o",
+                    label=scheme,
+                    x_interval=([low for low, _ in ends], [high for _, high in ends]),
                 )
-            for _, value in stated(what, {"scheme": scheme, **of}):
-                panel.axvline(value, color=colour, lw=0.8, ls="--")
-        panel.set_xlabel(_QUANTITIES[what])
-        panel.set_xlim(left=0)
-    panels[0].set_yticks(range(len(names)), labels=names)
-    panels[0].invert_yaxis()
-    style.legend(figure, list(panels))
-    return figure
+            )
+            drawn += [
+                Rule(x=value, colour=colour) for _, value in stated(what, {"scheme": scheme, **of})
+            ]
+        panel = Panel(drawn, x_label=_QUANTITIES[what], x_limits=(0, None))
+        panel.y_ticks = [(-float(row), name) for row, name in enumerate(names)]
+        panels.append(panel)
+    return Picture(panels, 2.6, columns=3, shared_x="none")
 
 
-FIGURES: Mapping[str, Callable[[Run], Figure]] = {
+FIGURES: Mapping[str, Callable[[Run], Picture]] = {
     function.__name__: function
     for function in (
         *(fig02, fig03, fig04, fig05, fig06, fig07, fig08, fig09, fig10, fig11),
@@ -195,84 +199,70 @@ _SCHEMES = {"plain": 0, "ECN": 1, "BECN": 2}
 
 def _by_flows(
     run: Run, what: str, of: Point, text: Mapping[str, tuple[float, float]] | None = None
-) -> Figure:
+) -> Picture:
     """A number for each kind of flows, by how many there are.
 
     `text` has numbers of the paper's text that no claim asks for: flows and value.
     """
-    figure, panel = _one_panel()
+    drawn: list[Line] = []
     for scheme in labels(run, "scheme"):
         at = {**of, "scheme": scheme}
-        _curve(panel, run, what, at, _SCHEMES[scheme], label=scheme)
+        drawn.append(_curve(run, what, at, _SCHEMES[scheme], label=scheme))
         said = [text[scheme]] if text is not None else stated(what, at)
-        _circles(panel, said, _SCHEMES[scheme])
-        _crosses(panel, run.name, what, at, _SCHEMES[scheme])
-    _axes(panel, what)
-    style.legend(figure, [panel], columns=5)
-    return figure
+        drawn += _circles(said, _SCHEMES[scheme])
+        drawn += _crosses(run.name, what, at, _SCHEMES[scheme])
+    return Picture([_panel(drawn, what)], *ONE_PANEL)
 
 
-def _beside(panel: Axes, run: Run, what: str) -> None:
+def _beside(run: Run, what: str) -> list[Line]:
     """A number of tested flows and of the plain ones beside them."""
+    drawn: list[Line] = []
     for scheme in labels(run, "scheme"):
         of = {"scheme": scheme}
         index = _SCHEMES[scheme]
-        _curve(panel, run, what, of, index, label=scheme, group="tested")
+        drawn.append(_curve(run, what, of, index, label=scheme, group="tested"))
         # The plain flows beside these.
         plain = index + len(_SCHEMES)
-        _curve(panel, run, what, of, plain, label=f"plain beside {scheme}", group="plain")
-        _circles(panel, stated(what, of, "tested"), index)
-        _circles(panel, stated(what, of, "plain"), plain)
-    _axes(panel, what)
+        drawn.append(_curve(run, what, of, plain, label=f"plain beside {scheme}", group="plain"))
+        drawn += _circles(stated(what, of, "tested"), index)
+        drawn += _circles(stated(what, of, "plain"), plain)
+    return drawn
 
 
-def _queues(run: Run, setting: str, schemes: Sequence[str]) -> Figure:
-    figure = style.figure(2.4, style.WIDTH if len(schemes) > 1 else 4.5)
-    panels = figure.subplots(1, len(schemes), sharex=True, sharey=True, squeeze=False)[0]
+def _queues(run: Run, setting: str, schemes: Sequence[str]) -> Picture:
     warmup = run.runs["warmup_s"].max()
     rows = run.link_series.filter(
         (pl.col("link").cast(pl.String) == BOTTLENECK)
         & (pl.col("setting").cast(pl.String) == setting)
         & (pl.col("time_s") >= warmup)
     )
-    for panel, scheme in zip(panels, schemes, strict=True):
+    panels = []
+    for scheme in schemes:
         mine = rows.filter(pl.col("scheme").cast(pl.String) == scheme).sort("time_s")
-        colour = style.colour(_SCHEMES[scheme])
-        panel.plot(mine["time_s"], mine["qlen_bytes"] / 1e3, color=colour, lw=0.5)
-        for threshold in _THRESHOLDS_KB:
-            panel.axhline(threshold, color="0.4", lw=0.8, ls="--")
-        panel.set_title(f"{scheme}, {setting}")
-        panel.set_xlabel("Time (s); dashed: thresholds")
-        panel.margins(x=0)
-        panel.set_ylim(bottom=0)
-    panels[0].set_ylabel("Queue (kB)")
-    return figure
+        queue = curve(mine["time_s"], mine["qlen_bytes"] / 1e3, _SCHEMES[scheme], width=0.5)
+        queue.dashes = ()
+        panels.append(
+            Panel(
+                [queue, *(Rule(y=at) for at in _THRESHOLDS_KB)],
+                title=f"{scheme}, {setting}",
+                x_label="Time (s); dashed: thresholds",
+                x_tight=True,
+                y_limits=(0, None),
+            )
+        )
+    panels[0].y_label = "Queue (kB)"
+    return Picture(panels, 2.4, look.WIDTH if len(schemes) > 1 else 4.5, columns=len(panels))
 
 
-def _one_panel() -> tuple[Figure, Axes]:
-    figure = style.figure(2.8, 4.5)
-    return figure, figure.subplots()
-
-
-def _curve(panel: Axes, run: Run, what: str, of: Point, index: int, **more: str) -> None:
+def _curve(run: Run, what: str, of: Point, index: int, **more: str) -> Line:
     """A number by how many flows there are; `more` is the `label`, and the `group`."""
     counts = labels(run, "flows")
     points = [numbers(run, what, {**of, "flows": n}, more.get("group")) for n in counts]
-    _means(panel, counts, points, index, more["label"])
+    return _means(counts, points, index, more["label"])
 
 
-def _means(
-    panel: Axes, xs: Sequence[str], points: Sequence[list[float]], index: int, label: str | None
-) -> None:
-    """Means over seeds with their 95 % intervals."""
-    estimates = [_estimate(values) for values in points]
-    panel.errorbar(
-        [float(x) for x in xs],
-        [each.mean for each in estimates],
-        yerr=[each.half_width or 0.0 for each in estimates],
-        label=label,
-        **style.points(index),
-    )
+def _means(xs: Sequence[str], points: Sequence[list[float]], index: int, label: str | None) -> Line:
+    return marks(zip(map(float, xs), points, strict=True), index, label)
 
 
 def _estimate(values: Sequence[float]) -> Estimate:
@@ -281,33 +271,28 @@ def _estimate(values: Sequence[float]) -> Estimate:
     return found
 
 
-def _circles(panel: Axes, points: Sequence[tuple[float, float]], index: int) -> None:
+def _circles(points: Sequence[tuple[float, float]], index: int) -> list[Line]:
     """What the paper's text says, as large open marks."""
-    _marks(panel, points, index, "paper", marker="o", markersize=9, fillstyle="none")
+    return _others(points, index, Line([], [], _GREY, label="paper", **_CIRCLE))
 
 
-def _crosses(panel: Axes, scenario: str, what: str, of: Point, index: int) -> None:
+def _crosses(scenario: str, what: str, of: Point, index: int) -> list[Line]:
     """The same from recorded runs of ns-2."""
     rows = _ns2()
     if what not in rows.columns:
-        return
+        return []
     here = (pl.col("scenario") == scenario) & (pl.col("scheme") == of["scheme"])
     rows = rows.filter(here & (pl.col("delay") == of.get("delay", "40 ms"))).drop_nulls(what)
     points = [(float(n), value) for n, value in rows.select("flows", what).iter_rows()]
-    _marks(panel, points, index, "ns-2.35", marker="x", markersize=6)
+    return _others(points, index, Line([], [], _GREY, label="ns-2.35", **_CROSS))
 
 
-def _marks(
-    panel: Axes, points: Sequence[tuple[float, float]], index: int, label: str, **look: Any
-) -> None:
-    """Marks without a line, which the legend names once and in no scheme's colour."""
+def _others(points: Sequence[tuple[float, float]], index: int, key: Line) -> list[Line]:
+    """Marks without a line, which the legend names in no scheme's colour."""
     if not points:
-        return
-    _, names = panel.get_legend_handles_labels()
-    if label not in names:
-        panel.plot([], [], color="0.3", ls="none", label=label, **look)
+        return []
     xs, ys = zip(*points, strict=True)
-    panel.plot(xs, ys, color=style.colour(index), ls="none", **look)
+    return [key, replace(key, x=xs, y=ys, colour=look.colour(index), label=None)]
 
 
 def stated(what: str, of: Point, group: str | None = None) -> list[tuple[float, float]]:
@@ -339,8 +324,6 @@ def _ns2() -> pl.DataFrame:
     return rows.filter(longest)
 
 
-def _axes(panel: Axes, what: str) -> None:
-    panel.set_xlabel("Flows")
-    panel.set_ylabel(_QUANTITIES[what])
-    if what not in {"utilisation", "lead"}:
-        panel.set_ylim(bottom=0)
+def _panel(drawn: Sequence[Mark], what: str) -> Panel:
+    limits = (None, None) if what in {"utilisation", "lead"} else (0, None)
+    return Panel(drawn, x_label="Flows", y_label=_QUANTITIES[what], y_limits=limits)

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 BOTTLENECK, BACK = "bottleneck", ("back", "reverse")
 
 
-def labels(run: Run, axis: str) -> list[str]:
-    """The labels of an axis, in its order."""
-    return next(each.labels for each in run.axes if each.name == axis)
-
-
 def numbers(run: Run, what: str, of: Point, group: str | None = None) -> list[float]:
     """A number of the flows, the bottleneck or the objects, by what its column is called below.
 

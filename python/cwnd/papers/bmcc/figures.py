@@ -11,8 +11,9 @@ import polars as pl
 from cwnd.models import bmcc as model
 from cwnd.papers.bmcc.dynamics import SPANS_S, Case, fairness_rates, noticed, rounds, shares
 from cwnd.papers.bmcc.measures import values
-from cwnd.papers.bmcc.numbers import BOTTLENECK, at, labels, windows
+from cwnd.papers.bmcc.numbers import BOTTLENECK, at, windows
 from cwnd.plots import style
+from cwnd.reproduce import labels
 from cwnd.results import Estimate
 
 if TYPE_CHECKING:

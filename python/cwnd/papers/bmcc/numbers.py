@@ -20,11 +20,6 @@ _PACKETS_OF_FLOW = 2
 _OTHER_PACKETS = 1.2
 
 
-def labels(run: Run, axis: str) -> list[str]:
-    """The labels of an axis, in its order."""
-    return next(each.labels for each in run.axes if each.name == axis)
-
-
 def at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:
     """The rows of a point of the sweep; the axes are called by their names."""
     columns = {axis.name: axis.column for axis in run.axes}

@@ -16,11 +16,11 @@ from cwnd.papers.dbaimd.panels import (
 )
 from cwnd.papers.dbaimd.runs import (
     at,
-    labels,
     sending_ms,
 )
 from cwnd.papers.dbaimd.seen import share_of
 from cwnd.plots import style
+from cwnd.reproduce import labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -46,7 +46,6 @@ from cwnd.papers.dbaimd.runs import (
     at,
     bound_ms,
     errors,
-    labels,
     of_seeds,
     samples,
     sending_ms,
@@ -54,6 +53,7 @@ from cwnd.papers.dbaimd.runs import (
     window_shares,
 )
 from cwnd.plots import style
+from cwnd.reproduce import labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

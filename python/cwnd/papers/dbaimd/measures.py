@@ -22,7 +22,6 @@ from cwnd.papers.dbaimd.runs import (
     bound_ms,
     crossing,
     errors,
-    labels,
     of_runs,
     of_seeds,
     samples,
@@ -30,6 +29,7 @@ from cwnd.papers.dbaimd.runs import (
     share_of_windows,
     window_shares,
 )
+from cwnd.reproduce import labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,12 +13,12 @@ from cwnd.papers.dbaimd.runs import (
     at,
     bound_ms,
     errors,
-    labels,
     of_runs,
     share_of_windows,
     window_shares,
 )
 from cwnd.plots import style
+from cwnd.reproduce import labels
 from cwnd.results import Estimate
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from cwnd.reproduce import labels
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -20,11 +22,6 @@ THRESHOLD_MS, RATE_MBIT_S, PACKET_B = 50.0, 10.0, 1500.0
 RIGHT_MS = 2.0
 #: What propagation leaves out: the bits of a data packet and of its ACK of 52 B.
 _SENDING_BITS = 8 * (PACKET_B + 52)
-
-
-def labels(run: Run, axis: str) -> list[str]:
-    """The labels of an axis, in its order."""
-    return next(each.labels for each in run.axes if each.name == axis)
 
 
 def at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:

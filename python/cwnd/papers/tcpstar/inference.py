@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from cwnd.figures import Panel, Picture, look
 from cwnd.infer import infer
-from cwnd.papers.tcpstar.responses import at, labels
-from cwnd.plots import style
+from cwnd.papers.tcpstar.responses import at
+from cwnd.reproduce import ONE_PANEL, curve, labels
 from cwnd.sweeps import run as simulate
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from cwnd.reproduce import Point, Results
     from cwnd.results import Run
 
@@ -41,36 +40,32 @@ def precision(results: Results, figure: str, of: Point) -> list[float]:
     return _shares(results[figure], of, pl.col("timeouts"))
 
 
-def inference(run: Run) -> Figure:
+def inference(run: Run) -> Picture:
     """Time since the first timer began against timeouts in a row, in units of the first timeout.
 
     As it is seen at the clients: medians with the span from the 10th to the 90th percentile, beside
     what doubling and no backoff would give.
     """
-    figure = style.figure(2.8, 4.5)
-    panel = figure.subplots()
     rounds = range(1, _ROUNDS + 1)
     expected = (
         ("doubled each time", [2.0**n - 1 for n in rounds]),
         ("as long as the first", [float(n) for n in rounds]),
     )
-    for index, (name, times) in enumerate(expected):
-        panel.plot(rounds, times, **style.line(index), label=name)
+    drawn = [curve(rounds, times, n, label=name) for n, (name, times) in enumerate(expected)]
     silences = _found(run)["silences"]
     for index, n in enumerate(labels(run, "n")):
         seen = _rows_of_timeouts(at(run, silences, {"n": n}))
-        low, middle, high = (seen[name].to_list() for name in ("low", "median", "high"))
-        spread = [
-            [m - a for m, a in zip(middle, low, strict=True)],
-            [b - m for m, b in zip(middle, high, strict=True)],
-        ]
-        look = style.points(index) | {"linestyle": "none"}
-        panel.errorbar(seen["round"].to_list(), middle, yerr=spread, **look, label=f"{n}, seen")
-    panel.set_yscale("log", base=2)
-    panel.set_xlabel("Timeouts in a row")
-    panel.set_ylabel("Time waited / first timeout")
-    style.legend(figure, [panel], columns=2)
-    return figure
+        ends = seen["low"].to_list(), seen["high"].to_list()
+        how = {"marker": look.marker(index), "joined": False, "interval": ends}
+        drawn.append(curve(seen["round"], seen["median"], index, label=f"{n}, seen", **how))
+    panel = Panel(
+        drawn,
+        x_label="Timeouts in a row",
+        y_label="Time waited / first timeout",
+        y_log=True,
+        y_ticks=[(2.0**n, f"{2**n}") for n in range(8)],
+    )
+    return Picture([panel], *ONE_PANEL)
 
 
 def _shares(run: Run, of: Point, all_of_them: pl.Expr) -> list[float]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.models import response_with_backoff, response_without_backoff
+from cwnd.reproduce import labels
 
 if TYPE_CHECKING:
     from cwnd.reproduce import Point
@@ -22,11 +23,6 @@ _TRANSFER, _WIRE_B, _PAYLOAD_B, _TIMEOUT_S = 20, 1250, 1198, 1.0
 
 #: Connections of the scenario `syn` that begin later have no time for five SYNs.
 _SYNS_UNTIL_S = 500.0
-
-
-def labels(run: Run, axis: str) -> list[str]:
-    """The labels of an axis, in its order."""
-    return next(each.labels for each in run.axes if each.name == axis)
 
 
 def at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:

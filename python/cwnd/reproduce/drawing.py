@@ -1,0 +1,76 @@
+"""Parts that the figures of papers share: curves, means over the seeds, and their files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cwnd.figures import Figure, Line, Picture, look
+from cwnd.results import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+    from cwnd.results import Run
+
+#: Height and width of a figure with one panel, in inches.
+ONE_PANEL = (2.8, 4.5)
+
+
+def labels(run: Run, axis: str) -> list[str]:
+    """The labels of an axis of a sweep."""
+    return next(each.labels for each in run.axes if each.name == axis)
+
+
+def curve(x: Iterable[float], y: Iterable[float | None], index: int, **how: Any) -> Line:
+    """A line with the colour and the dashes of its index."""
+    return Line(
+        list(x), list(y), **{"colour": look.colour(index), "dashes": look.dashes(index)} | how
+    )
+
+
+def marks(
+    points: Iterable[tuple[float, Iterable[float]]],
+    index: int,
+    label: str | None = None,
+    *,
+    joined: bool = True,
+) -> Line:
+    """Means with their 95 % intervals: markers by index, joined or not.
+
+    Args:
+        points: x, and the values of the seeds there.
+        index: Colour, dashes and marker.
+        label: The name in the legend.
+        joined: Points are joined.
+    """
+    xs, means, low, high = [], [], [], []
+    for x, values in points:
+        estimate = Estimate.of([float(value) for value in values])
+        assert estimate is not None
+        half = estimate.half_width or 0.0
+        xs.append(x)
+        means.append(estimate.mean)
+        low.append(estimate.mean - half)
+        high.append(estimate.mean + half)
+    shape = look.marker(index)
+    return curve(xs, means, index, marker=shape, joined=joined, label=label, interval=(low, high))
+
+
+def seeds_along(
+    rows: pl.DataFrame, x: str, y: str, scale: float = 1.0
+) -> Sequence[tuple[float, list[float]]]:
+    """The values of the seeds at each place along x."""
+    parts = rows.sort(x).group_by([x], maintain_order=True)
+    return [(float(at), [float(v) * scale for v in part[y]]) for (at,), part in parts]
+
+
+def save(drawn: Any, directory: Path, name: str) -> list[Path]:
+    """Writes a figure as PNG and as SVG."""
+    from cwnd import plots
+
+    if isinstance(drawn, Picture):
+        return plots.save(Figure(drawn), directory, name)
+    return plots.write(drawn, directory, name)
