@@ -2,18 +2,22 @@
 
 import math
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
+import boxes
 import polars as pl
 import pytest
+import svgs
 
 import cwnd
 from cwnd import reproduce
+from cwnd.figures import Figure, look
 from cwnd.models import bmcc as model
 from cwnd.papers.bmcc.dynamics import Case, noticed, rounds
 from cwnd.papers.bmcc.figures import FIGURES
+from cwnd.papers.bmcc.measures import values
 from cwnd.papers.bmcc.numbers import at, of_acks, of_flows, of_links
-from cwnd.plots import style
 from cwnd.reproduce import labels, shelf
 
 SHORT = {"run.duration": "8 s", "run.warmup": "4 s"}
@@ -92,11 +96,40 @@ def test_every_scenario_is_run_here() -> None:
 
 def test_every_figure_is_drawn(runs: dict[str, cwnd.Run]) -> None:
     paper = reproduce.paper("bmcc")
-    with style.styled():
-        for name, draw in FIGURES.items():
-            beside = [runs[other] for other in paper.drawn_with.get(name, ())]
-            figure = draw(runs[paper.runs_of(name)], *beside)
-            assert all(panel.has_data() and panel.get_xlabel() for panel in figure.axes), name
+    for name, draw in FIGURES.items():
+        beside = [runs[other] for other in paper.drawn_with.get(name, ())]
+        picture = draw(runs[paper.runs_of(name)], *beside)
+        assert boxes.complaints(*svgs.texts(Figure(picture).svg())) == [], name
+        assert all(panel.marks and panel.x_label for panel in picture.panels), name
+
+
+def test_bars_are_as_long_as_their_values(runs: dict[str, cwnd.Run]) -> None:
+    run = runs["table1"]
+    picture = FIGURES["table1"](run)
+    (panel,) = svgs.read(picture)
+    names = [name for _, name in picture.panels[0].y_ticks or []]
+    bars = {
+        name: panel.at((right, (top + bottom) / 2))[0]
+        for boxes_of in (panel.rectangles.get(look.colour(index), []) for index in (0, 5))
+        for left, top, right, bottom in boxes_of
+        if abs(panel.at((left, top))[0]) < 0.01 and bottom > panel.y.start + panel.y.length
+        for name in [names[round(-panel.at((left, (top + bottom) / 2))[1])]]
+    }
+    assert len(bars) == len(names)
+    for name, length in bars.items():
+        scheme, _, pacing = name.partition(", ")
+        mean = fmean(values(run, "told", {"scheme": scheme, "pacing": pacing}))
+        assert length == pytest.approx(mean, rel=5e-3)
+    # Groups of bars stand beside each other, the shortest at one.
+    (panel,) = svgs.read(FIGURES["fig14a"](runs["fig14a"]))
+    tops = [
+        panel.at((left, top))[1]
+        for found in panel.rectangles.values()
+        for left, top, _, bottom in found
+        if abs(panel.at((left, bottom))[1]) < 0.01
+    ]
+    assert len(tops) == len(labels(runs["fig14a"], "scheme"))
+    assert min(tops) == pytest.approx(1.0, abs=0.01)
 
 
 def kept(run: cwnd.Run, arguments: Mapping[str, Any]) -> dict[str, Any]:

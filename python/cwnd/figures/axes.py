@@ -197,10 +197,12 @@ def _scale(
         return next((at for at in given if not math.isnan(at)), otherwise)
 
     low, high = limit(0, low - room), limit(1, high + room)
-    # All values are the same, or lie beyond a limit that is set.
     if high - low > max(_CLOSE * max(abs(low), abs(high)), 1 / LARGEST):
         return Scale(low, high, log)
-    return Scale(low, low + max(abs(low), 1.0) * _MARGIN, log)
+    # All values are the same, or lie beyond a limit that is set.
+    free = all(end is None for each in limits for end in each)
+    room = max(abs(low), 1.0) * _MARGIN
+    return Scale(low - room * (free and margin > 0), low + room, log)
 
 
 def _ends(values: Iterable[float | None], *, log: bool) -> tuple[float, float] | None:

@@ -26,6 +26,8 @@ _CAP_PT = 5.0
 _BAND_OPACITY = 0.25
 #: A line this many times as long as its panel is wide is so dense that dashes would not be seen.
 _DENSE = 12.0
+#: Points of the shortest line.
+_SEGMENT = 2
 #: Cells of an image are larger by this part, so that no seam is seen between them.
 _OVERLAP = 0.1
 #: From this part of the largest value on, texts in cells are white.
@@ -106,7 +108,7 @@ class Layers:
             columns, inside = _columns("x", "y"), True
             dense = False
             for name, line in lines:
-                if not line.joined or line.steps != steps:
+                if not line.joined or line.steps != steps or len(line.x) < _SEGMENT:
                     continue
                 x, y = self._drawn(line.x, up=False), self._drawn(line.y)
                 count = min(len(x), len(y))
