@@ -100,7 +100,7 @@ impl Sender {
 
 // A cache line is 64 bytes. What sending, an ACK or its timers read begins where a line does, so
 // that it takes no line more. A new field that packets read goes into one of these lines, any other
-// behind `counters` or `rounds`; then these numbers are to be counted again.
+// behind `counters` or `rtt`; then these numbers are to be counted again.
 const _: () = {
     use core::mem::offset_of;
     let from = Sender::READ_FROM;
