@@ -25,7 +25,7 @@ pub struct ControllerRtt {
     /// State of one-way delays.
     one_way: OneWay,
     /// Delivery rates, for a controller that steers by them.
-    pub rates: Option<Rates>,
+    rates: Option<Rates>,
     /// The samples, for results.
     delays: Delays,
     /// Signs the timestamps that go, and how many echoes were never sent.
@@ -149,6 +149,11 @@ impl ControllerRtt {
         self.one_way.took(Some(measured));
         self.delays.add(measured, 0);
         Some(measured)
+    }
+
+    /// Delivery rates, for a controller that steers by them.
+    pub const fn rates_mut(&mut self) -> Option<&mut Rates> {
+        self.rates.as_mut()
     }
 
     /// The samples that the controller saw.

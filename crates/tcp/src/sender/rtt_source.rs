@@ -156,7 +156,7 @@ impl RttSource {
 
     /// Delivery rates, for a controller that steers by them.
     pub fn rates_mut(&mut self) -> Option<&mut Rates> {
-        self.controller.as_mut().and_then(|controller| controller.rates.as_mut())
+        self.controller.as_mut()?.rates_mut()
     }
 
     /// An ACK acknowledges these segments ([`ControllerRtt::on_ack`]).
