@@ -13,6 +13,7 @@ use crate::segment::{Body, SackBlocks, Segment};
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
     /// Subtracted from the timestamps that the receiver echoes: round trips seem longer by that.
+    /// Serves experiments on receivers that pretend a longer path (delay-based AIMD).
     #[default(
         Duration::ZERO,
         "McCullagh 2008 § 5.1.1: 100 ms; RFC 7323 § 4.3 echoes them as they are"
@@ -20,16 +21,19 @@ pub struct Params {
     #[bounds(up_to Duration::from_secs(10))]
     pub cheat_timestamps: Duration,
     /// The part of the queueing delay of data that the receiver hides, by adding it to the
-    /// timestamps that it echoes.
+    /// timestamps that it echoes. Serves experiments on receivers that hide the queue from
+    /// delay-based control.
     #[default(Share(0.0), "McCullagh 2008 § 5.1.2; RFC 7323 § 4.3 echoes them as they are")]
     pub cheat_hides: Share,
-    /// Into how many the receiver divides each ACK, as far as it has bytes: ACK division.
+    /// Into how many the receiver divides each ACK, as far as it has bytes: ACK division. Serves
+    /// experiments on attacks by ACK division (Savage et al. 1999).
     #[default(1, "Savage et al. 1999 § 3.1; RFC 5681 § 4.2: one ACK for a segment at most")]
     #[bounds(from 1, up_to 1000; "an ACK is at least one")]
     pub cheat_divides: u32,
     /// Time by which the receiver acknowledges data before it arrives (optimistic ACKs). It
     /// estimates the data on its way from what arrived in the last such time. It conceals losses; a
-    /// transfer with any loss is never whole.
+    /// transfer with any loss is never whole. Serves experiments on attacks by optimistic ACKs
+    /// (Savage et al. 1999).
     #[default(
         Duration::ZERO,
         "Savage et al. 1999 § 3.3; RFC 9293 § 3.10.7.4 acknowledges what arrived"
@@ -37,7 +41,8 @@ pub struct Params {
     #[bounds(up_to Duration::from_secs(10))]
     pub cheat_ahead: Duration,
     /// By this part what ACKs tell of the load is less than it is, of an estimate or a level: of
-    /// BMCC's half is no overload ever.
+    /// BMCC's half is no overload ever. Serves experiments on receivers that understate the load to
+    /// BMCC, VCP and MLCP.
     #[default(Share(0.0), "none; BMCC § II-B tells f̂ as it is")]
     pub cheat_load: Share,
 }

@@ -45,32 +45,37 @@ pub enum RttEvery {
 pub struct Params {
     /// Source of the round-trip times that the controller sees: that of an ACK, the newest and the
     /// least. The sender's own notes give none for retransmitted data (Karn & Partridge 1987).
+    /// Serves experiments on the meaning of a round-trip time (delay-based AIMD, Vegas, LEDBAT).
     #[default(
         RttFrom::Timer,
         "RFC 7323 § 4.3; McCullagh 2008 § 5.1, 5.2: Linux 2.6.22 and 2.6.24; Linux 6.18 \
         (tcp_clean_rtx_queue); RFC 6817 § 2.4 for one way"
     )]
     pub rtt_from: RttFrom,
-    /// Resolution of the clock of the sender's own notes; timestamps have `clock`.
+    /// Resolution of the clock of the sender's own notes; timestamps have `clock`. Serves
+    /// experiments on delay-based control by ticks of old kernels.
     #[default(
         Duration::from_micros(1),
         "Linux since 2.6.22: ktime; before it ticks of 1 to 10 ms"
     )]
     #[bounds(from Duration(1), up_to Duration::from_secs(1))]
     pub rtt_clock: Duration,
-    /// Frequency of the round-trip times that the controller sees.
+    /// Frequency of the round-trip times that the controller sees. Serves experiments on
+    /// delay-based control by one sample a window, as of stacks from 1988 on.
     #[default(RttEvery::Ack, "RFC 7323 § 4.1: with each ACK")]
     pub rtt_every: RttEvery,
     /// `true` if an ACK of a single segment gives a round-trip time. Where ACKs are delayed
     /// (`ack_every` above 1), the delayed-ACK timer sends most of these ACKs. With `ack_every = 1`
-    /// they always count.
+    /// they always count. Serves experiments on noise of delayed ACKs in delay-based control
+    /// (delay-based AIMD).
     #[default(
         true,
         "McCullagh 2008 § 5.2 ignores them; Linux leaves it to controllers (pkts_acked)"
     )]
     pub rtt_lone_acks: bool,
     /// `true` if results contain the queueing delay as the sender saw it and as it was: columns
-    /// `qdelay_seen_us` and `qdelay_true_us` of flows.
+    /// `qdelay_seen_us` and `qdelay_true_us` of flows. Serves experiments on errors of the queueing
+    /// delay that a sender sees (delay-based AIMD).
     #[default(false, "McCullagh 2008 § 5.2 compares them")]
     pub note_delays: bool,
 }

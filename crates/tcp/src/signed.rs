@@ -18,11 +18,13 @@ pub enum OnForged {
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
     /// Low bits of the sender's timestamps that sign the rest; 0 signs nothing. The remaining
-    /// resolution is two to this power, in ticks of `clock`.
+    /// resolution is two to this power, in ticks of `clock`. Serves experiments on receivers that
+    /// forge timestamps against delay-based control.
     #[default(0, "McCullagh 2008 § 5.1.3: one or more; RFC 7323 § 4.1 has none")]
     #[bounds(up_to 16)]
     pub timestamp_signature: u32,
-    /// Response to an echoed timestamp with a wrong signature.
+    /// Response to an echoed timestamp with a wrong signature. Serves experiments on receivers that
+    /// forge timestamps against delay-based control.
     #[default(
         OnForged::Ignore,
         "McCullagh 2008 § 5.1.3: e.g. backing off cwnd or resetting the connection"

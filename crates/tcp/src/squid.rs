@@ -6,19 +6,24 @@ use cwnd_schema::Schema;
 /// RFC 1016, "The SQuID Algorithm".
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// K: by how much an increase event makes the pause longer.
+    /// K: by how much an increase event makes the pause longer. Serves experiments on source
+    /// quenches answered by pauses (RFC 1016).
     #[default(Duration::from_millis(20), "RFC 1016: 20 ms")]
     pub squid_step: Duration,
-    /// I: the shortest pause after an increase event.
+    /// I: the shortest pause after an increase event. Serves experiments on source quenches
+    /// answered by pauses (RFC 1016).
     #[default(Duration::from_millis(75), "RFC 1016: 75 ms")]
     pub squid_least: Duration,
-    /// J: by how much a decrease event makes it shorter.
+    /// J: by how much a decrease event makes it shorter. Serves experiments on source quenches
+    /// answered by pauses (RFC 1016).
     #[default(Duration::from_millis(1), "RFC 1016: 1 ms")]
     pub squid_decrease: Duration,
-    /// E: the quenches that come within this time of the first are one increase event.
+    /// E: the quenches that come within this time of the first are one increase event. Serves
+    /// experiments on source quenches answered by pauses (RFC 1016).
     #[default(Duration::from_secs(2), "RFC 1016: 2 s")]
     pub squid_event: Duration,
-    /// S: the pause becomes shorter at the first packet after so long a time.
+    /// S: the pause becomes shorter at the first packet after so long a time. Serves experiments on
+    /// source quenches answered by pauses (RFC 1016).
     #[default(Duration::from_secs(1), "RFC 1016: 1 s")]
     pub squid_period: Duration,
 }

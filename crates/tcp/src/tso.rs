@@ -25,21 +25,24 @@ pub enum TsoSizing {
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
     /// The largest chunk of payload that is handed down at once; none sends segment by segment.
+    /// Serves experiments on chunks: bursts, pacing, and noise of round-trip times.
     #[default(None, "McCullagh 2008 § 5.3: e.g. 64 kB; Linux GSO_MAX_SIZE")]
     #[bounds(from Bytes(1), up_to Bytes(65_536))]
     pub tso: Option<Bytes>,
     /// For how long at most data that may go waits until a chunk is full; none waits for ACKs,
-    /// however long they take.
+    /// however long they take. Serves experiments on chunks of old kernels and delay-based control
+    /// (delay-based AIMD).
     #[default(
         None,
         "McCullagh 2008 § 5.3: Linux until 2.6.18 waits; Heffner 2006 bounds it to about 5 ms"
     )]
     pub tso_defer: Option<Duration>,
-    /// A chunk of this part of the window, one in so many, is full enough.
+    /// A chunk of this part of the window, one in so many, is full enough. Serves experiments on
+    /// chunks of old kernels and delay-based control (delay-based AIMD).
     #[default(3, "Linux tcp_tso_win_divisor")]
     #[bounds(from 1; "a chunk is at most the whole window")]
     pub tso_window_part: u32,
-    /// Maximum size of a chunk.
+    /// Maximum size of a chunk. Serves experiments on pacing beside chunks of full size.
     #[default(TsoSizing::Full, "McCullagh 2008 § 5.3: as large as they may be")]
     pub tso_sizing: TsoSizing,
 }

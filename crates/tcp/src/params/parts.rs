@@ -265,6 +265,14 @@ mod tests {
     }
 
     #[test]
+    fn a_key_says_what_experiment_it_is_for() {
+        let keys = Params::FIELDS.iter().filter(|field| field.part.is_none());
+        for field in keys {
+            assert!(field.doc.contains(" Serves "), "{}", field.name);
+        }
+    }
+
+    #[test]
     fn names_of_parts_differ() {
         for (i, part) in PARTS.iter().enumerate() {
             assert!(PARTS[..i].iter().all(|other| other.name != part.name), "{}", part.name);
