@@ -297,6 +297,15 @@ def test_decades_have_short_ticks_between_their_ends_without_a_grid():
     assert [grid.count(f'opacity="{shown}"') for shown in (1, 0)] == [4, 24]
 
 
+def test_a_short_logarithmic_axis_has_numbers():
+    for low, high in ((7.4, 9.3), (0.0061, 0.0068), (2.1e6, 2.2e6)):
+        line = Line([1, 2], [low, high], look.colour(0))
+        picture = Picture([Panel([line], y_log=True)], height=2.0)
+        texts = {box.text for box in svgs.texts(Figure(picture).svg())[0]} - {"1.0", "2.0"}
+        values = [float(text) for text in texts if low * 0.9 < float(text) < high * 1.1]
+        assert len(values) > 1, texts
+
+
 def test_a_million_points_are_thinned_and_keep_their_peaks():
     count = 1_000_000
     x = [n / 1000 for n in range(count)]

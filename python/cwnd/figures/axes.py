@@ -219,7 +219,13 @@ def _ends(values: Iterable[float | None], *, log: bool) -> tuple[float, float] |
 
 def ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
     """Round numbers on an axis and their labels, about as many as asked for."""
-    return _log_ticks(scale, about) if scale.log else _linear_ticks(scale, about)
+    if not scale.log:
+        return _linear_ticks(scale, about)
+    found = _log_ticks(scale, about)
+    if len(found) > 1 or scale.high - scale.low >= 1.0:
+        return found
+    # Between the usual values there are other round numbers.
+    return _linear_ticks(Scale(*scale.domain, log=False), about)
 
 
 def _linear_ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
