@@ -225,7 +225,8 @@ def ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
     if len(found) > 1 or scale.high - scale.low >= 1.0:
         return found
     # Between the usual values there are other round numbers.
-    return _linear_ticks(Scale(*scale.domain, log=False), about)
+    low, high = scale.domain
+    return _linear_ticks(Scale(low, high, log=False), about)
 
 
 def _linear_ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
