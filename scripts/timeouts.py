@@ -11,7 +11,8 @@ from pathlib import Path
 import polars as pl
 
 import cwnd
-from cwnd.plots import style
+from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.plots import save
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 SCENARIO = DOCS / "timeouts" / "backoff.toml"
@@ -37,35 +38,27 @@ def rounds() -> dict[int, list[float]]:
     return found
 
 
-def draw(found: dict[int, list[float]]) -> dict[str, bytes]:
+def draw(found: dict[int, list[float]]) -> Picture:
     """The figure, as the paper has it: the multiple over the round."""
-    with style.styled():
-        figure = style.figure(3.1, width=5.6)
-        panel = figure.subplots()
-        for index, (n, multiples) in enumerate(found.items()):
-            name = {0: "TCP", ROUNDS - 1: "TCP*(∞)"}.get(n, f"TCP*({n})")
-            panel.plot(
-                range(1, ROUNDS + 1),
-                multiples,
-                marker=style.MARKERS[index % len(style.MARKERS)],
-                color=style.colour(index),
-                linestyle=style.DASHES[index % len(style.DASHES)],
-                label=name,
-            )
-        panel.set_yscale("log", base=2)
-        panel.set_yticks([2**k for k in range(ROUNDS)], [f"{2**k}" for k in range(ROUNDS)])
-        panel.set_xlabel("backoff round")
-        panel.set_ylabel("timeout / RTO")
-        panel.legend()
-    return style.render(figure, "png", "svg")
+    lines = [
+        Line(
+            range(1, ROUNDS + 1),
+            multiples,
+            look.colour(index),
+            dashes=look.dashes(index),
+            marker=look.marker(index),
+            label={0: "TCP", ROUNDS - 1: "TCP*(∞)"}.get(n, f"TCP*({n})"),
+        )
+        for index, (n, multiples) in enumerate(found.items())
+    ]
+    panel = Panel(lines, x_label="backoff round", y_label="timeout / RTO", y_log=True)
+    panel.y_ticks = [(2.0**k, f"{2**k}") for k in range(ROUNDS)]
+    return Picture([panel], 3.1, 5.6)
 
 
 def main() -> None:
     """Writes the figure."""
-    folder = DOCS / "images" / "timeouts"
-    folder.mkdir(parents=True, exist_ok=True)
-    for kind, data in draw(rounds()).items():
-        (folder / f"backoff.{kind}").write_bytes(data)
+    save(Figure(draw(rounds())), DOCS / "images" / "timeouts", "backoff")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from pathlib import Path
 import polars as pl
 
 import cwnd
-from cwnd.plots import style
+from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.plots import save
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "reference"))
@@ -47,24 +48,30 @@ TRACES = {
 def main() -> None:
     """Draws the figure and prints the table."""
     run = cwnd.run(ROOT / "docs" / "arrivals" / "traces.toml")
-    with style.styled():
-        figure = style.figure(3.1, width=5.6)
-        axes = figure.subplots()
-        for index, (name, trace) in enumerate(TRACES.items()):
-            of_trace = run.flows.filter(pl.col("group").cast(pl.String) == name)
-            sizes, shares = ranks(of_trace["size_bytes"].sort().to_list())
-            xs = [10 ** (1 + i / 40) for i in range(361)]
-            colour = style.colour(index)
-            axes.plot(xs, [trace.tail(x) for x in xs], color=colour, linewidth=1.2, label=name)
-            axes.plot(sizes, shares, color=colour, linestyle="none", marker=".", markersize=2)
-            sys.stdout.write(f"| {name} | {MEANS[name]:,.0f} | {' | '.join(row(trace))} |\n")
-        sizes, shares = list(PACKMIME.values()), list(PACKMIME)
-        axes.plot(sizes, shares, "k+", markersize=7, label="PackMime-HTTP in ns-2")
-        axes.set(xscale="log", yscale="log", xlim=(10, 1e10), ylim=(1e-8, 1.5))
-        axes.set(xlabel="Size (bytes)", ylabel="Share of transfers that are larger")
-        axes.legend()
-    for kind, data in style.render(figure, "png", "svg").items():
-        (IMAGES / f"traces.{kind}").write_bytes(data)
+    drawn = []
+    for index, (name, trace) in enumerate(TRACES.items()):
+        of_trace = run.flows.filter(pl.col("group").cast(pl.String) == name)
+        xs = [10 ** (1 + i / 40) for i in range(361)]
+        colour = look.colour(index)
+        # A tail falls to none through the end of the axis.
+        tail = [max(trace.tail(x), 1e-12) for x in xs]
+        drawn.append(Line(xs, tail, colour, label=name))
+        sizes, shares = ranks(of_trace["size_bytes"].sort().to_list())
+        drawn.append(Line(sizes, shares, colour, joined=False, marker="o", size=1.5))
+        sys.stdout.write(f"| {name} | {MEANS[name]:,.0f} | {' | '.join(row(trace))} |\n")
+    sizes, shares = list(PACKMIME.values()), list(PACKMIME)
+    cross = Line(sizes, shares, "#000000", joined=False, marker="x", hollow=True, size=5.0)
+    cross.label = "PackMime-HTTP in ns-2"
+    panel = Panel(
+        [*drawn, cross],
+        x_label="Size (bytes)",
+        y_label="Share of transfers that are larger",
+        x_log=True,
+        y_log=True,
+        x_limits=(10, 1e10),
+        y_limits=(1e-8, 1.5),
+    )
+    save(Figure(Picture([panel], 3.1, 5.6)), IMAGES, "traces")
 
 
 def ranks(drawn: list[int]) -> tuple[list[int], list[float]]:
