@@ -24,6 +24,7 @@ from cwnd.results import compare
 from cwnd.results.layout import TABLES
 from cwnd.running import plans
 from cwnd.sweeps import asking, filling, verify
+from cwnd.sweeps.layout import Dataset
 from cwnd.sweeps.watching import status
 
 #: Loads of each kind of result.
@@ -61,7 +62,9 @@ def compared(path: Path) -> object:
 
 def asked(path: Path) -> object:
     order = "select * from {} order by all"
-    return [asking.query(path, order.format(name)).write_json() for name in TABLES]
+    is_old = Dataset.is_at(path) and Dataset.open(path).is_old
+    tables = [name for name in TABLES if not (is_old and name == "reasons")]
+    return [asking.query(path, order.format(name)).write_json() for name in tables]
 
 
 def summed(path: Path) -> object:

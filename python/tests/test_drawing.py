@@ -162,7 +162,11 @@ def test_the_records_of_a_link_are_there_without_their_picture(
 ):
     monkeypatch.setattr(link_picture, "picture", broken)
     report = SimpleNamespace(
-        summary=dict, links=short.links, link_series=short.link_series, qdelay=short.qdelay
+        summary=dict,
+        links=short.links,
+        reasons=short.reasons,
+        link_series=short.link_series,
+        qdelay=short.qdelay,
     )
     finished = Finished(0, report, Settings(Direction("1 Mbit/s")).scenario(), [])  # type: ignore[arg-type]
     with pytest.warns(FigureWarning, match=r"figure `link\.svg` could not be drawn"):

@@ -23,7 +23,11 @@ from cwnd.sweeps import verify
 
 def link(short: cwnd.Run, place: Path) -> None:
     report = SimpleNamespace(
-        summary=dict, links=short.links, link_series=short.link_series, qdelay=short.qdelay
+        summary=dict,
+        links=short.links,
+        reasons=short.reasons,
+        link_series=short.link_series,
+        qdelay=short.qdelay,
     )
     scenario = Settings(Direction("1 Mbit/s")).scenario()
     Records(place).save(Finished(0, report, scenario, ["true"]))  # type: ignore[arg-type]
@@ -51,7 +55,7 @@ def _scenario(run: cwnd.Run, place: Path) -> Path:
 
 WRITERS = {"link": link, "infer": inferred, "agree": agreement}
 TABLES = {
-    "link": {"links", "link_series", "qdelay"},
+    "link": {"links", "reasons", "link_series", "qdelay"},
     "infer": {"connections", "silences"},
     "agree": {"differences", "gains"},
 }

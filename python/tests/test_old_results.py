@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import Cli
 
@@ -34,6 +35,19 @@ def test_every_command_that_reads_takes_them(old: Path, cli: Cli):
         answer = cli(*command)
         assert answer.code == 0, answer.err
         assert "warning" not in answer.err
+
+
+def test_columns_of_links_are_rows_of_reasons(old: Path):
+    run = cwnd.load(old)
+    reasons = run.reasons
+    assert reasons.columns[-5:] == ["link", "verdict", "reason", "packets", "total_packets"]
+    for row in run.links.iter_rows(named=True):
+        of = (pl.col("run_id") == row["run_id"], pl.col("link") == row["link"])
+        for verdict in ("dropped", "marked"):
+            mine = reasons.filter(*of, pl.col("verdict") == verdict)
+            assert mine["packets"].sum() == row[f"{verdict}_pkts"]
+        assert row["drops_overlimit"] == reasons.filter(*of, reason="overlimit")["packets"].sum()
+    assert reasons["packets"].sum() > 0
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,8 @@ def test_tshark_counts_the_marks_and_their_echoes(tmp_path: Path):
     host = tshark(files[AT_SENDER], "ip.src", "tcp.flags.ece", "tcp.flags.cwr", "tcp.flags.syn")
 
     ce = link.filter(pl.col("ip.dsfield.ecn") == "3")
-    marks = result.links.filter(pl.col("link") == "bottleneck")["marks_codel"].sum()
+    reasons = result.reasons.filter(pl.col("link") == "bottleneck", pl.col("reason") == "codel")
+    marks = reasons.filter(pl.col("verdict") == "marked")["packets"].sum()
     assert marks > 20
     assert ce.height == marks
     assert set(ce["frame.comment"]) == {"marked: codel"}

@@ -79,15 +79,17 @@ def test_packets_are_conserved_on_every_link(sweep: cwnd.Run):
 
 
 def test_drops_and_marks_are_the_sum_of_their_reasons(sweep: cwnd.Run):
-    for whole, prefix in (("dropped_pkts", "drops_"), ("marked_pkts", "marks_")):
-        reasons = [
-            name
-            for name in sweep.links.columns
-            if name.startswith(prefix) and not name.endswith("_total")
-        ]
-        assert reasons
-        counted = sweep.links.select(pl.sum_horizontal(reasons).alias("sum"))["sum"]
-        assert counted.to_list() == sweep.links[whole].to_list()
+    for column in ("packets", "total_packets"):
+        counted = dict.fromkeys(sweep.links.select("run_id", "link").rows(), (0, 0))
+        sums = sweep.reasons.group_by("run_id", "link").agg(
+            pl.col(column).filter(pl.col("verdict") == verdict).sum().alias(verdict)
+            for verdict in ("dropped", "marked")
+        )
+        counted |= {(run, link): tuple(both) for run, link, *both in sums.iter_rows()}
+        end = "pkts" if column == "packets" else "total_pkts"
+        rows = sweep.links.select("run_id", "link", f"dropped_{end}", f"marked_{end}")
+        assert {(run, link): tuple(both) for run, link, *both in rows.iter_rows()} == counted
+        assert any(sum(both) for both in counted.values())
 
 
 def test_the_histogram_counts_every_packet_that_left_the_queue(short: cwnd.Run):

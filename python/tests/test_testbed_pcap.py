@@ -70,14 +70,16 @@ def test_captures_hold_what_the_router_did_to_each_packet(tmp_path: Path) -> Non
     # Marks are in the packets, with their reason beside them.
     forward = seen["bottleneck"]
     assert set(forward["_ws.malformed"]) == {""}
-    counted = run.links.filter(pl.col("link") == "bottleneck").row(0, named=True)
-    assert counted["marks_codel"] > 5
-    assert sum(comments(forward, "marked: codel").values()) == counted["marks_codel"]
-    assert forward.filter(pl.col("ip.dsfield.ecn") == "3").height == counted["marks_codel"]
+    reasons = run.reasons.filter(pl.col("link") == "bottleneck")
+    counted = {tuple(row): n for *row, n in reasons.select("verdict", "reason", "packets").rows()}
+    marks = counted["marked", "codel"]
+    assert marks > 5
+    assert sum(comments(forward, "marked: codel").values()) == marks
+    assert forward.filter(pl.col("ip.dsfield.ecn") == "3").height == marks
     lost = {
         name: n for name, n in comments(forward, "dropped: ").items() if name.endswith("link_loss")
     }
-    assert sum(lost.values()) == counted["drops_link_loss"] > 5
+    assert sum(lost.values()) == counted["dropped", "link_loss"] > 5
     # Headers only, with the kernel's timestamps.
     data = forward.filter(pl.col("tcp.len") == "1448")
     assert data.height > 1000

@@ -62,11 +62,20 @@ fn check_records(records: &Records, conceals: bool) {
     let (arrived, delivered) = (link("arrived_total_pkts"), link("delivered_total_pkts"));
     let (dropped, marked) = (link("dropped_total_pkts"), link("marked_total_pkts"));
     let queued = link("queued_pkts");
-    let reasons = ["overlimit", "red_early", "red_forced", "codel", "pie", "link_loss"]
-        .map(|reason| link(&format!("drops_{reason}")));
+    // Verdicts by their numbers: dropped, marked.
+    let by_reason = |i: usize, verdict: f64| {
+        let of = column(&records.reasons, "link_id").into_iter().enumerate();
+        let is = column(&records.reasons, "verdict");
+        let rows: Vec<_> = of.filter(|&(row, id)| id == i as f64 && is[row] == verdict).collect();
+        ["packets", "total_packets"].map(|counts| {
+            let counts = column(&records.reasons, counts);
+            rows.iter().map(|&(row, _)| counts[row]).sum::<f64>()
+        })
+    };
     for i in 0..records.links.len() {
         assert_eq!(arrived[i], delivered[i] + dropped[i] + queued[i], "link {i}");
-        assert_eq!(link("dropped_pkts")[i], reasons.iter().map(|r| r[i]).sum::<f64>());
+        assert_eq!([link("dropped_pkts")[i], dropped[i]], by_reason(i, 0.0), "link {i}");
+        assert_eq!([link("marked_pkts")[i], marked[i]], by_reason(i, 1.0), "link {i}");
         for (part, whole) in [
             ("arrived_pkts", &arrived),
             ("delivered_pkts", &delivered),

@@ -32,7 +32,7 @@ fn a_link_loses_the_share_of_packets_it_is_asked_to() {
             &format!("rate = \"10 Mbit/s\"\nloss = {loss}"),
             "count = 10\nrtt = \"20 ms\"\nendpoint = { rto_max = \"1 s\" }",
         ));
-        let lost = at(&records.links, BOTTLENECK, "drops_link_loss");
+        let lost = records.packets(BOTTLENECK, "dropped", "link_loss")[0] as f64;
         let sent = lost + at(&records.links, BOTTLENECK, "delivered_pkts");
         assert!(sent > 10_000.0, "too few packets to tell: {sent}");
         assert_binomial(lost, sent, loss);

@@ -55,7 +55,7 @@ fn row(name: &str, setting: &str, records: &Records) -> String {
         link("dropped_total_pkts"),
         jain(&goodputs[..goodputs.len() / 2]),
         count(records, "load_decreases"),
-        count(records, "marks_overload"),
+        records.packets(BOTTLENECK, "marked", "overload")[1],
     )
 }
 

@@ -162,7 +162,7 @@ fn messages_are_lost_like_packets_and_counted_apart() {
         assert!((lost as f64 - n * share).abs() < 4.0 * deviation, "{lost} of {sent}");
         let records = world.finish();
         assert_eq!(activity(&records, "quenches_lost"), lost);
-        assert_eq!(at_link(&records, 3, "drops_link_loss"), lost as f64);
+        assert_eq!(records.packets(3, "dropped", "link_loss")[0], lost);
     }
 }
 
@@ -276,9 +276,9 @@ fn a_sender_that_obeys_messages_slows_down_for_marks_that_it_hears_of_by_them_al
     let (_, deaf) = run_told(&text(false));
     let (heard, obeys) = run_told(&text(true));
     assert!(heard > 20, "{heard}");
-    let drops = |records: &cwnd_tables::Records| at_link(records, 0, "drops_overlimit");
-    assert!(drops(&deaf) > 0.0, "nothing but a full queue stops it");
-    assert_eq!(drops(&obeys), 0.0);
+    let drops = |records: &cwnd_tables::Records| records.packets(0, "dropped", "overlimit")[0];
+    assert!(drops(&deaf) > 0, "nothing but a full queue stops it");
+    assert_eq!(drops(&obeys), 0);
     let delay = |records: &cwnd_tables::Records| at_link(records, 0, "qdelay_p50_us");
     assert!(delay(&obeys) < 0.2 * delay(&deaf), "{} {}", delay(&obeys), delay(&deaf));
 }
@@ -327,7 +327,7 @@ fn several_links_have_messengers_and_each_speaks_of_its_own_queue() {
     let told = [&of_second, &of_last].map(|told| instants(told).len() as u64);
     assert_eq!(world.messages().sent, told.iter().sum::<u64>());
     let records = world.finish();
-    let drops = |link: usize| at_link(&records, link, "drops_overlimit") as u64;
+    let drops = |link: usize| records.packets(link, "dropped", "overlimit")[0];
     assert_eq!(told, [drops(2) / 2, drops(4) / 3]);
     assert!(told.iter().all(|&n| n > 100), "{told:?}");
 }
@@ -410,5 +410,5 @@ fn who_tells_nothing_changes_nothing_and_all_readers_see_the_same() {
     let records = world.finish();
     assert_eq!(records.digest(), expected.digest());
     assert!(drops > 10);
-    assert_eq!((drops, late), (at_link(&records, 0, "drops_overlimit") as u64, drops));
+    assert_eq!((drops, late), (records.packets(0, "dropped", "overlimit")[0], drops));
 }

@@ -20,7 +20,7 @@ pub use faults::{Fate, Faults, LOSS, Losses};
 pub use line::{Line, Pace};
 pub use middlebox::{Middlebox, Tampered};
 pub use packet::Packet;
-pub use results::{Summary, sample};
+pub use results::{ReasonTable, Summary, sample};
 pub use settings::Settings;
 pub use slots::{SLOT_BYTES, Slots};
 pub use timeline::Timeline;

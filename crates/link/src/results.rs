@@ -1,13 +1,13 @@
 //! What results say of a link.
 
-use cwnd_aqm::{Reason, codel, pie, red};
 use cwnd_packet::Guidance;
 use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::LinkRate;
-use cwnd_tables::{Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow};
+use cwnd_tables::{
+    Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow, ReasonRow, Reasons, Table,
+};
 
-use crate::counters::{Counters, Tally};
-use crate::faults::LOSS;
+use crate::counters::Counters;
 use crate::line::Line;
 use crate::packet::Packet;
 use crate::slots::Slots;
@@ -42,8 +42,6 @@ impl Summary<'_> {
         let seconds = window.as_secs_f64();
         let nanos = window.0.max(1) as f64;
         let rate_bit_s = mean_rate(self.rate, self.from, self.to);
-        let drops = |r: Reason| total.drops.of(r) - before.drops.of(r);
-        let marks = |r: Reason| total.marks.of(r) - before.marks.of(r);
         let dropped_pkts = total.drops.total() - before.drops.total();
         let marked_pkts = total.marks.total() - before.marks.total();
         let arrived_pkts = total.arrived - before.arrived;
@@ -69,16 +67,6 @@ impl Summary<'_> {
             queued_pkts: self.queued,
             drop_ratio: ratio(dropped_pkts, arrived_pkts),
             mark_ratio: ratio(marked_pkts, arrived_pkts),
-            drops_overlimit: drops(Reason::OVERLIMIT),
-            drops_red_early: drops(red::EARLY),
-            drops_red_forced: drops(red::FORCED),
-            drops_codel: drops(codel::REASON),
-            drops_pie: drops(pie::REASON),
-            drops_link_loss: drops(LOSS),
-            marks_red_early: marks(red::EARLY),
-            marks_red_forced: marks(red::FORCED),
-            marks_codel: marks(codel::REASON),
-            marks_pie: marks(pie::REASON),
             arrived_total_pkts: total.arrived,
             delivered_total_pkts: total.delivered,
             dropped_total_pkts: total.drops.total(),
@@ -86,15 +74,6 @@ impl Summary<'_> {
             // What becomes of its packets later, only a simulator knows.
             ..LinkRow::default()
         }
-    }
-
-    /// Drops and marks of the whole run for reasons that have no column of their own, each by the name of such a column.
-    pub fn beyond_columns(&self) -> impl Iterator<Item = (String, u64)> {
-        let named = |kind: &'static str, counts: &Tally| -> Vec<(String, u64)> {
-            let others = counts.iter().filter(|(reason, _)| !IN_COLUMNS.contains(reason));
-            others.map(|(reason, count)| (format!("{kind}_{}", reason.name()), count)).collect()
-        };
-        named("drops", &self.total.drops).into_iter().chain(named("marks", &self.total.marks))
     }
 
     /// The distribution of its queueing delay.
@@ -105,6 +84,53 @@ impl Summary<'_> {
             link: Name(link_id),
             qdelay_us: micros(low),
             packets,
+        })
+    }
+}
+
+/// Collects drops and marks of links by reason.
+#[derive(Debug, Default)]
+pub struct ReasonTable {
+    rows: Reasons,
+    /// Names of the reasons, in order of appearance.
+    names: Vec<&'static str>,
+}
+
+/// Names of the verdicts, in the order of their numbers.
+const VERDICTS: [&str; 2] = ["dropped", "marked"];
+
+impl ReasonTable {
+    /// Adds the reasons of a link, drops before marks, each in the order of their first packets.
+    pub fn add(&mut self, of: &Summary<'_>) {
+        let tallies = [(&of.total.drops, &of.before.drops), (&of.total.marks, &of.before.marks)];
+        for (verdict, (total, before)) in (0..).zip(tallies) {
+            for (reason, total_packets) in total.iter() {
+                let known = self.names.iter().position(|&name| name == reason.name());
+                let number = known.unwrap_or_else(|| {
+                    self.names.push(reason.name());
+                    self.names.len() - 1
+                });
+                self.rows.push(ReasonRow {
+                    link_id: of.id,
+                    link: Name(of.id),
+                    verdict: Name(verdict),
+                    reason: Name(number as u32),
+                    packets: total_packets - before.of(reason),
+                    total_packets,
+                });
+            }
+        }
+    }
+
+    /// The finished table; `links` are the names of the links.
+    #[must_use]
+    pub fn into_table(self, links: Vec<String>) -> Table {
+        let Self { rows, names } = self;
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        rows.into_table(|column| match column {
+            "verdict" => owned(&VERDICTS),
+            "reason" => owned(&names),
+            _ => links.clone(),
         })
     }
 }
@@ -164,13 +190,11 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// The reasons that have columns in the table of links.
-const IN_COLUMNS: [Reason; 6] =
-    [Reason::OVERLIMIT, red::EARLY, red::FORCED, codel::REASON, pie::REASON, LOSS];
-
 #[cfg(test)]
 mod tests {
+    use cwnd_aqm::{Reason, codel};
     use cwnd_quantity::Rate;
+    use cwnd_tables::ColumnData;
 
     use super::*;
 
@@ -180,8 +204,9 @@ mod tests {
     fn a_row_counts_what_came_after_the_warm_up() {
         // 8 kbit/s for the first of three seconds that count, 4 kbit/s for the other two: 16 kbit could have passed.
         let rate = LinkRate::steps(Rate(8000), vec![(Time(2 * S), Rate(4000))]);
-        let before =
+        let mut before =
             Counters { arrived: 10, delivered: 9, delivered_bytes: 9000, ..Counters::default() };
+        before.drops.add(Reason::OVERLIMIT, 2);
         let mut total = Counters {
             arrived: 14,
             delivered: 10,
@@ -190,6 +215,7 @@ mod tests {
             ..before.clone()
         };
         total.drops.add(Reason::OVERLIMIT, 1);
+        total.marks.add(codel::REASON, 3);
         let mut qdelay = Histogram::default();
         qdelay.add(Duration(5000));
         let summary = Summary {
@@ -205,7 +231,18 @@ mod tests {
         let row = summary.row();
         assert_eq!((row.link_id, row.arrived_pkts, row.arrived_total_pkts), (3, 4, 14));
         assert_eq!((row.delivered_pkts, row.delivered_total_pkts, row.queued_pkts), (1, 10, 2));
-        assert_eq!((row.dropped_pkts, row.drops_overlimit, row.drop_ratio), (1, 1, 0.25));
+        assert_eq!((row.dropped_pkts, row.drop_ratio), (1, 0.25));
+        let mut reasons = ReasonTable::default();
+        reasons.add(&summary);
+        let table = reasons.into_table(["a", "b", "c", "d"].map(str::to_owned).to_vec());
+        assert_eq!(table.column("packets"), Some(&ColumnData::U64(vec![1, 3])));
+        assert_eq!(table.column("total_packets"), Some(&ColumnData::U64(vec![3, 3])));
+        let named = |column: &str, row: usize| match table.column(column) {
+            Some(ColumnData::Name { codes, labels }) => labels[codes[row].0 as usize].clone(),
+            other => panic!("{other:?}"),
+        };
+        let told = [0, 1].map(|row| ["link", "verdict", "reason"].map(|of| named(of, row)));
+        assert_eq!(told, [["d", "dropped", "overlimit"], ["d", "marked", "codel"]]);
         assert_eq!((row.rate_bit_s, row.utilisation), (Some(16_000.0 / 3.0), Some(0.5)));
         assert_eq!((row.qlen_mean_pkts, row.qdelay_max_us), (2.0, Some(5.0)));
         let buckets: Vec<_> = summary.qdelay_rows().map(|r| (r.link_id, r.packets)).collect();

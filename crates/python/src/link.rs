@@ -270,6 +270,11 @@ impl LinkReport {
     }
 
     #[getter]
+    fn reasons(&self) -> Table {
+        Table::new(self.report.reasons())
+    }
+
+    #[getter]
     fn link_series(&self) -> Table {
         Table::new(self.report.samples.clone())
     }

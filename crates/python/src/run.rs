@@ -56,8 +56,17 @@ impl Control {
 }
 
 /// What the tables of a run are called, in their order.
-const TABLES: [&str; 8] =
-    ["flows", "links", "series", "link_series", "qdelay", "requests", "sketches", "unrecorded"];
+const TABLES: [&str; 9] = [
+    "flows",
+    "links",
+    "reasons",
+    "series",
+    "link_series",
+    "qdelay",
+    "requests",
+    "sketches",
+    "unrecorded",
+];
 
 /// What one run recorded.
 #[pyclass(frozen, module = "cwnd._core")]
@@ -84,6 +93,7 @@ impl Result {
             tables: [
                 records.flows,
                 records.links,
+                records.reasons,
                 records.flow_series,
                 records.link_series,
                 records.qdelay,
@@ -124,33 +134,38 @@ impl Result {
     }
 
     #[getter]
-    fn flow_series(&self) -> Table {
+    fn reasons(&self) -> Table {
         Table::new(self.tables[2].clone())
     }
 
     #[getter]
-    fn link_series(&self) -> Table {
+    fn flow_series(&self) -> Table {
         Table::new(self.tables[3].clone())
     }
 
     #[getter]
-    fn qdelay(&self) -> Table {
+    fn link_series(&self) -> Table {
         Table::new(self.tables[4].clone())
     }
 
     #[getter]
-    fn requests(&self) -> Table {
+    fn qdelay(&self) -> Table {
         Table::new(self.tables[5].clone())
     }
 
     #[getter]
-    fn sketches(&self) -> Table {
+    fn requests(&self) -> Table {
         Table::new(self.tables[6].clone())
     }
 
     #[getter]
-    fn unrecorded(&self) -> Table {
+    fn sketches(&self) -> Table {
         Table::new(self.tables[7].clone())
+    }
+
+    #[getter]
+    fn unrecorded(&self) -> Table {
+        Table::new(self.tables[8].clone())
     }
 
     #[getter]

@@ -94,6 +94,7 @@ impl Recorder {
         Records {
             flows: self.flows.into_table(names),
             links: links.rows.into_table(names),
+            reasons: links.reasons.into_table(names("link")),
             flow_series: self.flow_samples.into_table(names),
             link_series: self.link_samples.into_table(names),
             qdelay: links.qdelay.into_table(names),

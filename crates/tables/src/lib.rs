@@ -18,8 +18,8 @@ pub use optional::Optional;
 pub use records::Records;
 pub use rows::{
     FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,
-    QueueDelayRow, QueueDelays, RequestRow, Requests, SketchRow, Sketches, Unrecorded,
-    UnrecordedRow,
+    QueueDelayRow, QueueDelays, ReasonRow, Reasons, RequestRow, Requests, SketchRow, Sketches,
+    Unrecorded, UnrecordedRow,
 };
 pub use sketch::{Bucket, Sketch};
 pub use table::{Column, ColumnData, Digest, Name, Table};

@@ -1,5 +1,5 @@
 use crate::activity::Activity;
-use crate::table::{Digest, Table};
+use crate::table::{ColumnData, Digest, Table};
 
 /// All that a run gives.
 #[derive(Clone, Debug)]
@@ -8,6 +8,8 @@ pub struct Records {
     pub flows: Table,
     /// A row for each link.
     pub links: Table,
+    /// A row for each link, verdict and reason that occurred.
+    pub reasons: Table,
     /// Flows over time.
     pub flow_series: Table,
     /// Links over time.
@@ -31,6 +33,26 @@ pub struct Records {
 }
 
 impl Records {
+    /// Packets that a link dropped (`verdict` is `dropped`) or marked (`marked`) for a reason:
+    /// after the warm-up, and in the whole run.
+    #[must_use]
+    pub fn packets(&self, link_id: usize, verdict: &str, reason: &str) -> [u64; 2] {
+        let count = |column: &str, row: usize| match self.reasons.column(column) {
+            Some(ColumnData::U64(counts)) => counts[row],
+            _ => 0,
+        };
+        let is = |column: &str, row: usize, name: &str| match self.reasons.column(column) {
+            Some(ColumnData::Name { codes, labels }) => labels[codes[row].0 as usize] == name,
+            Some(ColumnData::U32(numbers)) => numbers[row] as usize == link_id,
+            _ => false,
+        };
+        let wanted = |&row: &usize| {
+            is("link_id", row, "") && is("verdict", row, verdict) && is("reason", row, reason)
+        };
+        let row = (0..self.reasons.len()).find(wanted);
+        row.map_or([0; 2], |row| ["packets", "total_packets"].map(|column| count(column, row)))
+    }
+
     /// A digest of all tables and of what acted: equal for equal runs. What was counted and never happened is not in it, nor
     /// the order of the counters, so a counter that is new changes no digest of a run in which it stays zero; nor do tables that
     /// most runs have no row of.
@@ -41,7 +63,7 @@ impl Records {
         {
             digest.table(table);
         }
-        let seldom = [&self.requests, &self.sketches, &self.unrecorded];
+        let seldom = [&self.reasons, &self.requests, &self.sketches, &self.unrecorded];
         seldom.into_iter().filter(|table| !table.is_empty()).for_each(|table| digest.table(table));
         let mut acted: Vec<_> = self.activity.iter().filter(|&(_, count)| count > 0).collect();
         acted.sort_unstable();
@@ -56,7 +78,7 @@ impl Records {
 #[cfg(test)]
 mod tests {
     use crate::rows::{
-        FlowRow, FlowSamples, Flows, LinkSamples, Links, QueueDelays, Requests, Sketches,
+        FlowRow, FlowSamples, Flows, LinkSamples, Links, QueueDelays, Reasons, Requests, Sketches,
         Unrecorded,
     };
 
@@ -71,6 +93,7 @@ mod tests {
         Records {
             flows: flows.into_table(|_| vec!["main".to_owned()]),
             links: Links::default().into_table(none),
+            reasons: Reasons::default().into_table(none),
             flow_series: FlowSamples::default().into_table(none),
             link_series: LinkSamples::default().into_table(none),
             qdelay: QueueDelays::default().into_table(none),

@@ -151,26 +151,6 @@ record! {
         drop_ratio: f64,
         /// Share of the packets that came and were marked.
         mark_ratio: f64,
-        /// Drops because the queue was full.
-        drops_overlimit: u64,
-        /// Drops by RED between its thresholds.
-        drops_red_early: u64,
-        /// Drops by RED above its upper threshold.
-        drops_red_forced: u64,
-        /// Drops by CoDel.
-        drops_codel: u64,
-        /// Drops by PIE.
-        drops_pie: u64,
-        /// Random losses.
-        drops_link_loss: u64,
-        /// Marks by RED between its thresholds.
-        marks_red_early: u64,
-        /// Marks by RED above its upper threshold.
-        marks_red_forced: u64,
-        /// Marks by CoDel.
-        marks_codel: u64,
-        /// Marks by PIE.
-        marks_pie: u64,
         /// Packets that came to the link, whole run.
         arrived_total_pkts: u64,
         /// Packets that left it, whole run.
@@ -190,6 +170,27 @@ record! {
         duplicate_pkts: u64,
         /// Source quenches that its router sent about packets of its queue, whole run.
         quenches_total_pkts: u64,
+    }
+}
+
+record! {
+    /// Packets of a link that were dropped, or marked CE, for one reason.
+    row ReasonRow
+    /// Drops and marks of all links by reason; reasons that never occurred have no row.
+    table Reasons
+    {
+        /// Number of the link.
+        link_id: u32,
+        /// Its name.
+        link: Name,
+        /// `dropped` or `marked`.
+        verdict: Name,
+        /// Name that the mechanism has for it: `overlimit`, `codel`, `red_early`.
+        reason: Name,
+        /// Packets after the warm-up.
+        packets: u64,
+        /// Packets in the whole run.
+        total_packets: u64,
     }
 }
 

@@ -152,7 +152,8 @@ class Records:
 
         report = finished.report
         tables = {
-            name: pl.DataFrame(getattr(report, name)) for name in ("links", "link_series", "qdelay")
+            name: pl.DataFrame(getattr(report, name))
+            for name in ("links", "reasons", "link_series", "qdelay")
         }
         documents = {
             "scenario.toml": finished.scenario.to_toml().encode(),

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
         MANIFEST,
         PCAP,
         PLOTS,
+        REASONS,
         RESOLVED,
         ROWS,
+        SAMPLES,
         SCENARIO,
         SUMMARY,
         TABLES,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
         summarise,
         values_of,
     )
+    from cwnd.results.reasons import reasons_of
     from cwnd.results.records import Pair, Records, compare_records, numbers, open_records, pack
     from cwnd.results.responses import (
         Distribution,
@@ -106,10 +109,12 @@ __all__ = [
     "OF_REQUESTS",
     "PCAP",
     "PLOTS",
+    "REASONS",
     "RESERVED",
     "RESOLVED",
     "ROWS",
     "RUN",
+    "SAMPLES",
     "SCENARIO",
     "SUMMARY",
     "TABLES",
@@ -155,6 +160,7 @@ __all__ = [
     "of_seeds",
     "open_records",
     "pack",
+    "reasons_of",
     "result_sheet",
     "rows_metadata",
     "sha256",
@@ -175,13 +181,14 @@ __getattr__, __dir__ = offers(
         "data": "OnDisk Resolved",
         "layout": (
             "ACTIVITY AGREEMENT CELL_ID DATASET ERRORS INFERRED JOURNAL LINKED LOCK MANIFEST PCAP"
-            " PLOTS RESOLVED ROWS SCENARIO SUMMARY TABLES"
+            " PLOTS REASONS RESOLVED ROWS SAMPLES SCENARIO SUMMARY TABLES"
         ),
         "manifest": "AGREE Axis Header INFER LINK Manifest RUN described sha256",
         "metrics": (
             "ALL By METRICS Metric RESERVED all_and_groups groups known_group main_link metric"
             " summarise values_of"
         ),
+        "reasons": "reasons_of",
         "records": "Pair Records compare_records numbers open_records pack",
         "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",

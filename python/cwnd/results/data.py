@@ -70,7 +70,7 @@ class Data:
     flows: pl.DataFrame
     #: One row per link.
     links: pl.DataFrame
-    #: What grows with time, in memory or on disk: `series`, `link_series`, `qdelay`, `requests`,
+    #: Other tables, in memory or on disk: `reasons`, `series`, `link_series`, `qdelay`, `requests`,
     #: and, for what has no row of its own, `sketches` and `unrecorded`.
     samples: Mapping[str, pl.LazyFrame]
     #: Reads the samples of some runs, where that is cheaper than to leave out the others.
@@ -81,6 +81,15 @@ class Data:
     derived: dict[tuple[str, ...], pl.DataFrame] = field(
         default_factory=dict, init=False, compare=False
     )
+
+    @cached_property
+    def reasons(self) -> pl.DataFrame:
+        """Drops and marks of links by reason, a row for each reason that occurred.
+
+        `verdict` is "dropped" or "marked"; `packets` counts after the warm-up, `total_packets` in
+        the whole run. Results of version 1 know six reasons, and no totals.
+        """
+        return self.samples["reasons"].collect()
 
     @cached_property
     def series(self) -> pl.DataFrame:

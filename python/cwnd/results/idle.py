@@ -64,14 +64,18 @@ def idle_points(run: Data) -> dict[tuple[str, ...], Idle | None]:
     """The first idle run's reason, by point of the sweep; none where the line was used."""
     lines = run.links.filter(pl.col("link") == "bottleneck")
     idle = lines.filter(pl.col("utilisation") < IDLE)
-    by_run = {line["run_id"]: line for line in idle.iter_rows(named=True)}
+    dropped = _dropped(run)
+    by_run = {
+        line["run_id"]: {**line, "reasons": dropped.get(line["run_id"], set())}
+        for line in idle.iter_rows(named=True)
+    }
     of_runs = run.flows.filter(pl.col("run_id").is_in(list(by_run)))
     flows = of_runs.partition_by("run_id", as_dict=True) if by_run else {}
-    reasons: dict[tuple[str, ...], Idle | None] = {}
+    found: dict[tuple[str, ...], Idle | None] = {}
     for index, row in enumerate(run.runs.iter_rows(named=True)):
         point = tuple(row[column] for column in run.axis_columns)
         line = by_run.get(row["run_id"])
-        if reasons.setdefault(point, None) is not None or line is None:
+        if found.setdefault(point, None) is not None or line is None:
             continue
         scenario = read_lines("\n".join(_LINES.findall(run.resolved[index])))
         sending = _endless(scenario)
@@ -88,8 +92,19 @@ def idle_points(run: Data) -> dict[tuple[str, ...], Idle | None]:
         )
         percent = f"{1 - IDLE:.0%}"
         sentence = f"`bottleneck` was idle for more than {percent} of the time"
-        reasons[point] = Idle(cause, f"{sentence}: {why}" if why else sentence)
-    return reasons
+        found[point] = Idle(cause, f"{sentence}: {why}" if why else sentence)
+    return found
+
+
+def _dropped(run: Data) -> dict[str, set[str]]:
+    """The reasons for which the bottleneck of each run dropped packets after the warm-up."""
+    rows = run.reasons.filter(
+        pl.col("link") == "bottleneck", pl.col("verdict") == "dropped", pl.col("packets") > 0
+    )
+    found: dict[str, set[str]] = {}
+    for run_id, reason in rows.select("run_id", "reason").iter_rows():
+        found.setdefault(run_id, set()).add(reason)
+    return found
 
 
 def _endless(scenario: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -123,7 +138,9 @@ def _why(
     if _most(dumbbell, groups, flows) < IDLE * line["rate_bit_s"]:
         return "bounded", "`receive_window` or `edge_rate` of its flows allows no more"
     if not _are(dumbbell, _LOSSLESS):
-        return ("loss", "its line lost packets") if line["drops_link_loss"] else ("unknown", "")
+        return (
+            ("loss", "its line lost packets") if "link_loss" in line["reasons"] else ("unknown", "")
+        )
     rate = dumbbell.get("rate")
     if not isinstance(rate, dict) or rate.get("steps"):
         return "rate", "its rate changes"
@@ -147,7 +164,7 @@ def _of_queue(
     if not line["dropped_pkts"] and not line["marked_pkts"]:
         return "unknown", "its queue dropped and marked nothing"
     queue = dumbbell.get("queue", {})
-    if not manages(queue) and line["drops_overlimit"]:
+    if not manages(queue) and "overlimit" in line["reasons"]:
         held = _held(queue["limit"], line["rate_bit_s"], dumbbell.get("bdp_rtt"), groups.values())
         if held < _SHORT:
             return "overflow", f"its queue holds {held:.1f} packets and overflowed"

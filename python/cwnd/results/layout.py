@@ -25,8 +25,10 @@ CELL_ID, RESOLVED = "cell_id", "resolved"
 ACTIVITY, LOCK = "activity", "lock"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")
-#: Tables that grow with time: samples, distributions, a row for each request, and what stands for
-#: requests and flows that have no row.
-SAMPLES = ("series", "link_series", "qdelay", "requests", "sketches", "unrecorded")
+#: Drops and marks of links by reason.
+REASONS = "reasons"
+#: Tables that are read when they are asked for: reasons, samples, distributions, a row for each
+#: request, and what stands for requests and flows that have no row.
+SAMPLES = (REASONS, "series", "link_series", "qdelay", "requests", "sketches", "unrecorded")
 #: The data frames of a result, each in a Parquet file of its name.
 TABLES = (*ROWS, *SAMPLES)

@@ -16,6 +16,7 @@ from cwnd.results.layout import (
     INFERRED,
     LINKED,
     MANIFEST,
+    REASONS,
     RESOLVED,
     ROWS,
     SAMPLES,
@@ -24,6 +25,7 @@ from cwnd.results.layout import (
     TABLES,
 )
 from cwnd.results.manifest import AGREE, FORMAT, INFER, LINK, RUN, Header, Manifest
+from cwnd.results.reasons import reasons_of
 from cwnd.results.run import Run
 from cwnd.results.store import is_sweep, remedy_of_sweep
 
@@ -53,11 +55,17 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
         name: _collected(_scan(files, name).drop(own, strict=False), files.file(f"{name}.parquet"))
         for name in ROWS
     }
-    samples: Mapping[str, pl.LazyFrame] = OnDisk(SAMPLES, lambda name: _scan(files, name))
+    by_columns = f"{REASONS}.parquet" not in (files.of or ())
+
+    def scan(name: str) -> pl.LazyFrame:
+        if name == REASONS and by_columns:
+            return reasons_of(_scan(files, "links"))
+        return _scan(files, name)
+
+    samples: Mapping[str, pl.LazyFrame] = OnDisk(SAMPLES, scan)
     if not samples_on_disk:
         samples = {
-            name: _collected(_scan(files, name), files.file(f"{name}.parquet")).lazy()
-            for name in SAMPLES
+            name: _collected(scan(name), path / f"{name}.parquet").lazy() for name in SAMPLES
         }
     return Run(
         manifest=manifest,
@@ -105,7 +113,9 @@ def header(path: Path) -> tuple[Header, Sums]:
 
 def tables_of(header: Header) -> list[str]:
     """The tables of a result."""
-    return list(TABLES if header.tables is None else header.tables)
+    if header.tables is None:
+        return [name for name in TABLES if name != REASONS]
+    return list(header.tables)
 
 
 def is_result(path: Path) -> bool:

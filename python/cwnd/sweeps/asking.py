@@ -21,7 +21,7 @@ from cwnd.results import CELL_ID, ROWS, TABLES, read, store
 from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, is_packed
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
-from cwnd.sweeps.old_files import cells_in
+from cwnd.sweeps.old_files import FILES, cells_in
 from cwnd.sweeps.old_reading import Tables
 from cwnd.sweeps.reading import load
 
@@ -135,7 +135,8 @@ def _views(
                 axes, views = header.axes, _of_result(header, files, asked)
             else:
                 dataset = Dataset.open(path)
-                asked = _run(connection, lambda: _asked(connection, sql, TABLES))
+                known = FILES if dataset.is_old else TABLES
+                asked = _run(connection, lambda: _asked(connection, sql, known))
                 if dataset.is_old:
                     axes, views = _of_sweep(connection, dataset, asked)
                 else:

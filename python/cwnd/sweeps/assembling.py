@@ -11,7 +11,18 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from cwnd.errors import DamageError, InputError
-from cwnd.results import CELL_ID, JOURNAL, RESOLVED, ROWS, TABLES, OnDisk, Resolved, Run, named
+from cwnd.results import (
+    CELL_ID,
+    JOURNAL,
+    RESOLVED,
+    ROWS,
+    TABLES,
+    OnDisk,
+    Resolved,
+    Run,
+    named,
+    reasons_of,
+)
 from cwnd.running import KEYS, RUN_COLUMNS, renamed_axes
 from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.journal import Frame, frames
@@ -67,12 +78,15 @@ class FoundCells:
             return frame.tables[name]
         key = index, name
         if key not in self._decoded:
-            if index in self._places:
-                data = frame.part(self._places[index][name], self.remedy)
-            else:
+            body = None
+            if index not in self._places:
                 body = frame.body(self.remedy)
                 self._places[index] = places(body)
-                data = body[self._places[index][name]]
+            place = self._places[index].get(name)
+            if place is None:
+                # A journal from before there was the table of reasons.
+                return reasons_of(self.table(index, "links").lazy()).collect()
+            data = frame.part(place, self.remedy) if body is None else body[place]
             found = self._decoded[key] = table(data)
             self._bytes += found.estimated_size()
             while self._bytes > _DECODED_BYTES and len(self._decoded) > 1:

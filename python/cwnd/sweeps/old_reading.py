@@ -13,13 +13,16 @@ from cwnd.errors import DamageError, InputError
 from cwnd.files import Sums, checksums
 from cwnd.results import (
     CELL_ID,
+    REASONS,
     RESOLVED,
     ROWS,
+    SAMPLES,
     TABLES,
     OnDisk,
     Resolved,
     Run,
     named,
+    reasons_of,
 )
 from cwnd.running import KEYS, RUN_COLUMNS, Workers, renamed_axes, runner
 from cwnd.sweeps.cells import MARK
@@ -49,8 +52,12 @@ def load(dataset: Dataset) -> Run:
     told = [column for column in RUN_COLUMNS if column in found.columns]
     runs = found.select(*tables.keys, *told, *activity)
     rows = {name: tables.rows(name) for name in ROWS if name != MARK}
+
     # The files of samples are compared with their hashes when they are asked for.
-    samples = OnDisk([name for name in RECORDS if name not in ROWS], tables.table)
+    def scan(name: str) -> pl.LazyFrame:
+        return reasons_of(tables.table("links")) if name == REASONS else tables.table(name)
+
+    samples = OnDisk(SAMPLES, scan)
 
     texts: list[pl.Series] = []
 
@@ -60,6 +67,8 @@ def load(dataset: Dataset) -> Run:
         return named(texts[0][index], dataset.info.heading)
 
     def pick(name: str, run_ids: list[str]) -> pl.LazyFrame:
+        if name == REASONS:
+            return scan(name).filter(pl.col("run_id").is_in(run_ids))
         return tables.of(run_ids).table(name)
 
     return Run(

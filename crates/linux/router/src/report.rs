@@ -1,7 +1,7 @@
 //! What a router says of a run: what happened to packets, and whether it kept up.
 
 use cwnd_aqm::Reason;
-use cwnd_link::Summary;
+use cwnd_link::{ReasonTable, Summary};
 use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::LinkRate;
 use cwnd_tables::{Activity, Histogram, LinkRow, LinkSamples, Links, QueueDelays, Table};
@@ -152,6 +152,14 @@ impl Report {
         links.into_table(|column| labels(&self.names(), column))
     }
 
+    /// Drops and marks by reason, with the simulator's columns.
+    #[must_use]
+    pub fn reasons(&self) -> Table {
+        let mut reasons = ReasonTable::default();
+        self.summaries().for_each(|summary| reasons.add(&summary));
+        reasons.into_table(self.names().to_vec())
+    }
+
     /// The distribution of the queueing delay, with the simulator's columns.
     #[must_use]
     pub fn qdelay(&self) -> Table {
@@ -171,9 +179,6 @@ impl Report {
         let mut counted = Activity::default();
         for direction in &self.directions {
             direction.counted.iter().for_each(|(name, n)| counted.add(name.to_owned(), n));
-        }
-        for summary in self.summaries() {
-            summary.beyond_columns().for_each(|(name, n)| counted.add(name, n));
         }
         counted
     }

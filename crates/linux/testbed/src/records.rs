@@ -93,6 +93,7 @@ pub fn records(
     Records {
         flows,
         links: untold(report.links()),
+        reasons: report.reasons(),
         flow_series: series(world, seen),
         link_series: report.samples.clone(),
         qdelay: report.qdelay(),

@@ -1,6 +1,6 @@
 //! Rows of links, and the counters of the network.
 
-use cwnd_link::{Counters, Line, Summary};
+use cwnd_link::{Counters, Line, ReasonTable, Summary};
 use cwnd_quantity::Time;
 use cwnd_scenario::Scenario;
 use cwnd_tables::{Histogram, LinkRow, Links, QueueDelays};
@@ -13,6 +13,7 @@ use crate::place::LinkParts;
 #[derive(Debug, Default)]
 pub(super) struct LinkTables {
     pub(super) rows: Links,
+    pub(super) reasons: ReasonTable,
     pub(super) qdelay: QueueDelays,
     pub(super) drops: u64,
     pub(super) marks: u64,
@@ -74,7 +75,7 @@ impl Recorder {
                 ..summary.row()
             });
             own.add("dead_packets", dead[i].packets);
-            summary.beyond_columns().for_each(|(name, count)| own.add(name, count));
+            tables.reasons.add(&summary);
             summary.qdelay_rows().for_each(|row| tables.qdelay.push(row));
         }
         tables

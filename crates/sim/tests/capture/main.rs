@@ -22,8 +22,8 @@ fn a_link_has_as_many_packets_drops_and_reasons_as_it_counted() {
     let drops = with("dropped: overlimit");
     let lost = with("dropped: link_loss");
     assert!(drops > 10 && lost > 3, "{drops} drops, {lost} lost");
-    assert_eq!(drops, number(links, BOTTLENECK, "drops_overlimit"));
-    assert_eq!(lost, number(links, BOTTLENECK, "drops_link_loss"));
+    assert_eq!([drops; 2], records.packets(BOTTLENECK, "dropped", "overlimit"));
+    assert_eq!([lost; 2], records.packets(BOTTLENECK, "dropped", "link_loss"));
     assert_eq!(with(""), number(links, BOTTLENECK, "delivered_total_pkts"));
     assert_eq!(with("") + drops + lost, caught.len() as u64);
     assert!(caught.iter().is_sorted_by_key(|p| p.at_ns));
@@ -40,7 +40,7 @@ fn a_mark_is_a_comment_where_it_was_set_and_ce_from_there_on() {
         let caught = read(&file);
         let comment = format!("marked: {reason}");
         let marked = caught.iter().filter(|p| p.comment == comment).count() as u64;
-        let counted = number(&records.links, BOTTLENECK, &format!("marks_{reason}"));
+        let [counted, _] = records.packets(BOTTLENECK, "marked", reason);
         // A packet that was marked on arrival may still wait when the run ends.
         assert!(marked > 10 && (marked..marked + 3).contains(&counted), "{marked} {counted}");
         let ce = |p: &Caught| match SlicedPacket::from_ip(&p.bytes).unwrap().net {
