@@ -39,7 +39,7 @@ def axes_of(scenario: _core.Scenario, taken: set[str]) -> list[Axis]:
     shapes = [
         (name, labels, values is not None, unit) for name, labels, values, unit in scenario.axes
     ]
-    axes = _name_axes(shapes, taken)
+    axes = name_axes(shapes, taken)
     return [replace(axis, over=scenario.over.get(axis.name, {})) for axis in axes]
 
 
@@ -48,12 +48,11 @@ def renamed_axes(axes: list[Axis], columns: set[str]) -> list[Axis]:
     shapes = [(a.name, a.labels, a.value_column is not None, a.unit) for a in axes]
     taken = columns | {*KEYS, *RUN_COLUMNS, *RESERVED, CELL_ID, RESOLVED}
     return [
-        replace(new, over=old.over)
-        for new, old in zip(_name_axes(shapes, taken), axes, strict=True)
+        replace(new, over=old.over) for new, old in zip(name_axes(shapes, taken), axes, strict=True)
     ]
 
 
-def _name_axes(
+def name_axes(
     shapes: Iterable[tuple[str, list[str], bool, str | None]], taken: set[str]
 ) -> list[Axis]:
     """Names columns from name, labels, whether the values are numbers, and their unit."""

@@ -17,7 +17,6 @@ from cwnd.results import (
     RESOLVED,
     ROWS,
     SAMPLES,
-    TABLES,
     OnDisk,
     Resolved,
     Run,
@@ -302,7 +301,7 @@ class CellFiles:
         """The rows of a cell, without the columns that say whose they are."""
         return {
             name: pl.read_parquet(self.file(name, cell)).drop(CELL_ID, RESOLVED, strict=False)
-            for name in TABLES
+            for name in FILES
         }
 
     def file(self, table: str, cell: str) -> Path:
