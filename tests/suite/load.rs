@@ -55,7 +55,9 @@ fn row(name: &str, setting: &str, records: &Records) -> String {
         link("dropped_total_pkts"),
         jain(&goodputs[..goodputs.len() / 2]),
         count(records, "load_decreases"),
-        records.packets(BOTTLENECK, "marked", "overload")[1],
+        (0..records.links.len())
+            .map(|id| records.packets(id, "marked", "overload")[1])
+            .sum::<u64>(),
     )
 }
 

@@ -141,8 +141,8 @@ fn a_queue_of_ones_own_marks_by_its_own_rule_and_reason() {
     for ecn in [true, false] {
         let records = audited(world(ecn));
         let came = activity(&records, "toy_nth_came");
-        let by = |name: &str| records.activity.get(name).unwrap_or_default();
-        let (marked, dropped) = (by("marks_toy_nth"), by("drops_toy_nth"));
+        let by = |verdict: &str| records.packets(BOTTLENECK, verdict, "toy_nth")[1];
+        let (marked, dropped) = (by("marked"), by("dropped"));
         // The SYN and its like are not ECN-capable: a few are dropped.
         assert_eq!(marked + dropped, came / N, "{ecn}: {came} came");
         assert!(if ecn { dropped <= 3 } else { marked == 0 }, "{ecn}: {marked}, {dropped}");
@@ -167,7 +167,7 @@ fn captures_show_what_they_did_and_change_nothing() {
     let (captured, plain) = (audited(seen), audited(world()));
     assert_eq!(captured.digest(), plain.digest());
     let comments = String::from_utf8_lossy(&kept.bytes()).matches("toy_nth").count() as u64;
-    let told = captured.activity.get("marks_toy_nth").unwrap_or_default()
-        + captured.activity.get("drops_toy_nth").unwrap_or_default();
+    let by = |verdict: &str| captured.packets(BOTTLENECK, verdict, "toy_nth")[1];
+    let told = by("marked") + by("dropped");
     assert!(told > 20 && comments == told, "{comments} comments, {told}");
 }
