@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use cwnd_packet::Ranges;
 use cwnd_quantity::{Duration, Time};
 
 use super::AckRange;
@@ -28,6 +29,8 @@ pub struct SentPacket {
 pub(super) struct SentPackets {
     /// Each packet, and `true` if it is acknowledged.
     packets: VecDeque<(SentPacket, bool)>,
+    /// Numbers acknowledged, from the first of these packets on.
+    acked: Ranges,
     largest_sent: Option<u64>,
     largest_acked: Option<u64>,
     /// Time at which a packet below the largest acknowledged is lost by its age.
@@ -61,6 +64,7 @@ impl SentPackets {
     pub const fn new() -> Self {
         Self {
             packets: VecDeque::new(),
+            acked: Ranges::new(),
             largest_sent: None,
             largest_acked: None,
             loss_time: Time::NEVER,
@@ -112,20 +116,22 @@ impl SentPackets {
             return;
         }
         self.largest_acked = self.largest_acked.max(Some(largest));
-        for range in ranges {
-            let from = self.packets.partition_point(|(packet, _)| packet.number < range.first);
-            let to = self.packets.partition_point(|(packet, _)| packet.number <= range.last);
-            for at in (from..to).rev() {
-                let (packet, acked) = &mut self.packets[at];
-                if !core::mem::replace(acked, true) {
+        let Some(first) = self.packets.front().map(|(packet, _)| packet.number) else { return };
+        for range in ranges.iter().take_while(|range| range.last >= first) {
+            // Each number is visited once, however often it is acknowledged.
+            let (begin, mut from) = (newly.len(), range.first.max(first));
+            while let Some(hole) = self.acked.hole_from(from, range.last + 1) {
+                let at = |number| self.packets.partition_point(|(sent, _)| sent.number < number);
+                for (packet, acked) in self.packets.range_mut(at(hole.start)..at(hole.end)) {
+                    *acked = true;
                     newly.push(*packet);
                     self.bytes_in_flight -= u64::from(packet.bytes);
                     self.eliciting -= u64::from(packet.ack_eliciting);
                 }
+                self.acked.insert(hole.start, hole.end);
+                from = hole.end;
             }
-            if from == 0 && to == 0 {
-                break;
-            }
+            newly[begin..].reverse();
         }
     }
 
@@ -161,6 +167,7 @@ impl SentPackets {
                 break;
             }
             self.packets.pop_front();
+            self.acked.remove_below(packet.number + 1);
         }
         persistent
     }
