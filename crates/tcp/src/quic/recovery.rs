@@ -299,6 +299,10 @@ mod tests {
                 prop_assert!(!waits || recovery.next_timer() < Time::NEVER);
                 prop_assert!(recovery.congestion().window() >= 2 * u64::from(MDS));
                 now += Duration(pause);
+                // Two years: a few PTOs later there is no time to wait for.
+                if now > Time(1 << 56) {
+                    break;
+                }
             }
         }
     }
