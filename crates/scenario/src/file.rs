@@ -17,14 +17,14 @@ pub(crate) struct ScenarioFile {
     /// Short name, used for the output directory.
     #[derived("the file's name without `.toml`", "cwnd: what the file is called says what it is")]
     name: Option<String>,
-    /// What question the scenario answers.
+    /// Question that the scenario answers.
     #[default("", "none")]
     description: String,
-    /// When things happen.
+    /// Times, seed and sampling of a run.
     #[entry(Form::Section)]
     #[required("none")]
     run: Subsection,
-    /// What has a row in the results, for runs with more connections than are wanted there.
+    /// Rows of the results, for runs with more connections than are wanted there.
     #[entry(Form::Section)]
     #[derived("everything has a row", "none")]
     record: Option<Subsection>,
@@ -36,7 +36,7 @@ pub(crate) struct ScenarioFile {
     #[entry(Form::Named)]
     #[derived("none; either these or a dumbbell", "none")]
     link: Option<Subsection>,
-    /// Where the nodes are drawn, by name.
+    /// Places at which nodes are drawn, by name.
     #[entry(Form::Named)]
     #[derived("none; drawings find places for nodes that have none", "none")]
     node: Option<Subsection>,
@@ -44,7 +44,7 @@ pub(crate) struct ScenarioFile {
     #[entry(Form::Named)]
     #[required("none")]
     flow: Subsection,
-    /// What is varied from run to run.
+    /// Values that vary from run to run.
     #[entry(Form::Section)]
     #[derived("one run", "none")]
     sweep: Option<Subsection>,

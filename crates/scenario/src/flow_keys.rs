@@ -18,7 +18,7 @@ use crate::takes;
 #[derive(SectionKeys)]
 #[section(check = check)]
 pub(crate) struct FlowKeys {
-    /// How many flows; of those that arrive, how many independent arrival processes.
+    /// Number of flows; of those that arrive, number of independent arrival processes.
     #[default(1, "cwnd: one flow shows the mechanism")]
     #[bounds(
         from 1, up_to MOST_FLOWS as u32;
@@ -42,26 +42,25 @@ pub(crate) struct FlowKeys {
     #[entry(takes::ENDPOINT)]
     #[derived("the preset of the `stack`", "cwnd: one name for both parts of a stack")]
     pub endpoint: Option<Raw>,
-    /// When the first flow starts, drawn for each flow.
+    /// Start of the first flow, drawn for each flow.
     #[default("0 s", "cwnd: at once")]
     pub start: DurationDist,
     /// Added to the start of flow i: i times this.
     #[default("0 s", "cwnd: all together")]
     pub spacing: Duration,
-    /// When flows without an end of their own stop, bulk flows and datagrams, and from when on no
-    /// more connections arrive; `"none"` is the end of the run.
+    /// Time at which flows without an end of their own stop, bulk flows and datagrams, and from
+    /// which on no more connections arrive; `"none"` is the end of the run.
     #[default("none", "cwnd: never")]
     pub stop: Option<Duration>,
-    /// What the flows send: a kind, or a table with `kind` and its keys.
+    /// Workload of the flows: a kind, or a table with `kind` and its keys.
     #[entry(takes::WORKLOAD)]
     #[default("bulk", "cwnd: a long-lived flow is the worst case for a queue (ABE § IV-B)")]
     pub workload: WorkloadParams,
-    /// How the connections arrive while the run goes on: a kind, or a table with `kind` and its
-    /// keys.
+    /// Arrivals of connections while the run goes on: a kind, or a table with `kind` and its keys.
     #[entry(takes::ARRIVALS)]
     #[default("none", "cwnd: the flows are there from the beginning")]
     pub arrivals: ArrivalParams,
-    /// Who sends what is forged to each of the connections: a kind, or a table with `kind` and its
+    /// Sender of forged messages to each of the connections: a kind, or a table with `kind` and its
     /// keys.
     #[entry(takes::ATTACKER)]
     #[default("none", "cwnd: nobody")]
@@ -74,7 +73,7 @@ pub(crate) struct DumbbellFlowKeys {
     /// Base round-trip time of the whole path, drawn for each flow.
     #[required("none: the RTT is what a scenario is about")]
     pub rtt: DurationDist,
-    /// Whether data goes from left to right or back.
+    /// Direction of data: from left to right, or back.
     #[default("forward", "cwnd: through the bottleneck's queue")]
     pub direction: Direction,
 }
@@ -114,7 +113,7 @@ pub(crate) struct GraphFlowKeys {
     )]
     #[bounds(from 1, up_to u32::MAX; "peers that are none send nothing")]
     pub peers: Option<u32>,
-    /// How each flow comes to its ends, where there are several.
+    /// Choice of each flow's ends, where there are several.
     #[default("random", "cwnd: flows of many hosts know nothing of each other")]
     pub ends: Ends,
     /// Links that data crosses, in order; only between two nodes.

@@ -25,7 +25,7 @@ pub(crate) struct Topology {
     pub links: Vec<Option<DraftLink>>,
     /// The ways through the graph, if the ends of all links are known.
     pub routes: Option<Routes>,
-    /// What only a dumbbell has.
+    /// Values that only a dumbbell has.
     pub dumbbell: Option<Dumbbell>,
     known: Known,
 }
@@ -57,7 +57,7 @@ impl Topology {
     }
 }
 
-/// What names stand for, while a graph is read.
+/// Numbers that names stand for, while a graph is read.
 #[derive(Default)]
 struct Known {
     nodes: BTreeMap<String, usize>,
@@ -68,11 +68,11 @@ struct Known {
 pub(crate) struct DraftLink {
     pub link: Link,
     pub bdp_rtt: Option<Duration>,
-    /// Where its queue and its meter are written, and the paths of these keys.
+    /// Places at which its queue and its meter are written, and the paths of these keys.
     pub written: [(Span, String); 2],
 }
 
-/// What a dumbbell says besides its links.
+/// Values of a dumbbell besides its links.
 pub(crate) struct Dumbbell {
     pub delay: Option<Duration>,
     pub edge_rate: Option<Option<Rate>>,
@@ -96,15 +96,15 @@ pub(crate) struct Line {
     /// One-way propagation delay.
     #[default("0 ms", "cwnd: all of the delay is at the hosts")]
     delay: Duration,
-    /// What waits before it.
+    /// Queue before it.
     #[entry(takes::QUEUE)]
     #[default("fifo", "cwnd: what a router does that was told nothing")]
     queue: QueueParams,
-    /// What writes into packets beside the queue: load factors, rates, marks of its own.
+    /// Meter that writes into packets beside the queue: load factors, rates, marks of its own.
     #[entry(takes::METER)]
     #[default("none", "cwnd: routers forward packets as they are")]
     meter: MeterParams,
-    /// What tells the sources of packets that the queue marks or drops.
+    /// Messenger that tells the sources of packets that the queue marks or drops.
     #[entry(takes::MESSENGER)]
     #[default("none", "RFC 6633 § 4: routers send no source quenches")]
     messenger: MessengerParams,
@@ -140,18 +140,18 @@ pub(crate) struct DumbbellKeys {
     #[entry(takes::LINK_RATE)]
     #[derived("as `rate`", "cwnd: a symmetric line")]
     reverse_rate: Option<LinkRate>,
-    /// What waits before the way back.
+    /// Queue before the way back.
     #[entry(takes::QUEUE)]
     #[default(
         { kind = "fifo", limit = "1000 packets" },
         "Linux: the usual device queue (txqueuelen) is 1000 packets"
     )]
     reverse_queue: QueueParams,
-    /// What writes into packets beside the queue of the way back.
+    /// Meter that writes into packets beside the queue of the way back.
     #[entry(takes::METER)]
     #[default("none", "cwnd: routers forward packets as they are")]
     reverse_meter: MeterParams,
-    /// What tells the sources of packets that the queue of the way back marks or drops.
+    /// Messenger that tells the sources of packets that the queue of the way back marks or drops.
     #[entry(takes::MESSENGER)]
     #[default("none", "RFC 6633 § 4: routers send no source quenches")]
     reverse_messenger: MessengerParams,
@@ -181,7 +181,7 @@ pub(crate) struct LinkKeys {
     to: String,
     #[flatten]
     line: Line,
-    /// Whether there is a second link back, called `NAME.reverse`, with the same settings.
+    /// Adds a second link back, called `NAME.reverse`, with the same settings.
     #[default(false, "cwnd: links are directed")]
     duplex: bool,
     /// The round-trip time that sizes in BDP refer to.

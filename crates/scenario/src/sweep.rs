@@ -44,11 +44,11 @@ pub(crate) struct AxisKeys {
     #[entry(takes::VALUES)]
     #[required("none")]
     values: Raw,
-    /// What the values are called in results.
+    /// Names of the values in results.
     #[entry(takes::LABELS)]
     #[derived("the values as they are written", "cwnd: the value says it best")]
     labels: Option<Vec<String>>,
-    /// Which labels a label's gain is counted over where worlds are compared:
+    /// Labels over which a label's gain is counted where worlds are compared:
     /// `{ BMCC = ["Reno", "CUBIC"] }`. A label that is not named here is over the longest other one
     /// that it extends with "+", as in `"Reno+ABE"`.
     #[entry(takes::OVER)]
@@ -56,7 +56,7 @@ pub(crate) struct AxisKeys {
     over: Option<Raw>,
 }
 
-/// What is varied.
+/// Values that vary.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     pub repeat: u64,
@@ -130,12 +130,12 @@ impl Sweep {
         good
     }
 
-    /// How many combinations there are, apart from repeats.
+    /// Number of combinations, apart from repeats.
     pub fn combinations(&self) -> usize {
         self.axes.iter().map(|axis| axis.points.len()).product()
     }
 
-    /// Where combination `index` stands on each axis; the last axis varies fastest.
+    /// Place of combination `index` on each axis; the last axis varies fastest.
     fn position(&self, mut index: usize) -> Vec<(&Axis, &Point)> {
         let mut position: Vec<(&Axis, &Point)> = Vec::with_capacity(self.axes.len());
         for axis in self.axes.iter().rev() {
@@ -146,7 +146,7 @@ impl Sweep {
         position
     }
 
-    /// What results say of combination `index`.
+    /// Values of combination `index` for results.
     pub fn labels(&self, index: usize) -> Vec<AxisValue> {
         let describe = |(axis, point): (&Axis, &Point)| AxisValue {
             axis: axis.name.clone(),
@@ -157,7 +157,7 @@ impl Sweep {
         self.position(index).into_iter().map(describe).collect()
     }
 
-    /// What there is to know of the axes without their nodes.
+    /// Axes without their nodes.
     pub fn outline(&self) -> Vec<plan::Axis> {
         let describe = |axis: &Axis| plan::Axis {
             name: axis.name.clone(),
@@ -400,7 +400,7 @@ fn over(at: At<'_>, labels: &[String], cx: &mut Context<'_>) -> Option<Vec<(Stri
     found.into_iter().collect()
 }
 
-/// Whether the axis has a value of this label; if not, that is an error.
+/// Reports an axis without a value of this label; `true` if there is one.
 fn labelled(name: &str, at: Span, path: &str, labels: &[String], cx: &mut Context<'_>) -> bool {
     if labels.iter().any(|label| label == name) {
         return true;
@@ -414,7 +414,7 @@ fn labelled(name: &str, at: Span, path: &str, labels: &[String], cx: &mut Contex
     false
 }
 
-/// What a value is called that was given no label; one that all paths have is named once.
+/// Name of a value that has no label; one that all paths have is named once.
 fn label_of(values: &[Node]) -> String {
     let mut texts: Vec<String> = values.iter().map(brief).collect();
     if texts.iter().all(|text| *text == texts[0]) {
