@@ -134,8 +134,10 @@ def numbers(found: Records) -> list[_Number]:
 
 
 def _of_link(found: Records) -> Iterator[_Number]:
-    for row in found.table("links").drop("link_id").iter_rows(named=True):
-        yield from (((row["link"], name), row[name]) for name in row if name != "link")
+    table = found.table("links")
+    quantities = table.drop("link_id").select(pl.selectors.numeric()).columns
+    for row in table.iter_rows(named=True):
+        yield from (((row["link"], name), row[name]) for name in quantities)
 
 
 def _of_captures(found: Records) -> Iterator[_Number]:
