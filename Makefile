@@ -64,8 +64,13 @@ test: ## Run all tests and all linters
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-instructions lint test-rust fuzz-check
 	@$(MAKE) --no-print-directory test-memory test-readers test-python test-kernel $(if $(LONG),test-long)
 
+.PHONY: test-build
+test-build: ## Build the Rust tests, which the other targets then run
+	env -u MAKEFLAGS -u MFLAGS cargo test --workspace --quiet --no-run
+	@! $(HAVE_LIBELF) || env -u MAKEFLAGS -u MFLAGS cargo test --quiet $(KERNEL) --no-run
+
 test-rust: ## Run the Rust tests
-	env -u MAKEFLAGS cargo test --workspace --quiet
+	env -u MAKEFLAGS -u MFLAGS cargo test --workspace --quiet
 
 test-long: dev fuzz-tools ## Check the properties on more than ten thousand random scenarios each, and fuzz for a minute each
 	cargo test --quiet -p cwnd-sim --no-default-features --test prefetch
