@@ -251,17 +251,20 @@ class _Ordered:
                 table = table.drop(CELL_ID, RESOLVED, "seed", strict=False).with_row_index(RUN)
             joined = table.join(places, on=RUN, how="inner", maintain_order="left")
             found.append(joined.drop(RUN))
-        rows = pl.concat(found, how="diagonal" if name == MARK else "vertical")
+        # In one piece: the groups of rows on disk follow pieces, which depend on frames.
+        rows = pl.concat(found, how="diagonal" if name == MARK else "vertical").rechunk()
         if not rows[_PLACE].is_sorted():
             rows = rows.sort(_PLACE, maintain_order=True)
-        return pl.concat([self._keys[rows[_PLACE]], rows.drop(_PLACE)], how="horizontal")
+        keyed = [self._keys[rows[_PLACE]], rows.drop(_PLACE)]
+        return pl.concat(keyed, how="horizontal").rechunk()
 
     def _whole(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
         """The rows of a frame that has all runs in their order."""
         if name == MARK:
             own = table.drop(CELL_ID, RESOLVED, "seed", strict=False)
             return pl.concat([self._keys, own], how="horizontal")
-        return pl.concat([self._keys[table[RUN]], table.drop(RUN)], how="horizontal")
+        keyed = [self._keys[table[RUN]], table.drop(RUN)]
+        return pl.concat(keyed, how="horizontal").rechunk()
 
 
 def _keys(here: pl.DataFrame, planned: list[Axis], axes: list[Axis]) -> pl.DataFrame:
