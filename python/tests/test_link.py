@@ -381,9 +381,19 @@ def test_signals_go_on_to_the_command(cli: Cli):
         assert running.stdout is not None
         address = running.stdout.readline().strip()
         assert _is_there(address)
+        # A thread that did not block it would take the signal, and the command would hear nothing.
+        assert all(
+            _blocks(task, signal.SIGTERM) for task in Path(f"/proc/{running.pid}/task").iterdir()
+        )
         running.send_signal(signal.SIGTERM)
         assert running.wait(10) == 42
     assert not _is_there(address)
+
+
+def _blocks(thread: Path, number: signal.Signals) -> bool:
+    status = (thread / "status").read_text(encoding="utf-8")
+    mask = int(status.split("SigBlk:")[1].split()[0], 16)
+    return bool(mask >> (number - 1) & 1)
 
 
 @needs_root

@@ -7,19 +7,19 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import polars as pl
-
 from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.files import SUMS, Sums, checksums, read_object
 from cwnd.machine import machine
-from cwnd.results import read, store
+from cwnd.results import store
 from cwnd.results.layout import INFERRED, MANIFEST, SUMS_KEY
 from cwnd.results.manifest import AGREE, FORMAT, FORMAT_VERSION, INFER, LINK, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    import polars as pl
 
 
 def pack(
@@ -69,6 +69,8 @@ class Records:
 
     def table(self, name: str) -> pl.DataFrame:
         """Reads a table; `DamageError` if it is not what was written."""
+        import polars as pl
+
         return pl.read_parquet(self.files.file(f"{name}.parquet"))
 
     def document(self, name: str) -> dict[str, Any]:
@@ -78,6 +80,8 @@ class Records:
 
 def open_records(path: Path) -> Records | None:
     """Opens a result; `None` if it is one of runs, or none."""
+    from cwnd.results import read
+
     if store.is_sweep(path) or not read.is_result(path):
         return None
     header, files = read.header(path)
@@ -134,6 +138,8 @@ def numbers(found: Records) -> list[_Number]:
 
 
 def _of_link(found: Records) -> Iterator[_Number]:
+    import polars as pl
+
     table = found.table("links")
     quantities = table.drop("link_id").select(pl.selectors.numeric()).columns
     for row in table.iter_rows(named=True):
@@ -147,6 +153,8 @@ def _of_captures(found: Records) -> Iterator[_Number]:
 
 
 def _of_worlds(found: Records) -> Iterator[_Number]:
+    import polars as pl
+
     table = found.table("differences")
     axes = table.columns[1 : table.columns.index("group")]
     for row in table.filter(~pl.col("repeated")).iter_rows(named=True):
