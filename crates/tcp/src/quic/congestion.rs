@@ -169,9 +169,10 @@ impl Congestion {
 #[cfg(test)]
 mod tests {
     use cwnd_cc::newreno::Params;
-    use cwnd_cc::{Base, ControllerParams, Growing, Rule, Start};
+    use cwnd_cc::{Base, ControllerParams, Growing, Rule};
 
     use super::*;
+    use crate::quic::start;
 
     const MDS: u32 = 1000;
 
@@ -179,14 +180,7 @@ mod tests {
         let growing = Growing { abc_limit: None, ..Growing::default() };
         let rule = Rule { base: Base::Cwnd, ..Rule::default() };
         let params = ControllerParams::NewReno(Params { growing, rule, ..Params::default() });
-        let start = Start {
-            mss: MDS,
-            initial_window: 10_000,
-            initial_ssthresh: u64::MAX,
-            max_window: u64::MAX,
-            delayed_acks: true,
-        };
-        Congestion::new(params.build(&start), MDS)
+        Congestion::new(params.build(&start(MDS)), MDS)
     }
 
     fn moment(now: u64) -> Moment {

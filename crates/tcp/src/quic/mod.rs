@@ -67,3 +67,15 @@ pub struct AckFrame<'a> {
     /// Packets received with the CE codepoint since the start.
     pub ce: u64,
 }
+
+/// Start of a controller on a path that takes datagrams of `mds` bytes (RFC 9002 § 7.2).
+#[cfg(test)]
+fn start(mds: u32) -> cwnd_cc::Start {
+    cwnd_cc::Start {
+        mss: mds,
+        initial_window: 10 * u64::from(mds),
+        initial_ssthresh: u64::MAX,
+        max_window: u64::MAX,
+        delayed_acks: true,
+    }
+}

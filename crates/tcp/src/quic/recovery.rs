@@ -224,23 +224,16 @@ impl Recovery {
 mod tests {
     use std::collections::BTreeSet;
 
-    use cwnd_cc::{ControllerParams, Start};
+    use cwnd_cc::ControllerParams;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::quic::AckRange;
+    use crate::quic::{AckRange, start};
 
     const MDS: u32 = 1200;
 
     fn recovery() -> Recovery {
-        let start = Start {
-            mss: MDS,
-            initial_window: 12_000,
-            initial_ssthresh: u64::MAX,
-            max_window: u64::MAX,
-            delayed_acks: true,
-        };
-        Recovery::new(&Params::default(), ControllerParams::default().build(&start), MDS)
+        Recovery::new(&Params::default(), ControllerParams::default().build(&start(MDS)), MDS)
     }
 
     /// Packets that the last event reported must have been outstanding, and are no more.
@@ -267,9 +260,9 @@ mod tests {
                         number += 1 + u64::from(back == 0);
                         let ack_eliciting = back != 1;
                         let bytes = if ack_eliciting { MDS } else { 0 };
-                        let (start, len) = (0, 0);
-                        let at = now;
-                        recovery.on_sent(SentPacket { number, at, bytes, ack_eliciting, start, len });
+                        let (at, start, len) = (now, 0, 0);
+                        let packet = SentPacket { number, at, bytes, ack_eliciting, start, len };
+                        recovery.on_sent(packet);
                         outstanding.insert(number);
                     }
                     4..=6 => {
@@ -292,7 +285,8 @@ mod tests {
                     settle(&recovery, &mut outstanding)?;
                 }
                 let left: Vec<&SentPacket> = recovery.outstanding().collect();
-                prop_assert!(left.iter().map(|packet| packet.number).eq(outstanding.iter().copied()));
+                let numbers = left.iter().map(|packet| packet.number);
+                prop_assert!(numbers.eq(outstanding.iter().copied()));
                 let bytes: u64 = left.iter().map(|packet| u64::from(packet.bytes)).sum();
                 prop_assert_eq!(recovery.bytes_in_flight(), bytes);
                 let waits = left.iter().any(|packet| packet.ack_eliciting);

@@ -1,8 +1,6 @@
 //! The sending end: one stream, its losses sent again under new numbers (RFC 9000 § 13.3), paced
 //! and held back by the window (RFC 9002 § 7).
 
-use std::sync::Arc;
-
 use cwnd_cc::{AnyController, Controller as _};
 use cwnd_packet::Ranges;
 use cwnd_quantity::{Bytes, Duration, Rate, Time};
@@ -68,7 +66,7 @@ const BURST: u32 = 10;
 impl Sender {
     /// A sender after its handshake.
     #[must_use]
-    pub fn new(params: &Arc<Params>, controller: AnyController, sizes: Sizes) -> Self {
+    pub fn new(params: &Params, controller: AnyController, sizes: Sizes) -> Self {
         Self {
             sizes,
             recovery: Recovery::new(params, controller, sizes.payload + sizes.overhead),
@@ -220,23 +218,16 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use cwnd_cc::{ControllerParams, Start};
+    use cwnd_cc::ControllerParams;
 
     use super::*;
-    use crate::quic::AckRange;
+    use crate::quic::{AckRange, start};
 
     const SIZES: Sizes = Sizes { payload: 1000, overhead: 50 };
 
     fn sender(bytes: u64) -> Sender {
-        let start = Start {
-            mss: 1050,
-            initial_window: 10 * 1050,
-            initial_ssthresh: u64::MAX,
-            max_window: u64::MAX,
-            delayed_acks: true,
-        };
-        let controller = ControllerParams::default().build(&start);
-        let mut sender = Sender::new(&Arc::new(Params::default()), controller, SIZES);
+        let controller = ControllerParams::default().build(&start(1050));
+        let mut sender = Sender::new(&Params::default(), controller, SIZES);
         sender.on_handshake_rtt(Time(0), Duration::from_millis(100));
         sender.write(bytes);
         sender

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cwnd_quantity::{Duration, Time};
 use cwnd_tcp::quic::{Ack, Packet, Params, Receiver, Sender, Sizes};
 
-use crate::controller::new_reno;
+use crate::controller::{MDS, new_reno};
 use crate::lockstep::{BYTES, PACKETS};
 use crate::path::{Family, Path};
 
@@ -24,7 +24,7 @@ enum Arrival {
 /// Transfers [`BYTES`] over the pattern `seed` of a family; returns the time that it takes.
 pub fn run(family: Family, seed: u64, params: &Arc<Params>) -> Duration {
     let mut path = Path::new(family, seed, START, PACKETS);
-    let mut sender = Sender::new(params, new_reno(), SIZES);
+    let mut sender = Sender::new(params, new_reno(MDS), SIZES);
     let mut receiver = Receiver::new(Arc::clone(params));
     for _ in 0..3 {
         // As many samples as quinn's handshake takes.

@@ -14,15 +14,16 @@ use quinn_proto::congestion::{Controller, ControllerFactory};
 /// max_datagram_size, bytes.
 pub const MDS: u32 = 1200;
 
-/// RFC 9002's NewReno: no limit of growth per ACK (§ 7.3.1), half of the window stays (§ 7.3.2).
-pub fn new_reno() -> cwnd_cc::AnyController {
+/// RFC 9002's NewReno for datagrams of `mds` bytes: no limit of growth per ACK (§ 7.3.1), half of
+/// the window stays (§ 7.3.2).
+pub fn new_reno(mds: u32) -> cwnd_cc::AnyController {
     let growing = Growing { abc_limit: None, abc_limit_after_timeout: None, ..Growing::default() };
     let rule = Rule { base: Base::Cwnd, ..Rule::default() };
     let params = Params { growing, rule, ..Params::default() };
     cwnd_cc::ControllerParams::NewReno(params).build(&Start {
-        mss: MDS,
+        mss: mds,
         // § 7.2: kInitialWindow.
-        initial_window: 10 * u64::from(MDS),
+        initial_window: 10 * u64::from(mds),
         initial_ssthresh: u64::MAX,
         max_window: u64::MAX,
         delayed_acks: true,
@@ -72,7 +73,7 @@ impl Adapter {
     pub fn new(base: Instant) -> Self {
         Self(Arc::new(Mutex::new(Shared {
             base,
-            congestion: Congestion::new(new_reno(), MDS),
+            congestion: Congestion::new(new_reno(MDS), MDS),
             acked: Vec::new(),
             now: Time::ZERO,
             limited: false,

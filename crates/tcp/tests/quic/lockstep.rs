@@ -103,7 +103,7 @@ pub fn run(family: Family, seed: u64, params: &Params) -> Outcome {
     let mut lockstep = Lockstep {
         client: Peer::client(base, seed, &adapter),
         server: Peer::server(base, seed),
-        own: Recovery::new(params, new_reno(), MDS),
+        own: Recovery::new(params, new_reno(MDS), MDS),
         adapter,
         handshake: BTreeMap::new(),
         arrivals: BinaryHeap::new(),

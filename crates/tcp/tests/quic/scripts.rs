@@ -15,11 +15,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cwnd_cc::newreno;
-use cwnd_cc::{Base, ControllerParams, Growing, Rule, Start};
 use cwnd_quantity::{Duration, Time, parse_duration};
 use cwnd_schema::{Params as _, Value};
 use cwnd_tcp::quic::{AckFrame, AckRange, Packet, Params, Receiver, Sender, Sizes};
+
+use crate::controller::new_reno;
 
 type Outcome<T> = Result<T, String>;
 
@@ -57,7 +57,7 @@ impl Player {
         let end = match role {
             "sender" => {
                 let sizes = Sizes { payload: SIZE, overhead: 0 };
-                let mut sender = Box::new(Sender::new(&params, controller(), sizes));
+                let mut sender = Box::new(Sender::new(&params, new_reno(SIZE), sizes));
                 rtt.into_iter().for_each(|rtt| sender.on_handshake_rtt(Time::ZERO, rtt));
                 End::Sender(sender)
             }
@@ -185,20 +185,6 @@ impl Player {
         };
         if found == expected { Ok(()) } else { Err(format!("{name} is {found}, not {expected}")) }
     }
-}
-
-/// NewReno as RFC 9002 has it, with round sizes.
-fn controller() -> cwnd_cc::AnyController {
-    let growing = Growing { abc_limit: None, abc_limit_after_timeout: None, ..Growing::default() };
-    let rule = Rule { base: Base::Cwnd, ..Rule::default() };
-    let params = newreno::Params { growing, rule, ..newreno::Params::default() };
-    ControllerParams::NewReno(params).build(&Start {
-        mss: SIZE,
-        initial_window: 10 * u64::from(SIZE),
-        initial_ssthresh: u64::MAX,
-        max_window: u64::MAX,
-        delayed_acks: true,
-    })
 }
 
 fn whole(text: &str) -> Outcome<u64> {

@@ -27,7 +27,7 @@ fn replay(text: &str) -> usize {
             max_ack_delay: Duration(number(&p["max_ack_delay_ns"])),
             ..Params::default()
         };
-        let mut recovery = Recovery::new(&params, new_reno(), MDS);
+        let mut recovery = Recovery::new(&params, new_reno(MDS), MDS);
         for event in list(&case["events"]) {
             apply(&mut recovery, event);
             check(&recovery, event, &file["tolerance"], &case["name"]);
