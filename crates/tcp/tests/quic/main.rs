@@ -54,8 +54,6 @@ fn losses_timers_and_windows_are_those_of_quinn_but_for_two_clauses() {
         }
     }
     assert_eq!(found, expected, "each difference is traced to its clause");
-    let equal = outcomes.len() - found.len();
-    assert!(equal >= 380, "{equal} of {} are equal", outcomes.len());
     // Few are equal for want of events, and few timers are hidden by that of pacing.
     let sum = |of: fn(&Outcome) -> u64| outcomes.values().map(of).sum::<u64>();
     assert!(sum(|of| of.lost) > 8000 && sum(|of| of.marks) > 1000);
