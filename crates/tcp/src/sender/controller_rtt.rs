@@ -140,7 +140,7 @@ impl Sender {
 
     /// A SYN-ACK came: when the SYN went that it is for, if that can be known.
     pub(super) fn syn_sent(&mut self, now: Time, echo: Time, once: bool) -> Option<Time> {
-        if !self.rtt.is_apart() {
+        if !self.config.plan.controller_rtt {
             return (once || self.config.params.timestamps).then_some(echo);
         }
         let known = self.verify(now, echo);

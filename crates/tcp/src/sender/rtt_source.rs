@@ -1,5 +1,5 @@
-//! Sources of round-trip times: the estimator of the retransmission timer, the segment that is timed,
-//! and what the controller sees apart from both.
+//! Sources of round-trip times: the estimator of the retransmission timer, the segment that is
+//! timed, and what the controller sees apart from both.
 
 use cwnd_packet::Echo;
 use cwnd_quantity::{Duration, Time};
@@ -131,12 +131,6 @@ impl RttSource {
     #[inline]
     pub const fn end_round(&mut self, ack: u64, high: u64) {
         self.rounds.on_ack(ack, high);
-    }
-
-    /// `true` if the controller sees other round trips than the timer, or delivery rates.
-    #[inline]
-    pub const fn is_apart(&self) -> bool {
-        self.controller.is_some()
     }
 
     /// The timestamp of a segment that goes now.
