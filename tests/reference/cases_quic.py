@@ -1,4 +1,4 @@
-"""What happens to QUIC's loss detection in the vectors."""
+"""Event sequences for QUIC's loss detection in the vectors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 //! Bytes of a stream that were seen.
 
-use cwnd_packet::Ranges;
+use cwnd_packet::{Range, Ranges};
 
 /// More ranges than these are not remembered; a window full of SACK holes has fewer.
 const MOST: usize = 512;
@@ -93,7 +93,7 @@ impl Seen {
     }
 
     fn has(&self, start: u64, end: u64) -> bool {
-        let within = |range: cwnd_packet::Range| end <= range.end;
+        let within = |range: Range| end <= range.end;
         end <= self.next || self.ranges.containing(start.max(self.next)).is_some_and(within)
     }
 

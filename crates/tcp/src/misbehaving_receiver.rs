@@ -55,11 +55,13 @@ pub struct MisbehavingReceiver {
     load: f64,
     divides: u64,
     ahead: Duration,
-    /// When the newest data arrived, how long it had waited, and the least time that any took on its way.
+    /// Time at which the newest data arrived.
     newest: Time,
+    /// Queueing delay of the newest data.
     waited: Duration,
+    /// Least one-way delay of any data.
     least: Duration,
-    /// What arrived in the last so many milliseconds, where ACKs run ahead: when, and how many bytes.
+    /// Times and bytes of data that arrived within `ahead`, where ACKs run ahead.
     recent: VecDeque<(Time, u64)>,
     recent_bytes: u64,
     /// The highest number that was acknowledged ahead.

@@ -292,7 +292,7 @@ impl Receiver {
         quick.map_or_else(|| now + self.config.params.ack_delay, |quick| quick.deadline(now))
     }
 
-    /// Data of this end carries what an ACK would report (RFC 9293 § 3.8.6.3): none waits any longer.
+    /// Drops a waiting ACK: data of this end carries what it would report (RFC 9293 § 3.8.6.3).
     pub fn carried(&mut self) {
         if self.ack_deadline != Time::NEVER {
             self.note_ack();

@@ -153,8 +153,8 @@ impl LossDetector {
         self.rack_tlp.as_mut()?.sacked.take()
     }
 
-    /// Bytes that D-SACK reported since the last call: what was sent again needlessly was delivered,
-    /// too (`tcp_dsack_seen`).
+    /// Bytes that D-SACK reported since the last call: needless retransmissions were delivered, too
+    /// (`tcp_dsack_seen`).
     pub fn take_twice(&mut self) -> u64 {
         self.rack_tlp.as_mut().map_or(0, |tlp| core::mem::take(&mut tlp.twice_bytes))
     }

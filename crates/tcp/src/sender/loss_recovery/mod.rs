@@ -158,8 +158,8 @@ impl LossRecovery {
         self.reduced_until
     }
 
-    /// Highest byte sent at the last reduction or recovery, exclusive: one reaction a window of data,
-    /// whatever its cause (RFC 3168 § 6.1.2).
+    /// Highest byte sent at the last reduction or recovery, exclusive. There is one reaction a
+    /// window of data, whatever its cause (RFC 3168 § 6.1.2).
     pub fn last_reduction(&self) -> u64 {
         self.reduced_until.max(self.recovered.saturating_sub(1))
     }
