@@ -1,7 +1,8 @@
 //! Data that arrived twice, and the SACK block that tells of it (RFC 2883).
 
-use crate::segment::{SackBlock, SackBlocks, Segment};
 use cwnd_packet::{Range, Ranges};
+
+use crate::segment::{SackBlock, SackBlocks, Segment};
 
 /// State of what is to be reported of it.
 #[derive(Clone, Copy, Debug, Default)]

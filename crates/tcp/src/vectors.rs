@@ -1,7 +1,7 @@
 //! The vectors of `vectors/` for the timer and F-RTO, for what a controller sees of the round-trip time and of delivery rates, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
 
 use cwnd_cc::{Backoff, ControllerParams, RateSample, RtoPolicy};
-use cwnd_packet::Echo;
+use cwnd_packet::{Echo, Range, Ranges};
 use cwnd_quantity::{Divisor, Duration, Time};
 use cwnd_schema::{Params as _, ParamsChoice as _, Value};
 use serde_json::Value as Json;
@@ -17,7 +17,6 @@ use crate::seen;
 use crate::segment::{SackBlock, SackBlocks};
 use crate::sent_segments::{Notes, Retransmission, SentSegments};
 use crate::squid::{self, Squid};
-use cwnd_packet::{Range, Ranges};
 
 fn cases(text: &str) -> (Json, Vec<Json>) {
     let file: Json = serde_json::from_str(text).unwrap();

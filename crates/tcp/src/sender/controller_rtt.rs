@@ -1,7 +1,7 @@
 //! Round-trip times that the controller sees where they are not those that set the timer.
 
 use cwnd_cc::{Cause, Controller as _};
-use cwnd_packet::Echo;
+use cwnd_packet::{Echo, Range};
 use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
@@ -9,7 +9,6 @@ use crate::controller_rtt::Sample;
 use crate::delays::Delays;
 use crate::rtt::At;
 use crate::segment::{Body, SackBlocks, Segment};
-use cwnd_packet::Range;
 
 impl Sender {
     /// A segment went; its timestamp.

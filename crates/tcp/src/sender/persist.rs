@@ -1,13 +1,12 @@
 //! Probes of a receive window that is closed, or too small for a segment (RFC 9293 §
 //! 3.8.6).
 
-use cwnd_packet::{Ecn, Header};
+use cwnd_packet::{Ecn, Header, Range};
 use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
 use crate::probing::WindowProbe;
 use crate::segment::{Body, Flags, Segment};
-use cwnd_packet::Range;
 
 impl Sender {
     /// Nothing is outstanding, and the window lets nothing go: the first probe follows after the

@@ -1,12 +1,12 @@
 //! RACK at the sender (RFC 8985 § 6): what arrived, and what is lost by now.
 
 use cwnd_cc::Controller as _;
+use cwnd_packet::Range;
 use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
 use super::loss_detector::{Arrival, Dsack, Search, Timer};
 use crate::segment::SackBlocks;
-use cwnd_packet::Range;
 
 impl Sender {
     /// New data of `[seq, end)` goes: it is timed, and when it went is noted.

@@ -1,13 +1,13 @@
 //! Timeouts that need not have been: F-RTO (RFC 5682 § 2 and § 3) and Eifel (RFC 3522), and taking
 //! them back.
 
+use cwnd_packet::Range;
 use cwnd_quantity::Time;
 
 use super::Sender;
 use crate::frto::{Frto, Told, Verdict};
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
-use cwnd_packet::Range;
 
 impl Sender {
     /// The timer has expired, and the controller has not heard of it: what to come back to if it

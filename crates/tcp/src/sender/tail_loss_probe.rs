@@ -2,13 +2,13 @@
 //! ACK tells what was lost.
 
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
+use cwnd_packet::Range;
 use cwnd_quantity::{Duration, Time};
 
 use super::Sender;
 use super::rack::MORE_TICKS;
 use super::transmit::Choice;
 use crate::segment::Segment;
-use cwnd_packet::Range;
 
 impl Sender {
     /// Data went, or some was acknowledged: from now on the tail is waited for (RFC 8985 § 7.2;

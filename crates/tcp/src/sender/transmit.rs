@@ -1,7 +1,7 @@
 //! The choice of what is sent (RFC 5681 § 3, RFC 6675 § 4–5).
 
 use cwnd_cc::{Controller as _, Departing, Leave, Signal};
-use cwnd_packet::{Ecn, Header};
+use cwnd_packet::{Ecn, Header, Range};
 use cwnd_quantity::Time;
 
 use super::{Connection, Sender};
@@ -9,7 +9,6 @@ use crate::params::{QuenchAnswer, Recovery};
 use crate::segment::{Body, Flags, Segment};
 use crate::sent_segments::Retransmission;
 use crate::validation::{RestartWindow, halved, initial_with_threshold};
-use cwnd_packet::Range;
 
 /// A segment that may go out now.
 #[derive(Clone, Copy)]

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use cwnd_packet::Range;
 use cwnd_quantity::Time;
 
 use crate::delivery_rate::{Newest, Note};
-use cwnd_packet::Range;
 
 /// Notes that are asked for.
 #[derive(Clone, Copy, Debug, Default)]

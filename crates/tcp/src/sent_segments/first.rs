@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
+use cwnd_packet::Range;
 use cwnd_quantity::{Divisor, Duration, Time};
 
 use super::Deadline;
 use super::columns::{Columns, Notes};
-use cwnd_packet::Range;
 
 /// Send times of outstanding data that went once, by number.
 ///

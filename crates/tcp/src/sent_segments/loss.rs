@@ -1,10 +1,10 @@
 //! Losses (RFC 6675 § 4, RFC 8985 § 6), and the send times of the rest.
 
+use cwnd_packet::Range;
 use cwnd_quantity::{Divisor, Duration, Time};
 
 use super::{Deadline, SentSegments};
 use crate::params::{LossRule, Params};
-use cwnd_packet::Range;
 
 impl SentSegments {
     /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous

@@ -11,6 +11,7 @@ mod whole;
 
 use std::collections::VecDeque;
 
+use cwnd_packet::{Range, Ranges};
 use cwnd_quantity::{Duration, Time};
 
 use crate::byte_counts::ByteCounts;
@@ -19,7 +20,6 @@ use crate::params::{LossRule, Params, PipeRule, Recovery};
 use crate::segment::MAX_SACK_BLOCKS;
 use columns::Columns;
 pub use columns::{Arrivals, Notes};
-use cwnd_packet::{Range, Ranges};
 use first::FirstTransmissions;
 use retransmissions::Retransmissions;
 

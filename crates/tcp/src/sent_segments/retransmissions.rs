@@ -6,13 +6,12 @@ mod doubles;
 #[cfg(test)]
 mod listed;
 
+use cwnd_packet::{Range, Ranges, SortedMap};
 use cwnd_quantity::{Duration, Time};
 
 use doubles::Doubles;
 
 use super::Deadline;
-use cwnd_packet::SortedMap;
-use cwnd_packet::{Range, Ranges};
 
 /// Retransmissions that are in flight, and those that were lost.
 ///

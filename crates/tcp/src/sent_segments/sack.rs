@@ -1,8 +1,9 @@
 //! The ranges that SACK reported (RFC 2018, RFC 6675 § 4, Update).
 
+use cwnd_packet::{Range, Ranges};
+
 use super::{LAST_BLOCKS, SentSegments};
 use crate::segment::{SackBlock, SackBlocks};
-use cwnd_packet::{Range, Ranges};
 
 impl SentSegments {
     /// Takes the SACK blocks of an ACK; returns how many bytes they newly report.

@@ -1,10 +1,10 @@
 //! SACK blocks of senders that take segments as a whole (Linux, `tcp_match_skb_to_sack`).
 
+use cwnd_packet::Range;
 use cwnd_quantity::Divisor;
 
 use super::{FirstTransmissions, SentSegments};
 use crate::segment::{SackBlock, SackBlocks};
-use cwnd_packet::Range;
 
 impl SentSegments {
     /// Blocks that ACKs before did not have, from the lowest (tcp_input.c,

@@ -1,9 +1,9 @@
 //! A test against lists.
 
+use cwnd_packet::{Range, Ranges};
 use cwnd_quantity::{Duration, Time};
 
 use super::Retransmissions;
-use cwnd_packet::{Range, Ranges};
 
 /// The same by lists that each review goes through from end to end, as the rules are stated.
 #[derive(Default)]
