@@ -93,7 +93,7 @@ class Bbr(Controller):
         return gain * self.bw() * self.rtprop + 3 * self.send_quantum()
 
     def pacing_gain(self) -> Decimal:
-        """What the state has."""
+        """Pacing gain of the current state."""
         high = real(self.p["startup_gain"])
         match self.state:
             case "startup":

@@ -1,4 +1,4 @@
-"""What a path with a queue, and others in it, does to LEDBAT++, LEDBAT and Copa."""
+"""LEDBAT++, LEDBAT and Copa over a path with a queue that others share."""
 
 from __future__ import annotations
 

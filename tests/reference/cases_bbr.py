@@ -69,7 +69,7 @@ class Path(Journey):
             self.next_send = self.now + int(MSS / pace) + self.draw.randint(0, 9_000)
 
     def may_send(self) -> bool:
-        """Whether the window lets a segment go."""
+        """True if the window lets a segment go."""
         return (self.pipe() + 1) * MSS <= self.cwnd()
 
     def hears(self) -> None:
@@ -96,7 +96,7 @@ class Path(Journey):
     acked = 0
 
     def step(self) -> None:
-        """What comes next: a segment that goes, or an ACK."""
+        """The next event: a segment that goes, or an ACK."""
         ack = self.coming[0][0] if self.coming else None
         if self.may_send() and (ack is None or max(self.next_send, self.now) <= ack):
             self.now = max(self.now, self.next_send)

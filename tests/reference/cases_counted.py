@@ -1,4 +1,4 @@
-"""What happens to CUBIC as kernels count it, beyond what happens to every preset."""
+"""Events of CUBIC as kernels count it, beyond those of every preset."""
 
 from __future__ import annotations
 

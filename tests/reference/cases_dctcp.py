@@ -1,4 +1,4 @@
-"""What a marking queue does to DCTCP."""
+"""DCTCP over a queue that marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What delay does to the controllers: delay-based AIMD, and adaptive backoff of others."""
+"""Delays given to the controllers: delay-based AIMD, and adaptive backoff of others."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Wait:
         return self.base + self.waits
 
     def facts(self) -> dict[str, int]:
-        """What a sender knows after a measurement."""
+        """RTTs known after a measurement."""
         self.least = min(self.least, self.rtt())
         return {"rtt_ns": self.rtt(), "min_rtt_ns": self.least}
 

@@ -15,7 +15,7 @@ SOURCE = {
 
 
 def ranges(flags: list[bool]) -> list[list[int]]:
-    """What is set, as runs of bytes."""
+    """Runs of bytes whose flag is set."""
     runs: list[list[int]] = []
     for n, flag in enumerate(flags):
         if not flag:

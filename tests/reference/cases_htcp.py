@@ -1,4 +1,4 @@
-"""What a path with a queue does to H-TCP."""
+"""H-TCP over a path with a queue."""
 
 from __future__ import annotations
 

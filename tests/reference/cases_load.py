@@ -1,4 +1,4 @@
-"""What the load of links does to routers, receivers and senders."""
+"""Loads of links given to routers, receivers and senders."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ ADPM_ROUTER: dict[str, Any] = {
 
 
 def code_point(draw: Random) -> int:
-    """What VCP's ACKs may say of the load: mostly little, now and then too much."""
+    """Load that VCP's ACKs may report: mostly little, now and then too much."""
     return draw.choices([0, 1, 2, 3], [1, 10, 14, 5])[0]
 
 

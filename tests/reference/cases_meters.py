@@ -1,4 +1,4 @@
-"""What senders and a line do to routers that write into headers."""
+"""Senders and a line before routers that write into headers."""
 
 from __future__ import annotations
 

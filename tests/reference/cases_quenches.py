@@ -1,4 +1,4 @@
-"""What source quenches do to the controllers: BECN § IV-B, with one level or several."""
+"""Source quenches given to the controllers: BECN § IV-B, with one level or several."""
 
 from __future__ import annotations
 

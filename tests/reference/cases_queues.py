@@ -1,4 +1,4 @@
-"""What arrives at the queues in the vectors: recordings of a bottleneck, at several line rates."""
+"""Arrivals at the queues in the vectors: recordings of a bottleneck, at several line rates."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class Journey:
         self.rows.append({**row, "seen_ns": seen})
 
     def repairs(self) -> None:
-        """What is missing goes again, and most of it arrives."""
+        """Missing segments go again, and most of them arrive."""
         self.passes(20 * MS, 200 * MS)
         again, self.holes = self.holes, []
         waits: list[int] = []

@@ -1,4 +1,4 @@
-"""What happens to RFC 1016's pause in the vectors."""
+"""Events of RFC 1016's pause in the vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What feedback and rates do to senders of XCP and RCP."""
+"""Feedback and rates given to senders of XCP and RCP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to the timer and to PRR in the vectors."""
+"""Events of the timer and of PRR in the vectors."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def rto() -> list[dict[str, Any]]:
 
 
 def slop() -> list[dict[str, Any]]:
-    """What FreeBSD adds behind the backoff."""
+    """Time that FreeBSD adds after the backoff."""
     source = "FreeBSD 14, sys/netinet/tcp_timer.h, TCPT_RANGESET; tcp_timer.c, tcp_backoff"
     bsd = {
         "min_ns": 30 * MS,

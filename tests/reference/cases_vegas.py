@@ -1,4 +1,4 @@
-"""What a path with a queue does to Vegas, in each of its readings."""
+"""Vegas over a path with a queue, in each of its readings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to the controllers in the vectors, and under which parameters."""
+"""Events of the controllers in the vectors, and their parameters."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class Journey:
         self.rows.append({**row, "cwnd": exact, "ssthresh": ssthresh})
 
     def asks(self) -> bool:
-        """Whether the controller asked for a reduction at the last event."""
+        """True if the controller asked for a reduction at the last event."""
         return isinstance(self.controller, DelayAimd | Guided | Dctcp) and self.controller.asks
 
     def rounds(self, count: int, *, acks: int = 6, rtt_ms: float = 100, **facts: Any) -> None:

@@ -87,7 +87,7 @@ class CountedCubic(Cubic):
         """An idle time is no new epoch."""
 
     def on_ack(self, e: Event) -> None:
-        """What pkts_acked takes note of, then the window."""
+        """Takes in the samples of pkts_acked, then changes the window."""
         sample, guard = (e.srtt_ns, 10 * MS) if self.stack == "ns-3" else (e.rtt_ns, 1_000 * MS)
         if sample is not None and (
             self.epoch_start is None or e.now_ns - self.epoch_start >= guard

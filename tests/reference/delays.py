@@ -43,7 +43,7 @@ class DelayAimd(Controller):
     newest_rtt: int = 0
 
     def is_below(self) -> bool:
-        """Whether less than a segment goes in a round trip."""
+        """True if less than a segment goes in a round trip."""
         return self.cwnd < self.mss
 
     def window(self) -> tuple[int, int | None]:

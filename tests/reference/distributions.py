@@ -91,7 +91,7 @@ def mix(*parts: tuple[float, Distribution]) -> Distribution:
 
 
 def at_most(part: Distribution, most: float) -> Distribution:
-    """What is larger becomes `most`."""
+    """The same distribution with larger values replaced by `most`."""
     return Distribution(lambda x: part.tail(x) if x < most else 0.0, (*part.corners, most))
 
 

@@ -43,7 +43,7 @@ def floor(value: Decimal) -> int:
 
 
 def less(a: Decimal, b: Decimal) -> bool:
-    """Whether a < b, or an error where double precision could say otherwise.
+    """True if a < b; an error if double precision could say otherwise.
 
     Equal numbers are told by name.
     """
@@ -97,5 +97,5 @@ class Uniforms:
         return Decimal(bits >> 11) / (1 << 53)
 
     def below(self, p: Decimal) -> bool:
-        """Whether the next number is below p; takes none where p is zero."""
+        """True if the next number is below p; takes none if p is zero."""
         return p > 0 and less(self.next(), p)

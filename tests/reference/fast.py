@@ -36,7 +36,7 @@ class Fast(Controller):
         return min(Decimal(2 * self.mss), self.cwnd)
 
     def part(self) -> Decimal:
-        """What a loss leaves, whole bytes."""
+        """Window that a loss leaves, whole bytes."""
         return Decimal(max(floor(real(self.p["loss_beta"]) * self.cwnd), 2 * self.mss))
 
     def on(self, e: Event) -> None:

@@ -197,7 +197,7 @@ def stale() -> list[str]:
 
 
 def path(algorithm: str) -> Path:
-    """Where an algorithm's vectors are."""
+    """Path of the file of an algorithm's vectors."""
     return VECTORS / f"{algorithm}.json"
 
 

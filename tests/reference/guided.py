@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Guided(Controller):
-    """What they share."""
+    """Parts that controllers guided by the load share."""
 
     REAL = True
 
@@ -42,7 +42,7 @@ class Guided(Controller):
         return cwnd, max(goal, 2 * self.mss)
 
     def repairs(self) -> bool:
-        """Whether the window is on its way back after a timeout."""
+        """True while the window grows back after a timeout."""
         return self.cwnd < self.goal
 
     def on(self, e: Event) -> None:
@@ -107,11 +107,11 @@ class Guided(Controller):
 
     @abstractmethod
     def told(self, e: Event) -> None:
-        """What the ACK says of the load."""
+        """Takes in the load that the ACK reports."""
 
     @abstractmethod
     def overloaded(self) -> bool:
-        """Whether the load is 1 or more."""
+        """True if the load is 1 or more."""
 
     @abstractmethod
     def grow(self, e: Event) -> None:
@@ -128,7 +128,7 @@ class Guided(Controller):
 
 @dataclass
 class Losing(Guided):
-    """What losses do to VCP's window, and to MLCP's (a reading)."""
+    """Reductions of VCP and MLCP for losses (a reading)."""
 
     def reduce(self, _: Event, cause: str) -> None:  # noqa: ARG002
         """As Reno."""
@@ -182,7 +182,7 @@ class Vcp(Losing):
 
 @dataclass
 class Paced(Guided):
-    """What those share that pace packets."""
+    """Parts that controllers with pacing share."""
 
     def may_grow(self, e: Event) -> bool:
         """Of a paced window three quarters in flight count as all (a reading)."""
@@ -209,7 +209,7 @@ class Mlcp(Losing, Paced):
         return self.level > HIGH_LEVEL
 
     def load(self) -> Decimal:
-        """What the level stands for."""
+        """Load that the level stands for."""
         f = level_load(self.p, self.level)
         return Decimal(f.numerator) / f.denominator
 

@@ -70,7 +70,7 @@ class HyStartClassic:
 
 
 def above(value: int, bound: Fraction) -> bool:
-    """Whether it is, or an error where a nanosecond that integers lose would decide."""
+    """True if value > bound; an error if a nanosecond that integers lose would decide."""
     if value != bound and abs(value - bound) <= 1:
         raise AmbiguousError(f"{value} is too close to {bound}")
     return value > bound

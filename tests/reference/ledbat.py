@@ -99,7 +99,7 @@ class Ledbat(Controller):
                 self.on_ack(e)
 
     def kept(self, window: Decimal) -> Decimal:
-        """What a loss leaves of a window."""
+        """Window that a loss leaves."""
         return Decimal(max(floor(real(self.p["loss_beta"]) * window), 2 * self.mss))
 
     def halve(self, e: Event) -> None:

@@ -29,14 +29,14 @@ def number(value: float) -> Fraction:
 
 
 def below(a: Fraction, b: Fraction) -> bool:
-    """Whether a < b; an error where double precision could say otherwise."""
+    """True if a < b; an error if double precision could say otherwise."""
     if a != b and abs(a - b) < Fraction(MARGIN) * max(abs(a), abs(b)):
         raise AmbiguousError(f"{float(a)} is too close to {float(b)}")
     return a < b
 
 
 def place(identification: int) -> int:
-    """Where the threshold of a packet stands among all, counted from 0 (a reading: the hash)."""
+    """Rank of a packet's threshold among all, counted from 0 (a reading: the hash)."""
     x = identification
     for shift, factor in ((8, 0x88B5), (7, 0xDB2D), (9, 1)):
         x = (x ^ (x >> shift)) * factor % PLACES
@@ -55,7 +55,7 @@ def threshold(p: dict[str, Any], at: int) -> Fraction:
 
 
 def level_ends(p: dict[str, Any]) -> list[Fraction]:
-    """Where levels begin, the second first: seven from η₀, one from η, six from 1, one from u."""
+    """Lower ends of levels, from the second: seven from η₀, one from η, six from 1, one from u."""
     least, high, most = number(p["least"]), number(p["high"]), number(p["most"])
     low = [least + (high - least) * i / 7 for i in range(7)]
     over = [1 + (most - 1) * i / 6 for i in range(7)]

@@ -21,7 +21,7 @@ def nanoseconds(value: Decimal) -> int:
 
 @dataclass
 class Header:
-    """What a packet of an XCP sender carries."""
+    """Header of a packet of an XCP sender."""
 
     cwnd: int
     rtt_us: int
@@ -50,7 +50,7 @@ class Xcp:
         self.rest = Decimal(0)
 
     def next_timer(self) -> int:
-        """When the next timer is due."""
+        """Time at which the next timer is due."""
         return min(self.control_at, self.queue_at)
 
     def arrives(self, size: int, waiting: int, header: Header | None) -> None:
@@ -127,7 +127,7 @@ class Xcp:
 
 @dataclass
 class Rated:
-    """What a packet of an RCP sender carries; its rate is bits a second."""
+    """Header of a packet of an RCP sender; its rate is bits a second."""
 
     rate: Decimal
     rtt_us: int
@@ -157,7 +157,7 @@ class Rcp:
         self.due = now + max(interval, 10_000)
 
     def next_timer(self) -> int:
-        """When the rate is found anew."""
+        """Time at which the rate is computed anew."""
         return self.due
 
     def arrives(self, now: int, size: int, header: Rated | None) -> None:

@@ -51,7 +51,7 @@ class Queue(ABC):
         raise AssertionError("this queue keeps no clock")
 
     def state(self) -> float | None:
-        """What the algorithm shows of itself, for the vector."""
+        """State of the algorithm for the vector, if it has any."""
         return None
 
     def push(self, packet: Packet) -> None:
@@ -68,7 +68,7 @@ class Queue(ABC):
         return packet
 
     def full(self, _packet: Packet) -> bool:
-        """Whether it would exceed the limit of packets that may wait."""
+        """True if the packet would exceed the limit of packets that may wait."""
         return len(self.packets) >= int(self.p["limit_packets"])
 
     def hit(self, packet: Packet, reason: str, *, may_mark: bool = True) -> bool:
@@ -138,7 +138,7 @@ class Red(Queue):
         return None
 
     def marks(self, packet: Packet) -> bool:
-        """Whether the arriving packet is to be marked."""
+        """True if the arriving packet is to be marked."""
         if less(self.avg, real(self.p["min_th"])):
             self.count = -1
             return False
@@ -230,7 +230,7 @@ class CoDel(Queue):
         return t + Decimal(self.p["interval_ns"]) / Decimal(self.count).sqrt()
 
     def due(self, now: int) -> bool:
-        """Whether now >= drop_next.
+        """True if now >= drop_next.
 
         An error where whole nanoseconds of an implementation could say otherwise.
         """

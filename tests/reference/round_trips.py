@@ -1,4 +1,4 @@
-"""What a controller sees of the round-trip time: RFC 7323 § 4, RFC 6298, McCullagh 2008 chapter 5.
+"""Round-trip times of a controller: RFC 7323 § 4, RFC 6298, McCullagh 2008 chapter 5.
 
 Every segment is remembered for good, and each sample found by its definition among all of them.
 """
@@ -34,7 +34,7 @@ class Ack:
 
 @dataclass
 class Sees:
-    """What a controller sees, with the parameters of a case."""
+    """Round-trip times that a controller sees, with the parameters of a case."""
 
     p: dict[str, Any]
     segments: list[Sent] = field(default_factory=list)

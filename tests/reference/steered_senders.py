@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Steered(Controller):
-    """What the two leave out of TCP: routers say how a window changes."""
+    """Parts of TCP that XCP and RCP leave out: routers say how a window changes."""
 
     def avoid(self, e: Event, n: int) -> None:
         """Nothing calls it."""
@@ -66,7 +66,7 @@ class Xcp(Steered):
 
 @dataclass
 class Rcp(Steered):
-    """What is sent is paced at the rate that routers offer; the window only bounds what is out."""
+    """A sender paced at the rate that routers offer; its window only bounds what is out."""
 
     #: Bytes that may be out where no round trips bound it (a reading).
     MOST = 2**40

@@ -66,7 +66,7 @@ class Rto:
         return min(rto + self.slop_ns, Fraction(self.max_ns))
 
     def doubles(self, k: int) -> bool:
-        """Whether the kth expiry in a row doubles the timeout.
+        """True if the kth expiry in a row doubles the timeout.
 
         RFC 6298: always; TCP*(n): after the first n; TCP*(∞): never. With footnote 5 of TCP* none
         after the seventh timeout in a row is set, so that the sixth expiry is the last to double.

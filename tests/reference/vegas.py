@@ -100,7 +100,7 @@ class Vegas(Controller):
             self.of_round.append(e.rtt_ns)
 
     def decide(self, e: Event) -> None:
-        """What this ACK does, its RTT apart."""
+        """Effect of this ACK, apart from its RTT."""
         grows = self.may_grow(e)
         if e.phase != "open":
             self.forget_round()

@@ -139,7 +139,7 @@ class HyStart:
 
 @dataclass
 class Controller(ABC):
-    """What NewReno and CUBIC share: slow start, and by what a signal multiplies."""
+    """Rules that NewReno and CUBIC share: slow start, and the factors of signals."""
 
     p: dict[str, Any]
     mss: int
@@ -227,7 +227,7 @@ class Controller(ABC):
         return bool(self.p["grow_in_cwr"]) and not (by_window and self.rests())
 
     def rests(self) -> bool:
-        """Whether the last reduction was for a quench after which it waits."""
+        """True if the last reduction was for a quench after which it waits."""
         rest = self.p.get("rest_after_quench", "marked")
         return self.quenched is not None and (
             rest == "always" or (rest == "marked" and self.quenched)
@@ -274,7 +274,7 @@ class Controller(ABC):
         return growth - step
 
     def found(self, hystart: HyStartClassic, e: Event) -> bool:
-        """Whether classic HyStart sees the end of slow start.
+        """True if classic HyStart sees the end of slow start.
 
         An ACK without a sample says nothing.
         """
@@ -300,7 +300,7 @@ class Controller(ABC):
         return real(delta) * least / e.rtt_ns
 
     def factor(self, cause: str, e: Event) -> Decimal:
-        """Which β answers this cause, here."""
+        """Decrease factor for this cause, in the current phase."""
         p = self.p
         beta = self.beta_of_loss(e)
         slow_start = self.in_slow_start()

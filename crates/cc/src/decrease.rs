@@ -1,4 +1,5 @@
-//! What NewReno and CUBIC share about decrease and about when not to grow: β for loss, β for ECN, and of what.
+//! Rules that NewReno and CUBIC share: β for loss, β for ECN, what they multiply, and when the
+//! window rests.
 
 use core::fmt;
 

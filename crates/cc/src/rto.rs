@@ -1,4 +1,4 @@
-//! When to give up waiting: the retransmission timeout's bounds and its backoff.
+//! Bounds and backoff of the retransmission timeout.
 //!
 //! TCP*(n): Mondal & Kuzmanovic, *Removing Exponential Backoff from TCP*, ACM CCR 38(5), 2008, § 3.1.
 

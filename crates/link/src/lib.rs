@@ -1,4 +1,4 @@
-//! What a link does to packets, whatever they are: the simulator's links and the router's are these.
+//! Links of packets of any kind, for the simulator and the router.
 #![forbid(unsafe_code)]
 
 mod burst_loss;

@@ -1,4 +1,4 @@
-//! What results say of a link.
+//! Results of a link, as rows of tables.
 
 use cwnd_packet::Guidance;
 use cwnd_quantity::{Duration, Time};

@@ -1,5 +1,5 @@
-//! What routers, receivers and senders agree on in adaptive deterministic packet marking (Andrew, Hanly, Chan, Cui, IEEE Comm.
-//! Letters 10 (11), 2006), as BMCC has it (Qazi, Andrew, Znati, § II-B).
+//! Adaptive deterministic packet marking (Andrew, Hanly, Chan, Cui, IEEE Comm. Letters 10 (11),
+//! 2006) as routers, receivers and senders of BMCC share it (Qazi, Andrew, Znati, § II-B).
 //!
 //! Each packet stands for a threshold that follows from its IP identification. There are 2^16 of them, in order: a number from 0 on
 //! is the place of a threshold. A router says of a packet whether its load factor is above the packet's threshold; a receiver keeps

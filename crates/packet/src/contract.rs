@@ -1,4 +1,4 @@
-//! What the parts of a path need of each other, and what they provide: known before any packet is sent.
+//! Needs of the parts of a path, and what they provide: known before any packet is sent.
 //!
 //! A controller that waits for what no router writes would run into a wall without a word. So each controller, endpoint,
 //! echo policy, queue and meter states its [`Contract`], and a scenario is checked along each of its paths.

@@ -1,4 +1,5 @@
-//! What routers and senders agree on in MLCP: sixteen levels of a load factor, in four bits of a header.
+//! Code of MLCP that routers and senders share: sixteen levels of a load factor, in four header
+//! bits.
 //!
 //! Qazi, Znati, *On the design of load factor based congestion control protocols for next-generation networks*, INFOCOM 2008, has four
 //! bits. Which loads the levels are is ours, from what two texts say: three bits are enough for multiplicative increase (its

@@ -1,4 +1,4 @@
-//! What is written, read back by libraries and sums that are not the writer's.
+//! Written packets, read back by libraries and sums that are not the writer's.
 
 use cwnd_packet::{
     Ecn, Endpoints, Experiment, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp,

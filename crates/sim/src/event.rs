@@ -1,4 +1,4 @@
-//! What will happen, in order of time; equal times in order of insertion.
+//! Pending events in order of time; equal times in order of insertion.
 
 use core::fmt;
 

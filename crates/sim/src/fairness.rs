@@ -1,4 +1,4 @@
-//! Whether flows have come to share alike: what ends a run that lasts until they do.
+//! End of a run that lasts until its flows have equal shares.
 
 use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::FlowGroup;

@@ -1,4 +1,4 @@
-//! What was lost on its way: the truth about timeouts asks for it, and dead packets are counted by it.
+//! Log of lost packets, for the truth about timeouts and the count of dead packets.
 //!
 //! It is written down where a packet is dropped or lost, and nowhere else: packets that arrive pay nothing for it.
 

@@ -1,4 +1,4 @@
-//! Where the segments are that are under way.
+//! Storage of the segments that are under way.
 
 use cwnd_aqm::{Context, Reason};
 use cwnd_packet::{Ecn, Header};

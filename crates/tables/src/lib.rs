@@ -1,4 +1,4 @@
-//! What a run records: typed rows kept as columns, histograms, and a digest of it all.
+//! Records of a run: typed rows kept as columns, histograms, and a digest of it all.
 #![forbid(unsafe_code)]
 
 mod activity;

@@ -1,6 +1,7 @@
-//! How long Linux holds an ACK back (`icsk_ack.ato`): longer after each that the timer had to send, by the pauses between
-//! segments, and for a round trip at most. All of it counts ticks of the kernel's clock, and that decides whether an ACK that
-//! waited comes back as a pause: the segment that it let go is as late as it was.
+//! Delayed-ACK timer of Linux (`icsk_ack.ato`): longer after each ACK that the timer had to send,
+//! by the pauses between segments, and for a round trip at most. All of it counts ticks of the
+//! kernel's clock, and that decides whether an ACK that waited comes back as a pause: the segment
+//! that it let go is as late as it was.
 
 use cwnd_quantity::{Duration, Time};
 

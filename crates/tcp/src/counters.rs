@@ -1,4 +1,4 @@
-//! What both ends count, and what each count is called.
+//! Counters of both ends, and their names.
 
 use core::ops::AddAssign;
 

@@ -1,4 +1,4 @@
-//! How a closed receive window is probed (RFC 9293 § 3.8.6.1).
+//! Probing of a closed receive window (RFC 9293 § 3.8.6.1).
 
 use cwnd_schema::{Choice, Schema};
 

@@ -1,5 +1,6 @@
-//! When Linux's receiver acknowledges a segment at once (tcp_input.c, tcp.c): in the first round trips, while its
-//! receive window grows, after a mark, and where the sender says that it has no more to send now.
+//! ACKs that Linux's receiver sends at once (tcp_input.c, tcp.c): in the first round trips, while
+//! its receive window grows, after a mark, and where the sender says that it has no more to send
+//! now.
 
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};

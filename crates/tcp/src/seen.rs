@@ -1,5 +1,6 @@
-//! Which segments give the round-trip times that a controller sees (McCullagh 2008, chapter 5): echoed timestamps tell when the oldest
-//! segment was sent that an ACK is for, and so how long the receiver held the ACK back; the sender's own notes tell of each segment.
+//! Round-trip times that a controller sees (McCullagh 2008, chapter 5). Echoed timestamps give the
+//! send time of the oldest segment that an ACK is for, and so how long the receiver held the ACK
+//! back; the sender's own notes have each segment.
 
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Schema};

@@ -1,4 +1,5 @@
-//! What makes a window grow: what of an ACK counts, whether a window that is not used has been tried; and what is left of it after a pause (RFC 7661, RFC 2861).
+//! Growth and validation of the window: bytes of an ACK that count, use of the window, and the
+//! window that is left after a pause (RFC 7661, RFC 2861).
 
 use cwnd_cc::Window;
 use cwnd_quantity::Duration;

@@ -1,4 +1,4 @@
-//! What BBR is told; sections are of draft-cardwell-iccrg-bbr-congestion-control-00.
+//! Parameters of BBR; sections are of draft-cardwell-iccrg-bbr-congestion-control-00.
 
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::Duration;

@@ -1,4 +1,4 @@
-//! What must hold of packets between any two events.
+//! Invariants of packets between any two events.
 
 use cwnd_link::Line;
 use cwnd_quantity::Time;

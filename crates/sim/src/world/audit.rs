@@ -1,4 +1,4 @@
-//! What must hold between any two events.
+//! Invariants of the world between any two events.
 
 use std::collections::BTreeSet;
 

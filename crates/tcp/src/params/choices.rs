@@ -1,4 +1,4 @@
-//! What an endpoint may be asked for, by name.
+//! Named choices of an endpoint's parameters.
 
 use cwnd_schema::Choice;
 

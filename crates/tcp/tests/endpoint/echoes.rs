@@ -1,4 +1,5 @@
-//! What ACKs echo of marks and of what routers wrote: nothing is lost or told twice where ACKs are delayed, held or compressed.
+//! Echoes of marks and of routers' headers in ACKs: nothing is lost or reported twice where ACKs
+//! are delayed, held or compressed.
 
 use cwnd_packet::{Echo, Ecn, Header};
 use cwnd_quantity::{Duration, Rate, Time};

@@ -1,4 +1,4 @@
-//! What holds whatever the path does.
+//! Invariants of both ends on any path.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What is acknowledged, when, and with what: RFC 5681 § 4.2, RFC 2018 § 4, RFC 7323 § 4.3.
+//! Times and contents of ACKs: RFC 5681 § 4.2, RFC 2018 § 4, RFC 7323 § 4.3.
 
 use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_tcp::{AckPolicy, Body, Params, Receiver, Recovery, Segment};

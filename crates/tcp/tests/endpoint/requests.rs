@@ -1,5 +1,5 @@
-//! What a controller may ask of the transport, and what it hears: every ACK, a reduction a window whatever the cause, headers,
-//! pacing. And what routers may ask.
+//! Requests of controllers and routers to the transport, and events that a controller sees: every
+//! ACK, a reduction a window whatever the cause, headers, pacing.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! What routers write reaches a controller from the SYN on, and a rate that they change holds at once.
+//! Headers of routers reach a controller from the SYN on, and a rate that they change holds at
+//! once.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! How much may be sent: RFC 5681 § 3.1 and § 4.1, RFC 3465, RFC 6928, RFC 3042, and the receive window.
+//! Limits of what may be sent: RFC 5681 § 3.1 and § 4.1, RFC 3465, RFC 6928, RFC 3042, and the
+//! receive window.
 
 use std::sync::Arc;
 

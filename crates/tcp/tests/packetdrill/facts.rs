@@ -1,4 +1,4 @@
-//! What the endpoint knows of Linux's `struct tcp_info`.
+//! Fields of Linux's `struct tcp_info` that the endpoint knows.
 
 use std::ops::Range;
 

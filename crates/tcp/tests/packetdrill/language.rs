@@ -1,4 +1,4 @@
-//! What a packetdrill script says, as far as it is read.
+//! Language of packetdrill scripts, as far as it is read.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! What a script asks of the endpoint: its parameters and its role, or by which construct it cannot be played.
+//! Parameters and role that a script asks of the endpoint, or the construct by which it cannot be
+//! played.
 
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::Bytes;

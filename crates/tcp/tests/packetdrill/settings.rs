@@ -1,4 +1,5 @@
-//! What commands and socket options set, and which of them, and which calls, change nothing that is compared.
+//! Settings by commands and socket options, and those, with the calls, that change nothing
+//! compared.
 
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::{Bytes, Duration};

@@ -1,4 +1,4 @@
-//! What the application does, and what its socket tells it.
+//! System calls of the application, and their results.
 
 use super::{Differs, Player};
 use crate::language::Call;
