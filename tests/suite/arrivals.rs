@@ -1,4 +1,4 @@
-//! How connections arrive, and how much they offer.
+//! Arrivals of connections, and the load that they offer.
 
 use cwnd_scenario::Document;
 use cwnd_tables::Records;

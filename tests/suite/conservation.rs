@@ -1,4 +1,4 @@
-//! What must hold in every scenario, at every instant: checked on scenarios drawn at random.
+//! Invariants of every scenario, at every instant: checked on scenarios drawn at random.
 //!
 //! A few hundred of them in every run of the tests; with `LONG` in the environment (`make test-long`) more than ten
 //! thousand of each kind.

@@ -1,4 +1,4 @@
-//! What crosses the crates' borders: a scenario goes in, tables come out.
+//! Tests across crates: a scenario goes in, tables come out.
 
 mod applications;
 mod architecture;

@@ -1,4 +1,4 @@
-//! What a sender sees of the round-trip time, beside what it is (McCullagh 2008, chapter 5).
+//! Round-trip times that a sender sees, beside the true ones (McCullagh 2008, chapter 5).
 
 use cwnd_tables::Records;
 

@@ -1,4 +1,4 @@
-//! What the applications send, and what is counted of it.
+//! Data that applications send, and its counters.
 
 use crate::common::{at, column, run};
 

@@ -1,4 +1,4 @@
-//! What a silence of a sender turned out to be, and why.
+//! Kinds of silences of a sender, and the evidence for them.
 
 use cwnd_quantity::{Duration, Time};
 

@@ -1,4 +1,4 @@
-//! What one end of a connection sends, as it is seen from near the other.
+//! Data that one end of a connection sends, as it is seen from near the other.
 
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};

@@ -1,5 +1,6 @@
-//! What Linux remembers of a client from one connection to the next (`tcp_metrics`): its timeout before the first data are
-//! acknowledged goes by that if it was longer than the handshake took.
+//! Metrics that Linux keeps of a client from one connection to the next (`tcp_metrics`): its
+//! timeout before the first data are acknowledged follows them if it was longer than the handshake
+//! took.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

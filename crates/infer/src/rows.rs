@@ -1,4 +1,4 @@
-//! What was found, as tables.
+//! Findings, as tables.
 
 use std::collections::BTreeMap;
 

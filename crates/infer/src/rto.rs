@@ -1,4 +1,4 @@
-//! How many timeouts are in a silence, and whether they doubled.
+//! Number of timeouts in a silence, and their backoff.
 //!
 //! Of timeouts whose retransmission was lost, too, the client sees one silence only. Its length tells: it is RTO · (1 + 2 + 4 + …)
 //! with backoff, RTO · (1 + 1 + 1 + …) without. The RTO is computed from the round-trip times before it (RFC 6298 § 2) under each

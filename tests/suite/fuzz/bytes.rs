@@ -1,4 +1,4 @@
-//! What a fuzzer gives, as numbers.
+//! Input of a fuzzer, as numbers.
 
 /// Reads numbers off the front; when nothing is left they are zero.
 pub struct Bytes<'a>(&'a [u8]);

@@ -1,4 +1,4 @@
-//! What orders events, under any pushes and pops: what comes out is what a sorted list of the same numbers gives.
+//! Event queues under any pushes and pops: they give what a sorted list of the same numbers gives.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,5 @@
-//! What the processes of a link might say to the one that keeps the rights: any bytes are a message, which is the same when
-//! it is sent on, or none.
+//! Messages of the processes of a link to the one that keeps the rights: any bytes are a message,
+//! which is the same when it is sent on, or none.
 
 use cwnd_router::linux::keeper::{Answer, Event, Order, Request};
 

@@ -1,4 +1,5 @@
-//! What fuzzers run (`fuzz/` has the targets), and what they found before, run again without one.
+//! Bodies of the fuzz targets (`fuzz/`), and inputs that fuzzers found before, run again without
+//! one.
 //!
 //! A corpus holds an input for each way through the code that a fuzzer came upon, and each that once failed.
 

@@ -1,4 +1,4 @@
-//! What the relay for names reads: the system's file of servers, and queries that no server took.
+//! Input of the relay for names: the system's file of servers, and queries that no server took.
 
 use cwnd_router::linux::resolver::{refusal, servers_in};
 

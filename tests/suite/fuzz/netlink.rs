@@ -1,5 +1,5 @@
-//! What a kernel might reply: any bytes are messages that end, or none. Of an interface, an address, a route and a socket
-//! nothing is read from beyond its message.
+//! Replies of a kernel: any bytes are messages that end, or none. Of an interface, an address, a
+//! route and a socket nothing is read from beyond its message.
 
 use cwnd_router::linux::netlink::{Replies, attribute, dropped_in, prefixes_in, push_attribute};
 use cwnd_testbed::TcpInfo;

@@ -1,4 +1,4 @@
-//! What the end that receives says: acknowledgements, requests, windows.
+//! Segments of the receiving end: acknowledgements, requests, windows.
 
 use cwnd_quantity::{Duration, Time};
 

@@ -1,4 +1,4 @@
-//! What is read of captures, and what silences in them are found to be.
+//! Reading of captures, and kinds of silences found in them.
 
 mod disorder;
 mod formats;

@@ -1,4 +1,5 @@
-//! What looks like a timeout and is none, and what is one all the same: each silence gets a kind, and the evidence for it.
+//! Silences that look like timeouts and are none, and timeouts that do not look like one: each
+//! silence gets a kind, and the evidence for it.
 
 use crate::talk::{MSS, Say, Talk, names, of_connection};
 

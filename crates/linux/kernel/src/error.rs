@@ -1,4 +1,4 @@
-//! What can go wrong, each with what to do about it and the exit code that the `cwnd` command has for it.
+//! Errors, each with a fix and the exit code that the `cwnd` command has for it.
 
 use crate::family::{self, Controller};
 use crate::name::NAME_BYTES;

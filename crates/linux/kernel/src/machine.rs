@@ -1,4 +1,4 @@
-//! What the kernel must have, looked at before anything is loaded.
+//! Requirements on the kernel, checked before anything is loaded.
 
 use std::fs;
 use std::os::fd::AsRawFd as _;

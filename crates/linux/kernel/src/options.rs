@@ -1,4 +1,4 @@
-//! What is asked for on the command line.
+//! Options of the command line.
 
 use std::path::PathBuf;
 

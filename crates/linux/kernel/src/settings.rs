@@ -1,4 +1,4 @@
-//! What a controller is told when it is loaded: words of text to the words of `struct settings`, and back.
+//! Settings of a controller at its load: words of text to the words of `struct settings`, and back.
 
 use std::net::Ipv4Addr;
 

@@ -1,5 +1,8 @@
-//! How fast the router is on this machine: TCP as fast as it goes through two TUN devices, both ways limited to a rate.
-//! Needs root. `cargo run --release -p cwnd-router --example blast -- RATE QUEUE DELAY SECONDS SPIN`, one line of JSON.
+//! Speed of the router on this machine: TCP as fast as it goes through two TUN devices, both
+//! directions limited to a rate. Needs root.
+//!
+//! `cargo run --release -p cwnd-router --example blast -- RATE QUEUE DELAY SECONDS SPIN` writes one
+//! line of JSON.
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! What a router does to packets.
+//! Configuration of a router.
 
 use core::net::Ipv4Addr;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! What talks to the Linux kernel: TUN devices, network namespaces, netlink, and the loop in real time.
+//! Interface to the Linux kernel: TUN devices, network namespaces, netlink, and the loop in real
+//! time.
 
 mod clock;
 mod front;

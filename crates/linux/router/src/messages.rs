@@ -1,4 +1,5 @@
-//! What a router tells the sources of packets: its messenger reads what the queue decides, and source quenches go back.
+//! Messages of a router to the sources of packets: its messenger reads the verdicts of the queue,
+//! and source quenches go back.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};

@@ -1,4 +1,4 @@
-//! Where the bytes are of packets that wait.
+//! Memory for the bytes of packets that wait.
 
 use cwnd_aqm::{Context, Reason};
 use cwnd_packet::{Ecn, Header};

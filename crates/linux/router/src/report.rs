@@ -1,4 +1,4 @@
-//! What a router says of a run: what happened to packets, and whether it kept up.
+//! Report of a router on a run: the fate of packets, and its lag.
 
 use cwnd_aqm::Reason;
 use cwnd_link::{ReasonTable, Summary};

@@ -1,4 +1,5 @@
-//! What the keeper of a link understands, and what it refuses: who talks to it is not trusted.
+//! Messages that the keeper of a link understands, and those that it refuses: their sender is not
+//! trusted.
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,5 +1,5 @@
-//! What is reached from behind a link: names, and hosts over IPv6. Every test has a machine of its own, a network namespace;
-//! where that is not allowed, the tests say so and stop.
+//! Names, and hosts over IPv6, that are reached from behind a link. Every test has a network
+//! namespace of its own; where that is not allowed, the tests say so and stop.
 #![cfg(target_os = "linux")]
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! What a stranger forges in his own packets has no effect on those of others: identifications, code points and options, whatever the
-//! router measures and writes.
+//! Forged packets of a stranger have no effect on those of others: identifications, code points and
+//! options, whatever the router measures and writes.
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_packet::{Ecn, Endpoints, Experiment, Options, Tcp};

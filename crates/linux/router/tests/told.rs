@@ -1,5 +1,5 @@
-//! What a router tells real hosts: source quenches about their packets, as Linux takes them. Where that is not allowed, the tests say
-//! so and stop.
+//! Source quenches of a router to real hosts about their packets, as Linux takes them. Where that
+//! is not allowed, the tests say so and stop.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;

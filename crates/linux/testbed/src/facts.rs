@@ -1,4 +1,4 @@
-//! What is known of a run besides its tables; it goes into the manifest.
+//! Facts of a run besides its tables; they go into the manifest.
 
 use cwnd_quantity::Duration;
 use cwnd_router::{DirectionReport, Report};

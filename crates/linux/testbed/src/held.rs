@@ -1,4 +1,5 @@
-//! What a group has in the kernel besides sockets: its controller, what bounds its timeouts, and what makes its receivers cheat.
+//! State of a group in the kernel besides sockets: its controller, the bounds of its timeouts, and
+//! the misbehaviour of its receivers.
 
 use std::net::Ipv4Addr;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the kernel tells of a TCP socket: `struct tcp_info`, over sock_diag(7).
+//! Information of the kernel about a TCP socket: `struct tcp_info`, over sock_diag(7).
 
 use std::io;
 use std::net::SocketAddrV4;

@@ -1,4 +1,5 @@
-//! Which of the kernel's congestion controllers does what a group asks for; those of `cwnd-kernel` are loaded for the run.
+//! Congestion controllers of the kernel for the groups of a scenario; those of `cwnd-kernel` are
+//! loaded for the run.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::Ipv4Addr;

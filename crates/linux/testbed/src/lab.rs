@@ -1,5 +1,5 @@
-//! What of an endpoint Linux does by a setting, or by a program of `cwnd-kernel`: for laboratories, which want to see what it is good for
-//! that Linux does otherwise.
+//! Parameters of an endpoint that Linux takes by a setting, or by a program of `cwnd-kernel`.
+//! Laboratories study with them what Linux does otherwise.
 
 use cwnd_quantity::Duration;
 use cwnd_scenario::{FlowGroup, Scenario};

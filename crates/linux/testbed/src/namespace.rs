@@ -1,4 +1,4 @@
-//! What is set in the network namespace of a side, and what it counts; for the thread that is in it.
+//! Settings and counters of the network namespace of a side; for the thread that is in it.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
-//! Which flows there will be: drawn from the same streams as in the simulator, so that both worlds have the same starts,
-//! sizes and round-trip times.
+//! Flows of a run: drawn from the same streams as in the simulator, so that both worlds have the
+//! same starts, sizes and round-trip times.
 
 use cwnd_apps::Session;
 use cwnd_quantity::{Duration, Rng, Streams, Time};

@@ -1,4 +1,4 @@
-//! What of a scenario real Linux can't provide: told by name before anything starts.
+//! Keys of a scenario that real Linux can't provide: reported by name before anything starts.
 
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;

@@ -1,4 +1,4 @@
-//! What a machine must let us do.
+//! Rights that the machine must grant.
 
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::thread::CapabilitySet;

@@ -1,4 +1,4 @@
-//! Who is where: addresses and ports of the flows, and what both sides count together.
+//! Addresses and ports of the flows, and the counts of both sides together.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};

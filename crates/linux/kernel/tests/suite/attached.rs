@@ -1,4 +1,4 @@
-//! What is attached at interfaces and groups goes when its loader goes.
+//! Programs attached to interfaces and groups go when their loader goes.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What the tests need of the machine, and how they say that it is missing.
+//! Requirements of the tests on the machine, and the messages if one is missing.
 
 use std::env;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the kernel has of a loaded controller, and what is left of it.
+//! Objects in the kernel of a loaded controller, and those left after it.
 
 use std::collections::BTreeSet;
 use std::thread::sleep;

@@ -1,4 +1,5 @@
-//! What happens to those who use a controller, or stand beside it, when something goes: its loader, its interface, its namespace.
+//! Users of a controller, and others beside it, when something goes: its loader, its interface, its
+//! namespace.
 
 use std::fs;
 use std::process::Command;

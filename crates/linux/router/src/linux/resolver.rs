@@ -1,4 +1,5 @@
-//! What programs that look up names read and hear: the file that names servers, an answer that says no.
+//! Files and answers for programs that look up names: the file that names servers, an answer that
+//! refuses.
 
 use std::net::{IpAddr, Ipv4Addr};
 

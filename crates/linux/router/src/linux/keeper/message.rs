@@ -1,5 +1,5 @@
-//! What the processes of a link say to each other. Each message has a fixed shape and a bounded length; what does not fit is
-//! refused as a whole.
+//! Messages between the processes of a link. Each has a fixed shape and a bounded length; any other
+//! is refused as a whole.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Who a process runs for, and how it gives its rights up.
+//! User that a process runs for, and how the process gives its rights up.
 
 use std::ffi::CString;
 use std::io::{self, ErrorKind};
