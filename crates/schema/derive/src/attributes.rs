@@ -55,18 +55,18 @@ fn not_empty(text: &LitStr) -> Result<()> {
     Ok(())
 }
 
-/// `#[default(VALUE, "SOURCE")]`.
-pub struct DefaultValue {
-    pub value: Expr,
+/// `#[default(VALUE, "SOURCE")]` or `#[derived("SENTENCE", "SOURCE")]`.
+pub struct Sourced<T> {
+    pub value: T,
     pub source: LitStr,
 }
 
-impl Parse for DefaultValue {
+impl<T: Parse> Parse for Sourced<T> {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let value = input.parse()?;
-        input.parse::<Token![,]>().map_err(|e| {
-            Error::new(e.span(), "a default has a source: `#[default(VALUE, \"SOURCE\")]`")
-        })?;
+        input
+            .parse::<Token![,]>()
+            .map_err(|e| Error::new(e.span(), "a default has a source: `(VALUE, \"SOURCE\")`"))?;
         let source = input.parse()?;
         not_empty(&source)?;
         input.parse::<Option<Token![,]>>()?;
@@ -118,23 +118,6 @@ fn toml(tokens: TokenStream) -> String {
     written.collect()
 }
 
-/// `#[derived("SENTENCE", "SOURCE")]`.
-pub struct Derived {
-    pub sentence: LitStr,
-    pub source: LitStr,
-}
-
-impl Parse for Derived {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let sentence = input.parse()?;
-        input.parse::<Token![,]>()?;
-        let source = input.parse()?;
-        not_empty(&source)?;
-        input.parse::<Option<Token![,]>>()?;
-        Ok(Self { sentence, source })
-    }
-}
-
 /// `#[required("SOURCE")]`, or `#[required("SOURCE", unless KEY)]`.
 pub struct Required {
     pub source: LitStr,
@@ -171,8 +154,8 @@ impl Overrides {
             input.parse::<Token![=]>()?;
             let texts;
             syn::parenthesized!(texts in input);
-            let Derived { sentence, source } = texts.parse()?;
-            Ok((key, sentence, source))
+            let Sourced { value: doc, source } = texts.parse()?;
+            Ok((key, doc, source))
         };
         let all = attribute.parse_args_with(|input: ParseStream<'_>| {
             Punctuated::<_, Token![,]>::parse_terminated_with(input, one)
@@ -265,63 +248,40 @@ impl Idle {
     }
 }
 
-/// `#[schema(presets, check = PATH)]` of a struct.
+/// `#[schema(FLAG, check = PATH)]` or `#[section(FLAG, check = PATH)]` of a struct.
 #[derive(Default)]
 pub struct Options {
-    pub has_presets: bool,
+    flags: Vec<&'static str>,
+    /// Function that checks several values together.
     pub check: Option<Path>,
 }
 
 impl Options {
-    pub fn of(attributes: &[Attribute]) -> Result<Self> {
+    /// Those of the attribute `name`, which has these flags.
+    pub fn of(
+        attributes: &[Attribute],
+        name: &str,
+        flags: &'static [&'static str],
+    ) -> Result<Self> {
         let mut options = Self::default();
-        let Some(attribute) = one(attributes, "schema")? else { return Ok(options) };
+        let Some(attribute) = one(attributes, name)? else { return Ok(options) };
         attribute.parse_nested_meta(|meta| {
-            if meta.path.is_ident("presets") {
-                options.has_presets = true;
-                return Ok(());
-            }
             if meta.path.is_ident("check") {
                 options.check = Some(meta.value()?.parse()?);
-                return Ok(());
+            } else if let Some(flag) = flags.iter().find(|flag| meta.path.is_ident(flag)) {
+                options.flags.push(flag);
+            } else {
+                let flags = flags.join("`, `");
+                return Err(meta.error(format!("there are `{flags}` and `check = PATH`")));
             }
-            Err(meta.error("there are `presets` and `check = PATH`"))
+            Ok(())
         })?;
         Ok(options)
     }
-}
 
-/// `#[section(check = PATH, default, input)]` of a struct.
-#[derive(Default)]
-pub struct SectionOptions {
-    /// Function that checks the keys that could be read.
-    pub check: Option<Path>,
-    /// `true` if the struct has a `Default`.
-    pub has_default: bool,
-    /// `true` if resolved files do not have the section.
-    pub is_input: bool,
-}
-
-impl SectionOptions {
-    pub fn of(attributes: &[Attribute]) -> Result<Self> {
-        let mut options = Self::default();
-        let Some(attribute) = one(attributes, "section")? else { return Ok(options) };
-        attribute.parse_nested_meta(|meta| {
-            if meta.path.is_ident("default") {
-                options.has_default = true;
-                return Ok(());
-            }
-            if meta.path.is_ident("input") {
-                options.is_input = true;
-                return Ok(());
-            }
-            if meta.path.is_ident("check") {
-                options.check = Some(meta.value()?.parse()?);
-                return Ok(());
-            }
-            Err(meta.error("there are `check = PATH`, `default` and `input`"))
-        })?;
-        Ok(options)
+    /// `true` if the attribute has this flag.
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.contains(&flag)
     }
 }
 

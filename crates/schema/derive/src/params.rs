@@ -3,9 +3,9 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Result, Type};
+use syn::{Data, DeriveInput, Error, Expr, Field, Ident, LitStr, Result, Type};
 
-use crate::attributes::{Bounds, DefaultValue, Errors, Flatten, Idle, Options, doc, one, text};
+use crate::attributes::{Bounds, Errors, Flatten, Idle, Options, Sourced, doc, one, text};
 
 /// `FIELDS`, `impl Default` and `impl Params` of a struct.
 ///
@@ -55,11 +55,8 @@ impl<'a> Set<'a> {
         let Data::Struct(data) = &input.data else {
             return Err(Error::new(input.ident.span(), "parameters are a struct"));
         };
-        if !matches!(data.fields, Fields::Named(_)) {
-            return Err(Error::new(input.ident.span(), "parameters have names"));
-        }
         let mut errors = Errors::default();
-        let options = errors.keep(Options::of(&input.attrs));
+        let options = errors.keep(Options::of(&input.attrs, "schema", &[PRESETS]));
         let members: Vec<Option<Member<'_>>> =
             data.fields.iter().map(|field| errors.keep(Member::read(field))).collect();
         let rules = input.attrs.iter().filter(|attribute| attribute.path().is_ident("idle"));
@@ -192,7 +189,7 @@ impl<'a> Set<'a> {
     }
 
     fn presets(&self) -> TokenStream {
-        if !self.options.has_presets {
+        if !self.options.has(PRESETS) {
             return quote! {
                 fn presets(&self) -> &'static [::cwnd_schema::Preset] {
                     &[]
@@ -302,7 +299,7 @@ impl<'a> Member<'a> {
         let bounds = one(attributes, "bounds")?;
         let (default, source) = match (default, required, flatten) {
             (Some(default), None, None) => {
-                let DefaultValue { value, source } = default.parse_args()?;
+                let Sourced { value, source } = default.parse_args()?;
                 (Some(value), source)
             }
             (None, Some(required), None) => (None, text(required)?),
@@ -399,6 +396,8 @@ pub fn name_of(ident: &Ident) -> LitStr {
     LitStr::new(&ident.to_string(), Span::call_site())
 }
 
+/// Flag of a struct that has presets.
+const PRESETS: &str = "presets";
 /// The error of a field without a value at the start.
 const ONE_OF: &str = "needs one of `#[default(VALUE, \"SOURCE\")]`, `#[required(\"SOURCE\")]` \
     and `#[flatten(VALUE)]`";

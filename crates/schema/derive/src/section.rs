@@ -4,12 +4,12 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
 use syn::{
-    Data, DeriveInput, Error, Field, Fields, GenericArgument, Ident, LitStr, Path, PathArguments,
-    Result, Type, Visibility,
+    Data, DeriveInput, Error, Field, GenericArgument, Ident, LitStr, Path, PathArguments, Result,
+    Type, Visibility,
 };
 
 use crate::attributes::{
-    Bounds, Derived, Errors, Idle, Overrides, Required, SectionOptions, Toml, doc, one,
+    Bounds, Errors, Idle, Options, Overrides, Required, Sourced, Toml, doc, one,
 };
 use crate::params::{bounds_of, name_of};
 
@@ -29,7 +29,7 @@ struct Section<'a> {
     ident: &'a Ident,
     vis: &'a Visibility,
     members: Vec<Member<'a>>,
-    options: SectionOptions,
+    options: Options,
 }
 
 /// A field of the struct.
@@ -84,14 +84,11 @@ impl<'a> Section<'a> {
         let Data::Struct(data) = &input.data else {
             return Err(Error::new(input.ident.span(), "the keys of a section are a struct"));
         };
-        if !matches!(data.fields, Fields::Named(_)) {
-            return Err(Error::new(input.ident.span(), "keys have names"));
-        }
         let mut errors = Errors::default();
-        let options = errors.keep(SectionOptions::of(&input.attrs));
+        let options = errors.keep(Options::of(&input.attrs, "section", &[DEFAULT, INPUT]));
         let members: Vec<Option<Member<'_>>> =
             data.fields.iter().map(|field| errors.keep(Member::read(field))).collect();
-        if options.as_ref().is_some_and(|options| options.has_default) {
+        if options.as_ref().is_some_and(|options| options.has(DEFAULT)) {
             let lacks = members.iter().flatten().find(|member| !member.has_default());
             errors.keep(lacks.map_or(Ok(()), |key| Err(Error::new(key.ident.span(), NO_DEFAULT))));
         }
@@ -105,7 +102,7 @@ impl<'a> Section<'a> {
     }
 
     fn default(&self) -> TokenStream {
-        if !self.options.has_default {
+        if !self.options.has(DEFAULT) {
             return TokenStream::new();
         }
         let ident = self.ident;
@@ -200,7 +197,7 @@ impl<'a> Section<'a> {
     }
 
     fn resolved(&self) -> TokenStream {
-        if self.options.is_input {
+        if self.options.has(INPUT) {
             return TokenStream::new();
         }
         let ident = self.ident;
@@ -308,7 +305,7 @@ impl<'a> Key<'a> {
                 (Fallback::BySchema(texts), source)
             }
             (None, None, Some(derived), None) => {
-                let Derived { sentence, source } = derived.parse_args()?;
+                let Sourced { value: sentence, source } = derived.parse_args()?;
                 (Fallback::Derived(sentence), source)
             }
             (None, None, None, Some(required)) => {
@@ -425,6 +422,10 @@ fn inner(ty: &Type) -> Result<&Type> {
     }
 }
 
+/// Flag of a struct that has a `Default`.
+const DEFAULT: &str = "default";
+/// Flag of a struct that resolved files do not have.
+const INPUT: &str = "input";
 /// The error of a required key of a section with a default.
 const NO_DEFAULT: &str = "a section has no default if one of its keys has none";
 /// The error of a field without a value at the start.

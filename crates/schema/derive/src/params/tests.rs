@@ -180,7 +180,7 @@ fn all_errors_of_a_struct_are_reported_together() {
             "there are `presets` and `check = PATH`",
             "needs a doc comment, which schema and reference show",
             ONE_OF,
-            "a default has a source: `#[default(VALUE, \"SOURCE\")]`",
+            "a default has a source: `(VALUE, \"SOURCE\")`",
             ONE_OF,
             "a bound is `from`, `above`, `up_to` or `below` a value",
             "the text is empty",

@@ -160,7 +160,7 @@ fn all_errors_of_a_section_are_reported_together() {
     assert_eq!(
         messages,
         [
-            "there are `check = PATH`, `default` and `input`",
+            "there are `default`, `input` and `check = PATH`",
             "needs a doc comment, which schema and reference show",
             ONE_OF,
             "one default: `#[default(TOML, \"SOURCE\")]`",
