@@ -80,6 +80,11 @@ impl Takes {
     pub const fn new(phrase: &'static str, json: fn() -> Json) -> Self {
         Self { phrase, example: "\"...\"", shorthand: None, json }
     }
+
+    /// One of several algorithms.
+    pub const fn choice(phrase: &'static str, json: fn() -> Json) -> Self {
+        Self { shorthand: Some("kind"), ..Self::new(phrase, json) }
+    }
 }
 
 /// What holds when a key is absent.

@@ -8,7 +8,7 @@ use crate::sections::{Form, Takes};
 /// A link's rate: constant, in steps, from a trace, or none.
 pub(crate) const LINK_RATE: Form = Form::Value(&Takes {
     shorthand: Some("initial"),
-    example: RATE_EXAMPLE,
+    example: "\"10 Mbit/s\"",
     ..Takes::new("a [rate](#rates)", || reference("link-rate"))
 });
 /// The name of a trace file.
@@ -34,25 +34,17 @@ pub(crate) const DELAY_STEPS: Form = Form::Value(&Takes::new(
     || any_of(&[list(&reference("delay-step")), text()]),
 ));
 /// A queue discipline.
-pub(crate) const QUEUE: Form = Form::Value(&Takes {
-    shorthand: Some("kind"),
-    ..Takes::new("a [queue](#queues)", || reference("queue"))
-});
+pub(crate) const QUEUE: Form =
+    Form::Value(&Takes::choice("a [queue](#queues)", || reference("queue")));
 /// A meter.
-pub(crate) const METER: Form = Form::Value(&Takes {
-    shorthand: Some("kind"),
-    ..Takes::new("a [meter](#meters)", || reference("meter"))
-});
+pub(crate) const METER: Form =
+    Form::Value(&Takes::choice("a [meter](#meters)", || reference("meter")));
 /// A messenger.
-pub(crate) const MESSENGER: Form = Form::Value(&Takes {
-    shorthand: Some("kind"),
-    ..Takes::new("a [messenger](#messengers)", || reference("messenger"))
-});
+pub(crate) const MESSENGER: Form =
+    Form::Value(&Takes::choice("a [messenger](#messengers)", || reference("messenger")));
 /// A congestion controller.
-pub(crate) const CONTROLLER: Form = Form::Value(&Takes {
-    shorthand: Some("kind"),
-    ..Takes::new("a [controller](#controllers)", || reference("controller"))
-});
+pub(crate) const CONTROLLER: Form =
+    Form::Value(&Takes::choice("a [controller](#controllers)", || reference("controller")));
 /// An endpoint.
 pub(crate) const ENDPOINT: Form = Form::Value(&Takes {
     shorthand: Some("preset"),
@@ -67,25 +59,17 @@ pub(crate) const STACK: Form = Form::Value(&Takes {
 pub(crate) const STACK_NAME: Form =
     Form::Value(&Takes::new("the name of a [stack](#stacks)", || reference("stack-name")));
 /// Parts of a stack.
-pub(crate) const PARTS: Form = Form::Value(&Takes {
-    example: "[\"rack\"]",
-    ..Takes::new("a list of [parts](#parts-of-a-stack)", || list(&reference("part")))
-});
+pub(crate) const PARTS: Form =
+    Form::Value(&Takes::new("a list of [parts](#parts-of-a-stack)", || list(&reference("part"))));
 /// A workload.
-pub(crate) const WORKLOAD: Form = Form::Value(&Takes {
-    shorthand: Some("kind"),
-    ..Takes::new("a [workload](#workloads)", || reference("workload"))
-});
+pub(crate) const WORKLOAD: Form =
+    Form::Value(&Takes::choice("a [workload](#workloads)", || reference("workload")));
 /// Arrivals of flows.
-pub(crate) const ARRIVALS: Form = Form::Value(&Takes {
-    shorthand: Some("kind"),
-    ..Takes::new("[arrivals](#arrivals)", || reference("arrivals"))
-});
+pub(crate) const ARRIVALS: Form =
+    Form::Value(&Takes::choice("[arrivals](#arrivals)", || reference("arrivals")));
 /// An attacker of connections.
-pub(crate) const ATTACKER: Form = Form::Value(&Takes {
-    shorthand: Some("kind"),
-    ..Takes::new("an [attacker](#attackers)", || reference("attacker"))
-});
+pub(crate) const ATTACKER: Form =
+    Form::Value(&Takes::choice("an [attacker](#attackers)", || reference("attacker")));
 /// The name of a node.
 pub(crate) const NODE: Form = Form::Value(&Takes::new("a text in quotes", text));
 /// The name of a node, or a list of names.
@@ -114,8 +98,6 @@ pub(crate) const OVER: Form = Form::Value(&Takes::new(
     "a table: for a label another one, or a list of others",
     || json!({ "type": "object", "additionalProperties": one_or_several() }),
 ));
-
-const RATE_EXAMPLE: &str = "\"10 Mbit/s\"";
 
 /// A text, or a list of texts.
 fn one_or_several() -> Json {
