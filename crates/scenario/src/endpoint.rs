@@ -1,11 +1,13 @@
 //! The key `endpoint` of a group: a preset, or a table of parameters over it.
 
 use cwnd_schema::Params as _;
-use cwnd_tcp::{Params, Part};
+use cwnd_tcp::{PARTS, Params, Part};
 
 use crate::idle;
 use crate::reader::{At, Context, Shape, parameters, preset, table_preset, unknown_name_of};
+use crate::section::inline;
 use crate::sections::SCHEMAS;
+use crate::stack::StackParts;
 use crate::suggest::list;
 use crate::tree::Table;
 
@@ -46,7 +48,7 @@ pub(crate) fn read(
 fn is_of_stack(
     table: &Table,
     (params, stack): (&Params, &Params),
-    preset: &str,
+    preset: &'static str,
     at: At<'_>,
     cx: &mut Context<'_>,
 ) -> bool {
@@ -74,8 +76,8 @@ fn is_of_stack(
     false
 }
 
-/// A stack that has or lacks parts, other than `stack` does.
-fn remedy(preset: &str, stack: &Params, parts: &[&Part]) -> String {
+/// A sentence with a stack that has or lacks parts, other than `stack` does.
+fn remedy(preset: &'static str, stack: &Params, parts: &[&Part]) -> String {
     let mut base = Params::default();
     base.apply_preset(preset);
     if let [part] = parts
@@ -84,16 +86,14 @@ fn remedy(preset: &str, stack: &Params, parts: &[&Part]) -> String {
         return format!("remove `{}` from the parts of `stack`", part.name);
     }
     let named = |is_in: bool| {
-        let mut names: Vec<&str> = Vec::new();
-        for part in parts.iter().filter(|part| part.is_in(stack) == is_in) {
-            if !names.contains(&part.name) {
-                names.push(part.name);
-            }
-        }
-        names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+        let parts = PARTS.iter().filter(|part| parts.iter().any(|of| of.name == part.name));
+        parts.filter(|part| part.is_in(stack) == is_in).map(|part| part.name).collect()
     };
-    let keys = [("without", named(true)), ("with", named(false))];
-    let keys = keys.iter().filter(|(_, names)| !names.is_empty());
-    let keys: Vec<String> = keys.map(|(key, names)| format!(", {key} = [{names}]")).collect();
-    format!("write `stack = {{ base = \"{preset}\"{} }}`", keys.concat())
+    let other = StackParts { base: preset, without: named(true), with: named(false) };
+    let is_wanted = |key: &str| match key {
+        "without" => !other.without.is_empty(),
+        "with" => !other.with.is_empty(),
+        _ => true,
+    };
+    format!("write `stack = {}`", inline(&other, is_wanted))
 }

@@ -10,7 +10,7 @@ use crate::section::{Entry, SectionKeys, Write, Written, inline};
 use crate::suggest;
 use crate::takes;
 use crate::toml_text::quoted;
-use crate::tree::Item;
+use crate::tree::{Item, Node};
 
 /// All stacks: each endpoint preset is one.
 pub(crate) fn stacks() -> &'static [Preset] {
@@ -141,55 +141,34 @@ fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>)
     stack.apply_preset(base);
     let mut changed = stack.clone();
     StackParts { base, without: without.clone(), with: with.clone() }.change(&mut changed);
+    let mut report = |key: &str, part: &Part, message: String, help: String| {
+        let is_named = |node: &&Node| node.text() == Some(part.name);
+        let span = match section.entry(key).map(|entry| &entry.node.item) {
+            Some(Item::Array(items)) => items.iter().find(is_named).map(|node| node.span),
+            _ => None,
+        };
+        let span = span.unwrap_or_else(|| section.span_of(key));
+        cx.sink.error(span, section.path_of(key), message).help(help);
+    };
     for part in PARTS {
-        let is_in = part.is_in(&stack);
-        if without.contains(&part.name) && !is_in {
-            let message = format!("the stack `{base}` has no part `{}`", part.name);
+        let (name, is_in) = (part.name, part.is_in(&stack));
+        if without.contains(&name) && !is_in {
             let has = PARTS.iter().filter(|part| part.is_in(&stack)).map(|part| part.name);
-            report(
-                section,
-                "without",
-                part,
-                &message,
-                &format!("it has {}", suggest::list(has)),
-                cx,
-            );
+            let message = format!("the stack `{base}` has no part `{name}`");
+            report("without", part, message, format!("it has {}", suggest::list(has)));
         }
-        if !with.contains(&part.name) {
-            continue;
-        }
-        if is_in {
-            let message = format!("the stack `{base}` has the part `{}` already", part.name);
-            report(section, "with", part, &message, "remove it here", cx);
-        } else if !part.is_in(&changed) {
-            let message = format!("the part `{}` has no effect on this stack", part.name);
+        if with.contains(&name) && is_in {
+            let message = format!("the stack `{base}` has the part `{name}` already");
+            report("with", part, message, "remove it here".to_owned());
+        } else if with.contains(&name) && !part.is_in(&changed) {
+            let message = format!("the part `{name}` has no effect on this stack");
             let help = match part.needs {
                 Some(needed) => format!("it needs the part `{needed}`"),
                 None => "remove it here, or take another stack".to_owned(),
             };
-            report(section, "with", part, &message, &help, cx);
+            report("with", part, message, help);
         }
     }
-}
-
-/// Reports a part, where the list names it.
-fn report(
-    section: &Section<'_>,
-    key: &str,
-    part: &Part,
-    message: &str,
-    help: &str,
-    cx: &mut Context<'_>,
-) {
-    let items = section.entry(key).map(|entry| &entry.node.item);
-    let span = match items {
-        Some(Item::Array(items)) => {
-            items.iter().find(|node| node.text() == Some(part.name)).map(|node| node.span)
-        }
-        _ => None,
-    };
-    let span = span.unwrap_or_else(|| section.span_of(key));
-    cx.sink.error(span, section.path_of(key), message).help(help);
 }
 
 /// The preset that a controller has for a stack.
