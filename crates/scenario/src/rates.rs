@@ -139,6 +139,7 @@ impl Write for Vec<(Time, Rate)> {
         list(self.iter().map(|(at, rate)| RateStep { at: Duration(at.0), rate: *rate }))
     }
 }
+
 /// Reports a period without steps, or with steps that it never reaches.
 fn repeats(
     section: &Section<'_>,

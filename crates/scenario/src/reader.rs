@@ -115,9 +115,7 @@ impl<'t> Section<'t> {
         at: Span,
         cx: &mut Context<'_>,
     ) -> Self {
-        let section = Self { table, keys, path: path.into(), at };
-        section.tell_unknown(&|_| None, cx);
-        section
+        Self::with_hint(table, keys, path, at, &|_| None, cx)
     }
 
     /// As [`Section::new`]; `elsewhere` says of an unknown key where it belongs.
@@ -130,17 +128,13 @@ impl<'t> Section<'t> {
         cx: &mut Context<'_>,
     ) -> Self {
         let section = Self { table, keys, path: path.into(), at };
-        section.tell_unknown(elsewhere, cx);
-        section
-    }
-
-    fn tell_unknown(&self, elsewhere: &dyn Fn(&str) -> Option<String>, cx: &mut Context<'_>) {
-        let names: Vec<&str> = self.names().collect();
-        for entry in self.table.entries.iter().filter(|e| !names.contains(&e.key.as_str())) {
-            let path = self.path_of(&entry.key);
+        let names: Vec<&str> = section.names().collect();
+        for entry in table.entries.iter().filter(|e| !names.contains(&e.key.as_str())) {
+            let path = section.path_of(&entry.key);
             let hint = elsewhere(&entry.key);
-            unknown_key(entry, &path, &self.title(), &names, hint, cx);
+            unknown_key(entry, &path, &section.title(), &names, hint, cx);
         }
+        section
     }
 
     /// Whether a key is there under a name that was meant to be its own.

@@ -133,18 +133,18 @@ impl Writer {
         {
             let of_stack = stack::controller_preset(parts.base, plain.params());
             self.preset(*preset, of_stack, plain.params_mut());
-            self.params_over(controller.params(), plain.params());
+            self.params(controller.params(), Some(plain.params()));
         } else {
-            self.params(controller.params());
+            self.params(controller.params(), None);
         }
         self.section(&["flow", name, "endpoint"]);
         if let Some(Stack { parts, endpoint: preset, .. }) = &group.stack {
             let mut plain = cwnd_tcp::Params::default();
             self.preset(Some(*preset), Some(parts.base), &mut plain);
             parts.change(&mut plain);
-            self.params_over(endpoint, &plain);
+            self.params(endpoint, Some(&plain));
         } else {
-            self.params(endpoint);
+            self.params(endpoint, None);
         }
     }
 
@@ -157,14 +157,15 @@ impl Writer {
     }
 
     /// Parameters; a comment marks those that `plain`, the preset or the defaults, has otherwise.
-    fn params_over(&mut self, params: &dyn Params, plain: &dyn Params) {
+    fn params(&mut self, params: &dyn Params, plain: Option<&dyn Params>) {
         let idle = self.idle(params);
         for field in params.fields().iter().filter(|field| !idle.contains(&field.name)) {
             let Some(value) = params.get(field.name) else { continue };
-            let origin = if plain.get(field.name).as_ref() == Some(&value) {
-                String::new()
-            } else {
-                format!("  # {NOT_OF_PRESET}")
+            let origin = match plain {
+                Some(plain) if plain.get(field.name).as_ref() != Some(&value) => {
+                    format!("  # {NOT_OF_PRESET}")
+                }
+                _ => String::new(),
             };
             self.line(format_args!("{} = {}{origin}", field.name, toml(&value)));
         }
@@ -178,16 +179,7 @@ impl Writer {
     fn part(&mut self, path: &[&str], kind: &str, params: &dyn Params) {
         self.section(path);
         self.key("kind", &kind.to_owned().write());
-        self.params(params);
-    }
-
-    fn params(&mut self, params: &dyn Params) {
-        let idle = self.idle(params);
-        for field in params.fields().iter().filter(|field| !idle.contains(&field.name)) {
-            if let Some(value) = params.get(field.name) {
-                self.key(field.name, &value);
-            }
-        }
+        self.params(params, None);
     }
 }
 

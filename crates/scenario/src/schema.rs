@@ -5,9 +5,9 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::dist::{FORMS, NAMED_SIZES};
 use cwnd_schema::{
-    Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, RegistryEntry, Value,
+    Bounds, Edge, Field, Kind, Params, ParamsChoice, Quantity, RegistryEntry, Value,
 };
-use cwnd_tcp::{PARTS, Part};
+use cwnd_tcp::PARTS;
 use serde_json::{Map, Value as Json, json};
 
 use crate::file::ScenarioFile;
@@ -78,7 +78,7 @@ pub fn json_schema() -> Json {
         "endpoint": endpoint(),
         "stack": any_of(&[reference("stack-name"), object(&[StackParts::KEYS])]),
         "stack-name": presets(&cwnd_tcp::Params::default()),
-        "part": parts(),
+        "part": one_of(PARTS.iter().map(|part| (part.name, part.doc))),
         "workload": choice::<WorkloadParams>(),
         "arrivals": choice::<ArrivalParams>(),
         "attacker": choice::<AttackerParams>(),
@@ -297,13 +297,13 @@ fn insert_params(properties: &mut Map<String, Json>, params: &dyn Params) {
 }
 
 fn presets(params: &dyn Params) -> Json {
-    let one = |p: &Preset| json!({ "const": p.name, "description": p.doc.trim() });
-    json!({ "oneOf": params.presets().iter().map(one).collect::<Vec<_>>() })
+    one_of(params.presets().iter().map(|preset| (preset.name, preset.doc)))
 }
 
-fn parts() -> Json {
-    let one = |part: &Part| json!({ "const": part.name, "description": part.doc });
-    json!({ "oneOf": PARTS.iter().map(one).collect::<Vec<_>>() })
+/// One of these names, each with its description.
+fn one_of(names: impl Iterator<Item = (&'static str, &'static str)>) -> Json {
+    let one = |(name, doc): (_, &str)| json!({ "const": name, "description": doc.trim() });
+    json!({ "oneOf": names.map(one).collect::<Vec<_>>() })
 }
 
 fn parameter(field: &Field, params: &dyn Params) -> Json {
