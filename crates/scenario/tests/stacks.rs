@@ -10,12 +10,15 @@ fn outline(flow: &str) -> Outline {
     outline_of("", flow)
 }
 
-fn outline_of(links: &str, flow: &str) -> Outline {
-    let text = format!(
-        "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n{links}\n\
+fn text(top: &str, links: &str, flow: &str) -> String {
+    format!(
+        "{top}\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n{links}\n\
          [flow.main]\nrtt = \"100 ms\"\n{flow}\n"
-    );
-    let document = Document::parse("test.toml", &text, NO_FILES);
+    )
+}
+
+fn outline_of(links: &str, flow: &str) -> Outline {
+    let document = Document::parse("test.toml", &text("", links, flow), NO_FILES);
     match document.and_then(|document| document.outline()) {
         Ok(outline) => outline,
         Err(diagnostics) => panic!("{diagnostics}"),
@@ -69,24 +72,15 @@ fn a_stack_is_the_presets_of_endpoint_and_controller() {
 /// The name `rfc` was that of RFC 6675's stack in schema 1.
 #[test]
 fn the_standards_track_of_a_file_is_that_of_its_schema() {
-    let text = |schema, flow: &str| {
-        format!(
-            "schema = {schema}\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
-             [flow.main]\nrtt = \"100 ms\"\n{flow}\n"
-        )
-    };
+    let of_schema = |schema, flow| one(&text(&format!("schema = {schema}"), "", flow)).scenario;
     for flow in ["stack = \"rfc\"", "endpoint = \"rfc\"", "endpoint = { preset = \"rfc\" }"] {
         for (schema, preset) in [(1, "rfc6675"), (2, "rfc")] {
-            let text = text(schema, flow);
-            let cells = Document::parse("test.toml", &text, NO_FILES).and_then(|d| d.cells());
-            let found = &cells.expect("a scenario")[0].scenario.flows[0];
-            assert_eq!(found.endpoint, endpoint(preset), "{flow} in schema {schema}");
+            let found = of_schema(schema, flow);
+            assert_eq!(found.flows[0].endpoint, endpoint(preset), "{flow} in schema {schema}");
         }
     }
-    let text = text(2, "stack = \"rfc\"\ncontroller = \"cubic\"");
-    let cells = Document::parse("test.toml", &text, NO_FILES).and_then(|d| d.cells());
-    let found = &cells.expect("a scenario")[0].scenario.flows[0];
-    assert_eq!(found.controller, controller("cubic", "rfc9406"), "HyStart++");
+    let found = of_schema(2, "stack = \"rfc\"\ncontroller = \"cubic\"");
+    assert_eq!(found.flows[0].controller, controller("cubic", "rfc9406"), "HyStart++");
 }
 
 #[test]
@@ -118,11 +112,10 @@ fn a_stack_without_a_part_is_its_preset_without_the_parts_keys() {
         ("prr", &["prr", "prr_on_ecn"]),
         ("dsack", &["dsack"]),
     ] {
-        let found = one(&format!(
-            "schema = 2\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
-             [flow.main]\nrtt = \"100 ms\"\nendpoint = {{ ecn = true }}\n\
-             stack = {{ base = \"linux\", without = [\"{part}\"] }}\n"
-        ));
+        let flow = format!(
+            "endpoint = {{ ecn = true }}\nstack = {{ base = \"linux\", without = [\"{part}\"] }}"
+        );
+        let found = one(&text("schema = 2", "", &flow));
         let mut expected = cwnd_tcp::Params { ecn: true, ..endpoint("linux") };
         keys.iter().for_each(|key| expected.reset(key));
         expected.idle().iter().for_each(|idle| expected.reset(idle.key));
@@ -200,10 +193,7 @@ fn the_resolved_file_says_where_values_came_from() {
     ] {
         assert!(lines.contains(&line), "{line} is not in\n{}", found.resolved_toml);
     }
-    let again = Document::parse("again.toml", &found.resolved_toml, NO_FILES)
-        .and_then(|document| document.cells())
-        .map(|mut cells| cells.remove(0));
-    let again = again.expect("a resolved file can be read");
+    let again = one(&found.resolved_toml);
     assert_eq!(again.scenario, found.scenario);
     assert_eq!(again.resolved_toml, found.resolved_toml);
 }
@@ -253,16 +243,11 @@ fn presets_for_linux_that_linux_has_not_are_named_as_the_kernel_variants_they_ar
 
 #[test]
 fn a_stack_can_be_set_and_swept() {
-    let text = "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\nrtt = \
-    \"100 ms\"\n";
-    let document = Document::parse("test.toml", text, NO_FILES).expect("TOML");
+    let document = Document::parse("test.toml", &text("", "", ""), NO_FILES).expect("TOML");
     let set = document.with_overrides(&["flow.*.stack=linux"]).expect("a key");
     assert_eq!(set.cells().expect("a scenario")[0].scenario.flows[0].endpoint, endpoint("linux"));
-    let swept = format!(
-        "{text}[sweep.axis.stack]\npath = \"flow.main.stack\"\nvalues = [\"linux\", \"rfc6675\"]\n"
-    );
-    let cells = Document::parse("test.toml", &swept, NO_FILES).and_then(|d| d.cells());
-    let cells = cells.expect("a scenario");
+    let axis = "[sweep.axis.stack]\npath = \"flow.main.stack\"\nvalues = [\"linux\", \"rfc6675\"]";
+    let cells = outline(axis).cells();
     assert_eq!(cells[0].axes[0].label, "linux");
     assert_eq!(cells[0].scenario.flows[0].endpoint, endpoint("linux"));
     assert_eq!(cells[1].scenario.flows[0].endpoint, endpoint("rfc6675"));
