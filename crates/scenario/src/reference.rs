@@ -444,8 +444,8 @@ of that kind.";
 const PARTS_TEXT: &str = "\
 An experiment takes parts from a stack, or adds parts to it: `stack = { base = \"linux\", without =
 [\"rack\", \"prr\"] }`. The name of a stack alone is short for its `base`, so that a path may lead
-into it: `flow.main.stack.without`. Parameters of `endpoint` go over the parts. A `preset` of another
-stack in `endpoint` is an error beside them.";
+into it: `flow.main.stack.without`. Parameters of `endpoint` go over the parts. A `preset` of
+another stack in `endpoint` is an error beside them.";
 
 const CONTROLLER_TEXT: &str = "\
 `controller = \"cubic\"`, or a table with `kind`, perhaps a `preset`, and parameters over what the preset says:

@@ -1,6 +1,6 @@
 //! Stacks: the mechanisms that an implementation or a standard picks, each stack as one value.
 //!
-//! Only this file knows a stack by its name.
+//! Outside tests, no other file of this crate has the name of a stack.
 
 use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::{PresetOf, Presets};
