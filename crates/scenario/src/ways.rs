@@ -101,7 +101,7 @@ pub(crate) fn through(
     let of_pairs = |ways: Vec<Way>, shares| {
         (each(&ways, |way| way.from), each(&ways, |way| way.to), ways, Some(shares))
     };
-    let (from, to, ways, shares) = match (found.pairs.as_ref().and_then(Option::as_ref), peers) {
+    let (from, to, ways, shares) = match (given(&found.pairs), peers) {
         (_, Some(count)) => {
             let lists = (given(&found.from), given(&found.to));
             let (ways, shares) = peers::read(lists, section, count, seed?, topology, cx)?;
@@ -162,7 +162,7 @@ fn between_lists(
 }
 
 /// A value that is given.
-fn given(key: &Option<Option<Raw>>) -> Option<&Raw> {
+fn given<T>(key: &Option<Option<T>>) -> Option<&T> {
     key.as_ref().and_then(Option::as_ref)
 }
 
