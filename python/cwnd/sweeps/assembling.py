@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from cwnd.results import Axis
-    from cwnd.sweeps.layout import Info
+    from cwnd.sweeps.layout import Info, Planned
 
     #: Finished cells, in the journal or in memory.
     Finished: TypeAlias = Frame | Held
@@ -143,27 +143,21 @@ def sound(found: Sequence[Frame]) -> list[Frame]:
     return [frame for frame in found if holds(frame)]
 
 
-def assemble(
-    info: Info,
-    plan: pl.DataFrame,
-    source: str,
-    cells: FoundCells,
-) -> Run:
+def assemble(planned: Planned, cells: FoundCells) -> Run:
     """Makes the result of the cells that are there, in the order of the plan.
 
     Samples are put in order when they are asked for, a part at a time: they may be more than
     memory takes. Those of a single part in memory are put in order once.
 
     Args:
-        info: Description of the sweep.
-        plan: A row for each run.
-        source: The scenario as given.
-        cells: What was finished.
+        planned: The sweep: its description, a row for each run, its scenario.
+        cells: Its finished cells.
 
     Raises:
         InputError: No cell is there.
         DamageError: A frame is not what was written.
     """
+    info, plan = planned.info, planned.frame
     here = plan.filter(pl.col(CELL_ID).is_in(list(cells.where)))
     if here.is_empty():
         raise InputError("no run of this sweep is complete yet")
@@ -177,7 +171,7 @@ def assemble(
     samples = [name for name in TABLES if name not in ROWS]
     return Run(
         manifest=manifest(info, tables.axes, runs, missing=plan.height - here.height),
-        source=source,
+        source=planned.source,
         runs=runs,
         flows=tables.frame("flows"),
         links=tables.frame("links"),

@@ -281,12 +281,7 @@ class Filling:
         missing = len(self._cells.keys() - cells.where.keys())
         if len(cells.where.keys() & self._cells.keys()) == 0:
             return dataclasses.replace(filled, missing=missing)
-        run = assemble(
-            planned.info,
-            planned.frame,
-            planned.source,
-            cells,
-        )
+        run = assemble(planned, cells)
         if missing:
             run.manifest = with_activity(run.manifest, root)
             return dataclasses.replace(filled, missing=missing, run=run)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.results import Run, read, store
 from cwnd.sweeps.assembling import FoundCells, assemble, journalled
-from cwnd.sweeps.layout import REWRITTEN, Dataset, is_packed
+from cwnd.sweeps.layout import REWRITTEN, Dataset, Planned, is_packed
 from cwnd.sweeps.manifest import with_activity
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
 
             return old_reading.load(dataset)
         cells = FoundCells.of(journalled(path, strict=True), REWRITTEN.format(path))
-        run = assemble(dataset.info, dataset.plan(), dataset.source(), cells)
+        planned = Planned(dataset.info, dataset.plan(), dataset.source())
+        run = assemble(planned, cells)
     else:
         on_disk = samples_on_disk or store.is_sweep(path)
         run = read.load(path, samples_on_disk=on_disk)

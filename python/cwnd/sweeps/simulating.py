@@ -132,13 +132,7 @@ def _simulate(
     if not simulated:
         # Routers and hosts have threads of their own.
         spent.cpu_s = time.process_time() - cpu_s
-    planned = Planned.of(plan, world.engine)
-    result = assemble(
-        planned.info,
-        planned.frame,
-        planned.source,
-        FoundCells.of(found, ""),
-    )
+    result = assemble(Planned.of(plan, world.engine), FoundCells.of(found, ""))
     result.manifest = replace(
         result.manifest,
         started_at=started_at,
