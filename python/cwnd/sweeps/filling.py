@@ -197,13 +197,9 @@ def seen_from(root: Path, plan: Plan) -> str | None:
 
 
 def check_target(root: Path) -> None:
-    """Refuses to write into what is no result of runs."""
-    if not root.exists() and root.is_symlink():
-        raise InputError(f"{root}: a symbolic link that leads nowhere; remove it first")
-    if root.exists() and not root.is_dir():
-        raise InputError(f"{root}: a file is in the way; give another directory with -o")
-    if root.exists() and not Dataset.is_at(root) and any(root.iterdir()):
-        store.check_kind(root)
+    """Refuses to write into what is no result of runs; a sweep is gone on with."""
+    if not Dataset.is_at(root):
+        store.check_target(root)
 
 
 def check_same(root: Path, plan: Plan) -> None:
