@@ -382,6 +382,12 @@ def test_a_file_is_hashed_once_in_a_process(
     assert checksums._CHUNK not in sizes
 
 
+def test_runs_that_were_saved_are_cells(short: cwnd.Run, tmp_path: Path, cli: Cli):
+    saved = short.save(tmp_path / "saved", plots=False)
+    answer = cli("verify", saved)
+    assert answer.out == f"{saved}: 1 cells compared with their hashes, 1 computed again: sound\n"
+
+
 def test_what_is_no_result_cannot_be_verified(small: dict[str, Path]):
     with pytest.raises(InputError, match=r"scenario\.toml: not a directory; give the directory"):
         verify(small["run"] / "scenario.toml")

@@ -47,7 +47,7 @@ def verify(
     Commands that read a result compare the files that they read by themselves.
 
     Args:
-        directories: What `cwnd run` wrote.
+        directories: What commands of cwnd wrote.
         depth: How much is looked at.
         json: Machine-readable output.
     """
@@ -61,13 +61,12 @@ def verify(
 
 def look(directory: Path, depth: Depth, *, quiet: bool) -> dict[str, Any]:
     """Verifies one result and, if not quiet, says what was found; returns it for programs."""
-    from cwnd.results import store
-    from cwnd.sweeps import verify as verify_result
+    from cwnd.sweeps import verifying
 
-    sweep = store.is_sweep(directory)
-    found = verify_result(directory, **vars(depth))
+    of_cells = verifying.has_cells(directory)
+    found = verifying.verify(directory, **vars(depth))
     if not quiet:
-        _show(found, directory, sweep=sweep)
+        _show(found, directory, of_cells=of_cells)
     return {"directory": str(directory), **_document(found)}
 
 
@@ -83,12 +82,12 @@ def _document(found: Verified) -> dict[str, Any]:
     }
 
 
-def _show(found: Verified, directory: Path, *, sweep: bool) -> None:
+def _show(found: Verified, directory: Path, *, of_cells: bool) -> None:
     """What was found, for people."""
     for problem in found.problems:
         output.line(f"{problem.file}: {problem.what}")
     verdict = "sound" if found.sound else f"{len(found.problems)} problems"
-    if not sweep:
+    if not of_cells:
         output.line(f"{directory}: {found.checked} files compared with their hashes: {verdict}")
         if found.problems:
             output.line(f"run its scenario again, with `cwnd run SCENARIO -o {directory}`")
@@ -96,8 +95,8 @@ def _show(found: Verified, directory: Path, *, sweep: bool) -> None:
     if found.missing:
         output.line(f"{found.missing} cells are not there; `cwnd run` computes them")
     output.line(
-        f"{found.checked} cells compared with their hashes, {found.recomputed} computed again:"
-        f" {verdict}"
+        f"{directory}: {found.checked} cells compared with their hashes,"
+        f" {found.recomputed} computed again: {verdict}"
     )
     if found.mended:
         output.line(f"{found.mended} cells taken out; `cwnd run` computes them again")

@@ -59,7 +59,7 @@ def verify(
         InputError: There is no result, or it cannot be mended.
     """
     path = Path(directory)
-    if Dataset.is_at(path) or _names_cells(path):
+    if has_cells(path):
         try:
             cells: StoredCells = _cells_at(path)
         except DamageError as error:
@@ -78,8 +78,10 @@ def verify(
     return _with_worlds(path, _run(path), sample=sample, seed=seed, threads=threads)
 
 
-def _names_cells(path: Path) -> bool:
-    """Tells whether a directory has a complete result whose runs can be computed again."""
+def has_cells(path: Path) -> bool:
+    """Tells whether a directory has runs that are cells, be they all there or not."""
+    if Dataset.is_at(path):
+        return True
     if not is_packed(path):
         return False
     if store.is_sweep(path):
