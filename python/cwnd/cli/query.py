@@ -27,13 +27,13 @@ def query(
 ) -> int:
     """Ask a result with SQL.
 
-    The views are runs, flows, links, series, link_series, qdelay and requests. Each row has
-    the axes of the sweep as columns: labels as text, values as numbers in SI units. "describe
-    flows" shows the columns of a view. A statement reads nothing but the result, and takes at most
-    half of the machine's memory.
+    The views of a run or sweep are runs, flows, links, reasons, series, link_series, qdelay and
+    requests. Each row has the axes of the sweep as columns: labels as text, values as numbers in
+    SI units. "describe flows" shows the columns of a view. Those of other results are their tables.
+    A statement reads nothing but the result, and takes at most half of the machine's memory.
 
     Args:
-        directory: What `cwnd run` wrote.
+        directory: What a command of cwnd wrote.
         sql: One statement in DuckDB's SQL, as in "select rtt, avg(goodput_bit_s) from flows group
             by rtt".
         csv: Comma-separated values on stdout.

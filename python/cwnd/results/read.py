@@ -99,8 +99,8 @@ def opened(path: Path) -> tuple[Manifest, Sums]:
     kind = data.get("kind", RUN)
     if kind != RUN:
         raise InputError(
-            f"{path}: a result of `cwnd {kind}`, which has no runs; `cwnd report`, `cwnd compare`,"
-            " `cwnd query` and `cwnd verify` take it"
+            f"{path}: a result of `cwnd {kind}`, which has no runs; `cwnd report`, `cwnd plot`,"
+            " `cwnd compare`, `cwnd query` and `cwnd verify` take it"
         )
     return Manifest.from_json(data, str(path / MANIFEST)), files
 

@@ -42,9 +42,10 @@ _STOPS_WITHIN_S = 0.3
 def query(directory: str | os.PathLike[str], sql: str, *, unsafe: bool = False) -> pl.DataFrame:
     """Answers a question about a result.
 
-    The views of a run or sweep are `runs`, `flows`, `links`, `series`, `link_series`, `qdelay` and
-    `requests`; each row has the axes of the sweep as columns, with their labels as text and their
-    values as numbers. Those of other results are the tables that their manifest names.
+    The views of a run or sweep are `runs`, `flows`, `links`, `reasons`, `series`, `link_series`,
+    `qdelay` and `requests`; each row has the axes of the sweep as columns, with their labels as
+    text and their values as numbers. Results of version 1 have no `reasons`. Views of other results
+    are the tables that their manifest names.
 
     The statement reads nothing but the result, takes at most half of the machine's memory, and is
     stopped by `KeyboardInterrupt`.
