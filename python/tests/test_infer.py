@@ -14,7 +14,7 @@ from conftest import CWND, ROOT, needs_tshark
 
 import cwnd
 from cwnd.errors import InputError
-from cwnd.infer import CONNECTIONS, FIGURE, SILENCES, SUMMARY, infer, picture
+from cwnd.infer import FIGURE, SUMMARY, infer, picture
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -133,12 +133,12 @@ def test_tables_summary_and_figure_are_written(cli: Cli, losses: tuple[cwnd.Run,
     assert answer.code == 0, answer.err
     out = cli.directory / "found"
     assert {file.name for file in out.iterdir()} == {
-        *(CONNECTIONS, SILENCES, SUMMARY, FIGURE),
+        *("connections.parquet", "silences.parquet", SUMMARY, FIGURE),
         *("manifest.json", "SHA256SUMS"),
     }
     assert json.loads((out / SUMMARY).read_text()) == answer.json
-    connections = pl.read_parquet(out / CONNECTIONS)
-    silences = pl.read_parquet(out / SILENCES)
+    connections = pl.read_parquet(out / "connections.parquet")
+    silences = pl.read_parquet(out / "silences.parquet")
     assert connections.height == 10
     assert silences.filter(pl.col("kind") == "timeout")["timeouts"].sum() > 100
     assert answer.json["timeouts"] == connections["timeouts"].sum()

@@ -8,14 +8,12 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.infer.figure import picture
-    from cwnd.infer.files import CONNECTIONS, FIGURE, SILENCES, SUMMARY, write
+    from cwnd.infer.files import FIGURE, SUMMARY, write
     from cwnd.infer.found import Capture, Inferred, Share
     from cwnd.infer.reading import infer
 
 __all__ = [
-    "CONNECTIONS",
     "FIGURE",
-    "SILENCES",
     "SUMMARY",
     "Capture",
     "Inferred",
@@ -29,7 +27,7 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "figure": "picture",
-        "files": "CONNECTIONS FIGURE SILENCES SUMMARY write",
+        "files": "FIGURE SUMMARY write",
         "found": "Capture Inferred Share",
         "reading": "infer",
     },

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from cwnd.infer.found import Inferred
 
-#: Tables, what they come down to, and a figure.
-CONNECTIONS, SILENCES = "connections.parquet", "silences.parquet"
+#: Summary of the tables, and a figure.
 SUMMARY, FIGURE = INFERRED, "backoff.svg"
 
 
