@@ -17,7 +17,7 @@ from cwnd.sweeps import packing
 from cwnd.sweeps.activity import forget_others
 from cwnd.sweeps.assembling import PART_ROWS, FoundCells, assemble, journalled, sound
 from cwnd.sweeps.cells import MARK, Outcome, attempt
-from cwnd.sweeps.journal import Journal
+from cwnd.sweeps.journal import write_journal
 from cwnd.sweeps.layout import REWRITTEN, Dataset, Planned, is_packed
 from cwnd.sweeps.manifest import with_activity
 from cwnd.sweeps.old_files import FILES, cells_in
@@ -28,7 +28,7 @@ from cwnd.sweeps.todo import Todo
 from cwnd.sweeps.writer import Writer, put_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Sequence
+    from collections.abc import Collection, Generator, Sequence
     from pathlib import Path
 
     from cwnd import _core
@@ -180,7 +180,7 @@ class Filling:
             wanted = (there & self._cells.keys()) - known
             if wanted:
                 batches = packing.unpack_result(self._root, wanted)
-                _journal(self._root, f"{self._writing.id}-taken", batches)
+                write_journal(self._root / JOURNAL / f"{self._writing.id}-taken", batches)
         except (DamageError, InputError):
             if not stays:
                 raise
@@ -321,17 +321,10 @@ def _leave_version_1(root: Path, planned: Planned, *, may_go: bool) -> None:
         shutil.rmtree(root / table, ignore_errors=True)
 
 
-def _journal(root: Path, name: str, batches: Iterable[Batch]) -> None:
-    """Writes cells into a file of the journal."""
-    with Journal(root / JOURNAL / name) as journal:
-        for batch in batches:
-            journal.append(batch.cells, batch.rows, batch.body)
-
-
 def _rewrite(root: Path, writing: Session, found: Sequence[Frame], wanted: Collection[str]) -> None:
     """Leaves only wanted cells in the journal."""
     cells = FoundCells.of(sound(found), REWRITTEN.format(root))
-    _journal(root, f"{writing.id}-kept", cells.batches(wanted))
+    write_journal(root / JOURNAL / f"{writing.id}-kept", cells.batches(wanted))
     for file in {frame.file for frame in found}:
         file.unlink()
 

@@ -29,9 +29,11 @@ from cwnd.errors import DamageError, explain
 from cwnd.files import checksums, read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
+
+    from cwnd.sweeps.tables import Batch
 
 _MAGIC = b"cwndjrn1"
 _LENGTHS = struct.Struct("<8sIQ")
@@ -194,3 +196,10 @@ class Journal:
             os.fsync(place)
         finally:
             os.close(place)
+
+
+def write_journal(file: Path, batches: Iterable[Batch]) -> None:
+    """Writes batches into a new file; `OSError` if the disk refuses."""
+    with Journal(file) as journal:
+        for batch in batches:
+            journal.append(batch.cells, batch.rows, batch.body)

@@ -15,7 +15,7 @@ from cwnd.sweeps import packing
 from cwnd.sweeps.activity import session
 from cwnd.sweeps.assembling import FoundCells, journalled, sound
 from cwnd.sweeps.cells import MARK
-from cwnd.sweeps.journal import Journal, heads_hold
+from cwnd.sweeps.journal import heads_hold, write_journal
 from cwnd.sweeps.layout import CELL, CELL_SHA, REWRITTEN, Dataset
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
 from cwnd.sweeps.tables import RUN
@@ -177,9 +177,7 @@ class Journalled:
         kept = [frame for frame in self._sound if frame.file in damaged]
         with session(self.path, None, engine=self.engine, threads=1) as writing:
             cells = FoundCells.of(kept, "")
-            with Journal(folder / f"{writing.id}-kept") as new:
-                for batch in cells.batches(cells.where.keys()):
-                    new.append(batch.cells, batch.rows, batch.body)
+            write_journal(folder / f"{writing.id}-kept", cells.batches(cells.where.keys()))
             for file in damaged:
                 file.unlink()
             writing.end(how="finished", wall_s=0.0, cpu_s=0.0)
