@@ -10,14 +10,12 @@ import polars as pl
 from cwnd.errors import DamageError
 from cwnd.files import Sums, checksums
 from cwnd.results import CELL_ID, JOURNAL, RESOLVED, TABLES, content, read
-from cwnd.running import RUN_COLUMNS
 from cwnd.sweeps import packing
 from cwnd.sweeps.activity import session
 from cwnd.sweeps.assembling import FoundCells, journalled, sound
 from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.journal import heads_hold, write_journal
-from cwnd.sweeps.layout import CELL, CELL_SHA, REWRITTEN, Dataset
-from cwnd.sweeps.manifest import ACTIVITY_COLUMN
+from cwnd.sweeps.layout import REWRITTEN, Dataset
 from cwnd.sweeps.tables import RUN
 
 if TYPE_CHECKING:
@@ -99,9 +97,7 @@ class Packed:
             name: self._rows(name, cell).select(self._own[name]) for name in TABLES if name != MARK
         }
         runs = self._rows(MARK, cell)
-        told = [name for name in runs.columns if name in RUN_COLUMNS]
-        counters = [name for name in runs.columns if name.startswith(ACTIVITY_COLUMN)]
-        tables[MARK] = runs.select(*told, *counters).drop(CELL, CELL_SHA)
+        tables[MARK] = runs.select(packing.recorded(runs))
         return tables
 
     def file(self, table: str, cell: str) -> Path:

@@ -136,6 +136,12 @@ def own_columns(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[str]]:
     return {name: each[keys:] for name, each in columns.items()}
 
 
+def recorded(runs: pl.DataFrame) -> list[str]:
+    """The columns of a table of runs that say what a cell recorded, and not which run it is."""
+    told = [name for name in RUN_COLUMNS if name in runs.columns and name not in (CELL, CELL_SHA)]
+    return told + [name for name in runs.columns if name.startswith(ACTIVITY_COLUMN)]
+
+
 def _batch(runs: pl.DataFrame, tables: dict[str, pl.LazyFrame], own: dict[str, list[str]]) -> Batch:
     numbers = runs.select("run_id").with_row_index(RUN)
     others = {
@@ -149,10 +155,8 @@ def _batch(runs: pl.DataFrame, tables: dict[str, pl.LazyFrame], own: dict[str, l
     for table in others.values():
         for run, count in table.group_by(RUN).len().iter_rows():
             counts[run] += count
-    told = [name for name in RUN_COLUMNS if name in runs.columns and name not in (CELL, CELL_SHA)]
-    counters = [name for name in runs.columns if name.startswith(ACTIVITY_COLUMN)]
     texts = [content(text) for text in runs[RESOLVED]]
-    rows = runs.select(CELL_ID, *told, *counters).with_columns(pl.Series(RESOLVED, texts))
+    rows = runs.select(CELL_ID, *recorded(runs)).with_columns(pl.Series(RESOLVED, texts))
     return Batch(list(runs[CELL_ID]), counts, pack(rows, others))
 
 
