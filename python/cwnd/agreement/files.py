@@ -1,4 +1,4 @@
-"""What a comparison leaves beside the two results: a table, a document and a figure."""
+"""Files of a comparison beside the two results: tables, a document and a figure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cwnd.agreement.verdict import Agreement
     from cwnd.results import Estimate
 
-#: What it leaves besides them.
+#: Names of the table, the document and the figure.
 TABLE, DOCUMENT, FIGURE = "agreement.csv", AGREEMENT, "agreement"
 #: The same table of the points that were run more often.
 REPEATED = "repeated.csv"
@@ -87,7 +87,7 @@ def table(found: Agreement) -> str:
 
 #: Digits of that table behind the point.
 DIGITS = 4
-#: What that table calls gains, before the base.
+#: Name of gains in that table, before the base.
 GAIN_OVER = "Gain over "
 #: The columns of that table after the axes.
 _COLUMNS = (

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from cwnd.running import Captures, OnProgress, Plan
     from cwnd.sweeps import Filled
 
-#: Where results go that have no `-o`.
+#: Directory of results that have no `-o`.
 OUT = Path("out")
-#: What `--on` takes for real endpoints.
+#: Value of `--on` for real endpoints.
 _LINUX = "linux"
 
 

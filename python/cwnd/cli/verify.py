@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Depth:
-    """How much of a sweep is looked at, and what is done about it."""
+    """Extent of a check, and what is done about damage."""
 
     sample: int | None = None
     """Runs that are computed again; 16, or none of another version, if not given."""
@@ -30,7 +30,7 @@ class Depth:
     """Take out the runs of a sweep that are damaged: `cwnd run` computes them again."""
 
 
-#: What is done when nothing else is asked for.
+#: The check if nothing else is asked for.
 DEPTH = Depth()
 
 
@@ -60,7 +60,7 @@ def verify(
 
 
 def look(directory: Path, depth: Depth, *, quiet: bool) -> dict[str, Any]:
-    """Verifies one result and, if not quiet, says what was found; returns it for programs."""
+    """Verifies one result and, if not quiet, prints the check; returns it for programs."""
     from cwnd.sweeps import verifying
 
     of_cells = verifying.has_cells(directory)
@@ -71,7 +71,7 @@ def look(directory: Path, depth: Depth, *, quiet: bool) -> dict[str, Any]:
 
 
 def _document(found: Verified) -> dict[str, Any]:
-    """What was found, for programs."""
+    """Describes a check for programs."""
     return {
         "sound": found.sound,
         "checked": found.checked,
@@ -83,7 +83,7 @@ def _document(found: Verified) -> dict[str, Any]:
 
 
 def _show(found: Verified, directory: Path, *, of_cells: bool) -> None:
-    """What was found, for people."""
+    """Prints a check for people."""
     for problem in found.problems:
         output.line(f"{problem.file}: {problem.what}")
     verdict = "sound" if found.sound else f"{len(found.problems)} problems"

@@ -1,4 +1,4 @@
-"""How silences grew with the timeouts in a row: doubled, or as long as the first."""
+"""Figure of silences against timeouts in a row: doubled, or as long as the first."""
 
 from __future__ import annotations
 

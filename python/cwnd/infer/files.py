@@ -1,4 +1,4 @@
-"""What was found, as files."""
+"""Files of inferred timeouts."""
 
 from __future__ import annotations
 

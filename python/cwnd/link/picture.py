@@ -1,4 +1,4 @@
-"""What happened on a link, as a picture."""
+"""Figure of a link over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies where in the directory of a result."""
+"""Layout of the directory of a result."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def open_records(path: Path) -> Records | None:
     return None if header.kind == RUN else Records(path, header.kind, header.name, files)
 
 
-#: What a number is of, its quantity and its value.
+#: Subject of a number and its quantity, and its value.
 _Number: TypeAlias = tuple[tuple[str, str], float | None]
 
 

@@ -57,7 +57,7 @@ class FoundCells:
     #: The frame of each cell, its number there, and its rows.
     where: dict[str, tuple[int, int, int]]
     remedy: str
-    #: Where the tables are in each frame that was compared with its hash.
+    #: Places of the tables in each frame that was compared with its hash.
     _places: dict[int, dict[str, slice]] = field(default_factory=dict)
     _decoded: OrderedDict[tuple[int, str], pl.DataFrame] = field(default_factory=OrderedDict)
     _bytes: float = 0.0

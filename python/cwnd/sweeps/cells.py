@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 #: The table of runs.
 MARK = "runs"
-#: What else is known of a run on Linux, as JSON.
+#: Column with more facts about a run on Linux, as JSON.
 FACTS = "facts"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a cell gave nothing."""
+    """Reason for which a cell gave nothing."""
 
     error: str
     message: str

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Filled:
-    """What a writer did."""
+    """Result of a writer's work: counts of cells, times, and the run if it is complete."""
 
     dataset: Dataset
     #: Cells that were there before, that were made, and that failed, each with its reason.
@@ -61,7 +61,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class How:
-    """How cells are computed, and which; as the arguments of `fill`."""
+    """Arguments of `fill` besides plan and directory."""
 
     threads: int
     shard: Shard | None
@@ -107,12 +107,12 @@ class Filling:
         self._root, self._plan, self._planned = root, plan, planned
         self._writing, self._how = writing, how
         self._cells = planned.cells()
-        #: Whether nobody else writes.
+        #: `True` if nobody else writes.
         self._alone = how.shard is None
         #: Frames that were there, and those whose bodies are not what was written.
         self._found: list[Frame] = []
         self._unsound: set[Frame] = set()
-        #: Whether all that is on the disk is of this plan, so that its description has to be there.
+        #: `True` if cells of this plan are on the disk, so that its description has to be there.
         self._described = not self._alone or how.only is not None
 
     def fill(self) -> Filled:

@@ -88,7 +88,7 @@ def sweep(
 
 
 def backend_of(on: str | None) -> Backend:
-    """Where cells are computed: on this machine, or on Ray."""
+    """Picks what computes cells: this machine, or Ray."""
     if on in (None, LINUX):
         return here
     assert on is not None

@@ -50,7 +50,7 @@ class Frame:
     cells: tuple[str, ...]
     #: Rows of all tables together, for each cell.
     rows: tuple[int, ...]
-    #: Where the body begins, and how long it is.
+    #: Place of the body in the file, and its length in bytes.
     offset: int
     size: int
     sha256: str
@@ -141,7 +141,7 @@ class Journal:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._descriptor = -1
-        #: Where the last whole frame ends.
+        #: End of the last whole frame.
         self._end = 0
 
     def __enter__(self) -> Journal:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong, and with which file."""
+    """Damage, and the file that has it."""
 
     file: Path
     what: str
@@ -33,7 +33,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Verified:
-    """What a check found."""
+    """Result of a check."""
 
     #: Cells whose files were compared with their hashes.
     checked: int
@@ -47,7 +47,7 @@ class Verified:
 
     @property
     def sound(self) -> bool:
-        """Whether everything is there and as it should be."""
+        """`True` if everything is there and as it should be."""
         return not self.problems and not self.missing
 
 

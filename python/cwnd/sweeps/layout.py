@@ -1,4 +1,4 @@
-"""What lies where in the directory of a sweep, and what it says about itself."""
+"""Layout of a sweep's directory, and the sweep's description of itself."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ FORMAT_VERSION = 2
 #: has its own `scenario.toml`.
 INFO, PLAN, SOURCE = DATASET, "plan.parquet", "plan.toml"
 
-#: What the next call writes again.
+#: Remedy for files that the next call writes again.
 REWRITTEN = "`cwnd run SCENARIO -o {}` writes it again"
-#: What to do about a sweep of version 1 that is damaged: it is read, and not gone on with.
+#: Remedy for a damaged sweep of version 1, which is read only.
 ANEW = "`cwnd run SCENARIO -o DIR --replan` computes it anew"
-#: How the description ends.
+#: End of the description.
 CLOSING = "\n}"
 
 #: Column of the plan that numbers the runs.
@@ -62,7 +62,7 @@ CELL_SHA = "cell_sha"
 
 @dataclass(frozen=True)
 class Info:
-    """What a sweep says about itself; nothing in it depends on when or where it was made."""
+    """Description of a sweep; nothing in it depends on when or where it was made."""
 
     name: str
     description: str
@@ -128,7 +128,7 @@ class Dataset:
 
     @property
     def is_old(self) -> bool:
-        """Whether its cells are in files of their own, as in version 1."""
+        """`True` if its cells are in files of their own, as in version 1."""
         return (self.path / MARK).is_dir()
 
     def plan(self) -> pl.DataFrame:
@@ -144,16 +144,16 @@ class Dataset:
         return checksums.read(file, self.info.scenario_sha256, remedy).decode()
 
     def file(self, table: str, cell: str) -> Path:
-        """Where a table of a cell is."""
+        """Path of a table of a cell of version 1."""
         return cell_file(self.path, table, cell)
 
     def files(self, table: str, cells: Iterable[str]) -> list[str]:
-        """Where a table of many cells is, as text: paths as objects would take longer to make."""
+        """Paths of a table of many cells, as text: objects would take longer to make."""
         root = self.path / table
         return [f"{root}/{cell[:FOLDER_DIGITS]}/{cell}.parquet" for cell in cells]
 
     def error_file(self, cell: str, kind: str) -> Path:
-        """Where it says why a cell failed (`json`), and which scenario it is (`toml`)."""
+        """Path of the reason why a cell failed (`json`), or of its scenario (`toml`)."""
         return self.path / ERRORS / f"{cell}.{kind}"
 
     def done(self) -> set[str]:
@@ -167,7 +167,7 @@ class Dataset:
         return {file.stem for file in (self.path / ERRORS).glob("[0-9a-f]*.json")}
 
     def failure(self, cell: str) -> dict[str, str]:
-        """Why a cell failed."""
+        """Reads the error and the message of a cell that failed."""
         try:
             said = read_object(self.error_file(cell, "json").read_bytes())
         except (OSError, ValueError):
@@ -235,7 +235,7 @@ class Planned:
         return set(self.frame.filter(pl.col(CELL).is_in(list(numbers)))[CELL_ID])
 
     def files(self) -> dict[str, bytes]:
-        """What describes it; the description last, as it makes a sweep of a directory."""
+        """Files that describe it; the description last, as it makes a sweep of a directory."""
         out = io.BytesIO()
         self.frame.write_parquet(out, compression="zstd", statistics=False)
         runs = out.getvalue()

@@ -29,7 +29,7 @@ FILES = (MARK, *RECORDS)
 
 #: Key of what a mark says about the other files.
 _METADATA = "cwnd"
-#: Where it holds their hashes.
+#: Place of their hashes in it.
 _SHA256 = re.compile(rb'"sha256": (\{[^{}]*\})')
 #: Digits of a cell's name that are the name of its folder.
 FOLDER_DIGITS = 2
@@ -46,7 +46,7 @@ def hashes(mark: bytes) -> dict[str, str] | None:
 
 @dataclass(frozen=True)
 class Mark:
-    """What the last file of a cell says."""
+    """Statements of the last file of a cell."""
 
     engine: str
     #: SHA-256 of each other file.
@@ -70,7 +70,7 @@ class Mark:
 
 
 def cell_file(root: Path, table: str, cell: str) -> Path:
-    """Where a table of a cell is."""
+    """Path of a table of a cell."""
     return root / table / cell[:FOLDER_DIGITS] / f"{cell}.parquet"
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-#: What tables are joined by: no axis has this name.
+#: Columns that join tables: no axis has these names.
 _KEY, _TEXT = "cell id", "cell text"
 #: Files that are read at a time: what is known of each stays in memory until the last is read.
 _FILES = 2048
@@ -93,7 +93,7 @@ class Tables:
         self._dataset = dataset
         self.whole = Whole(dataset)
         self._cells = here[CELL_ID].unique(maintain_order=True).to_list()
-        #: Whether some runs are the same cell, so that its rows are there for each of them.
+        #: `True` if some runs are the same cell: its rows are there for each of them.
         self._shared = len(self._cells) < here.height
         self._schemas: dict[str, pl.Schema] = {}
         self._schemas |= {name: self._schema(name) for name in FILES}

@@ -1,4 +1,4 @@
-"""What cells there are to compute, and what computes them."""
+"""Cells that are to be computed, and what computes them."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Todo:
         self._scenario = scenario
         self._indices = indices
         self.world = world
-        #: What gives the records of a run, in place of the world.
+        #: Gives the records of a run, in place of the world.
         self.work = work
 
     @property
     def runs(self) -> int:
-        """How many there are."""
+        """Number of cells."""
         return len(self._indices)
 
     def cell(self, index: int, /) -> _core.Cell:
@@ -58,5 +58,5 @@ class Todo:
         return self._scenario.cell(self._indices[index])
 
     def duration_s(self, index: int, /) -> float:
-        """How long it is."""
+        """Simulated seconds of a cell."""
         return self._scenario.duration_s(self._indices[index])

@@ -125,10 +125,10 @@ class StoredCells(Protocol):
         """The content of a cell."""
 
     def tables(self, cell: str) -> dict[str, pl.DataFrame]:
-        """What is on disk of a cell, without the columns that say whose it is."""
+        """Rows of a cell on disk, without the columns that say whose they are."""
 
     def file(self, table: str, cell: str) -> Path:
-        """Where a table of a cell is."""
+        """Path of the file that has a table of a cell."""
 
     def mend(self, problems: list[Problem]) -> int:
         """Takes out the cells of these files; returns how many."""
