@@ -107,13 +107,12 @@ class Filling:
         self._root, self._plan, self._planned = root, plan, planned
         self._writing, self._how = writing, how
         self._cells = planned.cells()
+        self._dataset = Dataset(root, planned.info)
         #: `True` if nobody else writes.
         self._alone = how.shard is None
         #: Frames that were there, and those whose bodies are not what was written.
         self._found: list[Frame] = []
         self._unsound: set[Frame] = set()
-        #: `True` if cells of this plan are on the disk, so that its description has to be there.
-        self._described = not self._alone or how.only is not None
 
     def fill(self) -> Filled:
         """Computes what is missing."""
@@ -125,12 +124,8 @@ class Filling:
             ready = self._prepare()
         if ready:
             self._writing.end(how="finished", wall_s=0.0, cpu_s=0.0)
-            return self._filled(before=len(mine), run=load(self._root))
+            return Filled(self._dataset, len(mine), 0, {}, 0, 0.0, 0.0, load(self._root))
         return self._fill(mine)
-
-    def _filled(self, *, before: int, run: Run | None) -> Filled:
-        dataset = Dataset(self._root, self._planned.info)
-        return Filled(dataset, before, 0, {}, 0, 0.0, 0.0, run)
 
     def _prepare(self) -> bool:
         """Finds the cells that are there; `True` if the result of this plan is complete."""
@@ -157,8 +152,8 @@ class Filling:
         self._unsound = set(found).difference(self._found)
         if packed:
             self._take_over(stays=stays)
-        self._described = self._described or bool(self._found)
-        if self._described:
+        # Others add to it, or cells of this plan wait: then what describes them has to be there.
+        if not self._alone or how.only is not None or self._found:
             self._describe()
         if not (packed and stays):
             packing.remove_result(root)
@@ -243,8 +238,7 @@ class Filling:
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             writing.tell(done=made, failed=len(failed), fraction=far, force=True)
             writing.end(how=end, wall_s=wall, cpu_s=cpu)
-        filled = self._filled(before=before, run=None)
-        filled = dataclasses.replace(filled, made=made, failed=failed, wall_s=wall, cpu_s=cpu)
+        filled = Filled(self._dataset, before, made, failed, 0, wall, cpu)
         return self._finish(filled, writer, held)
 
     def _fail(self, writer: Writer, outcome: Outcome) -> None:
