@@ -12,7 +12,7 @@ from conftest import ROOT
 import cwnd
 from cwnd import _core
 from cwnd.files import checksums
-from cwnd.running import runner
+from cwnd.sweeps import simulating
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -83,7 +83,7 @@ def test_a_difference_is_an_error_that_shows_the_first_event():
             raise _core.Diverged("event 7 at 12 ns: …")
 
     with pytest.raises(cwnd.DivergedError, match="run seed=1: event 7 at 12 ns"):
-        runner.check_cell(Diverging(), _core.Control())  # type: ignore[arg-type]
+        simulating.Checked()(Diverging(), _core.Control())  # type: ignore[arg-type]
 
 
 def test_captures_of_a_checked_run_are_refused(cli: Cli):

@@ -1,4 +1,4 @@
-"""Runs: scenarios read, cells run in a world, their tables put together."""
+"""Scenarios as plans of runs, worlds that run cells, threads, progress, captures."""
 
 from __future__ import annotations
 

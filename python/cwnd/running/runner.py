@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cwnd import _core
-from cwnd.errors import DivergedError
 from cwnd.machine import usable_cores
 from cwnd.running.progress import Progress
 from cwnd.running.workers import POLL_S, Workers
@@ -134,14 +133,6 @@ class _Progress:
         self._fraction = max(self._fraction, min(1.0, fraction))
         self._on_progress(Progress(self._fraction, done, 0, total))
         self._told = time.monotonic()
-
-
-def check_cell(cell: _core.Cell, control: _core.Control) -> _core.Result:
-    """Simulates a cell twice, step by step; `DivergedError` if two steps differ."""
-    try:
-        return cell.check(control)
-    except _core.Diverged as diverged:
-        raise DivergedError(f"run {cell.id}: {diverged}") from diverged
 
 
 def thread_count(threads: int | None) -> int:

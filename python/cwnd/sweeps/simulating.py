@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from cwnd.errors import InputError
+from cwnd import _core
+from cwnd.errors import DivergedError, InputError
 from cwnd.machine import machine
 from cwnd.results import content
 from cwnd.running import SIMULATOR, bar, captures, plans, run_id, runner, world_named
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from cwnd import _core
     from cwnd.results import Run
     from cwnd.running import Captures, LinksLike, OnProgress, Overrides, Plan, ScenarioLike, World
     from cwnd.sweeps.tables import Held
@@ -96,8 +96,11 @@ class Checked:
     steps: dict[int, str] = field(default_factory=dict)
 
     def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
-        """Simulates a run twice; `DivergedError` if two steps differ."""
-        result = runner.check_cell(cell, control)
+        """Simulates a run twice, step by step; `DivergedError` if two steps differ."""
+        try:
+            result = cell.check(control)
+        except _core.Diverged as diverged:
+            raise DivergedError(f"run {cell.id}: {diverged}") from diverged
         self.steps[cell.index] = result.steps_hash or ""
         return result
 
