@@ -19,7 +19,6 @@ import vl_convert
 from cwnd.errors import InputError
 from cwnd.figures import (
     Bars,
-    Boxes,
     Figure,
     Image,
     Line,
@@ -68,7 +67,6 @@ def every_kind() -> Picture:
             Panel([Bars([0, 1], [3, 1], ORANGE, upright=False), Rule(x=2.5)]),
             Panel(
                 [
-                    Boxes([0, 1], [(1, 2, 3, 4, 6), (0, 2, 2.5, 5, 7)], GREEN, label="boxes"),
                     Rule(y=2.2, label="a reference"),
                     Span(y=(4.5, 5.0), label="a range"),
                     Note(0.1, 6.5, "a note"),
@@ -178,14 +176,6 @@ def test_bars_begin_at_zero_and_end_at_their_values():
     assert corners(panel, BLUE) == near([(-0.25, 0, 0.25, 3), (0.75, -1, 1.25, 0)])
     panel = read(one(Bars([0, 1], [3, 1], BLUE, upright=False)))
     assert corners(panel, BLUE) == near([(0, -0.4, 3, 0.4), (0, 0.6, 1, 1.4)])
-
-
-def test_a_box_has_its_quartiles_its_median_and_its_ends():
-    panel = read(one(Boxes([0], [(1, 2, 3, 4, 6)], BLUE, width=0.5)))
-    assert corners(panel, BLUE) == near([(-0.25, 2, 0.25, 4)])
-    ends = [(*panel.at(a), *panel.at(b)) for a, b in panel.strokes[BLUE]]
-    ends = [tuple(sorted(end[::2])) + tuple(sorted(end[1::2])) for end in ends]
-    assert ends == near([(0, 0, 1, 2), (0, 0, 4, 6), (-0.25, 0.25, 3, 3)])
 
 
 def test_rules_and_spans_cross_the_panel():

@@ -9,7 +9,6 @@ from cwnd.lazy import offers
 if TYPE_CHECKING:
     from cwnd.figures.description import (
         Bars,
-        Boxes,
         Image,
         Line,
         Mark,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bars",
-    "Boxes",
     "Figure",
     "Image",
     "Line",
@@ -46,7 +44,7 @@ __all__ = [
 __getattr__, __dir__ = offers(
     __name__,
     {
-        "description": "Bars Boxes Image Line Mark Note Panel Picture Rule Span",
+        "description": "Bars Image Line Mark Note Panel Picture Rule Span",
         "figure": "Figure",
         "look": "Look",
         "render": "library warm_up",

@@ -11,7 +11,6 @@ import polars as pl
 
 from cwnd.figures.description import (
     Bars,
-    Boxes,
     Image,
     Limits,
     Line,
@@ -149,8 +148,6 @@ def _x_values(mark: Mark) -> Iterator[Iterable[float | None]]:
             yield from _around(mark.at, mark.width)
         case Bars():
             yield chain(mark.values, [0.0])
-        case Boxes():
-            yield from _around(mark.at, mark.width)
         case Image():
             yield mark.x
         case Span(x=(low, high)):
@@ -169,8 +166,6 @@ def _y_values(mark: Mark) -> Iterator[Iterable[float | None]]:
             yield chain(mark.values, [0.0])
         case Bars():
             yield from _around(mark.at, mark.width)
-        case Boxes():
-            yield chain.from_iterable(mark.five)
         case Image():
             yield mark.y
         case Span(y=(low, high)):

@@ -70,18 +70,6 @@ class Bars:
 
 
 @dataclass
-class Boxes:
-    """Box plots: least, lower quartile, median, upper quartile, largest."""
-
-    at: Sequence[float]
-    five: Sequence[tuple[float, float, float, float, float]]
-    colour: str
-    #: In units of x.
-    width: float = 0.6
-    label: str | None = None
-
-
-@dataclass
 class Image:
     """Cells of equal size, coloured by their values."""
 
@@ -130,7 +118,7 @@ class Note:
     text: str
 
 
-Mark: TypeAlias = Line | Bars | Boxes | Image | Rule | Span | Note
+Mark: TypeAlias = Line | Bars | Image | Rule | Span | Note
 
 
 @dataclass

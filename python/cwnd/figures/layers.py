@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from cwnd.figures.axes import LARGEST
-from cwnd.figures.description import Bars, Boxes, Image, Line, Note, Rule, Span
+from cwnd.figures.description import Bars, Image, Line, Note, Rule, Span
 from cwnd.figures.sizes import TEXT_PT, TICK_TEXT_PT
 from cwnd.figures.table import table
 from cwnd.figures.thin import thinned
@@ -54,8 +54,6 @@ class Layers:
                     lines.append((name or "", thinned(mark, self.place)))
                 case Bars():
                     found.append(self._bars(mark, name or ""))
-                case Boxes():
-                    found += self._boxes(mark, name or "")
                 case Image():
                     found += self._image(mark)
                 case Rule():
@@ -213,23 +211,6 @@ class Layers:
             "mark": {"type": "rect", "clip": True},
             "encoding": encoding | {f"{sides[1]}2": zero},
         }
-
-    def _boxes(self, boxes: Boxes, name: str) -> list[Layer]:
-        columns = _columns("x", "from", "to", "least", "lower", "median", "upper", "greatest")
-        for at, five in zip(boxes.at, boxes.five, strict=False):
-            _add(columns, name, at, at - boxes.width / 2, at + boxes.width / 2, *five)
-        thin, thick = {"type": "rule", "strokeWidth": 0.8}, {"type": "rule", "strokeWidth": 1.6}
-        box = {"type": "rect", "fillOpacity": _BAND_OPACITY, "stroke": boxes.colour}
-        layers = [
-            {"mark": thin, "encoding": _field(x="x", y="least", y2="lower")},
-            {"mark": thin, "encoding": _field(x="x", y="upper", y2="greatest")},
-            {
-                "mark": box | {"strokeWidth": 0.8},
-                "encoding": _field(x="from", x2="to", y="lower", y2="upper"),
-            },
-            {"mark": thick, "encoding": _field(x="from", x2="to", y="median")},
-        ]
-        return [{"data": table(columns), "layer": layers}]
 
     def _image(self, image: Image) -> list[Layer]:
         rows, count = image.rows, max(map(len, image.rows), default=0)
