@@ -22,21 +22,17 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-COLOURS, MARKERS, WIDTH, colour = look.COLOURS, look.MARKERS, look.WIDTH, look.colour
+MARKERS, colour = look.MARKERS, look.colour
 
 #: Resolution of the PNG.
 DPI = 200
 #: The unit of the SVG is the point.
 _SVG_DPI = 72
 
-#: A line of text with what separates it from the next, in points.
-LINE_PT = 11.0
 #: What stands for a line in a legend.
 _KEY_PT = 20.0
 #: The width of a letter in relation to its size; few words of DejaVu Sans are wider.
 _LETTER = 0.65
-#: Between axes and what is written above them.
-TITLE_PAD = 3.5
 
 _RC: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -46,7 +42,7 @@ _RC: dict[Any, Any] = {
     "axes.linewidth": 0.6,
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlepad": TITLE_PAD,
+    "axes.titlepad": 3.5,
     "axes.titlesize": 8,
     "errorbar.capsize": 2.5,
     "figure.constrained_layout.use": True,
@@ -97,13 +93,9 @@ def styled() -> Iterator[None]:
         yield
 
 
-def figure(height: float, width: float = WIDTH, *, constrained: bool = True) -> Figure:
-    """An empty figure, sizes in inches; it needs no display.
-
-    matplotlib finds room for what is on it, unless it is not `constrained`.
-    """
-    new = Figure(figsize=(width, height))
-    new.set_layout_engine("constrained" if constrained else "none")
+def figure(height: float, width: float = look.WIDTH) -> Figure:
+    """An empty figure, sizes in inches; matplotlib finds room for what is on it."""
+    new = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(new)
     return new
 
@@ -127,11 +119,10 @@ def points(index: int) -> dict[str, Any]:
     return {**line(index), "marker": MARKERS[index % len(MARKERS)]}
 
 
-def legend(figure: Figure, axes: Sequence[Axes], columns: int = 4, *, math: bool = True) -> None:
+def legend(figure: Figure, axes: Sequence[Axes], columns: int = 4) -> None:
     """One legend above all panels, if there is more than one thing to tell apart.
 
-    It has as many columns as fit the figure, at most `columns`; texts between dollar signs are
-    formulas, unless they are not `math`.
+    It has as many columns as fit the figure, at most `columns`.
     """
     handles: dict[str, Artist] = {}
     for panel in axes:
@@ -140,7 +131,7 @@ def legend(figure: Figure, axes: Sequence[Axes], columns: int = 4, *, math: bool
     if len(handles) < 2:  # noqa: PLR2004
         return
     width = figure.get_size_inches()[0] * 72
-    texts = [wrapped(label, width - _KEY_PT) for label in handles]
+    texts = [_wrapped(label, width - _KEY_PT) for label in handles]
     entries = list(zip(handles.values(), texts, strict=True))
     for count in range(min(len(handles), columns), 0, -1):
         # matplotlib fills columns, and people read rows.
@@ -151,27 +142,20 @@ def legend(figure: Figure, axes: Sequence[Axes], columns: int = 4, *, math: bool
             loc="outside upper center",
             ncols=count,
         )
-        for text in made.get_texts():
-            text.set_parse_math(math)
         if count == 1 or made.get_window_extent().width <= figure.bbox.width - _KEY_PT:
             return
         made.remove()
 
 
-def wrapped(text: str, width: float, size: float = 8.0) -> str:
+def _wrapped(text: str, width: float) -> str:
     """A text in lines that are no wider than so many points."""
-    letters = max(1, int(width / (_LETTER * size)))
+    letters = max(1, int(width / (_LETTER * _RC["legend.fontsize"])))
     return "\n".join(textwrap.wrap(text, letters))
 
 
 def png(figure: Figure) -> bytes:
     """The figure as PNG."""
     return render(figure, "png")["png"]
-
-
-def svg(figure: Figure) -> bytes:
-    """The figure as SVG, its text as text."""
-    return render(figure, "svg")["svg"]
 
 
 def write(figure: Figure, directory: Path, name: str) -> list[Path]:
