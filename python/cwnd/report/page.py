@@ -39,7 +39,7 @@ _CHROME = {
 #: More rows of a table are left to the files of the result.
 _MAX_ROWS = 500
 _GIB = 2**30
-#: What there is without a figure.
+#: The state of the page without a figure.
 _THEN = "the page is complete without it"
 
 
@@ -57,7 +57,7 @@ class Section:
     activity: Sheet
     axes: list[Sheet]
     figures: dict[str, Figure]
-    #: Whether there are points of a sweep to compare.
+    #: There are points of a sweep to compare.
     swept: bool
     facts: list[tuple[str, str]]
     summary: str
@@ -259,7 +259,7 @@ def _choice(figure: Figure, choice: Choice, panels: Sequence[ScreenPanel]) -> di
 
 
 def _alt(panel: ScreenPanel, described: Panel) -> str:
-    """What a reader who does not see a panel is told."""
+    """The text of a panel for readers who do not see it."""
     axes = [panel.axis_label(side) for side in ("y", "x")]
     named = " against ".join(filter(None, axes)) or "Map of the graph with its links"
     where = f", {described.title}" if described.title else ""
