@@ -17,8 +17,8 @@ from cwnd.models import bmcc as model
 from cwnd.papers.bmcc.dynamics import Case, noticed, rounds
 from cwnd.papers.bmcc.figures import FIGURES
 from cwnd.papers.bmcc.measures import values
-from cwnd.papers.bmcc.numbers import at, of_acks, of_flows, of_links
-from cwnd.reproduce import labels, shelf
+from cwnd.papers.bmcc.numbers import of_acks, of_flows, of_links
+from cwnd.reproduce import at, labels, shelf
 
 SHORT = {"run.duration": "8 s", "run.warmup": "4 s"}
 

@@ -9,9 +9,9 @@ import cwnd
 from cwnd import reproduce
 from cwnd.papers.dbaimd import measures, seen
 from cwnd.papers.dbaimd.figures import FIGURES
-from cwnd.papers.dbaimd.runs import aligned, at, bound_ms, crossing, samples
+from cwnd.papers.dbaimd.runs import aligned, bound_ms, crossing, samples
 from cwnd.plots import style
-from cwnd.reproduce import shelf
+from cwnd.reproduce import at, shelf
 from cwnd.reproduce.page import markdown
 
 #: Each scenario, small enough for a test.

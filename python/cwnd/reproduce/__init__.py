@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cwnd.reproduce.claims import Check, Claim, Outcome, Paper, Sides
     from cwnd.reproduce.drawing import ONE_PANEL, curve, labels, marks, seeds_along
     from cwnd.reproduce.linux import Figure, OnLinux, reproduce_on_linux
-    from cwnd.reproduce.measures import Measure, Point, Results, time_ratios
+    from cwnd.reproduce.measures import Measure, Point, Results, at, time_ratios
     from cwnd.reproduce.run import Reproduction, reproduce
     from cwnd.reproduce.shelf import paper, papers
 
@@ -32,6 +32,7 @@ __all__ = [
     "Reproduction",
     "Results",
     "Sides",
+    "at",
     "curve",
     "labels",
     "marks",
@@ -49,7 +50,7 @@ __getattr__, __dir__ = offers(
         "claims": "Check Claim Outcome Paper Sides",
         "drawing": "ONE_PANEL curve labels marks seeds_along",
         "linux": "Figure OnLinux reproduce_on_linux",
-        "measures": "Measure Point Results time_ratios",
+        "measures": "Measure Point Results at time_ratios",
         "run": "Reproduction reproduce",
         "shelf": "paper papers",
     },

@@ -36,6 +36,17 @@ def measure(name: str) -> Measure:
     return MEASURES[name]
 
 
+def at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
+    """The rows at a point of the sweep, whose axes are called by their names.
+
+    Raises:
+        InputError: There is no such axis.
+    """
+    for name, label in point.items():
+        rows = rows.filter(pl.col(_axis(run, name)).cast(pl.String) == label)
+    return rows
+
+
 def sides(name: str, results: Results, **arguments: Any) -> list[Sides]:
     """What the measure of an order puts above what: the numbers that it subtracts or divides."""
     if name not in SIDES:
@@ -290,8 +301,8 @@ def _along(run: Run, metric: str, point: Point, along: str) -> list[list[float]]
 
 
 def _at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
-    for name, label in point.items():
-        rows = rows.filter(pl.col(_axis(run, name)) == label)
+    """The rows at a point of the sweep; `InputError` if there are none."""
+    rows = at(run, rows, point)
     if rows.is_empty():
         raise InputError(f"{run.name}: no run at {dict(point)}")
     return rows

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd import _core
+from cwnd.reproduce import at
 
 if TYPE_CHECKING:
     from cwnd.reproduce import Point
@@ -53,7 +54,7 @@ def of_flows(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
     Of a group, or of all flows. Lost is what was sent and did not arrive: all of it at the
     bottleneck (§ V-B 3).
     """
-    rows = _at(run, run.flows.with_columns(pl.col("group").cast(pl.String)), of)
+    rows = at(run, run.flows.with_columns(pl.col("group").cast(pl.String)), of)
     if group is not None:
         rows = rows.filter(pl.col("group") == group)
     arrived = pl.col("throughput_bit_s") * pl.col("duration_s") / 8 / _packet_bytes(run)
@@ -73,7 +74,7 @@ def of_bottleneck(run: Run, of: Point) -> pl.DataFrame:
     Quenches are those that the bottleneck sends, in per cent of the packets on the way back, ACKs
     and quenches (§ VI-E).
     """
-    links = _at(run, run.links.with_columns(pl.col("link").cast(pl.String)), of)
+    links = at(run, run.links.with_columns(pl.col("link").cast(pl.String)), of)
     back = links.filter(pl.col("link").is_in(BACK)).select("seed", back="arrived_total_pkts")
     bottleneck = links.filter(pl.col("link") == BOTTLENECK).join(back, on="seed")
     told = pl.col("quenches_total_pkts").fill_null(0)
@@ -94,7 +95,7 @@ def of_objects(run: Run, of: Point) -> pl.DataFrame:
 
     Of those whose last ACK came before the run was over.
     """
-    rows = _at(run, run.requests, of)
+    rows = at(run, run.requests, of)
     return rows.group_by("seed").agg(pl.col("acked_s").mean().alias("time")).sort("seed")
 
 
@@ -107,10 +108,3 @@ def _packet_bytes(run: Run) -> int:
     }
     (size,) = sizes
     return size
-
-
-def _at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:
-    columns = {axis.name: axis.column for axis in run.axes}
-    for name, label in of.items():
-        rows = rows.filter(pl.col(columns[name]).cast(pl.String) == label)
-    return rows

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from cwnd.models import bmcc as model
-from cwnd.papers.bmcc.numbers import BOTTLENECK, at, windows
+from cwnd.papers.bmcc.numbers import BOTTLENECK, windows
+from cwnd.reproduce import at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

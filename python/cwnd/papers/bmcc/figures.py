@@ -10,8 +10,8 @@ from cwnd.figures import Bars, Line, Panel, Picture, Rule, Span, look
 from cwnd.models import bmcc as model
 from cwnd.papers.bmcc.dynamics import SPANS_S, Case, fairness_rates, noticed, rounds, shares
 from cwnd.papers.bmcc.measures import values
-from cwnd.papers.bmcc.numbers import BOTTLENECK, at, windows
-from cwnd.reproduce import ONE_PANEL, curve, labels, marks
+from cwnd.papers.bmcc.numbers import BOTTLENECK, windows
+from cwnd.reproduce import ONE_PANEL, at, curve, labels, marks
 from cwnd.results import Estimate
 
 if TYPE_CHECKING:

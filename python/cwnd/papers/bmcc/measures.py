@@ -21,8 +21,8 @@ from cwnd.papers.bmcc.dynamics import (
     rounds,
     shares,
 )
-from cwnd.papers.bmcc.numbers import BOTTLENECK, at, of_acks, of_flows, of_links, windows
-from cwnd.reproduce import labels
+from cwnd.papers.bmcc.numbers import BOTTLENECK, of_acks, of_flows, of_links, windows
+from cwnd.reproduce import at, labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from cwnd.reproduce import at
+
 if TYPE_CHECKING:
     from cwnd.reproduce import Point
     from cwnd.results import Run
@@ -18,14 +20,6 @@ _BITS = 8
 _PACKETS_OF_FLOW = 2
 #: Segments whose bytes are so many more than the paper's are of another endpoint.
 _OTHER_PACKETS = 1.2
-
-
-def at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:
-    """The rows of a point of the sweep; the axes are called by their names."""
-    columns = {axis.name: axis.column for axis in run.axes}
-    for name, label in of.items():
-        rows = rows.filter(pl.col(columns[name]).cast(pl.String) == label)
-    return rows
 
 
 def of_links(run: Run, of: Point) -> pl.DataFrame:

@@ -15,12 +15,11 @@ from cwnd.papers.dbaimd.panels import (
     stacked,
 )
 from cwnd.papers.dbaimd.runs import (
-    at,
     sending_ms,
 )
 from cwnd.papers.dbaimd.seen import share_of
 from cwnd.plots import style
-from cwnd.reproduce import labels
+from cwnd.reproduce import at, labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

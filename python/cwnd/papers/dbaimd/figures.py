@@ -43,7 +43,6 @@ from cwnd.papers.dbaimd.runs import (
     THRESHOLD_MS,
     aligned,
     along_flows,
-    at,
     bound_ms,
     errors,
     of_seeds,
@@ -53,7 +52,7 @@ from cwnd.papers.dbaimd.runs import (
     window_shares,
 )
 from cwnd.plots import style
-from cwnd.reproduce import labels
+from cwnd.reproduce import at, labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

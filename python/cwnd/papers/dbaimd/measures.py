@@ -17,7 +17,6 @@ from cwnd.papers.dbaimd.runs import (
     RIGHT_MS,
     aligned,
     along_flows,
-    at,
     at_once,
     bound_ms,
     crossing,
@@ -29,7 +28,7 @@ from cwnd.papers.dbaimd.runs import (
     share_of_windows,
     window_shares,
 )
-from cwnd.reproduce import labels
+from cwnd.reproduce import at, labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

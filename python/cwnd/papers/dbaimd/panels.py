@@ -10,7 +10,6 @@ import polars as pl
 from cwnd.papers.dbaimd.runs import (
     BOTTLENECK,
     along_flows,
-    at,
     bound_ms,
     errors,
     of_runs,
@@ -18,7 +17,7 @@ from cwnd.papers.dbaimd.runs import (
     window_shares,
 )
 from cwnd.plots import style
-from cwnd.reproduce import labels
+from cwnd.reproduce import at, labels
 from cwnd.results import Estimate
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.reproduce import labels
+from cwnd.reproduce import at, labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,14 +22,6 @@ THRESHOLD_MS, RATE_MBIT_S, PACKET_B = 50.0, 10.0, 1500.0
 RIGHT_MS = 2.0
 #: What propagation leaves out: the bits of a data packet and of its ACK of 52 B.
 _SENDING_BITS = 8 * (PACKET_B + 52)
-
-
-def at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:
-    """The rows of a point of the sweep."""
-    columns = {axis.name: axis.column for axis in run.axes}
-    for name, label in of.items():
-        rows = rows.filter(pl.col(columns[name]).cast(pl.String) == label)
-    return rows
 
 
 def sending_ms(run: Run, of: Point) -> float:

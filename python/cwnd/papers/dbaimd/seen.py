@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.papers.dbaimd.runs import BOTTLENECK, at, errors
+from cwnd.papers.dbaimd.runs import BOTTLENECK, errors
+from cwnd.reproduce import at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
