@@ -13,7 +13,7 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.reproduce.claims import Check, Claim, Outcome, Paper, Sides
-    from cwnd.reproduce.drawing import ONE_PANEL, curve, labels, marks, seeds_along
+    from cwnd.reproduce.drawing import ONE_PANEL, curve, labels, marks, means, seeds_along
     from cwnd.reproduce.linux import Figure, OnLinux, reproduce_on_linux
     from cwnd.reproduce.measures import Measure, Point, Results, at, time_ratios
     from cwnd.reproduce.run import Reproduction, reproduce
@@ -36,6 +36,7 @@ __all__ = [
     "curve",
     "labels",
     "marks",
+    "means",
     "paper",
     "papers",
     "reproduce",
@@ -48,7 +49,7 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "claims": "Check Claim Outcome Paper Sides",
-        "drawing": "ONE_PANEL curve labels marks seeds_along",
+        "drawing": "ONE_PANEL curve labels marks means seeds_along",
         "linux": "Figure OnLinux reproduce_on_linux",
         "measures": "Measure Point Results at time_ratios",
         "run": "Reproduction reproduce",

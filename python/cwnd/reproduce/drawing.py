@@ -46,17 +46,28 @@ def marks(
         label: The name in the legend.
         joined: Points are joined.
     """
-    xs, means, low, high = [], [], [], []
+    xs, columns = [], []
     for x, values in points:
-        estimate = Estimate.of([float(value) for value in values])
-        assert estimate is not None
-        half = estimate.half_width or 0.0
         xs.append(x)
-        means.append(estimate.mean)
+        columns.append(values)
+    found, ends = means(columns)
+    shape = look.marker(index)
+    return curve(xs, found, index, marker=shape, joined=joined, label=label, interval=ends)
+
+
+def means(
+    columns: Iterable[Iterable[float]],
+) -> tuple[list[float], tuple[list[float], list[float]]]:
+    """The means of the seeds' values, and both ends of their 95 % intervals."""
+    found, low, high = [], [], []
+    for values in columns:
+        estimate = Estimate.of([float(value) for value in values])
+        assert estimate is not None, "a mean needs the value of a seed"
+        half = estimate.half_width or 0.0
+        found.append(estimate.mean)
         low.append(estimate.mean - half)
         high.append(estimate.mean + half)
-    shape = look.marker(index)
-    return curve(xs, means, index, marker=shape, joined=joined, label=label, interval=(low, high))
+    return found, (low, high)
 
 
 def seeds_along(

@@ -15,8 +15,7 @@ import polars as pl
 
 from cwnd.figures import Line, Panel, Picture, Rule, look
 from cwnd.papers.becn.flows import BOTTLENECK, leads, numbers
-from cwnd.reproduce import ONE_PANEL, curve, labels, marks, paper
-from cwnd.results import Estimate
+from cwnd.reproduce import ONE_PANEL, curve, labels, marks, means, paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -159,21 +158,19 @@ def readings(run: Run) -> Picture:
             scheme = mix.partition(" ")[0]
             colour = look.colour(_SCHEMES[scheme])
             places = [{"reading": reading, "mix": mix} for reading in names]
-            found = [
-                _estimate(leads(run, at) if what == "lead" else numbers(run, what, at))
-                for at in places
-            ]
-            ends = [(e.mean - (e.half_width or 0.0), e.mean + (e.half_width or 0.0)) for e in found]
+            found, ends = means(
+                leads(run, at) if what == "lead" else numbers(run, what, at) for at in places
+            )
             drawn.append(
                 Line(
-                    [each.mean for each in found],
+                    found,
                     # The first reading is at the top.
                     [-float(row) for row in range(len(names))],
                     colour,
                     joined=False,
                     marker="o",
                     label=scheme,
-                    x_interval=([low for low, _ in ends], [high for _, high in ends]),
+                    x_interval=ends,
                 )
             )
             drawn += [
@@ -263,12 +260,6 @@ def _curve(run: Run, what: str, of: Point, index: int, **more: str) -> Line:
 
 def _means(xs: Sequence[str], points: Sequence[list[float]], index: int, label: str | None) -> Line:
     return marks(zip(map(float, xs), points, strict=True), index, label)
-
-
-def _estimate(values: Sequence[float]) -> Estimate:
-    found = Estimate.of(values)
-    assert found is not None
-    return found
 
 
 def _circles(points: Sequence[tuple[float, float]], index: int) -> list[Line]:

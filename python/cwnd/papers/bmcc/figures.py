@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,8 +12,7 @@ from cwnd.models import bmcc as model
 from cwnd.papers.bmcc.dynamics import SPANS_S, Case, fairness_rates, noticed, rounds, shares
 from cwnd.papers.bmcc.measures import values
 from cwnd.papers.bmcc.numbers import BOTTLENECK, windows
-from cwnd.reproduce import ONE_PANEL, at, curve, labels, marks
-from cwnd.results import Estimate
+from cwnd.reproduce import ONE_PANEL, at, curve, labels, marks, means
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -196,15 +196,14 @@ def sack(run: Run) -> Picture:
     panels = []
     for what in ("utilisation", "loss"):
         columns = [values(run, what, {"link": link}) for link in links]
-        found = [_estimate(column) for column in columns]
-        ends = [(e.mean - (e.half_width or 0.0), e.mean + (e.half_width or 0.0)) for e in found]
+        found, ends = means(columns)
         across = Line(
-            [each.mean for each in found],
+            found,
             _downwards(links),
             look.colour(_SCHEMES["SACK"]),
             joined=False,
             marker="o",
-            x_interval=([low for low, _ in ends], [high for _, high in ends]),
+            x_interval=ends,
         )
         panel = Panel([across], x_label=_QUANTITIES[what], x_limits=(0, None))
         panel.y_ticks = list(zip(_downwards(links), links, strict=True))
@@ -219,13 +218,11 @@ def table1(run: Run) -> Picture:
     paper = {"BMCC": 12.9, "non-redundant": 1.3}
     for scheme in labels(run, "scheme"):
         for pacing in labels(run, "pacing"):
-            each = _estimate(values(run, "told", {"scheme": scheme, "pacing": pacing}))
-            half, row = each.half_width or 0.0, -float(len(names))
-            colour = look.colour(0 if pacing == "paced" else 5)
-            ends = [each.mean - half], [each.mean + half]
+            mean, ends = means([values(run, "told", {"scheme": scheme, "pacing": pacing})])
+            row, colour = -float(len(names)), look.colour(0 if pacing == "paced" else 5)
             drawn += [
-                Bars([row], [each.mean], colour, width=0.6, label=pacing, upright=False),
-                Line([each.mean], [row], "#333333", joined=False, x_interval=ends),
+                Bars([row], mean, colour, width=0.6, label=pacing, upright=False),
+                Line(mean, [row], "#333333", joined=False, x_interval=ends),
                 Line([paper[scheme]], [row], label="paper", **_CIRCLE),
             ]
             names.append(f"{scheme}, {pacing}")
@@ -346,15 +343,15 @@ def _three(
 
 def _times(run: Run) -> Picture:
     sizes, schemes = labels(run, "size"), labels(run, "scheme")
-    means = {
-        (scheme, size): _estimate(values(run, "time", {"scheme": scheme, "size": size})).mean
+    times = {
+        (scheme, size): fmean(values(run, "time", {"scheme": scheme, "size": size}))
         for scheme in schemes
         for size in sizes
     }
     width = 0.8 / len(schemes)
     drawn = []
     for order, scheme in enumerate(schemes):
-        heights = [means[scheme, size] / min(means[s, size] for s in schemes) for size in sizes]
+        heights = [times[scheme, size] / min(times[s, size] for s in schemes) for size in sizes]
         places = [i + (order - (len(schemes) - 1) / 2) * width for i in range(len(sizes))]
         colour = look.colour(_SCHEMES[scheme])
         drawn.append(Bars(places, heights, colour, width, label=scheme))
@@ -385,9 +382,3 @@ def _means(
     line = marks(zip(xs, columns, strict=True), index, label, joined=joined)
     line.size, line.width = 3.5, 1.0
     return line
-
-
-def _estimate(column: Sequence[float]) -> Estimate:
-    found = Estimate.of(column)
-    assert found is not None
-    return found
