@@ -10,7 +10,6 @@ from cwnd.plots.graph import graph
 from cwnd.plots.qdelay import qdelay_cdf
 from cwnd.plots.responses import available as responses_available
 from cwnd.plots.responses import response_ccdf
-from cwnd.plots.sweep import available as sweep_available
 from cwnd.plots.sweep import sweep
 from cwnd.plots.timeseries import overview, timeseries
 
@@ -50,14 +49,14 @@ def draw(run: Run, kind: str | None = None, **options: Any) -> Figure:
 
 
 def swept(run: Run) -> bool:
-    """Whether there are points of a sweep to compare."""
+    """`True` if there are points of a sweep to compare."""
     return any(len(axis.labels) > 1 for axis in run.axes)
 
 
 def default_kinds(run: Run) -> list[str]:
     """The figures that this result can fill."""
     kinds = []
-    if swept(run) and sweep_available(run):
+    if swept(run):
         kinds.append("sweep")
     if _filled(run, "series"):
         kinds.append("windows" if swept(run) else "timeseries")

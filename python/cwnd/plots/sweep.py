@@ -310,9 +310,3 @@ def _value(shown: Shown, each: Spread, n: int) -> str:
     unit = f" {shown.unit}" if shown.unit else ""
     seeds = f" ({n} seeds)" if n > 1 else ""
     return f"{shown.metric.label}: {shown.spread(each)}{unit}{seeds}"
-
-
-def available(run: Run) -> bool:
-    """Whether there is a sweep to draw."""
-    layout = Layout.of(run.axes)
-    return layout.x is not None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
 from cwnd.figures import Picture, look, screen_panels
+from cwnd.plots import swept
 from cwnd.plots.graph import LOSS, UTILISATION, graph
 from cwnd.plots.layout import points_of, title
 from cwnd.plots.limits import OWN_AXES
@@ -263,7 +264,7 @@ def responses_figure(run: Run) -> Figure | None:
 
 def windows_figure(run: Run) -> Figure | None:
     """The windows at all points of a sweep."""
-    if all(len(axis.labels) < 2 for axis in run.axes):  # noqa: PLR2004 - no sweep
+    if not swept(run):
         return None
     drawn = [
         (by, overview(run, group=ALL) if by == "all" else overview(run, lines=by))

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from cwnd.errors import CwndError, InputError
 from cwnd.figures import library, look
 from cwnd.files import write_atomically
-from cwnd.plots import attempt
+from cwnd.plots import attempt, swept
 from cwnd.report import figures, scenario, tables
 from cwnd.report.recorded import Recorded
 from cwnd.results import group_sheet, main_link, result_sheet
@@ -162,7 +162,7 @@ def _section(run: Run, prefix: str) -> Section:
         activity=tables.activity_sheet(run),
         axes=scenario.axis_sheets(run),
         figures={name: figure for name, figure in found.items() if figure is not None},
-        swept=any(len(axis.labels) > 1 for axis in run.axes),
+        swept=swept(run),
         facts=_facts(run),
         summary=_summary(run),
         rerun=scenario.rerun_command(run),
