@@ -22,6 +22,7 @@ from cwnd.figures import Figure, legend, look
 from cwnd.figures.layout import lay_out
 from cwnd.plots import style
 from cwnd.plots.layout import Layout, human
+from cwnd.results import PLOTS
 from cwnd.results.manifest import Axis
 
 if TYPE_CHECKING:
@@ -37,6 +38,14 @@ def labels(picture: Picture) -> list[str]:
 
 def texts(figure: Figure) -> list[str]:
     return [box.text for box in svgs.texts(figure.svg())[0]]
+
+
+def drawn(run: cwnd.Run, result: Path, *, quick: bool = True) -> list[Path]:
+    """The files of all figures of a result."""
+    plots.draw_result(run, result, quick=quick)
+    files = sorted((result / PLOTS).iterdir())
+    assert files
+    return files
 
 
 def test_time_series_show_window_rtt_and_queue_with_units(short: cwnd.Run):
@@ -226,7 +235,7 @@ def test_many_flows_are_drawn_as_median_and_band(scenarios: Path):
 
 
 def test_figures_are_written_as_png_and_svg(sweep: cwnd.Run, tmp_path: Path):
-    files = plots.write_all(sweep, tmp_path / "plots")
+    files = drawn(sweep, tmp_path, quick=False)
 
     names = {file.name for file in files}
     assert names == {
@@ -243,7 +252,7 @@ def test_figures_are_written_as_png_and_svg(sweep: cwnd.Run, tmp_path: Path):
 
 
 def test_a_first_look_has_all_texts_of_its_description(sweep: cwnd.Run, tmp_path: Path):
-    files = plots.write_quick(sweep, tmp_path / "plots")
+    files = drawn(sweep, tmp_path)
 
     assert {file.name for file in files} == {"sweep.svg", "windows.svg", "qdelay.svg"}
     for file in files:
@@ -284,7 +293,7 @@ def test_figures_of_a_run_that_fills_memory_are_drawn_from_disk(scenarios: Path,
 
 def test_the_same_result_gives_the_same_picture(sweep: cwnd.Run, tmp_path: Path):
     assert sweep.plot().png() == sweep.plot().png()
-    one, other = plots.write_quick(sweep, tmp_path / "1"), plots.write_quick(sweep, tmp_path / "2")
+    one, other = drawn(sweep, tmp_path / "1"), drawn(sweep, tmp_path / "2")
     assert [file.read_bytes() for file in one] == [file.read_bytes() for file in other]
 
 

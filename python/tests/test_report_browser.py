@@ -15,10 +15,11 @@ import pytest
 import specs
 from conftest import SHORT
 from matplotlib.image import imread
+from test_plots import drawn
 from test_report import HOSTILE, SWEEP, page_of
 
 import cwnd
-from cwnd import plots, report
+from cwnd import report
 from cwnd.report.page import _palette
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def test_texts_of_figures_and_reports_can_be_read_in_a_browser(
 ):
     run = long_labels(tmp_path)
     browser.show_as(1000, 1400)
-    for figure in plots.write_quick(run, tmp_path / "plots"):
+    for figure in drawn(run, tmp_path):
         browser.open(figure)
         assert browser.evaluate(f"{COVERED}(document.documentElement)") == [], figure.name
     for width in (1280, 390):

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
         draw,
         save,
         swept,
-        write_all,
-        write_kind,
-        write_quick,
     )
     from cwnd.plots.style import write
 
@@ -29,16 +26,13 @@ __all__ = [
     "save",
     "swept",
     "write",
-    "write_all",
-    "write_kind",
-    "write_quick",
 ]
 
 __getattr__, __dir__ = offers(
     __name__,
     {
         "drawing": "attempt draw_result",
-        "kinds": "default_kinds describe draw save swept write_all write_kind write_quick",
+        "kinds": "default_kinds describe draw save swept",
         "style": "write",
     },
 )

@@ -75,18 +75,6 @@ def _filled(run: Run, name: str) -> bool:
     )
 
 
-def write_all(run: Run, directory: Path) -> list[Path]:
-    """Writes every figure that this result can fill, for papers: as PNG and as SVG."""
-    return [file for kind in default_kinds(run) for file in write_kind(run, kind, directory)]
-
-
-def write_quick(run: Run, directory: Path) -> list[Path]:
-    """Writes the same figures for a first look, as SVG only."""
-    return [
-        file for kind in default_kinds(run) for file in write_kind(run, kind, directory, quick=True)
-    ]
-
-
 def write_kind(run: Run, kind: str, directory: Path, *, quick: bool = False) -> list[Path]:
     """Writes one of these figures, for papers or for a first look."""
     return save(draw(run, kind), directory, kind, quick=quick)
