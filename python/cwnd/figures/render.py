@@ -61,7 +61,6 @@ def _draw_sample() -> None:
             _converter().vegalite_to_svg(_SAMPLE, vl_version=_VERSION)
 
 
-@functools.cache
 def library() -> tuple[str, str]:
     """The script that draws specifications in a browser, as `vegaEmbed`, and its description."""
     converter = _converter()
