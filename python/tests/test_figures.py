@@ -389,6 +389,14 @@ def test_long_titles_and_names_are_broken_into_lines():
     assert written.count("fq-codel,") == 5
 
 
+def test_every_text_may_be_a_word_of_vegas_language():
+    lines = [Line([1, 2], [1, 2], BLUE, label="if"), Line([1, 2], [2, 3], BLUE, label="else")]
+    panel = Panel(lines, title="if", x_label="if", y_label="if", ticks=[(1, "if"), (2, "then")])
+    found, *_ = svgs.texts(Figure(Picture([panel], 2.6, 4.5, note="if")).svg())
+    # Title, names of both axes, a tick, a line, the note.
+    assert [box.text.strip() for box in found].count("if") == 6
+
+
 def test_the_size_of_a_figure_is_that_of_its_description():
     for width in (4.5, look.WIDTH):
         picture = one(Line([0, 1], [0, 1], BLUE), x_label="Time (s)", y_label="Window")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cwnd.figures.description import Image, Line, Note, Span
+from cwnd.figures.text import KEYWORD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,7 +82,7 @@ class Styles:
         style, label = Style.of(mark), getattr(mark, "label", None) or ""
         base, number = label or "line", 1
         name = base if label else "line 1"
-        while name in taken or self.by_name.get(name, style) != style:
+        while name == KEYWORD or name in taken or self.by_name.get(name, style) != style:
             number += 1
             name = f"{base} {number}"
         self.by_name[name] = style

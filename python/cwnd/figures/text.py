@@ -21,6 +21,10 @@ _MARGIN = 1.01
 _LONGEST_UNIT = 8
 
 
+#: A value that Vega takes for a part of its language where it stands alone.
+KEYWORD = "if"
+
+
 @dataclass(frozen=True)
 class Text:
     """A text in lines."""
@@ -62,7 +66,8 @@ class Text:
 
     def written(self) -> str | list[str]:
         """The text as Vega-Lite takes it."""
-        return self.lines[0] if len(self.lines) == 1 else list(self.lines)
+        lines = [f"{line} " if line == KEYWORD else line for line in self.lines]
+        return lines[0] if len(lines) == 1 else lines
 
 
 def width(text: str, size: float) -> float:
