@@ -36,8 +36,10 @@ _LEGEND_GAP_PT = 4.0
 #: Above the lines of a title.
 TITLE_GAP_PT = 1.5
 #: Distances of ticks.
-_X_TICK_PT = 32.0
-_Y_TICK_PT = 18.0
+_X_TICK_PT = 22.0
+_Y_TICK_PT = 15.0
+#: More ticks along y are not wanted on a high panel.
+_MOST_Y_TICKS = 9.0
 #: No panel is smaller than this.
 _LEAST_PT = 40
 _LEAST_HEIGHT_PT = 54
@@ -210,7 +212,8 @@ def _place(picture: Picture, place: int, scales: list[tuple[Scale, Scale]], heig
     seen = panel.shown and not panel.bare
     found = Place(panel, x, y, height, x_written=x_written and seen, y_written=y_written and seen)
     if not panel.bare:
-        chosen = panel.y_ticks if panel.y_ticks is not None else axes.ticks(y, height / _Y_TICK_PT)
+        about = min(height / _Y_TICK_PT, _MOST_Y_TICKS)
+        chosen = panel.y_ticks if panel.y_ticks is not None else axes.ticks(y, about)
         found.y_ticks = [
             (at, Text.fitted(text, math.inf, TICK_TEXT_PT, 1)) for at, text in chosen if y.holds(at)
         ]
