@@ -22,6 +22,10 @@ Layer: TypeAlias = dict[str, Any]
 
 #: Width of the ends of an interval, in points.
 _CAP_PT = 5.0
+#: Shorter intervals are not drawn: a stroke without a length is none.
+_NOTHING_PT = 0.01
+#: A marker this near to the panel belongs to it.
+_ON_EDGE_PT = 0.5
 #: Opacity of a band.
 _BAND_OPACITY = 0.25
 #: A line this many times as long as its panel is wide is so dense that dashes would not be seen.
@@ -140,14 +144,15 @@ class Layers:
     def _points(self, lines: list[tuple[str, Line]]) -> list[Layer]:
         """Intervals and markers, whole where their points lie inside of the panel."""
         found: list[Layer] = []
-        bars = {up: _columns("at", "low", "high") for up in (True, False)}
+        names = ("at", "low", "high", "low_cap", "high_cap")
+        bars = {up: _columns(*names) for up in (True, False)}
         points: dict[tuple[bool, float], dict[str, list[Any]]] = {}
         for name, line in lines:
             style = self.styles.by_name[name]
             if style.marker is None and line.interval is None and line.x_interval is None:
                 continue
             for index, (x, y) in enumerate(zip(line.x, line.y, strict=False)):
-                if y is None or not self.place.x.holds(x) or not self.place.y.holds(y):
+                if y is None or not self._holds(x, y):
                     continue
                 for up, ends in ((True, line.interval), (False, line.x_interval)):
                     if ends is not None:
@@ -165,6 +170,14 @@ class Layers:
             found.append({"data": table(columns), "mark": mark, "encoding": encoding})
         return found
 
+    def _holds(self, x: float, y: float) -> bool:
+        """`True` if a point lies in the panel, or on its edge but for rounding."""
+        sides = (self.place.x, x, self.place.width), (self.place.y, y, self.place.height)
+        return all(
+            -_ON_EDGE_PT <= scale.place(at) * length <= length + _ON_EDGE_PT
+            for scale, at, length in sides
+        )
+
     def _add_interval(
         self,
         columns: dict[str, list[Any]],
@@ -175,9 +188,15 @@ class Layers:
         *,
         up: bool,
     ) -> None:
-        if _is_number(low) and _is_number(high) and low < high:
-            clamp = (self.place.y if up else self.place.x).clamped
-            _add(columns, name, at, clamp(low), clamp(high))
+        if not (_is_number(low) and _is_number(high)):
+            return
+        place = self.place
+        scale, length = (place.y, place.height) if up else (place.x, place.width)
+        ends = scale.clamped(low), scale.clamped(high)
+        if (scale.place(ends[1]) - scale.place(ends[0])) * length > _NOTHING_PT:
+            # An interval that goes on beyond the axis has no cap there.
+            caps = (end if scale.holds(end) else None for end in (low, high))
+            _add(columns, name, at, *ends, *caps)
 
     def _intervals(self, columns: dict[str, list[Any]], *, up: bool) -> Layer:
         """Rules with a stroke at each end."""
@@ -191,7 +210,7 @@ class Layers:
                 "mark": cap | {"thickness": min(thickness, 1.2)},
                 "encoding": _field(**{at: "at", along: end}),
             }
-            for end in ("low", "high")
+            for end in ("low_cap", "high_cap")
         ]
         rule = {
             "mark": "rule",
