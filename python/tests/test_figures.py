@@ -250,6 +250,12 @@ def test_marks_beyond_the_limits_are_cut_at_the_panel_and_points_there_are_left_
     assert "clip-path" not in Figure(one(line)).svg()
 
 
+def test_a_line_keeps_its_dashes_unless_it_is_too_dense_in_the_panel():
+    saw = Line(range(1000), [0, 1] * 500, BLUE, dashes=look.DASHES[1])
+    assert "stroke-dasharray" not in Figure(one(saw)).svg()
+    assert "stroke-dasharray" in Figure(one(saw, x_limits=(0, 20))).svg()
+
+
 def test_panels_that_share_an_axis_are_drawn_to_one_scale_and_labelled_once():
     panels = [Panel([Line([0, 1], [0, top], BLUE)]) for top in (10, 20)]
     picture = Picture(panels, height=2, columns=2)

@@ -29,7 +29,7 @@ _ON_EDGE_PT = 0.5
 #: Opacity of a band.
 _BAND_OPACITY = 0.25
 #: A line this many times as long as its panel is wide is so dense that dashes would not be seen.
-_DENSE = 12.0
+_DENSE = 24.0
 #: Points of the shortest line.
 _SEGMENT = 2
 #: Cells of an image are larger by this part, so that no seam is seen between them.
@@ -133,7 +133,7 @@ class Layers:
         height = 0.0
         before: float | None = None
         for x, y in zip(xs, ys, strict=False):
-            if x is None or y is None:
+            if x is None or y is None or not self.place.x.holds(x):
                 before = None
                 continue
             at = self.place.y.place(y) * self.place.height

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from cwnd.figures.description import Ends, Line, Values
     from cwnd.figures.layout import Place
 
-#: Points of a line that are closer along x cannot be told apart, nor markers along both axes.
-_COLUMN_PT = 0.5
+#: A pixel of a PNG: points of a line that are closer along x cannot be told apart, nor markers
+#: along both axes.
+_COLUMN_PT = 0.36
 #: Values for each of these columns that a line has before it is thinned.
 _DENSE = 2
 #: So many markers are drawn before those that cover each other are looked for.
@@ -76,7 +77,7 @@ def _bins(scale: Scale, column: str, length: float) -> pl.Expr:
     coordinate = value.log10() if scale.log else value
     place = (coordinate - scale.low) / (scale.high - scale.low) * length
     # Values far beyond the panel share a column there.
-    return (place / _COLUMN_PT).floor().clip(-4, 4 * length + 4).alias("across")
+    return (place / _COLUMN_PT).floor().clip(-4, length / _COLUMN_PT + 4).alias("across")
 
 
 def _extremes(frame: pl.DataFrame, columns: list[str]) -> pl.Series:
