@@ -13,7 +13,17 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.reproduce.claims import Check, Claim, Outcome, Paper, Sides
-    from cwnd.reproduce.drawing import ONE_PANEL, curve, labels, marks, means, seeds_along
+    from cwnd.reproduce.drawing import (
+        ONE_PANEL,
+        across,
+        curve,
+        first_seed,
+        labels,
+        marks,
+        means,
+        row_ticks,
+        seeds_along,
+    )
     from cwnd.reproduce.linux import Figure, OnLinux, reproduce_on_linux
     from cwnd.reproduce.measures import Measure, Point, Results, at, time_ratios
     from cwnd.reproduce.run import Reproduction, reproduce
@@ -32,8 +42,10 @@ __all__ = [
     "Reproduction",
     "Results",
     "Sides",
+    "across",
     "at",
     "curve",
+    "first_seed",
     "labels",
     "marks",
     "means",
@@ -41,6 +53,7 @@ __all__ = [
     "papers",
     "reproduce",
     "reproduce_on_linux",
+    "row_ticks",
     "seeds_along",
     "time_ratios",
 ]
@@ -49,7 +62,7 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "claims": "Check Claim Outcome Paper Sides",
-        "drawing": "ONE_PANEL curve labels marks means seeds_along",
+        "drawing": "ONE_PANEL across curve first_seed labels marks means row_ticks seeds_along",
         "linux": "Figure OnLinux reproduce_on_linux",
         "measures": "Measure Point Results at time_ratios",
         "run": "Reproduction reproduce",

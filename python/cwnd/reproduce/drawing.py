@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from cwnd.figures import Figure, Line, Picture, look
 from cwnd.results import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
-
-    import polars as pl
 
     from cwnd.results import Run
 
@@ -68,6 +68,39 @@ def means(
         low.append(estimate.mean - half)
         high.append(estimate.mean + half)
     return found, (low, high)
+
+
+def across(
+    columns: Iterable[Iterable[float]], index: int, label: str | None = None, shift: float = 0.0
+) -> Line:
+    """Means along x with their 95 % intervals: a marker in each of the rows of `row_ticks`.
+
+    Args:
+        columns: The values of the seeds in each row, from above.
+        index: Colour and marker.
+        label: The name in the legend.
+        shift: Place below the row, whose distance to the next is 1.
+    """
+    found, ends = means(columns)
+    return Line(
+        found,
+        [-row - shift for row in range(len(found))],
+        look.colour(index),
+        joined=False,
+        marker=look.marker(index),
+        label=label,
+        x_interval=ends,
+    )
+
+
+def row_ticks(names: Iterable[str]) -> list[tuple[float, str]]:
+    """The names of rows as ticks along y, the first at the top."""
+    return [(-float(row), name) for row, name in enumerate(names)]
+
+
+def first_seed(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the first seed."""
+    return table.filter(pl.col("seed") == pl.col("seed").min())
 
 
 def seeds_along(

@@ -15,7 +15,7 @@ import polars as pl
 
 from cwnd.figures import Line, Panel, Picture, Rule, look
 from cwnd.papers.becn.flows import BOTTLENECK, leads, numbers
-from cwnd.reproduce import ONE_PANEL, curve, labels, marks, means, paper
+from cwnd.reproduce import ONE_PANEL, across, curve, labels, marks, paper, row_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -156,28 +156,15 @@ def readings(run: Run) -> Picture:
         drawn: list[Mark] = []
         for mix in mixes:
             scheme = mix.partition(" ")[0]
-            colour = look.colour(_SCHEMES[scheme])
             places = [{"reading": reading, "mix": mix} for reading in names]
-            found, ends = means(
-                leads(run, at) if what == "lead" else numbers(run, what, at) for at in places
-            )
-            drawn.append(
-                Line(
-                    found,
-                    # The first reading is at the top.
-                    [-float(row) for row in range(len(names))],
-                    colour,
-                    joined=False,
-                    marker="o",
-                    label=scheme,
-                    x_interval=ends,
-                )
-            )
+            seeds = [leads(run, at) if what == "lead" else numbers(run, what, at) for at in places]
+            drawn.append(across(seeds, _SCHEMES[scheme], scheme))
             drawn += [
-                Rule(x=value, colour=colour) for _, value in stated(what, {"scheme": scheme, **of})
+                Rule(x=value, colour=look.colour(_SCHEMES[scheme]))
+                for _, value in stated(what, {"scheme": scheme, **of})
             ]
         panel = Panel(drawn, x_label=_QUANTITIES[what], x_limits=(0, None))
-        panel.y_ticks = [(-float(row), name) for row, name in enumerate(names)]
+        panel.y_ticks = row_ticks(names)
         panels.append(panel)
     return Picture(panels, 2.6, columns=3, shared_x="none")
 

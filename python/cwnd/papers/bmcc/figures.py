@@ -12,7 +12,17 @@ from cwnd.models import bmcc as model
 from cwnd.papers.bmcc.dynamics import SPANS_S, Case, fairness_rates, noticed, rounds, shares
 from cwnd.papers.bmcc.measures import values
 from cwnd.papers.bmcc.numbers import BOTTLENECK, windows
-from cwnd.reproduce import ONE_PANEL, at, curve, labels, marks, means
+from cwnd.reproduce import (
+    ONE_PANEL,
+    across,
+    at,
+    curve,
+    first_seed,
+    labels,
+    marks,
+    means,
+    row_ticks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +59,7 @@ def fig01(run: Run) -> Picture:
     link = float(run.links["rate_bit_s"][0]) / 1e6
     fair = Span(y=(link / 4, 3 * link / 4), label="within 50 % of the fair share")
     for pacing in labels(run, "pacing"):
-        rows = _first_seed(shares(run, {"pacing": pacing}))
+        rows = first_seed(shares(run, {"pacing": pacing}))
         drawn: list[Mark] = [fair]
         for index, (group, rtt) in enumerate((("first", "150 ms"), ("second", "200 ms"))):
             mine = rows.filter(pl.col("group") == group).sort("time_s")
@@ -67,10 +77,10 @@ def fig02(run: Run) -> Picture:
         link = at(run, run.link_series, {"pacing": "paced"}).filter(
             within & (pl.col("link").cast(pl.String) == BOTTLENECK)
         )
-        link = _first_seed(link).sort("time_s")
+        link = first_seed(link).sort("time_s")
         how = {"colour": "#333333", "width": 1.0, "label": "load factor"}
         drawn = [curve(link["time_s"], link["load_factor"], 0, **how)]
-        rows = _first_seed(at(run, run.series, {"pacing": "paced"}).filter(within))
+        rows = first_seed(at(run, run.series, {"pacing": "paced"}).filter(within))
         for index, flow in enumerate(rows["flow_id"].unique().sort()):
             mine = rows.filter(pl.col("flow_id") == flow).sort("time_s")
             name = f"estimate of flow {index + 1}"
@@ -113,7 +123,7 @@ def fig07(run: Run) -> Picture:
     """The window of one flow on an idle link, with the fluid models of § IV-B."""
     drawn = []
     for index, scheme in enumerate(labels(run, "scheme")):
-        rows = _first_seed(windows(run, {"scheme": scheme}))
+        rows = first_seed(windows(run, {"scheme": scheme}))
         drawn.append(curve(rows["time_s"], rows["cwnd"], index, width=1.0, label=scheme))
     times = [0.2 + 9.8 * step / 199 for step in range(200)]
     laws = {
@@ -195,18 +205,9 @@ def sack(run: Run) -> Picture:
     links = labels(run, "link")
     panels = []
     for what in ("utilisation", "loss"):
-        columns = [values(run, what, {"link": link}) for link in links]
-        found, ends = means(columns)
-        across = Line(
-            found,
-            _downwards(links),
-            look.colour(_SCHEMES["SACK"]),
-            joined=False,
-            marker="o",
-            x_interval=ends,
-        )
-        panel = Panel([across], x_label=_QUANTITIES[what], x_limits=(0, None))
-        panel.y_ticks = list(zip(_downwards(links), links, strict=True))
+        drawn = across((values(run, what, {"link": link}) for link in links), _SCHEMES["SACK"])
+        panel = Panel([drawn], x_label=_QUANTITIES[what], x_limits=(0, None))
+        panel.y_ticks = row_ticks(links)
         panels.append(panel)
     return Picture(panels, 3.2, columns=2, shared_x="none")
 
@@ -227,13 +228,8 @@ def table1(run: Run) -> Picture:
             ]
             names.append(f"{scheme}, {pacing}")
     panel = Panel(drawn, x_label="ACKs with the estimate (%)")
-    panel.y_ticks = list(zip(_downwards(names), names, strict=True))
+    panel.y_ticks = row_ticks(names)
     return Picture([panel], 1.6, 4.5)
-
-
-def _downwards(names: Sequence[str]) -> list[float]:
-    """Places along y of names, the first at the top."""
-    return [-float(row) for row in range(len(names))]
 
 
 #: Every figure, by the name of its scenario.
@@ -364,10 +360,6 @@ def _value(label: str) -> float:
     """The number on the axis of a label such as `155 Mbit/s`, `80 ms` or `100`."""
     number, _, unit = label.partition(" ")
     return float(number) * _UNITS.get(unit, 1.0)
-
-
-def _first_seed(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.filter(pl.col("seed") == pl.col("seed").min())
 
 
 def _means(
