@@ -112,8 +112,9 @@ def read(picture: Picture) -> list[Read]:
             end = corner[0] + float(node.get("x2", 0)), corner[1] + float(node.get("y2", 0))
             _add(panels, "strokes", colour, corner, (corner, end))
         elif kind in ("line", "area"):
+            # Their origin is the panel's corner; they may begin beyond the panel, where it cuts them.
             for path in paths(node.get("d", ""), corner):
-                _add(panels, "paths" if kind == "line" else "bands", colour, path[0], path)
+                _add(panels, "paths" if kind == "line" else "bands", colour, corner, path)
         elif kind == "rect":
             x, y, w, h = _rectangle(node.get("d", ""), corner)
             _add(panels, "rectangles", colour, (x + w / 2, y + h / 2), (x, y, x + w, y + h))

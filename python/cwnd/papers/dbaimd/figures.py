@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
+from cwnd.figures import Line, Note, Panel, Picture, Rule, look
 from cwnd.papers.dbaimd.chapter5 import (
     cheat,
     fig5_1,
@@ -17,25 +18,27 @@ from cwnd.papers.dbaimd.chapter5 import (
     fig5_7,
     late,
 )
-from cwnd.papers.dbaimd.measures import (
-    backoff_factors,
-    factor,
-    steps_down,
-    window_ratio,
-)
+from cwnd.papers.dbaimd.measures import backoff_factors, factor, steps_down, window_ratio
 from cwnd.papers.dbaimd.panels import (
-    bars,
-    columns_of,
+    DELAY,
+    ERROR,
+    FROM_ZERO,
+    GOODPUT,
+    GREY,
+    TIME,
+    WINDOW,
+    by_flows,
     delay_curves,
-    error_axis,
-    error_curves,
-    estimate,
-    means,
+    error_panel,
+    error_steps,
+    flow_series,
+    of_errors,
+    over_time,
     queue_series,
-    seconds,
+    side_by_side,
     stacked,
-    warm,
-    window_curves,
+    stated,
+    window_panel,
     with_web,
 )
 from cwnd.papers.dbaimd.runs import (
@@ -45,111 +48,118 @@ from cwnd.papers.dbaimd.runs import (
     along_flows,
     bound_ms,
     errors,
+    of_runs,
     of_seeds,
     samples,
     sending_ms,
     share_of_windows,
     window_shares,
 )
-from cwnd.plots import style
-from cwnd.reproduce import at, labels
+from cwnd.reproduce import (
+    ONE_PANEL,
+    across,
+    at,
+    curve,
+    first_seed,
+    labels,
+    marks,
+    row_ticks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from matplotlib.figure import Figure
-
+    from cwnd.figures import Mark
     from cwnd.results import Run
 
 #: Where bound 3.6 and 3.8 have their β: no backoff leaves more than δ.
 _DELTA = 0.8
 
 
-def fig2_5(run: Run) -> Figure:
+def fig2_5(run: Run) -> Picture:
     """Window, and queueing delay with the threshold, of one flow."""
-    figure, (upper, lower) = stacked(2)
-    rows = run.series.sort("time_s")
-    upper.plot(rows["time_s"], rows["snd_cwnd_pkts"], **style.line(0))
-    upper.set_ylabel("cwnd (packets)")
-    queue = queue_series(run, {})
-    lower.plot(queue["time_s"], queue["sojourn_us"] / 1e3, **style.line(0), label="simulation")
-    lower.axhline(20, color="0.4", ls="--", label="τ$_0$")
-    seconds(lower, 30, 120)
-    lower.set_ylabel("Queueing delay (ms)")
-    style.legend(figure, [lower])
-    return figure
+    queue = queue_series(run, {}).with_columns(delay=pl.col("sojourn_us") / 1e3)
+    delay = over_time(queue, "delay", 0, "simulation", width=1.2)
+    windows = over_time(flow_series(run, {}), "snd_cwnd_pkts", 0, width=1.2)
+    panels = [
+        Panel([windows], y_label=WINDOW),
+        Panel([delay, Rule(y=20, width=1.2, label="τ₀")], y_label=DELAY),
+    ]
+    return stacked(panels, 30, 120)
 
 
-def fig3_3(run: Run) -> Figure:
+def fig3_3(run: Run) -> Picture:
     """What flow 1 and others see of the queue: correlations, and two flows over time."""
-    figure = style.figure(2.6)
-    left, right = figure.subplots(1, 2, width_ratios=(1, 1.3))
-    _, part = next(of_seeds(warm(run, run.series)))
-    first, *others = samples(part)
+    rows = flow_series(run, {}).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
+    first, *others = samples(rows)
     found = [aligned(first, other) for other in others]
-    left.plot(range(2, len(found) + 2), found, ls="none", marker="o", ms=3, color=style.colour(0))
-    for level in (-0.25, 0.25):
-        left.axhline(level, color="0.4", lw=0.8, ls="--")
-    left.set_ylim(-1, 1)
-    left.set_xlabel("Flow")
-    left.set_ylabel("Correlation with flow 1, aligned")
+    flows = range(2, len(found) + 2)
+    correlations = Line(flows, found, look.colour(0), joined=False, marker="o", size=3)
     base = run.flows.select("seed", "flow_id", "rtt_base_us")
-    delays = part.join(base, on=["seed", "flow_id"]).sort("time_s")
-    for flow in range(2):
-        mine = delays.filter(pl.col("flow_id") == flow)
-        delay = (mine["rtt_seen_us"] - mine["rtt_base_us"]) / 1e3
-        right.plot(mine["time_s"], delay, **style.line(flow), lw=0.8, label=f"flow {flow + 1}")
-    seconds(right, 40, 60)
-    right.set_ylabel("Measured queueing delay (ms)")
-    style.legend(figure, [right])
-    return figure
+    seen = rows.join(base, on=["seed", "flow_id"]).with_columns(
+        delay=(pl.col("rtt_seen_us") - pl.col("rtt_base_us")) / 1e3
+    )
+    return side_by_side(
+        Panel(
+            [correlations, Rule(y=-0.25), Rule(y=0.25)],
+            x_label="Flow",
+            y_label="Correlation with flow 1, aligned",
+            y_limits=(-1, 1),
+        ),
+        Panel(
+            _two_flows(seen, "delay"),
+            x_label=TIME,
+            y_label="Measured queueing delay (ms)",
+            x_limits=(40, 60),
+        ),
+        height=2.6,
+    )
 
 
-def fig3_4(run: Run) -> Figure:
+def fig3_4(run: Run) -> Picture:
     """The sum of the windows, and the windows of two flows."""
-    figure, (upper, lower) = stacked(2)
-    rows = run.series.filter(pl.col("seed") == run.series["seed"].min())
-    sums = rows.group_by("time_s").agg(pl.col("snd_cwnd_pkts").sum()).sort("time_s")
-    upper.plot(sums["time_s"], sums["snd_cwnd_pkts"], color=style.colour(0), lw=0.8)
-    upper.set_ylabel("Sum of cwnds\n(packets)")
-    upper.set_ylim(bottom=0)
-    for flow in range(2):
-        mine = rows.filter(pl.col("flow_id") == flow).sort("time_s")
-        label = f"flow {flow + 1}"
-        lower.plot(mine["time_s"], mine["snd_cwnd_pkts"], **style.line(flow), lw=0.8, label=label)
-    lower.set_ylabel("cwnd (packets)")
-    seconds(lower, 20, 80)
-    style.legend(figure, [lower])
-    return figure
+    rows = flow_series(run, {})
+    sums = rows.group_by("time_s", maintain_order=True).agg(pl.col("snd_cwnd_pkts").sum())
+    total = over_time(sums, "snd_cwnd_pkts", 0)
+    panels = [
+        Panel([total], y_label="Sum of cwnds\n(packets)", y_limits=FROM_ZERO),
+        Panel(_two_flows(rows, "snd_cwnd_pkts"), y_label=WINDOW),
+    ]
+    return stacked(panels, 20, 80)
 
 
-def fig3_5(run: Run) -> Figure:
+def _two_flows(rows: pl.DataFrame, what: str) -> list[Line]:
+    """A column of the first two flows over time."""
+    return [
+        over_time(rows.filter(pl.col("flow_id") == flow), what, flow, f"flow {flow + 1}")
+        for flow in range(2)
+    ]
+
+
+def fig3_5(run: Run) -> Picture:
     """Peak and mean queueing delay by the number of flows, beside the bounds 3.6 to 3.8."""
-    figure = style.figure(3.0)
-    panels = figure.subplots(1, 2, sharey=True)
-    for rtt, panel in zip(labels(run, "rtt"), panels, strict=True):
-        counts = delay_curves(panel, run, {"rtt": rtt})
-        panel.set_title(rtt)
-        panel.plot(counts, [_eq_3_8(n) for n in counts], color="0.6", ls=":", label="eq. 3.8")
-    pipe = 100 * 10e3 / 8 / 1500
-    panels[0].axvline(pipe, color="0.6", lw=0.8)
-    panels[0].text(pipe + 2, 380, "flows = BDP", fontsize=7)
-    panels[0].plot(labels_of(run), [_eq_3_6(100)] * 2, color="0.6", ls="-.", label="eq. 3.6")
-    panels[0].set_ylim(0, 420)
-    panels[0].set_ylabel("Queueing delay (ms)")
-    style.legend(figure, list(panels))
-    return figure
-
-
-def labels_of(run: Run) -> list[int]:
-    """The least and the largest number of flows."""
+    panels = []
     counts = [int(n) for n in labels(run, "flows")]
-    return [min(counts), max(counts)]
-
-
-def _eq_3_8(flows: float) -> float:
-    """Eq. 3.8 as a delay: where the queue stays above q0 after a backoff."""
-    return THRESHOLD_MS + (bound_ms(flows) - THRESHOLD_MS) / (1 - _DELTA)
+    for rtt in labels(run, "rtt"):
+        eq_3_8 = [THRESHOLD_MS + (bound_ms(n) - THRESHOLD_MS) / (1 - _DELTA) for n in counts]
+        drawn = delay_curves(run, {"rtt": rtt})
+        drawn.append(Line(counts, eq_3_8, GREY, dashes=look.DASHES[2], label="eq. 3.8"))
+        panels.append(Panel(drawn, rtt, x_label="Flows", y_limits=(0, 420)))
+    pipe = 100 * 10e3 / 8 / 1500
+    panels[0].marks = [
+        *panels[0].marks,
+        Rule(x=pipe, colour=GREY, dashes=()),
+        Note(pipe + 2, 380, "flows = BDP"),
+        Line(
+            [min(counts), max(counts)],
+            [_eq_3_6(100)] * 2,
+            GREY,
+            dashes=look.DASHES[3],
+            label="eq. 3.6",
+        ),
+    ]
+    panels[0].y_label = DELAY
+    return Picture(panels, 3.0, columns=2)
 
 
 def _eq_3_6(rtt_ms: float) -> float:
@@ -160,279 +170,221 @@ def _eq_3_6(rtt_ms: float) -> float:
     return THRESHOLD_MS + (THRESHOLD_MS + (1 - _DELTA) * rtt_ms) / (1 - _DELTA)
 
 
-def fig3_6(run: Run) -> Figure:
+def fig3_6(run: Run) -> Picture:
     """The share of time of each window, by the number of flows."""
-    figure = style.figure(2.8)
-    panels = figure.subplots(1, 2, sharey=True)
-    for rtt, panel in zip(labels(run, "rtt"), panels, strict=True):
-        window_curves(panel, run, {"rtt": rtt})
-        panel.set_title(rtt)
-    panels[0].axvline(130, color="0.4", lw=0.8, ls="--", label="thesis: all at 1")
-    panels[0].set_ylabel("Share of time (%)")
-    style.legend(figure, list(panels), columns=7)
-    return figure
+    left, right = (window_panel(run, {"rtt": rtt}, title=rtt) for rtt in labels(run, "rtt"))
+    left.marks = [*left.marks, stated(130)]
+    return Picture([left, right], 2.8, columns=2)
 
 
-def fig3_7(run: Run) -> Figure:
+def fig3_7(run: Run) -> Picture:
     """Peak and mean queueing delay with packets of 512 B, and the share of windows of one."""
-    figure = style.figure(2.8)
-    left, right = figure.subplots(1, 2)
-    delay_curves(left, run, {}, packet_b=512)
-    left.set_ylabel("Queueing delay (ms)")
-    window_curves(right, run, {})
-    right.axvline(390, color="0.4", lw=0.8, ls="--", label="thesis: all at 1")
-    right.set_ylabel("Share of time (%)")
-    style.legend(figure, [left, right], columns=7)
-    return figure
+    delays = delay_curves(run, {}, packet_b=512)
+    return side_by_side(
+        Panel(delays, x_label="Flows", y_label=DELAY, y_limits=FROM_ZERO),
+        window_panel(run, {}, stated(390)),
+    )
 
 
-def starts(run: Run) -> Figure:
+def starts(run: Run) -> Picture:
     """What 130 flows come to, by when they begin."""
-    return bars(run, "start", ("jain", "error", "mean"))
+    names = labels(run, "start")
+    numbers = [of_runs(run, {"start": name}) for name in names]
+    quantities = {
+        "jain": "Jain index",
+        "error": "Worst error of minRTT (ms)",
+        "mean": "Mean delay (ms)",
+    }
+    panels = [
+        Panel(
+            [across((rows[what] for rows in numbers), 0)],
+            x_label=text,
+            x_limits=FROM_ZERO,
+            y_ticks=row_ticks(names),
+        )
+        for what, text in quantities.items()
+    ]
+    return Picture(panels, 2.2, columns=3, shared_x="none")
 
 
-def spread(run: Run) -> Figure:
+def spread(run: Run) -> Picture:
     """The peak beyond eq. 3.7, by the number of flows and how far their RTTs are apart."""
-    figure = style.figure(2.8, 4.5)
-    panel = figure.subplots()
+    drawn: list[Mark] = [Rule(y=0, dashes=())]
     for index, rtt in enumerate(labels(run, "rtt")):
         counts, peaks = along_flows(run, {"rtt": rtt}, "peak")
-        points = [[p[i] - bound_ms(n) for p in peaks] for i, n in enumerate(counts)]
-        means(panel, counts, points, index, rtt)
-    panel.axhline(0, color="0.4", lw=0.8)
-    panel.set_xlabel("Flows")
-    panel.set_ylabel("Peak less eq. 3.7 (ms)")
-    style.legend(figure, [panel])
-    return figure
+        beyond = ([p[i] - bound_ms(n) for p in peaks] for i, n in enumerate(counts))
+        drawn.append(marks(zip(counts, beyond, strict=True), index, rtt))
+    panel = Panel(drawn, x_label="Flows", y_label="Peak less eq. 3.7 (ms)")
+    return Picture([panel], *ONE_PANEL)
 
 
-def fig3_8(run: Run) -> Figure:
+def fig3_8(run: Run) -> Picture:
     """Goodput and fairness beside Reno, all flows of 100 ms, and each of 128 flows."""
     return _beside_reno(run, "100 ms")
 
 
-def fig3_9(run: Run) -> Figure:
+def fig3_9(run: Run) -> Picture:
     """The same, of 20 to 200 ms."""
     return _beside_reno(run, "20 to 200 ms")
 
 
-def _beside_reno(run: Run, rtt: str) -> Figure:
-    figure = style.figure(2.8)
-    panels = figure.subplots(1, 3)
+def _beside_reno(run: Run, rtt: str) -> Picture:
+    goodputs, shares, each = [], [], []
+    most = max(labels(run, "flows"), key=int)
     for index, scheme in enumerate(labels(run, "scheme")):
         of = {"rtt": rtt, "scheme": scheme}
-        for what, panel in zip(("goodput", "jain"), panels, strict=False):
-            counts, values = along_flows(run, of, what)
-            means(panel, counts, columns_of(values), index, scheme)
-        most = {**of, "flows": str(max(int(n) for n in labels(run, "flows")))}
-        rows = at(run, run.flows, most)
-        rates = rows.filter(pl.col("seed") == rows["seed"].min())["goodput_bit_s"].sort()
-        panels[2].plot(range(1, len(rates) + 1), rates / 1e3, **style.line(index))
-    panels[0].set_ylabel("Goodput (Mbit/s)")
-    panels[0].set_ylim(0, 10)
-    panels[1].set_ylabel("Jain index")
-    panels[1].set_ylim(0, 1.05)
-    panels[2].set_ylabel("Goodput of a flow (kbit/s)")
-    panels[2].set_ylim(bottom=0)
-    panels[2].set_xlabel("Flow of 128, slowest first")
-    for panel in panels[:2]:
-        panel.set_xlabel("Flows")
-    style.legend(figure, list(panels))
-    return figure
+        goodputs.append(by_flows(run, of, "goodput", index, scheme))
+        shares.append(by_flows(run, of, "jain", index, scheme))
+        rows = first_seed(at(run, run.flows, {**of, "flows": most}))
+        rates = rows["goodput_bit_s"].sort() / 1e3
+        each.append(curve(range(1, len(rates) + 1), rates, index))
+    return side_by_side(
+        Panel(goodputs, x_label="Flows", y_label=GOODPUT, y_limits=(0, 10)),
+        Panel(shares, x_label="Flows", y_label="Jain index", y_limits=(0, 1.05)),
+        Panel(
+            each,
+            x_label="Flow of 128, slowest first",
+            y_label="Goodput of a flow (kbit/s)",
+            y_limits=FROM_ZERO,
+        ),
+    )
 
 
-def fig3_10(run: Run) -> Figure:
+def fig3_10(run: Run) -> Picture:
     """Delays with delayed ACKs and chunks, windows, and goodput."""
-    figure = style.figure(2.8)
-    left, middle, right = figure.subplots(1, 3)
-    of = {"stack": labels(run, "stack")[0]}
-    delay_curves(left, run, of)
-    left.set_ylabel("Queueing delay (ms)")
-    for index, (stack, least) in enumerate(zip(labels(run, "stack"), (2, 1), strict=True)):
-        counts, goodput = along_flows(run, {"stack": stack}, "goodput")
-        means(right, counts, columns_of(goodput), index, stack)
+    least: list[Mark] = [
+        Rule(x=flows, colour=look.colour(index)) for index, flows in enumerate((90, 130))
+    ]
+    goodputs = []
+    for index, (stack, window) in enumerate(zip(labels(run, "stack"), (2, 1), strict=True)):
+        goodputs.append(by_flows(run, {"stack": stack}, "goodput", index, stack))
         shares = window_shares(run, {"stack": stack})
-        points = [share_of_windows(shares, f"{n}", least) for n in counts]
-        means(middle, counts, points, index, stack)
-    middle.axvline(90, color=style.colour(0), lw=0.8, ls="--")
-    middle.axvline(130, color=style.colour(1), lw=0.8, ls="--")
-    middle.set_ylabel("Windows at their least (%)")
-    middle.set_xlabel("Flows (dashed: thesis)")
-    right.set_ylabel("Goodput (Mbit/s)")
-    right.set_ylim(0, 10)
-    right.set_xlabel("Flows")
-    style.legend(figure, [left, middle], columns=3)
-    return figure
+        points = ((int(n), share_of_windows(shares, n, window)) for n in labels(run, "flows"))
+        least.append(marks(points, index, stack))
+    delays = delay_curves(run, {"stack": labels(run, "stack")[0]})
+    return side_by_side(
+        Panel(delays, x_label="Flows", y_label=DELAY, y_limits=FROM_ZERO),
+        Panel(least, x_label="Flows (dashed: thesis)", y_label="Windows at their least (%)"),
+        Panel(goodputs, x_label="Flows", y_label=GOODPUT, y_limits=(0, 10)),
+    )
 
 
-def fig4_1(run: Run) -> Figure:
+def fig4_1(run: Run) -> Picture:
     """The error of minRTT over time for each δ."""
-    figure = style.figure(2.8, 4.5)
-    panel = figure.subplots()
+    drawn = []
     for index, delta in enumerate(labels(run, "delta")):
-        _, part = next(of_seeds(errors(run, {"delta": delta})))
-        panel.step(
-            part["time_s"], part["error"], where="post", **style.line(index), label=f"δ = {delta}"
-        )
-    seconds(panel, 40, 180)
-    error_axis(panel)
-    style.legend(figure, [panel])
-    return figure
+        part = first_seed(errors(run, {"delta": delta}))
+        drawn.append(error_steps(part, index, f"δ = {delta}", width=1.2))
+    panel = Panel(drawn, x_limits=(40, 180), y_limits=FROM_ZERO)
+    return of_errors([panel], 2.8, width=4.5)
 
 
-def recursion(run: Run) -> Figure:
+def recursion(run: Run) -> Picture:
     """The error after each backoff, and the most that the recursion of § 4.3.1 allows."""
-    figure = style.figure(2.8, 4.5)
-    panel = figure.subplots()
+    drawn = []
     for index, delta in enumerate(labels(run, "delta")):
         of = {"delta": delta}
         base = at(run, run.flows, of)["rtt_base_us"][0] / 1e3 + sending_ms(run, of)
-        _, part = next(of_seeds(errors(run, of)))
-        steps = steps_down(part["error"].to_list())
+        steps = steps_down(first_seed(errors(run, of))["error"].to_list())
         seen = [steps[0][0], *(after for _, after in steps)]
         most = [seen[0]]
         while most[-1] > 0:
             most.append(max(0.0, float(delta) * most[-1] - (1 - float(delta)) * base))
-        panel.plot(range(len(most)), most, **style.line(index))
-        look: dict[str, Any] = {
-            "ls": "none",
-            "marker": style.MARKERS[index],
-            "color": style.colour(index),
-        }
-        panel.plot(range(len(seen)), seen, **look, label=f"δ = {delta}")
-    panel.set_xlabel("Backoff (lines: recursion of § 4.3.1)")
-    error_axis(panel)
-    style.legend(figure, [panel])
-    return figure
+        how = {"marker": look.marker(index), "joined": False, "label": f"δ = {delta}"}
+        drawn += [curve(range(len(most)), most, index), curve(range(len(seen)), seen, index, **how)]
+    text = "Backoff (lines: recursion of § 4.3.1)"
+    panel = Panel(drawn, x_label=text, y_label=ERROR, y_limits=FROM_ZERO)
+    return Picture([panel], *ONE_PANEL)
 
 
-def fig4_2(run: Run) -> Figure:
+def fig4_2(run: Run) -> Picture:
     """The errors of 16 Reno flows with adaptive backoff, of the seed that takes the median time."""
-    figure = style.figure(2.6, 4.5)
-    panel = figure.subplots()
     parts = [part for _, part in of_seeds(errors(run, {}))]
     parts.sort(key=_last_wrong)
-    error_curves(panel, parts[len(parts) // 2])
-    style.legend(figure, [panel])
-    return figure
+    return of_errors([error_panel(parts[len(parts) // 2])], width=4.5)
 
 
 def _last_wrong(part: pl.DataFrame) -> float:
     return float(part.filter(pl.col("error") > RIGHT_MS)["time_s"].max() or 0.0)  # type: ignore[arg-type]
 
 
-def fig4_3(run: Run) -> Figure:
+def fig4_3(run: Run) -> Picture:
     """The errors on paths of several bandwidth-delay products."""
     paths = labels(run, "path")
-    figure = style.figure(4.2)
-    panels = figure.subplots(2, (len(paths) + 1) // 2, sharex=True, sharey=True).flat
-    for path, panel in zip(paths, panels, strict=True):
-        _, part = next(of_seeds(errors(run, {"path": path})))
-        error_curves(panel, part)
-        panel.set_title(path)
-    return figure
+    panels = [error_panel(first_seed(errors(run, {"path": path})), path) for path in paths]
+    return of_errors(panels, 4.2, columns=3)
 
 
-def fig4_4(run: Run) -> Figure:
+def fig4_4(run: Run) -> Picture:
     """The worst error of minRTT, and the windows, by the number of flows."""
-    figure = style.figure(2.8)
-    left, right = figure.subplots(1, 2)
-    for index, start in enumerate(labels(run, "start")):
-        counts, worst = along_flows(run, {"start": start}, "error")
-        means(left, counts, columns_of(worst), index, f"starts within {start}")
-    left.axvline(60, color="0.4", lw=0.8, ls="--")
-    left.set_ylabel("Worst error of minRTT (ms)")
-    left.set_xlabel("Flows (dashed: the thesis' error begins to rise)")
-    window_curves(right, run, {"start": labels(run, "start")[0]})
-    for x, y, index in ((60, 60, 0), (60, 35, 1), (100, 90, 0)):
-        right.plot([x], [y], "o", ms=9, fillstyle="none", color=style.colour(index))
-    right.set_ylabel("Share of time (%)")
-    right.set_xlabel("Flows (circles: thesis)")
-    style.legend(figure, [left, right], columns=4)
-    return figure
+    begins = labels(run, "start")
+    worst: list[Mark] = [Rule(x=60)]
+    for index, start in enumerate(begins):
+        worst.append(by_flows(run, {"start": start}, "error", index, f"starts within {start}"))
+    circles = [
+        Line([x], [y], look.colour(index), joined=False, marker="o", hollow=True, size=9)
+        for x, y, index in ((60, 60, 0), (60, 35, 1), (100, 90, 0))
+    ]
+    text = "Flows (dashed: the thesis' error begins to rise)"
+    return side_by_side(
+        Panel(worst, x_label=text, y_label="Worst error of minRTT (ms)"),
+        window_panel(run, {"start": begins[0]}, *circles, x_label="Flows (circles: thesis)"),
+    )
 
 
-def fig4_5(run: Run) -> Figure:
+def fig4_5(run: Run) -> Picture:
     """The backoff factor by baseRTT: eq. 4.1, and what backoffs left (marks)."""
-    figure = style.figure(2.6, 4.5)
-    panel = figure.subplots()
-    bases = range(5, 205, 5)
+    drawn = []
+    bases, rtts = range(5, 205, 5), labels(run, "rtt")
     for index, queue in enumerate(labels(run, "queue")):
-        delay = float(queue.removesuffix(" ms"))
-        panel.plot(
-            bases,
-            [factor(b, delay) for b in bases],
-            **style.line(index),
-            label=f"queueing delay {queue}",
-        )
-        rtts = labels(run, "rtt")
+        law = [factor(base, float(queue.removesuffix(" ms"))) for base in bases]
+        drawn.append(curve(bases, law, index, label=f"queueing delay {queue}"))
         seen = [backoff_factors(run, {"queue": queue, "rtt": rtt}) for rtt in rtts]
-        look: dict[str, Any] = {
-            "ls": "none",
-            "marker": style.MARKERS[index],
-            "color": style.colour(index),
-        }
-        panel.plot([float(rtt) for rtt in rtts], seen, **look)
-    panel.set_xlabel("baseRTT (ms)")
-    panel.set_ylabel("Backoff factor β")
-    panel.set_ylim(0, 1)
-    style.legend(figure, [panel])
-    return figure
+        how = {"marker": look.marker(index), "joined": False}
+        drawn.append(curve(map(float, rtts), seen, index, **how))
+    panel = Panel(drawn, x_label="baseRTT (ms)", y_label="Backoff factor β", y_limits=(0, 1))
+    return Picture([panel], 2.6, 4.5)
 
 
-def fair(run: Run) -> Figure:
+def fair(run: Run) -> Picture:
     """Mean window of far flows ÷ near flows, by the increase and by what flows back off for."""
-    figure = style.figure(2.2, 4.5)
-    panel = figure.subplots()
-    for index, increase in enumerate(labels(run, "increase")):
-        for row, signal in enumerate(labels(run, "signal")):
-            found = estimate(window_ratio({"": run}, "", {"signal": signal, "increase": increase}))
-            panel.errorbar(
-                found.mean,
-                row + 0.1 * index,
-                xerr=found.half_width,
-                fmt=style.MARKERS[index],
-                color=style.colour(index),
-                label=f"α = {increase}" if row == 0 else None,
-            )
-    panel.axvline(1, color="0.4", lw=0.8, ls="--")
-    panel.set_yticks(range(len(labels(run, "signal"))), labels=labels(run, "signal"))
-    panel.set_ylim(-0.5, 1.6)
-    panel.set_xlabel("Mean window, 150–200 ms ÷ 20–40 ms")
-    style.legend(figure, [panel])
-    return figure
+    signals = labels(run, "signal")
+    drawn: list[Mark] = [Rule(x=1)]
+    for index, alpha in enumerate(labels(run, "increase")):
+        points = ({"signal": signal, "increase": alpha} for signal in signals)
+        ratios = (window_ratio({"": run}, "", point) for point in points)
+        drawn.append(across(ratios, index, f"α = {alpha}", 0.1 * index))
+    panel = Panel(drawn, x_label="Mean window, 150–200 ms ÷ 20–40 ms", y_limits=(-1.6, 0.5))
+    panel.y_ticks = row_ticks(signals)
+    return Picture([panel], 2.2, 4.5)
 
 
-def fig4_6(run: Run) -> Figure:
+def fig4_6(run: Run) -> Picture:
     """The errors of 10 flows over 1 Mbit/s, without web users and with."""
     return with_web(run)
 
 
-def fig4_7(run: Run) -> Figure:
+def fig4_7(run: Run) -> Picture:
     """The same of 12 flows."""
     return with_web(run)
 
 
-def fig4_8(run: Run) -> Figure:
+def fig4_8(run: Run) -> Picture:
     """The same of 32 flows over 10 Mbit/s."""
     return with_web(run)
 
 
-def fig4_9(run: Run) -> Figure:
+def fig4_9(run: Run) -> Picture:
     """The errors of 256 flows over 50 Mbit/s; none below 2 ms, as in the thesis."""
-    figure = style.figure(2.6, 4.5)
-    panel = figure.subplots()
-    _, part = next(of_seeds(errors(run, {})))
-    part = part.filter(pl.col("error") >= RIGHT_MS)
-    panel.plot(part["time_s"], part["error"], ".", ms=2, color=style.colour(0))
-    seconds(panel, 0, 400)
-    error_axis(panel)
-    panel.set_xlabel("Time (s); a flow more each second until 256 s")
-    return figure
+    part = first_seed(errors(run, {})).filter(pl.col("error") >= RIGHT_MS)
+    points = over_time(part, "error", 0, joined=False, marker="o", size=1)
+    panel = Panel([points], x_limits=(0, 400), y_limits=FROM_ZERO)
+    note = "a flow more each second until 256 s"
+    return of_errors([panel], width=4.5, note=note)
 
 
 #: Every figure, by the name of its scenario or of the figure whose runs it has.
-FIGURES: Mapping[str, Callable[[Run], Figure]] = {
+FIGURES: Mapping[str, Callable[[Run], Picture]] = {
     function.__name__: function
     for function in (
         *(fig2_5, fig3_3, fig3_4, fig3_5, fig3_6, fig3_7, fig3_8, fig3_9, fig3_10, starts),
