@@ -6,6 +6,7 @@ import errno
 from collections import Counter
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -13,6 +14,7 @@ from polars.testing import assert_frame_equal
 import cwnd
 from cwnd.errors import CwndError, DamageError, InputError
 from cwnd.files import atomic
+from cwnd.results import read, store
 from cwnd.results.layout import TABLES
 from cwnd.sweeps import assembling, filler
 
@@ -27,6 +29,22 @@ def test_what_is_saved_is_loaded(sweep: cwnd.Run, tmp_path: Path):
     assert again.manifest == sweep.manifest
     assert again.source == sweep.source
     assert list(again.resolved) == list(sweep.resolved)
+
+
+def test_resolved_scenarios_are_written_and_read_in_blocks(
+    sweep: cwnd.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for module in (store, read):
+        monkeypatch.setattr(module, "TEXTS", 4)
+
+    target = sweep.save(tmp_path / "result", plots=False)
+
+    groups = duckdb.execute(
+        "select distinct row_group_id, row_group_num_rows from parquet_metadata(?) order by all",
+        [str(target / "runs.parquet")],
+    ).fetchall()
+    assert [rows for _, rows in groups] == [4, 4, 4, 4, 2]
+    assert list(cwnd.Run.load(target).resolved) == list(sweep.resolved)
 
 
 def test_the_summary_is_there_for_a_spreadsheet(sweep: cwnd.Run, tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from cwnd.results.layout import (
 from cwnd.results.manifest import AGREE, FORMAT, INFER, LINK, RUN, Header, Manifest
 from cwnd.results.reasons import reasons_of
 from cwnd.results.run import Run
-from cwnd.results.store import is_sweep, remedy_of_sweep
+from cwnd.results.store import TEXTS, is_sweep, remedy_of_sweep
 
 if TYPE_CHECKING:
     import os
@@ -185,17 +186,18 @@ def columns_of_file(manifest: Manifest | Header) -> list[str]:
 
 
 def _resolved(files: Sums, runs: pl.DataFrame, own: list[str]) -> Sequence[str]:
-    """Each run as a scenario of its own; read when the first is asked for."""
+    """Each run as a scenario of its own; read in blocks, when they are asked for."""
     table = _scan(files, "runs")
     if RESOLVED not in own or RESOLVED not in table.collect_schema():
         return [files.text(f"{CELLS}/{run_id}.toml") for run_id in runs["run_id"]]
-    texts: list[pl.Series] = []
+
+    @lru_cache(maxsize=1)
+    def block(number: int) -> pl.Series:
+        column = table.select(RESOLVED).slice(number * TEXTS, TEXTS)
+        return _collected(column, files.file("runs.parquet"))[RESOLVED]
 
     def one(index: int) -> str:
-        if not texts:
-            column = table.select(RESOLVED)
-            texts.append(_collected(column, files.file("runs.parquet"))[RESOLVED])
-        return str(texts[0][index])
+        return str(block(index // TEXTS)[index % TEXTS])
 
     return Resolved(runs.height, one)
 

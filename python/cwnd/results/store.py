@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
-#: Resolved scenarios that are in memory at a time.
-_TEXTS = 4096
+#: Resolved scenarios that are in memory at a time, and in a group of rows of their file.
+TEXTS = 8192
 
 
 def save(run: Data, directory: str | os.PathLike[str], *, pcap: Path | None = None) -> Path:
@@ -177,15 +177,15 @@ def _with_cells(run: Data) -> pl.LazyFrame:
     engine = run.manifest.engine
 
     def part(first: int) -> pl.DataFrame:
-        texts = run.resolved[first : first + _TEXTS]
+        texts = run.resolved[first : first + TEXTS]
         # Results of version 1 do not know their engine.
         names = [cell_id(content(text), engine) if engine else None for text in texts]
         cells = pl.DataFrame({CELL_ID: names, RESOLVED: texts}, schema=types)
-        return pl.concat([run.runs[first : first + _TEXTS], cells], how="horizontal")
+        return pl.concat([run.runs[first : first + TEXTS], cells], how="horizontal")
 
     schema = pl.Schema([*run.runs.schema.items(), *types.items()])
     parts = [
-        pl.defer(partial(part, first), schema=schema) for first in range(0, run.runs.height, _TEXTS)
+        pl.defer(partial(part, first), schema=schema) for first in range(0, run.runs.height, TEXTS)
     ]
     return pl.concat(parts)
 
@@ -232,7 +232,12 @@ def write_table(table: pl.LazyFrame, file: Path, metadata: dict[str, str] | None
     with file.open("wb") as out:
         output = _Output(out)
         try:
-            table.sink_parquet(cast("IO[bytes]", output), compression="zstd", metadata=metadata)
+            table.sink_parquet(
+                cast("IO[bytes]", output),
+                compression="zstd",
+                metadata=metadata,
+                row_group_size=TEXTS if RESOLVED in table.collect_schema() else None,
+            )
         except pl.exceptions.PolarsError as error:
             if output.error is None:
                 raise
