@@ -35,6 +35,9 @@ _UNDISTURBED: dict[str, Any] = {"reorder": 0.0, "delay_steps": []}
 _UNDISTURBED |= {"option_loss": 0.0, "option_damage": 0.0}
 #: Counts of reductions of a window that drops and marks cause.
 _REDUCTIONS = ("cwnd_reductions_loss", "cwnd_reductions_ecn", "cwnd_reductions_rto")
+_BY_DELAY = "cwnd_reductions_delay"
+#: Columns of flows that tell a cause.
+_OF_FLOWS = ("run_id", "group", "duration_s", "rtt_base_us", *_REDUCTIONS, _BY_DELAY)
 
 #: The reason for an idle line, if the run shows one: flows absent for a time, windows or interfaces
 #: that allow no more, loss on the line, a rate that changes, windows reduced for delays, a FIFO of
@@ -62,47 +65,55 @@ def idle_lines(run: Data) -> list[str]:
 
 def idle_points(run: Data) -> dict[tuple[str, ...], Idle | None]:
     """The first idle run's reason, by point of the sweep; none where the line was used."""
-    lines = run.links.filter(pl.col("link") == "bottleneck")
-    idle = lines.filter(pl.col("utilisation") < IDLE)
-    dropped = _dropped(run)
-    by_run = {
-        line["run_id"]: {**line, "reasons": dropped.get(line["run_id"], set())}
-        for line in idle.iter_rows(named=True)
-    }
-    of_runs = run.flows.filter(pl.col("run_id").is_in(list(by_run)))
-    flows = of_runs.partition_by("run_id", as_dict=True) if by_run else {}
-    found: dict[tuple[str, ...], Idle | None] = {}
-    for index, row in enumerate(run.runs.iter_rows(named=True)):
-        point = tuple(row[column] for column in run.axis_columns)
-        line = by_run.get(row["run_id"])
-        if found.setdefault(point, None) is not None or line is None:
-            continue
-        scenario = read_lines("\n".join(_LINES.findall(run.resolved[index])))
+    found: dict[tuple[str, ...], Idle | None] = dict.fromkeys(run.rows_by_point)
+    idle = _first_idle(run)
+    ids = idle.select("run_id")
+    dropped = _dropped(run, ids)
+    known = [name for name in _OF_FLOWS if name in run.flows.columns]
+    of_runs = run.flows.select(known).join(ids, on="run_id", how="semi", maintain_order="left")
+    flows = of_runs.partition_by("run_id", as_dict=True) if idle.height else {}
+    recorded = part(run, "flows") is None
+    for line in idle.iter_rows(named=True):
+        scenario = read_lines("\n".join(_LINES.findall(run.resolved[line["n"]])))
         sending = _endless(scenario)
         if not sending:
             continue
-        rows = flows.get((row["run_id"],), of_runs.clear())
+        rows = flows.get((line["run_id"],), of_runs.clear())
         rows = rows.filter(pl.col("group").cast(pl.String).is_in(list(sending)))
-        known = not rows.is_empty() and part(run, "flows") is None
-        measured_s = row["duration_s"] - row["warmup_s"]
-        cause, why = (
-            _why(scenario["dumbbell"], sending, line, rows, measured_s)
-            if known
-            else ("unknown", "")
-        )
+        cause: Cause = "unknown"
+        why = ""
+        if recorded and not rows.is_empty():
+            line["reasons"] = dropped.get(line["run_id"], set())
+            measured_s = line["duration_s"] - line["warmup_s"]
+            cause, why = _why(scenario["dumbbell"], sending, line, rows, measured_s)
         percent = f"{1 - IDLE:.0%}"
         sentence = f"`bottleneck` was idle for more than {percent} of the time"
+        point = tuple(line[column] for column in run.axis_columns)
         found[point] = Idle(cause, f"{sentence}: {why}" if why else sentence)
     return found
 
 
-def _dropped(run: Data) -> dict[str, set[str]]:
-    """The reasons for which the bottleneck of each run dropped packets after the warm-up."""
-    rows = run.reasons.filter(
+def _first_idle(run: Data) -> pl.DataFrame:
+    """The bottleneck's row of the first run that left it idle, at each point; `n` numbers the run.
+
+    The scenario of a point, and so what its senders want, is the same for all seeds.
+    """
+    lines = run.links.filter(pl.col("link") == "bottleneck", pl.col("utilisation") < IDLE)
+    runs = run.runs.select("run_id", "duration_s", "warmup_s").with_row_index("n")
+    idle = runs.join(lines, on="run_id", maintain_order="left")
+    if not run.axis_columns:
+        return idle.head(1)
+    return idle.unique(run.axis_columns, keep="first", maintain_order=True)
+
+
+def _dropped(run: Data, ids: pl.DataFrame) -> dict[str, set[str]]:
+    """The reasons for which the bottleneck of some runs dropped packets after the warm-up."""
+    rows = run.samples["reasons"].filter(
         pl.col("link") == "bottleneck", pl.col("verdict") == "dropped", pl.col("packets") > 0
     )
+    of_runs = rows.select("run_id", "reason").join(ids.lazy(), on="run_id", how="semi")
     found: dict[str, set[str]] = {}
-    for run_id, reason in rows.select("run_id", "reason").iter_rows():
+    for run_id, reason in of_runs.collect().iter_rows():
         found.setdefault(run_id, set()).add(reason)
     return found
 
@@ -157,7 +168,7 @@ def _of_queue(
     flows: pl.DataFrame,
 ) -> tuple[Cause, str]:
     """The cause among what the queue and the senders did, on a line that changes nothing."""
-    reductions, delays = _total(flows, _REDUCTIONS), _total(flows, ["cwnd_reductions_delay"])
+    reductions, delays = _total(flows, _REDUCTIONS), _total(flows, [_BY_DELAY])
     if delays > reductions:
         why = "its senders reduced their windows for delays more often than for drops and marks"
         return "delay", why

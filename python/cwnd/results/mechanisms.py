@@ -13,8 +13,12 @@ from cwnd import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypeAlias
 
     from cwnd.results.data import Data
+
+    #: Counts by the labels of a point of the sweep and the name of a group or link.
+    Totals: TypeAlias = dict[tuple[tuple[str, ...], str], int]
 
 #: Mechanisms as controllers state them: kind, name, the parameter that asks for it, the one
 #: that holds otherwise, the column that counts what it does (each empty if none does); or else the
@@ -57,13 +61,13 @@ def is_reported(flows: pl.DataFrame, column: str) -> bool:
     return column in flows.columns and flows[column].null_count() == 0
 
 
-def totals(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, str], int]:
-    """The sums by run and name; none of columns that a result does not have."""
+def totals(run: Data, frame: pl.DataFrame, by: str, *columns: str) -> Totals:
+    """The sums over all seeds, by point and name; none of columns that a result does not have."""
     if not set(columns) <= set(frame.columns):
         return {}
-    total = pl.sum_horizontal(pl.col(column).sum() for column in columns)
-    found = frame.group_by("run_id", *by).agg(total.alias("total"))
-    return {(run_id, name): int(count) for run_id, name, count in found.iter_rows()}
+    total = pl.sum_horizontal(pl.col(column).cast(pl.Int64).sum() for column in columns)
+    found = frame.group_by(*run.axis_columns, by, maintain_order=True).agg(total.alias("n"))
+    return {(tuple(point), name): count for *point, name, count in found.iter_rows()}
 
 
 def manages(queue: dict[str, Any]) -> bool:

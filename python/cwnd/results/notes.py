@@ -26,8 +26,13 @@ from cwnd.results.unrecorded import part, unrecorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypeAlias
 
     from cwnd.results.data import Data
+    from cwnd.results.mechanisms import Totals
+
+    #: The labels of a point of the sweep.
+    Point: TypeAlias = tuple[str, ...]
 
 #: The lines of a resolved scenario that say what connections offer that arrive for a load.
 _LOADS = re.compile(r"^load = [0-9]", re.MULTILINE)
@@ -65,38 +70,36 @@ def silent_mechanisms(run: Data) -> list[str]:
     """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
     points = run.rows_by_point
     silent: dict[str, list[tuple[str, ...]]] = {}
-    run_ids = run.runs["run_id"].to_list()
     # Linux does not tell why a window was reduced, but which segments came with a mark.
     acted = OF_ECN if is_reported(run.flows, OF_ECN) else "ce_received"
-    reductions = totals(run.flows, ["group"], acted)
+    reductions = totals(run, run.flows, "group", acted)
     # What its senders believed Linux does not tell.
     heard = is_reported(run.flows, "quenches")
-    quenches = totals(run.flows, ["group"], "quenches") if heard else None
-    answers = totals(run.flows, ["group"], OF_QUENCHES)
-    told_of = totals(run.links, ["link"], "quenches_total_pkts")
-    # Most runs have none, and all of them are looked through for each point.
+    quenches = totals(run, run.flows, "group", "quenches") if heard else None
+    answers = totals(run, run.flows, "group", OF_QUENCHES)
+    told_of = totals(run, run.links, "link", "quenches_total_pkts")
+    # Most links have none, and all of them are looked through for each point.
     told_of = {place: count for place, count in told_of.items() if count}
     # Without ECN its mechanisms are not expected to act; whether quenches do is the endpoint's.
     of_others = {mechanism[4] for mechanism in OF_CONTROLLERS} - {OF_ECN, OF_QUENCHES}
-    acts = {c: totals(run.flows, ["group"], c) for c in of_others if is_reported(run.flows, c)}
+    acts = {c: totals(run, run.flows, "group", c) for c in of_others if is_reported(run.flows, c)}
     # A queue that only ACKs go through is not what is studied.
     with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
-    verdicts = totals(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")
+    verdicts = totals(run, with_data, "link", "dropped_total_pkts", "marked_total_pkts")
     # Flows count from the end of the warm-up on.
     since = " after the warm-up" if (run.runs["warmup_s"] > 0).any() else ""
     for point, indices in points.items():
         scenario = asked_for(run.resolved[indices[0]])
-        ids = [run_ids[i] for i in indices]
         found = (
-            *_silent_ecn(scenario, ids, reductions, since),
+            *_silent_ecn(scenario, point, reductions, since),
             *(
-                _silent_quenches(scenario, ids, quenches, answers, since)
+                _silent_quenches(scenario, point, quenches, answers, since)
                 if quenches is not None
                 else ()
             ),
-            *_unheard_quenches(scenario, ids, told_of),
-            *_silent_queues(scenario, ids, verdicts),
-            *_silent_controllers(scenario, ids, acts, since),
+            *_unheard_quenches(scenario, point, told_of),
+            *_silent_queues(scenario, point, verdicts),
+            *_silent_controllers(scenario, point, acts, since),
             *_silent_routers(scenario, run.manifest.activity),
         )
         for sentence in _told(found):
@@ -229,13 +232,13 @@ def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: 
 
 
 def _silent_ecn(
-    scenario: dict[str, Any], ids: list[str], reductions: dict[tuple[str, str], int], since: str
+    scenario: dict[str, Any], point: Point, reductions: Totals, since: str
 ) -> Iterable[tuple[str, str]]:
     for name, flow in scenario.get("flow", {}).items():
         endpoint, controller = flow.get("endpoint", {}), flow.get("controller", {})
         if not isinstance(endpoint, dict) or not endpoint.get("ecn"):
             continue
-        if any(reductions.get((run_id, name), 0) for run_id in ids):
+        if reductions.get((point, name), 0):
             continue
         if not isinstance(controller, dict):
             continue
@@ -251,11 +254,7 @@ def _silent_ecn(
 
 
 def _silent_quenches(
-    scenario: dict[str, Any],
-    ids: list[str],
-    quenches: dict[tuple[str, str], int],
-    answers: dict[tuple[str, str], int],
-    since: str,
+    scenario: dict[str, Any], point: Point, quenches: Totals, answers: Totals, since: str
 ) -> Iterable[tuple[str, str]]:
     """Flows that are to obey source quenches and heard of none, or did nothing about them."""
     for name, flow in scenario.get("flow", {}).items():
@@ -263,23 +262,21 @@ def _silent_quenches(
         if not isinstance(endpoint, dict) or not endpoint.get("obey_quench"):
             continue
         reduces = endpoint.get("quench_answer", "reduce") == "reduce"
-        if not any(quenches.get((run_id, name), 0) for run_id in ids):
+        if not quenches.get((point, name), 0):
             yield f"source quenches never acted: none came to {{}}{since}", name
-        elif reduces and not any(answers.get((run_id, name), 0) for run_id in ids):
+        elif reduces and not answers.get((point, name), 0):
             yield f"source quenches never acted: no window of {{}} was reduced by one{since}", name
 
 
 def _unheard_quenches(
-    scenario: dict[str, Any], ids: list[str], told_of: dict[tuple[str, str], int]
+    scenario: dict[str, Any], point: Point, told_of: Totals
 ) -> Iterable[tuple[str, str]]:
     """Links whose routers sent source quenches that nobody obeys."""
     endpoints = [flow.get("endpoint") for flow in scenario.get("flow", {}).values()]
     if any(isinstance(each, dict) and each.get("obey_quench") for each in endpoints):
         return
-    links = dict.fromkeys(link for run_id, link in told_of if run_id in ids)
-    for link in links:
-        sent = sum(told_of.get((run_id, link), 0) for run_id in ids)
-        if sent:
+    for (at, link), sent in told_of.items():
+        if at == point:
             yield f"{sent} source quenches of {{}} changed nothing: no flow obeys them", link
 
 
@@ -289,18 +286,13 @@ def _asked_of(controller: dict[str, Any]) -> str | None:
 
 
 def _silent_controllers(
-    scenario: dict[str, Any],
-    ids: list[str],
-    acts: dict[str, dict[tuple[str, str], int]],
-    since: str,
+    scenario: dict[str, Any], point: Point, acts: dict[str, Totals], since: str
 ) -> Iterable[tuple[str, str]]:
     """Mechanisms of controllers, those that answer ECN apart, that did nothing."""
     for name, flow in scenario.get("flow", {}).items():
         controller = flow.get("controller", {})
         for mechanism, column in mechanisms_of(controller if isinstance(controller, dict) else {}):
-            of_column = acts.get(column, {})
-            counts = [of_column[id_, name] for id_ in ids if (id_, name) in of_column]
-            if counts and not any(counts):
+            if acts.get(column, {}).get((point, name)) == 0:
                 yield f"{mechanism} never acted: no window of {{}} was reduced by it{since}", name
 
 
@@ -319,7 +311,7 @@ def _silent_routers(
 
 
 def _silent_queues(
-    scenario: dict[str, Any], ids: list[str], verdicts: dict[tuple[str, str], int]
+    scenario: dict[str, Any], point: Point, verdicts: Totals
 ) -> Iterable[tuple[str, str]]:
     queues = {name: link.get("queue") for name, link in scenario.get("link", {}).items()}
     dumbbell = scenario.get("dumbbell", {})
@@ -329,6 +321,5 @@ def _silent_queues(
         # A FIFO that drops nothing is long enough; an AQM that does nothing was not tested.
         if not isinstance(queue, dict) or not manages(queue):
             continue
-        counts = [verdicts[run_id, name] for run_id in ids if (run_id, name) in verdicts]
-        if counts and not any(counts):
+        if verdicts.get((point, name)) == 0:
             yield f"{queue['kind']} never acted: it dropped and marked nothing on {{}}", name

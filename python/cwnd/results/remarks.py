@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from cwnd.results.data import Data
+    from cwnd.results.mechanisms import Totals
 
 #: Signals that mechanisms answer to, by the column that counts their answers.
 _HEARD = {OF_ECN: ("ECN", "marks"), OF_QUENCHES: ("quench", "came")}
@@ -120,8 +121,7 @@ def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, s
     """The groups at each point that ask for a mechanism, and remarks on those without effect."""
     asking: dict[_Point, set[str]] = {}
     found: dict[_Point, dict[str, list[str]]] = {}
-    ids = run.runs["run_id"].to_list()
-    counts: dict[str, dict[tuple[str, str], int]] = {}
+    counts: dict[str, Totals] = {}
     unable: dict[tuple[str, str, str], bool] = {}
     for point, indices in run.rows_by_point.items():
         resolved = run.resolved[indices[0]]
@@ -137,8 +137,8 @@ def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, s
                     continue
                 asking[point].add(group)
                 if acted not in counts:
-                    counts[acted] = totals(run.flows, ["group"], acted)
-                if any(counts[acted].get((ids[index], group), 0) for index in indices):
+                    counts[acted] = totals(run, run.flows, "group", acted)
+                if counts[acted].get((point, group), 0):
                     continue
                 heard, what = _HEARD.get(column, ("", ""))
                 variant = (str(scenario), group, heard)
