@@ -234,13 +234,13 @@ def half(tmp_path_factory: pytest.TempPathFactory) -> cwnd.Run:
 
 #: Draws the figures of a paper that is made for a test.
 _FIGURES = """
-from cwnd.plots import style
+from cwnd.figures import Panel, Picture
+from cwnd.reproduce import ONE_PANEL, curve
 
 
 def goodput(run):
-    figure = style.figure(2.8, 4.5)
-    figure.subplots().plot(run.per_run()["goodput_bit_s"])
-    return figure
+    values = run.per_run()["goodput_bit_s"]
+    return Picture([Panel([curve(range(len(values)), values, 0)])], *ONE_PANEL)
 
 
 FIGURES = dict.fromkeys(("fig01", "fig02", "fig03"), goodput)

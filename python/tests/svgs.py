@@ -112,7 +112,7 @@ def read(picture: Picture) -> list[Read]:
             end = corner[0] + float(node.get("x2", 0)), corner[1] + float(node.get("y2", 0))
             _add(panels, "strokes", colour, corner, (corner, end))
         elif kind in ("line", "area"):
-            # Their origin is the panel's corner; they may begin beyond the panel, where it cuts them.
+            # Their origin is the panel's corner; they may begin beyond the panel.
             for path in paths(node.get("d", ""), corner):
                 _add(panels, "paths" if kind == "line" else "bands", colour, corner, path)
         elif kind == "rect":

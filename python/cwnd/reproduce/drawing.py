@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.figures import Figure, Line, Picture, look
+from cwnd import plots
+from cwnd.figures import Figure, Line, look
 from cwnd.results import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from cwnd.figures import Picture
     from cwnd.results import Run
 
 #: Height and width of a figure with one panel, in inches.
@@ -111,10 +113,6 @@ def seeds_along(
     return [(float(at), [float(v) * scale for v in part[y]]) for (at,), part in parts]
 
 
-def save(drawn: Any, directory: Path, name: str) -> list[Path]:
+def save(picture: Picture, directory: Path, name: str) -> list[Path]:
     """Writes a figure as PNG and as SVG."""
-    from cwnd import plots
-
-    if isinstance(drawn, Picture):
-        return plots.save(Figure(drawn), directory, name)
-    return plots.write(drawn, directory, name)
+    return plots.save(Figure(picture), directory, name)

@@ -13,6 +13,7 @@ from cwnd.files import write_atomically
 from cwnd.plots import attempt
 from cwnd.reproduce import shelf
 from cwnd.reproduce.claims import Outcome
+from cwnd.reproduce.drawing import save
 from cwnd.reproduce.run import CLAIMS, FIGURES, judge
 from cwnd.reproduce.shelf import drawings, paper
 from cwnd.results import Estimate
@@ -186,14 +187,11 @@ def _figure(
 
 def draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> list[Path]:
     """Draws a figure of a paper, and those of the same runs, once for each world."""
-    from cwnd.plots import style
-    from cwnd.reproduce.drawing import save
-
     drawing = drawings(name)
     files = []
     for world, run in worlds.items():
         then = f"its numbers are complete in {place.parent / figure / world}"
         for each in drawn_from(name, figure):
-            with attempt(f"figure `{each}-{world}`", then), style.styled():
+            with attempt(f"figure `{each}-{world}`", then):
                 files += save(drawing[each](run), place, f"{each}-{world}")
     return files

@@ -14,6 +14,7 @@ from cwnd.errors import CwndError
 from cwnd.files import write_atomically
 from cwnd.plots import attempt
 from cwnd.reproduce import measures, shelf
+from cwnd.reproduce.drawing import save
 from cwnd.running import plans
 from cwnd.sweeps import load, sweep
 
@@ -201,13 +202,10 @@ def _draw(of: Paper, results: _Results, place: Path) -> list[Path]:
         f"runs and claims are complete in {place}, and the same command tries again without running"
         " anything twice"
     )
-    from cwnd.plots import style
-    from cwnd.reproduce.drawing import save
-
     drawing = shelf.drawings(of.name)
     files = []
     for figure in results:
-        with attempt(f"figure `{figure}`", then), style.styled():
+        with attempt(f"figure `{figure}`", then):
             runs = [results[name] for name in (figure, *of.drawn_with.get(figure, ()))]
             files += save(drawing[figure](*runs), place / FIGURES, figure)
         results.forget()

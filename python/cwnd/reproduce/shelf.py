@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from cwnd.errors import InputError
 from cwnd.reproduce import claims
@@ -12,11 +12,12 @@ from cwnd.reproduce import claims
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cwnd.figures import Picture
     from cwnd.reproduce.claims import Paper, Sides
     from cwnd.reproduce.measures import Measure
 
     #: What draws each figure, by the name of its scenario; from its run and those of `drawn_with`.
-    Drawings: TypeAlias = Mapping[str, Callable[..., Any]]
+    Drawings: TypeAlias = Mapping[str, Callable[..., Picture]]
 
 PAPERS = Path(__file__).resolve().parents[1] / "papers"
 
