@@ -179,12 +179,12 @@ def test_bars_begin_at_zero_and_end_at_their_values():
 
 
 def test_rules_and_spans_cross_the_panel():
-    marks = [Rule(y=1.0, colour=ORANGE), Rule(x=2.0, colour=GREEN), Span(x=(1.0, 3.0))]
+    marks = [Rule(y=1.0, colour=ORANGE), Rule(x=2.0, colour=GREEN), Span(y=(0.5, 3.0))]
     picture = one(*marks, x_limits=(0, 4), y_limits=(0, 2))
     panel = read(picture)
     assert [(*panel.at(a), *panel.at(b)) for a, b in panel.strokes[ORANGE]] == near([(0, 1, 4, 1)])
     assert [(*panel.at(a), *panel.at(b)) for a, b in panel.strokes[GREEN]] == near([(2, 0, 2, 2)])
-    assert corners(panel, "#E6E6E6") == near([(1, 0, 3, 2)])
+    assert corners(panel, "#E6E6E6") == near([(0, 0.5, 4, 2)])
 
 
 def test_cells_of_an_image_leave_no_seam_and_cells_without_a_value_are_left_out():

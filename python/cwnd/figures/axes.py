@@ -150,8 +150,6 @@ def _x_values(mark: Mark) -> Iterator[Iterable[float | None]]:
             yield chain(mark.values, [0.0])
         case Image():
             yield mark.x
-        case Span(x=(low, high)):
-            yield low, high
         case Rule(x=float(x)) | Note(x=x):
             yield (x,)
 
@@ -168,8 +166,8 @@ def _y_values(mark: Mark) -> Iterator[Iterable[float | None]]:
             yield from _around(mark.at, mark.width)
         case Image():
             yield mark.y
-        case Span(y=(low, high)):
-            yield low, high
+        case Span():
+            yield mark.y
         case Rule(y=float(y)) | Note(y=y):
             yield (y,)
 

@@ -101,10 +101,9 @@ class Rule:
 
 @dataclass
 class Span:
-    """A shaded part of the panel, between two places along x or along y."""
+    """A shaded part of the panel, between two places along y."""
 
-    x: tuple[float, float] | None = None
-    y: tuple[float, float] | None = None
+    y: tuple[float, float]
     colour: str = "#E6E6E6"
     label: str | None = None
 

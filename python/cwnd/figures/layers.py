@@ -321,10 +321,9 @@ class Layers:
         return {"data": {"values": [{}]}, "mark": mark, "encoding": encoding}
 
     def _span(self, span: Span) -> Layer:
-        (x1, x2), (y1, y2) = span.x or self.place.x.domain, span.y or self.place.y.domain
-        x, y = self.place.x.clamped, self.place.y.clamped
-        ends = {"x": x(x1), "x2": x(x2), "y": y(y1), "y2": y(y2)}
-        encoding: Layer = {name: {"datum": end} for name, end in ends.items()}
+        ends = [*self.place.x.domain, *map(self.place.y.clamped, span.y)]
+        channels = zip(("x", "x2", "y", "y2"), ends, strict=True)
+        encoding: Layer = {channel: {"datum": end} for channel, end in channels}
         encoding["color"] = {"value": span.colour}
         return {"data": {"values": [{}]}, "mark": "rect", "encoding": encoding}
 
