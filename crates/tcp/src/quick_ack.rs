@@ -241,7 +241,7 @@ const fn in_window(buffer: u64) -> u64 {
 // Linux, include/net/tcp.h, net/ipv4/tcp_input.c and tcp_output.c.
 /// ACKs at once when a connection begins, after an idle time and after a duplicate (`TCP_MAX_QUICKACKS`).
 const FIRST_QUICK_ACKS: u32 = 16;
-/// ACKs at once after the first mark of an episode (`tcp_ecn_check_ce`).
+/// ACKs at once after the first mark of an episode (`tcp_data_ecn_check`).
 const QUICK_ACKS_OF_A_MARK: u32 = 2;
 /// First receive window, bytes: the whole segments below this (`tcp_select_initial_window`).
 const FIRST_WINDOW: u64 = 65_535;

@@ -112,7 +112,8 @@ impl Params {
         }
     }
 
-    /// ns-2's one-way agents (tcp.cc, tcp-sack1.cc).
+    /// ns-2's one-way agents (tcp/tcp.cc, `TcpAgent`, whose defaults tcl/lib/ns-default.tcl sets;
+    /// tcp/tcp-newreno.cc, tcp/tcp-sack1.cc).
     fn ns2() -> Self {
         Self {
             mss: Bytes(1000),
@@ -139,14 +140,16 @@ impl Params {
     }
 
     /// Linux 6.18 with default settings; each line names a file of net/ipv4 and a function.
+    /// Defaults of sysctls are those of tcp_ipv4.c, `tcp_sk_init`.
     fn linux() -> Self {
         Self {
-            // Losses. tcp_recovery.c, tcp_rack_detect_loss: by time, retransmissions as well.
+            // Losses. tcp_recovery.c, tcp_rack_detect_loss: by time, retransmissions as well
+            // (tcp_recovery = 1).
             loss_rule: LossRule::Rack,
             lost_retransmissions: true,
             // tcp_input.c, tcp_fastretrans_alert: FLAG_LOST_RETRANS in TCP_CA_Loss.
             recovers_in_loss: true,
-            // tcp_output.c, tcp_send_loss_probe.
+            // tcp_output.c, tcp_schedule_loss_probe (tcp_early_retrans = 3), tcp_send_loss_probe.
             tail_loss_probe: true,
             // tcp_input.c, tcp_clean_rtx_queue and tcp_match_skb_to_sack.
             whole_segments: true,
@@ -154,7 +157,7 @@ impl Params {
             sack_in_old_acks: true,
             // tcp_input.c, tcp_check_sack_reneging.
             reneging_hurries: true,
-            // tcp_input.c, tcp_dsack_set.
+            // tcp_input.c, tcp_dsack_set (tcp_dsack = 1).
             dsack: true,
 
             // Recovery. tcp_output.c, tcp_xmit_retransmit_queue: lost segments alone.
@@ -164,26 +167,26 @@ impl Params {
             prr_rule: PrrRule::WholeSegments,
             // tcp_input.c, tcp_enter_cwr.
             prr_on_ecn: true,
-            // tcp_input.c, tcp_enter_recovery: high_seq stays.
+            // tcp_input.c, tcp_enter_recovery: from TCP_CA_CWR high_seq stays.
             reduced_window_ends_recovery: true,
             // tcp_cong.c, tcp_reno_ssthresh: two segments at least.
             ecn_at_one: EchoAtOne::Sends,
 
-            // Growth. tcp_input.c, tcp_cong_control.
+            // Growth. tcp_input.c, tcp_cong_control: by acked_sacked, in the state after this ACK.
             grow_by: GrowBy::Delivered,
             grow_on_exit: true,
             validation: validation::Params {
                 // include/net/tcp.h, tcp_is_cwnd_limited.
                 cwnd_limited: LimitedBy::Round,
-                // tcp_output.c, tcp_cwnd_restart.
+                // tcp_output.c, tcp_cwnd_restart (tcp_slow_start_after_idle = 1).
                 restart_window: RestartWindow::Halved,
             },
 
-            // ACKs. include/net/tcp.h: TCP_DELACK_MIN.
+            // ACKs. include/net/tcp.h: TCP_ATO_MIN and TCP_DELACK_MIN, HZ / 25.
             ack_delay: Duration::from_millis(40),
             // tcp_input.c, __tcp_ack_snd_check and tcp_enter_quickack_mode.
             ack_policy: AckPolicy::Quick,
-            // tcp_output.c, __tcp_transmit_skb: TCPHDR_PSH of several segments, since 4.20.
+            // tcp_output.c, __tcp_transmit_skb: TCPHDR_PSH of several segments, since 5.4.
             push_bursts: true,
 
             // Timeouts. tcp_output.c, tcp_mstamp_refresh: microseconds.
@@ -192,28 +195,30 @@ impl Params {
             rtt_arithmetic: RttArithmetic::WindowedDeviation,
             // tcp_input.c, tcp_ack_update_rtt.
             rtt_from_notes: true,
-            // include/net/tcp.h: TCP_RTO_MIN; tcp_input.c, tcp_rtt_estimator: the least deviation.
+            // include/net/tcp.h: TCP_RTO_MIN, HZ / 5 (tcp_rto_min_us); tcp_input.c,
+            // tcp_rtt_estimator: mdev_max_us is no less.
             rto_min: Duration::from_millis(200),
             rto_variation_min: Duration::from_millis(200),
-            // include/net/tcp.h: TCP_RTO_MAX_SEC.
+            // include/net/tcp.h: TCP_RTO_MAX_SEC (tcp_rto_max_ms = 120000).
             rto_max: Duration::from_secs(120),
-            // tcp_input.c, tcp_enter_loss.
+            // tcp_input.c, tcp_enter_loss: not if high_seq is after snd_una.
             timeout_keeps_threshold: true,
             spurious: spurious::Params {
-                // tcp_input.c, tcp_process_loss.
+                // tcp_input.c, tcp_process_loss (tcp_frto = 2).
                 timeout_frto: true,
-                // tcp_input.c, tcp_try_undo_loss.
+                // tcp_input.c, tcp_try_undo_loss by tcp_packet_delayed.
                 timeout_eifel: true,
             },
 
-            // Giving up. tcp_timer.c, tcp_write_timeout: tcp_syn_retries and linear timeouts.
+            // Giving up. tcp_timer.c, tcp_write_timeout: tcp_syn_retries = 6 and
+            // tcp_syn_linear_timeouts = 4.
             syn_retries: 10,
-            // tcp_timer.c, tcp_retransmit_timer: tcp_syn_linear_timeouts.
+            // tcp_timer.c, tcp_retransmit_timer: total_rto > tcp_syn_linear_timeouts.
             syn_backoff_after: Some(4),
-            // tcp_timer.c, tcp_model_timeout: tcp_retries2.
+            // tcp_timer.c, retransmits_timed_out: tcp_retries2 = 15.
             data_retry_time: Some(LINUX_R2),
             probing: probing::Params {
-                // tcp_output.c, tcp_xmit_probe_skb.
+                // tcp_output.c, tcp_write_wakeup and tcp_xmit_probe_skb: snd_una − 1.
                 window_probe: WindowProbe::Before,
                 // tcp_input.c, tcp_ack_probe.
                 probe_answer_restarts: true,
@@ -222,78 +227,99 @@ impl Params {
         }
     }
 
-    /// FreeBSD 6.1 (sys/netinet).
+    /// FreeBSD 6.1 (sys/netinet), the testbed of Mondal & Kuzmanovic 2008.
     fn freebsd_6_1() -> Self {
         Self {
+            // tcp_input.c, tcp_mss: tcp_do_rfc3390 = 1, 4380 B.
             initial_window: 3,
+            // tcp_timer.h: TCPTV_DELACK.
             ack_delay: Duration::from_millis(100),
             rto_min: Duration::from_millis(30),
+            // tcp_timer.h: TCPTV_CPU_VAR, hz / 5.
             rto_variation_min: Duration::from_millis(200),
+            // tcp_timer.h: TCPTV_RTOBASE; TCPTV_REXMTMAX.
             rto_initial: Duration::from_secs(3),
             rto_max: Duration::from_secs(64),
+            // Mondal & Kuzmanovic 2008, footnote 5.
             rto_backoff_rounds: Some(6),
+            // The retransmissions that go in TCPTV_KEEP_INIT, 75 s.
             syn_retries: 8,
+            // tcp_timer.c, tcp_syn_backoff: 1, 1, 1, 1, 1, 2, 4 … 64, 64.
             syn_backoff_after: Some(4),
             syn_backoff_rounds: Some(10),
+            // tcp_timer.h: TCP_MAXRXTSHIFT.
             data_retries: Some(12),
             ..Self::default()
         }
     }
 
-    /// Linux of 2006 to 2008: FACK and rate halving, three segments at first, timestamps of
-    /// milliseconds (McCullagh 2008, ch. 5).
+    /// Linux of 2006 to 2008 (net/ipv4 of 2.6.18 and 2.6.24): FACK and rate halving, three segments
+    /// at first, timestamps of milliseconds (McCullagh 2008, ch. 5).
     fn linux_2_6(rtt_from: RttFrom, tso_defer: Option<Duration>) -> Self {
         Self {
+            // tcp_input.c, tcp_init_cwnd.
             initial_window: 3,
+            // tcp_input.c, tcp_cwnd_down; tcp_enter_cwr.
             prr: true,
             prr_rule: PrrRule::RateHalving,
             prr_on_ecn: true,
+            // tcp_input.c, tcp_update_scoreboard: tcp_fack = 1.
             loss_rule: LossRule::Fack,
+            // tcp_input.c, tcp_sacktag_write_queue; 2.6.24: tcp_mark_lost_retrans.
             lost_retransmissions: true,
             timing: seen::Params { rtt_from, ..seen::Params::default() },
+            // include/net/tcp.h: TCP_DELACK_MIN, HZ / 25.
             ack_delay: Duration::from_millis(40),
+            // tcp_output.c, tcp_tso_should_defer.
             tso: TsoParams { tso: Some(Bytes(65_536)), tso_defer, ..TsoParams::default() },
+            // tcp_cong.c, tcp_reno_ssthresh: two segments at least.
             ecn_at_one: EchoAtOne::Sends,
+            // include/net/tcp.h: TCP_RTO_MIN, TCP_TIMEOUT_INIT, TCP_RTO_MAX, TCP_SYN_RETRIES.
             rto_min: Duration::from_millis(200),
             rto_variation_min: Duration::from_millis(200),
             rto_initial: Duration::from_secs(3),
             rto_max: Duration::from_secs(120),
             syn_retries: 5,
+            // tcp_timer.c, tcp_write_timeout, counts: tcp_retries2 = 15.
             data_retry_time: Some(LINUX_R2),
             ..Self::default()
         }
     }
 
-    /// FreeBSD 14 and 15, net.inet.tcp.functions_default = freebsd, with hz = 1000 (sys/netinet:
-    /// `tcp_input.c`, `tcp_timer.h`, `tcp_sack.c`).
+    /// FreeBSD 14 and 15, net.inet.tcp.functions_default = freebsd, with hz = 1000; each line names
+    /// a file of sys/netinet and a function or a variable.
     fn freebsd() -> Self {
         Self {
-            // V_tcp_do_prr, V_tcp_do_newsack, V_tcp_do_lrd.
+            // tcp_input.c, tcp_do_prr_ack: V_tcp_do_prr = 1.
             prr: true,
             prr_rule: PrrRule::RoundedUp,
             prr_on_ecn: true,
+            // tcp_sack.c, tcp_sack_lost_retransmission: V_tcp_do_lrd = 1.
             lost_retransmissions: true,
             lost_retransmissions_reduce: true,
-            // tcp_update_dsack_list; a sender only counts them.
+            // tcp_sack.c, tcp_update_dsack_list; a sender only counts them (tcp_record_dsack).
             dsack: true,
-            // t_badrxtwin, CC_RTO_ERR.
+            // tcp_input.c, cc_cong_signal: CC_RTO_ERR, by t_badrxtwin.
             spurious: spurious::Params { timeout_frto: false, timeout_eifel: true },
-            // newreno_cong_signal: two segments at least.
+            // cc/cc_newreno.c, newreno_cong_signal: two segments at least.
             ecn_at_one: EchoAtOne::Sends,
-            // TCPTV_DELACK, hz/25.
+            // tcp_timer.h: TCPTV_DELACK, hz / 25.
             ack_delay: Duration::from_millis(40),
-            // TCPTV_MIN, hz/33; TCPTV_CPU_VAR, hz/5; TCPTV_RTOBASE; TCPTV_REXMTMAX.
+            // tcp_timer.h: TCPTV_MIN, hz / 33; TCPTV_CPU_VAR, hz / 5; TCPTV_RTOBASE, hz;
+            // TCPTV_REXMTMAX, 64 hz.
             rto_min: Duration::from_millis(30),
             rto_slop: Duration::from_millis(200),
             rto_initial: Duration::from_secs(1),
             rto_max: Duration::from_secs(64),
-            // tcp_backoff: 1, 2, 4 … 512, 512; TCP_MAXRXTSHIFT.
+            // tcp_timer.c, tcp_backoff: 1, 2, 4 … 512, 512; V_tcp_retries = TCP_MAXRXTSHIFT.
             rto_backoff_rounds: Some(9),
             data_retries: Some(12),
-            // The retransmissions that go in TCPTV_KEEP_INIT, 75 s.
+            // tcp_timer.h: the retransmissions that go in TCPTV_KEEP_INIT, 75 s.
             syn_retries: 6,
             validation: validation::Params {
+                // tcp_input.c, cc_ack_received: V_tcp_do_newcwv = 0.
                 cwnd_limited: LimitedBy::Always,
+                // cc/cc.c, newreno_cc_after_idle.
                 restart_window: RestartWindow::Threshold,
             },
             ..Self::default()
@@ -331,6 +357,6 @@ impl Params {
     }
 }
 
-/// R2 of Linux by `tcp_retries2` = 15 (`tcp_model_timeout`): 200 ms doubled nine times, up to
-/// 102.4 s, and 120 s six times more.
+/// R2 of Linux by `tcp_retries2` = 15 (tcp_timer.c, `tcp_model_timeout`): 200 ms doubled nine
+/// times, up to 102.4 s, and 120 s six times more.
 const LINUX_R2: Duration = Duration::from_millis(200 * ((1 << 10) - 1) + 6 * 120_000);
