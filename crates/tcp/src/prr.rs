@@ -195,8 +195,9 @@ mod tests {
         assert_eq!(pipe, ssthresh);
     }
 
-    /// A window of 20 segments of which one is lost, ssthresh 10 (RFC 6937 § 4's first example): while more than
-    /// ssthresh is in flight one segment goes out for every two delivered, and then flight settles at ssthresh.
+    /// A window of 20 segments of which one is lost, ssthresh 10 (RFC 6937 § 3.1, first example):
+    /// while more than ssthresh is in flight one segment goes out for every two delivered, and then
+    /// flight settles at ssthresh.
     #[test]
     fn one_segment_goes_out_for_every_two_delivered() {
         let (mss, ssthresh) = (1000, 10_000);

@@ -34,7 +34,7 @@ pub struct Rack {
 
 impl Rack {
     /// Something arrived: when it went and where it ends; if it went again, the least round trip
-    /// (RFC 8985 § 6.2, steps 1 and 2; Linux, `tcp_rack_advance`).
+    /// (RFC 8985 § 6.2, step 2; Linux, `tcp_rack_advance`).
     pub fn on_arrival(&mut self, now: Time, sent: (Time, u64), again: Option<Duration>) {
         let rtt = now.since(sent.0);
         if again.is_some_and(|least| rtt < least) {
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(rack.patience(Duration::ZERO).of((ms(0), 4000)), Time::NEVER);
     }
 
-    /// RFC 8985 § 6.2, step 1: 5 ms after its retransmission comes the original.
+    /// RFC 8985 § 6.2, step 2: 5 ms after its retransmission comes the original.
     #[test]
     fn what_comes_sooner_than_any_round_trip_after_it_went_again_tells_nothing() {
         let (mut rack, sent) = twenty();

@@ -102,7 +102,7 @@ impl Params {
             // RFC 5681 § 4.3: the loss of a retransmission is a second indication of congestion.
             lost_retransmissions_reduce: true,
             tail_loss_probe: true,
-            // RFC 8985 § 5.1: recommended, to see how late segments come.
+            // RFC 8985 § 4: recommended, to see how late segments come.
             dsack: true,
             // RFC 8985 § 7 has its own answer to a lost tail.
             doubtful_holes: false,

@@ -26,7 +26,7 @@ struct Ack<'a> {
     acked: u64,
     /// Bytes that SACK newly reports.
     newly_sacked: u64,
-    /// Bytes that arrived, as it tells (RFC 6937 § 3, DeliveredData).
+    /// Bytes that arrived, as it tells (RFC 6937 § 2, DeliveredData).
     delivered: u64,
     /// FlightSize before it took effect.
     flight_size: u64,
@@ -253,7 +253,7 @@ impl Sender {
         let (sack, spreads) = (params.recovery == Recovery::Sack, params.prr);
         let delivered_counts = !PLAIN && params.grow_by == GrowBy::Delivered;
         if sack {
-            // RFC 6937 § 3, DeliveredData: what was SACKed before does not count again.
+            // RFC 6937 § 2, DeliveredData: what was SACKed before does not count again.
             ack.delivered -= self.sent.on_ack(ack.end);
         }
         let counts =

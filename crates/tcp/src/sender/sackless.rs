@@ -24,7 +24,7 @@ impl Sender {
     }
 
     /// Then Linux holds a state until so much more is acknowledged than was outstanding, with all
-    /// up to `una` acknowledged, also where nothing is (RFC 6582 § 4.1;
+    /// up to `una` acknowledged, also where nothing is (RFC 6582 § 3.2 (2);
     /// `tcp_is_non_sack_preventing_reopen`).
     pub(super) fn held_above(&self, una: u64) -> u64 {
         u64::from(
@@ -110,7 +110,7 @@ impl Sender {
         late
     }
 
-    /// Nothing was lost: the window is again as it was (RFC 4015 § 3.2). Where a part is still
+    /// Nothing was lost: the window is again as it was (RFC 4015 § 3.4). Where a part is still
     /// missing the recovery is over, and what duplicates told of stays told: if that is enough, the
     /// next recovery begins at once (`tcp_try_undo_partial`). After a timeout the state goes on
     /// with nothing to repair (`tcp_try_undo_loss`). Before the ACK all below `prior` had

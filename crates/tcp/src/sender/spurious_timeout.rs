@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    /// RFC 4015 § 3.2; Linux `tcp_try_undo_loss`.
+    /// RFC 4015 § 3.4; Linux `tcp_try_undo_loss`.
     pub(super) fn take_timeout_back(&mut self, now: Time) {
         // Without SACK its echo may have told so before, and nothing is lost since.
         let first = self.sent.lost_bytes(self.seq.una()) > 0 || !self.undo.is_none();

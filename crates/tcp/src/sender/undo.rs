@@ -51,7 +51,7 @@ impl Undo {
     }
 
     /// Eifel: `true` if what let an ACK go with this echo is older than the retransmission (RFC
-    /// 3522 § 3.2, step 5; Linux `tcp_packet_delayed`).
+    /// 3522 § 3.2, step 4; Linux `tcp_packet_delayed`).
     pub fn is_younger_than(&self, echo: Time) -> bool {
         self.0.as_ref().is_some_and(|before| echo < before.at)
     }

@@ -1,5 +1,5 @@
 //! Reductions for losses that were none: how they are seen (RFC 3522, RFC 3708), and taken back
-//! (RFC 4015 § 3.2; Linux `tcp_undo_cwnd_reduction`).
+//! (RFC 4015 § 3.4; Linux `tcp_undo_cwnd_reduction`).
 
 use cwnd_cc::{AnyController, Controller as _};
 use cwnd_quantity::Time;
@@ -61,7 +61,7 @@ impl Sender {
         self.cc.undo(cc, now, self.recovery.is_loss());
     }
 
-    /// All that went again had arrived: nothing was lost (RFC 3708 § 2; Linux,
+    /// All that went again had arrived: nothing was lost (RFC 3708 § 3; Linux,
     /// `tcp_try_undo_dsack`), whether the recovery is over or not.
     #[cold]
     pub(super) fn take_back_needless(&mut self, now: Time) -> bool {
@@ -92,7 +92,7 @@ impl Sender {
     /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes:
     /// if what let it go is older than the retransmission, the original came late (RFC 3522 § 3.2,
     /// steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it was (RFC 4015 §
-    /// 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK
+    /// 3.4; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK
     /// all below `prior` had arrived.
     #[cold]
     pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> Judged {

@@ -86,7 +86,7 @@ pub(super) enum Progress {
     Loss(u32),
     /// Fast recovery is over.
     Over,
-    /// Nothing changes, or fast recovery is held at its recovery point (RFC 6582 § 4.1).
+    /// Nothing changes, or fast recovery is held at its recovery point (RFC 6582 § 3.2 (2)).
     Held,
     /// A partial ACK; `true` if it is the first.
     Partial(bool),
