@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from cwnd.figures import Mark
     from cwnd.results import Run
 
-#: Where bound 3.6 and 3.8 have their β: no backoff leaves more than δ.
+#: δ, the most that a backoff leaves of a window: the β of bounds 3.6 and 3.8.
 _DELTA = 0.8
 
 
@@ -89,7 +89,7 @@ def fig2_5(run: Run) -> Picture:
 
 
 def fig3_3(run: Run) -> Picture:
-    """What flow 1 and others see of the queue: correlations, and two flows over time."""
+    """Correlations of the queue that flow 1 and others see, and two flows over time."""
     rows = flow_series(run, {}).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
     first, *others = samples(rows)
     found = [aligned(first, other) for other in others]
@@ -187,7 +187,7 @@ def fig3_7(run: Run) -> Picture:
 
 
 def starts(run: Run) -> Picture:
-    """What 130 flows come to, by when they begin."""
+    """Fairness, errors of minRTT and delays of 130 flows, by when they begin."""
     names = labels(run, "start")
     numbers = [of_runs(run, {"start": name}) for name in names]
     quantities = {
