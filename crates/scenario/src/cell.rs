@@ -4,7 +4,6 @@ use cwnd_apps::Transport;
 use cwnd_quantity::Duration;
 use cwnd_schema::{Kind, ParamsChoice, Value};
 
-use crate::diagnostics::Span;
 use crate::file::ScenarioFile;
 use crate::flow_keys::earliest;
 use crate::flows;
@@ -17,7 +16,7 @@ use crate::reader::{At, Context, Section};
 use crate::run::Run;
 use crate::section::SectionKeys as _;
 use crate::sections::{MOST_FLOWS, SCHEMAS};
-use crate::tree::{Entry, Table, locate, too_long};
+use cwnd_schema::file::{Entry, Span, Table, locate, too_long};
 
 /// A scenario and the form in which it was written.
 #[derive(Clone, Debug)]

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cell;
-use crate::diagnostics::{Diagnostics, Problem, Severity, Sink, Source, Span};
 use crate::idle::{self, IdleKey};
 use crate::outline::{Blueprint, Outline, Point};
 use crate::paths::{self, KeyPath};
@@ -11,7 +10,10 @@ use crate::plan::{Cell, Plan};
 use crate::reader::{Context, Files};
 use crate::sections::SCHEMAS;
 use crate::sweep::Sweep;
-use crate::tree::{self, Item, Node, Table};
+use cwnd_schema::file::{
+    Diagnostics, Item, Node, Problem, Severity, Sink, Source, Span, Table, parse_document,
+    parse_value,
+};
 
 /// The largest scenario file: whoever reads it refuses more, so that no file takes all memory. What is written out with
 /// its traces may be larger.
@@ -39,7 +41,7 @@ impl<'f> Document<'f> {
     pub fn parse(source_name: &str, text: &str, files: Files<'f>) -> Result<Self, Diagnostics> {
         let sources = vec![Source { name: source_name.to_owned(), text: text.to_owned() }];
         let (mut malformed, mut told) = (Sink::default(), Sink::default());
-        let root = tree::parse_document(0, text, &mut malformed, &mut told);
+        let root = parse_document(0, text, &mut malformed, &mut told);
         let document = Self { sources, root, told, files };
         if !malformed.has_errors() {
             return Ok(document);
@@ -96,7 +98,7 @@ impl<'f> Document<'f> {
             return None;
         }
         let mut told = Sink::default();
-        let node = match tree::parse_value(source, offset, value, &mut told) {
+        let node = match parse_value(source, offset, value, &mut told) {
             Some(node) if !told.has_errors() => node,
             // What opens like TOML was meant as TOML; anything else is a bare string.
             _ if value.starts_with(['{', '[', '"', '\'']) => {
@@ -206,7 +208,7 @@ impl<'f> Document<'f> {
                 points.push(Point { duration: scenario.run.duration });
                 title.get_or_insert((scenario.name, scenario.description));
             }
-            if told.len() > ENOUGH {
+            if told.count() > ENOUGH {
                 break;
             }
         }

@@ -8,8 +8,7 @@ use crate::reader::{At, Context, Shape, parameters, preset, table_preset, unknow
 use crate::section::inline;
 use crate::sections::SCHEMAS;
 use crate::stack::StackParts;
-use crate::suggest::list;
-use crate::tree::Table;
+use cwnd_schema::file::{Table, list};
 
 /// The name of a preset, or `{ preset = "linux", ecn = true }` over the preset `base`. `change`
 /// goes over the preset. Returns the preset in force, too.

@@ -4,7 +4,7 @@ use cwnd_schema::SectionKeys;
 
 use crate::model::Scenario;
 use crate::reader::{At, Context};
-use crate::section::{Entry, Write, Written};
+use crate::section::{ReadValue, WriteValue, Written};
 use crate::sections::Form;
 
 /// The top of a file.
@@ -53,13 +53,13 @@ pub(crate) struct ScenarioFile {
 /// A section with a struct of its own, which is read and written on its own.
 struct Subsection;
 
-impl Entry for Subsection {
+impl ReadValue for Subsection {
     fn read(_: At<'_>, _: &mut Context<'_>) -> Option<Self> {
         Some(Self)
     }
 }
 
-impl Write for Subsection {
+impl WriteValue for Subsection {
     fn write(&self) -> Written<'_> {
         Written::Section
     }

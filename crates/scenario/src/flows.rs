@@ -14,8 +14,8 @@ use crate::reader::{At, Context, Section, choice_from};
 use crate::section::SectionKeys as _;
 use crate::sections::{Key, SCHEMAS};
 use crate::stack;
-use crate::tree::{Entry, Table};
 use crate::ways::{across, through};
+use cwnd_schema::file::{Entry, Table};
 
 /// What results write in the place of a group's name where they count all flows.
 const ALL_FLOWS: &str = "*";

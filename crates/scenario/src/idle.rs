@@ -2,9 +2,8 @@
 
 use cwnd_schema::{Idle, Kind, Params};
 
-use crate::diagnostics::{Sink, Span, at_place};
 use crate::sections::SCHEMAS;
-use crate::tree::{Entry, Table};
+use cwnd_schema::file::{Entry, Sink, Span, Table, at_place};
 
 /// A key without effect beside the values of others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,7 @@ use cwnd_quantity::{Duration, DurationDist, Time};
 use cwnd_schema::SectionKeys;
 
 use crate::reader::{At, Context, Section};
-use crate::section::{Entry, SectionKeys as _, Write, Written, inline, list};
+use crate::section::{ReadValue, SectionKeys as _, WriteValue, Written, inline, list};
 use crate::steps::{DelayStep, delay_steps};
 use crate::takes;
 
@@ -149,7 +149,7 @@ fn check(found: &PartialImpairments, section: &Section<'_>, cx: &mut Context<'_>
 }
 
 /// Probabilities of burst loss, or `"none"`.
-impl Entry for Option<BurstLoss> {
+impl ReadValue for Option<BurstLoss> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         if at.node.text() == Some("none") {
             return Some(None);
@@ -163,7 +163,7 @@ impl Entry for Option<BurstLoss> {
     }
 }
 
-impl Write for Option<BurstLoss> {
+impl WriteValue for Option<BurstLoss> {
     fn write(&self) -> Written<'_> {
         let inline = |loss| inline(loss, |_| true);
         Written::Line(self.as_ref().map_or_else(|| "\"none\"".to_owned(), inline))
@@ -171,13 +171,13 @@ impl Write for Option<BurstLoss> {
 }
 
 /// Steps, or a file of recorded delays.
-impl Entry for Vec<(Time, Duration)> {
+impl ReadValue for Vec<(Time, Duration)> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         delay_steps(at, cx)
     }
 }
 
-impl Write for Vec<(Time, Duration)> {
+impl WriteValue for Vec<(Time, Duration)> {
     fn write(&self) -> Written<'_> {
         let steps = self.iter().map(|(at, added)| DelayStep { at: Duration(at.0), added: *added });
         list(steps)

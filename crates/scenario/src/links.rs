@@ -6,7 +6,6 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_quantity::{Duration, Rate};
 use cwnd_schema::SectionKeys;
 
-use crate::diagnostics::Span;
 use crate::impairments::{Impairments, Tampering};
 use crate::link_rate::LinkRate;
 use crate::model::Link;
@@ -14,9 +13,8 @@ use crate::rates::TraceFile;
 use crate::reader::{At, Context, Section};
 use crate::routes::{Edge, Routes};
 use crate::section::SectionKeys as _;
-use crate::suggest::list;
 use crate::takes;
-use crate::tree::{self, Table};
+use cwnd_schema::file::{Entry, Span, Table, list};
 
 /// A scenario's nodes and links; what could not be read is `None`.
 pub(crate) struct Topology {
@@ -37,7 +35,7 @@ impl Topology {
     }
 
     /// Tells of a section of a node that no link names; one that could not be read may be the one that does.
-    pub fn unknown_node(&self, entry: &tree::Entry, path: &str, cx: &mut Context<'_>) {
+    pub fn unknown_node(&self, entry: &Entry, path: &str, cx: &mut Context<'_>) {
         if self.routes.is_none() {
             return;
         }
@@ -341,7 +339,7 @@ impl Topology {
     fn add(
         &mut self,
         table: &Table,
-        entry: &tree::Entry,
+        entry: &Entry,
         path: String,
         edges: &mut Option<Vec<Edge>>,
         cx: &mut Context<'_>,

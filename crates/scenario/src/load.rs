@@ -5,10 +5,9 @@ use cwnd_apps::arrivals::{BUSIEST, Pace};
 use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::ParamsChoice as _;
 
-use crate::diagnostics::Sink;
 use crate::model::{FlowGroup, Link, Scenario};
 use crate::sections::MOST_FLOWS;
-use crate::tree::{Table, locate};
+use cwnd_schema::file::{Sink, Table, locate};
 
 /// Makes the arrivals of all groups definite; what can't be is told.
 pub(crate) fn settle(scenario: &mut Scenario, root: &Table, sink: &mut Sink) {

@@ -1,8 +1,7 @@
 //! Values without effect: an axis of the sweep replaces them in every run.
 
-use crate::diagnostics::{Sink, Span};
 use crate::paths::KeyPath;
-use crate::tree::{Entry, Item, Node, Table};
+use cwnd_schema::file::{Entry, Item, Node, Sink, Span, Table};
 
 /// Reports what the axis `axis` replaces at `path`: all that the command line sets there, and a
 /// key of a table that none of the axis's values has as it is there. A plain value, a `kind`, or a

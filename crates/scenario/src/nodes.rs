@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::links::Topology;
 use crate::raw::Raw;
 use crate::reader::{At, Context, Section, unknown_name};
-use crate::tree::Item;
+use cwnd_schema::file::Item;
 
 /// The most ways of a group: half a gigabyte.
 pub(crate) const MOST_WAYS: usize = 1_000_000;

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use cwnd_quantity::Duration;
 
 use crate::cell;
-use crate::diagnostics::{Diagnostics, Sink};
 use crate::link_rate::LinkRate;
 use crate::model::Scenario;
 use crate::plan::{Axis, Cell, Refusal};
@@ -13,7 +12,7 @@ use crate::reader::Context;
 use crate::resolved::{content_hash, resolved};
 use crate::sweep::Sweep;
 use crate::tables::{Recorded, Tables};
-use crate::tree::{Table, locate};
+use cwnd_schema::file::{Diagnostics, Sink, Table, locate};
 
 /// Everything that a document asks to be run.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use crate::model::{FlowGroup, Scenario, Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, node, shortest};
 use crate::raw::Raw;
 use crate::reader::{At, Context, Section};
-use crate::section::{Entry, SectionKeys as _, Write, Written, inline};
+use crate::section::{ReadValue, SectionKeys as _, WriteValue, Written, inline};
 use crate::takes;
-use crate::tree::{Item, Node};
+use cwnd_schema::file::{Item, Node};
 
 /// A pair of nodes.
 #[derive(SectionKeys)]
@@ -52,13 +52,13 @@ impl Pairs {
     }
 }
 
-impl Entry for Pairs {
+impl ReadValue for Pairs {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         Raw::read(at, cx).map(Self::Read)
     }
 }
 
-impl Write for Pairs {
+impl WriteValue for Pairs {
     fn write(&self) -> Written<'_> {
         let (pairs, ends) = match self {
             Self::Read(raw) => return raw.write(),

@@ -5,17 +5,17 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_schema::ParamsChoice as _;
 
 use crate::reader::{At, Context, choice};
-use crate::section::{Entry, Write, Written};
+use crate::section::{ReadValue, WriteValue, Written};
 
 macro_rules! parts {
     ($($part:ty, $what:literal;)+) => {$(
-        impl Entry for $part {
+        impl ReadValue for $part {
             fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
                 choice(at, $what, cx)
             }
         }
 
-        impl Write for $part {
+        impl WriteValue for $part {
             fn write(&self) -> Written<'_> {
                 Written::Part(self.kind(), self.params())
             }

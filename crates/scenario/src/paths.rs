@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::diagnostics::{Sink, Span};
 use crate::file::ScenarioFile;
 use crate::flow_keys::FlowKeys;
 use crate::links::{DumbbellKeys, LinkKeys};
 use crate::section::SectionKeys as _;
 use crate::sections::Form;
-use crate::suggest::list;
-use crate::tree::{Entry, Item, Node, Table};
+use cwnd_schema::file::{Entry, Item, Node, Sink, Span, Table, list};
 
 /// A path, split at its dots; each part knows where it is written.
 #[derive(Clone, Debug)]
@@ -250,7 +248,7 @@ fn shorthand(key: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{parse_document, parse_value};
+    use cwnd_schema::file::{parse_document, parse_value};
 
     fn set_text(document: &str, path: &str, value: &str) -> Result<Table, Sink> {
         let mut sink = Sink::default();

@@ -1,7 +1,7 @@
 //! What a document asks to be run, in the words of whoever runs it.
 
-use crate::diagnostics::Diagnostics;
 use crate::model::Scenario;
+use cwnd_schema::file::Diagnostics;
 
 /// Everything that a document asks to be run.
 #[derive(Clone, Debug)]

@@ -6,10 +6,10 @@ use cwnd_schema::SectionKeys;
 use crate::columns::Columns;
 use crate::link_rate::LinkRate;
 use crate::reader::{At, Context, Section};
-use crate::section::{Entry, SectionKeys as _, Write, Written, inline, list, plain};
+use crate::section::{ReadValue, SectionKeys as _, WriteValue, Written, inline, list, plain};
 use crate::steps::{RateStep, rate_steps};
 use crate::takes;
-use crate::tree::Item;
+use cwnd_schema::file::Item;
 
 /// A rate written as a table.
 #[derive(SectionKeys)]
@@ -49,7 +49,7 @@ pub(crate) struct TraceFile {
 }
 
 /// A rate, or a table of how it changes.
-impl Entry for LinkRate {
+impl ReadValue for LinkRate {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = at.node.table() else {
             if at.node.text() == Some("none") {
@@ -100,7 +100,7 @@ fn check(found: &PartialRateTable, section: &Section<'_>, cx: &mut Context<'_>) 
     }
 }
 
-impl Write for LinkRate {
+impl WriteValue for LinkRate {
     fn write(&self) -> Written<'_> {
         let nothing = RateTable {
             initial: None,
@@ -128,13 +128,13 @@ impl Write for LinkRate {
     }
 }
 
-impl Entry for Vec<(Time, Rate)> {
+impl ReadValue for Vec<(Time, Rate)> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         rate_steps(at, cx)
     }
 }
 
-impl Write for Vec<(Time, Rate)> {
+impl WriteValue for Vec<(Time, Rate)> {
     fn write(&self) -> Written<'_> {
         list(self.iter().map(|(at, rate)| RateStep { at: Duration(at.0), rate: *rate }))
     }
@@ -161,7 +161,7 @@ fn repeats(
 }
 
 /// A trace from a file.
-impl Entry for TraceFile {
+impl ReadValue for TraceFile {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let name = at.plain::<String>(cx)?;
         if !cx.traces.contains_key(&name) {
@@ -179,14 +179,14 @@ impl Entry for TraceFile {
     }
 }
 
-impl Write for TraceFile {
+impl WriteValue for TraceFile {
     fn write(&self) -> Written<'_> {
         plain(&self.name)
     }
 }
 
 /// A trace in the file itself.
-impl Entry for Vec<u64> {
+impl ReadValue for Vec<u64> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Item::Array(list) = &at.node.item else {
             at.wrong_kind("a list of milliseconds", cx);
@@ -204,7 +204,7 @@ impl Entry for Vec<u64> {
     }
 }
 
-impl Write for Vec<u64> {
+impl WriteValue for Vec<u64> {
     fn write(&self) -> Written<'_> {
         let times: Vec<String> = self.iter().map(u64::to_string).collect();
         Written::Line(format!("[{}]", times.join(", ")))

@@ -2,11 +2,9 @@
 
 use cwnd_schema::Value;
 
-use crate::diagnostics::Span;
 use crate::reader::{At, Context};
-use crate::section::{Entry, Write, Written};
-use crate::toml_text::{key, toml};
-use crate::tree::{Item, Node};
+use crate::section::{ReadValue, WriteValue, Written};
+use cwnd_schema::file::{Item, Node, Span, key, toml};
 
 /// A value as it stands in the file.
 pub(crate) struct Raw {
@@ -43,13 +41,13 @@ fn node(item: Item) -> Node {
     Node { item, span: Span::default() }
 }
 
-impl Entry for Raw {
+impl ReadValue for Raw {
     fn read(at: At<'_>, _: &mut Context<'_>) -> Option<Self> {
         Some(Self { node: at.node.clone(), path: at.path.to_owned() })
     }
 }
 
-impl Write for Raw {
+impl WriteValue for Raw {
     fn write(&self) -> Written<'_> {
         Written::Line(written(&self.node))
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use cwnd_schema::{Param, Params, ParamsChoice};
 
-use crate::diagnostics::{MOST_SHOWN, Sink, Span};
 use crate::idle::{self, IdleKey};
 use crate::link_rate::LinkRate;
 use crate::phrases::{example, example_value, phrase};
 use crate::sections::{Fallback, Key, SCHEMAS};
-use crate::suggest::{closest, list};
 use crate::tables::{Recorded, Tables, inlined};
-use crate::tree::{Entry, Item, Node, Table, parse_value};
+use cwnd_schema::file::{
+    Entry, Item, MOST_SHOWN, Node, Sink, Span, Table, closest, list, parse_value,
+};
 
 /// Reads the text of a file that a scenario names, such as a trace; the error is a sentence.
 ///

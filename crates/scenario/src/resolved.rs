@@ -14,7 +14,7 @@ use crate::noise::Noise;
 use crate::section::{Resolved, Written};
 use crate::sections::SCHEMAS;
 use crate::stack;
-use crate::toml_text::{key, toml};
+use cwnd_schema::file::{key, toml};
 
 /// The file. It reads back to an equal scenario, and gives itself again.
 pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {

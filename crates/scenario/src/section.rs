@@ -2,11 +2,9 @@
 
 use cwnd_schema::{Param, Params};
 
-use crate::diagnostics::Span;
 use crate::reader::{At, Context, Section};
 use crate::sections::Key;
-use crate::toml_text::toml;
-use crate::tree::Table;
+use cwnd_schema::file::{Span, Table, toml};
 
 /// Keys of a section, which `#[derive(SectionKeys)]` makes of fields.
 pub(crate) trait SectionKeys: Sized {
@@ -62,13 +60,13 @@ pub(crate) enum Written<'a> {
 }
 
 /// A value that is no [`Param`]: it reads its node itself.
-pub(crate) trait Entry: Sized {
+pub(crate) trait ReadValue: Sized {
     /// Reads it, and reports what is wrong.
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self>;
 }
 
 /// A value that is no [`Param`] and stands in resolved files.
-pub(crate) trait Write {
+pub(crate) trait WriteValue {
     /// Writes it.
     fn write(&self) -> Written<'_>;
 }

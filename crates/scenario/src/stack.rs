@@ -4,13 +4,10 @@ use cwnd_cc::ControllerParams;
 use cwnd_schema::{Params, ParamsChoice as _, Preset, SectionKeys};
 use cwnd_tcp::{PARTS, Part};
 
-use crate::diagnostics::{Sink, Span};
 use crate::reader::{At, Context, Section, preset, unknown_name};
-use crate::section::{Entry, SectionKeys, Write, Written, inline};
-use crate::suggest;
+use crate::section::{ReadValue, SectionKeys, WriteValue, Written, inline};
 use crate::takes;
-use crate::toml_text::quoted;
-use crate::tree::{Item, Node};
+use cwnd_schema::file::{Item, Node, Sink, Span, list, quoted};
 
 /// All stacks: each endpoint preset is one.
 pub(crate) fn stacks() -> &'static [Preset] {
@@ -66,7 +63,7 @@ impl StackParts {
 }
 
 /// The name of a stack, or a table.
-impl Entry for StackParts {
+impl ReadValue for StackParts {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = at.node.table() else {
             return <&'static str>::read(at, cx).map(Self::all_of);
@@ -76,7 +73,7 @@ impl Entry for StackParts {
     }
 }
 
-impl Write for StackParts {
+impl WriteValue for StackParts {
     fn write(&self) -> Written<'_> {
         if self.is_base() {
             return self.base.write();
@@ -86,7 +83,7 @@ impl Write for StackParts {
 }
 
 /// The name of a stack.
-impl Entry for &'static str {
+impl ReadValue for &'static str {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let named = at.node.text().map(|name| cx.preset_name(name));
         let found = stacks().iter().find(|stack| Some(stack.name) == named);
@@ -98,14 +95,14 @@ impl Entry for &'static str {
     }
 }
 
-impl Write for &'static str {
+impl WriteValue for &'static str {
     fn write(&self) -> Written<'_> {
         Written::Line(quoted(self))
     }
 }
 
 /// Names of parts, each once, in the order of [`PARTS`].
-impl Entry for Vec<&'static str> {
+impl ReadValue for Vec<&'static str> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Item::Array(items) = &at.node.item else {
             at.wrong_kind("a list of parts such as [\"rack\"]", cx);
@@ -124,7 +121,7 @@ impl Entry for Vec<&'static str> {
     }
 }
 
-impl Write for Vec<&'static str> {
+impl WriteValue for Vec<&'static str> {
     fn write(&self) -> Written<'_> {
         let names: Vec<String> = self.iter().map(|name| quoted(name)).collect();
         Written::Line(format!("[{}]", names.join(", ")))
@@ -155,7 +152,7 @@ fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>)
         if without.contains(&name) && !is_in {
             let has = PARTS.iter().filter(|part| part.is_in(&stack)).map(|part| part.name);
             let message = format!("the stack `{base}` has no part `{name}`");
-            report("without", part, message, format!("it has {}", suggest::list(has)));
+            report("without", part, message, format!("it has {}", list(has)));
         }
         if with.contains(&name) && is_in {
             let message = format!("the stack `{base}` has the part `{name}` already");

@@ -7,7 +7,7 @@ use crate::reader::{At, Context, Section};
 use crate::section::SectionKeys;
 use crate::sections::Key;
 use crate::tables::delays;
-use crate::tree::Item;
+use cwnd_schema::file::Item;
 
 /// One of a rate's `steps`.
 #[derive(SectionKeys)]

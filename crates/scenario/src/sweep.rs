@@ -5,17 +5,15 @@ use std::collections::BTreeSet;
 use cwnd_quantity::{QueueSize, parse_bytes, parse_duration, parse_rate};
 use cwnd_schema::{Param, SectionKeys, Value};
 
-use crate::diagnostics::{Sink, Span};
 use crate::no_effect;
 use crate::paths::{KeyPath, Varied, set};
 use crate::plan::{self, AxisValue};
 use crate::raw::Raw;
 use crate::reader::{At, Context, Section};
-use crate::section::{Entry, SectionKeys as _};
+use crate::section::{ReadValue, SectionKeys as _};
 use crate::sections::{Form, MOST_CELLS};
-use crate::suggest::list;
 use crate::takes;
-use crate::tree::{self, Item, Node, Table, too_long};
+use cwnd_schema::file::{Entry, Item, Node, Sink, Span, Table, list, too_long};
 
 /// `[sweep]`.
 #[derive(SectionKeys)]
@@ -96,7 +94,7 @@ impl Sweep {
     }
 
     /// Reads `[sweep]`; what is wrong goes to the sink.
-    pub fn read(entry: &tree::Entry, cx: &mut Context<'_>) -> Option<Self> {
+    pub fn read(entry: &Entry, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = entry.node.table() else {
             At { node: &entry.node, path: "sweep" }.wrong_kind("a section [sweep]", cx);
             return None;
@@ -233,7 +231,7 @@ impl Sweep {
     }
 }
 
-impl Entry for Vec<Axis> {
+impl ReadValue for Vec<Axis> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = at.node.table() else {
             at.wrong_kind("sections such as [sweep.axis.rtt]", cx);
@@ -244,7 +242,7 @@ impl Entry for Vec<Axis> {
     }
 }
 
-fn axis(entry: &tree::Entry, cx: &mut Context<'_>) -> Option<Axis> {
+fn axis(entry: &Entry, cx: &mut Context<'_>) -> Option<Axis> {
     let path = format!("sweep.axis.{}", entry.key);
     let Some(table) = entry.node.table() else {
         At { node: &entry.node, path: &path }.wrong_kind("a table with `path` and `values`", cx);
@@ -288,7 +286,7 @@ fn axis(entry: &tree::Entry, cx: &mut Context<'_>) -> Option<Axis> {
 }
 
 /// One path, or several that are varied together.
-impl Entry for Paths {
+impl ReadValue for Paths {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let (nodes, several) = match &at.node.item {
             Item::Array(list) => (list.iter().collect::<Vec<_>>(), true),
@@ -358,7 +356,7 @@ fn values(at: At<'_>, width: Option<usize>, cx: &mut Context<'_>) -> Option<Vec<
 }
 
 /// Labels.
-impl Entry for Vec<String> {
+impl ReadValue for Vec<String> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Item::Array(list) = &at.node.item else {
             at.wrong_kind("a list of texts", cx);
@@ -376,7 +374,7 @@ fn over(at: At<'_>, labels: &[String], cx: &mut Context<'_>) -> Option<Vec<(Stri
         at.wrong_kind("a table such as { \"mine\" = \"base\" }", cx);
         return None;
     };
-    let read = |entry: &tree::Entry| {
+    let read = |entry: &Entry| {
         let bases = match &entry.node.item {
             Item::Array(list) if !list.is_empty() => list.iter().collect::<Vec<_>>(),
             _ => vec![&entry.node],
@@ -436,7 +434,7 @@ fn brief(node: &Node) -> String {
             format!("[{}]", parts.join(", "))
         }
         Item::Table(table) => {
-            let part = |e: &tree::Entry| match e.key.as_str() {
+            let part = |e: &Entry| match e.key.as_str() {
                 "kind" | "preset" => brief(&e.node),
                 key => format!("{key}={}", brief(&e.node)),
             };

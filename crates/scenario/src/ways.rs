@@ -18,7 +18,7 @@ use crate::raw::Raw;
 use crate::reader::{At, Context, Section, unknown_name};
 use crate::routes::broken;
 use crate::section::SectionKeys as _;
-use crate::tree::Item;
+use cwnd_schema::file::Item;
 
 /// How a group's packets travel.
 pub(crate) struct Ways {

@@ -3,7 +3,8 @@
 
 use std::fmt::Write as _;
 
-use cwnd_scenario::{Diagnostics, Document, MOST_SHOWN, Severity, read_toml};
+use cwnd_scenario::{Diagnostics, Document, MOST_SHOWN, Severity};
+use cwnd_schema::file::read_toml;
 
 fn wrong(text: &str, overrides: &[&str]) -> Diagnostics {
     let files = |_: &str| Err("no such file".to_owned());

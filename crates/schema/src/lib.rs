@@ -139,6 +139,7 @@
 mod bounds;
 #[doc(hidden)]
 pub mod expanded;
+pub mod file;
 mod key;
 mod param_kinds;
 mod params;

@@ -160,6 +160,17 @@ pub trait Param: Sized {
 }
 
 impl Value {
+    /// Words for "expected …, found …".
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Text(t) => format!("the text \"{t}\""),
+            Self::Bool(b) => format!("`{b}`"),
+            Self::Integer(i) => format!("the bare number {i}"),
+            Self::Float(x) => format!("the bare number {x}"),
+        }
+    }
+
     pub(crate) fn text(&self, wanted: &str) -> Result<&str, ParseError> {
         match self {
             Self::Text(t) => Ok(t),
@@ -169,13 +180,7 @@ impl Value {
 }
 
 pub(crate) fn wrong(value: &Value, wanted: &str) -> ParseError {
-    let found = match value {
-        Value::Text(t) => format!("the text \"{t}\""),
-        Value::Bool(b) => format!("`{b}`"),
-        Value::Integer(i) => format!("the bare number {i}"),
-        Value::Float(x) => format!("the bare number {x}"),
-    };
-    ParseError(format!("expected {wanted}, found {found}"))
+    ParseError(format!("expected {wanted}, found {}", value.describe()))
 }
 
 /// The error for a name that is not among `names`.

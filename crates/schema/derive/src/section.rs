@@ -55,7 +55,7 @@ struct Key<'a> {
     fallback: Fallback,
     source: LitStr,
     bounds: Option<Bounds>,
-    /// Description of a value that reads its node itself, as an `Entry`.
+    /// Description of a value that reads its node itself, as a `ReadValue`.
     takes: Option<Path>,
     idle: Vec<Idle>,
 }
@@ -361,7 +361,7 @@ impl<'a> Key<'a> {
     fn read_value(&self) -> TokenStream {
         let (ty, name) = (self.ty, name_of(self.ident));
         let read = if self.takes.is_some() {
-            quote!(section.read(#name, cx, <#ty as ::cwnd_scenario::section::Entry>::read))
+            quote!(section.read(#name, cx, <#ty as ::cwnd_scenario::section::ReadValue>::read))
         } else {
             quote!(section.plain::<#ty>(#name, cx))
         };
@@ -381,7 +381,7 @@ impl<'a> Key<'a> {
     fn written(&self) -> TokenStream {
         let (ident, name) = (self.ident, name_of(self.ident));
         let value = if self.takes.is_some() {
-            quote!(::cwnd_scenario::section::Write::write(value))
+            quote!(::cwnd_scenario::section::WriteValue::write(value))
         } else {
             quote!(::cwnd_scenario::section::plain(value))
         };

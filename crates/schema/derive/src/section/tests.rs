@@ -49,7 +49,7 @@ fn a_field_is_listed_read_settled_and_written_under_its_name() {
             quote! {
                 let loss = section.plain::<f64>("loss", cx);
                 let steps =
-                    section.read("steps", cx, <Steps as ::cwnd_scenario::section::Entry>::read);
+                    section.read("steps", cx, <Steps as ::cwnd_scenario::section::ReadValue>::read);
                 let period = section.plain::<Duration>("period", cx);
                 let partial = PartialFaults { loss, steps, period, };
                 possible(&partial, section, cx);

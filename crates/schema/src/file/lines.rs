@@ -1,9 +1,10 @@
 //! Where lines begin, and texts cut to what is read.
 
 /// Where each line of a text begins.
-pub(crate) struct Lines(Vec<usize>);
+pub struct Lines(Vec<usize>);
 
 impl Lines {
+    /// Those of a text.
     pub fn of(text: &str) -> Self {
         let after = text.bytes().enumerate().filter(|&(_, b)| b == b'\n').map(|(i, _)| i + 1);
         Self(core::iter::once(0).chain(after).collect())
@@ -20,8 +21,8 @@ impl Lines {
     }
 }
 
-/// A text that may quote the whole of a file, without what would be between its beginning and its end.
-pub(crate) fn cut(text: String) -> String {
+/// A text that may quote a whole file, without its middle if it is long.
+pub fn cut(text: String) -> String {
     if text.len() <= MOST_BYTES {
         return text;
     }
@@ -31,7 +32,7 @@ pub(crate) fn cut(text: String) -> String {
 }
 
 /// The last place at or before `at` that is between two characters.
-pub(crate) fn boundary(text: &str, mut at: usize) -> usize {
+pub fn boundary(text: &str, mut at: usize) -> usize {
     at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -39,7 +40,7 @@ pub(crate) fn boundary(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Nobody reads more of one message.
+/// Longest message, in bytes.
 const MOST_BYTES: usize = 1000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: where, why, and how to mend it.
+//! Errors, warnings and notes about a file: place, reason, remedy.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use crate::lines::{Lines, boundary, cut};
-use crate::suggest::closest;
+use crate::file::lines::{Lines, boundary, cut};
+use crate::file::suggest::closest;
 
-/// How bad a diagnostic is.
+/// Gravity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The scenario can't be run.
+    /// The file can't be used.
     Error,
-    /// It can, and probably says something else than was meant.
+    /// It can, and probably does not say what was meant.
     Warning,
-    /// It can, and a reader of the results should know of this.
+    /// It can, and readers of the results should know of this.
     Note,
 }
 
@@ -32,10 +32,10 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong.
+/// One problem of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file, or `--set` and `--seed` for what the command line said.
+    /// The file, or the option of the command line that has the problem.
     pub file: String,
     /// Line, counted from 1.
     pub line: usize,
@@ -43,16 +43,16 @@ pub struct Diagnostic {
     pub column: usize,
     /// Path of the key, such as `flow.main.controller.beta_ecn`; empty where there is none.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// How to mend it, where that is not said by the message.
+    /// The remedy, unless the message names it.
     pub help: Option<String>,
-    /// Whether it stops the run.
+    /// Its gravity.
     pub severity: Severity,
     span: Span,
 }
 
-/// All that is wrong with a scenario, in the order of the file: the first [`MOST_SHOWN`], and how many more there are.
+/// Problems in the order of the file: the first [`MOST_SHOWN`], and the number of the others.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
@@ -61,42 +61,43 @@ pub struct Diagnostics {
     sources: Arc<[Source]>,
 }
 
-/// So many are told one by one, errors before warnings; the rest is counted.
+/// Most problems that are shown, errors before warnings; the others are counted.
 pub const MOST_SHOWN: usize = 50;
-/// Problems that are found before those that are shown, about.
+/// Most problems with a suggestion, which takes time to find.
 const MOST_SUGGESTED: usize = 1000;
 
 impl Diagnostics {
-    /// One by one, [`MOST_SHOWN`] at most.
+    /// Those that are shown, [`MOST_SHOWN`] at most.
     pub fn iter(&self) -> core::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
 
-    /// How many there are, those included that are only counted.
+    /// Number of problems, including those that are only counted.
     #[must_use]
     pub fn total(&self) -> usize {
         self.list.len() + self.more.iter().sum::<usize>()
     }
 
-    /// Whether there are none.
+    /// `true` if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether any of them stops the run.
+    /// `true` if one of them is an error.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// Others that are about the same texts.
-    pub(crate) fn beside(&self, other: Sink) -> Self {
+    /// Others about the same texts.
+    #[must_use]
+    pub fn beside(&self, other: Sink) -> Self {
         other.finish(&self.sources)
     }
 
-    /// Those that [`Diagnostics::iter`] gives as text, each with its source line and a caret, and a line that counts the
-    /// rest; `color` adds ANSI escapes.
+    /// Text of the problems that are shown, each with its source line and a caret, and a line that
+    /// counts the others; `color` adds ANSI escapes.
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
@@ -109,7 +110,7 @@ impl Diagnostics {
         texts.join("\n\n")
     }
 
-    /// A sentence that counts what is not told one by one.
+    /// A sentence that counts the problems that are not shown.
     #[must_use]
     pub fn rest(&self) -> Option<String> {
         let counted = |n: usize, what| match n {
@@ -135,7 +136,7 @@ impl Diagnostics {
         let origin = Origin::path(d.file.as_str());
         let mut group = match self.sources.get(d.span.source) {
             Some(source) if !source.text.is_empty() => {
-                // Only its own line is handed on: to look for that in the whole text takes as long as the text is.
+                // Only its own line: a search in the whole text takes as long as the text is.
                 let (start, around) = around(&source.text, d.span);
                 let from = d.span.start - start;
                 // What is marked is never left out.
@@ -177,35 +178,40 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// A text that scenarios are read from: the file, or one argument of the command line.
+/// A text that is read: the file, or an argument of the command line.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub struct Source {
+    /// Its name in messages.
     pub name: String,
+    /// All of it.
     pub text: String,
 }
 
 /// A stretch of a source, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Span {
+pub struct Span {
+    /// Number of the source.
     pub source: usize,
+    /// First byte.
     pub start: usize,
+    /// Byte behind the last.
     pub end: usize,
 }
 
-/// A diagnostic before its place is turned into line and column.
+/// A diagnostic before its span becomes line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Problem {
+pub struct Problem {
     span: Span,
     severity: Severity,
     key: String,
     message: String,
     help: Option<String>,
-    /// Whether something is absent that may only be waiting for a part of the file that can't be read.
+    /// `true` if a key is absent, perhaps because part of the file can't be read.
     missing: bool,
 }
 
 /// A message with the place in a sweep where it holds, unless that is everywhere.
-pub(crate) fn at_place(message: String, place: Option<&str>) -> String {
+pub fn at_place(message: String, place: Option<&str>) -> String {
     match place {
         Some(place) => format!("{message} (at {place})"),
         None => message,
@@ -213,20 +219,20 @@ pub(crate) fn at_place(message: String, place: Option<&str>) -> String {
 }
 
 impl Problem {
-    /// Adds how to mend it.
+    /// Adds the remedy.
     pub fn help(&mut self, help: impl Into<String>) {
         self.help = Some(cut(help.into()));
     }
 }
 
-/// Collects what is wrong, so that all of it is told at once.
+/// Collects problems, so that all are reported together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sink {
+pub struct Sink {
     problems: Vec<Problem>,
 }
 
 impl Sink {
-    /// Something that stops the run.
+    /// Adds an error.
     pub fn error(
         &mut self,
         span: Span,
@@ -236,7 +242,7 @@ impl Sink {
         self.push(span, Severity::Error, key.into(), message.into())
     }
 
-    /// A key that must be there and is not.
+    /// Adds the error that a required key is absent.
     pub fn missing(
         &mut self,
         span: Span,
@@ -248,12 +254,12 @@ impl Sink {
         problem
     }
 
-    /// Forgets what is absent: it may only be waiting for a part of the file that can't be read.
+    /// Drops errors about absent keys, which may stand in a part of the file that can't be read.
     pub fn forgive_missing(&mut self) {
         self.problems.retain(|p| !p.missing);
     }
 
-    /// Forgets what stands on a line of which `other` tells something: it may come of that.
+    /// Drops problems on lines with a problem in `other`, which may be their cause.
     pub fn forgive_lines_of(&mut self, other: &Self, text: &str) {
         let lines = Lines::of(text);
         let line = |p: &Problem| lines.line(p.span.start);
@@ -261,12 +267,13 @@ impl Sink {
         self.problems.retain(|p| !told.contains(&line(p)));
     }
 
-    /// How many problems there are.
-    pub fn len(&self) -> usize {
+    /// Number of problems.
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.problems.len()
     }
 
-    /// Something that is probably not meant.
+    /// Adds a warning.
     pub fn warning(
         &mut self,
         span: Span,
@@ -276,7 +283,7 @@ impl Sink {
         self.push(span, Severity::Warning, key.into(), message.into())
     }
 
-    /// Something that readers of the results should know.
+    /// Adds a note.
     pub fn note(
         &mut self,
         span: Span,
@@ -286,7 +293,7 @@ impl Sink {
         self.push(span, Severity::Note, key.into(), message.into())
     }
 
-    /// Takes the notes out, each message once.
+    /// Removes and returns the notes, each message once.
     pub fn take_notes(&mut self) -> Self {
         let mut told = BTreeSet::new();
         let mut notes = self.take(Severity::Note);
@@ -294,7 +301,7 @@ impl Sink {
         Self { problems: notes }
     }
 
-    /// Takes the problems of one severity out.
+    /// Removes and returns the problems of one severity.
     pub fn take(&mut self, severity: Severity) -> Vec<Problem> {
         self.problems.extract_if(.., |p| p.severity == severity).collect()
     }
@@ -318,8 +325,8 @@ impl Sink {
         &mut self.problems[at]
     }
 
-    /// Finds what a name was probably meant to be; nothing once there are more problems than
-    /// anybody reads.
+    /// Finds the candidate that a name was probably meant to be; none once there are more than
+    /// `MOST_SUGGESTED` problems.
     pub fn closest<'c>(
         &self,
         wrong: &str,
@@ -328,12 +335,13 @@ impl Sink {
         (self.problems.len() <= MOST_SUGGESTED).then(|| closest(wrong, candidates)).flatten()
     }
 
-    /// Whether anything stops the run.
+    /// `true` if one of them is an error.
+    #[must_use]
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(|p| p.severity == Severity::Error)
     }
 
-    /// Takes over what another one collected; the same problem of another cell is told once.
+    /// Adds the problems of another one, without those that are here already.
     pub fn merge(&mut self, other: Self) {
         if other.problems.is_empty() {
             return;
@@ -344,7 +352,8 @@ impl Sink {
         self.problems.extend(new);
     }
 
-    /// With lines and columns, in the order of the sources: the first ones, and how many more there are.
+    /// Diagnostics with lines and columns, in the order of the sources.
+    #[must_use]
     pub fn finish(mut self, sources: &[Source]) -> Diagnostics {
         self.problems.sort_by_key(|p| p.span);
         let is_error = |p: &Problem| p.severity == Severity::Error;
@@ -397,13 +406,13 @@ impl Places<'_> {
     }
 }
 
-/// The characters that a quoted line has about, what is left of them for what is marked.
+/// Width of a quoted line, and most of it that is marked, in characters.
 const MOST_QUOTED: usize = 80;
 const MOST_MARKED: usize = 50;
 
-/// The line of a span within it, and where it begins; of a long line only what is near.
+/// Beginning and text of the line of a span; of a long line the part near the span.
 fn around(text: &str, span: Span) -> (usize, &str) {
-    /// No terminal shows more.
+    /// Bytes of a line on either side.
     const NEAR: usize = 400;
     let mut start = text[..span.start].rfind('\n').map_or(0, |i| i + 1);
     if span.start - start > NEAR {
@@ -417,8 +426,8 @@ fn around(text: &str, span: Span) -> (usize, &str) {
 }
 
 impl Span {
-    /// The span cut to what there is, on character boundaries and to its first line: a caret under a whole table
-    /// says less than one under its head.
+    /// The part of the span that the text has, on character boundaries, within its first line: a
+    /// caret under a whole table says less than one under its head.
     fn within(self, text: &str) -> Self {
         let start = boundary(text, self.start);
         let end = boundary(text, self.end).max(start);

@@ -1,73 +1,92 @@
-//! A TOML document as a tree that keeps the order of the file and where each piece stands.
+//! TOML documents as trees with the order and the spans of the file.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::diagnostics::{Sink, Span};
+use crate::Value;
+use crate::file::diagnostics::{Diagnostics, Sink, Source, Span};
 
-/// A value and where it stands.
+/// A value with its span.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub struct Node {
+    /// The value.
     pub item: Item,
+    /// Its place in the file.
     pub span: Span,
 }
 
-/// What a value is.
+/// Forms of a value.
 #[derive(Clone, Debug)]
-pub(crate) enum Item {
-    Value(cwnd_schema::Value),
+pub enum Item {
+    /// A text, a number, `true` or `false`.
+    Value(Value),
+    /// A list.
     Array(Vec<Node>),
+    /// Keys and values.
     Table(Table),
+    /// A date or time, which no file needs.
     Datetime,
-    /// What could not be read; it was told of when that was tried.
+    /// A value that could not be read, which has been reported.
     Broken,
 }
 
 /// Keys and values, in the order of the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub struct Table {
+    /// Each key with its value.
     pub entries: Vec<Entry>,
 }
 
 /// A key with its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
+    /// The key.
     pub key: String,
+    /// Its place in the file.
     pub key_span: Span,
+    /// The value.
     pub node: Node,
-    /// An axis of the sweep or `--set` gave the value.
+    /// `true` if the value was set from outside of its place in the file.
     pub set: bool,
 }
 
 impl Entry {
-    /// The place that a message shows: of a section of the file its key, else the value.
+    /// Place that a message shows: the key of a section of the file, else the value.
     fn span(&self) -> Span {
         if self.node.table().is_some() && !self.set { self.key_span } else { self.node.span }
     }
 }
 
 impl Table {
+    /// The entry of a key.
+    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|e| e.key == key)
     }
 
+    /// The entry of a key.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|e| e.key == key)
     }
 
+    /// All keys.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|e| e.key.as_str())
     }
 }
 
 impl Node {
+    /// A text; `None` for other values.
+    #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.item {
-            Item::Value(cwnd_schema::Value::Text(t)) => Some(t),
+            Item::Value(Value::Text(t)) => Some(t),
             _ => None,
         }
     }
 
+    /// A table; `None` for other values.
+    #[must_use]
     pub fn table(&self) -> Option<&Table> {
         match &self.item {
             Item::Table(t) => Some(t),
@@ -75,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Makes all of it stand at `span`: a default stands where it is missing.
+    /// Gives all of it the place `span`: that of a default is where it is missing.
     pub fn move_to(&mut self, span: Span) {
         self.span = span;
         match &mut self.item {
@@ -88,14 +107,11 @@ impl Node {
         }
     }
 
-    /// What it is, for "expected …, found …".
+    /// Words for "expected …, found …".
+    #[must_use]
     pub fn describe(&self) -> String {
-        use cwnd_schema::Value;
         match &self.item {
-            Item::Value(Value::Text(t)) => format!("the text \"{t}\""),
-            Item::Value(Value::Bool(b)) => format!("`{b}`"),
-            Item::Value(Value::Integer(i)) => format!("the bare number {i}"),
-            Item::Value(Value::Float(x)) => format!("the bare number {x}"),
+            Item::Value(value) => value.describe(),
             Item::Array(_) => "a list".to_owned(),
             Item::Table(_) => "a table".to_owned(),
             Item::Datetime => "a date".to_owned(),
@@ -104,14 +120,9 @@ impl Node {
     }
 }
 
-/// Reads a whole document. What is no TOML goes to `malformed`, with the rest read as well as can be; what is TOML
-/// and yet can't be used goes to `sink`.
-pub(crate) fn parse_document(
-    source: usize,
-    text: &str,
-    malformed: &mut Sink,
-    sink: &mut Sink,
-) -> Table {
+/// Reads a whole document as far as possible. Errors of TOML go to `malformed`, values of TOML that
+/// can't be used to `sink`.
+pub fn parse_document(source: usize, text: &str, malformed: &mut Sink, sink: &mut Sink) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         report(error, text, Place { source, offset: 0 }, malformed);
@@ -119,13 +130,37 @@ pub(crate) fn parse_document(
     convert_table(table.get_ref(), Place { source, offset: 0 }, sink)
 }
 
-/// Reads one value that stands `offset` bytes into its source.
-pub(crate) fn parse_value(
-    source: usize,
-    offset: usize,
-    text: &str,
-    sink: &mut Sink,
-) -> Option<Node> {
+/// Reads the keys of a TOML text; `name` is what errors call it.
+///
+/// # Errors
+/// All places where the text is not TOML, or has dates, numbers that are not finite or numbers
+/// beyond 63 bits.
+pub fn read_toml(name: &str, text: &str) -> Result<Table, Diagnostics> {
+    let (mut malformed, mut unusable) = (Sink::default(), Sink::default());
+    let root = parse_document(0, text, &mut malformed, &mut unusable);
+    root.entries.iter().for_each(|entry| refuse_dates(&entry.node, &mut unusable));
+    malformed.merge(unusable);
+    if !malformed.has_errors() {
+        return Ok(root);
+    }
+    Err(malformed.finish(&[Source { name: name.to_owned(), text: text.to_owned() }]))
+}
+
+fn refuse_dates(node: &Node, sink: &mut Sink) {
+    match &node.item {
+        Item::Datetime => {
+            sink.error(node.span, "", "a date says nothing here").help("put it in quotes");
+        }
+        Item::Array(list) => list.iter().for_each(|node| refuse_dates(node, sink)),
+        Item::Table(table) => {
+            table.entries.iter().for_each(|entry| refuse_dates(&entry.node, sink));
+        }
+        Item::Value(_) | Item::Broken => {}
+    }
+}
+
+/// Reads one value that begins `offset` bytes into its source.
+pub fn parse_value(source: usize, offset: usize, text: &str, sink: &mut Sink) -> Option<Node> {
     match DeValue::parse(text) {
         Ok(value) => Some(convert(&value, Place { source, offset }, sink)),
         Err(error) => {
@@ -140,7 +175,7 @@ fn report(error: &toml::de::Error, text: &str, place: Place, sink: &mut Sink) {
     let (source, offset) = (place.source, place.offset);
     let span = Span { source, start: range.start + offset, end: range.end + offset };
     let (before, rest) = text.split_at_checked(range.start).unwrap_or_default();
-    // No further than to what is there: of a long line each byte may be an error.
+    // Only the next character: of a long line each byte may be an error.
     let written = rest.trim_start_matches([' ', '\t', '\r']).chars().next();
     let is_empty = rest.starts_with('#') || matches!(written, None | Some('\n'));
     let why = if before.trim_end().ends_with('=') && is_empty {
@@ -177,16 +212,16 @@ fn convert_table(table: &DeTable<'_>, place: Place, sink: &mut Sink) -> Table {
     for entry in &entries {
         too_long(&entry.key, entry.key_span, &entry.key, sink);
     }
-    // The parser sorts by name; a scenario's flows and links are in the order in which they were written.
+    // The parser sorts by name.
     entries.sort_by_key(|e| e.key_span);
     Table { entries }
 }
 
-/// Names are in tables, figures and messages.
+/// Longest name, which tables, figures and messages show.
 const MOST_NAME_CHARS: usize = 200;
 
-/// Reports a name or label that is too long for what it is shown in.
-pub(crate) fn too_long(name: &str, span: Span, path: &str, sink: &mut Sink) -> bool {
+/// Reports a name or label that is too long; `true` if it is.
+pub fn too_long(name: &str, span: Span, path: &str, sink: &mut Sink) -> bool {
     let count = name.chars().count();
     let is_too_long = count > MOST_NAME_CHARS;
     if is_too_long {
@@ -197,7 +232,6 @@ pub(crate) fn too_long(name: &str, span: Span, path: &str, sink: &mut Sink) -> b
 }
 
 fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node {
-    use cwnd_schema::Value;
     let span = place.span(value);
     let item = match value.get_ref() {
         DeValue::String(s) => Item::Value(Value::Text(s.to_string())),
@@ -223,8 +257,8 @@ fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node 
     Node { item, span }
 }
 
-/// Where a key stands, or the innermost section that it would stand in.
-pub(crate) fn locate(root: &Table, path: &[impl AsRef<str>]) -> Span {
+/// Place of a key, or of the innermost section that it would stand in.
+pub fn locate(root: &Table, path: &[impl AsRef<str>]) -> Span {
     let mut span = Span::default();
     let mut table = Some(root);
     for key in path {
@@ -233,4 +267,29 @@ pub(crate) fn locate(root: &Table, path: &[impl AsRef<str>]) -> Span {
         span = entry.span();
     }
     span
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_stay_in_the_order_of_the_text() {
+        let read = read_toml("a.toml", "b = 1\na = [true, 0.5]\n[t]\nk = \"\\e[0m\"\n").unwrap();
+        assert_eq!(read.keys().collect::<Vec<_>>(), ["b", "a", "t"]);
+        let Item::Array(list) = &read.get("a").unwrap().node.item else { panic!("it is a list") };
+        let list: Vec<String> = list.iter().map(Node::describe).collect();
+        assert_eq!(list, ["`true`", "the bare number 0.5"]);
+        let table = read.get("t").unwrap().node.table().unwrap();
+        assert_eq!(table.get("k").unwrap().node.text(), Some("\u{1b}[0m"));
+    }
+
+    #[test]
+    fn a_text_that_is_no_toml_is_reported_with_its_lines() {
+        let text = "a = 1\nb = nan\nc = [1979-05-27]\nd = \n";
+        let found = read_toml("a.toml", text).unwrap_err();
+        let lines: Vec<usize> = found.iter().map(|d| d.line).collect();
+        assert_eq!(lines, [2, 3, 4]);
+        assert!(found.iter().all(|d| d.file == "a.toml"));
+    }
 }

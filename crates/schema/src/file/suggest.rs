@@ -1,10 +1,7 @@
 //! "Did you mean …?"
 
 /// The candidate that `wrong` was probably meant to be.
-pub(crate) fn closest<'a>(
-    wrong: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn closest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong: Vec<char> = folded(wrong).collect();
     // A third of a word may be wrong, as in rustc's own suggestions; of a short one, one letter.
     let most = (wrong.len() / 3).max(1);
@@ -26,7 +23,7 @@ fn folded(word: &str) -> impl Iterator<Item = char> {
 }
 
 /// The names as a list in prose, [`MOST_LISTED`] at most.
-pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let mut quoted: Vec<String> =
         names.by_ref().take(MOST_LISTED).map(|n| format!("`{n}`")).collect();
@@ -37,9 +34,9 @@ pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     quoted.join(", ")
 }
 
-/// Of more names nobody finds the one that was meant.
+/// Most names of a list.
 const MOST_LISTED: usize = 40;
-/// So many candidates are looked at.
+/// Most candidates that are compared.
 const MOST_CANDIDATES: usize = 1000;
 
 /// Counts insertions, deletions, substitutions and swaps of neighbours that turn one word into

@@ -2,10 +2,10 @@
 
 use core::fmt::Write as _;
 
-use cwnd_schema::Value;
+use crate::Value;
 
 /// A value as TOML.
-pub(crate) fn toml(value: &Value) -> String {
+pub fn toml(value: &Value) -> String {
     match value {
         Value::Text(text) => quoted(text),
         Value::Bool(b) => b.to_string(),
@@ -16,14 +16,14 @@ pub(crate) fn toml(value: &Value) -> String {
 }
 
 /// A key, in quotes where TOML wants them.
-pub(crate) fn key(name: &str) -> String {
+pub fn key(name: &str) -> String {
     let bare =
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if bare { name.to_owned() } else { quoted(name) }
 }
 
 /// A basic string.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
