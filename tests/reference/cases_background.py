@@ -6,6 +6,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cases_windows import MS, MSS, Journey, case
+from copa import Copa
+from fast import Fast
+from ledbat import Ledbat
 
 if TYPE_CHECKING:
     from windows import Controller
@@ -150,6 +153,7 @@ def ledbat() -> list[dict[str, Any]]:
             lambda c, seed=900 + 10 * number + seed, pause=30_000 * seed + 3_000: path(
                 c, seed, each=2_100_007, holds=9, most=40, pause=pause
             ),
+            kind=Ledbat,
             segments=10 - 4 * seed,
             ssthresh=8 * MSS if seed == 1 else None,
             controller="ledbat",
@@ -178,6 +182,7 @@ def ledbat() -> list[dict[str, Any]]:
             LEDBATS["ledbat++"][0],
             {**LEDBAT, **mixed},
             lambda c: path(c, 950, each=1_200_007, holds=14, most=25, pause=70_000),
+            kind=Ledbat,
             segments=4,
             ssthresh=None,
             controller="ledbat",
@@ -196,6 +201,7 @@ def copa() -> list[dict[str, Any]]:
             lambda c, seed=800 + 10 * number + seed, most=25 * seed: path(
                 c, seed, each=1_200_007, holds=14, most=most
             ),
+            kind=Copa,
             segments=10 if seed else 2,
             ssthresh=None,
             controller="copa",
@@ -223,6 +229,7 @@ def copa() -> list[dict[str, Any]]:
             COPAS["paper"][0],
             {**COPA, **mixed},
             lambda c: path(c, 850, each=1_200_007, holds=10, most=30),
+            kind=Copa,
             segments=4,
             ssthresh=None,
             controller="copa",
@@ -293,6 +300,7 @@ def fast() -> list[dict[str, Any]]:
             FAST_SOURCE,
             {**FAST, **changes},
             lambda c, seed=1000 + seed: rounds(c, seed),
+            kind=Fast,
             segments=10 if seed else 3,
             ssthresh=None,
             controller="fast",
@@ -315,6 +323,7 @@ def fast() -> list[dict[str, Any]]:
             FAST_SOURCE,
             {**FAST, **mixed},
             lambda c: rounds(c, 1010, steps=400),
+            kind=Fast,
             segments=4,
             ssthresh=30 * MSS,
             controller="fast",

@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cases_windows import MS, MSS, Journey, case
-from dctcp import CE
+from dctcp import CE, Dctcp
 
 if TYPE_CHECKING:
     from windows import Controller
@@ -126,6 +126,7 @@ def cases() -> list[dict[str, Any]]:
                     SOURCE,
                     {**DCTCP, **changes},
                     rows,
+                    kind=Dctcp,
                     segments=10,
                     ssthresh=30 * MSS,
                     **({"preset": preset} if preset else {}),

@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cases_windows import CUBIC, MS, MSS, NEWRENO, Journey, case
+from delays import DelayAimd
 
 if TYPE_CHECKING:
     from windows import Controller
@@ -181,6 +182,7 @@ def cases() -> list[dict[str, Any]]:
                 source,
                 {**DELAY_AIMD, **changes},
                 lambda c, seed=500 + number: walk(c, seed),
+                kind=DelayAimd,
                 segments=30,
                 ssthresh=45 * MSS,
                 **more,
@@ -203,6 +205,7 @@ def cases() -> list[dict[str, Any]]:
                 BELOW,
                 {**DELAY_AIMD, **changes},
                 lambda c, seed=700 + number: below(c, seed),
+                kind=DelayAimd,
                 segments=3,
                 ssthresh=2 * MSS,
                 **more,
@@ -215,6 +218,7 @@ def cases() -> list[dict[str, Any]]:
                 AIMD,
                 {**DELAY_AIMD, "least_window": least},
                 floor_of_windows,
+                kind=DelayAimd,
                 segments=10,
                 ssthresh=2 * MSS,
                 controller="delay-aimd",

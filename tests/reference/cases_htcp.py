@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cases_windows import MS, MSS, Journey, case
+from htcp import HTcp
 
 if TYPE_CHECKING:
     from windows import Controller
@@ -94,6 +95,7 @@ def cases() -> list[dict[str, Any]]:
             source,
             {**DRAFT, **changes},
             lambda c, seed=800 + 10 * number + seed: path(c, seed),
+            kind=HTcp,
             segments=10,
             ssthresh=30 * MSS,
             controller="htcp",
@@ -115,6 +117,7 @@ def cases() -> list[dict[str, Any]]:
                 PRESETS["draft"][0],
                 {**DRAFT, **changes},
                 lambda c, seed=850 + number: path(c, seed),
+                kind=HTcp,
                 segments=10,
                 ssthresh=30 * MSS,
                 controller="htcp",

@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cases_windows import MS, MSS, Journey, case
+from guided import Bmcc, Mlcp, Vcp
 from load import (
     CE,
     ECT0,
@@ -167,6 +168,7 @@ def vcp() -> list[dict[str, Any]]:
             VCP_SOURCE + ("; vcp-src.cc" if preset == "ns2" else ""),
             {**VCP, **changes},
             lambda c, seed=900 + 10 * number + seed: journey(c, seed, code_point),
+            kind=Vcp,
             segments=2 if seed else 10,
             ssthresh=None,
             **({"preset": preset} if preset else {}),
@@ -189,6 +191,7 @@ def mlcp() -> list[dict[str, Any]]:
             MLCP_SOURCE,
             {**MLCP, **changes},
             lambda c, seed=870 + 10 * number + seed: journey(c, seed, level),
+            kind=Mlcp,
             segments=2 if seed else 10,
             ssthresh=None,
         )
@@ -212,6 +215,7 @@ def bmcc() -> list[dict[str, Any]]:
             BMCC_SOURCE,
             {**BMCC, **changes},
             lambda c, seed=950 + 10 * number + seed: journey(c, seed, place),
+            kind=Bmcc,
             segments=2 if seed else 10,
             ssthresh=None,
             **({"preset": preset} if preset else {}),

@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cases_windows import MS, MSS, Journey, case
+from steered_senders import Rcp, Xcp
 
 if TYPE_CHECKING:
     from windows import Controller
@@ -63,7 +64,7 @@ def journey(controller: Controller, seed: int, steps: int = 160) -> list[dict[st
 def xcp() -> list[dict[str, Any]]:
     """XCP's senders."""
     settings = {"paper": (None, {}), "ns2": ("ns2", XCP_NS2), "0.8": (None, {"loss_beta": 0.8})}
-    return _cases(XCP_SOURCE, XCP, settings, 1000)
+    return _cases(Xcp, XCP_SOURCE, XCP, settings, 1000)
 
 
 def rcp() -> list[dict[str, Any]]:
@@ -73,11 +74,15 @@ def rcp() -> list[dict[str, Any]]:
         "ns2": ("ns2", {"window_rtts": None}),
         "two round trips and a half": (None, {"window_rtts": 2.5}),
     }
-    return _cases(RCP_SOURCE, RCP, settings, 1050)
+    return _cases(Rcp, RCP_SOURCE, RCP, settings, 1050)
 
 
 def _cases(
-    source: str, defaults: dict[str, Any], settings: dict[str, Any], first: int
+    kind: type[Controller],
+    source: str,
+    defaults: dict[str, Any],
+    settings: dict[str, Any],
+    first: int,
 ) -> list[dict[str, Any]]:
     return [
         case(
@@ -85,6 +90,7 @@ def _cases(
             source,
             {**defaults, **changes},
             lambda c, seed=first + 10 * number + segments: journey(c, seed),
+            kind=kind,
             segments=segments,
             ssthresh=None,
             **({"preset": preset} if preset else {}),

@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cases_windows import MS, MSS, Journey, case
+from vegas import Vegas
 
 if TYPE_CHECKING:
     from windows import Controller
@@ -138,6 +139,7 @@ def cases() -> list[dict[str, Any]]:
             source,
             {**THESIS, **changes},
             lambda c, seed=700 + 10 * number + seed: path(c, seed),
+            kind=Vegas,
             segments=2 if seed else 10,
             ssthresh=22 * MSS if seed else None,
             controller="vegas",
@@ -164,6 +166,7 @@ def cases() -> list[dict[str, Any]]:
             PRESETS["thesis"][0],
             {**THESIS, **mixed},
             lambda c: path(c, 790),
+            kind=Vegas,
             segments=4,
             ssthresh=None,
             controller="vegas",

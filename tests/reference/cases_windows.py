@@ -8,16 +8,11 @@ from random import Random
 from typing import Any
 
 from bbr import Bbr
-from copa import Copa
 from counted import CountedCubic
 from dctcp import Dctcp
 from delays import DelayAimd
-from fast import Fast
-from guided import Bmcc, Guided, Mlcp, Vcp
-from htcp import HTcp
-from ledbat import Ledbat
-from steered_senders import Rcp, Xcp
-from vegas import Vegas
+from guided import Guided
+from steered_senders import Rcp
 from windows import Controller, Cubic, Event, NewReno
 
 MSS = 1448
@@ -275,42 +270,21 @@ def wild(controller: Controller, seed: int, steps: int = 250) -> list[dict[str, 
     return j.rows
 
 
-#: By which parameter a kind of controller is told, in this order; MLCP has BMCC's.
-TOLD_BY: dict[str, type[Controller]] = {
-    "c": Cubic,
-    "gain": Dctcp,
-    "threshold": DelayAimd,
-    "delta_low": HTcp,
-    "double_every": Vegas,
-    "slowdown_interval": Ledbat,
-    "doubles_after": Copa,
-    "update_rounds": Fast,
-    "cwnd_gain": Bbr,
-    "xi": Vcp,
-    "mi_step": Bmcc,
-    "hears_duplicates": Xcp,
-    "window_rtts": Rcp,
-}
-
-
 def case(
     name: str,
     source: str,
     parameters: dict[str, Any],
     rows: Any,
     *,
+    kind: type[Controller] | None = None,
     segments: int,
     ssthresh: int | None,
     **more: Any,
 ) -> dict[str, Any]:
-    """One case; `rows` drives the controller that this makes."""
-    told = (kind for key, kind in TOLD_BY.items() if key in parameters)
-    kind: type[Controller] = next(told, NewReno)
-    if kind is Cubic and parameters["growth"] != "fluid":
-        kind = CountedCubic
-    if kind is Bmcc and "loss_beta" in parameters:
-        kind = Mlcp
-    controller = kind(parameters, MSS, segments * MSS, ssthresh)
+    """One case; `rows` drives the controller that this makes: by default NewReno or CUBIC."""
+    if kind is None and "c" in parameters:
+        kind = Cubic if parameters["growth"] == "fluid" else CountedCubic
+    controller = (kind or NewReno)(parameters, MSS, segments * MSS, ssthresh)
     start = {"mss": MSS, "initial_window": segments * MSS, "initial_ssthresh": ssthresh}
     return {
         "name": name,
