@@ -15,6 +15,10 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "target" / "tools"
@@ -39,10 +43,14 @@ class Target:
     #: How often each edge was taken is looked at, too; where there are many that takes half of the
     #: time.
     counters: bool = True
+    #: JSON Schema of the inputs, whose keys and values libFuzzer puts into them.
+    schema: Path | None = None
 
 
 #: Bytes of a file that is read, at most.
 LONG = 1 << 16
+#: Longest word of a dictionary, in bytes (libFuzzer's `Word`).
+MOST_OF_A_WORD = 64
 
 TARGETS = (
     Target(
@@ -50,6 +58,7 @@ TARGETS = (
         "scenario files with overrides: reading, errors, writing out",
         LONG,
         counters=False,
+        schema=ROOT / "schema" / "scenario.schema.json",
     ),
     Target("packet", "packets from a device: IPv4, IPv6, TCP, UDP headers", 256),
     Target("capture", "capture files: pcap, pcapng, packed ones, all headers, connections", LONG),
@@ -146,6 +155,28 @@ def command_of(target: Target) -> tuple[list[str], dict[str, str]]:
     return [str(binary)], dict(os.environ)
 
 
+def words_of(schema: Path) -> str:
+    """Keys and values of a JSON Schema as a dictionary of libFuzzer."""
+    words = set(named(json.loads(schema.read_text(encoding="utf-8"))))
+    lines = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words if word.isascii())
+    return "".join(f'"{line}"\n' for line in sorted(lines) if 0 < len(line) <= MOST_OF_A_WORD)
+
+
+def named(schema: object) -> Iterator[str]:
+    """Keys and texts that a JSON Schema lists: names, choices, defaults, examples."""
+    if isinstance(schema, list):
+        for inner in schema:
+            yield from named(inner)
+    elif isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        for key in ("const", "default", "enum", "examples"):
+            value = schema.get(key)
+            texts = value if isinstance(value, list) else [value]
+            yield from (text for text in texts if isinstance(text, str))
+        for inner in schema.values():
+            yield from named(inner)
+
+
 def run(target: Target, seconds: int) -> Outcome | None:
     """Fuzzes a target; `None` if it failed, which is shown."""
     found = BUILT / "found" / target.name
@@ -154,8 +185,10 @@ def run(target: Target, seconds: int) -> Outcome | None:
     command += [f"-max_total_time={seconds}", f"-max_len={target.most_bytes}"]
     command += [] if target.counters else ["-use_counters=0"]
     command += ["-timeout=10", "-print_final_stats=1", f"-artifact_prefix={found}-failed-"]
-    dictionary = ROOT / "fuzz" / f"{target.name}.dict"
-    command += [f"-dict={dictionary}"] if dictionary.exists() else []
+    if target.schema is not None:
+        dictionary = found.with_suffix(".dict")
+        dictionary.write_text(words_of(target.schema), encoding="utf-8")
+        command += [f"-dict={dictionary}"]
     command += [str(found), str(CORPUS / target.name)]
     started = time.monotonic()
     ran = subprocess.run(

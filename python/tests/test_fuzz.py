@@ -10,6 +10,8 @@ from fuzzing import TARGETS
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fuzz as script
+
 CORPUS = ROOT / "fuzz" / "corpus"
 #: What is put in the place of something else: of another kind, or an end too early.
 PIECES = [b"1", b"true", b"[]", b"{}", b'""', b"null", b"[1]", b"=", b'"', b"-1e999", b"\xff"]
@@ -42,3 +44,9 @@ def test_damaged_copies_are_read_or_refused(name: str):
 @given(st.sampled_from(sorted(TARGETS)), st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(name: str, data: bytes):
     TARGETS[name](data)
+
+
+def test_the_dictionary_of_scenarios_has_keys_and_values():
+    (target,) = (target for target in script.TARGETS if target.name == "scenario")
+    words = script.words_of(target.schema).splitlines()
+    assert {'"device_queue"', '"codel"', '"100 ms"', '"linux"'} <= set(words)
