@@ -247,8 +247,9 @@ class Reader:
             file.write_text(tomli_w.dumps(added(document, block.text)), encoding="utf-8")
         self._scenario = name
         out = f"out/{file.stem}"
+        # The run draws the figures that `cwnd plot` draws.
         self._shell(block.place, f"cwnd check {name}\ncwnd run {name} -q -o {out}")
-        self._shell(block.place, f"cwnd plot {out}\ncwnd report {out} -o page.html")
+        self._shell(block.place, f"cwnd report {out} -o page.html")
 
     def _run_python(self, block: Block) -> None:
         head = "import cwnd\nimport polars as pl\n"
@@ -310,7 +311,9 @@ class Reader:
             said, _ = running.communicate()
             message = f"{place}: not done after {PATIENCE_S} s\n{script.strip()}\n\n{said}"
             raise BlockError(message) from late
-        if running.returncode or re.search(f"Traceback|panicked|{re.escape(REPORT)}", said):
+        # A run whose figure fails warns, and its exit code is 0.
+        failed = f"Traceback|panicked|could not be drawn|{re.escape(REPORT)}"
+        if running.returncode or re.search(failed, said):
             code = running.returncode
             raise BlockError(f"{place}: exit code {code}\n{script.strip()}\n\n{said}")
 
