@@ -79,9 +79,8 @@ def run(
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
-    from cwnd.running import captures
     from cwnd.running import plans as planning
-    from cwnd.sweeps import Shard, filling, simulating
+    from cwnd.sweeps import Shard
 
     if not files:
         raise InputError(
@@ -91,6 +90,11 @@ def run(
     if part is not None and (again or check or pcap):
         raise InputError("--again, --check and --pcap simulate all runs: leave out --shard")
     plans = [planning.plan(file, seed=seed, overrides=set_) for file in files]
+    # Before data frames are imported, which takes as long.
+    _warm_up(wanted=plots and on is None and part is None)
+    from cwnd.running import captures
+    from cwnd.sweeps import filling, simulating
+
     backend, world = filling.backend_of(on), filling.world_of(on)
     targets = _targets(plans, output_dir, on)
     for plan, target in zip(plans, targets, strict=True):
@@ -101,7 +105,6 @@ def run(
         world.check(plan.scenario)
     for plan in plans if pcap else []:
         captures(pcap, plan.points, OUT)
-    _warm_up(wanted=plots and on is None and part is None)
     documents = []
     failed = False
     for plan, target in zip(plans, targets, strict=True):
