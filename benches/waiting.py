@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SCENARIOS = Path(__file__).resolve().parent / "scenarios"
+#: That of users, whose Python keeps what it compiled of a package.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 REPEATS = 5
 #: Of the sweeps, which take long.
 LONG_REPEATS = 7
@@ -152,7 +154,9 @@ def measure(command: Command) -> Measurement:
     arguments = [sys.executable, "-m", "cwnd", *command.arguments]
     with tempfile.TemporaryDirectory() as directory, on_cores(command.cores):
         others, started = OtherPrograms(), time.perf_counter()
-        with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, cwd=directory) as child:
+        with subprocess.Popen(
+            arguments, stdout=subprocess.DEVNULL, cwd=directory, env=ENVIRONMENT
+        ) as child:
             _, status, usage = os.wait4(child.pid, 0)
             wall_s = time.perf_counter() - started
             child.returncode = os.waitstatus_to_exitcode(status)
