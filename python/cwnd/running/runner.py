@@ -76,15 +76,13 @@ def running(
         yield from (workers.results if in_order else workers.as_done)(progress.poll)
         progress.tell()
 
-    workers = Workers(cells.runs, threads, one)
-    try:
-        workers.start()
-        yield results(), spent
-    finally:
-        workers.stop()
-        for control in list(controls.values()):
-            control.cancel()
-        workers.join()
+    with Workers(cells.runs, threads, one) as workers:
+        try:
+            yield results(), spent
+        finally:
+            workers.stop()
+            for control in list(controls.values()):
+                control.cancel()
 
 
 class _Progress:

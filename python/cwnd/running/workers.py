@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from typing import Self
 
 Result = TypeVar("Result")
 
@@ -18,7 +19,7 @@ _AHEAD = 64
 
 
 class Workers(Generic[Result]):
-    """Threads that do pieces of work, numbered from 0 on."""
+    """Threads that do pieces of work, numbered from 0 on, while the block of a `with` lasts."""
 
     def __init__(self, count: int, threads: int, work: Callable[[int], Result]) -> None:
         self._numbers = iter(range(count))
@@ -33,12 +34,24 @@ class Workers(Generic[Result]):
             threading.Thread(target=self._loop, name=f"cwnd-{number}") for number in range(threads)
         ]
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         """Begins."""
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
 
-    def results(self, on_poll: Callable[[], None]) -> Generator[Result, None, None]:
+    def __exit__(self, *_: object) -> None:
+        """Begins no more work, and waits until what was begun has ended."""
+        self.stop()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+
+    def results(self, on_poll: Callable[[], None] = lambda: None) -> Generator[Result, None, None]:
         """Yields what they make, in order; the first failure is raised."""
         waiting: dict[int, Result] = {}
         following = 0
@@ -76,12 +89,6 @@ class Workers(Generic[Result]):
         """Begins no more work."""
         self._stopped.set()
         self._room.release(len(self._threads))
-
-    def join(self) -> None:
-        """Waits until what was begun has ended."""
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join()
 
     def _loop(self) -> None:
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, checksums, read_object
+from cwnd.machine import usable_cores
 from cwnd.results import (
     CELL_ID,
     DATASET,
@@ -27,7 +29,7 @@ from cwnd.results import (
     heading,
     sha256,
 )
-from cwnd.running import KEYS, axes_of, run_id
+from cwnd.running import KEYS, Workers, axes_of, run_id
 from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.journal import frames
 from cwnd.sweeps.old_files import FOLDER_DIGITS, cell_file, cells_in
@@ -53,6 +55,9 @@ REWRITTEN = "`cwnd run SCENARIO -o {}` writes it again"
 ANEW = "`cwnd run SCENARIO -o DIR --replan` computes it anew"
 #: End of the description.
 CLOSING = "\n}"
+
+#: Runs that a thread names at a time.
+_BLOCK = 512
 
 #: Column of the plan that numbers the runs.
 CELL = "cell"
@@ -189,26 +194,35 @@ class Planned:
         """Names all cells of a plan, as they are when this engine makes them."""
         scenario = plan.scenario
         axes = axes_of(scenario, {*KEYS, CELL, CELL_SHA, CELL_ID})
-        rows = []
-        for index in range(scenario.runs):
+        of_axes = [(axis.name, axis.column, axis.value_column) for axis in axes]
+
+        def row(index: int) -> tuple[object, ...]:
             cell = scenario.cell(index)
             labels, values = cell.axes, cell.axis_values
-            row: dict[str, object] = {
-                CELL_ID: cell_id(content(cell.resolved), engine),
-                "run_id": run_id(cell),
-                "scenario": scenario.name,
-                "seed": cell.seed,
-                CELL: index,
-                CELL_SHA: cell.id,
-            }
-            for axis in axes:
-                row[axis.column] = labels[axis.name]
-                if axis.value_column is not None:
-                    row[axis.value_column] = values[axis.name]
-            rows.append(row)
+            point = ([labels[name], values.get(name)] for name, _, _ in of_axes)
+            return (
+                cell_id(content(cell.resolved), engine),
+                run_id(cell),
+                scenario.name,
+                cell.seed,
+                index,
+                cell.id,
+                *chain.from_iterable(point),
+            )
+
+        def rows(block: int) -> list[tuple[object, ...]]:
+            first = block * _BLOCK
+            return [row(index) for index in range(first, min(first + _BLOCK, scenario.runs))]
+
+        blocks = -(-scenario.runs // _BLOCK)
+        with Workers(blocks, min(blocks, usable_cores()), rows) as workers:
+            columns = zip(*chain.from_iterable(workers.results()), strict=True)
+        names: list[str | None] = [CELL_ID, *KEYS, CELL, CELL_SHA]
+        names += chain.from_iterable(pair for _, *pair in of_axes)
+        named = {name: column for name, column in zip(names, columns, strict=True) if name}
         types: dict[str, Any] = {"seed": pl.UInt64}
-        types.update({a.value_column: pl.Float64 for a in axes if a.value_column is not None})
-        frame = pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
+        types.update({value: pl.Float64 for _, _, value in of_axes if value is not None})
+        frame = pl.DataFrame(named, schema_overrides=types)
         info = Info(
             name=scenario.name,
             description=scenario.description,

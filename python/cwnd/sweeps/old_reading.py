@@ -280,14 +280,9 @@ class CellFiles:
         problems += looked(lambda: listed_sums(self._dataset.path))
         there = self.there
         count = min(runner.thread_count(threads), max(1, len(there)))
-        workers = Workers(len(there), count, lambda index: self._check(there[index]))
-        try:
-            workers.start()
-            for found in workers.results(lambda: None):
+        with Workers(len(there), count, lambda index: self._check(there[index])) as workers:
+            for found in workers.results():
                 problems += found
-        finally:
-            workers.stop()
-            workers.join()
         known: dict[Path, Problem] = {}
         for problem in problems:
             known.setdefault(problem.file, problem)

@@ -156,18 +156,10 @@ def _sweep(cells: StoredCells, *, sample: int | None, seed: int, threads: int | 
     draw = random.Random(seed)  # noqa: S311 - no secret
     chosen = draw.sample(cells.there, min(sample, len(cells.there)))
     if not problems:
-        workers = Workers(
-            len(chosen),
-            min(runner.thread_count(threads), max(1, len(chosen))),
-            lambda index: attempt(cells.text(chosen[index])),
-        )
-        try:
-            workers.start()
-            for outcome in workers.results(_nothing):
+        count = min(runner.thread_count(threads), max(1, len(chosen)))
+        with Workers(len(chosen), count, lambda i: attempt(cells.text(chosen[i]))) as workers:
+            for outcome in workers.results():
                 problems += _compare(cells, outcome)
-        finally:
-            workers.stop()
-            workers.join()
     return Verified(len(cells.there), len(chosen), cells.missing, problems)
 
 
@@ -204,7 +196,3 @@ def _run(path: Path) -> Verified:
         what = "missing, as in what older versions wrote: nobody can tell what is damaged"
         return Verified(0, 0, 0, [Problem(path / SUMS, what)])
     return Verified(len(files.of), 0, 0, listed(files))
-
-
-def _nothing() -> None:
-    pass
