@@ -35,7 +35,8 @@ from cwnd.cli import recorded
 from cwnd.errors import InputError
 from cwnd.figures import Figure
 from cwnd.results import METRICS, open_records
-from cwnd.running.worlds import Simulator, summary
+from cwnd.running.worlds import Simulator
+from cwnd.sweeps.linux import summary
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,8 @@ from cwnd.results import cell_id, content
 from cwnd.results.layout import TABLES
 from cwnd.running import Progress, plans
 from cwnd.sweeps import activity, cells, filling, tables, watching
-from cwnd.sweeps.layout import Dataset, Planned
+from cwnd.sweeps.layout import Dataset
+from cwnd.sweeps.planning import name_cells
 from cwnd.sweeps.shard import Shard
 
 
@@ -308,7 +309,7 @@ def test_the_exit_code_says_that_a_cell_failed(
 
 
 def test_shards_are_disjoint_and_together_complete(scenarios: Path):
-    names = Planned.of(plans.plan(scenarios / "sweep.toml")).cells().keys()
+    names = name_cells(plans.plan(scenarios / "sweep.toml")).cells().keys()
     parts = [Shard(number, 5).mine(names) for number in range(1, 6)]
 
     assert sorted(cell for part in parts for cell in part) == sorted(names)

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
         CELL_ID,
         DATASET,
         ERRORS,
+        FACTS,
         INFERRED,
         JOURNAL,
         LINKED,
         LOCK,
         MANIFEST,
+        MARK,
         PCAP,
         PLOTS,
         REASONS,
@@ -97,6 +99,7 @@ __all__ = [
     "COLUMNS",
     "DATASET",
     "ERRORS",
+    "FACTS",
     "INFER",
     "INFERRED",
     "IN_FIGURES",
@@ -105,6 +108,7 @@ __all__ = [
     "LINKED",
     "LOCK",
     "MANIFEST",
+    "MARK",
     "METRICS",
     "OF_REQUESTS",
     "PCAP",
@@ -180,8 +184,8 @@ __getattr__, __dir__ = offers(
         "comparing": "Comparison Difference Point by_point compare difference_at of_seeds",
         "data": "OnDisk Resolved",
         "layout": (
-            "ACTIVITY AGREEMENT CELL_ID DATASET ERRORS INFERRED JOURNAL LINKED LOCK MANIFEST PCAP"
-            " PLOTS REASONS RESOLVED ROWS SAMPLES SCENARIO SUMMARY TABLES"
+            "ACTIVITY AGREEMENT CELL_ID DATASET ERRORS FACTS INFERRED JOURNAL LINKED LOCK"
+            " MANIFEST MARK PCAP PLOTS REASONS RESOLVED ROWS SAMPLES SCENARIO SUMMARY TABLES"
         ),
         "manifest": "AGREE Axis Header INFER LINK Manifest RUN described sha256",
         "metrics": (

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from cwnd.errors import CwndWarning, InputError
-from cwnd.results import CELL_ID, ROWS, TABLES, read, store
-from cwnd.sweeps.cells import MARK
+from cwnd.results import CELL_ID, MARK, ROWS, TABLES, read, store
 from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, is_packed
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
 from cwnd.sweeps.old_files import FILES, cells_in

@@ -14,6 +14,7 @@ from cwnd.errors import DamageError, InputError
 from cwnd.results import (
     CELL_ID,
     JOURNAL,
+    MARK,
     RESOLVED,
     ROWS,
     TABLES,
@@ -24,7 +25,6 @@ from cwnd.results import (
     reasons_of,
 )
 from cwnd.running import KEYS, RUN_COLUMNS, renamed_axes
-from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.journal import Frame, frames
 from cwnd.sweeps.layout import CELL, CELL_SHA, REWRITTEN
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN, manifest

@@ -13,11 +13,6 @@ from cwnd.running import SIMULATOR
 if TYPE_CHECKING:
     from cwnd.running import World
 
-#: The table of runs.
-MARK = "runs"
-#: Column with more facts about a run on Linux, as JSON.
-FACTS = "facts"
-
 
 @dataclass(frozen=True)
 class Failure:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS
-from cwnd.results import ERRORS, JOURNAL, cell_id, content, read, store
+from cwnd.results import ERRORS, JOURNAL, MARK, cell_id, content, read, store
 from cwnd.running import LINUX, Progress, runner
 from cwnd.sweeps import packing
 from cwnd.sweeps.activity import forget_others
 from cwnd.sweeps.assembling import PART_ROWS, FoundCells, assemble, journalled, sound
-from cwnd.sweeps.cells import MARK, Outcome, attempt
+from cwnd.sweeps.cells import Outcome, attempt
 from cwnd.sweeps.journal import write_journal
 from cwnd.sweeps.layout import REWRITTEN, Dataset, Planned, is_packed
 from cwnd.sweeps.manifest import with_activity
@@ -242,9 +242,10 @@ class Filling:
         return self._finish(filled, writer, held)
 
     def _fail(self, writer: Writer, outcome: Outcome) -> None:
-        assert outcome.failure is not None
-        resolved = self._plan.scenario.cell(self._cells[outcome.cell_id]).resolved
-        writer.fail(outcome.cell_id, outcome.failure, resolved)
+        failure, cell = outcome.failure, outcome.cell_id
+        assert failure is not None
+        resolved = self._plan.scenario.cell(self._cells[cell]).resolved
+        writer.fail(cell, failure.error, failure.message, resolved)
 
     def _finish(self, filled: Filled, writer: Writer, held: Held | None) -> Filled:
         """Counts what is missing; writes the result if nothing is."""

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.errors import CwndError, InputError, explain
-from cwnd.results import ACTIVITY, ERRORS, sha256, store
+from cwnd.results import ACTIVITY, ERRORS, MARK, sha256, store
 from cwnd.running import LINUX, SIMULATOR, plans, world_named
 from cwnd.sweeps import packing
 from cwnd.sweeps.activity import session, sessions
 from cwnd.sweeps.assembling import journalled
-from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.filler import Filled, Filling, How, here
-from cwnd.sweeps.layout import Dataset, Planned
+from cwnd.sweeps.layout import Dataset
+from cwnd.sweeps.planning import name_cells
 from cwnd.sweeps.reading import load
 from cwnd.sweeps.shard import Shard
 
@@ -154,7 +154,7 @@ def fill(
     world.check(plan.scenario)
     workers = world.threads(plan.scenario, threads)
     check_target(root)
-    planned = Planned.of(plan, world.engine)
+    planned = name_cells(plan, world.engine)
     how = How(
         threads=workers,
         shard=shard,

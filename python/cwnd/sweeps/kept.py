@@ -9,11 +9,10 @@ import polars as pl
 
 from cwnd.errors import DamageError
 from cwnd.files import Sums, checksums
-from cwnd.results import CELL_ID, JOURNAL, RESOLVED, TABLES, content, read
+from cwnd.results import CELL_ID, JOURNAL, MARK, RESOLVED, TABLES, content, read
 from cwnd.sweeps import packing
 from cwnd.sweeps.activity import session
 from cwnd.sweeps.assembling import FoundCells, journalled, sound
-from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.journal import heads_hold, write_journal
 from cwnd.sweeps.layout import REWRITTEN, Dataset
 from cwnd.sweeps.tables import RUN
@@ -82,7 +81,7 @@ class Packed:
             self._run_ids = dict(found.collect().iter_rows())
             self.there = list(self._run_ids)
 
-    def check(self, threads: int | None) -> list[Problem]:
+    def check(self, threads: int) -> list[Problem]:
         """Compares all files with their hashes."""
         del threads
         return listed(self._files)
@@ -130,7 +129,7 @@ class Journalled:
         self.there = [cell for cell in planned if cell in self._cells.where]
         self.missing = len(planned) - len(self.there)
 
-    def check(self, threads: int | None) -> list[Problem]:
+    def check(self, threads: int) -> list[Problem]:
         """Compares the frames with their hashes, and the scenario with its own."""
         del threads
         files = sorted((self.path / JOURNAL).glob("[!.]*"))

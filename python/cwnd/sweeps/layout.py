@@ -5,32 +5,24 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd import _core
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, checksums, read_object
-from cwnd.machine import usable_cores
 from cwnd.results import (
     CELL_ID,
     DATASET,
     ERRORS,
     JOURNAL,
     MANIFEST,
+    MARK,
     SCENARIO,
     Axis,
-    cell_id,
-    content,
     described,
-    heading,
-    sha256,
 )
-from cwnd.running import KEYS, Workers, axes_of, run_id
-from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.journal import frames
 from cwnd.sweeps.old_files import FOLDER_DIGITS, cell_file, cells_in
 
@@ -38,7 +30,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Collection, Iterable
 
-    from cwnd.running import Plan
 
 #: Marks a directory as a sweep of cwnd.
 FORMAT = "cwnd-dataset"
@@ -55,9 +46,6 @@ REWRITTEN = "`cwnd run SCENARIO -o {}` writes it again"
 ANEW = "`cwnd run SCENARIO -o DIR --replan` computes it anew"
 #: End of the description.
 CLOSING = "\n}"
-
-#: Runs that a thread names at a time.
-_BLOCK = 512
 
 #: Column of the plan that numbers the runs.
 CELL = "cell"
@@ -188,56 +176,6 @@ class Planned:
     frame: pl.DataFrame
     #: The scenario as given.
     source: str
-
-    @classmethod
-    def of(cls, plan: Plan, engine: str = _core.engine) -> Planned:
-        """Names all cells of a plan, as they are when this engine makes them."""
-        scenario = plan.scenario
-        axes = axes_of(scenario, {*KEYS, CELL, CELL_SHA, CELL_ID})
-        of_axes = [(axis.name, axis.column, axis.value_column) for axis in axes]
-
-        def row(index: int) -> tuple[object, ...]:
-            cell = scenario.cell(index)
-            labels, values = cell.axes, cell.axis_values
-            point = ([labels[name], values.get(name)] for name, _, _ in of_axes)
-            return (
-                cell_id(content(cell.resolved), engine),
-                run_id(cell),
-                scenario.name,
-                cell.seed,
-                index,
-                cell.id,
-                *chain.from_iterable(point),
-            )
-
-        def rows(block: int) -> list[tuple[object, ...]]:
-            first = block * _BLOCK
-            return [row(index) for index in range(first, min(first + _BLOCK, scenario.runs))]
-
-        blocks = -(-scenario.runs // _BLOCK)
-        with Workers(blocks, min(blocks, usable_cores()), rows) as workers:
-            columns = zip(*chain.from_iterable(workers.results()), strict=True)
-        names: list[str | None] = [CELL_ID, *KEYS, CELL, CELL_SHA]
-        names += chain.from_iterable(pair for _, *pair in of_axes)
-        named = {name: column for name, column in zip(names, columns, strict=True) if name}
-        types: dict[str, Any] = {"seed": pl.UInt64}
-        types.update({value: pl.Float64 for _, _, value in of_axes if value is not None})
-        frame = pl.DataFrame(named, schema_overrides=types)
-        info = Info(
-            name=scenario.name,
-            description=scenario.description,
-            heading=heading(scenario.cell(0).resolved),
-            cwnd_version=_core.__version__,
-            engine=engine,
-            scenario_sha256=sha256([plan.source.text]),
-            overrides=plan.overrides,
-            seed_override=plan.seed,
-            runs=frame.height,
-            cells=frame[CELL_ID].n_unique(),
-            axes=axes,
-            warnings=[dict(warning) for warning in scenario.warnings],
-        )
-        return cls(info, frame, plan.source.text)
 
     def cells(self) -> dict[str, int]:
         """Each cell with the first of the runs that it is."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cwnd.results import Manifest, sha256
-from cwnd.running import worlds
+from cwnd.results import FACTS, Manifest, sha256
 from cwnd.sweeps.activity import sessions
-from cwnd.sweeps.cells import FACTS
+from cwnd.sweeps.linux import summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +43,7 @@ def manifest(info: Info, axes: list[Axis], runs: pl.DataFrame, *, missing: int) 
         threads=1,
         machine={},
         missing=missing,
-        world=worlds.summary(runs[FACTS]) if FACTS in runs.columns else None,
+        world=summary(runs[FACTS]) if FACTS in runs.columns else None,
         engine=info.engine,
     )
 

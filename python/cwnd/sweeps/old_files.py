@@ -12,8 +12,7 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.files import checksums, read_object
-from cwnd.results import RESOLVED, cell_id
-from cwnd.sweeps.cells import MARK
+from cwnd.results import MARK, RESOLVED, cell_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

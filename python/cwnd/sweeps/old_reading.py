@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from cwnd.errors import DamageError, InputError
 from cwnd.files import Sums, checksums
 from cwnd.results import (
     CELL_ID,
+    MARK,
     REASONS,
     RESOLVED,
     ROWS,
@@ -23,8 +25,7 @@ from cwnd.results import (
     named,
     reasons_of,
 )
-from cwnd.running import KEYS, RUN_COLUMNS, Workers, renamed_axes, runner
-from cwnd.sweeps.cells import MARK
+from cwnd.running import KEYS, RUN_COLUMNS, renamed_axes
 from cwnd.sweeps.kept import Problem, looked
 from cwnd.sweeps.layout import ANEW, CELL, CELL_SHA, Dataset
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN, manifest, with_activity
@@ -274,14 +275,12 @@ class CellFiles:
         self.there = [cell for cell in planned if cell in done]
         self.missing = len(planned) - len(self.there)
 
-    def check(self, threads: int | None) -> list[Problem]:
+    def check(self, threads: int) -> list[Problem]:
         """Compares the files of all cells with the hashes that their marks hold."""
         problems = looked(self._dataset.source)
         problems += looked(lambda: listed_sums(self._dataset.path))
-        there = self.there
-        count = min(runner.thread_count(threads), max(1, len(there)))
-        with Workers(len(there), count, lambda index: self._check(there[index])) as workers:
-            for found in workers.results():
+        with ThreadPoolExecutor(threads) as workers:
+            for found in workers.map(self._check, self.there):
                 problems += found
         known: dict[Path, Problem] = {}
         for problem in problems:

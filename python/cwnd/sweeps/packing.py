@@ -17,6 +17,7 @@ from cwnd.results import (
     CELL_ID,
     JOURNAL,
     MANIFEST,
+    MARK,
     RESOLVED,
     SCENARIO,
     SUMMARY,
@@ -26,7 +27,6 @@ from cwnd.results import (
     store,
 )
 from cwnd.running import RUN_COLUMNS
-from cwnd.sweeps.cells import MARK
 from cwnd.sweeps.layout import CELL, CELL_SHA, INFO, PLAN, SOURCE
 from cwnd.sweeps.manifest import ACTIVITY_COLUMN
 from cwnd.sweeps.tables import RUN, Batch, pack

@@ -14,7 +14,7 @@ from cwnd.machine import machine
 from cwnd.results import content
 from cwnd.running import SIMULATOR, bar, captures, plans, run_id, runner, world_named
 from cwnd.sweeps.assembling import PART_ROWS, FoundCells, assemble
-from cwnd.sweeps.layout import Planned
+from cwnd.sweeps.planning import name_cells
 from cwnd.sweeps.tables import Finished
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _simulate(
     if not simulated:
         # Routers and hosts have threads of their own.
         spent.cpu_s = time.process_time() - cpu_s
-    result = assemble(Planned.of(plan, world.engine), FoundCells.of(found, ""))
+    result = assemble(name_cells(plan, world.engine), FoundCells.of(found, ""))
     result.manifest = replace(
         result.manifest,
         started_at=started_at,

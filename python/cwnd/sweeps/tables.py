@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd import _core
-from cwnd.results import CELL_ID, RESOLVED, TABLES, cell_id
-from cwnd.sweeps.cells import FACTS, MARK
+from cwnd.results import CELL_ID, FACTS, MARK, RESOLVED, TABLES, cell_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

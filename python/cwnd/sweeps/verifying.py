@@ -12,10 +12,10 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, Sums
-from cwnd.results import AGREEMENT, CELL_ID, MANIFEST, RESOLVED, RUN, read, store
+from cwnd.results import AGREEMENT, CELL_ID, MANIFEST, MARK, RESOLVED, RUN, read, store
 from cwnd.running import LINUX, Workers, runner
 from cwnd.sweeps import packing
-from cwnd.sweeps.cells import MARK, attempt
+from cwnd.sweeps.cells import attempt
 from cwnd.sweeps.kept import Journalled, Packed, Problem, Verified, listed
 from cwnd.sweeps.layout import Dataset, is_packed
 from cwnd.sweeps.old_reading import CellFiles
@@ -118,7 +118,7 @@ class StoredCells(Protocol):
     missing: int
     path: Path
 
-    def check(self, threads: int | None) -> list[Problem]:
+    def check(self, threads: int) -> list[Problem]:
         """Compares all files with their hashes."""
 
     def text(self, cell: str) -> str:
@@ -152,11 +152,12 @@ def _sweep(cells: StoredCells, *, sample: int | None, seed: int, threads: int | 
             f"{cells.path}: computed by cwnd {cells.engine}, and this is {_core.engine}:"
             " it cannot compute the same; --sample 0 only compares the files with their hashes"
         )
-    problems = cells.check(threads)
+    count = runner.thread_count(threads)
+    problems = cells.check(count)
     draw = random.Random(seed)  # noqa: S311 - no secret
     chosen = draw.sample(cells.there, min(sample, len(cells.there)))
     if not problems:
-        count = min(runner.thread_count(threads), max(1, len(chosen)))
+        count = min(count, max(1, len(chosen)))
         with Workers(len(chosen), count, lambda i: attempt(cells.text(chosen[i]))) as workers:
             for outcome in workers.results():
                 problems += _compare(cells, outcome)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cwnd import _core
-    from cwnd.sweeps.cells import Failure
     from cwnd.sweeps.tables import Batch, Held
 
 #: Cells that finish within this time share a frame, and one wait for the disk; a crash of the
@@ -99,10 +98,10 @@ class Writer:
         if time.monotonic() >= self._committed + _COMMIT_S:
             self._commit()
 
-    def fail(self, cell: str, failure: Failure, scenario: str) -> None:
+    def fail(self, cell: str, error: str, message: str, scenario: str) -> None:
         """Takes down why a cell has no tables."""
         self.describe()
-        said = {"cell_id": cell, "error": failure.error, "message": failure.message}
+        said = {"cell_id": cell, "error": error, "message": message}
         text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
         for kind, content in {"toml": scenario, "json": text}.items():
             put_file(self._root / ERRORS / f"{cell}.{kind}", content.encode(), self._partial)
