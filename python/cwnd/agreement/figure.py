@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cwnd.figures import Line, Panel, Picture, look
-from cwnd.results import ALL, METRICS
+from cwnd.results import ALL, METRICS, interval_ends
 
 if TYPE_CHECKING:
     from cwnd.agreement.verdict import Agreement, Row
@@ -56,24 +56,19 @@ def _equal(rows: list[Row], scale: float) -> Line:
 
 
 def _marks(rows: list[Row], scale: float, index: int, label: str) -> Line:
-    def values(world: str) -> list[float]:
-        return [getattr(row, world).mean * scale for row in rows]
-
-    def ends(world: str) -> tuple[list[float], list[float]]:
-        widths = [(getattr(row, world).half_width or 0.0) * scale for row in rows]
-        both = list(zip(values(world), widths, strict=True))
-        return [mean - width for mean, width in both], [mean + width for mean, width in both]
-
+    worlds = [[row.simulator for row in rows], [row.linux for row in rows]]
+    ours, theirs = ([each.mean * scale for each in world] for world in worlds)
+    across, up = (interval_ends(world, scale) for world in worlds)
     return Line(
-        values("simulator"),
-        values("linux"),
+        ours,
+        theirs,
         colour=look.colour(index),
         width=0.6,
         joined=False,
         marker=look.marker(index),
         label=label,
-        interval=ends("linux"),
-        x_interval=ends("simulator"),
+        interval=up,
+        x_interval=across,
     )
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from cwnd import plots
 from cwnd.figures import Figure, Line, look
-from cwnd.results import Estimate
+from cwnd.results import Estimate, interval_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,15 +61,12 @@ def means(
     columns: Iterable[Iterable[float]],
 ) -> tuple[list[float], tuple[list[float], list[float]]]:
     """The means of the seeds' values, and both ends of their 95 % intervals."""
-    found, low, high = [], [], []
+    estimates = []
     for values in columns:
         estimate = Estimate.of([float(value) for value in values])
         assert estimate is not None, "a mean needs the value of a seed"
-        half = estimate.half_width or 0.0
-        found.append(estimate.mean)
-        low.append(estimate.mean - half)
-        high.append(estimate.mean + half)
-    return found, (low, high)
+        estimates.append(estimate)
+    return [each.mean for each in estimates], interval_ends(estimates)
 
 
 def across(

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     )
     from cwnd.results.run import Run
     from cwnd.results.spread import IN_FIGURES, Spread, about_spreads, spreads
-    from cwnd.results.stats import Estimate, welch, welch_difference
+    from cwnd.results.stats import Estimate, interval_ends, welch, welch_difference
     from cwnd.results.table import (
         COLUMNS,
         OF_REQUESTS,
@@ -155,6 +155,7 @@ __all__ = [
     "group_sheet",
     "groups",
     "heading",
+    "interval_ends",
     "known_group",
     "main_link",
     "metric",
@@ -197,7 +198,7 @@ __getattr__, __dir__ = offers(
         "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",
         "spread": "IN_FIGURES Spread about_spreads spreads",
-        "stats": "Estimate welch welch_difference",
+        "stats": "Estimate interval_ends welch welch_difference",
         "table": "COLUMNS OF_REQUESTS Sheet Shown group_sheet number result_sheet sheet_of",
         "unrecorded": "rows_metadata",
     },

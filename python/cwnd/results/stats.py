@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 #: Level of the confidence intervals in tables and plots.
 CONFIDENCE = 0.95
@@ -47,6 +47,14 @@ class Estimate:
             return cls(n, mean, None, None)
         sd = half_width * math.sqrt(n) / t_quantile((1 + confidence) / 2, n - 1)
         return cls(n, mean, sd, half_width)
+
+
+def interval_ends(
+    estimates: Iterable[Estimate], scale: float = 1.0
+) -> tuple[list[float], list[float]]:
+    """The lower and the upper ends of intervals, times `scale`; means where there are none."""
+    pairs = [(scale * each.mean, scale * (each.half_width or 0.0)) for each in estimates]
+    return [mean - half for mean, half in pairs], [mean + half for mean, half in pairs]
 
 
 def paired_difference(
