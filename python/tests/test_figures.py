@@ -72,9 +72,7 @@ def every_kind() -> Picture:
                     Note(0.1, 6.5, "a note"),
                 ]
             ),
-            Panel(
-                [Image([[0, 1], [None, 3]], (0, 2), (0, 2), (0, 3), key="β", texts=["ab", "cd"])]
-            ),
+            Panel([Image([[0, 1], [None, 3]], 3, key="β", texts=["ab", "cd"])]),
             Panel([steps, Line([1, 2], [1, 0.2], BLUE, marker="D", label="points")]),
             Panel([every_part()], title="all of them", x_log=True, y_log=True),
         ],
@@ -187,22 +185,29 @@ def test_rules_and_spans_cross_the_panel():
     assert corners(panel, "#E6E6E6") == near([(0, 0.5, 4, 2)])
 
 
+def test_an_axis_holds_references_at_whole_numbers_too():
+    panel = read(one(Line([5, 6], [5, 6], BLUE), Rule(y=0), Rule(x=10)))
+    assert panel.y.scale.holds(0)
+    assert panel.x.scale.holds(10)
+
+
 def test_cells_of_an_image_leave_no_seam_and_cells_without_a_value_are_left_out():
-    panel = read(one(Image([[0, 1, 2], [None, 4, 5]], (0, 3), (0, 2), (0, 5))))
+    panel = read(one(Image([[0, 1, 2], [None, 4, 5]], 5)))
     cells = [cell for colour in panel.rectangles for cell in corners(panel, colour)]
     assert len(cells) == 5
     for x1, y1, x2, y2 in cells:
-        assert (x1, y1) in near([(i, j) for i in range(3) for j in range(2)])
+        assert (x1, y1) in near([(i - 0.5, j - 0.5) for i in range(3) for j in range(2)])
         # Cells reach into their neighbours, and not beyond the image.
-        assert x2 == pytest.approx(min(x1 + 1.1, 3), abs=NEAR)
-        assert y2 == pytest.approx(min(y1 + 1.1, 2), abs=NEAR)
-    assert (0, 1) not in [(round(x), round(y)) for x, y, *_ in cells]
+        assert x2 == pytest.approx(min(x1 + 1.1, 2.5), abs=NEAR)
+        assert y2 == pytest.approx(min(y1 + 1.1, 1.5), abs=NEAR)
+    assert (0, 1) not in [(round(x + 0.5), round(y + 0.5)) for x, y, *_ in cells]
     assert len(panel.rectangles) == 5, "each value has its colour"
+    assert (panel.x.scale.domain, panel.y.scale.domain) == ([-0.5, 2.5], [-0.5, 1.5])
 
 
 def test_an_image_of_ten_thousand_cells_is_drawn():
     rows = [[math.sin(i * j / 900) for i in range(100)] for j in range(100)]
-    picture = one(Image(rows, (0, 100), (0, 100), (-1, 1), scheme="redblue", key="sin"))
+    picture = one(Image(rows, 1, key="sin"))
     began = time.perf_counter()
     panel = read(picture)
     assert time.perf_counter() - began < 30

@@ -125,14 +125,20 @@ def scales(picture: Picture) -> list[tuple[Scale, Scale]]:
 def _x_scale(panels: Sequence[Panel], *, log: bool) -> Scale:
     values = (values for panel in panels for mark in panel.marks for values in _x_values(mark))
     ticks = ([at for at, _ in panel.ticks or ()] for panel in panels)
-    margin = 0.0 if panels[-1].x_tight else _MARGIN
+    margin = 0.0 if panels[-1].x_tight else _margin(panels)
     return _scale(chain(values, ticks), [panel.x_limits for panel in panels], margin, log=log)
 
 
 def _y_scale(panels: Sequence[Panel], *, log: bool) -> Scale:
     values = (values for panel in panels for mark in panel.marks for values in _y_values(mark))
     ticks = ([at for at, _ in panel.y_ticks or ()] for panel in panels)
-    return _scale(chain(values, ticks), [panel.y_limits for panel in panels], _MARGIN, log=log)
+    limits = [panel.y_limits for panel in panels]
+    return _scale(chain(values, ticks), limits, _margin(panels), log=log)
+
+
+def _margin(panels: Sequence[Panel]) -> float:
+    filled = any(isinstance(mark, Image) for panel in panels for mark in panel.marks)
+    return 0.0 if filled else _MARGIN
 
 
 def _x_values(mark: Mark) -> Iterator[Iterable[float | None]]:
@@ -148,9 +154,9 @@ def _x_values(mark: Mark) -> Iterator[Iterable[float | None]]:
             yield from _around(mark.at, mark.width)
         case Bars():
             yield chain(mark.values, [0.0])
-        case Image():
-            yield mark.x
-        case Rule(x=float(x)) | Note(x=x):
+        case Image(size=(count, _)):
+            yield -0.5, count - 0.5
+        case Rule(x=float() | int() as x) | Note(x=x):
             yield (x,)
 
 
@@ -164,11 +170,11 @@ def _y_values(mark: Mark) -> Iterator[Iterable[float | None]]:
             yield chain(mark.values, [0.0])
         case Bars():
             yield from _around(mark.at, mark.width)
-        case Image():
-            yield mark.y
+        case Image(size=(_, count)):
+            yield -0.5, count - 0.5
         case Span():
             yield mark.y
-        case Rule(y=float(y)) | Note(y=y):
+        case Rule(y=float() | int() as y) | Note(y=y):
             yield (y,)
 
 

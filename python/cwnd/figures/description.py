@@ -71,20 +71,21 @@ class Bars:
 
 @dataclass
 class Image:
-    """Cells of equal size, coloured by their values."""
+    """Cells with their middles at whole numbers, from red below zero to blue; they fill a panel."""
 
     #: Rows from below; a cell without a value stays empty.
     rows: Sequence[Values]
-    #: Both ends of the cells along x, and along y.
-    x: tuple[float, float]
-    y: tuple[float, float]
-    #: The values at both ends of the colours.
-    limits: tuple[float, float]
-    scheme: Literal["viridis", "redblue"] = "viridis"
+    #: Values so far from zero, and further, have the darkest colours.
+    limit: float
     #: A text in each cell.
     texts: Sequence[Sequence[str]] | None = None
     #: Title of a colour bar beside the panel; without one there is no bar.
     key: str | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The number of cells along x and along y."""
+        return max(map(len, self.rows), default=0), len(self.rows)
 
 
 @dataclass

@@ -34,7 +34,7 @@ _DENSE = 24.0
 _SEGMENT = 2
 #: Cells of an image are larger by this part, so that no seam is seen between them.
 _OVERLAP = 0.1
-#: From this part of the largest value on, texts in cells are white.
+#: From this part of the limit on, texts in cells are white.
 _DARK = 0.6
 #: Width of the line around a marker, beside its own size.
 _EDGE_PT = 0.8
@@ -232,32 +232,27 @@ class Layers:
         }
 
     def _image(self, image: Image) -> list[Layer]:
-        rows, count = image.rows, max(map(len, image.rows), default=0)
-        dx = (image.x[1] - image.x[0]) / max(count, 1)
-        dy = (image.y[1] - image.y[0]) / max(len(rows), 1)
         columns: dict[str, list[Any]] = {
             name: [] for name in ("left", "right", "low", "high", "value")
         }
         texts: dict[str, dict[str, list[Any]]] = {
             colour: {"x": [], "y": [], "text": []} for colour in ("white", "black")
         }
-        for j, row in enumerate(rows):
+        for j, row in enumerate(image.rows):
             for i, value in enumerate(row):
                 if not _is_number(value):
                     continue
-                left, low = image.x[0] + i * dx, image.y[0] + j * dy
                 # The last cells end with the image.
-                wide = dx * (1 + _OVERLAP * (i + 1 < len(row)))
-                high = dy * (1 + _OVERLAP * (j + 1 < len(rows)))
-                cell = (left, left + wide, low, low + high, value)
+                right = i + 0.5 + _OVERLAP * (i + 1 < len(row))
+                high = j + 0.5 + _OVERLAP * (j + 1 < len(image.rows))
+                cell = (i - 0.5, right, j - 0.5, high, value)
                 for name, number in zip(columns, cell, strict=True):
                     columns[name].append(number)
                 if image.texts is not None:
-                    dark = self._is_dark(image, value)
+                    dark = abs(value) > _DARK * image.limit
                     own = texts["white" if dark else "black"]
-                    own["x"].append(left + dx / 2)
-                    own["y"].append(low + dy / 2)
-                    own["text"].append(image.texts[j][i])
+                    for name, part in zip(own, (i, j, image.texts[j][i]), strict=True):
+                        own[name].append(part)
         encoding = _field(x="left", x2="right", y="low", y2="high")
         found: list[Layer] = [
             {
@@ -275,33 +270,25 @@ class Layers:
                 )
         return found
 
-    @staticmethod
-    def _is_dark(image: Image, value: float) -> bool:
-        """`True` of cells on which black letters cannot be read."""
-        low, high = image.limits
-        if image.scheme == "redblue":
-            return abs(value) > _DARK * max(abs(low), abs(high))
-        return value < low + (1 - _DARK) * (high - low)
-
-    @staticmethod
-    def _colours(image: Image) -> dict[str, Any]:
-        low, high = image.limits
-        domain = [low, 0.0, high] if image.scheme == "redblue" else [low, high]
+    def _colours(self, image: Image) -> dict[str, Any]:
+        limit = image.limit
         bar = {
             "orient": "right",
             "direction": "vertical",
             "title": image.key,
             "titleOrient": "right",
+            "titleAnchor": "middle",
             "titleFontSize": TEXT_PT,
+            "titleLimit": 0,
             "labelFontSize": TICK_TEXT_PT,
-            "gradientLength": 100,
+            "gradientLength": self.place.height,
             "gradientThickness": 8,
             "offset": 6,
         }
         return {
             "field": "value",
             "type": "quantitative",
-            "scale": {"domain": domain, "scheme": image.scheme, "clamp": True},
+            "scale": {"domain": [-limit, 0.0, limit], "scheme": "redblue", "clamp": True},
             "legend": bar if image.key else None,
         }
 
