@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cwnd
-from cwnd.plots import style
-from cwnd.results import Estimate, groups
+from cwnd.figures import Figure, Line, Panel, Picture, Rule, look
+from cwnd.plots import save
+from cwnd.results import Estimate, groups, interval_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import polars as pl
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from cwnd.figures import Mark
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -373,77 +374,69 @@ TABLES: dict[str, Callable[[Mapping[str, Table]], str]] = {
 # Figures -----------------------------------------------------------------------------------------
 
 
-def dots(
-    panel: Axes, queues: Sequence[str], series: Mapping[str, Sequence[Estimate]], unit: str
-) -> None:
-    """Groups of points with their intervals, one group a queue, one colour a reading."""
+def panel(
+    queues: Sequence[str],
+    series: Mapping[str, Sequence[Estimate]],
+    title: str,
+    shown: Sequence[str],
+) -> Panel:
+    """Groups of points with their intervals, one group a queue, with the look of their reading."""
     width = 0.7 / max(1, len(series) - 1)
-    for index, (label, estimates) in enumerate(series.items()):
-        panel.errorbar(
-            [place - 0.35 + index * width for place in range(len(queues))],
-            [e.mean for e in estimates],
-            yerr=[e.half_width or 0.0 for e in estimates],
-            linestyle="none",
-            marker=style.MARKERS[index],
-            color=style.colour(index),
-            label=label,
-        )
-    panel.axhline(0, color="#777777", linewidth=0.8, zorder=1)
-    panel.set_xticks(range(len(queues)), queues)
-    panel.set_xlim(-0.5, len(queues) - 0.5)
-    panel.set_ylabel(unit)
+    marks: list[Mark] = [Rule(y=0, colour="#777777", dashes=())]
+    for place, (label, estimates) in enumerate(series.items()):
+        xs = [queue - 0.35 + place * width for queue in range(len(queues))]
+        index = shown.index(label)
+        means = [each.mean for each in estimates]
+        points = Line(xs, means, look.colour(index), joined=False, marker=look.marker(index))
+        points.label = label
+        points.interval = interval_ends(estimates)
+        marks.append(points)
+    ticks = [(float(place), queue) for place, queue in enumerate(queues)]
+    return Panel(marks, title, ticks=ticks, x_limits=(-0.5, len(queues) - 0.5))
 
 
-def grid_figure(table: Table, name: str, left_out: Sequence[str] = ()) -> Figure:
+def grid_figure(table: Table, name: str, left_out: Sequence[str] = ()) -> Picture:
     """One row of panels a controller, one column an RTT."""
     queues, rtts = told(table), labels(table, 1)
-    with style.styled():
-        figure = style.figure(5.4)
-        rows = figure.subfigures(len(CONTROLLERS), 1)
-        for controller, part in zip(CONTROLLERS, rows, strict=True):
-            panels = part.subplots(1, len(rtts), squeeze=False)[0]
-            for rtt, panel in zip(rtts, panels, strict=True):
-                series = {
-                    reading.removeprefix(f"{controller}: "): [
-                        table[(queue, rtt, reading)][name] for queue in queues
-                    ]
-                    for reading in readings(table)
-                    if reading.startswith(controller) and reading not in left_out
-                }
-                dots(panel, queues, series, "")
-                panel.set_title(f"{controller}, RTT {rtt}")
-                panel.tick_params(axis="x", labelrotation=30)
-            label = QUANTITIES[name].label
-            panels[0].set_ylabel(label[0].upper() + label[1:].replace(" queueing", "\nqueueing"))
-            handles, names = panels[0].get_legend_handles_labels()
-            part.legend(handles, names, loc="outside upper center", ncols=len(names))
-    return figure
+    # A reading looks the same for both controllers.
+    shown = list(dict.fromkeys(reading.partition(": ")[2] for reading in readings(table)))
+    panels = []
+    for controller in CONTROLLERS:
+        for rtt in rtts:
+            series = {
+                reading.removeprefix(f"{controller}: "): [
+                    table[(queue, rtt, reading)][name] for queue in queues
+                ]
+                for reading in readings(table)
+                if reading.startswith(controller) and reading not in left_out
+            }
+            panels.append(panel(queues, series, f"{controller}, RTT {rtt}", shown))
+    label = QUANTITIES[name].label
+    y_label = label[0].upper() + label[1:]
+    return Picture(panels, 5.4, columns=len(rtts), y_label=y_label, shared_y="none")
 
 
-def shared_figure(table: Table) -> Figure:
+def shared_figure(table: Table) -> Picture:
     """What the plain flow loses: one row a plain controller, one column an RTT."""
-    queues, rtts, plains = labels(table, 0), labels(table, 1), labels(table, 2)
+    queues, rtts = labels(table, 0), labels(table, 1)
     shown = [reading for reading in readings(table) if reading not in LEFT_OUT]
-    with style.styled():
-        figure = style.figure(5.4)
-        panels = figure.subplots(len(plains), len(rtts), squeeze=False)
-        for row, against in zip(panels, plains, strict=True):
-            for rtt, panel in zip(rtts, row, strict=True):
-                series = {
-                    reading: [table[(queue, rtt, against, reading)]["taken"] for queue in queues]
-                    for reading in shown
-                }
-                dots(panel, queues, series, f"Change of the plain {against}\nflow's goodput, %")
-                panel.set_title(f"beside plain {against}, RTT {rtt}")
-        style.legend(figure, [panels[0][0]])
-    return figure
+    panels = []
+    for against in labels(table, 2):
+        for rtt in rtts:
+            series = {
+                reading: [table[(queue, rtt, against, reading)]["taken"] for queue in queues]
+                for reading in shown
+            }
+            panels.append(panel(queues, series, f"beside plain {against}, RTT {rtt}", shown))
+    y_label = "Change of the plain flow's goodput (%)"
+    return Picture(panels, 5.4, columns=len(rtts), y_label=y_label, shared_y="none")
 
 
 #: Not in the figure of shares, which has eight markers.
 LEFT_OUT = ("NewReno: ns-3 LinuxReno", "CUBIC: ns-3")
 
 
-def figures(results: Mapping[str, Table]) -> dict[str, Figure]:
+def figures(results: Mapping[str, Table]) -> dict[str, Picture]:
     """All figures by name."""
     return {
         "gain": grid_figure(results[GRID.name], "gain"),
@@ -458,10 +451,8 @@ def main() -> None:
     # From the file, so that nothing on the page is not in it.
     results = from_csv(RESULTS.read_text())
     images = DOCS / "images" / "abe-readings"
-    images.mkdir(parents=True, exist_ok=True)
-    for name, figure in figures(results).items():
-        for kind, data in style.render(figure, "png", "svg").items():
-            (images / f"{name}.{kind}").write_bytes(data)
+    for name, picture in figures(results).items():
+        save(Figure(picture), images, name)
     (DOCS / "abe-readings.md").write_text(page(results))
 
 

@@ -7,6 +7,7 @@ from conftest import ROOT
 
 import abe_readings as script
 import cwnd
+from cwnd.results import interval_ends
 
 STALE = "is stale; run make docs"
 
@@ -86,10 +87,27 @@ def test_the_page_is_made_of_the_numbers(results):
 
 
 def test_the_figures_are_made_of_the_numbers(results):
-    for name, figure in script.figures(results).items():
-        svg = script.style.render(figure, "svg")["svg"].decode()
-        assert "RFC 8511" in svg
-        assert "%" in svg or "ms" in svg
+    def estimates(scenario, panel, name):
+        rtt = panel.title.partition("RTT ")[2]
+        for line in panel.lines:
+            if scenario == "abe-shared":
+                other = (panel.title.removeprefix("beside plain ").partition(",")[0], line.label)
+            else:
+                other = (f"{panel.title.partition(',')[0]}: {line.label}",)
+            points = [(queue, rtt, *other) for _, queue in panel.ticks]
+            yield line, [results[scenario][point][name] for point in points]
+
+    count = {"gain": 5 * 3 + 5 * 3, "p90": 5 * 3 + 4 * 3, "shared": 4 * 8}
+    measured = {"gain": ("abe-readings", "gain"), "p90": ("abe-readings", "dp90")}
+    for name, picture in script.figures(results).items():
+        scenario, quantity = measured.get(name, ("abe-shared", "taken"))
+        found = [each for p in picture.panels for each in estimates(scenario, p, quantity)]
+        assert len(found) == count[name]
+        for line, wanted in found:
+            assert line.y == [each.mean for each in wanted]
+            assert line.interval == interval_ends(wanted)
+        looks = {(line.label, line.colour, line.marker) for line, _ in found}
+        assert len(looks) == len({label for label, *_ in looks}), "a reading has one look"
         for kind in ("png", "svg"):
             assert (ROOT / f"docs/images/abe-readings/{name}.{kind}").exists()
 
