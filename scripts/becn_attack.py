@@ -15,7 +15,8 @@ import polars as pl
 
 import cwnd
 import page_tables
-from cwnd.plots import style
+from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.plots import save
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "messengers" / "quench.md"
 IMAGES = ROOT / "docs" / "images" / "messengers"
 TABLE = "scripts/becn_attack.py: goodput"
+#: Attackers whose lines lie under those of others.
+UNDERNEATH = ("blind", "knows the ports, all believed")
 
 
 def measured(overrides: Mapping[str, object] | None = None) -> cwnd.Run:
@@ -31,44 +34,40 @@ def measured(overrides: Mapping[str, object] | None = None) -> cwnd.Run:
     return cwnd.run(PAGE.with_name("attack.toml"), set=dict(overrides or {}))
 
 
-def table(run: cwnd.Run) -> list[str]:
-    """Goodput, Mbit/s, mean over seeds: rows of attackers by quenches a second."""
+def goodput(run: cwnd.Run) -> dict[str, list[float]]:
+    """Mbit/s of each attacker by quenches a second, means over seeds."""
     attack, rate = (axis.column for axis in run.axes)
-    means = run.flows.group_by(attack, rate, maintain_order=True).agg(
-        (pl.col("goodput_bit_s") / 1e6).mean().alias("mbit_s")
-    )
-    labels = run.axes[1].labels
-    lines = page_tables.head(["quenches a second", *labels])
-    for (label,), part in means.group_by(attack, maintain_order=True):
-        lines.append(page_tables.line([str(label), *(f"{value:.2f}" for value in part["mbit_s"])]))
+    mean = (pl.col("goodput_bit_s") / 1e6).mean()
+    means = run.flows.group_by(attack, rate, maintain_order=True).agg(mbit_s=mean)
+    parts = means.group_by(attack, maintain_order=True)
+    return {str(label): part["mbit_s"].to_list() for (label,), part in parts}
+
+
+def table(run: cwnd.Run) -> list[str]:
+    """Goodput, Mbit/s: rows of attackers by quenches a second."""
+    lines = page_tables.head(["quenches a second", *run.axes[1].labels])
+    for label, means in goodput(run).items():
+        lines.append(page_tables.line([label, *(f"{mean:.2f}" for mean in means)]))
     return lines
 
 
-def draw(run: cwnd.Run) -> None:
+def draw(run: cwnd.Run) -> Picture:
     """Goodput by rate on a logarithmic axis, a line for each attacker."""
-    attack, rate = (axis.column for axis in run.axes)
     rates = [float(label.replace(",", "")) for label in run.axes[1].labels]
-    with style.styled():
-        figure = style.figure(3.1, width=6.2)
-        axes = figure.subplots()
-        for index, label in enumerate(run.axes[0].labels):
-            mine = run.flows.filter(pl.col(attack).cast(pl.String) == label)
-            means = mine.group_by(rate, maintain_order=True).agg(pl.col("goodput_bit_s").mean())
-            axes.plot(
-                rates,
-                (means["goodput_bit_s"] / 1e6).to_list(),
-                color=style.colour(index),
-                marker="osv^Dx"[index],
-                markersize=3.5,
-                # Whom the check stops, lies under each other.
-                linewidth=2.4 if index == 0 else 1.0,
-                label=label,
-            )
-        axes.set(xscale="log", ylim=(0, 10), xlabel="Forged source quenches a second")
-        axes.set_ylabel("Goodput (Mbit/s)")
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    for kind, data in style.render(figure, "png", "svg").items():
-        (IMAGES / f"attack.{kind}").write_bytes(data)
+    lines = [
+        Line(
+            rates,
+            means,
+            look.colour(index),
+            width=2.4 if label in UNDERNEATH else 1.0,
+            marker=look.marker(index),
+            label=label,
+        )
+        for index, (label, means) in enumerate(goodput(run).items())
+    ]
+    panel = Panel(lines, x_log=True, y_limits=(0, 10))
+    panel.x_label, panel.y_label = "Forged source quenches a second", "Goodput (Mbit/s)"
+    return Picture([panel], 3.1, 6.2)
 
 
 def main() -> None:
@@ -81,8 +80,7 @@ def main() -> None:
     sys.stdout.write("\n".join(lines) + "\n")
     if given.page:
         page_tables.write(PAGE, TABLE, lines)
-        IMAGES.mkdir(parents=True, exist_ok=True)
-        draw(run)
+        save(Figure(draw(run)), IMAGES, "attack")
 
 
 if __name__ == "__main__":

@@ -16,19 +16,18 @@ import polars as pl
 
 import cwnd
 import page_tables
-from cwnd.plots import style
+from cwnd.figures import Figure, Image, Panel, Picture
+from cwnd.plots import save
 from page_tables import head, line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from matplotlib.figure import Figure
-
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "messengers" / "quench.md"
 BEYOND = DOCS / "becn.md"
-MAP = DOCS / "images" / "becn" / "map"
+IMAGES = DOCS / "images" / "becn"
 #: Gains beyond this are as blue as can be, per cent.
 _LIMIT = 25.0
 
@@ -190,29 +189,15 @@ def gains() -> tuple[list[str], dict[str, list[float]]]:
     return [name.removesuffix(" Mbit/s") for name in names[2:-1]], rows
 
 
-def draw_map() -> Figure:
+def draw_map() -> Picture:
     """The gains as a grid with their numbers: blue where BECN carries more than ECN."""
     rates, rows = gains()
-    with style.styled():
-        figure = style.figure(3.2, width=5.2)
-        panel = figure.subplots()
-        grid = panel.imshow(
-            list(rows.values()),
-            cmap="RdBu", vmin=-_LIMIT, vmax=_LIMIT, aspect="auto", origin="lower",
-        )  # fmt: skip
-        for j, row in enumerate(rows.values()):
-            for i, gain in enumerate(row):
-                colour = "white" if abs(gain) > 0.6 * _LIMIT else "black"
-                text = _change(gain, 1).removesuffix(" %")
-                panel.text(i, j, text, ha="center", va="center", fontsize=8, color=colour)
-        panel.set_xticks(range(len(rates)), rates)
-        panel.set_yticks(range(len(rows)), list(rows))
-        panel.set(
-            xlabel="Rate of the bottleneck (Mbit/s); a flow for each Mbit/s", ylabel="RTT (ms)"
-        )
-        panel.grid(visible=False)
-        figure.colorbar(grid, label="BECN's goodput over ECN's (%)")
-    return figure
+    texts = [[_change(gain, 1).removesuffix(" %") for gain in row] for row in rows.values()]
+    image = Image(list(rows.values()), _LIMIT, texts, key="BECN's goodput over ECN's (%)")
+    panel = Panel([image], ticks=list(enumerate(rates)), y_ticks=list(enumerate(rows)))
+    panel.x_label = "Rate of the bottleneck (Mbit/s); a flow for each Mbit/s"
+    panel.y_label = "RTT (ms)"
+    return Picture([panel], 3.2, 5.2)
 
 
 #: What stands side by side.
@@ -297,9 +282,7 @@ def main() -> None:
         if given.page:
             page_tables.write(page, _named(name), lines)
     if given.page:
-        MAP.parent.mkdir(parents=True, exist_ok=True)
-        for kind, data in style.render(draw_map(), "png", "svg").items():
-            MAP.with_suffix(f".{kind}").write_bytes(data)
+        save(Figure(draw_map()), IMAGES, "map")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,17 @@ def test_cells_measured_again_are_those_of_the_page():
     page = cells(page_tables.written(script.PAGE, script.TABLE))
     assert len(page) == 6 * 7
     some = {"sweep.axis.rate.values": [10.0, 10_000.0], "sweep.axis.rate.labels": ["10", "10,000"]}
-    again = cells(script.table(script.measured(some)))
+    run = script.measured(some)
+    again = cells(script.table(run))
     assert again == {key: page[key] for key in again}, "run scripts/becn_attack.py --page"
+    (panel,) = script.draw(run).panels
+    drawn = {
+        (line.label, rate): f"{mean:.2f}"
+        for line in panel.lines
+        for rate, mean in zip(["10", "10,000"], line.y, strict=True)
+    }
+    assert drawn == again
+    assert all(line.x == [10, 10_000] for line in panel.lines)
     for kind in ("png", "svg"):
         assert (script.IMAGES / f"attack.{kind}").stat().st_size > 1000
 

@@ -63,10 +63,14 @@ def test_the_map_shows_the_numbers_of_its_table():
     rates, rows = script.gains()
     assert rates == ["10", "30", "100", "300", "1000"]
     assert list(rows) == ["10", "20", "50", "100", "200", "500"]
-    panel, _ = script.draw_map().axes
-    shown = [float(text.get_text().replace("−", "-")) for text in panel.texts]
-    assert shown == [gain for row in rows.values() for gain in row]
-    assert max(shown) > 20.0
+    (panel,) = script.draw_map().panels
+    (image,) = panel.marks
+    assert image.rows == list(rows.values())
+    shown = [[float(text.replace("−", "-")) for text in row] for row in image.texts]
+    assert shown == image.rows
+    assert max(map(max, shown)) > 20.0
+    assert panel.ticks == list(enumerate(rates))
+    assert panel.y_ticks == list(enumerate(rows))
 
 
 def test_all_scenarios_of_the_page_are_valid_and_linked():
