@@ -14,7 +14,8 @@ import polars as pl
 
 import cwnd
 import page_tables
-from cwnd.plots import style
+from cwnd.figures import Figure, Line, Panel, Picture, Rule, look
+from cwnd.plots import save
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,32 +56,18 @@ def table(found: pl.DataFrame) -> list[str]:
     return lines
 
 
-def draw(found: pl.DataFrame) -> None:
+def draw(found: pl.DataFrame) -> Picture:
     """Use and mean queueing delay by K."""
-    with style.styled():
-        figure = style.figure(3.0, width=7.6)
-        panels = figure.subplots(1, 2)
-        for index, ((arm,), part) in enumerate(found.group_by("arm", maintain_order=True)):
-            thresholds = part["threshold"].cast(pl.Float64)
-            for axes, values in zip(
-                panels, (100 * part["utilisation"], part["qdelay_mean_us"]), strict=True
-            ):
-                axes.plot(
-                    thresholds,
-                    values,
-                    color=style.colour(index),
-                    marker="os"[index],
-                    markersize=4,
-                    label=str(arm),
-                )
-        for axes in panels:
-            axes.set(xscale="log", xlabel="K (BDP)")
-            axes.axvline(1 / 7, color=style.colour(3), linewidth=0.8, linestyle="--")
-        panels[0].set(ylabel="Utilisation (%)", title="Dashed: a seventh (eq. 13)")
-        panels[1].set(ylabel="Mean queueing delay (µs)", yscale="log")
-        panels[1].legend()
-    for kind, data in style.render(figure, "png", "svg").items():
-        (IMAGES / f"dctcp.{kind}").write_bytes(data)
+    seventh = Rule(x=1 / 7, colour=look.colour(3), label="K = 1/7 (eq. 13)")
+    use = Panel([seventh], y_label="Utilisation (%)", x_log=True)
+    delay = Panel([seventh], y_label="Mean queueing delay (µs)", x_log=True, y_log=True)
+    for index, ((arm,), part) in enumerate(found.group_by("arm", maintain_order=True)):
+        thresholds = part["threshold"].cast(pl.Float64).to_list()
+        how = {"marker": look.marker(index), "label": str(arm)}
+        for panel, values in ((use, 100 * part["utilisation"]), (delay, part["qdelay_mean_us"])):
+            line = Line(thresholds, values.to_list(), look.colour(index), **how)
+            panel.marks = [*panel.marks, line]
+    return Picture([use, delay], 3.0, columns=2, x_label="K (BDP)", shared_y="none")
 
 
 def main() -> None:
@@ -93,8 +80,7 @@ def main() -> None:
     sys.stdout.write("\n".join(lines) + "\n")
     if given.page:
         page_tables.write(PAGE, TABLE, lines)
-        IMAGES.mkdir(parents=True, exist_ok=True)
-        draw(found)
+        save(Figure(draw(found)), IMAGES, "dctcp")
 
 
 if __name__ == "__main__":

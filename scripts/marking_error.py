@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 import page_tables
 from cwnd import models
-from cwnd.plots import style
+from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.plots import save
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "meters" / "marking.md"
@@ -134,33 +135,20 @@ def table(first: str, rows: dict[int, list[float]]) -> list[str]:
     return lines
 
 
-def draw(static_rows: dict[int, list[float]], moving_rows: dict[int, list[float]]) -> None:
+def draw(static_rows: dict[int, list[float]], moving_rows: dict[int, list[float]]) -> Picture:
     """Both tables as panels beside each other."""
-    with style.styled():
-        figure = style.figure(3.2, width=7.6)
-        panels = figure.subplots(1, 2, sharey=True)
-        for axes, rows, label in zip(
-            panels,
-            (static_rows, moving_rows),
-            ("Packets that came", "Packets in a period of the value"),
-            strict=True,
-        ):
-            for index, name in enumerate(NAMES):
-                errors = [row[index] for row in rows.values()]
-                axes.plot(
-                    list(rows),
-                    errors,
-                    color=style.colour(index),
-                    marker="osv^Dx"[index],
-                    markersize=3.5,
-                    label=name,
-                )
-            axes.set(xscale="log", yscale="log", xlabel=label)
-        panels[0].set(ylabel="Mean square error", title="A value that stays")
-        panels[1].set_title("A value that moves")
-        panels[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    for kind, data in style.render(figure, "png", "svg").items():
-        (IMAGES / f"marking.{kind}").write_bytes(data)
+    panels = []
+    for rows, title, label in (
+        (static_rows, "A value that stays", "Packets that came"),
+        (moving_rows, "A value that moves", "Packets in a period of the value"),
+    ):
+        lines = [
+            Line(list(rows), errors, look.colour(index), marker=look.marker(index), label=name)
+            for index, (name, *errors) in enumerate(zip(NAMES, *rows.values(), strict=True))
+        ]
+        panels.append(Panel(lines, title, x_label=label, x_log=True, y_log=True))
+    panels[0].y_label = "Mean square error"
+    return Picture(panels, 3.2, columns=2, shared_x="none")
 
 
 def main() -> None:
@@ -179,8 +167,7 @@ def main() -> None:
         if given.page:
             page_tables.write(PAGE, name, lines)
     if given.page:
-        IMAGES.mkdir(parents=True, exist_ok=True)
-        draw(static_rows, moving_rows)
+        save(Figure(draw(static_rows, moving_rows)), IMAGES, "marking")
 
 
 if __name__ == "__main__":

@@ -70,6 +70,17 @@ def test_the_tables_of_the_page_are_what_the_script_gives():
     assert set(table) <= set(page_tables.written(script.PAGE, script.MOVES))
 
 
+def test_the_figure_shows_every_scheme_of_both_tables():
+    both = [{1: [0.1 * n for n in range(6)], 10: [0.01 * n for n in range(6)]}, {100: [1.0] * 6}]
+    for panel, rows in zip(script.draw(*both).panels, both, strict=True):
+        assert [line.label for line in panel.lines] == script.NAMES
+        assert panel.x_log
+        assert panel.y_log
+        for index, line in enumerate(panel.lines):
+            assert line.x == list(rows)
+            assert line.y == [row[index] for row in rows.values()]
+
+
 def test_what_the_page_says_of_the_schemes_holds():
     after = {
         packets: dict(zip(script.NAMES, script.stays(packets), strict=True))
