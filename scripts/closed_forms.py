@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from matplotlib.lines import Line2D
 
 import cwnd
 from cwnd import _core, models
-from cwnd.plots import style
-from cwnd.results import Estimate
+from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.plots import save
+from cwnd.results import Estimate, interval_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from matplotlib.axes import Axes
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: Losses as rare as this leave windows that are large beside a packet.
@@ -364,64 +362,45 @@ COMPARISONS = (MATHIS, PADHYE, SAW_TOOTH, CUBIC, MD1, PS)
 
 #: Points of a model's line.
 STEPS = 200
+GREY = "#777777"
 
 
-def draw(comparison: Comparison, points: list[Point]) -> dict[str, bytes]:
+def draw(comparison: Comparison, points: list[Point]) -> Picture:
     """The figure: model and simulation."""
-    with style.styled():
-        figure = style.figure(3.1, width=5.6)
-        panel = figure.subplots()
-        for index, series in enumerate(dict.fromkeys(p.series for p in points)):
-            _draw_series(panel, comparison, index, [p for p in points if p.series == series])
-        if comparison.logarithmic:
-            panel.set_xscale("log")
-            panel.set_yscale("log")
-        panel.set_xlabel(comparison.xlabel)
-        panel.set_ylabel(comparison.ylabel)
-        panel.legend(handles=_legend(points))
-    return style.render(figure, "png", "svg")
-
-
-def _legend(points: list[Point]) -> list[Line2D]:
-    handles = []
+    marks: list[Line] = []
     for index, series in enumerate(dict.fromkeys(p.series for p in points)):
-        judged = all(p.judged for p in points if p.series == series)
-        look = style.points(index) if judged else {**style.points(index), "linestyle": "none"}
-        fill = style.colour(index) if judged else "white"
-        handles.append(Line2D([], [], label=series, markerfacecolor=fill, **look))
+        marks += _series(comparison, index, [p for p in points if p.series == series])
     intervals = any(p.found.half_width for p in points)
     simulation = "simulation, 95 % confidence" if intervals else "simulation"
-    return [
-        *handles,
-        Line2D([], [], color="#777777", label="model"),
-        Line2D([], [], color="#777777", linestyle="none", marker="o", label=simulation),
-    ]
+    marks.append(Line([], [], GREY, label="model"))
+    marks.append(Line([], [], GREY, joined=False, marker="o", label=simulation))
+    axes = {"x_log": comparison.logarithmic, "y_log": comparison.logarithmic}
+    panel = Panel(marks, x_label=comparison.xlabel, y_label=comparison.ylabel, **axes)
+    return Picture([panel], 3.1, 5.6)
 
 
-def _draw_series(panel: Axes, comparison: Comparison, index: int, points: list[Point]) -> None:
+def _series(comparison: Comparison, index: int, points: list[Point]) -> list[Line]:
+    """The model's line and the simulation's points; these alone, hollow, where it has no model."""
     points = sorted(points, key=lambda p: p.x)
     judged = all(p.judged for p in points)
-    look: dict[str, Any] = {"color": style.colour(index)}
-    intervals = [p.found.half_width for p in points if p.found.half_width is not None]
-    panel.errorbar(
-        [p.x for p in points],
-        [p.found.mean for p in points],
-        yerr=intervals or None,
-        linestyle="none",
-        marker=style.MARKERS[index],
-        markerfacecolor=look["color"] if judged else "white",
-        **look,
-    )
+    label, colour, marker = points[0].series, look.colour(index), look.marker(index)
+    found = Line([p.x for p in points], [p.found.mean for p in points], colour, joined=False)
+    found.interval = interval_ends(p.found for p in points)
+    found.marker, found.hollow = marker, not judged
     if not judged:
-        return
-    low, high = points[0].x, points[-1].x
+        found.label = label
+        return [found]
+    start, end = points[0].x, points[-1].x
     steps = [i / STEPS for i in range(STEPS + 1)]
     if comparison.logarithmic:
-        xs = [low * (high / low) ** s for s in steps]
+        xs = [start * (end / start) ** s for s in steps]
     else:
-        xs = [low + (high - low) * s for s in steps]
-    ys = [comparison.curve(points[0].series, x) for x in xs]
-    panel.plot(xs, ys, linestyle=style.DASHES[index % len(style.DASHES)], zorder=1, **look)
+        xs = [start + (end - start) * s for s in steps]
+    dashes = look.dashes(index)
+    model = Line(xs, [comparison.curve(label, x) for x in xs], colour, dashes=dashes)
+    # The legend has a line through a marker.
+    key = Line([], [], colour, dashes=dashes, marker=marker, label=label)
+    return [key, model, found]
 
 
 def page(results: dict[str, list[Point]]) -> str:
@@ -443,10 +422,8 @@ def main() -> None:
     """Writes the page and its figures."""
     results = {comparison.name: comparison.run() for comparison in COMPARISONS}
     images = DOCS / "images" / "closed-forms"
-    images.mkdir(parents=True, exist_ok=True)
     for comparison in COMPARISONS:
-        for kind, data in draw(comparison, results[comparison.name]).items():
-            (images / f"{comparison.name}.{kind}").write_bytes(data)
+        save(Figure(draw(comparison, results[comparison.name])), images, comparison.name)
     (DOCS / "closed-forms.md").write_text(page(results))
 
 

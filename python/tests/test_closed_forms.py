@@ -6,6 +6,7 @@ import pytest
 from conftest import ROOT
 
 import closed_forms as script
+from cwnd.results import interval_ends
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +58,23 @@ def test_the_page_is_what_the_simulations_give(results):
 
 def test_every_figure_shows_model_and_simulation(results):
     for comparison in script.COMPARISONS:
-        drawn = script.draw(comparison, results[comparison.name])
-        assert drawn["png"].startswith(b"\x89PNG")
-        svg = drawn["svg"].decode()
-        for text in (comparison.ylabel, comparison.xlabel, results[comparison.name][0].series):
-            assert text in svg
-        for kind in drawn:
+        points = results[comparison.name]
+        (panel,) = script.draw(comparison, points).panels
+        assert (panel.x_label, panel.y_label) == (comparison.xlabel, comparison.ylabel)
+        series = list(dict.fromkeys(point.series for point in points))
+        labels = [line.label for line in panel.lines if line.label]
+        assert labels[:-1] == [*series, "model"]
+        assert labels[-1].startswith("simulation")
+        found = [line for line in panel.lines if line.interval]
+        for line, name in zip(found, series, strict=True):
+            own = sorted((p for p in points if p.series == name), key=lambda p: p.x)
+            assert list(zip(line.x, line.y, strict=True)) == [(p.x, p.found.mean) for p in own]
+            assert line.interval == interval_ends(p.found for p in own)
+            models = [m for m in panel.lines if m.colour == line.colour and len(m.x) > script.STEPS]
+            assert line.hollow == (not own[0].judged) == (not models)
+            for model in models:
+                for at in (0, -1):
+                    there = (model.x[at], model.y[at])
+                    assert there == pytest.approx((own[at].x, own[at].model))
+        for kind in ("png", "svg"):
             assert (ROOT / "docs/images/closed-forms" / f"{comparison.name}.{kind}").exists()
