@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 import cwnd
-from cwnd.plots import style
+from cwnd.figures import Figure, Image, Panel, Picture
+from cwnd.plots import save
 from cwnd.results import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -185,45 +183,32 @@ def page(results: pl.DataFrame) -> str:
     return re.sub(r"\{\{(.+?)\}\}", filled, template)
 
 
-def figure(results: pl.DataFrame, of: Map) -> Figure:
+def figure(results: pl.DataFrame, of: Map) -> Picture:
     """Changes of goodput and of the slowest hundredth, as grids with their numbers."""
     rows = results.filter(pl.col("map") == of.name)
-    with style.styled():
-        found = style.figure(4.2)
-        panels = found.subplots(2, 2, sharex=True, sharey=True)
-        for timestamps, line in zip(TIMESTAMPS, panels, strict=True):
-            part = rows.filter(pl.col("timestamps") == timestamps)
-            for (quantity, sign, limit), panel in zip(
-                ((GAIN, 1, 20.0), (P99, -1, 50.0)), line, strict=True
-            ):
-                _grid(panel, part, quantity, sign, limit)
-                panel.set_title(f"{QUANTITIES[quantity][0]},\n{timestamps}")
-        for panel in panels[-1]:
-            panel.set_xlabel(of.x[1])
-        for panel in panels[:, 0]:
-            panel.set_ylabel(of.y[1])
-    return found
+    panels = []
+    for timestamps in TIMESTAMPS:
+        part = rows.filter(pl.col("timestamps") == timestamps)
+        for quantity, sign, limit in ((GAIN, 1, 20.0), (P99, -1, 50.0)):
+            panel = _grid(part, quantity, sign, limit)
+            panel.title = f"{QUANTITIES[quantity][0]}, {timestamps}"
+            panels.append(panel)
+    return Picture(panels, 4.2, columns=2, x_label=of.x[1], y_label=of.y[1])
 
 
-def _grid(panel: Axes, rows: pl.DataFrame, quantity: str, sign: int, limit: float) -> None:
+def _grid(rows: pl.DataFrame, quantity: str, sign: int, limit: float) -> Panel:
     """One grid: red where it is worse without backoff, blue where it is better."""
     xs, ys = (rows[name].unique(maintain_order=True).to_list() for name in ("x", "y"))
-    values = {(row["x"], row["y"]): row for row in rows.iter_rows(named=True)}
+    found = {(x, y): value for x, y, value in rows.select("x", "y", quantity).iter_rows()}
     digits = QUANTITIES[quantity][1]
-    colours = [[sign * values[x, y][quantity] for x in xs] for y in ys]
-    panel.imshow(colours, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto", origin="lower")
-    for i, x in enumerate(xs):
-        for j, y in enumerate(ys):
-            value = values[x, y][quantity]
-            text = f"{value:+.{digits}f}" if abs(value) >= 0.5 * 10**-digits else "0"
-            light = abs(value) > 0.6 * limit
-            panel.text(
-                i, j, text.replace("-", "−"), ha="center", va="center", fontsize=7,
-                color="white" if light else "black",
-            )  # fmt: skip
-    panel.set_xticks(range(len(xs)), xs)
-    panel.set_yticks(range(len(ys)), ys)
-    panel.grid(visible=False)
+
+    def written(value: float) -> str:
+        text = f"{value:+.{digits}f}" if abs(value) >= 0.5 * 10**-digits else "0"
+        return text.replace("-", "−")
+
+    image = Image([[sign * found[x, y] for x in xs] for y in ys], limit)
+    image.texts = [[written(found[x, y]) for x in xs] for y in ys]
+    return Panel([image], ticks=list(enumerate(xs)), y_ticks=list(enumerate(ys)))
 
 
 def main() -> None:
@@ -239,10 +224,8 @@ def write(results: pl.DataFrame) -> None:
     """Writes the page and the figures."""
     (DOCS / "no-backoff.md").write_text(page(results), encoding="utf-8")
     folder = DOCS / "images" / "no-backoff"
-    folder.mkdir(parents=True, exist_ok=True)
     for each in MAPS.values():
-        for kind, data in style.render(figure(results, each), "png", "svg").items():
-            (folder / f"{each.name}.{kind}").write_bytes(data)
+        save(Figure(figure(results, each)), folder, each.name)
 
 
 if __name__ == "__main__":

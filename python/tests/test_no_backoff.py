@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import polars as pl
 import pytest
 from conftest import ROOT
@@ -71,8 +73,16 @@ def test_the_page_is_made_of_the_numbers(results):
 
 def test_the_figures_are_made_of_the_numbers(results):
     for name, each in script.MAPS.items():
-        svg = script.style.render(script.figure(results, each), "svg")["svg"].decode()
-        assert each.x[1] in svg
+        picture = script.figure(results, each)
+        assert (picture.x_label, picture.y_label) == (each.x[1], each.y[1])
+        of_panels = itertools.product(script.TIMESTAMPS, ((script.GAIN, 1), (script.P99, -1)))
+        for panel, (timestamps, (quantity, sign)) in zip(picture.panels, of_panels, strict=True):
+            (image,) = panel.marks
+            for (j, y), (i, x) in itertools.product(panel.y_ticks, panel.ticks):
+                value = script.at(results, name, x, y, timestamps)[quantity]
+                assert image.rows[j][i] == sign * value
+                shown, unit = image.texts[j][i], 10.0 ** -script.QUANTITIES[quantity][1]
+                assert float(shown.replace("−", "-")) == pytest.approx(value, abs=0.51 * unit)
         for kind in ("png", "svg"):
             assert (ROOT / f"docs/images/no-backoff/{name}.{kind}").exists()
 
