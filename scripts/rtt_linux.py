@@ -23,13 +23,11 @@ import polars as pl
 import captured_rtt
 import cwnd
 import page_tables
-from cwnd.plots import style
-from cwnd.results.stats import Estimate
+from cwnd.figures import Figure, Line, Panel, Picture, Rule, look
+from cwnd.results import Estimate, interval_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIOS = ROOT / "python" / "cwnd" / "papers" / "dbaimd" / "linux" / "chapter5"
@@ -290,43 +288,39 @@ def page() -> None:
     rows = recorded()
     for name, lines in tables(rows).items():
         page_tables.write(PAGE, f"scripts/rtt_linux.py {name}", lines)
-    with style.styled():
-        FIGURE.write_bytes(style.png(draw(rows)))
+    Figure(draw(rows)).save(FIGURE)
 
 
-def draw(rows: pl.DataFrame) -> Figure:
+#: Panels of the figure: an experiment, a group of flows, a quantity of it, the label of its axis.
+PANELS = (
+    ("cheat", "cheat", "share", "Share of the flow whose receiver cheats (%)"),
+    ("ack_noise", "far", "backoffs", "Backoffs for delay a minute of the far flow"),
+    ("chunks", "main", "swing, mean", "Swing of the round trip within 0.2 s (ms)"),
+)
+
+
+def draw(rows: pl.DataFrame) -> Picture:
     """What a cheat takes, what a delayed ACK looks like, and the saw-tooth of chunks."""
-    figure = style.figure(3.2)
-    panels = figure.subplots(1, 3)
-    asked = (
-        ("cheat", "cheat", "share", "Share of the flow\nwhose receiver cheats (%)"),
-        ("ack_noise", "far", "backoffs", "Backoffs for delay a minute\nof the far flow"),
-        ("chunks", "main", "swing, mean", "Swing of the round trip\nwithin 0.2 s (ms)"),
-    )
-    for panel, (experiment, group, what, text) in zip(panels, asked, strict=True):
-        labels = [label for label, _ in points(experiment)]
-        for index, world in enumerate(WORLDS):
-            for row, label in enumerate(labels):
-                found = Estimate.of(of(rows, (experiment, label, world), group, what))
-                if found is not None:
-                    panel.errorbar(
-                        found.mean,
-                        row + 0.2 * index,
-                        xerr=found.half_width or 0,
-                        fmt=style.MARKERS[index],
-                        ms=3,
-                        color=style.colour(index),
-                        label=world if row == 0 else None,
-                    )
-        panel.set_yticks(range(len(labels)), labels=[label.replace("; ", "\n") for label in labels])
-        panel.tick_params(axis="y", labelsize=5)
-        panel.invert_yaxis()
-        panel.set_xlim(left=0)
-        panel.set_xlabel(text)
-    panels[0].set_xlim(0, 100)
-    panels[0].axvline(50, color="0.4", lw=0.8, ls="--")
-    style.legend(figure, list(panels))
-    return figure
+    panels = [_panel(rows, *asked) for asked in PANELS]
+    share = panels[0]
+    share.marks, share.x_limits = [Rule(x=50), *share.marks], (0, 100)
+    heights = [len(panel.y_ticks or ()) for panel in panels]
+    return Picture(panels, 6.5, 5.6, heights=heights, shared_x="none", shared_y="none")
+
+
+def _panel(rows: pl.DataFrame, experiment: str, group: str, what: str, text: str) -> Panel:
+    """Means over seeds with their intervals in both worlds; the first point is uppermost."""
+    labels = [label for label, _ in points(experiment)]
+    marks = []
+    for index, world in enumerate(WORLDS):
+        found = (Estimate.of(of(rows, (experiment, each, world), group, what)) for each in labels)
+        there = {-(row + 0.2 * index): mean for row, mean in enumerate(found) if mean is not None}
+        line = Line([each.mean for each in there.values()], list(there), look.colour(index))
+        line.joined, line.marker, line.size, line.label = False, look.marker(index), 3.0, world
+        line.x_interval = interval_ends(there.values())
+        marks.append(line)
+    ticks = [(-float(row), label) for row, label in enumerate(labels)]
+    return Panel(marks, x_label=text, y_ticks=ticks, x_limits=(0, None))
 
 
 def main() -> int:

@@ -119,3 +119,17 @@ def test_every_point_was_recorded(experiment: str) -> None:
 def test_the_page_has_the_tables_of_what_was_recorded() -> None:
     for name, lines in script.tables(script.recorded()).items():
         assert page_tables.written(script.PAGE, f"scripts/rtt_linux.py {name}") == lines, name
+
+
+def test_the_figure_has_the_means_of_both_worlds_one_below_the_other() -> None:
+    rows = script.recorded()
+    for panel, (experiment, group, what, _) in zip(
+        script.draw(rows).panels, script.PANELS, strict=True
+    ):
+        names = dict(panel.y_ticks)
+        for line in panel.lines:
+            assert line.label in script.WORLDS
+            assert len(line.x) == len(names) or experiment in script.ONLY_ON_LINUX
+            for place, mean in zip(line.y, line.x, strict=True):
+                values = script.of(rows, (experiment, names[-int(-place)], line.label), group, what)
+                assert mean == pytest.approx(sum(values) / len(values))
