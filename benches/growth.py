@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cwnd.figures import Figure, Line, Panel, Picture, look
 from run import measure, progress
 
 if TYPE_CHECKING:
@@ -272,7 +273,8 @@ def main() -> int:
         show_million()
     if options.figure:
         drawn = {axis.label for axis in AXES if axis.drawn}
-        draw({label: curves[label] for label in curves if label in drawn}, options.figure)
+        shown = {label: curves[label] for label in curves if label in drawn}
+        Figure(draw(shown)).save(options.figure)
     return 0
 
 
@@ -324,26 +326,22 @@ def show_million() -> None:
     )
 
 
-def draw(curves: dict[str, list[Point]], path: Path) -> None:
-    """Draws time per packet against size."""
-    from cwnd.plots import style
-
-    with style.styled():
-        figure = style.figure(3.1, width=5.6)
-        panel = figure.subplots()
-        for index, (label, points) in enumerate(curves.items()):
-            panel.plot(
-                [point.size for point in points],
-                [point.ns_per_packet for point in points],
-                label=label,
-                **style.points(index),
-            )
-        panel.set_xscale("log")
-        panel.set_yscale("log")
-        panel.set_xlabel("Size (flows, links or packets)")
-        panel.set_ylabel("CPU time per delivered packet (ns)")
-        panel.legend()
-        path.write_bytes(style.render(figure, "png")["png"])
+def draw(curves: dict[str, list[Point]]) -> Picture:
+    """Time per packet against size."""
+    lines = [
+        Line(
+            [point.size for point in points],
+            [point.ns_per_packet for point in points],
+            look.colour(index),
+            dashes=look.dashes(index),
+            marker=look.marker(index),
+            label=label,
+        )
+        for index, (label, points) in enumerate(curves.items())
+    ]
+    panel = Panel(lines, x_label="Size (flows, links or packets)", x_log=True, y_log=True)
+    panel.y_label = "CPU time per delivered packet (ns)"
+    return Picture([panel], 3.1, 5.6)
 
 
 if __name__ == "__main__":

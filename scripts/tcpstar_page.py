@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.plots import style
+from cwnd.figures import Figure, Line, Panel, Picture, look
 from tcpstar_cases import CASES, FOLDER, RESULTS, ROOT, STARS, Case, bursts, traces
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ IMAGES = ROOT / "docs" / "images" / "papers" / "tcpstar"
 WORLDS = {"Linux": "linux.json", "simulator": "after.parquet", "as Linux can": "bounded.parquet"}
 #: The same in the order of the table of bursts.
 RATIOS = ("Linux", "as Linux can", "simulator")
+DASHES = dict(zip(RATIOS, look.DASHES, strict=False))
 #: Shares of requests that are answered later: what a curve is drawn from.
 LEVELS = [10 ** (-exponent / 15) for exponent in range(46)]
 #: Quantiles of the table.
@@ -177,56 +178,49 @@ def page() -> str:
     return text.replace("{bursts}", _table_of_bursts(runs))
 
 
-def picture() -> dict[str, bytes]:
+def picture() -> Picture:
     """Response times of the traces, and the 99th percentile where connections come in bursts."""
     curves, runs = pl.read_csv(FOLDER / "curves.csv"), pl.read_csv(FOLDER / "runs.csv")
     curves = curves.filter(pl.col("s").is_finite())
-    with style.styled():
-        figure = style.figure(5.4, width=7.2)
-        panels = figure.subplots(2, 2).flatten()
-        for panel, case in zip(panels, traces(), strict=False):
-            for index, (star, n) in enumerate(STARS.items()):
-                for world, dash in (("Linux", "-"), ("simulator", ":")):
-                    of = curves.filter(case=case.name, n=n, world=world)
-                    label = star if world == "Linux" else None
-                    panel.plot(of["s"], of["share"], dash, color=style.colour(index), label=label)
-            panel.set_xscale("log")
-            panel.set_yscale("log")
-            panel.set_xlabel(f"response time, s (Trace {'I' * int(case.name[-1])})")
-            panel.set_ylabel("share that waits longer")
-        panels[0].legend()
-        panel = panels[3]
-        periods = [float(case.name.removeprefix("period-")) for case in bursts()]
-        for index, (world, dash) in enumerate(zip(RATIOS, ("-", "--", ":"), strict=True)):
-            for star in ("TCP", "TCP*(∞)"):
-                of = runs.filter(claim="T5", n=STARS[star], world=world)
-                found = dict(of.group_by("case").agg(pl.col("p99_s").mean()).iter_rows())
-                values = [found.get(case.name) for case in bursts()]
-                colour = style.colour(0 if star == "TCP" else 3)
-                if star == "TCP" and index == 1:
-                    continue
-                panel.plot(
-                    periods,
-                    values,
-                    dash,
-                    color=colour,
-                    marker=style.MARKERS[index],
-                    label=f"{star}, {world}",
-                )
-        panel.set_xscale("log")
-        # Above the curves is room for the legend.
-        panel.set_ylim(0, 1.5 * panel.get_ylim()[1])
-        panel.set_xlabel("on and off for so many seconds (Trace I)")
-        panel.set_ylabel("99th percentile, s")
-        panel.legend(ncols=2)
-        return style.render(figure, "png", "svg")
+    panels = []
+    for case in traces():
+        lines = []
+        for index, (star, n) in enumerate(STARS.items()):
+            for world, label in (("Linux", star), ("simulator", None)):
+                of = curves.filter(case=case.name, n=n, world=world)
+                line = Line(of["s"].to_list(), of["share"].to_list(), look.colour(index))
+                line.dashes, line.label = DASHES[world], label
+                lines.append(line)
+        panel = Panel(lines, x_log=True, y_log=True, y_label="share that waits longer")
+        panel.x_label = f"response time, s (Trace {'I' * int(case.name[-1])})"
+        panels.append(panel)
+    panels.append(_bursts(runs))
+    return Picture(panels, 5.4, columns=2, shared_x="none", shared_y="none")
+
+
+def _bursts(runs: pl.DataFrame) -> Panel:
+    """The 99th percentile where connections come in bursts; dashes are those of the traces."""
+    periods = [float(case.name.removeprefix("period-")) for case in bursts()]
+    lines = []
+    for index, world in enumerate(RATIOS):
+        how = {"dashes": DASHES[world], "marker": look.marker(index)}
+        lines.append(Line([], [], "#777777", label=world, **how))
+        # TCP has no such bounds.
+        for star in ("TCP*(∞)",) if world == "as Linux can" else ("TCP", "TCP*(∞)"):
+            of = runs.filter(claim="T5", n=STARS[star], world=world)
+            found = dict(of.group_by("case").agg(pl.col("p99_s").mean()).iter_rows())
+            values = [found.get(case.name) for case in bursts()]
+            lines.append(Line(periods, values, look.colour(list(STARS).index(star)), **how))
+    panel = Panel(lines, x_log=True, y_limits=(0, None), y_label="99th percentile, s")
+    panel.x_label = "on and off for so many seconds (Trace I)"
+    return panel
 
 
 def main() -> None:
     """Writes all of it."""
     if RESULTS.exists():
         collect()
-    (IMAGES / "web.png").write_bytes(picture()["png"])
+    Figure(picture()).save(IMAGES / "web.png")
     (FOLDER / "README.md").write_text(page(), encoding="utf-8")
 
 
