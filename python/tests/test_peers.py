@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from peers.explain import EXPLANATIONS
 from peers.judge import Comparison, compare, job
-from peers.page import fingerprint
-from peers.rows import DATA, load, load_all, load_runs
+from peers.page import draw, fingerprint
+from peers.rows import DATA, TABLES, load, load_all, load_runs
 
 from cwnd import _core
 from peers import explicit, explicit_page, transfers, transfers_page, trends, web, web_page
@@ -42,6 +42,25 @@ def test_the_page_says_what_the_runs_give(judged: list[Comparison]) -> None:
     for each in judged:
         verdict = "holds" if each.holds else "differs: " + ", ".join(each.differs)
         assert told[each.row.key] == verdict, each.row.key
+
+
+def test_the_figure_has_every_row_that_is_judged_by_value(judged: list[Comparison]) -> None:
+    wanted: list[list[tuple[str, bool, float, float]]] = [[], []]
+    for each in judged:
+        theirs, ours = each.theirs, each.ours
+        assert ours is not None
+        told = TABLES[each.row.table], each.holds
+        wanted[0].append((*told, theirs.goodput_mbit_s, ours.goodput_mbit_s))
+        delays = (max(of.qdelay_p50_ms, 0.1) for of in (theirs, ours))
+        wanted[1].append((*told, *delays))
+    for panel, rows in zip(draw(judged).panels, wanted, strict=True):
+        points = [
+            (line.label, line.marker == "o", x, y)
+            for line in panel.lines
+            if not line.joined
+            for x, y in zip(line.x, line.y, strict=True)
+        ]
+        assert sorted(points) == sorted(rows)
 
 
 @pytest.mark.parametrize(("shape", "mean", "most"), [(1.2, 12, 10_000), (1.4, 30, 1_000_000)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from cwnd.figures import Figure
 from peers import explicit, explicit_page, transfers, transfers_page, web, web_page
 from peers.judge import compare
 from peers.page import Others, draw, write
@@ -15,7 +16,7 @@ def main() -> None:
     """Runs everything, then writes."""
     page, figure = (Path(argument) for argument in sys.argv[1:3])
     found = compare(load_all())
-    draw(found, figure)
+    Figure(draw(found)).save(figure)
     others: Others = [
         (transfers_page.section, transfers.compare(transfers.settings())),
         (web_page.section, web.compare(web.settings())),

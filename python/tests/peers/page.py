@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cwnd.figures import Line, Panel, Picture, look
 from peers import explicit, judge, linux_page, recorded, scenarios, transfers, trends, web
 from peers.explain import CONTRADICTIONS, EXPLANATIONS, Explanation
 from peers.judge import Comparison, experiment
@@ -203,40 +205,32 @@ def _cells(m: Measures | None, theirs: Measures) -> str:
     return " | ".join(_values(m, theirs)) if m else ""
 
 
-def draw(found: Iterable[Comparison], path: Path) -> None:
-    """The figure: ours against theirs."""
-    import matplotlib as mpl
+def draw(found: Iterable[Comparison]) -> Picture:
+    """The figure: ours against theirs, with crosses where they differ."""
+    judged = [(c.row.table, c.holds, c.theirs, c.ours) for c in found if c.row.by_value and c.ours]
+    tables = [table for table in TABLES if any(table == each for each, *_ in judged)]
 
-    mpl.use("agg")
-    import matplotlib.pyplot as plt
+    def panel(label: str, value: Callable[[Measures], float]) -> Panel:
+        pairs = [(table, holds, value(x), value(y)) for table, holds, x, y in judged]
+        ends = [end(v for *_, x, y in pairs for v in (x, y)) for end in (min, max)]
+        marks = [Line(ends, ends, "#B3B3B3", width=0.8)]
+        for (index, table), (holds, shape) in product(enumerate(tables), _SHAPES):
+            own = [(x, y) for each, held, x, y in pairs if (each, held) == (table, holds)]
+            points = Line([x for x, _ in own], [y for _, y in own], look.colour(index))
+            points.joined, points.marker, points.hollow = False, shape, True
+            points.label = TABLES[table]
+            marks.append(points)
+        return Panel(marks, x_label=f"theirs: {label}", y_label=f"ours: {label}")
 
-    judged = [c for c in found if c.row.by_value and c.ours]
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
-    measures = (
-        ("goodput_mbit_s", "goodput, Mbit/s", "linear"),
-        ("qdelay_p50_ms", "median queueing delay, ms", "log"),
-    )
-    for ax, (name, label, scale) in zip(axes, measures, strict=True):
-        for table, peer in TABLES.items():
-            for holds, marker in ((True, "o"), (False, "x")):
-                points = [c for c in judged if c.row.table == table and c.holds == holds]
-                if points:
-                    colour = f"C{list(TABLES).index(table)}"
-                    ax.plot(
-                        [getattr(c.theirs, name) for c in points],
-                        [getattr(c.ours, name) for c in points],
-                        marker,
-                        color=colour,
-                        alpha=0.6,
-                        markersize=5,
-                        label=peer if holds else None,
-                    )
-        ax.set_xscale(scale if scale == "linear" else "symlog")
-        ax.set_yscale(scale if scale == "linear" else "symlog")
-        low, high = ax.get_xlim()
-        ax.plot([low, high], [low, high], color="0.7", linewidth=0.8, zorder=0)
-        ax.set_xlabel(f"theirs: {label}")
-        ax.set_ylabel(f"ours: {label}")
-    axes[0].legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    goodput = panel("goodput, Mbit/s", lambda of: of.goodput_mbit_s)
+    delay = panel("median queueing delay, ms", lambda of: max(of.qdelay_p50_ms, _LEAST_MS))
+    delay.x_log = delay.y_log = True
+    powers = [(10.0**power, f"{10**power}") for power in range(3)]
+    delay.ticks = delay.y_ticks = [(_LEAST_MS, f"≤ {_LEAST_MS}"), *powers]
+    return Picture([goodput, delay], 4.0, columns=2, shared_x="none", shared_y="none")
+
+
+#: Markers of rows that hold, and of others.
+_SHAPES = ((True, "o"), (False, "x"))
+#: Shorter delays are drawn here.
+_LEAST_MS = 0.1
