@@ -102,9 +102,12 @@ fuzz-tools: build $(CARGO_FUZZ)
 $(CARGO_FUZZ):
 	cargo install cargo-fuzz --version 0.13.2 --locked --quiet --root target/tools
 
+SHARED := --dist loadgroup --no-loadscope-reorder
+
 test-python: dev ## Run the Python tests
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
-	$(BIN)/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder -m "not real_time"
+	$(BIN)/pytest --numprocesses auto $(SHARED) -m "not real_time and not testbed"
+	$(BIN)/pytest --numprocesses 3 $(SHARED) -m "testbed and not real_time"
 	$(BIN)/pytest -m real_time
 
 # With the features of the extension, whose crates are then shared.

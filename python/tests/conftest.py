@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,16 +121,38 @@ with_kernel = pytest.mark.skipif(
 )
 
 
+#: Marks of tests that do not run beside the others.
+_APART = ("testbed", "real_time")
+
+
+@cache
+def _writes(file: Path, mark: str) -> bool:
+    return f"mark.{mark}" in file.read_text(encoding="utf-8")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Imports the files with these marks alone if `-m` asks for them: all take 6 s per process."""
+    asked = config.option.markexpr.split(" ")[0]
+    if asked not in _APART or collection_path.suffix != ".py":
+        return None
+    return None if _writes(collection_path, asked) else True
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a file stay together where several processes share the work.
 
-    So what they share is made once. A test that says `xdist_group` itself stays with those.
+    So what they share is made once. A test that says `xdist_group` itself stays with those; tests
+    with the mark `testbed` share nothing, and each is a group of its own.
     First, because the plugin that shares the work reads the marks in a hook of the same name.
     """
-    for item in items:
+    for number, item in enumerate(items):
         if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+            own = f"-{number}" if item.get_closest_marker("testbed") else ""
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}{own}"))
+        for mark in _APART:
+            if item.get_closest_marker(mark) and not _writes(item.path, mark):
+                raise pytest.UsageError(f"{item.path}: write pytest.mark.{mark} in this file")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -27,7 +27,9 @@ from cwnd.running import plans
 BLOCKS = [block for page in docblocks.pages() for block in docblocks.blocks(page)]
 RUN = [block for block in BLOCKS if block.language in docblocks.RUN]
 #: Pages that send real packets: one block of them does, and shares what others leave.
-REAL_TIME = {block.page for block in RUN if "root" in block.needs}
+TESTBED = {block.page for block in RUN if "root" in block.needs}
+#: Its controllers are for the host's own connections, those of other tests among them.
+ALONE = "docs/kernel.md"
 
 #: All that is not run, and why; a line more is a decision.
 CLUSTER = "a cluster of several machines; test_sweep_on_ray.py makes one"
@@ -66,8 +68,8 @@ def readers() -> dict[str, docblocks.Reader]:
 
 def _marked(block: docblocks.Block) -> ParameterSet:
     marks = [pytest.mark.xdist_group(block.page)]
-    if block.page in REAL_TIME:
-        marks.append(pytest.mark.real_time)
+    if block.page in TESTBED:
+        marks.append(pytest.mark.real_time if block.page == ALONE else pytest.mark.testbed)
     return pytest.param(block, id=block.place, marks=marks)
 
 

@@ -9,7 +9,7 @@ from test_link import needs_root
 
 import inference as script
 
-pytestmark = pytest.mark.real_time
+pytestmark = pytest.mark.testbed
 
 #: A part of the cases of the page, and smaller: what half a minute is enough for.
 CASES = {

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from conftest import Cli
 
-pytestmark = pytest.mark.real_time
+# They share a resolver's address.
+pytestmark = [pytest.mark.testbed, pytest.mark.xdist_group("links")]
 
 
 def _lacking() -> str | None:

@@ -96,7 +96,7 @@ def test_the_receiver_reports_blocks_the_newest_first_and_what_arrived_twice():
 
 
 @real
-@pytest.mark.real_time
+@pytest.mark.testbed
 def test_this_kernel_does_what_was_recorded():
     if not os.uname().release.startswith("6.18."):
         pytest.skip("recorded on Linux 6.18")

@@ -49,7 +49,7 @@ def echoed_ms(file: Path) -> list[float]:
 
 
 @with_kernel
-@pytest.mark.real_time
+@pytest.mark.testbed
 def test_a_receiver_on_linux_subtracts_from_what_it_echoes(tmp_path: Path) -> None:
     run = cwnd.run(two_flows(), on="linux", pcap=script.BOTH, pcap_dir=tmp_path)
     (file,) = tmp_path.rglob("*.pcapng")

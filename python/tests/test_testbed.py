@@ -28,7 +28,7 @@ from cwnd.running.worlds import Linux, kernel_helper
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-pytestmark = pytest.mark.real_time
+pytestmark = pytest.mark.testbed
 
 CLI = [sys.executable, "-m", "cwnd"]
 RENO = {"kind": "newreno", "preset": "linux"}
@@ -366,6 +366,8 @@ def test_two_runs_at_once_do_not_meet() -> None:
 
 
 @real
+# It looks at all devices of the host, and a link of another test is one.
+@pytest.mark.real_time
 def test_a_run_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     file = tmp_path / "real.toml"
     file.write_text(scenario(duration="30 s").to_toml(), encoding="utf-8")

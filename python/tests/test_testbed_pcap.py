@@ -21,7 +21,7 @@ from cwnd.infer import infer
 if TYPE_CHECKING:
     from conftest import Cli
 
-pytestmark = pytest.mark.real_time
+pytestmark = pytest.mark.testbed
 
 #: The port of a group's first sender (crates/linux/testbed/src/world.rs).
 PORT = 10_000
