@@ -74,8 +74,8 @@ class Growth:
 def read(reader: str, file: Path) -> None:
     """Reads a file as cwnd does in Python; a refusal is an answer."""
     from cwnd.errors import CwndError
-    from cwnd.results import read as results
-    from cwnd.sweeps import activity
+    from cwnd.store import activity
+    from cwnd.store import read as results
     from cwnd.topology import importing, matrix
     from cwnd.topology.graph import Graph, Node
 

@@ -50,8 +50,8 @@ from cwnd.reproduce import paper, papers, reproduce_on_linux
 from cwnd.reproduce.linux import available, draw, drawn_from
 from cwnd.reproduce.page import caption, picture
 from cwnd.reproduce.run import CLAIMS
-from cwnd.running import LINUX, bar
-from cwnd.sweeps import load
+from cwnd.running import bar
+from cwnd.store import LINUX, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

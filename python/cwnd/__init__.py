@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cwnd._core import Cancelled, ScenarioError, __version__, json_schema, reference_markdown
     from cwnd.errors import CwndError, DamageError, DivergedError, InputError, MachineError
     from cwnd.results import Run
-    from cwnd.running import Scenario, check
-    from cwnd.sweeps import load, query, run, sweep
+    from cwnd.running import Scenario, check, run, sweep
+    from cwnd.store import load, query
 
 __all__ = [
     "Cancelled",
@@ -45,14 +45,15 @@ __getattr__, __dir__ = offers(
         "_core": "Cancelled ScenarioError __version__ json_schema reference_markdown",
         "errors": "CwndError DamageError DivergedError InputError MachineError",
         "results": "Run",
-        "running": "Scenario check",
-        "sweeps": "load query run sweep",
+        "running": "Scenario check run sweep",
+        "store": "load query",
     },
 )
 # What a `Run` offers, and rooms above its own do.
 open_doors(
     {
-        "load a result": "cwnd.sweeps:load",
+        "load a result": "cwnd.store:load",
+        "save a result": "cwnd.store:save",
         "draw a figure": "cwnd.plots:draw",
         "draw a result": "cwnd.plots:draw_result",
         "show in a notebook": "cwnd.report.notebook:html",

@@ -34,9 +34,10 @@ from cwnd.agreement.files import DIGITS
 from cwnd.cli import recorded
 from cwnd.errors import InputError
 from cwnd.figures import Figure
-from cwnd.results import METRICS, open_records
+from cwnd.results import METRICS
 from cwnd.running.worlds import Simulator
-from cwnd.sweeps.linux import summary
+from cwnd.store import open_records
+from cwnd.store.linux import summary
 
 if TYPE_CHECKING:
     from pathlib import Path

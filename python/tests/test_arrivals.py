@@ -10,7 +10,7 @@ import pytest
 from conftest import SHORT
 
 import cwnd
-from cwnd.results.unrecorded import flow_counts
+from cwnd.results.unsampled import flow_counts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from conftest import ROOT
 import cwnd
 from cwnd import _core
 from cwnd.files import checksums
-from cwnd.sweeps import simulating
+from cwnd.running import simulating
 
 if TYPE_CHECKING:
     from conftest import Cli

@@ -21,11 +21,11 @@ from cwnd import plots, report
 from cwnd.errors import DamageError, InputError, UncheckedWarning
 from cwnd.files import checksums
 from cwnd.results import compare
-from cwnd.results.layout import TABLES
-from cwnd.running import plans
-from cwnd.sweeps import asking, filling, verify
-from cwnd.sweeps.layout import Dataset
-from cwnd.sweeps.watching import status
+from cwnd.running import executor, plans, verify
+from cwnd.store import sql
+from cwnd.store.dataset import Dataset
+from cwnd.store.layout import TABLES
+from cwnd.store.status import read_status
 
 #: Loads of each kind of result.
 LOADS = 250
@@ -64,11 +64,11 @@ def asked(path: Path) -> object:
     order = "select * from {} order by all"
     is_old = Dataset.is_at(path) and Dataset.open(path).is_old
     tables = [name for name in TABLES if not (is_old and name == "reasons")]
-    return [asking.query(path, order.format(name)).write_json() for name in tables]
+    return [sql.query(path, order.format(name)).write_json() for name in tables]
 
 
 def summed(path: Path) -> object:
-    return asking.query(path, "select sum(goodput_bit_s), count(*) from Flows").rows()
+    return sql.query(path, "select sum(goodput_bit_s), count(*) from Flows").rows()
 
 
 READERS = (everything, loaded_from_disk, reported, plotted, compared, asked, summed)
@@ -84,7 +84,7 @@ def small(tmp_path_factory: pytest.TempPathFactory, scenarios: Path) -> dict[str
     )
     cwnd.run(scenario).save(place / "run", plots=False)
     cwnd.sweep(scenario, place / "sweep")
-    filling.fill(plans.plan(scenario), place / "part", only=[0])
+    executor.fill(plans.plan(scenario), place / "part", only=[0])
     return {
         "run": place / "run",
         "sweep": place / "sweep",
@@ -276,7 +276,7 @@ def test_a_damaged_description_of_a_sweep_is_named_by_status(
     file = sweep / "dataset.json"
     file.write_bytes(file.read_bytes().replace(b'"runs": 2', b'"runs": 3'))
     with pytest.raises(DamageError, match=r"dataset\.json: damaged.*cwnd run SCENARIO -o"):
-        status(sweep)
+        read_status(sweep)
 
 
 def test_verify_names_all_that_is_damaged(result: Path, cli: Cli):

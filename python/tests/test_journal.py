@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cwnd.errors import DamageError
-from cwnd.sweeps import journal
-from cwnd.sweeps.journal import Journal
+from cwnd.store import journal
+from cwnd.store.journal import Journal
 
 #: Frames: names of cells, and a body.
 FRAMES = st.lists(
@@ -111,7 +111,7 @@ def test_a_damaged_head_is_an_error_for_those_who_ask(tmp_path: Path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from cwnd.sweeps import journal
+from cwnd.store import journal
 
 folder = Path(sys.argv[1])
 step = 0

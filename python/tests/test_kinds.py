@@ -18,7 +18,7 @@ from cwnd.infer import infer
 from cwnd.infer import write as write_inferred
 from cwnd.link import Direction, Finished, Settings
 from cwnd.link.command import Records
-from cwnd.sweeps import verify
+from cwnd.running import verify
 
 
 def link(short: cwnd.Run, place: Path) -> None:

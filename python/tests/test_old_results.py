@@ -11,7 +11,7 @@ import pytest
 from conftest import Cli
 
 import cwnd
-from cwnd.sweeps import verify
+from cwnd.running import verify
 
 OLD = Path(__file__).parent / "data" / "v1"
 

@@ -22,8 +22,8 @@ from cwnd.figures import Figure, legend, look
 from cwnd.figures.layout import lay_out
 from cwnd.plots import style
 from cwnd.plots.layout import Layout, human
-from cwnd.results import PLOTS
 from cwnd.results.manifest import Axis
+from cwnd.store import PLOTS
 
 if TYPE_CHECKING:
     from conftest import Cli

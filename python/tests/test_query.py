@@ -17,9 +17,9 @@ from polars.testing import assert_frame_equal
 
 import cwnd
 from cwnd.errors import InputError
-from cwnd.results.layout import TABLES
-from cwnd.running import plans
-from cwnd.sweeps import asking, filling
+from cwnd.running import executor, plans
+from cwnd.store import sql
+from cwnd.store.layout import TABLES
 
 #: Half a second, and what a busy machine needs to free memory.
 AT_ONCE_S = 1.0
@@ -73,7 +73,7 @@ def test_axes_are_columns_with_types(dataset: Path, sweep: cwnd.Run):
 
 def test_what_a_killed_writer_left_of_a_cell_is_not_seen(scenarios: Path, tmp_path: Path):
     copy = tmp_path / "copy"
-    filling.fill(plans.plan(scenarios / "sweep.toml"), copy, only=range(1, 18))
+    executor.fill(plans.plan(scenarios / "sweep.toml"), copy, only=range(1, 18))
     (file,) = (copy / "journal").iterdir()
     (copy / "journal" / "killed").write_bytes(file.read_bytes()[:-1])
 
@@ -173,7 +173,7 @@ def test_a_statement_takes_half_of_the_memory_and_loads_nothing(dataset: Path):
 
     gib, unit = setting("memory_limit").split()
     assert unit == "GiB"
-    assert float(gib) == pytest.approx(asking.most_memory_bytes() / 2**30, abs=0.1)
+    assert float(gib) == pytest.approx(sql.most_memory_bytes() / 2**30, abs=0.1)
     assert setting("lock_configuration") == "true"
     for name in ("autoinstall_known_extensions", "autoload_known_extensions"):
         assert setting(name) == "false"

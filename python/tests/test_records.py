@@ -12,7 +12,8 @@ from conftest import Cli
 
 import cwnd
 from cwnd.files import checksums
-from cwnd.results import INFER, LINK, pack
+from cwnd.results import INFER, LINK
+from cwnd.store import pack
 
 OLD = Path(__file__).parent / "data" / "v1"
 

@@ -13,8 +13,8 @@ from rich.console import Console
 
 import cwnd
 from cwnd import _core
-from cwnd.running import Progress, bar
-from cwnd.sweeps import simulating, tables
+from cwnd.running import Progress, bar, simulating
+from cwnd.store import tables
 
 KEYS = ["run_id", "scenario", "seed"]
 FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_bit_s

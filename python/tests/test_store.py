@@ -14,9 +14,9 @@ from polars.testing import assert_frame_equal
 import cwnd
 from cwnd.errors import CwndError, DamageError, InputError
 from cwnd.files import atomic
-from cwnd.results import read, store
-from cwnd.results.layout import TABLES
-from cwnd.sweeps import assembling, filler
+from cwnd.running import filler
+from cwnd.store import assembly, read, write
+from cwnd.store.layout import TABLES
 
 
 def test_what_is_saved_is_loaded(sweep: cwnd.Run, tmp_path: Path):
@@ -34,7 +34,7 @@ def test_what_is_saved_is_loaded(sweep: cwnd.Run, tmp_path: Path):
 def test_resolved_scenarios_are_written_and_read_in_blocks(
     sweep: cwnd.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    for module in (store, read):
+    for module in (write, read):
         monkeypatch.setattr(module, "TEXTS", 4)
 
     target = sweep.save(tmp_path / "result", plots=False)
@@ -172,22 +172,22 @@ def test_records_that_do_not_fit_in_memory_are_the_same_on_disk(
 ):
     # Three of the eighteen runs fill a batch.
     rows = sum(getattr(sweep, name).height for name in TABLES if name != "runs")
-    monkeypatch.setattr(assembling, "PART_ROWS", rows // 6)
+    monkeypatch.setattr(assembly, "PART_ROWS", rows // 6)
     monkeypatch.setattr(filler, "PART_ROWS", rows // 6)
     saved = []
     for threads in (1, 2):
         place = tmp_path / f"result-{threads}"
         parts = Counter[str]()
-        part = assembling._Ordered._part
+        part = assembly._Ordered._part
 
         def counted(
-            ordered: assembling._Ordered, name: str, runs: range, parts=parts, part=part
+            ordered: assembly._Ordered, name: str, runs: range, parts=parts, part=part
         ) -> pl.DataFrame:
             parts[name] += 1
             return part(ordered, name, runs)
 
         with monkeypatch.context() as patched:
-            patched.setattr(assembling._Ordered, "_part", counted)
+            patched.setattr(assembly._Ordered, "_part", counted)
             cwnd.sweep(scenarios / "sweep.toml", place, threads=threads)
         assert parts["series"] > 3
         saved.append({n: data for n, data in files(place).items() if "activity" not in n})

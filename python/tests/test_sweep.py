@@ -19,13 +19,12 @@ from cwnd import _core
 from cwnd import cli as command_line
 from cwnd.errors import CwndError, InputError
 from cwnd.files import checksums
-from cwnd.results import cell_id, content
-from cwnd.results.layout import TABLES
-from cwnd.running import Progress, plans
-from cwnd.sweeps import activity, cells, filling, tables, watching
-from cwnd.sweeps.layout import Dataset
-from cwnd.sweeps.planning import name_cells
-from cwnd.sweeps.shard import Shard
+from cwnd.running import Progress, cells, executor, plans
+from cwnd.running.planning import name_cells
+from cwnd.store import activity, cell_id, content, status, tables
+from cwnd.store.dataset import Dataset
+from cwnd.store.layout import TABLES
+from cwnd.store.shard import Shard
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -89,7 +88,7 @@ def test_what_is_there_is_not_computed_again(
 ):
     counted = Counted(monkeypatch)
     plan, some = plans.plan(scenarios / "sweep.toml"), [0, 4, 11, 12, 17]
-    filling.fill(plan, tmp_path / "a", only=[n for n in range(18) if n not in some])
+    executor.fill(plan, tmp_path / "a", only=[n for n in range(18) if n not in some])
     assert len(counted.seeds) == 13
 
     cwnd.sweep(scenarios / "sweep.toml", tmp_path / "a")
@@ -382,15 +381,15 @@ def test_the_old_result_can_be_read_until_the_new_one_is_complete(
     plan = plans.plan(scenarios / "sweep.toml", overrides={"flow.main.start": "0 s"})
     with monkeypatch.context() as patched:
         Counted(patched, failing=(2,))
-        found = filling.fill(plan, copy, replace=True)
+        found = executor.fill(plan, copy, replace=True)
     assert (found.made, len(found.failed), found.missing) == (12, 6, 6)
     assert found.run is not None
     assert found.run.runs.height == 12
     assert {name: files(copy)[name] for name in before} == before
     assert cwnd.load(copy).runs.height == 18
 
-    assert filling.fill(plan, copy, replace=True).before == 12
-    fresh = filling.fill(plan, tmp_path / "fresh")
+    assert executor.fill(plan, copy, replace=True).before == 12
+    fresh = executor.fill(plan, tmp_path / "fresh")
     assert fresh.run is not None
     assert files(copy) == files(tmp_path / "fresh")
 
@@ -430,7 +429,7 @@ def test_shards_write_side_by_side_but_not_one_twice(cli: Cli):
     second = cli.start("sweep", "long.toml", "--shard", "2/2")
     try:
         wait_for(cli.directory / "out" / "long" / "dataset.json")
-        wait_until(lambda: len(watching.status(cli.directory / "out" / "long").writers) == 2)
+        wait_until(lambda: len(status.read_status(cli.directory / "out" / "long").writers) == 2)
         again = cli("sweep", "long.toml", "--shard", "1/2")
         alone = cli("sweep", "long.toml")
     finally:
@@ -461,9 +460,9 @@ def test_status_tells_rate_and_time_left(dataset: Path, monkeypatch: pytest.Monk
     ]
     for older, rate, eta in ((False, 1.5, 20.0), (True, 2.0, 20.0)):
         past = activity.Past("a", start, progress, older, None, live=True)
-        monkeypatch.setattr(watching, "sessions", lambda _root, past=past: [past])
+        monkeypatch.setattr(status, "sessions", lambda _root, past=past: [past])
 
-        (writer,) = watching.status(dataset, now=1020.0).writers
+        (writer,) = status.read_status(dataset, now=1020.0).writers
 
         assert writer.cells_per_s == rate
         assert writer.eta_s == pytest.approx(eta)
@@ -489,7 +488,7 @@ def test_outcomes_do_not_wait_for_a_slow_cell(scenarios: Path, tmp_path: Path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        filling.fill(plan, tmp_path / "sweep", threads=2, on_progress=enough)
+        executor.fill(plan, tmp_path / "sweep", threads=2, on_progress=enough)
     assert len(Dataset.open(tmp_path / "sweep").done()) == 200
 
 

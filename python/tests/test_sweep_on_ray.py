@@ -13,13 +13,12 @@ from test_sweep import files
 import cwnd
 from cwnd import _core
 from cwnd.errors import InputError, MachineError
-from cwnd.results import cell_id, content
-from cwnd.running import Progress, plans
-from cwnd.sweeps import on_ray
-from cwnd.sweeps.cells import Outcome
-from cwnd.sweeps.on_ray import Ray
-from cwnd.sweeps.tables import Batch
-from cwnd.sweeps.todo import Todo
+from cwnd.running import Progress, on_ray, plans
+from cwnd.running.cells import Outcome
+from cwnd.running.on_ray import Ray
+from cwnd.running.pending import Todo
+from cwnd.store import cell_id, content
+from cwnd.store.tables import Batch
 
 pytestmark = pytest.mark.real_time
 

@@ -20,15 +20,14 @@ from test_sweep import Counted, files, older, relist
 import cwnd
 from cwnd.errors import CwndError, DamageError, InputError
 from cwnd.files import checksums
-from cwnd.results import content, heading, named, store
-from cwnd.results.layout import TABLES
-from cwnd.running import plans
-from cwnd.sweeps import cells, filling, journal, packing
-from cwnd.sweeps.journal import frames
-from cwnd.sweeps.layout import is_packed
-from cwnd.sweeps.tables import Batch, Finished
-from cwnd.sweeps.verifying import verify
-from cwnd.sweeps.writer import Writer
+from cwnd.running import cells, executor, plans
+from cwnd.running.verifying import verify
+from cwnd.store import content, heading, journal, named, packing, write
+from cwnd.store.dataset import is_packed
+from cwnd.store.journal import frames
+from cwnd.store.layout import TABLES
+from cwnd.store.tables import Batch, Finished
+from cwnd.store.writer import Writer
 
 #: So many cells that a kill comes in the middle of them.
 MANY = SWEEP.replace("repeat = 3", "repeat = 50").replace('"2 s"', '"80 s"')
@@ -49,7 +48,7 @@ def copy(dataset: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def part(scenarios: Path, tmp_path: Path) -> Path:
     """A sweep that lacks one cell."""
-    filling.fill(plans.plan(scenarios / "sweep.toml"), tmp_path / "part", only=range(17))
+    executor.fill(plans.plan(scenarios / "sweep.toml"), tmp_path / "part", only=range(17))
     return tmp_path / "part"
 
 
@@ -380,7 +379,7 @@ def test_a_disk_that_cannot_be_written_is_a_failure_in_words(
         raise OSError(28, "No space left on device", str(tmp_path / "a"))
 
     monkeypatch.setattr(journal.Journal, "append", full)
-    monkeypatch.setattr(store, "write_into", full)
+    monkeypatch.setattr(write, "write_into", full)
     with pytest.raises(CwndError, match="no space left on device; what was finished is safe"):
         cwnd.sweep(scenarios / "sweep.toml", tmp_path / "a")
 

@@ -11,7 +11,8 @@ from cwnd.agreement.frames import differences, gains
 from cwnd.agreement.verdict import GAIN_TOLERANCE
 from cwnd.files import SUMS, write_atomically
 from cwnd.plots import attempt
-from cwnd.results import AGREE, AGREEMENT, METRICS, pack
+from cwnd.results import AGREE, METRICS
+from cwnd.store import AGREEMENT, pack
 
 if TYPE_CHECKING:
     from cwnd.agreement.verdict import Agreement

@@ -11,8 +11,8 @@ from cwnd.agreement.files import DIGITS, GAIN_OVER, axis_column
 from cwnd.agreement.verdict import Agreement, Gain, Row
 from cwnd.errors import CwndError
 from cwnd.results import ALL, METRICS, Estimate, values_of, welch
-from cwnd.running import plans
-from cwnd.sweeps import failures, fill, load
+from cwnd.running import failures, fill, plans
+from cwnd.store import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,8 +13,8 @@ from cwnd.agreement.comparing import COMPARED, compare, unclear
 from cwnd.agreement.files import write
 from cwnd.errors import CwndError, InputError
 from cwnd.results import ALL
-from cwnd.running import LINUX, Linux, plans
-from cwnd.sweeps import failures, fill, load, world_of
+from cwnd.running import Linux, failures, fill, plans, world_of
+from cwnd.store import LINUX, load
 
 if TYPE_CHECKING:
     import os

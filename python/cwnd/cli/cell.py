@@ -23,7 +23,7 @@ def cell(directory: Path, run: str, /, *, json: output.Json = False) -> int:
         run: The run's number (column `cell` of the view `runs`), or its `run_id`.
         json: Machine-readable output.
     """
-    from cwnd.sweeps import load
+    from cwnd.store import load
 
     result = load(directory, samples_on_disk=True)
     row = _row(result, run, directory)

@@ -13,7 +13,8 @@ from cwnd.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cwnd.results import Comparison, Difference, Records, Shown
+    from cwnd.results import Comparison, Difference, Shown
+    from cwnd.store import Records
 
 
 def compare(
@@ -45,9 +46,9 @@ def compare(
         relative_to: Group that goodput_ratio compares with; the first that both have if not given.
         json: Machine-readable output.
     """
-    from cwnd.results import COLUMNS, OF_REQUESTS, metrics, open_records
+    from cwnd.results import COLUMNS, OF_REQUESTS, metrics
     from cwnd.results import compare as compare_results
-    from cwnd.sweeps import load
+    from cwnd.store import load, open_records
 
     records = [open_records(each) for each in (before, after)]
     if any(records):
@@ -74,7 +75,7 @@ def _compare_records(
     from rich import box
     from rich.table import Table
 
-    from cwnd.results import compare_records
+    from cwnd.store import compare_records
 
     old, new = records
     if old is None or new is None:

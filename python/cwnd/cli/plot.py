@@ -11,7 +11,8 @@ from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
-    from cwnd.results import Records, Run
+    from cwnd.results import Run
+    from cwnd.store import Records
 
 Kind = Literal["timeseries", "windows", "qdelay", "responses", "sweep", "graph"]
 
@@ -56,8 +57,8 @@ def plot(
     """
     from cwnd import plots
     from cwnd.plots import parts
-    from cwnd.results import PLOTS, known_group, open_records
-    from cwnd.sweeps import load
+    from cwnd.results import known_group
+    from cwnd.store import PLOTS, load, open_records
 
     records = open_records(directory)
     if records is not None:

@@ -44,18 +44,18 @@ def query(
     """
     import polars as pl
 
-    from cwnd.sweeps import asking
+    from cwnd.store import sql as engine
 
     if csv + json + (parquet is not None) > 1:
         raise InputError("one form of output at a time: --csv, --json or --parquet FILE")
     if parquet is not None:
         try:
-            asking.write_parquet(directory, sql, parquet, unsafe=unsafe)
+            engine.write_parquet(directory, sql, parquet, unsafe=unsafe)
         except OSError as error:
             raise CwndError(explain(error)) from error
         output.line(str(parquet))
         return 0
-    answer = asking.query(directory, sql, unsafe=unsafe)
+    answer = engine.query(directory, sql, unsafe=unsafe)
     if json:
         output.document({"columns": answer.columns, "rows": answer.rows()})
     elif csv:

@@ -8,7 +8,7 @@ from cwnd.results import AGREE, INFER, LINK
 
 if TYPE_CHECKING:
     from cwnd.figures import Picture
-    from cwnd.results import Records
+    from cwnd.store import Records
 
 #: Names of their figures, and titles.
 NAMES = {LINK: "link", INFER: "backoff", AGREE: "agreement"}

@@ -52,8 +52,7 @@ def report(
 def _result(directory: Path) -> Run | Recorded:
     from cwnd.cli import recorded
     from cwnd.report import Recorded
-    from cwnd.results import open_records
-    from cwnd.sweeps import load
+    from cwnd.store import load, open_records
 
     records = open_records(directory)
     if records is None:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cwnd.results import Run
-    from cwnd.running import Captures, OnProgress, Plan
-    from cwnd.sweeps import Filled
+    from cwnd.running import Captures, Filled, OnProgress, Plan
 
 #: Directory of results that have no `-o`.
 OUT = Path("out")
@@ -80,7 +79,7 @@ def run(
         json: Machine-readable output.
     """
     from cwnd.running import plans as planning
-    from cwnd.sweeps import Shard
+    from cwnd.store import Shard
 
     if not files:
         raise InputError(
@@ -92,15 +91,14 @@ def run(
     plans = [planning.plan(file, seed=seed, overrides=set_) for file in files]
     # Before data frames are imported, which takes as long.
     _warm_up(wanted=plots and on is None and part is None)
-    from cwnd.running import captures
-    from cwnd.sweeps import filling, simulating
+    from cwnd.running import captures, executor, simulating
 
-    backend, world = filling.backend_of(on), filling.world_of(on)
+    backend, world = executor.backend_of(on), executor.world_of(on)
     targets = _targets(plans, output_dir, on)
     for plan, target in zip(plans, targets, strict=True):
-        filling.check_target(target)
+        executor.check_target(target)
         if not force:
-            filling.check_same(target, plan)
+            executor.check_same(target, plan)
     for plan in plans:
         world.check(plan.scenario)
     for plan in plans if pcap else []:
@@ -114,7 +112,7 @@ def run(
             nullcontext() if quiet or json else _bar(plan) as on_progress,
             _left_behind(target),
         ):
-            filled = filling.fill(
+            filled = executor.fill(
                 plan,
                 target,
                 threads=threads,
@@ -149,8 +147,8 @@ def _captures(
     Real time cannot be had again: what was captured until Ctrl-C stays, if it is to be kept.
     """
     from cwnd.files import atomic
-    from cwnd.results import PCAP
     from cwnd.running import captures
+    from cwnd.store import PCAP
 
     if not links:
         yield None
@@ -175,7 +173,7 @@ def _left_behind(target: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        from cwnd.results import JOURNAL
+        from cwnd.store import JOURNAL
 
         if (target / JOURNAL).exists():
             output.left = "what was finished is safe, and the same command goes on"
@@ -239,7 +237,7 @@ def _show(filled: Filled, target: Path, *, quiet: bool) -> None:
 
 
 def _say_more(filled: Filled, plan: Plan, *, quiet: bool) -> None:
-    from cwnd.sweeps import failures
+    from cwnd.running import failures
 
     if not quiet:
         output.scenario_notes(plan.scenario)
@@ -261,13 +259,13 @@ def show_tables(result: Run) -> None:
 
 def plot_files(target: Path) -> list[Path]:
     """The figures of a result."""
-    from cwnd.results import PLOTS
+    from cwnd.store import PLOTS
 
     return sorted((target / PLOTS).glob("*"))
 
 
 def _pcap_files(target: Path) -> list[Path]:
-    from cwnd.results import PCAP
+    from cwnd.store import PCAP
 
     return sorted((target / PCAP).glob("*/*"))
 

@@ -14,7 +14,7 @@ def status(directory: Path, /, *, json: output.Json = False) -> int:
         directory: Where `cwnd run` writes.
         json: Machine-readable output.
     """
-    from cwnd.sweeps import status as look
+    from cwnd.store import read_status as look
 
     found = look(directory)
     if json:

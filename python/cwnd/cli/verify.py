@@ -12,7 +12,7 @@ from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
-    from cwnd.sweeps import Verified
+    from cwnd.store import Verified
 
 
 @Parameter(name="*")
@@ -61,7 +61,7 @@ def verify(
 
 def look(directory: Path, depth: Depth, *, quiet: bool) -> dict[str, Any]:
     """Verifies one result and, if not quiet, prints the check; returns it for programs."""
-    from cwnd.sweeps import verifying
+    from cwnd.running import verifying
 
     of_cells = verifying.has_cells(directory)
     found = verifying.verify(directory, **vars(depth))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from cwnd.errors import InputError
 from cwnd.files import SUMS, write_atomically
 from cwnd.plots import attempt
-from cwnd.results import INFER, INFERRED, pack
+from cwnd.results import INFER
+from cwnd.store import INFERRED, pack
 
 if TYPE_CHECKING:
     from pathlib import Path

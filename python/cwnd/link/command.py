@@ -15,7 +15,8 @@ from cwnd.files import SUMS
 from cwnd.link import rights
 from cwnd.link.finished import Finished
 from cwnd.plots import attempt
-from cwnd.results import LINK, LINKED, pack
+from cwnd.results import LINK
+from cwnd.store import LINKED, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,7 +9,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from cwnd.errors import REPORT, CwndError, FigureWarning, explain
-from cwnd.results import PLOTS
+from cwnd.store import PLOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cwnd.report.figures import Choice, Figure
-from cwnd.results import Sheet, number, numbers
+from cwnd.results import Sheet, number
+from cwnd.store import numbers
 
 if TYPE_CHECKING:
     from cwnd.figures import Picture
-    from cwnd.results import Records
+    from cwnd.store import Records
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from cwnd import _core
-from cwnd.results import SCENARIO, Sheet
+from cwnd.results import Sheet
+from cwnd.store import SCENARIO
 
 if TYPE_CHECKING:
     from cwnd.results import Axis, Run

@@ -17,8 +17,7 @@ from cwnd.reproduce.drawing import save
 from cwnd.reproduce.run import CLAIMS, FIGURES, judge
 from cwnd.reproduce.shelf import drawings, paper
 from cwnd.results import Estimate
-from cwnd.running import LINUX
-from cwnd.sweeps import load
+from cwnd.store import LINUX, load
 
 if TYPE_CHECKING:
     import os

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.agreement import SIMULATOR
 from cwnd.reproduce.linux import available, drawn_from, recorded
-from cwnd.running import LINUX
+from cwnd.store import LINUX
 
 if TYPE_CHECKING:
     from cwnd.reproduce.claims import Claim, Outcome, Paper

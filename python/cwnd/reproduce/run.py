@@ -15,8 +15,8 @@ from cwnd.files import write_atomically
 from cwnd.plots import attempt
 from cwnd.reproduce import measures, shelf
 from cwnd.reproduce.drawing import save
-from cwnd.running import plans
-from cwnd.sweeps import load, sweep
+from cwnd.running import plans, sweep
+from cwnd.store import load
 
 if TYPE_CHECKING:
     import os

@@ -9,7 +9,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.results.mechanisms import manages, read_bytes, read_lines, where
-from cwnd.results.unrecorded import part
+from cwnd.results.unsampled import part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

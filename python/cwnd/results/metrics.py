@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.results import responses, unrecorded
+from cwnd.results import responses, unsampled
 from cwnd.results.stats import Estimate
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def _reference(run: Data, relative_to: str | None) -> str | None:
 
 def _together(run: Data) -> pl.DataFrame:
     """What all flows of each run come to."""
-    sums = unrecorded.added(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS), ["run_id"])
+    sums = unsampled.added(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS), ["run_id"])
     rows = _rates(run, sums)
     return _with_requests(run, rows, [])
 
@@ -349,7 +349,7 @@ def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
         )
     )
     if "flow_id" not in apart:
-        parts = unrecorded.added(run, parts, ["run_id", *apart])
+        parts = unsampled.added(run, parts, ["run_id", *apart])
     everything = pl.col("delivered").sum().over("run_id")
     theirs = pl.col("group") == reference
     total, count = (pl.col(c).filter(theirs).sum().over("run_id") for c in ("rates", "rated"))

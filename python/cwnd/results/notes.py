@@ -22,7 +22,7 @@ from cwnd.results.mechanisms import (
     totals,
     where,
 )
-from cwnd.results.unrecorded import part, unrecorded
+from cwnd.results.unsampled import part, unrecorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cwnd.lazy import door
-from cwnd.results import idle, metrics, notes, store
+from cwnd.results import idle, metrics, notes
 from cwnd.results.data import Data
 from cwnd.results.remarks import Remarks
 
@@ -71,7 +71,7 @@ class Run(Data):
         A figure that cannot be drawn is a `FigureWarning`: the result is there all the same.
         `pcap` is a directory of capture files on the same disk, which moves into the result.
         """
-        place = store.save(self, directory, pcap=pcap)
+        place: Path = door("save a result")(self, directory, pcap=pcap)
         if plots:
             door("draw a result")(self, place, quick=False)
         return place

@@ -15,7 +15,7 @@ from rich.text import Text
 from cwnd import _core
 from cwnd.results.metrics import METRICS, Metric, main_link
 from cwnd.results.spread import CENTRES, IN_TABLES, Spread, about_spreads, spreads
-from cwnd.results.unrecorded import flow_counts
+from cwnd.results.unsampled import flow_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Scenarios as plans of runs, worlds that run cells, threads, progress, captures."""
+"""Execution: scenarios as plans, worlds that run cells, threads, sweeps into a directory, Ray."""
 
 from __future__ import annotations
 
@@ -7,51 +7,48 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import offers
 
 if TYPE_CHECKING:
-    from cwnd.running.frames import KEYS, RUN_COLUMNS, axes_of, renamed_axes
-    from cwnd.running.pcap import Captures, LinksLike, captures
-    from cwnd.running.plans import Plan, check, plan
-    from cwnd.running.progress import OnProgress, Progress, bar, shown
-    from cwnd.running.scenario import Overrides, Scenario, ScenarioLike, read_text, run_id
-    from cwnd.running.workers import Workers
-    from cwnd.running.worlds import LINUX, SIMULATOR, Linux, World, world_named
+    from cwnd.running.executor import failures, fill, sweep, world_of
+    from cwnd.running.filler import Filled
+    from cwnd.running.pcap import Captures, captures
+    from cwnd.running.plans import Plan, check
+    from cwnd.running.progress import OnProgress, Progress, bar
+    from cwnd.running.scenario import Scenario, ScenarioLike, read_text
+    from cwnd.running.simulating import run
+    from cwnd.running.verifying import verify
+    from cwnd.running.worlds import Linux
 
 __all__ = [
-    "KEYS",
-    "LINUX",
-    "RUN_COLUMNS",
-    "SIMULATOR",
     "Captures",
-    "LinksLike",
+    "Filled",
     "Linux",
     "OnProgress",
-    "Overrides",
     "Plan",
     "Progress",
     "Scenario",
     "ScenarioLike",
-    "Workers",
-    "World",
-    "axes_of",
     "bar",
     "captures",
     "check",
-    "plan",
+    "failures",
+    "fill",
     "read_text",
-    "renamed_axes",
-    "run_id",
-    "shown",
-    "world_named",
+    "run",
+    "sweep",
+    "verify",
+    "world_of",
 ]
 
 __getattr__, __dir__ = offers(
     __name__,
     {
-        "frames": "KEYS RUN_COLUMNS axes_of renamed_axes",
-        "pcap": "Captures LinksLike captures",
-        "plans": "Plan check plan",
-        "progress": "OnProgress Progress bar shown",
-        "scenario": "Overrides Scenario ScenarioLike read_text run_id",
-        "workers": "Workers",
-        "worlds": "LINUX Linux SIMULATOR World world_named",
+        "executor": "failures fill sweep world_of",
+        "filler": "Filled",
+        "pcap": "Captures captures",
+        "plans": "Plan check",
+        "progress": "OnProgress Progress bar",
+        "scenario": "Scenario ScenarioLike read_text",
+        "simulating": "run",
+        "verifying": "verify",
+        "worlds": "Linux",
     },
 )

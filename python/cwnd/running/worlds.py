@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from cwnd import _core
 from cwnd.errors import CwndError, InputError, MachineError
 from cwnd.machine import KERNEL_HELPER, kernel_helper, usable_cores
+from cwnd.store import LINUX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     #: Capture files, each with the links whose packets it gets.
     CaptureFiles: TypeAlias = Sequence[tuple[Path, Sequence[str]]]
 
-#: What `--on` takes for Linux.
-LINUX = "linux"
 #: Real-time runs are begun together while the rates that data crosses are below this, for each
 #: core: a run at 10 Mbit/s takes 4 % of a core of ours, one at 50 Mbit/s 15 %, so half is free.
 _BIT_S_PER_CORE = 160e6

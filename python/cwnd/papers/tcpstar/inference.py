@@ -15,7 +15,7 @@ from cwnd.figures import Panel, Picture, look
 from cwnd.infer import infer
 from cwnd.papers.tcpstar.responses import at
 from cwnd.reproduce import ONE_PANEL, curve, labels
-from cwnd.sweeps import run as simulate
+from cwnd.running import run as simulate
 
 if TYPE_CHECKING:
     from cwnd.reproduce import Point, Results

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from cwnd.sweeps.tables import Batch
+    from cwnd.store.tables import Batch
 
 _MAGIC = b"cwndjrn1"
 _LENGTHS = struct.Struct("<8sIQ")

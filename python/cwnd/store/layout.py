@@ -25,6 +25,8 @@ CELL_ID, RESOLVED = "cell_id", "resolved"
 ACTIVITY, LOCK = "activity", "lock"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")
+#: The world of runs on Linux, in manifests and names of engines.
+LINUX = "linux"
 #: The table of runs, and its column with more facts about a run on Linux, as JSON.
 MARK, FACTS = "runs", "facts"
 #: Drops and marks of links by reason.

@@ -18,13 +18,13 @@ from typing import IO, TYPE_CHECKING, Any
 from cwnd.errors import InputError, UncheckedWarning
 from cwnd.files import checksums, read_object
 from cwnd.machine import machine
-from cwnd.results import ACTIVITY, LOCK
+from cwnd.store.layout import ACTIVITY, LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cwnd.sweeps.shard import Shard
+    from cwnd.store.shard import Shard
 
 _LOG_SUFFIX = ".jsonl"
 #: Where a writer's files wait until they are whole.

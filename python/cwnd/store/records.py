@@ -11,9 +11,9 @@ from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.files import SUMS, Sums, checksums, read_object
 from cwnd.machine import machine
-from cwnd.results import store
-from cwnd.results.layout import INFERRED, MANIFEST, SUMS_KEY
-from cwnd.results.manifest import AGREE, FORMAT, FORMAT_VERSION, INFER, LINK, RUN
+from cwnd.results import AGREE, FORMAT, FORMAT_VERSION, INFER, LINK, RUN
+from cwnd.store import write
+from cwnd.store.layout import INFERRED, MANIFEST, SUMS_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,9 +80,9 @@ class Records:
 
 def open_records(path: Path) -> Records | None:
     """Opens a result; `None` if it is one of runs, or none."""
-    from cwnd.results import read
+    from cwnd.store import read
 
-    if store.is_sweep(path) or not read.is_result(path):
+    if write.is_sweep(path) or not read.is_result(path):
         return None
     header, files = read.header(path)
     return None if header.kind == RUN else Records(path, header.kind, header.name, files)

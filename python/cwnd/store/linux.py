@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from cwnd.running import LINUX
+from cwnd.store.layout import LINUX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

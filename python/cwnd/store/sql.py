@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from cwnd.errors import CwndWarning, InputError
-from cwnd.results import CELL_ID, MARK, ROWS, TABLES, read, store
-from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, is_packed
-from cwnd.sweeps.manifest import ACTIVITY_COLUMN
-from cwnd.sweeps.old_files import FILES, cells_in
-from cwnd.sweeps.old_reading import Tables
-from cwnd.sweeps.reading import load
+from cwnd.store import read, write
+from cwnd.store.dataset import CELL, CELL_SHA, PLAN, Dataset, is_packed
+from cwnd.store.layout import CELL_ID, MARK, ROWS, TABLES
+from cwnd.store.manifest import ACTIVITY_COLUMN
+from cwnd.store.old_files import FILES, cells_in
+from cwnd.store.old_reading import Tables
+from cwnd.store.reading import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -292,7 +293,7 @@ def _of_journal(path: Path, place: Path, asked: set[str]) -> tuple[list[Axis], d
     files = {name: place / f"{name}.parquet" for name in asked}
     for name, file in files.items():
         table = getattr(run, name).lazy() if name in ROWS else run.samples[name]
-        store.write_table(table, file)
+        write.write_table(table, file)
     views = {
         name: f"select * from {_read([file])}"  # noqa: S608 - no one else's words
         for name, file in files.items()

@@ -12,20 +12,36 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, Sums
-from cwnd.results import AGREEMENT, CELL_ID, MANIFEST, MARK, RESOLVED, RUN, read, store
-from cwnd.running import LINUX, Workers, runner
-from cwnd.sweeps import packing
-from cwnd.sweeps.cells import attempt
-from cwnd.sweeps.kept import Journalled, Packed, Problem, Verified, listed
-from cwnd.sweeps.layout import Dataset, is_packed
-from cwnd.sweeps.old_reading import CellFiles
-from cwnd.sweeps.tables import RUN as NUMBER
-from cwnd.sweeps.tables import Finished
+from cwnd.results import RUN
+from cwnd.running import runner
+from cwnd.running.cells import attempt
+from cwnd.running.workers import Workers
+from cwnd.store import (
+    AGREEMENT,
+    CELL_ID,
+    LINUX,
+    MANIFEST,
+    MARK,
+    RESOLVED,
+    CellFiles,
+    Dataset,
+    Finished,
+    Journalled,
+    Packed,
+    Problem,
+    Verified,
+    is_packed,
+    listed,
+    packing,
+    read,
+    write,
+)
+from cwnd.store import RUN as NUMBER
 
 if TYPE_CHECKING:
     import os
 
-    from cwnd.sweeps.cells import Outcome
+    from cwnd.running.cells import Outcome
 
 #: Cells that are computed again when nothing else is asked for.
 SAMPLE = 16
@@ -84,9 +100,9 @@ def has_cells(path: Path) -> bool:
         return True
     if not is_packed(path):
         return False
-    if store.is_sweep(path):
+    if write.is_sweep(path):
         return True
-    said = store.written(path)
+    said = write.written(path)
     listed = (path / SUMS).exists()
     return listed and said.get("kind", RUN) == RUN and bool(said.get("engine"))
 
@@ -98,7 +114,7 @@ def _with_worlds(
     if not (path / AGREEMENT).exists():
         return found
     for place in sorted(each for each in path.iterdir() if each.is_dir()):
-        if store.is_sweep(place):
+        if write.is_sweep(place):
             other = verify(place, sample=sample, seed=seed, threads=threads)
             found = Verified(
                 found.checked + other.checked,

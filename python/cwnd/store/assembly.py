@@ -11,24 +11,15 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from cwnd.errors import DamageError, InputError
-from cwnd.results import (
-    CELL_ID,
-    JOURNAL,
-    MARK,
-    RESOLVED,
-    ROWS,
-    TABLES,
-    OnDisk,
-    Resolved,
-    Run,
-    named,
-    reasons_of,
-)
-from cwnd.running import KEYS, RUN_COLUMNS, renamed_axes
-from cwnd.sweeps.journal import Frame, frames
-from cwnd.sweeps.layout import CELL, CELL_SHA, REWRITTEN
-from cwnd.sweeps.manifest import ACTIVITY_COLUMN, manifest
-from cwnd.sweeps.tables import RUN, Batch, Held, pack, places, table
+from cwnd.results import OnDisk, Resolved, Run
+from cwnd.store.cell import named
+from cwnd.store.dataset import CELL, CELL_SHA, REWRITTEN
+from cwnd.store.frames import KEYS, RUN_COLUMNS, renamed_axes
+from cwnd.store.journal import Frame, frames
+from cwnd.store.layout import CELL_ID, JOURNAL, MARK, RESOLVED, ROWS, TABLES
+from cwnd.store.manifest import ACTIVITY_COLUMN, manifest
+from cwnd.store.reasons import reasons_of
+from cwnd.store.tables import RUN, Batch, Held, pack, places, table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -36,7 +27,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from cwnd.results import Axis
-    from cwnd.sweeps.layout import Info, Planned
+    from cwnd.store.dataset import Info, Planned
 
     #: Finished cells, in the journal or in memory.
     Finished: TypeAlias = Frame | Held

@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from cwnd.errors import CwndError, InputError, explain
 from cwnd.files import atomic_directory, checksums, read_object
-from cwnd.results.keep import keep
-from cwnd.results.layout import (
+from cwnd.results import FORMAT, RUN
+from cwnd.store.layout import (
     ACTIVITY,
     CELL_ID,
     DATASET,
@@ -27,14 +27,14 @@ from cwnd.results.layout import (
     SUMS_KEY,
     TABLES,
 )
-from cwnd.results.manifest import FORMAT, RUN
+from cwnd.store.user_files import keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import polars as pl
 
-    from cwnd.results.data import Data
+    from cwnd.results import Data
 
 #: Resolved scenarios that are in memory at a time, and in a group of rows of their file.
 TEXTS = 8192
@@ -43,9 +43,9 @@ TEXTS = 8192
 def save(run: Data, directory: str | os.PathLike[str], *, pcap: Path | None = None) -> Path:
     """Writes a result; one that is there is replaced when the new one is complete.
 
-    What cwnd did not write stays (`cwnd.results.keep`). Figures come after it, in `cwnd.plots`: a
-    result is not lost to one that fails. `pcap` is a directory of capture files beside it, which
-    moves into the result.
+    What cwnd did not write stays (`cwnd.store.user_files`). Figures come after it, in
+    `cwnd.plots`: a result is not lost to one that fails. `pcap` is a directory of capture files
+    beside it, which moves into the result.
     """
     target = Path(directory)
     try:
@@ -140,7 +140,7 @@ def written(directory: Path) -> dict[str, Any]:
 def write_into(run: Data, place: Path) -> None:
     """Writes the files of a result into an empty directory."""
     # Who only looks at a target does not wait for data frames.
-    from cwnd.results.metrics import summary
+    from cwnd.results import summary
 
     known = {}
 
@@ -171,7 +171,7 @@ def _with_cells(run: Data) -> pl.LazyFrame:
     """
     import polars as pl
 
-    from cwnd.results.cell import cell_id, content
+    from cwnd.store.cell import cell_id, content
 
     types = {CELL_ID: pl.String, RESOLVED: pl.String}
     engine = run.manifest.engine
@@ -201,7 +201,7 @@ def _rows(place: Path) -> list[int]:
 
 def _said(run: Data, table: str) -> dict[str, str] | None:
     """What the file of a table says if it has not all rows that there could be."""
-    from cwnd.results.unrecorded import part, rows_metadata
+    from cwnd.results import part, rows_metadata
 
     found = part(run, table)
     return None if found is None else rows_metadata(*found)

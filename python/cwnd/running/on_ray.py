@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
 from cwnd.errors import InputError, MachineError
-from cwnd.results import content
-from cwnd.running import Progress
-from cwnd.sweeps.cells import Outcome, attempt
-from cwnd.sweeps.tables import Batch, Finished
+from cwnd.running.cells import Outcome, attempt
+from cwnd.running.progress import Progress
+from cwnd.store import Batch, Finished, content
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from cwnd.running import OnProgress
-    from cwnd.sweeps.todo import Todo
-    from cwnd.sweeps.writer import Writer
+    from cwnd.running.pending import Todo
+    from cwnd.running.progress import OnProgress
+    from cwnd.store import Writer
 
 #: What `--on` takes before the address of a cluster of which this machine is a node.
 _NODE = "ray:"

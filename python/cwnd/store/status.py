@@ -7,15 +7,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cwnd.results import CELL_ID, read
-from cwnd.sweeps.activity import sessions
-from cwnd.sweeps.layout import Dataset, is_packed
-from cwnd.sweeps.packing import cells_of
+from cwnd.store import read
+from cwnd.store.activity import sessions
+from cwnd.store.dataset import Dataset, is_packed
+from cwnd.store.layout import CELL_ID
+from cwnd.store.packing import cells_of
 
 if TYPE_CHECKING:
     import os
 
-    from cwnd.sweeps.activity import Past
+    from cwnd.store.activity import Past
 
 #: A rate over less than this is none.
 _LEAST_S = 0.5
@@ -60,7 +61,7 @@ class Status:
         return asdict(self)
 
 
-def status(directory: str | os.PathLike[str], now: float | None = None) -> Status:
+def read_status(directory: str | os.PathLike[str], now: float | None = None) -> Status:
     """Looks how far a sweep is; it disturbs nobody."""
     root = Path(directory)
     if is_packed(root):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError, UncheckedWarning
 from cwnd.files import SUMS, Sums, read_object
-from cwnd.results.data import OnDisk, Resolved
-from cwnd.results.layout import (
+from cwnd.results import AGREE, FORMAT, INFER, LINK, RUN, Header, Manifest, OnDisk, Resolved, Run
+from cwnd.store.layout import (
     AGREEMENT,
     CELL_ID,
     CELLS,
@@ -25,10 +25,8 @@ from cwnd.results.layout import (
     SUMS_KEY,
     TABLES,
 )
-from cwnd.results.manifest import AGREE, FORMAT, INFER, LINK, RUN, Header, Manifest
-from cwnd.results.reasons import reasons_of
-from cwnd.results.run import Run
-from cwnd.results.store import TEXTS, is_sweep, remedy_of_sweep
+from cwnd.store.reasons import reasons_of
+from cwnd.store.write import TEXTS, is_sweep, remedy_of_sweep
 
 if TYPE_CHECKING:
     import os

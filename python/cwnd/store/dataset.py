@@ -12,19 +12,10 @@ import polars as pl
 
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, checksums, read_object
-from cwnd.results import (
-    CELL_ID,
-    DATASET,
-    ERRORS,
-    JOURNAL,
-    MANIFEST,
-    MARK,
-    SCENARIO,
-    Axis,
-    described,
-)
-from cwnd.sweeps.journal import frames
-from cwnd.sweeps.old_files import FOLDER_DIGITS, cell_file, cells_in
+from cwnd.results import Axis, described
+from cwnd.store.journal import frames
+from cwnd.store.layout import CELL_ID, DATASET, ERRORS, JOURNAL, MANIFEST, MARK, SCENARIO
+from cwnd.store.old_files import FOLDER_DIGITS, cell_file, cells_in
 
 if TYPE_CHECKING:
     import os

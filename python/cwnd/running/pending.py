@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from cwnd.running import SIMULATOR
+from cwnd.running.worlds import SIMULATOR
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from cwnd import _core
-    from cwnd.running import OnProgress, World
-    from cwnd.sweeps.cells import Outcome
-    from cwnd.sweeps.tables import Batch
-    from cwnd.sweeps.writer import Writer
+    from cwnd.running.cells import Outcome
+    from cwnd.running.progress import OnProgress
+    from cwnd.running.worlds import World
+    from cwnd.store import Batch, Writer
 
 
 class Backend(Protocol):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.errors import DamageError
 from cwnd.files import PARTIAL, SUMS, Sums, checksums
-from cwnd.results.layout import (
+from cwnd.store.layout import (
     ACTIVITY,
     CELLS,
     DATASET,

@@ -12,7 +12,11 @@ import polars as pl
 
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, Sums
-from cwnd.results import (
+from cwnd.store import read, write
+from cwnd.store.cell import content
+from cwnd.store.dataset import CELL, CELL_SHA, INFO, PLAN, SOURCE
+from cwnd.store.frames import RUN_COLUMNS
+from cwnd.store.layout import (
     ACTIVITY,
     CELL_ID,
     JOURNAL,
@@ -22,20 +26,15 @@ from cwnd.results import (
     SCENARIO,
     SUMMARY,
     TABLES,
-    content,
-    read,
-    store,
 )
-from cwnd.running import RUN_COLUMNS
-from cwnd.sweeps.layout import CELL, CELL_SHA, INFO, PLAN, SOURCE
-from cwnd.sweeps.manifest import ACTIVITY_COLUMN
-from cwnd.sweeps.tables import RUN, Batch, pack
+from cwnd.store.manifest import ACTIVITY_COLUMN
+from cwnd.store.tables import RUN, Batch, pack
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-    from cwnd.sweeps.layout import Planned
+    from cwnd.store.dataset import Planned
 
 #: Held while a sweep is packed: two shards may end at once.
 _LOCK = "packing"
@@ -98,7 +97,7 @@ def cells_of(root: Path) -> list[str]:
 
 
 def _files(root: Path) -> Sums:
-    files = Sums.at(root, store.remedy_of_sweep(root))
+    files = Sums.at(root, write.remedy_of_sweep(root))
     if files.of is None:
         raise files.lacking()
     return files

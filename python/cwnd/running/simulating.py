@@ -11,20 +11,26 @@ from typing import TYPE_CHECKING
 from cwnd import _core
 from cwnd.errors import DivergedError, InputError
 from cwnd.machine import machine
-from cwnd.results import content
-from cwnd.running import SIMULATOR, bar, captures, plans, run_id, runner, world_named
-from cwnd.sweeps.assembling import PART_ROWS, FoundCells, assemble
-from cwnd.sweeps.planning import name_cells
-from cwnd.sweeps.tables import Finished
+from cwnd.running import plans, runner
+from cwnd.running.pcap import captures
+from cwnd.running.planning import name_cells
+from cwnd.running.progress import bar
+from cwnd.running.scenario import run_id
+from cwnd.running.worlds import SIMULATOR, world_named
+from cwnd.store import PART_ROWS, Finished, FoundCells, assemble, content
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
     from cwnd.results import Run
-    from cwnd.running import Captures, LinksLike, OnProgress, Overrides, Plan, ScenarioLike, World
-    from cwnd.sweeps.tables import Held
-    from cwnd.sweeps.todo import Work
+    from cwnd.running.pcap import Captures, LinksLike
+    from cwnd.running.pending import Work
+    from cwnd.running.plans import Plan
+    from cwnd.running.progress import OnProgress
+    from cwnd.running.scenario import Overrides, ScenarioLike
+    from cwnd.running.worlds import World
+    from cwnd.store import Held
 
 
 def run(

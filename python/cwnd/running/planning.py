@@ -9,12 +9,24 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.machine import usable_cores
-from cwnd.results import CELL_ID, cell_id, content, heading, sha256
-from cwnd.running import KEYS, Workers, axes_of, run_id
-from cwnd.sweeps.layout import CELL, CELL_SHA, Info, Planned
+from cwnd.results import sha256
+from cwnd.running.scenario import run_id
+from cwnd.running.workers import Workers
+from cwnd.store import (
+    CELL,
+    CELL_ID,
+    CELL_SHA,
+    KEYS,
+    Info,
+    Planned,
+    axes_of,
+    cell_id,
+    content,
+    heading,
+)
 
 if TYPE_CHECKING:
-    from cwnd.running import Plan
+    from cwnd.running.plans import Plan
 
 #: Runs that a thread names at a time.
 _BLOCK = 512

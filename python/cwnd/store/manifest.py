@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cwnd.results import FACTS, Manifest, sha256
-from cwnd.sweeps.activity import sessions
-from cwnd.sweeps.linux import summary
+from cwnd.results import Manifest, sha256
+from cwnd.store.activity import sessions
+from cwnd.store.layout import FACTS
+from cwnd.store.linux import summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from cwnd.results import Axis
-    from cwnd.sweeps.layout import Info
+    from cwnd.store.dataset import Info
 
 #: What the columns of counters begin with.
 ACTIVITY_COLUMN = "activity_"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cwnd.results import CELL_ID, RESERVED, RESOLVED, Axis
+from cwnd.results import RESERVED, Axis
+from cwnd.store.layout import CELL_ID, RESOLVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,25 +12,16 @@ import polars as pl
 
 from cwnd.errors import DamageError, InputError
 from cwnd.files import Sums, checksums
-from cwnd.results import (
-    CELL_ID,
-    MARK,
-    REASONS,
-    RESOLVED,
-    ROWS,
-    SAMPLES,
-    OnDisk,
-    Resolved,
-    Run,
-    named,
-    reasons_of,
-)
-from cwnd.running import KEYS, RUN_COLUMNS, renamed_axes
-from cwnd.sweeps.kept import Problem, looked
-from cwnd.sweeps.layout import ANEW, CELL, CELL_SHA, Dataset
-from cwnd.sweeps.manifest import ACTIVITY_COLUMN, manifest, with_activity
-from cwnd.sweeps.old_files import FILES, RECORDS, Mark, hashes
-from cwnd.sweeps.tables import RUN
+from cwnd.results import OnDisk, Resolved, Run
+from cwnd.store.cell import named
+from cwnd.store.dataset import ANEW, CELL, CELL_SHA, Dataset
+from cwnd.store.frames import KEYS, RUN_COLUMNS, renamed_axes
+from cwnd.store.integrity import Problem, looked
+from cwnd.store.layout import CELL_ID, MARK, REASONS, RESOLVED, ROWS, SAMPLES
+from cwnd.store.manifest import ACTIVITY_COLUMN, manifest, with_activity
+from cwnd.store.old_files import FILES, RECORDS, Mark, hashes
+from cwnd.store.reasons import reasons_of
+from cwnd.store.tables import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd import _core
-from cwnd.results import CELL_ID, FACTS, MARK, RESOLVED, TABLES, cell_id
+from cwnd.store.cell import cell_id
+from cwnd.store.layout import CELL_ID, FACTS, MARK, RESOLVED, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,21 +11,40 @@ from typing import TYPE_CHECKING
 
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS
-from cwnd.results import ERRORS, JOURNAL, MARK, cell_id, content, read, store
-from cwnd.running import LINUX, Progress, runner
-from cwnd.sweeps import packing
-from cwnd.sweeps.activity import forget_others
-from cwnd.sweeps.assembling import PART_ROWS, FoundCells, assemble, journalled, sound
-from cwnd.sweeps.cells import Outcome, attempt
-from cwnd.sweeps.journal import write_journal
-from cwnd.sweeps.layout import REWRITTEN, Dataset, Planned, is_packed
-from cwnd.sweeps.manifest import with_activity
-from cwnd.sweeps.old_files import FILES, cells_in
-from cwnd.sweeps.reading import load
-from cwnd.sweeps.simulating import Checked
-from cwnd.sweeps.tables import Batch
-from cwnd.sweeps.todo import Todo
-from cwnd.sweeps.writer import Writer, put_file
+from cwnd.running import runner
+from cwnd.running.cells import Outcome, attempt
+from cwnd.running.pending import Todo
+from cwnd.running.progress import Progress
+from cwnd.running.simulating import Checked
+from cwnd.store import (
+    ERRORS,
+    FILES,
+    JOURNAL,
+    LINUX,
+    MARK,
+    PART_ROWS,
+    REWRITTEN,
+    Batch,
+    Dataset,
+    FoundCells,
+    Planned,
+    Writer,
+    assemble,
+    cell_id,
+    cells_in,
+    content,
+    forget_others,
+    is_packed,
+    journalled,
+    load,
+    packing,
+    put_file,
+    read,
+    sound,
+    with_activity,
+    write,
+    write_journal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Sequence
@@ -33,13 +52,12 @@ if TYPE_CHECKING:
 
     from cwnd import _core
     from cwnd.results import Run
-    from cwnd.running import OnProgress, Plan, World
-    from cwnd.sweeps.activity import Session
-    from cwnd.sweeps.cells import Failure
-    from cwnd.sweeps.journal import Frame
-    from cwnd.sweeps.shard import Shard
-    from cwnd.sweeps.tables import Held
-    from cwnd.sweeps.todo import Backend, Work
+    from cwnd.running.cells import Failure
+    from cwnd.running.pending import Backend, Work
+    from cwnd.running.plans import Plan
+    from cwnd.running.progress import OnProgress
+    from cwnd.running.worlds import World
+    from cwnd.store import Frame, Held, Session, Shard
 
 
 @dataclass(frozen=True)
@@ -283,7 +301,7 @@ class Filling:
         if isinstance(self._how.work, Checked):
             hashes = self._how.work.of_runs(planned.info.runs)
             run.manifest = dataclasses.replace(run.manifest, steps_hashes=hashes)
-        store.put(run, root, pcap=self._how.pcap)
+        write.put(run, root, pcap=self._how.pcap)
         if not self._found and self._alone:
             forget_others(root, self._writing)
         if frames:

@@ -9,23 +9,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.errors import CwndError, InputError, explain
-from cwnd.results import ACTIVITY, ERRORS, MARK, sha256, store
-from cwnd.running import LINUX, SIMULATOR, plans, world_named
-from cwnd.sweeps import packing
-from cwnd.sweeps.activity import session, sessions
-from cwnd.sweeps.assembling import journalled
-from cwnd.sweeps.filler import Filled, Filling, How, here
-from cwnd.sweeps.layout import Dataset
-from cwnd.sweeps.planning import name_cells
-from cwnd.sweeps.reading import load
-from cwnd.sweeps.shard import Shard
+from cwnd.results import sha256
+from cwnd.running import plans
+from cwnd.running.filler import Filled, Filling, How, here
+from cwnd.running.planning import name_cells
+from cwnd.running.worlds import SIMULATOR, world_named
+from cwnd.store import (
+    ACTIVITY,
+    ERRORS,
+    LINUX,
+    MARK,
+    Dataset,
+    Shard,
+    journalled,
+    load,
+    packing,
+    session,
+    sessions,
+    write,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from cwnd.results import Run
-    from cwnd.running import OnProgress, Overrides, Plan, ScenarioLike, World
-    from cwnd.sweeps.todo import Backend, Work
+    from cwnd.running.pending import Backend, Work
+    from cwnd.running.plans import Plan
+    from cwnd.running.progress import OnProgress
+    from cwnd.running.scenario import Overrides, ScenarioLike
+    from cwnd.running.worlds import World
 
 
 def sweep(
@@ -65,7 +77,7 @@ def sweep(
         InputError: The directory holds something else, or another process writes into it.
         CwndError: Runs failed, or could not be written; the others are there.
     """
-    from cwnd.running import bar
+    from cwnd.running.progress import bar
 
     plan = plans.plan(scenario, seed=seed, overrides=set or ())
     part = Shard.parse(shard) if shard is not None else None
@@ -92,7 +104,7 @@ def backend_of(on: str | None) -> Backend:
     if on in (None, LINUX):
         return here
     assert on is not None
-    from cwnd.sweeps.on_ray import Ray
+    from cwnd.running.on_ray import Ray
 
     return Ray.at(on)
 
@@ -199,7 +211,7 @@ def seen_from(root: Path, plan: Plan) -> str | None:
 def check_target(root: Path) -> None:
     """Refuses to write into what is no result of runs; a sweep is gone on with."""
     if not Dataset.is_at(root):
-        store.check_target(root)
+        write.check_target(root)
 
 
 def check_same(root: Path, plan: Plan) -> None:
@@ -207,7 +219,7 @@ def check_same(root: Path, plan: Plan) -> None:
 
     A file that was edited, moved or copied stays the same scenario.
     """
-    old = store.written(root)
+    old = write.written(root)
     if "name" not in old:
         return
     last = [past.start.get("scenario_file") for past in sessions(root)][-1:]

@@ -9,9 +9,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from cwnd.results import ERRORS, JOURNAL
-from cwnd.sweeps.journal import Journal
-from cwnd.sweeps.tables import Finished
+from cwnd.store.journal import Journal
+from cwnd.store.layout import ERRORS, JOURNAL
+from cwnd.store.tables import Finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cwnd import _core
-    from cwnd.sweeps.tables import Batch, Held
+    from cwnd.store.tables import Batch, Held
 
 #: Cells that finish within this time share a frame, and one wait for the disk; a crash of the
 #: machine, or of this process, costs no more of what was finished.

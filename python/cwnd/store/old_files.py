@@ -12,7 +12,8 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.files import checksums, read_object
-from cwnd.results import MARK, RESOLVED, cell_id
+from cwnd.store.cell import cell_id
+from cwnd.store.layout import MARK, RESOLVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,13 +9,14 @@ import polars as pl
 
 from cwnd.errors import DamageError
 from cwnd.files import Sums, checksums
-from cwnd.results import CELL_ID, JOURNAL, MARK, RESOLVED, TABLES, content, read
-from cwnd.sweeps import packing
-from cwnd.sweeps.activity import session
-from cwnd.sweeps.assembling import FoundCells, journalled, sound
-from cwnd.sweeps.journal import heads_hold, write_journal
-from cwnd.sweeps.layout import REWRITTEN, Dataset
-from cwnd.sweeps.tables import RUN
+from cwnd.store import packing, read
+from cwnd.store.activity import session
+from cwnd.store.assembly import FoundCells, journalled, sound
+from cwnd.store.cell import content
+from cwnd.store.dataset import REWRITTEN, Dataset
+from cwnd.store.journal import heads_hold, write_journal
+from cwnd.store.layout import CELL_ID, JOURNAL, MARK, RESOLVED, TABLES
+from cwnd.store.tables import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwnd.results import Run, read, store
-from cwnd.sweeps.assembling import FoundCells, assemble, journalled
-from cwnd.sweeps.layout import REWRITTEN, Dataset, Planned, is_packed
-from cwnd.sweeps.manifest import with_activity
+from cwnd.store import read, write
+from cwnd.store.assembly import FoundCells, assemble, journalled
+from cwnd.store.dataset import REWRITTEN, Dataset, Planned, is_packed
+from cwnd.store.manifest import with_activity
 
 if TYPE_CHECKING:
     import os
+
+    from cwnd.results import Run
 
 
 def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) -> Run:
@@ -28,15 +30,15 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     if Dataset.is_at(path) and not is_packed(path):
         dataset = Dataset.open(path)
         if dataset.is_old:
-            from cwnd.sweeps import old_reading
+            from cwnd.store import old_reading
 
             return old_reading.load(dataset)
         cells = FoundCells.of(journalled(path, strict=True), REWRITTEN.format(path))
         planned = Planned(dataset.info, dataset.plan(), dataset.source())
         run = assemble(planned, cells)
     else:
-        on_disk = samples_on_disk or store.is_sweep(path)
+        on_disk = samples_on_disk or write.is_sweep(path)
         run = read.load(path, samples_on_disk=on_disk)
-    if store.is_sweep(path):
+    if write.is_sweep(path):
         run.manifest = with_activity(run.manifest, path)
     return run
