@@ -38,7 +38,7 @@ __all__ = [
     "sweep",
 ]
 
-# Names are imported when first used, so that `cwnd --help` does not wait for polars and matplotlib.
+# Names are imported when first used, so that `cwnd --help` does not wait for polars.
 __getattr__, __dir__ = offers(
     __name__,
     {

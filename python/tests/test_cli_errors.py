@@ -242,7 +242,7 @@ def test_help_is_quick_and_shows_the_exit_codes(cli: Cli):
         times.append(time.perf_counter() - begin)
     assert answer.code == 0
     assert "3 the machine lacks something" in answer.out
-    # 0.2 s on an idle machine; with polars and matplotlib it would be above 1 s.
+    # 0.2 s on an idle machine.
     assert min(times) < 0.8
 
 

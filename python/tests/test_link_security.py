@@ -265,7 +265,7 @@ def test_a_module_that_appears_meanwhile_is_not_imported_with_rights(room: Room)
     os.chown(modules, NOBODY, NOBODY)
     text = f"import os; open({str(room.own / 'imported')!r}, 'a').write(f'{{os.geteuid()}} ')"
     plant = (
-        'for name in polars rich json cwnd.link.table matplotlib; do echo "$0" >$1/$name.py; done'
+        'for name in polars rich json cwnd.link.table vl_convert; do echo "$0" >$1/$name.py; done'
     )
     # As if sudo kept it.
     environment = {**BY_SUDO, "PYTHONPATH": str(modules)}

@@ -20,7 +20,6 @@ from cwnd import plots
 from cwnd.errors import InputError
 from cwnd.figures import Figure, legend, look
 from cwnd.figures.layout import lay_out
-from cwnd.plots import style
 from cwnd.plots.layout import Layout, human
 from cwnd.results.manifest import Axis
 from cwnd.store import PLOTS
@@ -265,15 +264,15 @@ def test_a_first_look_has_all_texts_of_its_description(sweep: cwnd.Run, tmp_path
         assert names - {""} <= texts
 
 
-def test_a_command_that_simulates_does_not_import_matplotlib(scenarios: Path, tmp_path: Path):
+def test_a_command_that_simulates_does_not_import_numpy(scenarios: Path, tmp_path: Path):
     code = (
         "import sys; from cwnd.cli import main\n"
         "try: main(sys.argv[1:])\n"
-        "except SystemExit: print('matplotlib' in sys.modules, 'numpy' in sys.modules)"
+        "except SystemExit: print('numpy' in sys.modules)"
     )
     command = [sys.executable, "-c", code, "run", str(scenarios / "short.toml"), "-o", "out", "-q"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "False False"
+    assert done.stdout.splitlines()[-1] == "False"
     assert (tmp_path / "out/plots/timeseries.svg").stat().st_size > 0
 
 
@@ -295,23 +294,6 @@ def test_the_same_result_gives_the_same_picture(sweep: cwnd.Run, tmp_path: Path)
     assert sweep.plot().png() == sweep.plot().png()
     one, other = drawn(sweep, tmp_path / "1"), drawn(sweep, tmp_path / "2")
     assert [file.read_bytes() for file in one] == [file.read_bytes() for file in other]
-
-
-def test_a_legend_above_panels_keeps_off_the_edge_and_is_read_in_rows():
-    with style.styled():
-        drawn = style.figure(2.5)
-        panel = drawn.subplots()
-        for n in range(5):
-            panel.plot([0, 1], [n, n], label=f"entry {n}")
-        style.legend(drawn, [panel])
-    drawn.canvas.draw()
-    height = drawn.bbox.height
-    (made,) = drawn.legends
-    boxes = [text.get_window_extent() for text in made.get_texts()]
-    # A point and more: what leaves a page at all is cut.
-    assert max(box.y1 for box in boxes) < height - drawn.dpi / 72
-    read = sorted(zip(boxes, made.get_texts(), strict=True), key=lambda e: (-e[0].y0, e[0].x0))
-    assert [text.get_text() for _, text in read] == [f"entry {n}" for n in range(5)]
 
 
 def test_neighbouring_lines_differ_in_grey():

@@ -5,16 +5,16 @@ The pictures that are taken are in the directory that pytest prints with `--base
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import chromium
+import numpy as np
 import polars as pl
 import pytest
 import specs
 from conftest import SHORT
-from matplotlib.image import imread
+from PIL import Image
 from test_plots import drawn
 from test_report import HOSTILE, SWEEP, page_of
 
@@ -25,7 +25,6 @@ from cwnd.report.page import _palette
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
 
 pytestmark = pytest.mark.skipif(
     chromium.find() is None, reason=f"none of {', '.join(chromium.NAMES)} is installed"
@@ -185,7 +184,7 @@ def rgb(scheme: str) -> str:
 
 
 def pixels(png: Path) -> np.ndarray:
-    return (imread(io.BytesIO(png.read_bytes()))[..., :3] * 255).round().astype(int)
+    return np.asarray(Image.open(png).convert("RGB")).astype(int)
 
 
 def has_colour(picture: np.ndarray, colour: str) -> bool:

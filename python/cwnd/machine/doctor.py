@@ -87,7 +87,7 @@ def _extension() -> Check:
 
 def _libraries() -> Check:
     versions, lacking = [], []
-    for name in ("polars", "vl-convert-python", "matplotlib", "rich"):
+    for name in ("polars", "vl-convert-python", "rich"):
         try:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         save,
         swept,
     )
-    from cwnd.plots.style import write
 
 __all__ = [
     "attempt",
@@ -25,7 +24,6 @@ __all__ = [
     "draw_result",
     "save",
     "swept",
-    "write",
 ]
 
 __getattr__, __dir__ = offers(
@@ -33,6 +31,5 @@ __getattr__, __dir__ = offers(
     {
         "drawing": "attempt draw_result",
         "kinds": "default_kinds describe draw save swept",
-        "style": "write",
     },
 )
