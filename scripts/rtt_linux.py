@@ -23,8 +23,9 @@ import polars as pl
 import captured_rtt
 import cwnd
 import page_tables
-from cwnd.figures import Figure, Line, Panel, Picture, Rule, look
-from cwnd.results import Estimate, interval_ends
+from cwnd.figures import Figure, Panel, Picture, Rule
+from cwnd.reproduce import across, row_ticks
+from cwnd.results import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -313,14 +314,10 @@ def _panel(rows: pl.DataFrame, experiment: str, group: str, what: str, text: str
     labels = [label for label, _ in points(experiment)]
     marks = []
     for index, world in enumerate(WORLDS):
-        found = (Estimate.of(of(rows, (experiment, each, world), group, what)) for each in labels)
-        there = {-(row + 0.2 * index): mean for row, mean in enumerate(found) if mean is not None}
-        line = Line([each.mean for each in there.values()], list(there), look.colour(index))
-        line.joined, line.marker, line.size, line.label = False, look.marker(index), 3.0, world
-        line.x_interval = interval_ends(there.values())
-        marks.append(line)
-    ticks = [(-float(row), label) for row, label in enumerate(labels)]
-    return Panel(marks, x_label=text, y_ticks=ticks, x_limits=(0, None))
+        columns = [of(rows, (experiment, label, world), group, what) for label in labels]
+        if any(columns):
+            marks.append(across(columns, index, world, shift=0.3 * index))
+    return Panel(marks, x_label=text, y_ticks=row_ticks(labels), x_limits=(0, None))
 
 
 def main() -> int:
