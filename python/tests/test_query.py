@@ -192,17 +192,22 @@ def test_unsafe_statements_do_what_duckdb_can(cli: Cli, dataset: Path):
 
 #: Counting, sorting and building lists without end.
 ENDLESS = (
-    "select count(*) from range(100000000000) a, range(1000) b",
-    "select range r from range(300000000) order by hash(r) limit 9 offset 100000000",
-    "with recursive t as (select 1 n union all select n + 1 from t) select max(n) from t",
+    (signal.SIGINT, "select count(*) from range(100000000000) a, range(1000) b"),
+    (
+        signal.SIGTERM,
+        "select range r from range(300000000) order by hash(r) limit 9 offset 100000000",
+    ),
+    (
+        signal.SIGINT,
+        "with recursive t as (select 1 n union all select n + 1 from t) select max(n) from t",
+    ),
 )
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize("sql", ENDLESS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("number", "sql"), ENDLESS)
 def test_a_signal_ends_a_statement_at_once(
-    cli: Cli, dataset: Path, sql: str, number: signal.Signals
+    cli: Cli, dataset: Path, number: signal.Signals, sql: str
 ):
     before = sorted(cli.directory.iterdir())
     asked = cli.start("query", dataset, sql)
