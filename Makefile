@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test test-rust test-long test-python test-instructions test-memory test-readers test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-recovery bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test test-rust test-long test-python test-testbed test-instructions test-memory test-readers test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,10 +59,12 @@ $(VENV)/dev: $(VENV)/installed
 	$(UV) sync $(SYNC) --group dev
 	@touch $@
 
-# LONG=1 adds the long mode. What one core is enough for goes beside the rest, as long as no test measures time.
+# LONG=1 adds the long mode. What one core is enough for, or waits, goes beside the rest, as long as
+# no test measures how long something takes.
 test: ## Run all tests and all linters
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-instructions lint test-rust fuzz-check
-	@$(MAKE) --no-print-directory test-memory test-readers test-python test-kernel $(if $(LONG),test-long)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-testbed test-memory test-readers
+	@$(MAKE) --no-print-directory test-python test-kernel $(if $(LONG),test-long)
 
 .PHONY: test-build
 test-build: ## Build the Rust tests, which the other targets then run
@@ -104,11 +106,13 @@ $(CARGO_FUZZ):
 
 SHARED := --dist loadgroup --no-loadscope-reorder
 
-test-python: dev ## Run the Python tests
+test-python: dev ## Run the Python tests, but for those of test-testbed
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
 	$(BIN)/pytest --numprocesses auto $(SHARED) -m "not real_time and not testbed"
-	$(BIN)/pytest --numprocesses 3 $(SHARED) -m "testbed and not real_time"
 	$(BIN)/pytest -m real_time
+
+test-testbed: dev ## Run the Python tests that send real packets; as root, with cwnd-kernel for all of them
+	$(BIN)/pytest --numprocesses 3 $(SHARED) -m "testbed and not real_time"
 
 # With the features of the extension, whose crates are then shared.
 .PHONY: programs
