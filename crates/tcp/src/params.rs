@@ -264,7 +264,7 @@ pub struct Params {
     #[default(
         false,
         "RFC 6582 § 3.2 (3) says no; ns-2's Newreno does (tcp-newreno.cc), ns-3 does \
-        (tcp-socket-base.cc), Linux does (tcp_ack)"
+        (tcp-socket-base.cc), Linux does (tcp_cong_control)"
     )]
     pub grow_on_exit: bool,
     /// `true` if segments carry timestamps, so that every ACK gives an RTT sample; off, the sender
@@ -311,8 +311,8 @@ pub struct Params {
     #[flatten(misbehaving_receiver::Params::default())]
     pub cheat: misbehaving_receiver::Params,
     /// `true` if a burst of several segments ends with PSH, for receivers with `ack_policy =
-    /// "linux"`. Serves experiments on senders from before Linux 4.20 (ABE).
-    #[default(false, "RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 4.20")]
+    /// "linux"`. Serves experiments on senders from before Linux 5.4 (ABE).
+    #[default(false, "RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 5.4")]
     #[idle(self.ack_policy != AckPolicy::Quick, "without `ack_policy = \"linux\"`")]
     pub push_bursts: bool,
     /// Segmentation offload.
@@ -463,7 +463,7 @@ pub struct Params {
     #[default(
         None,
         "RFC 6298 has none; Mondal & Kuzmanovic 2008, footnote 5: 6, so that at seven in a row it \
-        stays; FreeBSD 6"
+        stays; FreeBSD 9 (tcp_backoff)"
     )]
     pub rto_backoff_rounds: Option<u32>,
     /// Event that ends the backoff. Serves experiments on the end of the backoff, and comparisons
@@ -484,13 +484,13 @@ pub struct Params {
     /// (TCP*(n)).
     #[default(
         None,
-        "none in the RFCs; FreeBSD 4 (tcp_syn_backoff), Linux 4 since 6.5 \
+        "none in the RFCs; FreeBSD 6.1: 4 (tcp_syn_backoff), Linux 4 since 6.5 \
         (tcp_syn_linear_timeouts)"
     )]
     pub syn_backoff_after: Option<u32>,
     /// With `syn_backoff_after`: expiries in a row of a SYN's timer after which its timeout grows
     /// no more. Serves experiments on openings of connections on BSD stacks (TCP*(n)).
-    #[default(None, "FreeBSD 10 (tcp_syn_backoff)")]
+    #[default(None, "FreeBSD 6.1: 10 (tcp_syn_backoff)")]
     pub syn_backoff_rounds: Option<u32>,
     /// Timeout with which data begins after a SYN timed out, until there is an RTT sample; an
     /// echoed timestamp gives one. Serves experiments on short transfers after a lost SYN.

@@ -331,13 +331,13 @@ impl Params {
         Self {
             loss_rule: LossRule::Rack,
             tail_loss_probe: true,
-            // A loss in recovery is not signalled again; rack_update_prr cuts its share off.
+            // rack_log_ack signals no loss in recovery; rack_update_prr cuts its share off.
             lost_retransmissions_reduce: false,
             prr_rule: PrrRule::Rfc6937,
-            // An ECN-echo sets the window at once, and nothing spreads that.
+            // newreno_cong_signal: an ECN-echo sets the window at once, and nothing spreads that.
             prr_on_ecn: false,
             clock: Duration::from_micros(1),
-            // rack_rto_max.
+            // rack_rto_max, 4,000,000 µs.
             rto_max: Duration::from_secs(4),
             ..Self::freebsd()
         }

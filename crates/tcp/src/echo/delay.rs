@@ -10,7 +10,7 @@ use crate::segment::Segment;
 /// Name and description in scenarios.
 pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "delay",
-    "How long the newest data took to arrive, by the clocks of both ends (RFC 6817 § 2.4).",
+    "How long the newest data took to arrive, by the clocks of both ends (RFC 6817 § 2.3).",
 );
 
 /// The ability that it provides.
