@@ -12,6 +12,7 @@ import pytest
 from conftest import needs_tshark
 
 import cwnd
+from cwnd.running import plans
 from cwnd.running.pcap import captures
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ def test_a_capture_that_cannot_be_written_says_why(cli: Cli):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_full_disk_stops_the_run_at_once(scenarios: Path):
-    cell = cwnd.running.plan(scenarios / "long.toml").scenario.cell(0)
+    cell = plans.plan(scenarios / "long.toml").scenario.cell(0)
 
     with pytest.raises(OSError, match="No space left") as error:
         cell.run(None, [("/dev/full", ["bottleneck"])])

@@ -17,6 +17,7 @@ from test_testbed import CUBIC, _start, facts, scenario
 import cwnd
 from cwnd.errors import InputError
 from cwnd.infer import infer
+from cwnd.running import plans
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -115,7 +116,7 @@ def test_ctrl_c_keeps_what_was_captured(tmp_path: Path) -> None:
 def test_a_full_disk_stops_a_run_on_linux(tmp_path: Path) -> None:
     file = tmp_path / "real.toml"
     file.write_text(scenario(duration="60 s").to_toml(), encoding="utf-8")
-    cell = cwnd.running.plan(file).scenario.cell(0)
+    cell = plans.plan(file).scenario.cell(0)
     began = time.monotonic()
     with pytest.raises(OSError, match="No space left") as error:
         cell.run_on_linux(None, [("/dev/full", ["bottleneck"])], calibrate=False)
