@@ -38,8 +38,8 @@ TITLE_GAP_PT = 1.5
 #: Distances of ticks.
 _X_TICK_PT = 22.0
 _Y_TICK_PT = 15.0
-#: More ticks along y are not wanted on a high panel.
-_MOST_Y_TICKS = 9.0
+#: Steps from tick to tick on the longest axis.
+_MOST_STEPS = 9.0
 #: No panel is smaller than this.
 _LEAST_PT = 40
 _LEAST_HEIGHT_PT = 54
@@ -212,7 +212,7 @@ def _place(picture: Picture, place: int, scales: list[tuple[Scale, Scale]], heig
     seen = panel.shown and not panel.bare
     found = Place(panel, x, y, height, x_written=x_written and seen, y_written=y_written and seen)
     if not panel.bare:
-        about = min(height / _Y_TICK_PT, _MOST_Y_TICKS)
+        about = min(height / _Y_TICK_PT, _MOST_STEPS)
         chosen = panel.y_ticks if panel.y_ticks is not None else axes.ticks(y, about)
         found.y_ticks = [
             (at, Text.fitted(text, math.inf, TICK_TEXT_PT, 1)) for at, text in chosen if y.holds(at)
@@ -316,7 +316,7 @@ def _x_ticks(place: Place) -> XTicks:
         return XTicks()
     if place.panel.ticks is not None:
         return write(place.panel.ticks)
-    about = max(place.width / _X_TICK_PT, 1.0)
+    about = min(max(place.width / _X_TICK_PT, 1.0), _MOST_STEPS)
     while True:
         found = write(axes.ticks(place.x, about))
         # Fewer ticks rather than ticks without a number.
