@@ -199,7 +199,8 @@ def starts(run: Run) -> Picture:
         Panel(
             [across((rows[what] for rows in numbers), 0)],
             x_label=text,
-            x_limits=FROM_ZERO,
+            # A minRTT of short packets is less than baseRTT with a full one: the error is negative.
+            x_limits=(None if what == "error" else 0, None),
             y_ticks=row_ticks(names),
         )
         for what, text in quantities.items()
