@@ -2,21 +2,21 @@
 
 use cwnd_apps::Transport;
 use cwnd_quantity::Duration;
+use cwnd_schema::file::{
+    At, Context, Entry, Section, SectionKeys as _, Span, Table, locate, too_long,
+};
 use cwnd_schema::{Kind, ParamsChoice, Value};
 
 use crate::file::ScenarioFile;
 use crate::flow_keys::earliest;
 use crate::flows;
+use crate::limits::{MOST_FLOWS, SCHEMAS};
 use crate::link_rate::LinkRate;
 use crate::links::{self, Topology};
 use crate::load;
 use crate::model::{FlowGroup, Link, Place, Record, Scenario, Way};
 use crate::needs::{self, Parts};
-use crate::reader::{At, Context, Section};
 use crate::run::Run;
-use crate::section::SectionKeys as _;
-use crate::sections::{MOST_FLOWS, SCHEMAS};
-use cwnd_schema::file::{Entry, Span, Table, locate, too_long};
 
 /// A scenario and the form in which it was written.
 #[derive(Clone, Debug)]

@@ -2,18 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cwnd_schema::file::{
+    Context, Diagnostics, Files, IdleKey, Item, Node, Problem, Severity, Sink, Source, Span, Table,
+    parse_document, parse_value,
+};
+
 use crate::cell;
-use crate::idle::{self, IdleKey};
 use crate::outline::{Blueprint, Outline, Point};
 use crate::paths::{self, KeyPath};
 use crate::plan::{Cell, Plan};
-use crate::reader::{Context, Files};
-use crate::sections::SCHEMAS;
 use crate::sweep::Sweep;
-use cwnd_schema::file::{
-    Diagnostics, Item, Node, Problem, Severity, Sink, Source, Span, Table, parse_document,
-    parse_value,
-};
+use crate::tables::inlined;
 
 /// The largest scenario file: whoever reads it refuses more, so that no file takes all memory. What is written out with
 /// its traces may be larger.
@@ -164,7 +163,7 @@ impl<'f> Document<'f> {
 
     /// Reads everything: what there is to tell, and what there is to run, with the name and the description.
     fn look(&self) -> (Sink, Option<(String, String, Blueprint)>) {
-        let mut cx = Context::new(self.files);
+        let mut cx = Context::new(self.files, inlined);
         let mut root = self.root.clone();
         let swept = root.entries.iter().position(|e| e.key == "sweep");
         let swept = swept.map(|i| root.entries.remove(i));
@@ -215,18 +214,17 @@ impl<'f> Document<'f> {
         for (warning, combinations) in warned {
             told.add_at(sweep.place(&combinations).as_deref(), warning);
         }
-        let errs = cx.schema > SCHEMAS[0];
         for (key, combinations) in no_effect {
             let of_axis = sweep.has_value_at(key.span);
             let of_file = !key.by_preset && !of_axis;
-            let is_error = errs && of_file && combinations.len() == sweep.combinations();
+            let is_error =
+                cx.refuses_idle() && of_file && combinations.len() == sweep.combinations();
             // A value of an axis is a place itself.
             let place = if of_axis { None } else { sweep.place(&combinations) };
-            idle::report(key, is_error, place.as_deref(), &mut told);
+            key.report(is_error, place.as_deref(), &mut told);
         }
         let (name, description) = title.unwrap_or_default();
-        let Context { traces, delays, tables, .. } = cx;
-        let blueprint = Blueprint { root, stem, sweep, traces, delays, tables, points };
+        let blueprint = Blueprint { root, stem, sweep, contents: cx.contents, points };
         (told, Some((name, description, blueprint)))
     }
 

@@ -1,14 +1,13 @@
 //! The key `endpoint` of a group: a preset, or a table of parameters over it.
 
 use cwnd_schema::Params as _;
+use cwnd_schema::file::{
+    At, Context, Shape, Table, inline, list, named_preset, parameters, table_preset,
+};
 use cwnd_tcp::{PARTS, Params, Part};
 
-use crate::idle;
-use crate::reader::{At, Context, Shape, parameters, preset, table_preset, unknown_name_of};
-use crate::section::inline;
-use crate::sections::SCHEMAS;
-use crate::stack::StackParts;
-use cwnd_schema::file::{Table, list};
+use crate::limits::SCHEMAS;
+use crate::stack::{StackParts, of_today};
 
 /// The name of a preset, or `{ preset = "linux", ecn = true }` over the preset `base`. `change`
 /// goes over the preset. Returns the preset in force, too.
@@ -21,25 +20,26 @@ pub(crate) fn read(
     let mut params = Params::default();
     params.apply_preset(base);
     let Some(table) = at.node.table() else {
-        let named = at.node.text().and_then(|name| preset(&params, cx.preset_name(name)));
-        if named.is_none() {
-            let names: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
-            unknown_name_of(at, ("preset", "endpoint"), &names, cx);
-        }
-        let named = named.filter(|name| params.apply_preset(name));
-        change(&mut params);
-        idle::reset(&mut params, cx.schema);
-        return named.map(|name| (params, name));
+        let named = named_preset(&mut params, "endpoint", of_today, (at, cx))?;
+        return Some((of_stack(named, change, cx), named));
     };
-    let shape = Shape { title: "endpoint", besides: &[], elsewhere: &|_| None, renames: true };
-    let mut is_good = table_preset(&mut params, table, &shape, at, cx);
-    let written = table.get("preset").and_then(|entry| entry.node.text());
-    let named = written.and_then(|name| preset(&params, cx.preset_name(name))).unwrap_or(base);
+    let shape = Shape { title: "endpoint", besides: &[], elsewhere: &|_| None };
+    let written = table_preset(&mut params, table, "endpoint", of_today, (at, cx));
+    let named = written.flatten().unwrap_or(base);
     change(&mut params);
     let stack = params.clone();
-    is_good &= parameters(&mut params, table, &shape, at, cx);
-    is_good &= is_of_stack(table, (&params, &stack), named, at, cx);
-    is_good.then_some((params, named))
+    let is_good = parameters(&mut params, table, &shape, at, cx)
+        & is_of_stack(table, (&params, &stack), named, at, cx);
+    (is_good && written.is_some()).then_some((params, named))
+}
+
+/// The endpoint of a stack with its parts changed.
+pub(crate) fn of_stack(base: &str, change: &dyn Fn(&mut Params), cx: &Context<'_>) -> Params {
+    let mut params = Params::default();
+    params.apply_preset(base);
+    change(&mut params);
+    cx.reset_idle(&mut params);
+    params
 }
 
 /// Reports parameters that are no keys, but for such that have the stack's values, as in resolved
@@ -69,8 +69,7 @@ fn is_of_stack(
         let Some(entry) = table.get(name) else { continue };
         let message = format!("`{name}` is no key: the part `{}` of a stack sets it", part.name);
         let path = format!("{}.{name}", at.path);
-        let span = if entry.set { entry.node.span } else { entry.key_span };
-        cx.sink.error(span, path, message).help(remedy(preset, stack, &[part]));
+        cx.sink.error(entry.place(), path, message).help(remedy(preset, stack, &[part]));
     }
     false
 }

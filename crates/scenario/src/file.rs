@@ -1,11 +1,10 @@
 //! The top of a scenario file.
 
 use cwnd_schema::SectionKeys;
+use cwnd_schema::file::{At, Context, Form, ReadValue, WriteValue, Written};
 
 use crate::model::Scenario;
-use crate::reader::{At, Context};
-use crate::section::{ReadValue, WriteValue, Written};
-use crate::sections::Form;
+use crate::takes::Format;
 
 /// The top of a file.
 #[derive(SectionKeys)]
@@ -53,13 +52,13 @@ pub(crate) struct ScenarioFile {
 /// A section with a struct of its own, which is read and written on its own.
 struct Subsection;
 
-impl ReadValue for Subsection {
+impl ReadValue<Format> for Subsection {
     fn read(_: At<'_>, _: &mut Context<'_>) -> Option<Self> {
         Some(Self)
     }
 }
 
-impl WriteValue for Subsection {
+impl WriteValue<Format> for Subsection {
     fn write(&self) -> Written<'_> {
         Written::Section
     }

@@ -3,14 +3,14 @@
 use cwnd_apps::{ArrivalParams, AttackerParams, Transport, WorkloadParams};
 use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Duration, DurationDist, Rate};
+use cwnd_schema::file::{Context, Section};
 use cwnd_schema::{Choice, ParamsChoice as _, SectionKeys};
 
 use crate::ends::Ends;
+use crate::limits::MOST_FLOWS;
 use crate::model::{FlowGroup, Scenario};
 use crate::pairs::Pairs;
 use crate::raw::Raw;
-use crate::reader::{Context, Section};
-use crate::sections::MOST_FLOWS;
 use crate::stack::{StackParts, stacks};
 use crate::takes;
 

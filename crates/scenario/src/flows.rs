@@ -3,19 +3,16 @@
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::Time;
+use cwnd_schema::file::{At, Context, Entry, Key, Section, SectionKeys as _, Table, choice_from};
 use cwnd_schema::{Params, ParamsChoice as _};
 
 use crate::endpoint;
 use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys, PartialFlowKeys};
-use crate::idle;
+use crate::limits::SCHEMAS;
 use crate::links::Topology;
 use crate::model::{FlowGroup, Stack};
-use crate::reader::{At, Context, Section, choice_from};
-use crate::section::SectionKeys as _;
-use crate::sections::{Key, SCHEMAS};
 use crate::stack;
 use crate::ways::{across, through};
-use cwnd_schema::file::{Entry, Table};
 
 /// What results write in the place of a group's name where they count all flows.
 const ALL_FLOWS: &str = "*";
@@ -126,13 +123,8 @@ fn tcp(keys: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) -> O
         parts.iter().zip(&found).for_each(|(parts, (_, named))| parts.meets(named, at, cx));
         found
     });
-    let (endpoint, of_endpoint) = written.unwrap_or_else(|| {
-        let mut params = cwnd_tcp::Params::default();
-        params.apply_preset(of_stack);
-        change(&mut params);
-        idle::reset(&mut params, cx.schema);
-        Some((params, of_stack))
-    })?;
+    let (endpoint, of_endpoint) =
+        written.unwrap_or_else(|| Some((endpoint::of_stack(of_stack, &change, cx), of_stack)))?;
     let (parts, (controller, of_controller)) = (parts?.clone(), controller?);
     let name = parts.base;
     // Without a stack a file of schema 1 resolves as it did when there was no such key.

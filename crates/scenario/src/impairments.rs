@@ -2,11 +2,13 @@
 
 use cwnd_quantity::{Duration, DurationDist, Time};
 use cwnd_schema::SectionKeys;
+use cwnd_schema::file::{
+    At, Context, ReadValue, Section, SectionKeys as _, WriteValue, Written, inline, tables,
+};
 
-use crate::reader::{At, Context, Section};
-use crate::section::{ReadValue, SectionKeys as _, WriteValue, Written, inline, list};
 use crate::steps::{DelayStep, delay_steps};
 use crate::takes;
+use crate::takes::Format;
 
 /// Faults of a link, after its queue.
 #[derive(Clone, Debug, PartialEq, SectionKeys)]
@@ -149,7 +151,7 @@ fn check(found: &PartialImpairments, section: &Section<'_>, cx: &mut Context<'_>
 }
 
 /// Probabilities of burst loss, or `"none"`.
-impl ReadValue for Option<BurstLoss> {
+impl ReadValue<Format> for Option<BurstLoss> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         if at.node.text() == Some("none") {
             return Some(None);
@@ -163,7 +165,7 @@ impl ReadValue for Option<BurstLoss> {
     }
 }
 
-impl WriteValue for Option<BurstLoss> {
+impl WriteValue<Format> for Option<BurstLoss> {
     fn write(&self) -> Written<'_> {
         let inline = |loss| inline(loss, |_| true);
         Written::Line(self.as_ref().map_or_else(|| "\"none\"".to_owned(), inline))
@@ -171,15 +173,32 @@ impl WriteValue for Option<BurstLoss> {
 }
 
 /// Steps, or a file of recorded delays.
-impl ReadValue for Vec<(Time, Duration)> {
+impl ReadValue<Format> for Vec<(Time, Duration)> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         delay_steps(at, cx)
     }
 }
 
-impl WriteValue for Vec<(Time, Duration)> {
+impl WriteValue<Format> for Vec<(Time, Duration)> {
     fn write(&self) -> Written<'_> {
         let steps = self.iter().map(|(at, added)| DelayStep { at: Duration(at.0), added: *added });
-        list(steps)
+        tables(steps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cwnd_schema::Share;
+
+    use super::*;
+    use crate::model::Record;
+
+    #[test]
+    fn defaults_are_what_their_toml_says() {
+        let faults = Impairments::default();
+        assert_eq!((faults.loss, faults.loss_every, faults.burst_loss), (0.0, None, None));
+        assert_eq!((faults.reorder_delay, faults.delay_steps), (Duration::ZERO, vec![]));
+        assert_eq!(Tampering::default(), Tampering { option_loss: 0.0, option_damage: 0.0 });
+        assert_eq!(Record::default(), Record { requests: Share::ALL, flows: Share::ALL });
     }
 }

@@ -5,9 +5,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-// Derived code names the crate that it is for.
-extern crate self as cwnd_scenario;
-
 mod cell;
 mod columns;
 mod document;
@@ -16,10 +13,9 @@ mod ends;
 mod file;
 mod flow_keys;
 mod flows;
-mod idle;
 mod impairments;
-mod json;
 mod kinds;
+mod limits;
 mod link_rate;
 mod links;
 mod load;
@@ -33,18 +29,14 @@ mod pairs;
 mod parts;
 mod paths;
 mod peers;
-mod phrases;
 mod plan;
 mod rates;
 mod raw;
-mod reader;
 mod reference;
 mod resolved;
 mod routes;
 mod run;
 mod schema;
-mod section;
-mod sections;
 mod stack;
 mod steps;
 mod sweep;
@@ -54,7 +46,7 @@ mod ways;
 
 pub use cwnd_apps::WorkloadParams;
 pub use cwnd_quantity::{DurationDist, SizeDist};
-pub use cwnd_schema::file::{Diagnostic, Diagnostics, MOST_SHOWN, Severity};
+pub use cwnd_schema::file::{Diagnostic, Diagnostics, Files, MOST_SHOWN, Severity};
 pub use document::{Document, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES};
 pub use ends::Ends;
 pub use impairments::{BurstLoss, Impairments, Tampering};
@@ -64,7 +56,6 @@ pub use model::{FlowGroup, Link, Place, Record, Scenario, Shares, Stack, Way};
 pub use noise::{Lateness, Noise};
 pub use outline::Outline;
 pub use plan::{Axis, AxisValue, Cell, Plan, Refusal};
-pub use reader::Files;
 pub use reference::reference_markdown;
 pub use routes::Routes;
 pub use run::Run;

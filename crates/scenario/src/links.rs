@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_quantity::{Duration, Rate};
 use cwnd_schema::SectionKeys;
+use cwnd_schema::file::{At, Context, Entry, Section, SectionKeys as _, Span, Table, list};
 
 use crate::impairments::{Impairments, Tampering};
 use crate::link_rate::LinkRate;
 use crate::model::Link;
 use crate::rates::TraceFile;
-use crate::reader::{At, Context, Section};
 use crate::routes::{Edge, Routes};
-use crate::section::SectionKeys as _;
 use crate::takes;
-use cwnd_schema::file::{Entry, Span, Table, list};
 
 /// A scenario's nodes and links; what could not be read is `None`.
 pub(crate) struct Topology {

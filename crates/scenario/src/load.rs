@@ -4,10 +4,10 @@ use cwnd_apps::Transport;
 use cwnd_apps::arrivals::{BUSIEST, Pace};
 use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::ParamsChoice as _;
-
-use crate::model::{FlowGroup, Link, Scenario};
-use crate::sections::MOST_FLOWS;
 use cwnd_schema::file::{Sink, Table, locate};
+
+use crate::limits::MOST_FLOWS;
+use crate::model::{FlowGroup, Link, Scenario};
 
 /// Makes the arrivals of all groups definite; what can't be is told.
 pub(crate) fn settle(scenario: &mut Scenario, root: &Table, sink: &mut Sink) {

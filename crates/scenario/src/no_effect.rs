@@ -1,7 +1,8 @@
 //! Values without effect: an axis of the sweep replaces them in every run.
 
-use crate::paths::KeyPath;
 use cwnd_schema::file::{Entry, Item, Node, Sink, Span, Table};
+
+use crate::paths::KeyPath;
 
 /// Reports what the axis `axis` replaces at `path`: all that the command line sets there, and a
 /// key of a table that none of the axis's values has as it is there. A plain value, a `kind`, or a

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use cwnd_schema::file::{At, Context, Item, Section, unknown_name};
+
 use crate::links::Topology;
 use crate::raw::Raw;
-use crate::reader::{At, Context, Section, unknown_name};
-use cwnd_schema::file::Item;
 
 /// The most ways of a group: half a gigabyte.
 pub(crate) const MOST_WAYS: usize = 1_000_000;

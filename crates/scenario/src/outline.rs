@@ -1,18 +1,16 @@
 //! A plan whose cells are made when they are asked for, so that a sweep of a million runs takes no memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use cwnd_quantity::Duration;
+use cwnd_schema::file::{Contents, Context, Diagnostics, Sink, Table, locate};
 
 use crate::cell;
-use crate::link_rate::LinkRate;
 use crate::model::Scenario;
 use crate::plan::{Axis, Cell, Refusal};
-use crate::reader::Context;
 use crate::resolved::{content_hash, resolved};
 use crate::sweep::Sweep;
-use crate::tables::{Recorded, Tables};
-use cwnd_schema::file::{Diagnostics, Sink, Table, locate};
+use crate::tables::inlined;
 
 /// Everything that a document asks to be run.
 #[derive(Debug)]
@@ -39,9 +37,7 @@ pub(crate) struct Blueprint {
     pub stem: String,
     pub sweep: Sweep,
     /// Files that it names, as they were when they were checked.
-    pub traces: BTreeMap<String, Result<LinkRate, String>>,
-    pub delays: BTreeMap<String, Recorded>,
-    pub tables: Tables,
+    pub contents: Contents,
     pub points: Vec<Point>,
 }
 
@@ -129,12 +125,8 @@ impl Blueprint {
             return None;
         }
         let files = |name: &str| Err(format!("{name} was not read before"));
-        let mut cx = Context {
-            traces: self.traces.clone(),
-            delays: self.delays.clone(),
-            tables: self.tables.clone(),
-            ..Context::new(&files)
-        };
+        let mut cx = Context::new(&files, inlined);
+        cx.contents = self.contents.clone();
         let mut root = self.root.clone();
         self.sweep.apply(combination, &mut root, &mut cx.sink);
         cell::read(&root, &self.stem, &mut cx)

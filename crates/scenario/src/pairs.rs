@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 
 use cwnd_schema::SectionKeys;
+use cwnd_schema::file::{
+    At, Context, Item, Node, ReadValue, Section, SectionKeys as _, WriteValue, Written, inline,
+};
 
 use crate::ends::Ends;
 use crate::links::Topology;
 use crate::model::{FlowGroup, Scenario, Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, node, shortest};
 use crate::raw::Raw;
-use crate::reader::{At, Context, Section};
-use crate::section::{ReadValue, SectionKeys as _, WriteValue, Written, inline};
 use crate::takes;
-use cwnd_schema::file::{Item, Node};
+use crate::takes::Format;
 
 /// A pair of nodes.
 #[derive(SectionKeys)]
@@ -52,13 +53,13 @@ impl Pairs {
     }
 }
 
-impl ReadValue for Pairs {
+impl ReadValue<Format> for Pairs {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         Raw::read(at, cx).map(Self::Read)
     }
 }
 
-impl WriteValue for Pairs {
+impl WriteValue<Format> for Pairs {
     fn write(&self) -> Written<'_> {
         let (pairs, ends) = match self {
             Self::Read(raw) => return raw.write(),

@@ -3,19 +3,19 @@
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_schema::ParamsChoice as _;
+use cwnd_schema::file::{At, Context, ReadValue, WriteValue, Written, choice};
 
-use crate::reader::{At, Context, choice};
-use crate::section::{ReadValue, WriteValue, Written};
+use crate::takes::Format;
 
 macro_rules! parts {
     ($($part:ty, $what:literal;)+) => {$(
-        impl ReadValue for $part {
+        impl ReadValue<Format> for $part {
             fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
                 choice(at, $what, cx)
             }
         }
 
-        impl WriteValue for $part {
+        impl WriteValue<Format> for $part {
             fn write(&self) -> Written<'_> {
                 Written::Part(self.kind(), self.params())
             }

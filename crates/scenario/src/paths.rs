@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cwnd_schema::file::{Entry, Form, Item, Node, SectionKeys as _, Sink, Span, Table, list};
+
 use crate::file::ScenarioFile;
 use crate::flow_keys::FlowKeys;
 use crate::links::{DumbbellKeys, LinkKeys};
-use crate::section::SectionKeys as _;
-use crate::sections::Form;
-use cwnd_schema::file::{Entry, Item, Node, Sink, Span, Table, list};
 
 /// A path, split at its dots; each part knows where it is written.
 #[derive(Clone, Debug)]

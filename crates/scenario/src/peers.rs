@@ -1,12 +1,12 @@
 //! Peers: each receiver has flows from some of the senders, drawn from the scenario's seed.
 
 use cwnd_quantity::Rng;
+use cwnd_schema::file::{Context, Section};
 
 use crate::links::Topology;
 use crate::model::{Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
 use crate::raw::Raw;
-use crate::reader::{Context, Section};
 
 /// The ways of a group that says how many peers each of its receivers has: those of the first receiver, of the second, and so on. They are
 /// pairs that flows take by turns, as a group can give them itself.

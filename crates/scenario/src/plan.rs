@@ -1,7 +1,8 @@
 //! What a document asks to be run, in the words of whoever runs it.
 
-use crate::model::Scenario;
 use cwnd_schema::file::Diagnostics;
+
+use crate::model::Scenario;
 
 /// Everything that a document asks to be run.
 #[derive(Clone, Debug)]

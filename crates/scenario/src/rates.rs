@@ -2,14 +2,16 @@
 
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::SectionKeys;
+use cwnd_schema::file::{
+    At, Context, Item, ReadValue, Section, SectionKeys as _, WriteValue, Written, inline, plain,
+    tables,
+};
 
 use crate::columns::Columns;
 use crate::link_rate::LinkRate;
-use crate::reader::{At, Context, Section};
-use crate::section::{ReadValue, SectionKeys as _, WriteValue, Written, inline, list, plain};
 use crate::steps::{RateStep, rate_steps};
 use crate::takes;
-use cwnd_schema::file::Item;
+use crate::takes::Format;
 
 /// A rate written as a table.
 #[derive(SectionKeys)]
@@ -49,7 +51,7 @@ pub(crate) struct TraceFile {
 }
 
 /// A rate, or a table of how it changes.
-impl ReadValue for LinkRate {
+impl ReadValue<Format> for LinkRate {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = at.node.table() else {
             if at.node.text() == Some("none") {
@@ -100,7 +102,7 @@ fn check(found: &PartialRateTable, section: &Section<'_>, cx: &mut Context<'_>) 
     }
 }
 
-impl WriteValue for LinkRate {
+impl WriteValue<Format> for LinkRate {
     fn write(&self) -> Written<'_> {
         let nothing = RateTable {
             initial: None,
@@ -128,15 +130,15 @@ impl WriteValue for LinkRate {
     }
 }
 
-impl ReadValue for Vec<(Time, Rate)> {
+impl ReadValue<Format> for Vec<(Time, Rate)> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         rate_steps(at, cx)
     }
 }
 
-impl WriteValue for Vec<(Time, Rate)> {
+impl WriteValue<Format> for Vec<(Time, Rate)> {
     fn write(&self) -> Written<'_> {
-        list(self.iter().map(|(at, rate)| RateStep { at: Duration(at.0), rate: *rate }))
+        tables(self.iter().map(|(at, rate)| RateStep { at: Duration(at.0), rate: *rate }))
     }
 }
 
@@ -161,15 +163,11 @@ fn repeats(
 }
 
 /// A trace from a file.
-impl ReadValue for TraceFile {
+impl ReadValue<Format> for TraceFile {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let name = at.plain::<String>(cx)?;
-        if !cx.traces.contains_key(&name) {
-            let trace = (cx.files)(&name).and_then(|text| parse_trace(&text));
-            cx.traces.insert(name.clone(), trace);
-        }
-        match cx.traces.get(&name)? {
-            Ok(rate) => Some(Self { rate: rate.clone(), name }),
+        match cx.content(&name, "trace", parse_trace) {
+            Ok(rate) => Some(Self { rate: rate.as_ref().clone(), name }),
             Err(why) => {
                 let message = format!("the trace `{name}` can't be used: {why}");
                 cx.sink.error(at.node.span, at.path, message);
@@ -179,14 +177,14 @@ impl ReadValue for TraceFile {
     }
 }
 
-impl WriteValue for TraceFile {
+impl WriteValue<Format> for TraceFile {
     fn write(&self) -> Written<'_> {
         plain(&self.name)
     }
 }
 
 /// A trace in the file itself.
-impl ReadValue for Vec<u64> {
+impl ReadValue<Format> for Vec<u64> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Item::Array(list) = &at.node.item else {
             at.wrong_kind("a list of milliseconds", cx);
@@ -204,7 +202,7 @@ impl ReadValue for Vec<u64> {
     }
 }
 
-impl WriteValue for Vec<u64> {
+impl WriteValue<Format> for Vec<u64> {
     fn write(&self) -> Written<'_> {
         let times: Vec<String> = self.iter().map(u64::to_string).collect();
         Written::Line(format!("[{}]", times.join(", ")))

@@ -1,10 +1,9 @@
 //! Values that are read once more is known than their section.
 
 use cwnd_schema::Value;
+use cwnd_schema::file::{At, Context, Item, Node, ReadValue, Span, WriteValue, Written, key, toml};
 
-use crate::reader::{At, Context};
-use crate::section::{ReadValue, WriteValue, Written};
-use cwnd_schema::file::{Item, Node, Span, key, toml};
+use crate::takes::Format;
 
 /// A value as it stands in the file.
 pub(crate) struct Raw {
@@ -41,13 +40,13 @@ fn node(item: Item) -> Node {
     Node { item, span: Span::default() }
 }
 
-impl ReadValue for Raw {
+impl ReadValue<Format> for Raw {
     fn read(at: At<'_>, _: &mut Context<'_>) -> Option<Self> {
         Some(Self { node: at.node.clone(), path: at.path.to_owned() })
     }
 }
 
-impl WriteValue for Raw {
+impl WriteValue<Format> for Raw {
     fn write(&self) -> Written<'_> {
         Written::Line(written(&self.node))
     }

@@ -1,11 +1,10 @@
 //! The scenario reference, made from the same tables that read a scenario.
 
-use core::fmt::Write as _;
-
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_schema::{Bounds, Kind, Params, ParamsChoice, Preset, Value};
+use cwnd_schema::file::{Page, SectionKeys as _};
+use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::PARTS;
 
 use crate::file::ScenarioFile;
@@ -14,11 +13,8 @@ use crate::impairments::BurstLoss;
 use crate::links::{DumbbellKeys, LinkKeys};
 use crate::model::{Place, Record};
 use crate::pairs::Pair;
-use crate::phrases::{by_schema, phrase};
 use crate::rates::RateTable;
 use crate::run::Run;
-use crate::section::SectionKeys as _;
-use crate::sections::{Fallback, Form, Key};
 use crate::stack::{self, StackParts};
 use crate::steps::{DelayStep, RateStep};
 use crate::sweep::{AxisKeys, SweepKeys};
@@ -53,11 +49,11 @@ pub fn reference_markdown() -> String {
     page.choice::<AttackerParams>();
     page.heading(2, "Stacks");
     page.text(STACK_TEXT);
-    page.stacks();
+    stacks(&mut page);
     page.heading(3, "Parts of a stack");
     page.text(PARTS_TEXT);
     page.keys(&[StackParts::KEYS]);
-    page.parts();
+    parts(&mut page);
     page.heading(2, "Controllers");
     page.text(CONTROLLER_TEXT);
     page.choice::<ControllerParams>();
@@ -81,222 +77,31 @@ pub fn reference_markdown() -> String {
     page.0
 }
 
-struct Page(String);
-
-impl Page {
-    fn line(&mut self, text: &str) {
-        self.0.push_str(text);
-        self.0.push('\n');
-    }
-
-    fn heading(&mut self, level: usize, text: &str) {
-        // Writing to a string can't fail.
-        let _ = writeln!(self.0, "\n{} {text}\n", "#".repeat(level));
-    }
-
-    fn text(&mut self, text: &str) {
-        if !text.is_empty() {
-            self.line(text);
-        }
-    }
-
-    fn row(&mut self, cells: &[String]) {
-        let cells: Vec<String> = cells.iter().map(|c| c.replace('|', "\\|")).collect();
-        self.line(&format!("| {} |", cells.join(" | ")));
-    }
-
-    fn table(&mut self, heads: &[&str]) {
-        if !self.0.ends_with("\n\n") {
-            self.line("");
-        }
-        self.row(&heads.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
-        self.line(&format!("|{}", "---|".repeat(heads.len())));
-    }
-
-    fn section(&mut self, title: &str, text: &str, keys: &[&[Key]]) {
-        self.heading(2, title);
-        self.text(text);
-        self.keys(keys);
-    }
-
-    fn keys(&mut self, keys: &[&[Key]]) {
-        let keys: Vec<&Key> = keys.iter().flat_map(|keys| keys.iter()).collect();
-        if keys.is_empty() {
-            return;
-        }
-        self.table(&["Key", "Takes", "Default", "Meaning", "Source of the default"]);
-        for key in keys {
-            let default = match key.fallback {
-                Fallback::Required => "**required**".to_owned(),
-                Fallback::Toml(text) => format!("`{text}`"),
-                Fallback::BySchema(texts) => by_schema(texts),
-                Fallback::Derived(text) => text.to_owned(),
-            };
-            self.row(&[
-                format!("`{}`", key.name),
-                takes(key),
-                default,
-                key.doc.trim().to_owned(),
-                source(key.source),
-            ]);
-        }
-    }
-
-    /// Rows are stacks; the controllers that have a preset for each, and how it is called.
-    fn stacks(&mut self) {
-        self.table(&["Stack", "Controllers that have a preset for it"]);
-        for stack in stack::stacks() {
-            let presets = ControllerParams::KINDS.iter().filter_map(|kind| {
-                let chosen = ControllerParams::of_kind(kind.name)?;
-                let preset = stack::controller_preset(stack.name, chosen.params())?;
-                Some(format!("`{}` (`{preset}`)", kind.name))
-            });
-            let presets: Vec<String> = presets.collect();
-            self.row(&[format!("`{}`", stack.name), presets.join(", ")]);
-        }
-    }
-
-    /// Parts, and the stacks that have each.
-    fn parts(&mut self) {
-        self.table(&["Part", "Meaning", "Needs", "Stacks that have it"]);
-        for part in PARTS {
-            let stacks = stack::stacks().iter().filter(|stack| {
-                let mut params = cwnd_tcp::Params::default();
-                params.apply_preset(stack.name) && part.is_in(&params)
-            });
-            let stacks: Vec<String> = stacks.map(|stack| format!("`{}`", stack.name)).collect();
-            let needs = part.needs.map_or_else(String::new, |part| format!("`{part}`"));
-            self.row(&[format!("`{}`", part.name), part.doc.to_owned(), needs, stacks.join(", ")]);
-        }
-    }
-
-    fn choice<T: ParamsChoice + 'static>(&mut self) {
-        for kind in T::KINDS {
-            let Some(mut chosen) = T::of_kind(kind.name) else { continue };
-            self.heading(3, &format!("`{}`", kind.name));
-            self.text(kind.doc.trim());
-            self.parameters(chosen.params());
-            self.presets(chosen.params());
-            self.preset_table(kind.name, chosen.params_mut());
-        }
-    }
-
-    fn parameters(&mut self, params: &dyn Params) {
-        if params.fields().is_empty() {
-            return;
-        }
-        self.table(&["Parameter", "Takes", "Default", "Meaning", "Source of the default"]);
-        for field in params.fields().iter().filter(|field| field.part.is_none()) {
-            let default = match params.get(field.name).filter(|_| !field.required) {
-                Some(value) => written(&value),
-                None => "**required**".to_owned(),
-            };
-            self.row(&[
-                format!("`{}`", field.name),
-                of_kind(field.kind, &field.bounds),
-                default,
-                field.doc.trim().to_owned(),
-                source(field.source),
-            ]);
-        }
-    }
-
-    fn presets(&mut self, params: &dyn Params) {
-        if params.presets().is_empty() {
-            return;
-        }
-        self.table(&["Preset", "What it stands for"]);
-        for preset in params.presets() {
-            self.row(&[format!("`{}`", preset.name), preset.doc.trim().to_owned()]);
-        }
-    }
-
-    /// Rows are parameters, columns are presets; the defaults are a column unless a preset says the
-    /// same.
-    fn preset_table(&mut self, what: &str, params: &mut dyn Params) {
-        let (fields, presets) = (params.fields(), params.presets());
-        if presets.is_empty() {
-            return;
-        }
-        let all = |params: &dyn Params| -> Vec<String> {
-            let values = fields.iter().map(|field| params.get(field.name));
-            values.map(|value| value.as_ref().map_or_else(String::new, written)).collect()
-        };
-        let defaults = all(params);
-        let of_preset = |preset: &Preset| {
-            params.apply_preset(preset.name);
-            (format!("`{}`", preset.name), all(params))
-        };
-        let mut columns: Vec<(String, Vec<String>)> = presets.iter().map(of_preset).collect();
-        if columns.iter().all(|(_, values)| *values != defaults) {
-            columns.insert(0, ("default".to_owned(), defaults));
-        }
-        self.line("");
-        self.line(&format!("The presets of `{what}` side by side:"));
-        let (of_parts, keys): (Vec<_>, Vec<_>) =
-            fields.iter().enumerate().partition(|(_, field)| field.part.is_some());
-        let heads: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
-        self.table(&[&["Parameter"], &heads[..]].concat());
-        let values = |place: usize| columns.iter().map(move |(_, values)| values[place].clone());
-        for (place, field) in keys {
-            let row = [format!("`{}`", field.name)].into_iter().chain(values(place));
-            self.row(&row.collect::<Vec<_>>());
-        }
-        if of_parts.is_empty() {
-            return;
-        }
-        self.line("");
-        self.line("What [parts](#parts-of-a-stack) set is no key of a scenario:");
-        self.table(&[&["Parameter", "Part"], &heads[..]].concat());
-        for (place, field) in of_parts {
-            let part = field.part.map_or_else(String::new, |part| format!("`{part}`"));
-            let row = [format!("`{}`", field.name), part].into_iter().chain(values(place));
-            self.row(&row.collect::<Vec<_>>());
-        }
+/// A table of stacks, with the controllers that have a preset for each.
+fn stacks(page: &mut Page) {
+    page.table(&["Stack", "Controllers that have a preset for it"]);
+    for stack in stack::stacks() {
+        let presets = ControllerParams::KINDS.iter().filter_map(|kind| {
+            let chosen = ControllerParams::of_kind(kind.name)?;
+            let preset = stack::controller_preset(stack.name, chosen.params())?;
+            Some(format!("`{}` (`{preset}`)", kind.name))
+        });
+        let presets: Vec<String> = presets.collect();
+        page.row(&[format!("`{}`", stack.name), presets.join(", ")]);
     }
 }
 
-fn written(value: &Value) -> String {
-    match value {
-        Value::Text(t) => format!("`\"{t}\"`"),
-        Value::Bool(b) => format!("`{b}`"),
-        Value::Integer(i) => format!("`{i}`"),
-        Value::Float(x) => format!("`{x:?}`"),
-    }
-}
-
-fn of_kind(kind: Kind, bounds: &Bounds) -> String {
-    let range = bounds.to_string();
-    if !range.is_empty() {
-        return match phrase(kind).strip_suffix(", or \"none\"") {
-            Some(phrase) => format!("{phrase}, {range}; or \"none\""),
-            None => format!("{}, {range}", phrase(kind)),
-        };
-    }
-    match kind {
-        Kind::Choice(names) => {
-            let names: Vec<String> = names.iter().map(|n| format!("`\"{n}\"`")).collect();
-            names.join(", ")
-        }
-        other => phrase(other),
-    }
-}
-
-/// Who says what the default is, or why there is none.
-fn source(text: &str) -> String {
-    if text == "none" {
-        String::new()
-    } else {
-        text.strip_prefix("none: ").unwrap_or(text).to_owned()
-    }
-}
-
-fn takes(key: &Key) -> String {
-    match key.form {
-        Form::Plain(kind) => of_kind(kind, &key.bounds),
-        Form::Value(takes) => takes.phrase.to_owned(),
-        Form::Section => "a section".to_owned(),
-        Form::Named => "sections, each with a name of its own".to_owned(),
+/// A table of parts, with the stacks that have each.
+fn parts(page: &mut Page) {
+    page.table(&["Part", "Meaning", "Needs", "Stacks that have it"]);
+    for part in PARTS {
+        let stacks = stack::stacks().iter().filter(|stack| {
+            let mut params = cwnd_tcp::Params::default();
+            params.apply_preset(stack.name) && part.is_in(&params)
+        });
+        let stacks: Vec<String> = stacks.map(|stack| format!("`{}`", stack.name)).collect();
+        let needs = part.needs.map_or_else(String::new, |part| format!("`{part}`"));
+        page.row(&[format!("`{}`", part.name), part.doc.to_owned(), needs, stacks.join(", ")]);
     }
 }
 

@@ -4,17 +4,16 @@ use core::fmt::Write as _;
 
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
+use cwnd_schema::file::{Resolved, Written, key, toml};
 use cwnd_schema::{Param, Params, ParamsChoice, Value};
 
 use crate::file::ScenarioFile;
 use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys};
+use crate::limits::SCHEMAS;
 use crate::links::{DumbbellKeys, LinkKeys};
 use crate::model::{FlowGroup, Scenario, Stack};
 use crate::noise::Noise;
-use crate::section::{Resolved, Written};
-use crate::sections::SCHEMAS;
 use crate::stack;
-use cwnd_schema::file::{key, toml};
 
 /// The file. It reads back to an equal scenario, and gives itself again.
 pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {

@@ -2,9 +2,9 @@
 
 use cwnd_quantity::Duration;
 use cwnd_schema::SectionKeys;
+use cwnd_schema::file::{Context, Section};
 
 use crate::noise::Noise;
-use crate::reader::{Context, Section};
 
 /// Times and seed of a run.
 #[derive(Clone, Debug, PartialEq, SectionKeys)]

@@ -1,17 +1,25 @@
 //! Stacks: the endpoint and the controller of one implementation, under one name.
 
 use cwnd_cc::ControllerParams;
+use cwnd_schema::file::{
+    At, Context, Item, Node, ReadValue, Section, SectionKeys, Sink, Span, WriteValue, Written,
+    inline, list, preset, quoted, unknown_name,
+};
 use cwnd_schema::{Params, ParamsChoice as _, Preset, SectionKeys};
 use cwnd_tcp::{PARTS, Part};
 
-use crate::reader::{At, Context, Section, preset, unknown_name};
-use crate::section::{ReadValue, SectionKeys, WriteValue, Written, inline};
+use crate::limits::SCHEMAS;
 use crate::takes;
-use cwnd_schema::file::{Item, Node, Sink, Span, list, quoted};
+use crate::takes::Format;
 
 /// All stacks: each endpoint preset is one.
 pub(crate) fn stacks() -> &'static [Preset] {
     cwnd_tcp::Params::default().presets()
+}
+
+/// The preset of today that a file means: `rfc` of schema 1 is `rfc6675` by now.
+pub(crate) fn of_today(name: &str, schema: u64) -> &str {
+    if schema == SCHEMAS[0] && name == "rfc" { "rfc6675" } else { name }
 }
 
 /// A stack, less some of its parts and plus others.
@@ -63,7 +71,7 @@ impl StackParts {
 }
 
 /// The name of a stack, or a table.
-impl ReadValue for StackParts {
+impl ReadValue<Format> for StackParts {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = at.node.table() else {
             return <&'static str>::read(at, cx).map(Self::all_of);
@@ -73,7 +81,7 @@ impl ReadValue for StackParts {
     }
 }
 
-impl WriteValue for StackParts {
+impl WriteValue<Format> for StackParts {
     fn write(&self) -> Written<'_> {
         if self.is_base() {
             return self.base.write();
@@ -83,9 +91,9 @@ impl WriteValue for StackParts {
 }
 
 /// The name of a stack.
-impl ReadValue for &'static str {
+impl ReadValue<Format> for &'static str {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
-        let named = at.node.text().map(|name| cx.preset_name(name));
+        let named = at.node.text().map(|name| of_today(name, cx.schema));
         let found = stacks().iter().find(|stack| Some(stack.name) == named);
         if found.is_none() {
             let names: Vec<&str> = stacks().iter().map(|stack| stack.name).collect();
@@ -95,14 +103,14 @@ impl ReadValue for &'static str {
     }
 }
 
-impl WriteValue for &'static str {
+impl WriteValue<Format> for &'static str {
     fn write(&self) -> Written<'_> {
         Written::Line(quoted(self))
     }
 }
 
 /// Names of parts, each once, in the order of [`PARTS`].
-impl ReadValue for Vec<&'static str> {
+impl ReadValue<Format> for Vec<&'static str> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Item::Array(items) = &at.node.item else {
             at.wrong_kind("a list of parts such as [\"rack\"]", cx);
@@ -121,7 +129,7 @@ impl ReadValue for Vec<&'static str> {
     }
 }
 
-impl WriteValue for Vec<&'static str> {
+impl WriteValue<Format> for Vec<&'static str> {
     fn write(&self) -> Written<'_> {
         let names: Vec<String> = self.iter().map(|name| quoted(name)).collect();
         Written::Line(format!("[{}]", names.join(", ")))

@@ -2,12 +2,9 @@
 
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::SectionKeys;
+use cwnd_schema::file::{At, Context, Item, Key, Section, SectionKeys};
 
-use crate::reader::{At, Context, Section};
-use crate::section::SectionKeys;
-use crate::sections::Key;
 use crate::tables::delays;
-use cwnd_schema::file::Item;
 
 /// One of a rate's `steps`.
 #[derive(SectionKeys)]
@@ -48,12 +45,8 @@ pub(crate) fn delay_steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time,
 
 /// Steps from a file of recorded delays.
 fn recorded(at: At<'_>, name: &str, cx: &mut Context<'_>) -> Option<Vec<(Time, Duration)>> {
-    if !cx.delays.contains_key(name) {
-        let found = (cx.files)(name).and_then(|text| delays(&text));
-        cx.delays.insert(name.to_owned(), found);
-    }
-    match cx.delays.get(name)? {
-        Ok(steps) => Some(steps.clone()),
+    match cx.content(name, "file of delays", delays) {
+        Ok(steps) => Some(steps.as_ref().clone()),
         Err(why) => {
             let message = format!("the delays of `{name}` can't be used: {why}");
             let problem = cx.sink.error(at.node.span, at.path, message);

@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use cwnd_quantity::{QueueSize, parse_bytes, parse_duration, parse_rate};
+use cwnd_schema::file::{
+    At, Context, Entry, Form, Item, Node, ReadValue, Section, SectionKeys as _, Sink, Span, Table,
+    list, too_long,
+};
 use cwnd_schema::{Param, SectionKeys, Value};
 
+use crate::limits::MOST_CELLS;
 use crate::no_effect;
 use crate::paths::{KeyPath, Varied, set};
 use crate::plan::{self, AxisValue};
 use crate::raw::Raw;
-use crate::reader::{At, Context, Section};
-use crate::section::{ReadValue, SectionKeys as _};
-use crate::sections::{Form, MOST_CELLS};
 use crate::takes;
-use cwnd_schema::file::{Entry, Item, Node, Sink, Span, Table, list, too_long};
+use crate::takes::Format;
 
 /// `[sweep]`.
 #[derive(SectionKeys)]
@@ -231,7 +233,7 @@ impl Sweep {
     }
 }
 
-impl ReadValue for Vec<Axis> {
+impl ReadValue<Format> for Vec<Axis> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = at.node.table() else {
             at.wrong_kind("sections such as [sweep.axis.rtt]", cx);
@@ -286,7 +288,7 @@ fn axis(entry: &Entry, cx: &mut Context<'_>) -> Option<Axis> {
 }
 
 /// One path, or several that are varied together.
-impl ReadValue for Paths {
+impl ReadValue<Format> for Paths {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let (nodes, several) = match &at.node.item {
             Item::Array(list) => (list.iter().collect::<Vec<_>>(), true),
@@ -356,7 +358,7 @@ fn values(at: At<'_>, width: Option<usize>, cx: &mut Context<'_>) -> Option<Vec<
 }
 
 /// Labels.
-impl ReadValue for Vec<String> {
+impl ReadValue<Format> for Vec<String> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Item::Array(list) = &at.node.item else {
             at.wrong_kind("a list of texts", cx);

@@ -2,25 +2,17 @@
 //! itself.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use cwnd_apps::{Listed, Rows};
 use cwnd_quantity::dist::{Shape, Table};
 use cwnd_quantity::{
     Bytes, Duration, DurationDist, ParseError, SizeDist, Time, parse_bytes, parse_duration,
 };
+use cwnd_schema::file::{Context, EXTENSIONS};
 use cwnd_schema::{Kind, Value};
 
 use crate::columns::Columns;
 
-/// Tables read so far, as what they become in the scenario; one that can't be read is remembered as its error.
-pub(crate) type Tables = BTreeMap<(String, &'static str), Result<String, String>>;
-
-/// Recorded delays, in order of time, or why they can't be used.
-pub(crate) type Recorded = Result<Vec<(Time, Duration)>, String>;
-
-/// What a file name of a table ends with.
-pub(crate) const EXTENSIONS: [&str; 4] = [".csv", ".tsv", ".txt", ".dat"];
 /// Names of the column of a cumulative distribution that has the probabilities.
 const PROBABILITY: [&str; 3] = ["probability", "percent", "cdf"];
 /// Stands in the place of a unit where a table has arrivals.
@@ -28,13 +20,12 @@ const ROWS: &str = "rows";
 /// Where a distribution names a file.
 const CDF: &str = "cdf(";
 
-/// A value with its files read into it, so that what is resolved needs none: `"sizes.csv"` and `"cdf(sizes.csv)"` become
-/// `"cdf(40 B: 0, …)"`.
+/// A value with its files read into it, so that resolved files need none: `"sizes.csv"` and
+/// `"cdf(sizes.csv)"` become `"cdf(40 B: 0, …)"`.
 pub(crate) fn inlined<'v>(
     value: &'v Value,
     kind: Kind,
-    files: &dyn Fn(&str) -> Result<String, String>,
-    tables: &mut Tables,
+    cx: &mut Context<'_>,
 ) -> Result<Cow<'v, Value>, String> {
     let unit = match kind {
         Kind::SizeDist => "B",
@@ -48,12 +39,11 @@ pub(crate) fn inlined<'v>(
         return Ok(Cow::Borrowed(value));
     }
     let mut read = |name: &str| -> Result<String, String> {
-        let key = (name.to_owned(), unit);
-        let known = tables.entry(key).or_insert_with(|| {
-            let text = files(name)?;
-            if unit == ROWS { recorded(&text) } else { distribution(&text, unit) }
-        });
-        known.clone().map_err(|why| format!("`{name}` can't be used: {why}"))
+        let read = |text: &str| {
+            if unit == ROWS { recorded(text) } else { distribution(text, unit) }
+        };
+        let found = cx.content(name, unit, read).map(|text| text.as_ref().clone());
+        found.map_err(|why| format!("`{name}` can't be used: {why}"))
     };
     if !text.contains('(') {
         return read(text.trim()).map(|found| Cow::Owned(Value::Text(found)));
@@ -142,7 +132,7 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
 }
 
 /// Recorded delays: the column `time_s`, and `added_ms`, or another unit.
-pub(crate) fn delays(text: &str) -> Recorded {
+pub(crate) fn delays(text: &str) -> Result<Vec<(Time, Duration)>, String> {
     let table = Columns::read(text)?;
     let names = table.names();
     let unit = match names[..] {
@@ -336,10 +326,10 @@ mod tests {
             "a.csv" => Ok("bytes,probability\n5,1\n".to_owned()),
             other => Err(format!("there is no {other}")),
         };
-        let mut tables = Tables::new();
+        let mut cx = Context::new(&files, inlined);
         let mut inline = |text: &str| {
             let value = Value::Text(text.to_owned());
-            let found = inlined(&value, Kind::SizeDist, &files, &mut tables)?;
+            let found = inlined(&value, Kind::SizeDist, &mut cx)?;
             let Value::Text(found) = found.into_owned() else { panic!("a text") };
             Ok::<String, String>(found)
         };

@@ -2,8 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::json::{any_of, list, none, reference, some, text};
-use crate::sections::{Form, Takes};
+use cwnd_schema::file::json::{any_of, list, none, reference, some, text};
+use cwnd_schema::file::{Form, Takes};
+
+/// The format of scenario files, for values that read and write themselves.
+pub(crate) struct Format;
 
 /// A link's rate: constant, in steps, from a trace, or none.
 pub(crate) const LINK_RATE: Form = Form::Value(&Takes {

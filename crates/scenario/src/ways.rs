@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{Duration, DurationDist, Rate};
+use cwnd_schema::file::{At, Context, Item, Section, SectionKeys as _, unknown_name};
 
 use crate::ends::Ends;
 use crate::flow_keys::{
@@ -15,10 +16,7 @@ use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
 use crate::pairs;
 use crate::peers;
 use crate::raw::Raw;
-use crate::reader::{At, Context, Section, unknown_name};
 use crate::routes::broken;
-use crate::section::SectionKeys as _;
-use cwnd_schema::file::Item;
 
 /// How a group's packets travel.
 pub(crate) struct Ways {

@@ -1,13 +1,33 @@
-//! TOML files whose sections are structs: tree with spans, and errors that are reported together.
+//! TOML files whose sections are structs: tree with spans, keys, and errors that are reported
+//! together.
 
+mod context;
 mod diagnostics;
+mod idle;
+pub mod json;
+mod keys;
 mod lines;
+mod page;
+mod phrases;
+mod reader;
+mod section;
 mod suggest;
 mod toml_text;
 mod tree;
 
+pub use context::{At, Contents, Context, EXTENSIONS, Files, Inline};
 pub use diagnostics::{
     Diagnostic, Diagnostics, MOST_SHOWN, Problem, Severity, Sink, Source, Span, at_place,
+};
+pub use idle::IdleKey;
+pub use keys::{Fallback, Form, Key, Takes, described, place};
+pub use page::Page;
+pub use reader::{
+    Section, Shape, Today, choice, choice_from, named_preset, parameters, preset, table_preset,
+    unknown_name,
+};
+pub use section::{
+    ReadValue, Resolved, SectionKeys, WriteValue, Written, by_default, inline, plain, tables,
 };
 pub use suggest::{closest, list};
 pub use toml_text::{key, quoted, toml};

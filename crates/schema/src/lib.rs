@@ -89,8 +89,8 @@
 //! A variant has a doc comment and `#[name("…")]`.
 //!
 //! # Sections of the scenario file
-//! [`SectionKeys`](derive@SectionKeys) makes of a struct's fields the keys of a section, in
-//! `cwnd-scenario`, where the derived code leads. `PartialNAME` has those that could be read.
+//! [`SectionKeys`](derive@SectionKeys) makes of a struct's fields the keys of a section, which
+//! [`file`] reads. `PartialNAME` has those that could be read.
 //! - `#[section(check = PATH)]` of the struct: a function that reports values of `PartialNAME`
 //!   which contradict each other. `#[section(default)]`: it has a `Default`.
 //!   `#[section(input)]`: resolved files do not have the section.
@@ -104,7 +104,8 @@
 //!   another key may stand.
 //! - `#[flatten(KEY = ("DOC", "SOURCE"), …)]`: a section whose keys stand among the others, some of
 //!   them with another doc and source.
-//! - `#[entry(TAKES)]`: the type is no [`Param`] but reads its node itself; `TAKES` describes it.
+//! - `#[entry(TAKES)]`: the type is no [`Param`] but reads its node itself, by
+//!   [`ReadValue`](file::ReadValue); `TAKES` describes it.
 //! - `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key without effect is noted where a
 //!   file gives it another value, and then takes its default.
 //!

@@ -31,7 +31,7 @@ pub fn schema(input: TokenStream) -> TokenStream {
 /// A struct whose fields are keys of a section of the scenario file: implements `SectionKeys` and
 /// `Resolved`, and `Default` if it is asked for.
 ///
-/// Paths of the derived code lead into `cwnd-scenario`, which reads such files.
+/// Values that are no parameters implement `ReadValue` and `WriteValue`.
 #[proc_macro_derive(
     SectionKeys,
     attributes(section, default, by_schema, derived, required, flatten, entry, bounds, idle)

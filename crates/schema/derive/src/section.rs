@@ -111,7 +111,7 @@ impl<'a> Section<'a> {
             impl ::core::default::Default for #ident {
                 fn default() -> Self {
                     static DEFAULT: ::std::sync::LazyLock<#ident> =
-                        ::std::sync::LazyLock::new(::cwnd_scenario::section::by_default);
+                        ::std::sync::LazyLock::new(::cwnd_schema::file::by_default);
                     ::core::clone::Clone::clone(&*DEFAULT)
                 }
             }
@@ -124,7 +124,7 @@ impl<'a> Section<'a> {
         let fields = self.members.iter().map(|Member { ident, ty, form }| match form {
             Form::Key(_) => quote!(pub #ident: Option<#ty>),
             Form::Flat(_) => {
-                quote!(pub #ident: <#ty as ::cwnd_scenario::section::SectionKeys>::Partial)
+                quote!(pub #ident: <#ty as ::cwnd_schema::file::SectionKeys>::Partial)
             }
         });
         let vis = self.vis;
@@ -148,23 +148,23 @@ impl<'a> Section<'a> {
         let wholes = self.members.iter().map(|Member { ident, ty, form }| match form {
             Form::Key(_) => quote!(#ident: #ident?),
             Form::Flat(_) => {
-                quote!(#ident: <#ty as ::cwnd_scenario::section::SectionKeys>::whole(#ident)?)
+                quote!(#ident: <#ty as ::cwnd_schema::file::SectionKeys>::whole(#ident)?)
             }
         });
         let settle = self.settle();
         quote! {
             #[automatically_derived]
-            impl ::cwnd_scenario::section::SectionKeys for #ident {
-                const KEYS: &'static [::cwnd_scenario::sections::Key] = {
-                    const PARTS: &[&[::cwnd_scenario::sections::Key]] = &[#(#listed,)*];
+            impl ::cwnd_schema::file::SectionKeys for #ident {
+                const KEYS: &'static [::cwnd_schema::file::Key] = {
+                    const PARTS: &[&[::cwnd_schema::file::Key]] = &[#(#listed,)*];
                     &::cwnd_schema::expanded::joined::<_, {
                         ::cwnd_schema::expanded::total(PARTS)
-                    }>(PARTS, ::cwnd_scenario::sections::Key::NONE)
+                    }>(PARTS, ::cwnd_schema::file::Key::NONE)
                 };
                 type Partial = #partial;
                 fn read_keys(
-                    section: &::cwnd_scenario::reader::Section<'_>,
-                    cx: &mut ::cwnd_scenario::reader::Context<'_>,
+                    section: &::cwnd_schema::file::Section<'_>,
+                    cx: &mut ::cwnd_schema::file::Context<'_>,
                 ) -> #partial {
                     #(let #names = #reads;)*
                     let partial = #partial { #(#names,)* };
@@ -188,8 +188,8 @@ impl<'a> Section<'a> {
         quote! {
             fn settle(
                 &mut self,
-                section: &::cwnd_scenario::reader::Section<'_>,
-                cx: &mut ::cwnd_scenario::reader::Context<'_>,
+                section: &::cwnd_schema::file::Section<'_>,
+                cx: &mut ::cwnd_schema::file::Context<'_>,
             ) {
                 #(#rules)*
             }
@@ -204,10 +204,10 @@ impl<'a> Section<'a> {
         let written = self.members.iter().map(Member::written);
         quote! {
             #[automatically_derived]
-            impl ::cwnd_scenario::section::Resolved for #ident {
+            impl ::cwnd_schema::file::Resolved for #ident {
                 fn written(
                     &self,
-                ) -> Vec<(&'static str, ::cwnd_scenario::section::Written<'_>)> {
+                ) -> Vec<(&'static str, ::cwnd_schema::file::Written<'_>)> {
                     let mut written = Vec::new();
                     #(#written)*
                     written
@@ -249,9 +249,9 @@ impl<'a> Member<'a> {
                 quote!((#name, #doc, #source))
             }),
         };
-        let keys = quote!(<#ty as ::cwnd_scenario::section::SectionKeys>::KEYS);
+        let keys = quote!(<#ty as ::cwnd_schema::file::SectionKeys>::KEYS);
         quote! {
-            &::cwnd_scenario::sections::described::<{ #keys.len() }>(#keys, &[#(#overrides),*])
+            &::cwnd_schema::file::described::<{ #keys.len() }>(#keys, &[#(#overrides),*])
         }
     }
 
@@ -260,7 +260,7 @@ impl<'a> Member<'a> {
         match &self.form {
             Form::Key(key) => key.read_value(),
             Form::Flat(_) => {
-                quote!(<#ty as ::cwnd_scenario::section::SectionKeys>::read_keys(section, cx))
+                quote!(<#ty as ::cwnd_schema::file::SectionKeys>::read_keys(section, cx))
             }
         }
     }
@@ -270,7 +270,7 @@ impl<'a> Member<'a> {
         match &self.form {
             Form::Key(key) => key.rules(),
             Form::Flat(_) => vec![quote! {
-                ::cwnd_scenario::section::SectionKeys::settle(&mut self.#ident, section, cx);
+                ::cwnd_schema::file::SectionKeys::settle(&mut self.#ident, section, cx);
             }],
         }
     }
@@ -280,7 +280,7 @@ impl<'a> Member<'a> {
         match &self.form {
             Form::Key(key) => key.written(),
             Form::Flat(_) => quote! {
-                written.extend(::cwnd_scenario::section::Resolved::written(&self.#ident));
+                written.extend(::cwnd_schema::file::Resolved::written(&self.#ident));
             },
         }
     }
@@ -336,21 +336,21 @@ impl<'a> Key<'a> {
         let form = match takes {
             Some(takes) => quote!(#takes),
             None => {
-                quote!(::cwnd_scenario::sections::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
+                quote!(::cwnd_schema::file::Form::Plain(<#ty as ::cwnd_schema::Param>::KIND))
             }
         };
         let fallback = match fallback {
             Fallback::Required(_) => quote!(Required),
             Fallback::Toml(toml) => quote!(Toml(#toml)),
-            Fallback::BySchema(texts) => quote!(BySchema([#(#texts),*])),
+            Fallback::BySchema(texts) => quote!(BySchema(&[#(#texts),*])),
             Fallback::Derived(sentence) => quote!(Derived(#sentence)),
         };
         let bounds = bounds_of(quote!(::cwnd_schema::Bounds::NONE), ty, bounds.as_ref());
         quote! {
-            ::cwnd_scenario::sections::Key {
+            ::cwnd_schema::file::Key {
                 name: #name,
                 form: #form,
-                fallback: ::cwnd_scenario::sections::Fallback::#fallback,
+                fallback: ::cwnd_schema::file::Fallback::#fallback,
                 doc: #doc,
                 source: #source,
                 bounds: #bounds,
@@ -361,7 +361,7 @@ impl<'a> Key<'a> {
     fn read_value(&self) -> TokenStream {
         let (ty, name) = (self.ty, name_of(self.ident));
         let read = if self.takes.is_some() {
-            quote!(section.read(#name, cx, <#ty as ::cwnd_scenario::section::ReadValue>::read))
+            quote!(section.read(#name, cx, <#ty as ::cwnd_schema::file::ReadValue<_>>::read))
         } else {
             quote!(section.plain::<#ty>(#name, cx))
         };
@@ -381,9 +381,9 @@ impl<'a> Key<'a> {
     fn written(&self) -> TokenStream {
         let (ident, name) = (self.ident, name_of(self.ident));
         let value = if self.takes.is_some() {
-            quote!(::cwnd_scenario::section::WriteValue::write(value))
+            quote!(::cwnd_schema::file::WriteValue::write(value))
         } else {
-            quote!(::cwnd_scenario::section::plain(value))
+            quote!(::cwnd_schema::file::plain(value))
         };
         let field = if self.fallback.is_optional() {
             quote!(if let Some(value) = &self.#ident)

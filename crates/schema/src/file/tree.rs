@@ -51,6 +51,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Place of the key in the file, or of the value that was set from outside.
+    pub const fn place(&self) -> Span {
+        if self.set { self.node.span } else { self.key_span }
+    }
+
     /// Place that a message shows: the key of a section of the file, else the value.
     fn span(&self) -> Span {
         if self.node.table().is_some() && !self.set { self.key_span } else { self.node.span }
@@ -59,7 +64,6 @@ impl Entry {
 
 impl Table {
     /// The entry of a key.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|e| e.key == key)
     }
@@ -77,7 +81,6 @@ impl Table {
 
 impl Node {
     /// A text; `None` for other values.
-    #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.item {
             Item::Value(Value::Text(t)) => Some(t),
@@ -86,7 +89,6 @@ impl Node {
     }
 
     /// A table; `None` for other values.
-    #[must_use]
     pub fn table(&self) -> Option<&Table> {
         match &self.item {
             Item::Table(t) => Some(t),
@@ -108,7 +110,6 @@ impl Node {
     }
 
     /// Words for "expected …, found …".
-    #[must_use]
     pub fn describe(&self) -> String {
         match &self.item {
             Item::Value(value) => value.describe(),

@@ -25,14 +25,14 @@ fn a_field_is_listed_read_settled_and_written_under_its_name() {
     holds(
         &expanded.expect("it is complete").to_string(),
         &[
-            quote!(::std::sync::LazyLock::new(::cwnd_scenario::section::by_default)),
+            quote!(::std::sync::LazyLock::new(::cwnd_schema::file::by_default)),
             quote! {
-                ::cwnd_scenario::sections::Key {
+                ::cwnd_schema::file::Key {
                     name: "loss",
-                    form: ::cwnd_scenario::sections::Form::Plain(
+                    form: ::cwnd_schema::file::Form::Plain(
                         <f64 as ::cwnd_schema::Param>::KIND
                     ),
-                    fallback: ::cwnd_scenario::sections::Fallback::Toml("0.5"),
+                    fallback: ::cwnd_schema::file::Fallback::Toml("0.5"),
                     doc: "Probability of a loss.",
                     source: "netem",
                     bounds: ::cwnd_schema::Bounds::NONE
@@ -43,13 +43,13 @@ fn a_field_is_listed_read_settled_and_written_under_its_name() {
                 }
             },
             quote!(form: takes::STEPS),
-            quote!(::cwnd_scenario::sections::Fallback::Toml("[]")),
-            quote!(::cwnd_scenario::sections::Fallback::Toml("\"0 ms\"")),
+            quote!(::cwnd_schema::file::Fallback::Toml("[]")),
+            quote!(::cwnd_schema::file::Fallback::Toml("\"0 ms\"")),
             quote!(pub steps: Option<Steps>),
             quote! {
                 let loss = section.plain::<f64>("loss", cx);
                 let steps =
-                    section.read("steps", cx, <Steps as ::cwnd_scenario::section::ReadValue>::read);
+                    section.read("steps", cx, <Steps as ::cwnd_schema::file::ReadValue<_>>::read);
                 let period = section.plain::<Duration>("period", cx);
                 let partial = PartialFaults { loss, steps, period, };
                 possible(&partial, section, cx);
@@ -63,7 +63,7 @@ fn a_field_is_listed_read_settled_and_written_under_its_name() {
             },
             quote! {
                 let value = &self.loss;
-                { written.push(("loss", ::cwnd_scenario::section::plain(value))); }
+                { written.push(("loss", ::cwnd_schema::file::plain(value))); }
             },
         ],
     );
@@ -86,10 +86,10 @@ fn a_section_of_input_is_not_written_and_has_no_default_unasked() {
     holds(
         &text,
         &[
-            quote!(fallback: ::cwnd_scenario::sections::Fallback::Required),
+            quote!(fallback: ::cwnd_schema::file::Fallback::Required),
             quote! {
-                fallback: ::cwnd_scenario::sections::Fallback::BySchema(
-                    ["\"none\"", "\"path\""]
+                fallback: ::cwnd_schema::file::Fallback::BySchema(
+                    &["\"none\"", "\"path\""]
                 )
             },
         ],
@@ -128,7 +128,7 @@ fn a_key_that_may_be_absent_is_read_where_it_stands() {
                     Some(None)
                 };
             },
-            quote!(faults: <Faults as ::cwnd_scenario::section::SectionKeys>::whole(faults)?),
+            quote!(faults: <Faults as ::cwnd_schema::file::SectionKeys>::whole(faults)?),
             quote!(&[("loss", "Loss of the line.", "netem")]),
         ],
     );

@@ -1,18 +1,24 @@
 //! Descriptions of keys that are no parameters of an algorithm: `SectionKeys` derives them.
 
-use cwnd_schema::expanded::{joined, same};
-use cwnd_schema::{Bounds, Kind};
 use serde_json::Value as Json;
+
+use crate::expanded::{joined, same};
+use crate::{Bounds, Kind};
 
 /// One key of a section.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Key {
+pub struct Key {
+    /// Its name.
     pub name: &'static str,
+    /// Form of its values.
     pub form: Form,
+    /// Its value where it is absent.
     pub fallback: Fallback,
+    /// Its meaning.
     pub doc: &'static str,
+    /// Source of the default.
     pub source: &'static str,
-    /// From where to where the values of a [`Form::Plain`] go.
+    /// Range of the values of a [`Form::Plain`].
     pub bounds: Bounds,
 }
 
@@ -29,7 +35,7 @@ impl Key {
 }
 
 /// The same keys, some with other docs and sources. A name that no key has does not compile.
-pub(crate) const fn described<const N: usize>(
+pub const fn described<const N: usize>(
     keys: &[Key],
     others: &[(&str, &'static str, &'static str)],
 ) -> [Key; N] {
@@ -37,10 +43,7 @@ pub(crate) const fn described<const N: usize>(
     let mut other = 0;
     while other < others.len() {
         let (name, doc, source) = others[other];
-        let mut i = 0;
-        while i < N && !same(all[i].name, name) {
-            i += 1;
-        }
+        let i = place(&all, name);
         assert!(i < N, "another doc is of a key that is not there");
         (all[i].doc, all[i].source) = (doc, source);
         other += 1;
@@ -48,9 +51,18 @@ pub(crate) const fn described<const N: usize>(
     all
 }
 
-/// What a key takes.
+/// Place of a key among others; their number if it is not there.
+pub const fn place(keys: &[Key], name: &str) -> usize {
+    let mut i = 0;
+    while i < keys.len() && !same(keys[i].name, name) {
+        i += 1;
+    }
+    i
+}
+
+/// Forms of a key's values.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
+pub enum Form {
     /// A value of a parameter's kind.
     Plain(Kind),
     /// Another value.
@@ -63,7 +75,7 @@ pub(crate) enum Form {
 
 /// Description of a value.
 #[derive(Debug)]
-pub(crate) struct Takes {
+pub struct Takes {
     /// Words of the reference.
     pub phrase: &'static str,
     /// A value, as it may be written.
@@ -87,22 +99,15 @@ impl Takes {
     }
 }
 
-/// What holds when a key is absent.
+/// Values of a key that is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fallback {
-    /// An error.
+pub enum Fallback {
+    /// None: it is an error.
     Required,
     /// This, as it would be written.
     Toml(&'static str),
-    /// One of these by the file's schema, as it would be written; see [`SCHEMAS`].
-    BySchema([&'static str; SCHEMAS.len()]),
-    /// What this sentence says.
+    /// One of these by the version of the file's format, from version 1 on.
+    BySchema(&'static [&'static str]),
+    /// As this sentence says.
     Derived(&'static str),
 }
-
-/// Runs that fit a plan.
-pub(crate) const MOST_CELLS: u64 = 1_000_000;
-/// Flows that can be simulated at a time.
-pub(crate) const MOST_FLOWS: u64 = 8_000_000;
-/// The versions of the file format; the last is the newest.
-pub(crate) const SCHEMAS: [u64; 2] = [1, 2];

@@ -1,11 +1,10 @@
-//! What kinds of values are called, and how one may be written.
+//! Names of kinds of values, and examples.
 
-use cwnd_schema::Kind;
+use crate::Kind;
+use crate::file::keys::{Form, Key};
 
-use crate::sections::{Form, Key, SCHEMAS};
-
-/// What a kind of value is, for "expected …".
-pub(crate) fn phrase(kind: Kind) -> String {
+/// Name of a kind of value, for "expected …".
+pub fn phrase(kind: Kind) -> String {
     let words = match kind {
         Kind::Optional(Kind::Number) => "a number, or \"none\"",
         Kind::Optional(inner) => {
@@ -34,7 +33,7 @@ pub(crate) fn phrase(kind: Kind) -> String {
 }
 
 /// A value of this kind, as it may be written.
-pub(crate) const fn example_value(kind: Kind) -> &'static str {
+pub(super) const fn example_value(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "true",
         Kind::Integer | Kind::CountDist => "1",
@@ -50,15 +49,15 @@ pub(crate) const fn example_value(kind: Kind) -> &'static str {
     }
 }
 
-/// The defaults of a key whose default depends on the schema.
-pub(crate) fn by_schema(defaults: [&str; SCHEMAS.len()]) -> String {
-    let pairs = SCHEMAS.iter().zip(defaults);
-    let parts = pairs.map(|(schema, default)| format!("`{default}` in schema {schema}"));
+/// The defaults of a key whose default depends on the version of the file's format.
+pub(super) fn by_schema(defaults: &[&str]) -> String {
+    let pairs = (1..).zip(defaults);
+    let parts = pairs.map(|(schema, default): (u64, _)| format!("`{default}` in schema {schema}"));
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// What a key is, and how it may be written.
-pub(crate) fn example(key: &Key) -> (String, String) {
+/// Name of a key in messages, and an example of it.
+pub(super) fn example(key: &Key) -> (String, String) {
     let name = key.name;
     let value = match key.form {
         Form::Section => return (format!("the section [{name}]"), format!("[{name}]")),

@@ -1,13 +1,17 @@
 //! Sections whose keys are the fields of a struct.
 
-use cwnd_schema::{Param, Params};
+use std::borrow::Cow;
 
-use crate::reader::{At, Context, Section};
-use crate::sections::Key;
-use cwnd_schema::file::{Span, Table, toml};
+use crate::file::context::{At, Context};
+use crate::file::diagnostics::Span;
+use crate::file::keys::Key;
+use crate::file::reader::Section;
+use crate::file::toml_text::toml;
+use crate::file::tree::Table;
+use crate::{Param, Params};
 
 /// Keys of a section, which `#[derive(SectionKeys)]` makes of fields.
-pub(crate) trait SectionKeys: Sized {
+pub trait SectionKeys: Sized {
     /// Keys, in order.
     const KEYS: &'static [Key];
     /// Values of its keys that could be read.
@@ -37,7 +41,7 @@ pub(crate) trait SectionKeys: Sized {
 }
 
 /// A section of resolved files.
-pub(crate) trait Resolved {
+pub trait Resolved {
     /// Keys and values, in order.
     fn written(&self) -> Vec<(&'static str, Written<'_>)>;
 }
@@ -50,7 +54,7 @@ impl<A: Resolved, B: Resolved> Resolved for (A, B) {
 }
 
 /// A value in a resolved file.
-pub(crate) enum Written<'a> {
+pub enum Written<'a> {
     /// TOML.
     Line(String),
     /// A section that is written on its own.
@@ -60,24 +64,27 @@ pub(crate) enum Written<'a> {
 }
 
 /// A value that is no [`Param`]: it reads its node itself.
-pub(crate) trait ReadValue: Sized {
+///
+/// `F` names the format of files: a type of the crate that reads them, which may then implement
+/// this for types of other crates.
+pub trait ReadValue<F>: Sized {
     /// Reads it, and reports what is wrong.
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self>;
 }
 
-/// A value that is no [`Param`] and stands in resolved files.
-pub(crate) trait WriteValue {
+/// A value that is no [`Param`] and stands in resolved files of the format `F`.
+pub trait WriteValue<F> {
     /// Writes it.
     fn write(&self) -> Written<'_>;
 }
 
 /// A parameter's value as TOML.
-pub(crate) fn plain<T: Param>(value: &T) -> Written<'_> {
+pub fn plain<T: Param>(value: &T) -> Written<'_> {
     Written::Line(toml(&value.write()))
 }
 
 /// Keys of a section as a table on one line.
-pub(crate) fn inline<S: Resolved>(section: &S, is_wanted: impl Fn(&str) -> bool) -> String {
+pub fn inline<S: Resolved>(section: &S, is_wanted: impl Fn(&str) -> bool) -> String {
     let keys = section.written().into_iter().filter_map(|(name, value)| match value {
         Written::Line(value) if is_wanted(name) => Some(format!("{name} = {value}")),
         _ => None,
@@ -86,32 +93,19 @@ pub(crate) fn inline<S: Resolved>(section: &S, is_wanted: impl Fn(&str) -> bool)
 }
 
 /// Sections as a list of tables on one line.
-pub(crate) fn list<S: Resolved>(sections: impl Iterator<Item = S>) -> Written<'static> {
+pub fn tables<S: Resolved>(sections: impl Iterator<Item = S>) -> Written<'static> {
     let tables: Vec<String> = sections.map(|section| inline(&section, |_| true)).collect();
     Written::Line(format!("[{}]", tables.join(", ")))
 }
 
 /// The defaults of a section without required keys.
-pub(crate) fn by_default<S: SectionKeys>() -> S {
-    let (table, mut cx) = (Table::default(), Context::new(&|name| Err(format!("no `{name}`"))));
+///
+/// # Panics
+/// If a default is no value of its key.
+pub fn by_default<S: SectionKeys>() -> S {
+    let files = |name: &str| Err(format!("no `{name}`"));
+    let (table, mut cx) =
+        (Table::default(), Context::new(&files, |value, _, _| Ok(Cow::Borrowed(value))));
     let section = Section::new(&table, const { &[S::KEYS] }, "", Span::default(), &mut cx);
     S::read(&section, &mut cx).expect("defaults are values of their keys")
-}
-
-#[cfg(test)]
-mod tests {
-    use cwnd_quantity::Duration;
-    use cwnd_schema::Share;
-
-    use crate::impairments::{Impairments, Tampering};
-    use crate::model::Record;
-
-    #[test]
-    fn defaults_are_what_their_toml_says() {
-        let faults = Impairments::default();
-        assert_eq!((faults.loss, faults.loss_every, faults.burst_loss), (0.0, None, None));
-        assert_eq!((faults.reorder_delay, faults.delay_steps), (Duration::ZERO, vec![]));
-        assert_eq!(Tampering::default(), Tampering { option_loss: 0.0, option_damage: 0.0 });
-        assert_eq!(Record::default(), Record { requests: Share::ALL, flows: Share::ALL });
-    }
 }

@@ -1,113 +1,26 @@
-//! Typed access to the tree: every problem is collected, none stops the reading of the rest.
+//! Typed access to the tree: all problems are collected, none stops the reading of the rest.
 
-use std::collections::BTreeMap;
-
-use cwnd_schema::{Param, Params, ParamsChoice};
-
-use crate::idle::{self, IdleKey};
-use crate::link_rate::LinkRate;
-use crate::phrases::{example, example_value, phrase};
-use crate::sections::{Fallback, Key, SCHEMAS};
-use crate::tables::{Recorded, Tables, inlined};
-use cwnd_schema::file::{
-    Entry, Item, MOST_SHOWN, Node, Sink, Span, Table, closest, list, parse_value,
-};
-
-/// Reads the text of a file that a scenario names, such as a trace; the error is a sentence.
-///
-/// This crate touches no file system: whoever does passes this in, and resolves names against the scenario's folder.
-pub type Files<'f> = &'f dyn Fn(&str) -> Result<String, String>;
-
-/// What goes along with every read.
-pub(crate) struct Context<'f> {
-    pub sink: Sink,
-    pub files: Files<'f>,
-    /// Traces read so far; one that can't be read is remembered as its error.
-    pub traces: BTreeMap<String, Result<LinkRate, String>>,
-    /// The same of recorded delays.
-    pub delays: BTreeMap<String, Recorded>,
-    /// Tables of measured values.
-    pub tables: Tables,
-    /// The file's schema, one of [`SCHEMAS`].
-    pub schema: u64,
-    /// Keys without effect, of the combination of the sweep that is read.
-    pub idle: Vec<IdleKey>,
-}
-
-impl<'f> Context<'f> {
-    /// Nothing is read yet.
-    pub fn new(files: Files<'f>) -> Self {
-        Self {
-            sink: Sink::default(),
-            files,
-            traces: BTreeMap::new(),
-            delays: BTreeMap::new(),
-            tables: BTreeMap::new(),
-            schema: SCHEMAS[0],
-            idle: Vec::new(),
-        }
-    }
-
-    /// The endpoint preset of today that a file means: `rfc` of schema 1 is `rfc6675` by now.
-    pub(crate) fn preset_name<'n>(&self, name: &'n str) -> &'n str {
-        let renamed = self.schema == SCHEMAS[0] && name == "rfc";
-        if renamed { "rfc6675" } else { name }
-    }
-
-    /// The default among those of all schemas.
-    fn of_schema(&self, defaults: [&'static str; SCHEMAS.len()]) -> &'static str {
-        let pairs = SCHEMAS.into_iter().zip(defaults);
-        let mut own = pairs.filter(|(schema, _)| *schema == self.schema);
-        own.next().map_or(defaults[0], |(_, default)| default)
-    }
-}
-
-/// A node with the path of its key.
-#[derive(Clone, Copy)]
-pub(crate) struct At<'t> {
-    pub node: &'t Node,
-    pub path: &'t str,
-}
-
-impl At<'_> {
-    /// Reports that another kind of value is expected here.
-    pub fn wrong_kind(&self, wanted: &str, cx: &mut Context<'_>) {
-        if matches!(self.node.item, Item::Broken) {
-            return;
-        }
-        let message = format!("expected {wanted}, found {}", self.node.describe());
-        cx.sink.error(self.node.span, self.path, message);
-    }
-
-    /// A value that reads itself.
-    pub fn plain<T: Param>(&self, cx: &mut Context<'_>) -> Option<T> {
-        let Item::Value(value) = &self.node.item else {
-            self.wrong_kind(&phrase(T::KIND), cx);
-            return None;
-        };
-        let value = inlined(value, T::KIND, cx.files, &mut cx.tables);
-        match value.and_then(|value| T::read(&value).map_err(|e| e.0)) {
-            Ok(v) => Some(v),
-            Err(message) => {
-                cx.sink.error(self.node.span, self.path, message);
-                None
-            }
-        }
-    }
-}
+use crate::file::context::{At, Context};
+use crate::file::diagnostics::{MOST_SHOWN, Span};
+use crate::file::idle::{IdleKey, note};
+use crate::file::keys::{Fallback, Key, place};
+use crate::file::phrases::{example, example_value, phrase};
+use crate::file::suggest::{closest, list};
+use crate::file::tree::{Entry, Item, Table, parse_value};
+use crate::{Param, Params, ParamsChoice};
 
 /// A table whose keys are known.
-pub(crate) struct Section<'t> {
+pub struct Section<'t> {
     table: &'t Table,
     keys: &'static [&'static [Key]],
     /// Path of the section; empty for the file itself.
     pub path: String,
-    /// Where to point for what is absent.
+    /// Place of keys that are absent.
     pub at: Span,
 }
 
 impl<'t> Section<'t> {
-    /// A section, after telling of its unknown keys.
+    /// A section; its unknown keys are reported.
     pub fn new(
         table: &'t Table,
         keys: &'static [&'static [Key]],
@@ -118,7 +31,7 @@ impl<'t> Section<'t> {
         Self::with_hint(table, keys, path, at, &|_| None, cx)
     }
 
-    /// As [`Section::new`]; `elsewhere` says of an unknown key where it belongs.
+    /// As [`Section::new`]; `elsewhere` names the place to which an unknown key belongs.
     pub fn with_hint(
         table: &'t Table,
         keys: &'static [&'static [Key]],
@@ -137,7 +50,7 @@ impl<'t> Section<'t> {
         section
     }
 
-    /// Whether a key is there under a name that was meant to be its own.
+    /// `true` if a key is there under a name that was meant to be its own.
     pub fn misspelt(&self, name: &str) -> bool {
         let names: Vec<&str> = self.names().collect();
         is_meant(name, self.table.keys(), &names)
@@ -156,7 +69,7 @@ impl<'t> Section<'t> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Where a key stands, or where it is missing.
+    /// Place of a key's value, or of the section that lacks it.
     pub fn span_of(&self, key: &str) -> Span {
         self.table.get(key).map_or(self.at, |e| e.node.span)
     }
@@ -167,7 +80,7 @@ impl<'t> Section<'t> {
         Section { table: NOTHING, keys: self.keys, path: self.path.clone(), at: self.at }
     }
 
-    /// What was written for a key.
+    /// The entry of a key.
     pub fn entry(&self, key: &str) -> Option<&'t Entry> {
         self.table.get(key)
     }
@@ -208,7 +121,7 @@ impl<'t> Section<'t> {
         problem.help(format!("{doc}, such as {example}"));
     }
 
-    /// The value of a key that reads itself, and lies within its bounds.
+    /// The value of a key that is a parameter's, within its bounds.
     pub fn plain<T: Param>(&self, name: &str, cx: &mut Context<'_>) -> Option<T> {
         let key = self.key(name)?;
         self.read(name, cx, |at, cx| {
@@ -222,25 +135,25 @@ impl<'t> Section<'t> {
     }
 
     fn key(&self, name: &str) -> Option<&'static Key> {
-        self.keys.iter().flat_map(|keys| keys.iter()).find(|key| key.name == name)
+        self.keys.iter().find_map(|keys| keys.get(place(keys, name)))
     }
 
     /// Notes that a key has no effect, if the file has it; `true` if it then takes its default.
     pub fn has_no_effect(&self, key: &str, why: &str, cx: &mut Context<'_>) -> bool {
         let entry = self.entry(key).into_iter();
-        cx.idle.extend(entry.map(|entry| idle::of_section(entry, self.path_of(key), why)));
-        cx.schema > SCHEMAS[0]
+        cx.idle.extend(entry.map(|entry| IdleKey::of_section(entry, self.path_of(key), why)));
+        cx.refuses_idle()
     }
 }
 
-/// Tells whether one of the first keys that are not among `names` was meant to be `name`.
+/// `true` if one of the first keys that are not among `names` was meant to be `name`.
 fn is_meant<'k>(name: &str, keys: impl Iterator<Item = &'k str>, names: &[&str]) -> bool {
     let mut unknown = keys.filter(|key| !names.contains(key)).take(MOST_SHOWN);
     unknown.any(|key| closest(key, names.iter().copied()) == Some(name))
 }
 
-/// Tells of a key that is not among `names`.
-pub(crate) fn unknown_key(
+/// Reports a key that is not among `names`.
+fn unknown_key(
     entry: &Entry,
     path: &str,
     title: &str,
@@ -267,13 +180,13 @@ pub(crate) fn unknown_key(
     }
 }
 
-/// Tells of a name that is not among `names`.
-pub(crate) fn unknown_name(at: At<'_>, what: &str, names: &[&str], cx: &mut Context<'_>) {
+/// Reports a name that is not among `names`.
+pub fn unknown_name(at: At<'_>, what: &str, names: &[&str], cx: &mut Context<'_>) {
     unknown_name_of(at, (what, ""), names, cx);
 }
 
-/// Tells of a name of a `what` that `owner` does not have.
-pub(crate) fn unknown_name_of(
+/// Reports a name of a `what` that `owner` does not have.
+pub fn unknown_name_of(
     at: At<'_>,
     (what, owner): (&str, &str),
     names: &[&str],
@@ -297,13 +210,13 @@ pub(crate) fn unknown_name_of(
 }
 
 /// One of several algorithms: `"codel"`, or `{ kind = "codel", preset = "…", target = "5 ms" }`.
-pub(crate) fn choice<T: ParamsChoice>(at: At<'_>, what: &str, cx: &mut Context<'_>) -> Option<T> {
+pub fn choice<T: ParamsChoice>(at: At<'_>, what: &str, cx: &mut Context<'_>) -> Option<T> {
     choice_from(at, what, &|_| None, cx).map(|(chosen, _)| chosen)
 }
 
 /// As [`choice`], from the preset that `base` has for the kind unless another one is written; with
 /// the preset in force.
-pub(crate) fn choice_from<T: ParamsChoice>(
+pub fn choice_from<T: ParamsChoice>(
     at: At<'_>,
     what: &str,
     base: &dyn Fn(&dyn Params) -> Option<&'static str>,
@@ -316,9 +229,9 @@ pub(crate) fn choice_from<T: ParamsChoice>(
             return None;
         };
         let preset = begin(chosen.params_mut(), base);
-        idle::reset(chosen.params_mut(), cx.schema);
+        cx.reset_idle(chosen.params_mut());
         let title = format!("the {what} `{}`", chosen.kind());
-        let complete = tell_missing(chosen.params(), None, &title, at, cx);
+        let complete = report_missing(chosen.params(), None, &title, at, cx);
         return complete.then_some((chosen, preset));
     };
     let kind_path = format!("{}.kind", at.path);
@@ -343,12 +256,11 @@ pub(crate) fn choice_from<T: ParamsChoice>(
             .collect();
         (!having.is_empty()).then(|| format!("it is a key of {}", list(having)))
     };
-    let shape = Shape { title: &title, besides: &["kind"], elsewhere: &elsewhere, renames: false };
+    let shape = Shape { title: &title, besides: &["kind"], elsewhere: &elsewhere };
     let params = chosen.params_mut();
-    let good =
-        table_preset(params, table, &shape, at, cx) & parameters(params, table, &shape, at, cx);
-    let preset = written_preset(table, chosen.params()).or(preset);
-    good.then_some((chosen, preset))
+    let written = table_preset(params, table, &title, |name, _| name, (at, cx));
+    let is_good = parameters(params, table, &shape, at, cx);
+    written.filter(|_| is_good).map(|written| (chosen, written.or(preset)))
 }
 
 /// Applies the preset that parameters begin from, and names it.
@@ -359,47 +271,55 @@ fn begin(
     base(params).filter(|name| params.apply_preset(name))
 }
 
-/// The preset that a table names.
-fn written_preset(table: &Table, params: &dyn Params) -> Option<&'static str> {
-    preset(params, table.get("preset")?.node.text()?)
-}
-
 /// The preset of this name among those that there are.
-pub(crate) fn preset(params: &dyn Params, name: &str) -> Option<&'static str> {
+pub fn preset(params: &dyn Params, name: &str) -> Option<&'static str> {
     params.presets().iter().map(|preset| preset.name).find(|&known| known == name)
 }
 
-/// What a table of parameters is called and what it takes besides them.
-pub(crate) struct Shape<'a> {
+/// Words about a table of parameters.
+pub struct Shape<'a> {
+    /// Its name in messages.
     pub title: &'a str,
+    /// Keys that it takes besides parameters.
     pub besides: &'a [&'static str],
-    /// Where a key belongs that is unknown here.
+    /// Names the place to which a key belongs that is unknown here.
     pub elsewhere: &'a dyn Fn(&str) -> Option<String>,
-    /// `true` if its presets are those of [`Context::preset_name`].
-    pub renames: bool,
 }
 
-/// Applies the preset that a table names, if it names one; `false` if there is none of that name.
-pub(crate) fn table_preset(
+/// The name of today of a preset in a file of this version.
+pub type Today = fn(&str, u64) -> &str;
+
+/// Applies the preset that a table names under a name of today or an earlier one. `None` if there is
+/// none of that name, which is reported; `Some(None)` if the table names none.
+pub fn table_preset(
     params: &mut dyn Params,
     table: &Table,
-    shape: &Shape<'_>,
-    at: At<'_>,
-    cx: &mut Context<'_>,
-) -> bool {
-    let Some(entry) = table.get("preset") else { return true };
-    let today = |name| if shape.renames { cx.preset_name(name) } else { name };
-    if entry.node.text().is_some_and(|name| params.apply_preset(today(name))) {
-        return true;
-    }
-    let presets: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
+    title: &str,
+    today: Today,
+    (at, cx): (At<'_>, &mut Context<'_>),
+) -> Option<Option<&'static str>> {
+    let Some(entry) = table.get("preset") else { return Some(None) };
     let path = format!("{}.preset", at.path);
-    unknown_name_of(At { node: &entry.node, path: &path }, ("preset", shape.title), &presets, cx);
-    false
+    named_preset(params, title, today, (At { node: &entry.node, path: &path }, cx)).map(Some)
+}
+
+/// Applies the preset that a node names; `None` if there is none of that name, which is reported.
+pub fn named_preset(
+    params: &mut dyn Params,
+    title: &str,
+    today: Today,
+    (at, cx): (At<'_>, &mut Context<'_>),
+) -> Option<&'static str> {
+    let named = at.node.text().and_then(|name| preset(params, today(name, cx.schema)));
+    if named.is_none() {
+        let presets: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
+        unknown_name_of(at, ("preset", title), &presets, cx);
+    }
+    named.filter(|name| params.apply_preset(name))
 }
 
 /// Sets parameters from a table: the keys one by one, over a preset, then a look at the whole.
-pub(crate) fn parameters(
+pub fn parameters(
     params: &mut dyn Params,
     table: &Table,
     shape: &Shape<'_>,
@@ -429,7 +349,8 @@ pub(crate) fn parameters(
             continue;
         };
         let set = match &entry.node.item {
-            Item::Value(value) => inlined(value, field.kind, cx.files, &mut cx.tables)
+            Item::Value(value) => cx
+                .inlined(value, field.kind)
                 .and_then(|value| params.set(key, &value).map_err(|e| e.0)),
             Item::Broken => {
                 good = false;
@@ -442,21 +363,21 @@ pub(crate) fn parameters(
             good = false;
         }
     }
-    good &= tell_missing(params, Some(table), &format!("the {title}"), at, cx);
+    good &= report_missing(params, Some(table), &format!("the {title}"), at, cx);
     if good && let Err(invalid) = params.check() {
         let span = table.get(invalid.key).map_or(at.node.span, |e| e.node.span);
         cx.sink.error(span, path_of(invalid.key), invalid.message);
         good = false;
     }
     if good {
-        idle::note(params, &of_preset, table, (at.node.span, at.path), &mut cx.idle);
-        idle::reset(params, cx.schema);
+        note(params, &of_preset, table, (at.node.span, at.path), &mut cx.idle);
+        cx.reset_idle(params);
     }
     good
 }
 
-/// Tells of parameters that must be given and are not; true if there are none. One that was misspelt is there.
-fn tell_missing(
+/// Reports required parameters that are absent, unless one is misspelt; `true` if there are none.
+fn report_missing(
     params: &dyn Params,
     table: Option<&Table>,
     title: &str,

@@ -1,0 +1,125 @@
+//! State of the reading of a file, and values with their paths.
+
+use core::any::Any;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::file::diagnostics::Sink;
+use crate::file::idle::IdleKey;
+use crate::file::phrases::phrase;
+use crate::file::tree::{Item, Node};
+use crate::{Kind, Param, Params, Value};
+
+/// Reads the text of a file that another one names, such as a trace; the error is a sentence.
+///
+/// Pure crates touch no file system: their caller passes this in, and resolves names against the
+/// folder of the file.
+pub type Files<'f> = &'f dyn Fn(&str) -> Result<String, String>;
+
+/// Replaces the names of files in a value of this kind by their contents.
+pub type Inline = for<'v> fn(&'v Value, Kind, &mut Context<'_>) -> Result<Cow<'v, Value>, String>;
+
+/// Endings of the names of files in values.
+pub const EXTENSIONS: [&str; 4] = [".csv", ".tsv", ".txt", ".dat"];
+
+/// What files hold, by name and purpose; errors are kept, too.
+pub type Contents = BTreeMap<(String, &'static str), Result<Arc<dyn Any + Send + Sync>, String>>;
+
+/// State that goes along with every read.
+pub struct Context<'f> {
+    /// Problems so far.
+    pub sink: Sink,
+    files: Files<'f>,
+    inline: Inline,
+    /// Files read so far.
+    pub contents: Contents,
+    /// Version of the file's format, from 1 on.
+    pub schema: u64,
+    /// Keys without effect.
+    pub idle: Vec<IdleKey>,
+}
+
+impl<'f> Context<'f> {
+    /// Nothing is read yet.
+    pub fn new(files: Files<'f>, inline: Inline) -> Self {
+        let (sink, contents, idle) = Default::default();
+        Self { sink, files, inline, contents, schema: 1, idle }
+    }
+
+    /// What the file `name` holds, read once for each purpose.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn content<T: Any + Send + Sync>(
+        &mut self,
+        name: &str,
+        purpose: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Arc<T>, String> {
+        let files = self.files;
+        let read = || -> Result<Arc<dyn Any + Send + Sync>, String> {
+            Ok(Arc::new(parse(&files(name)?)?))
+        };
+        let found = self.contents.entry((name.to_owned(), purpose)).or_insert_with(read).clone()?;
+        found.downcast().map_err(|_| format!("`{name}` is no {purpose}"))
+    }
+
+    /// `true` if keys without effect are errors and take their defaults: from version 2 on.
+    pub const fn refuses_idle(&self) -> bool {
+        self.schema > 1
+    }
+
+    /// Gives keys without effect their defaults, so that resolved files can leave them out.
+    pub fn reset_idle(&self, params: &mut dyn Params) {
+        if self.refuses_idle() {
+            params.idle().iter().for_each(|idle| params.reset(idle.key));
+        }
+    }
+
+    /// The default among those of all versions of the format.
+    pub(super) fn of_schema(&self, defaults: &'static [&'static str]) -> &'static str {
+        let place = usize::try_from(self.schema - 1).unwrap_or(usize::MAX);
+        defaults.get(place).unwrap_or(&defaults[0])
+    }
+
+    /// The value with the contents of its files.
+    pub(super) fn inlined<'v>(
+        &mut self,
+        value: &'v Value,
+        kind: Kind,
+    ) -> Result<Cow<'v, Value>, String> {
+        (self.inline)(value, kind, self)
+    }
+}
+
+/// A node with the path of its key.
+#[derive(Clone, Copy)]
+pub struct At<'t> {
+    /// The value.
+    pub node: &'t Node,
+    /// The path.
+    pub path: &'t str,
+}
+
+impl At<'_> {
+    /// Reports that another kind of value is expected here.
+    pub fn wrong_kind(&self, wanted: &str, cx: &mut Context<'_>) {
+        if matches!(self.node.item, Item::Broken) {
+            return;
+        }
+        let message = format!("expected {wanted}, found {}", self.node.describe());
+        cx.sink.error(self.node.span, self.path, message);
+    }
+
+    /// A parameter's value.
+    pub fn plain<T: Param>(&self, cx: &mut Context<'_>) -> Option<T> {
+        let Item::Value(value) = &self.node.item else {
+            self.wrong_kind(&phrase(T::KIND), cx);
+            return None;
+        };
+        let value = cx.inlined(value, T::KIND);
+        let read = value.and_then(|value| T::read(&value).map_err(|e| e.0));
+        read.map_err(|message| cx.sink.error(self.node.span, self.path, message)).ok()
+    }
+}

@@ -1,0 +1,289 @@
+//! JSON Schemas of keys, parameters and kinds of parts.
+
+use cwnd_quantity::dist::{FORMS, NAMED_SIZES};
+use serde_json::{Map, Value as Json, json};
+
+use crate::file::context::EXTENSIONS;
+use crate::file::keys::{Fallback, Form, Key};
+use crate::file::phrases::{by_schema, phrase};
+use crate::{Bounds, Edge, Field, Kind, Params, ParamsChoice, Quantity, RegistryEntry, Value};
+
+/// A definition of this name.
+pub fn reference(name: &str) -> Json {
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+/// One of several forms.
+pub fn any_of(forms: &[Json]) -> Json {
+    json!({ "anyOf": forms })
+}
+
+/// The text "none".
+pub fn none() -> Json {
+    json!({ "const": "none" })
+}
+
+/// A text.
+pub fn text() -> Json {
+    json!({ "type": "string" })
+}
+
+/// A list of one or more.
+pub fn some(items: &Json) -> Json {
+    json!({ "type": "array", "items": items, "minItems": 1 })
+}
+
+/// A list, which may be empty.
+pub fn list(items: &Json) -> Json {
+    json!({ "type": "array", "items": items })
+}
+
+/// A table of these keys and no others.
+pub fn object(sections: &[&[Key]]) -> Json {
+    let mut properties = Map::new();
+    for key in sections.iter().flat_map(|keys| keys.iter()) {
+        let mut schema = form(key);
+        schema["description"] = json!(described(key.doc, key.fallback == Fallback::Required));
+        match key.fallback {
+            Fallback::Toml(text) => {
+                if let Some(default) = default(text) {
+                    schema["default"] = default;
+                }
+            }
+            Fallback::BySchema(texts) => {
+                let doc = format!("{} Default: {}.", key.doc.trim(), by_schema(texts));
+                schema["description"] = json!(doc);
+            }
+            Fallback::Required | Fallback::Derived(_) => {}
+        }
+        properties.insert(key.name.to_owned(), schema);
+    }
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+/// As [`object`], with the required keys as required ones.
+pub fn complete(keys: &[Key]) -> Json {
+    let required = keys.iter().filter(|key| key.fallback == Fallback::Required);
+    let required: Vec<&str> = required.map(|key| key.name).collect();
+    let mut table = object(&[keys]);
+    table["required"] = json!(required);
+    table
+}
+
+fn described(doc: &str, required: bool) -> String {
+    let doc = doc.trim();
+    if required { format!("{doc} (Required.)") } else { doc.to_owned() }
+}
+
+/// A default that is written as TOML, as JSON; a table is left to the reader.
+fn default(text: &str) -> Option<Json> {
+    serde_json::from_str(text).ok()
+}
+
+fn form(key: &Key) -> Json {
+    match key.form {
+        Form::Plain(kind) => bounded(kind, &key.bounds),
+        Form::Value(takes) => (takes.json)(),
+        Form::Section => reference(key.name),
+        Form::Named => {
+            json!({ "type": "object", "additionalProperties": reference(key.name) })
+        }
+    }
+}
+
+fn value(kind: Kind) -> Json {
+    match kind {
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::Integer => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Number => json!({ "type": "number" }),
+        Kind::Duration => reference("duration"),
+        Kind::Rate => reference("rate"),
+        Kind::Bytes => reference("bytes"),
+        Kind::QueueSize => reference("queue-size"),
+        Kind::Choice(names) => json!({ "enum": names }),
+        // The text "none" is one of these texts.
+        Kind::QueueSizes | Kind::Optional(Kind::QueueSizes) => json!({ "type": "string" }),
+        Kind::Optional(Kind::Parts) => {
+            let [one, several] = shares();
+            any_of(&[one, several, none()])
+        }
+        Kind::Optional(inner) => any_of(&[value(*inner), none()]),
+        Kind::Share => any_of(&[value(Kind::Number), json!({ "enum": ["all", "none"] })]),
+        Kind::Parts => any_of(&shares()),
+        Kind::DurationDist => reference("duration-distribution"),
+        Kind::SizeDist => reference("size-distribution"),
+        Kind::CountDist => any_of(&[
+            value(Kind::Integer),
+            json!({ "type": "string", "pattern": r"^\s*[1-9][0-9]*\s*$" }),
+            reference("count-distribution"),
+        ]),
+        Kind::Text | Kind::Arrivals => json!({ "type": "string" }),
+    }
+}
+
+/// A number above 0 and below 1, or several in a text.
+fn shares() -> [Json; 2] {
+    [
+        json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 }),
+        json!({ "type": "string", "pattern": r"^\s*0?\.[0-9]+(\s*,\s*0?\.[0-9]+)*\s*$" }),
+    ]
+}
+
+/// As [`value`], within bounds. Bounds of quantities are left to the reader, but for zero.
+fn bounded(kind: Kind, bounds: &Bounds) -> Json {
+    let mut schema = value(kind);
+    // An optional value is its kind or "none".
+    let inner = match schema.get_mut("anyOf").and_then(|forms| forms.get_mut(0)) {
+        Some(first) => first,
+        None => &mut schema,
+    };
+    for (edge, including, excluding) in [
+        (bounds.least, "minimum", "exclusiveMinimum"),
+        (bounds.most, "maximum", "exclusiveMaximum"),
+    ] {
+        let Some(Edge { at, included }) = edge else { continue };
+        let key = if included { including } else { excluding };
+        match at {
+            Quantity::Count(n) => inner[key] = json!(n),
+            Quantity::Number(x) => inner[key] = json!(x),
+            Quantity::Size(_) | Quantity::Span(_) => {}
+        }
+    }
+    if bounds.least.is_some_and(excludes_only_zero) {
+        inner["pattern"] = json!("[1-9]");
+    }
+    schema
+}
+
+/// `true` if zero is the only quantity below a lower bound.
+fn excludes_only_zero(least: Edge) -> bool {
+    match (least.at, least.included) {
+        (Quantity::Size(b), true) => b.0 == 1,
+        (Quantity::Size(b), false) => b.0 == 0,
+        (Quantity::Span(d), true) => d.0 == 1,
+        (Quantity::Span(d), false) => d.0 == 0,
+        (Quantity::Count(_) | Quantity::Number(_), _) => false,
+    }
+}
+
+/// Definitions of quantities and distributions, to which keys refer.
+pub fn quantities() -> Map<String, Json> {
+    let all = [
+        ("duration", quantity(&phrase(Kind::Duration), "100 ms")),
+        ("rate", quantity(&phrase(Kind::Rate), "10 Mbit/s")),
+        ("bytes", quantity(&phrase(Kind::Bytes), "64 kB")),
+        ("queue-size", quantity(&phrase(Kind::QueueSize), "1 BDP")),
+        ("duration-distribution", distribution("duration", "uniform(20 ms, 200 ms)", &[])),
+        ("size-distribution", distribution("bytes", "pareto(1.2, 30 kB)", NAMED_SIZES)),
+        ("count-distribution", drawn("lomax(1.5, 3)")),
+    ];
+    all.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+}
+
+/// A number and a unit; the reader checks the unit.
+fn quantity(what: &str, example: &str) -> Json {
+    json!({
+        "type": "string",
+        "description": what,
+        "pattern": r"^\s*\+?[0-9][0-9_]*(\.[0-9_]*)?\s*[A-Za-zµμ/]+\s*$",
+        "examples": [example],
+    })
+}
+
+fn distribution(constant: &str, example: &str, named: &[(&str, &str)]) -> Json {
+    let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+    let mut forms = vec![reference(constant), drawn(example)];
+    if !names.is_empty() {
+        forms.push(json!({ "enum": names }));
+    }
+    any_of(&forms)
+}
+
+/// A distribution.
+fn drawn(example: &str) -> Json {
+    let words: Vec<&str> = FORMS.iter().map(|(word, _)| *word).collect();
+    let written: Vec<&str> = FORMS.iter().map(|(_, form)| *form).collect();
+    let files = EXTENSIONS.map(|extension| extension.replace('.', r"\.")).join("|");
+    json!({
+        "type": "string",
+        "description": written.join(", "),
+        "pattern": format!(r"^\s*((({})\s*\(.*\))|([^()]*({})))\s*$", words.join("|"), files),
+        "examples": [example],
+    })
+}
+
+/// A kind by its name, or a table of its parameters.
+pub fn choice<T: ParamsChoice>() -> Json {
+    let default = T::default().kind();
+    let complete = |name| {
+        T::of_kind(name).is_some_and(|c| c.params().fields().iter().all(|field| !field.required))
+    };
+    let aliases = T::KINDS.iter().flat_map(|kind| kind.aliases.iter().copied());
+    let names = T::KINDS.iter().map(|kind| kind.name).chain(aliases);
+    let names: Vec<&str> = names.filter(|name| complete(name)).collect();
+    let mut forms = vec![json!({ "enum": names })];
+    for kind in T::KINDS {
+        if let Some(chosen) = T::of_kind(kind.name) {
+            let mut form = table(kind, chosen.params(), kind.name == default);
+            for alias in kind.aliases {
+                form["properties"]["kind"] = json!({ "enum": [kind.name, alias] });
+            }
+            forms.push(form);
+        }
+    }
+    any_of(&forms)
+}
+
+fn table(kind: &RegistryEntry, params: &dyn Params, default_kind: bool) -> Json {
+    let mut properties = Map::new();
+    properties.insert("kind".to_owned(), json!({ "const": kind.name }));
+    insert_params(&mut properties, params);
+    let mut schema = json!({
+        "type": "object",
+        "description": kind.doc.trim(),
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !default_kind {
+        schema["required"] = json!(["kind"]);
+    }
+    schema
+}
+
+/// Adds parameters and presets to the properties of a table.
+pub fn insert_params(properties: &mut Map<String, Json>, params: &dyn Params) {
+    if !params.presets().is_empty() {
+        properties.insert("preset".to_owned(), presets(params));
+    }
+    for field in params.fields().iter().filter(|field| field.part.is_none()) {
+        properties.insert(field.name.to_owned(), parameter(field, params));
+    }
+}
+
+/// One of the presets.
+pub fn presets(params: &dyn Params) -> Json {
+    one_of(params.presets().iter().map(|preset| (preset.name, preset.doc)))
+}
+
+/// One of these names, each with its description.
+pub fn one_of(names: impl Iterator<Item = (&'static str, &'static str)>) -> Json {
+    let one = |(name, doc): (_, &str)| json!({ "const": name, "description": doc.trim() });
+    json!({ "oneOf": names.map(one).collect::<Vec<_>>() })
+}
+
+fn parameter(field: &Field, params: &dyn Params) -> Json {
+    let mut schema = bounded(field.kind, &field.bounds);
+    if field.required {
+        schema["description"] = json!(described(field.doc, true));
+        return schema;
+    }
+    schema["description"] = json!(format!("{} ({})", field.doc.trim(), field.source));
+    schema["default"] = match params.get(field.name) {
+        Some(Value::Text(t)) => json!(t),
+        Some(Value::Bool(b)) => json!(b),
+        Some(Value::Integer(i)) => json!(i),
+        Some(Value::Float(x)) => json!(x),
+        None => Json::Null,
+    };
+    schema
+}
