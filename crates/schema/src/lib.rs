@@ -109,6 +109,40 @@
 //! - `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key without effect is noted where a
 //!   file gives it another value, and then takes its default.
 //!
+//! ```
+//! use std::borrow::Cow;
+//!
+//! use cwnd_quantity::Rate;
+//! use cwnd_schema::SectionKeys;
+//! use cwnd_schema::file::{Context, Section, SectionKeys as _, Span, read_toml};
+//!
+//! /// A line.
+//! #[derive(SectionKeys)]
+//! pub struct Line {
+//!     /// Rate of the line.
+//!     #[required("none", unless trace)]
+//!     pub rate: Option<Rate>,
+//!     /// File of a trace.
+//!     #[derived("none", "mahimahi")]
+//!     pub trace: Option<String>,
+//!     /// Packets that may wait.
+//!     #[default(10, "RFC 1")]
+//!     #[bounds(from 1; "none would be sent")]
+//!     pub room: u32,
+//! }
+//!
+//! let read = |text: &str| {
+//!     let table = read_toml("line.toml", text).expect("it is TOML");
+//!     let files = |name: &str| Err(format!("there is no `{name}`"));
+//!     let mut cx = Context::new(&files, |value, _, _| Ok(Cow::Borrowed(value)));
+//!     let section = Section::new(&table, &[Line::KEYS], "", Span::default(), &mut cx);
+//!     (Line::read(&section, &mut cx), cx.sink.count())
+//! };
+//! let (line, errors) = read("rate = \"1 Mbit/s\"");
+//! assert_eq!((line.map(|line| line.room), errors), (Some(10), 0));
+//! assert_eq!(read("rat = 3\nroom = 0").1, 2);
+//! ```
+//!
 //! # Errors
 //! A definition that lacks something does not compile; the error is at the field.
 //! ```compile_fail
@@ -119,7 +153,7 @@
 //!     pub rounds: u32,
 //! }
 //! ```
-//! The same holds for a source or a rule that names an unknown key:
+//! The same holds for a source, a rule or `unless` that names an unknown key:
 //! ```compile_fail
 //! # use cwnd_schema::Schema;
 //! # /// A set.
@@ -133,6 +167,18 @@
 //! pub struct Params {
 //!     #[flatten(Rule::default(), round = "RFC 2")]
 //!     pub rule: Rule,
+//! }
+//! ```
+//! ```compile_fail
+//! # use cwnd_schema::SectionKeys;
+//! #[derive(SectionKeys)]
+//! pub struct Line {
+//!     /// Rate of the line.
+//!     #[required("none", unless trase)]
+//!     pub rate: Option<f64>,
+//!     /// File of a trace.
+//!     #[derived("none", "mahimahi")]
+//!     pub trace: Option<String>,
 //! }
 //! ```
 #![forbid(unsafe_code)]

@@ -152,7 +152,13 @@ impl<'a> Section<'a> {
             }
         });
         let settle = self.settle();
+        let others = self.members.iter().filter_map(Member::other).map(name_of);
+        let no_other = NO_OTHER;
         quote! {
+            #(const _: () = {
+                let keys = <#ident as ::cwnd_schema::file::SectionKeys>::KEYS;
+                assert!(::cwnd_schema::file::place(keys, #others) < keys.len(), #no_other);
+            };)*
             #[automatically_derived]
             impl ::cwnd_schema::file::SectionKeys for #ident {
                 const KEYS: &'static [::cwnd_schema::file::Key] = {
@@ -233,6 +239,17 @@ impl<'a> Member<'a> {
         match &self.form {
             Form::Key(key) => matches!(key.fallback, Fallback::Toml(_) | Fallback::Derived(_)),
             Form::Flat(_) => true,
+        }
+    }
+
+    /// The key that may stand for it.
+    fn other(&self) -> Option<&Ident> {
+        match &self.form {
+            Form::Key(key) => match &key.fallback {
+                Fallback::Required(other) => other.as_ref(),
+                _ => None,
+            },
+            Form::Flat(_) => None,
         }
     }
 
@@ -428,6 +445,8 @@ const DEFAULT: &str = "default";
 const INPUT: &str = "input";
 /// The error of a required key of a section with a default.
 const NO_DEFAULT: &str = "a section has no default if one of its keys has none";
+/// The error of `unless` with another name.
+const NO_OTHER: &str = "`unless` names a key that is not there";
 /// The error of a field without a value at the start.
 const ONE_OF: &str = "needs one of `#[default(TOML, \"SOURCE\")]`, \
     `#[by_schema(TOML, …, \"SOURCE\")]`, `#[derived(\"SENTENCE\", \"SOURCE\")]`, \

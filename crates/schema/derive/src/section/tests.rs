@@ -99,6 +99,7 @@ fn a_section_of_input_is_not_written_and_has_no_default_unasked() {
 
 #[test]
 fn a_key_that_may_be_absent_is_read_where_it_stands() {
+    let no_other = NO_OTHER;
     let expanded = expand(&parse_quote! {
         struct Line {
             /// Rate.
@@ -128,6 +129,7 @@ fn a_key_that_may_be_absent_is_read_where_it_stands() {
                     Some(None)
                 };
             },
+            quote!(assert!(::cwnd_schema::file::place(keys, "trace") < keys.len(), #no_other)),
             quote!(faults: <Faults as ::cwnd_schema::file::SectionKeys>::whole(faults)?),
             quote!(&[("loss", "Loss of the line.", "netem")]),
         ],
