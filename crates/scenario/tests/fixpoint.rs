@@ -7,6 +7,7 @@ use cwnd_packet::Declares;
 use cwnd_quantity::{Bytes, Duration, Rate};
 use cwnd_scenario::{Cell, Document};
 use cwnd_schema::{Kind, Params, ParamsChoice};
+use cwnd_tcp::PARTS;
 use proptest::prelude::*;
 
 const TRACE: &dyn Fn(&str) -> Result<String, String> = &|_| Ok("0\n1\n1\n7\n".to_owned());
@@ -101,7 +102,26 @@ fn endpoint() -> impl Strategy<Value = String> {
 
 /// One of the presets of endpoints, each of which is a stack, or none.
 fn preset() -> impl Strategy<Value = Option<&'static str>> {
-    prop::option::of(prop::sample::select(vec!["rfc6675", "ns2", "linux", "freebsd"]))
+    let presets = cwnd_tcp::Params::default().presets();
+    prop::option::of(prop::sample::select(presets).prop_map(|preset| preset.name))
+}
+
+/// Keys `stack` and `endpoint`: of a stack that lacks a part, or has one more, the endpoint has no
+/// preset.
+fn stack() -> impl Strategy<Value = String> {
+    let plain = (preset(), endpoint()).prop_map(|(stack, endpoint)| {
+        let stack = stack.map_or_else(String::new, |name| format!("stack = \"{name}\"\n"));
+        format!("{stack}endpoint = {endpoint}\n")
+    });
+    let changed = (preset(), prop::sample::select(PARTS)).prop_map(|(preset, part)| {
+        // `rfc` of schema 1 is another one by now.
+        let base = preset.filter(|name| *name != "rfc").unwrap_or("rfc6675");
+        let mut stack = cwnd_tcp::Params::default();
+        stack.apply_preset(base);
+        let key = if part.is_in(&stack) { "without" } else { "with" };
+        format!("stack = {{ base = \"{base}\", {key} = [\"{}\"] }}\n", part.name)
+    });
+    prop_oneof![2 => plain, 1 => changed]
 }
 
 fn workload() -> impl Strategy<Value = String> {
@@ -157,23 +177,18 @@ fn group() -> impl Strategy<Value = String> {
     let keys = (
         1u32..50,
         (choice::<ControllerParams>(), choice::<AttackerParams>()),
-        (preset(), endpoint()),
+        stack(),
         workload(),
         duration_dist(),
         arrivals(),
     );
-    keys.prop_map(
-        |(count, (controller, attacker), (stack, endpoint), workload, start, arrivals)| {
-            let stack = stack.map_or_else(String::new, |name| format!("stack = \"{name}\"\n"));
-            let tcp = format!(
-                "{stack}controller = {controller}\nendpoint = {endpoint}\nattacker = {attacker}\n"
-            );
-            let tcp = if workload.contains("udp") { "" } else { &tcp };
-            let arrive = workload.contains("\"bytes\"");
-            let arrivals = if arrive { format!("arrivals = {arrivals}\n") } else { String::new() };
-            format!("count = {count}\n{tcp}workload = {workload}\nstart = \"{start}\"\n{arrivals}")
-        },
-    )
+    keys.prop_map(|(count, (controller, attacker), stack, workload, start, arrivals)| {
+        let tcp = format!("{stack}controller = {controller}\nattacker = {attacker}\n");
+        let tcp = if workload.contains("udp") { "" } else { &tcp };
+        let arrive = workload.contains("\"bytes\"");
+        let arrivals = if arrive { format!("arrivals = {arrivals}\n") } else { String::new() };
+        format!("count = {count}\n{tcp}workload = {workload}\nstart = \"{start}\"\n{arrivals}")
+    })
 }
 
 /// The keys that a link and a dumbbell have.
@@ -283,6 +298,8 @@ const CONTRADICTIONS: &[&str] = &[
     // Senders that routers guide need meters on each link, and echoes.
     "multiplies its window without end",
     "hears of no load",
+    // A part may lack one that it needs.
+    "has no effect on this stack",
 ];
 
 proptest! {
