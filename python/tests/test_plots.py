@@ -278,7 +278,7 @@ def test_a_command_that_simulates_does_not_import_numpy(scenarios: Path, tmp_pat
 
 def test_figures_of_a_run_that_fills_memory_are_drawn_from_disk(scenarios: Path, tmp_path: Path):
     code = (
-        "import sys; from cwnd.running import frames; from cwnd.cli import main;"
+        "import sys; from cwnd.store import frames; from cwnd.cli import main;"
         " frames._BATCH_ROWS = 100;"
         " main(sys.argv[1:])"
     )
