@@ -21,7 +21,7 @@ from cwnd.errors import CwndError, InputError
 from cwnd.files import checksums
 from cwnd.running import Progress, cells, executor, plans
 from cwnd.running.planning import name_cells
-from cwnd.store import activity, cell_id, content, status, tables
+from cwnd.store import JOURNAL, activity, cell_id, content, status, tables
 from cwnd.store.dataset import Dataset
 from cwnd.store.layout import TABLES
 from cwnd.store.shard import Shard
@@ -140,6 +140,23 @@ def test_cells_of_another_sweep_are_kept_unless_they_may_go(copy: Path, tmp_path
     cwnd.sweep(shorter, copy, replan=True)
     cwnd.sweep(shorter, tmp_path / "fresh")
     assert files(copy) == files(tmp_path / "fresh")
+
+
+def test_cells_of_another_sweep_beside_a_complete_one_go_if_they_may(
+    copy: Path, scenarios: Path, tmp_path: Path
+):
+    longer = tmp_path / "longer.toml"
+    longer.write_text(SWEEP.replace('"40 ms"]', '"40 ms", "80 ms"]'))
+    before = files(copy)
+    # As if it had been stopped.
+    executor.fill(plans.plan(longer), copy, only=[9], replace=True)
+    assert files(copy) != before
+
+    plan = plans.plan(scenarios / "sweep.toml")
+    assert executor.fill(plan, copy, replace=True).made == 0
+    assert (copy / JOURNAL).exists()
+    executor.fill(plan, copy, replace=True, replan=True)
+    assert files(copy) == before
 
 
 def test_another_simulator_makes_other_cells(

@@ -1,0 +1,266 @@
+"""A directory that gets the cells of a plan: what it has, what it lacks, its result."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cwnd.errors import DamageError, InputError
+from cwnd.files import SUMS
+from cwnd.store import packing, read, write
+from cwnd.store.activity import forget_others
+from cwnd.store.assembly import FoundCells, assemble, journalled, sound
+from cwnd.store.dataset import REWRITTEN, Dataset, Planned, is_packed
+from cwnd.store.journal import write_journal
+from cwnd.store.layout import ERRORS, JOURNAL, LINUX, MARK
+from cwnd.store.manifest import with_activity
+from cwnd.store.old_files import FILES, cells_in
+from cwnd.store.reading import load
+from cwnd.store.writer import Writer, put_file
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from cwnd.results import Run
+    from cwnd.store.activity import Session
+    from cwnd.store.journal import Frame
+    from cwnd.store.tables import Held
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Treatment of what a directory holds already."""
+
+    #: Removes cells of another plan.
+    replan: bool
+    #: Leaves a complete result of another plan there until the new one is complete.
+    replace: bool
+    #: Takes no cell that is there.
+    again: bool
+    #: `True` if nobody else writes.
+    alone: bool
+    #: `True` if only some runs of the plan are wanted.
+    partly: bool
+
+
+class Target:
+    """A directory that gets the cells of a plan."""
+
+    def __init__(self, root: Path, planned: Planned, writing: Session, policy: Policy) -> None:
+        self._root, self._planned = root, planned
+        self._writing, self._policy = writing, policy
+        #: Each cell with the first of the runs that it is.
+        self.cells = planned.cells()
+        #: Frames that were there, and those whose bodies are not what was written.
+        self._found: list[Frame] = []
+        self._unsound: set[Frame] = set()
+
+    @property
+    def done(self) -> set[str]:
+        """The cells that were there."""
+        return {cell for frame in self._found for cell in frame.cells}
+
+    def writer(self) -> Writer:
+        """Makes what adds finished cells to the journal."""
+        writing, engine = self._writing, self._planned.info.engine
+        return Writer(self._root, writing.id, writing.partial, engine, self._describe)
+
+    def prepare(self) -> Run | None:
+        """Finds the cells that are there; the result, if that of this plan is complete."""
+        with packing.alone(self._root):
+            return load(self._root) if self._prepare() else None
+
+    def _prepare(self) -> bool:
+        """Finds the cells that are there; `True` if the result of this plan is complete."""
+        root, policy = self._root, self._policy
+        if Dataset.is_at(root) and (root / MARK).is_dir():
+            _leave_version_1(root, self._planned, may_go=policy.replan and policy.alone)
+        if policy.again:
+            return False
+        packed = is_packed(root)
+        found = journalled(root)
+        there = {cell for frame in found for cell in frame.cells}
+        if packed and packing.is_same(root, self._planned, every_file=policy.replace):
+            if there <= self.cells.keys() or (policy.replan and policy.alone):
+                packing.remove_journal(root)
+            return True
+        # A result without its list of hashes was on its way into the journal.
+        packed = packed and ((root / SUMS).exists() or not found)
+        stays = policy.replace and policy.alone
+        self._refuse_foreign(there)
+        if there - self.cells.keys():
+            _rewrite(root, self._writing, found, self.cells.keys())
+            found = journalled(root)
+        self._found = sound(found)
+        self._unsound = set(found).difference(self._found)
+        if packed:
+            self._take_over(stays=stays)
+        # Others add to it, or cells of this plan wait: then what describes them has to be there.
+        if not policy.alone or policy.partly or self._found:
+            self._describe()
+        if not (packed and stays):
+            packing.remove_result(root)
+        self._forget_errors()
+        return False
+
+    def _refuse_foreign(self, there: set[str]) -> None:
+        foreign = len(there - self.cells.keys())
+        if foreign and not (self._policy.replan and self._policy.alone):
+            raise InputError(_refusal(self._root, self._planned, foreign, alone=self._policy.alone))
+
+    def _take_over(self, *, stays: bool) -> None:
+        """Writes the cells of a complete result into the journal, if they are of this plan."""
+        try:
+            there = set(packing.cells_of(self._root))
+            if not stays:
+                self._refuse_foreign(there or {""})
+            known = {cell for frame in self._found for cell in frame.cells}
+            wanted = (there & self.cells.keys()) - known
+            if wanted:
+                batches = packing.unpack_result(self._root, wanted)
+                write_journal(self._root / JOURNAL / f"{self._writing.id}-taken", batches)
+        except (DamageError, InputError):
+            if not stays:
+                raise
+        seen = {*self._found, *self._unsound}
+        self._found += [frame for frame in journalled(self._root) if frame not in seen]
+
+    def _describe(self) -> None:
+        for name, new in self._planned.files().items():
+            _renew(self._root, name, new, self._writing)
+
+    def _forget_errors(self) -> None:
+        there = {cell for frame in self._found for cell in frame.cells}
+        for file in _errors(self._root):
+            if file.stem in there or (self._policy.alone and file.stem not in self.cells):
+                file.unlink(missing_ok=True)
+
+    def finish(
+        self,
+        writer: Writer,
+        held: Held | None,
+        *,
+        pcap: Path | None = None,
+        steps_hashes: list[str] | None = None,
+    ) -> tuple[int, Run | None]:
+        """Writes the result if no cell is missing.
+
+        Args:
+            writer: The writer of the cells that were computed.
+            held: Cells that it did not write.
+            pcap: Directory of capture files beside the result, which moves into it.
+            steps_hashes: Hashes of the steps of checked runs.
+
+        Returns:
+            Number of missing cells; the runs that are there, if there are any.
+        """
+
+        def packed(frames: list[Frame]) -> tuple[int, Run | None]:
+            return self._pack(frames, held, pcap, steps_hashes)
+
+        root = self._root
+        with packing.alone(root):
+            # Another shard may have ended at the same time.
+            if not self._policy.alone and packing.is_same(root, self._planned):
+                return 0, load(root)
+            try:
+                return packed(self._frames())
+            except DamageError:
+                return packed(sound(self._frames()))
+            except BaseException:
+                if held is not None:
+                    with writer:
+                        writer.put(held.packed())
+                raise
+
+    def _frames(self) -> list[Frame]:
+        frames = [frame for frame in journalled(self._root) if frame not in self._unsound]
+        if self._policy.again:
+            frames = [frame for frame in frames if _is_by(frame, self._writing)]
+        return frames
+
+    def _pack(
+        self,
+        frames: list[Frame],
+        held: Held | None,
+        pcap: Path | None,
+        steps_hashes: list[str] | None,
+    ) -> tuple[int, Run | None]:
+        root = self._root
+        cells = FoundCells.of([*frames, *([held] if held else ())], REWRITTEN.format(root))
+        missing = len(self.cells.keys() - cells.where.keys())
+        if len(cells.where.keys() & self.cells.keys()) == 0:
+            return missing, None
+        run = assemble(self._planned, cells)
+        if not missing:
+            run.manifest = replace(run.manifest, steps_hashes=steps_hashes)
+            write.put(run, root, pcap=pcap)
+            if not self._found and self._policy.alone:
+                forget_others(root, self._writing)
+            if frames:
+                read.leave_on_disk(run, root)
+        run.manifest = with_activity(run.manifest, root)
+        return missing, run
+
+
+def _is_by(frame: Frame, writing: Session) -> bool:
+    """Tells whether a writer wrote a frame."""
+    return frame.file.name.startswith(writing.id)
+
+
+def _errors(root: Path) -> list[Path]:
+    return [*(root / ERRORS).glob("*.json"), *(root / ERRORS).glob("*.toml")]
+
+
+def _leave_version_1(root: Path, planned: Planned, *, may_go: bool) -> None:
+    """Removes the cells of a sweep of version 1, if they may go."""
+    if not may_go:
+        cells = len(set(cells_in(root, MARK)))
+        why = _refusal(root, planned, cells, alone=True)
+        if _engine(root, planned) == planned.info.engine:
+            why = (
+                f"{root}: a sweep of an earlier version, which is read but not gone on with;"
+                " --replan removes it, or give another directory with -o"
+            )
+        raise InputError(why)
+    for table in FILES:
+        shutil.rmtree(root / table, ignore_errors=True)
+
+
+def _rewrite(root: Path, writing: Session, found: Sequence[Frame], wanted: Collection[str]) -> None:
+    """Leaves only wanted cells in the journal."""
+    cells = FoundCells.of(sound(found), REWRITTEN.format(root))
+    write_journal(root / JOURNAL / f"{writing.id}-kept", cells.batches(wanted))
+    for file in {frame.file for frame in found}:
+        file.unlink()
+
+
+def _renew(root: Path, name: str, new: bytes, writing: Session) -> None:
+    """Writes a file that is not the same already."""
+    file = root / name
+    if file.exists() and file.read_bytes() == new:
+        return
+    put_file(file, new, writing.partial)
+
+
+def _engine(root: Path, planned: Planned) -> str:
+    """The engine of the cells that are there; that of the plan if nothing says it."""
+    with suppress(DamageError, InputError):  # it is written anew
+        if Dataset.is_at(root):
+            return Dataset.open(root).info.engine
+        return read.opened(root)[0].engine or planned.info.engine
+    return planned.info.engine
+
+
+def _refusal(root: Path, planned: Planned, foreign: int, *, alone: bool) -> str:
+    engine = _engine(root, planned)
+    if engine != planned.info.engine:
+        what = "testbed" if engine.startswith(LINUX) else "simulator"
+        why = f"was computed by another version of the {what} ({engine})"
+    else:
+        why = f"holds {foreign} cell{'s' * (foreign != 1)} that this sweep has not"
+    way = "--replan removes them" if alone else "remove them first, with --replan and no --shard"
+    return f"{root}: {why}; {way}, or give another directory with -o"
