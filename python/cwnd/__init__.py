@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.lazy import offers, open_doors
+from cwnd.lazy import offers, register
 
 if TYPE_CHECKING:
     from cwnd._core import Cancelled, ScenarioError, __version__, json_schema, reference_markdown
@@ -49,8 +49,8 @@ __getattr__, __dir__ = offers(
         "store": "load query",
     },
 )
-# What a `Run` offers, and rooms above its own do.
-open_doors(
+# Methods of `Run` that need packages above its own.
+register(
     {
         "load a result": "cwnd.store:load",
         "save a result": "cwnd.store:save",

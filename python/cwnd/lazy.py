@@ -1,4 +1,4 @@
-"""What is imported when it is first used: a room's names, and what rooms above do for one below."""
+"""Imports at first use: names of a package, and functions that packages above register."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: What rooms above do for those below, as `module:function`; `cwnd/__init__.py` says where it is.
-_DOORS: dict[str, str] = {}
+#: Functions of packages above, as `module:function`, by what they do.
+_REGISTERED: dict[str, str] = {}
 
 
 def offers(
-    room: str, homes: Mapping[str, str]
+    package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a room that offers names, by the files that have them.
+    """The `__getattr__` and `__dir__` of a package, from the names that each of its files offers.
 
-    Names of a file stand behind each other, with spaces between them.
+    Names are separated by spaces.
     """
-    home = {name: f"{room}.{file}" for file, names in homes.items() for name in names.split()}
+    home = {name: f"{package}.{file}" for file, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:
         if name not in home:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(home[name]), name)
-        setattr(sys.modules[room], name, value)
+        setattr(sys.modules[package], name, value)
         return value
 
     return find, lambda: list(home)
 
 
-def open_doors(doors: Mapping[str, str]) -> None:
-    """Says which function of a room above does what."""
-    _DOORS.update(doors)
+def register(functions: Mapping[str, str]) -> None:
+    """Registers functions for packages below theirs."""
+    _REGISTERED.update(functions)
 
 
-def door(name: str) -> Any:
-    """The function of a room above that does this."""
-    module, _, function = _DOORS[name].partition(":")
+def registered(name: str) -> Any:
+    """The function that was registered for this."""
+    module, _, function = _REGISTERED[name].partition(":")
     return getattr(import_module(module), function)

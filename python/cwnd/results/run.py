@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cwnd.lazy import door
+from cwnd.lazy import registered
 from cwnd.results import idle, metrics, notes
 from cwnd.results.data import Data
 from cwnd.results.remarks import Remarks
@@ -60,7 +60,7 @@ class Run(Data):
         Raises:
             InputError: There is nothing of the kind to draw.
         """
-        figure: Figure = door("draw a figure")(self, kind, **options)
+        figure: Figure = registered("draw a figure")(self, kind, **options)
         return figure
 
     def save(
@@ -71,15 +71,15 @@ class Run(Data):
         A figure that cannot be drawn is a `FigureWarning`: the result is there all the same.
         `pcap` is a directory of capture files on the same disk, which moves into the result.
         """
-        place: Path = door("save a result")(self, directory, pcap=pcap)
+        place: Path = registered("save a result")(self, directory, pcap=pcap)
         if plots:
-            door("draw a result")(self, place, quick=False)
+            registered("draw a result")(self, place, quick=False)
         return place
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Run:
         """Reads a result back, of `cwnd run`."""
-        run: Run = door("load a result")(directory)
+        run: Run = registered("load a result")(directory)
         return run
 
     def __repr__(self) -> str:
@@ -88,5 +88,5 @@ class Run(Data):
         return f"<cwnd.Run {self.name!r}: {count} run{'s' * (count != 1)}, axes: {axes}>"
 
     def _repr_html_(self) -> str:
-        text: str = door("show in a notebook")(self)
+        text: str = registered("show in a notebook")(self)
         return text

@@ -1,4 +1,4 @@
-"""The house in Python: which room may need which."""
+"""Packages in Python: the layers, and the names that they offer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from cwnd import lazy
 
 PACKAGE = Path(cwnd.__file__).parent
 
-#: Rooms of the package, from the ground up: each needs only what is named before it.
-ROOMS = (
+#: Packages from the lowest layer up: each imports only those before it.
+PACKAGES = (
     "_core",
     "lazy",
     "errors",
@@ -43,7 +43,7 @@ ROOMS = (
     "__init__",
     "__main__",
 )
-#: Rooms whose files others may reach into: a report draws the curves of the plots.
+#: Packages from whose files others may import: a report draws the curves of the plots.
 INSIDE = {("report", "plots")}
 
 
@@ -57,7 +57,7 @@ FILES = {parts(file): file for file in PACKAGE.rglob("*.py")}
 MODULES = {*FILES, ("_core",)}
 
 
-#: Rooms that offer names.
+#: Packages that offer names.
 OFFERING = sorted(
     module[0]
     for module, file in FILES.items()
@@ -88,19 +88,19 @@ def imports(text: str) -> Iterator[tuple[int, tuple[str, ...], str | None]]:
                     yield node.lineno, tuple(rest) or ("__init__",), each.name
 
 
-def test_every_room_needs_only_those_below_it():
-    wrong, doors = [], 0
+def test_every_package_imports_only_those_below_it():
+    wrong, found = [], 0
     for module, file in FILES.items():
-        room = module[0]
-        if room not in ROOMS:
-            wrong.append(f"{room} has no place in the list of rooms")
+        package = module[0]
+        if package not in PACKAGES:
+            wrong.append(f"{package} is not in the list of packages")
             continue
         for line, needed, _ in imports(file.read_text(encoding="utf-8")):
-            doors += needed[0] != room
-            if ROOMS.index(needed[0]) > ROOMS.index(room):
-                wrong.append(f"{file.relative_to(PACKAGE)}:{line}: {room} → {needed[0]}")
+            found += needed[0] != package
+            if PACKAGES.index(needed[0]) > PACKAGES.index(package):
+                wrong.append(f"{file.relative_to(PACKAGE)}:{line}: {package} → {needed[0]}")
     assert not wrong, "imports that lead up:\n" + "\n".join(wrong)
-    assert doors > 200, f"the search found {doors} imports between rooms"
+    assert found > 200, f"the search found {found} imports between packages"
 
 
 def test_what_is_imported_by_name_is_imported_in_few_places():
@@ -109,19 +109,19 @@ def test_what_is_imported_by_name_is_imported_in_few_places():
         for module, file in FILES.items()
         if re.search(r"import_module|__import__|runpy", file.read_text(encoding="utf-8"))
     }
-    # Doors and offers; a paper's figures; whether the extension can be loaded.
+    # Registered functions and offers; a paper's figures; whether the extension can be loaded.
     assert files == {"lazy", "reproduce.shelf", "machine.doctor"}
 
 
-def test_every_door_leads_somewhere():
+def test_every_registered_function_is_there():
     asked = {
         name
         for file in FILES.values()
-        for name in re.findall(r'\bdoor\("([^"]+)"\)', file.read_text(encoding="utf-8"))
+        for name in re.findall(r'\bregistered\("([^"]+)"\)', file.read_text(encoding="utf-8"))
     }
-    assert asked == set(lazy._DOORS)
+    assert asked == set(lazy._REGISTERED)
     for name in asked:
-        assert callable(lazy.door(name))
+        assert callable(lazy.registered(name))
 
 
 def test_rights_are_given_up_before_much_is_imported():
@@ -151,27 +151,29 @@ def test_no_files_need_each_other_in_a_circle():
     assert not left, "in circles, or above one: " + ", ".join(map(".".join, left))
 
 
-def test_rooms_are_entered_by_what_they_offer():
+def test_names_are_imported_from_the_package_that_offers_them():
     wrong = []
     for module, file in FILES.items():
         for line, needed, name in imports(file.read_text(encoding="utf-8")):
             inside = needed[0] != module[0] and len(needed) > 1 and name is not None
             if inside and (module[0], needed[0]) not in INSIDE:
                 wrong.append(f"{file.relative_to(PACKAGE)}:{line}: {'.'.join(needed)}.{name}")
-    assert not wrong, "taken from inside a room:\n" + "\n".join(wrong)
+    assert not wrong, "imported from inside a package:\n" + "\n".join(wrong)
 
 
-@pytest.mark.parametrize("room", OFFERING)
-def test_what_a_room_offers_is_there(room: str):
-    package = import_module("cwnd" if room == "__init__" else f"cwnd.{room}")
-    assert sorted(package.__all__) == sorted(dir(package))
-    for name in package.__all__:
-        assert getattr(package, name) is not None
+@pytest.mark.parametrize("package", OFFERING)
+def test_what_a_package_offers_is_there(package: str):
+    place = () if package == "__init__" else (package,)
+    module = import_module(".".join(("cwnd", *place)))
+    assert sorted(module.__all__) == sorted(dir(module))
+    for name in module.__all__:
+        assert getattr(module, name) is not None
         # A module that is imported would take the place of what is offered under its name.
-        assert (*(() if room == "__init__" else (room,)), name) not in MODULES
+        assert (*place, name) not in MODULES
 
 
-def test_the_table_of_rooms_tells_their_order():
+def test_the_table_of_packages_is_in_their_order():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     told = re.findall(r"^\| `python/cwnd/(\w+)", text, flags=re.MULTILINE)
-    assert told == [room for room in ROOMS if room not in ("_core", "lazy", "__init__", "__main__")]
+    untold = ("_core", "lazy", "__init__", "__main__")
+    assert told == [package for package in PACKAGES if package not in untold]
