@@ -278,9 +278,9 @@ def test_a_command_that_simulates_does_not_import_numpy(scenarios: Path, tmp_pat
 
 def test_figures_of_a_run_that_fills_memory_are_drawn_from_disk(scenarios: Path, tmp_path: Path):
     code = (
-        "import sys; from cwnd.store import frames; from cwnd.cli import main;"
-        " frames._BATCH_ROWS = 100;"
-        " main(sys.argv[1:])"
+        "import sys; from cwnd.store import assembly; assembly.PART_ROWS = 100;"
+        " from cwnd.running import simulating; assert simulating.PART_ROWS == 100;"
+        " from cwnd.cli import main; main(sys.argv[1:])"
     )
     command = [sys.executable, "-c", code, "run", str(scenarios / "sweep.toml"), "-o", "out", "-q"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
