@@ -38,6 +38,7 @@ from typing import Any
 import tomli_w
 from conftest import ROOT
 
+from cwnd.cli.report import report
 from cwnd.errors import REPORT
 
 #: Where pages are.
@@ -249,7 +250,11 @@ class Reader:
         out = f"out/{file.stem}"
         # The run draws the figures that `cwnd plot` draws.
         self._shell(block.place, f"cwnd check {name}\ncwnd run {name} -q -o {out}")
-        self._shell(block.place, f"cwnd report {out} -o page.html")
+        # `cwnd report` in this process, which bundles the library of the pages once.
+        try:
+            report([self.directory / out], output_file=self.directory / "page.html")
+        except Exception as error:
+            raise BlockError(f"{block.place}: cwnd report: {error!r}") from error
 
     def _run_python(self, block: Block) -> None:
         head = "import cwnd\nimport polars as pl\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Answer, Cli
 
+from cwnd.cli.report import report
 from cwnd.errors import REPORT
 
 SCENARIOS = sorted((ROOT / "scenarios").rglob("*.toml"))
@@ -63,12 +64,14 @@ def test_a_scenario_runs_and_is_drawn_reported_compared_and_verified(file: Path,
             assert "nan" not in {
                 word for line in ET.parse(path).iter() for word in line.attrib.values()
             }
+    # In this process, which bundles the library of the pages once.
+    assert report([cli.directory / "out"]) == 0
     assert (cli.directory / "out" / "report.html").stat().st_size > 100_000
 
 
 def _at_once(cli: Cli, *, whole: bool) -> list[tuple[str, Answer]]:
     """What reads a result, two at a time."""
-    commands = [("plot", "out"), ("report", "out")]
+    commands = [("plot", "out")]
     commands += [("compare", "out", "out"), ("verify", "out")] if whole else []
     with ThreadPoolExecutor(2) as pool:
         return [
