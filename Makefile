@@ -107,7 +107,6 @@ $(CARGO_FUZZ):
 SHARED := --dist loadgroup --no-loadscope-reorder
 
 test-python: dev ## Run the Python tests, but for those of test-testbed
-	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
 	$(BIN)/pytest --numprocesses auto $(SHARED) -m "not real_time and not testbed"
 	$(BIN)/pytest -m real_time
 
@@ -164,10 +163,11 @@ lint-rust:
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	@! $(HAVE_LIBELF) || cargo clippy $(KERNEL) --all-targets --quiet -- -D warnings
 
-lint-python: dev
+lint-python: dev build
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
 
 format: dev ## Format all code
 	$(RUSTFMT)
