@@ -35,6 +35,7 @@ mod load;
 mod messages;
 mod meters;
 mod noise;
+mod quic;
 mod random;
 mod rcp;
 mod reordering;

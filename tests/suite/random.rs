@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::guides::{GUIDES, guided};
+use crate::quic;
 
 /// Each kind that there is, plain and with each of its presets, as a table without its end.
 fn registered<T: ParamsChoice + Declares>() -> Vec<String> {
@@ -353,18 +354,26 @@ fn attacker() -> impl Strategy<Value = String> {
     prop_oneof![3 => Just(String::new()), 1 => quenches]
 }
 
-/// What a group of connections has that datagrams have not.
+/// What a group of connections has that datagrams have not: mostly TCP.
 fn sender(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
-    (controller(), endpoint(timer), attacker()).prop_map(|(controller, endpoint, attacker)| {
+    let tcp = (controller(), endpoint(timer), attacker());
+    let tcp = tcp.prop_map(|(controller, endpoint, attacker)| {
         format!("controller = {controller}\nendpoint = {endpoint}\n{attacker}")
-    })
+    });
+    prop_oneof![5 => tcp, 1 => quic::sender()]
 }
+
+/// The line that makes a sender QUIC's.
+const QUIC: &str = "stack = \"quic\"";
 
 /// Datagrams have no connection that could be set.
 fn connection(sender: &str, workload: &str) -> String {
     let kind = workload.split("kind = \"").nth(1).and_then(|rest| rest.split('"').next());
-    match WorkloadParams::of_kind(kind.unwrap_or("bulk")).expect("a kind").facts().transport {
+    let facts = WorkloadParams::of_kind(kind.unwrap_or("bulk")).expect("a kind").facts();
+    match facts.transport {
         Transport::Datagrams { .. } => String::new(),
+        // Clients ask on connections of TCP only.
+        Transport::Connection if facts.client_opens && sender.contains(QUIC) => String::new(),
         Transport::Connection => sender.to_owned(),
     }
 }

@@ -314,12 +314,13 @@ fn agree(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
         let path = needs::key(scenario, &unmet, root.get("dumbbell").is_some());
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         let span = locate(root, &parts);
+        let fix = unmet.fix(scenario);
         let problem = if unmet.ask.needed {
             cx.sink.error(span, path.join("."), unmet.message)
         } else {
             cx.sink.warning(span, path.join("."), unmet.message)
         };
-        problem.help(unmet.ask.ability.fix());
+        problem.help(fix);
     }
 }
 

@@ -1,10 +1,10 @@
 //! The key `endpoint` of a group: a preset, or a table of parameters over it.
 
-use cwnd_schema::Params as _;
 use cwnd_schema::file::{
     At, Context, Shape, Table, inline, list, named_preset, parameters, table_preset,
 };
-use cwnd_tcp::{PARTS, Params, Part};
+use cwnd_schema::{Params as _, key};
+use cwnd_tcp::{PARTS, Params, Part, quic};
 
 use crate::limits::SCHEMAS;
 use crate::stack::{StackParts, of_today};
@@ -23,7 +23,7 @@ pub(crate) fn read(
         let named = named_preset(&mut params, "endpoint", of_today, (at, cx))?;
         return Some((of_stack(named, change, cx), named));
     };
-    let shape = Shape { title: "endpoint", besides: &[], elsewhere: &|_| None };
+    let shape = Shape { title: "endpoint", besides: &[], elsewhere: &of_quic };
     let written = table_preset(&mut params, table, "endpoint", of_today, (at, cx));
     let named = written.flatten().unwrap_or(base);
     change(&mut params);
@@ -41,6 +41,46 @@ pub(crate) fn of_stack(base: &str, change: &dyn Fn(&mut Params), cx: &Context<'_
     cx.reset_idle(&mut params);
     params
 }
+
+/// The endpoint of a QUIC group: the name of the stack, or a table of parameters.
+pub(crate) fn read_quic(at: At<'_>, cx: &mut Context<'_>) -> Option<quic::Params> {
+    let mut params = quic::Params::default();
+    let Some(table) = at.node.table() else {
+        named_preset(&mut params, "endpoint", of_today, (at, cx))?;
+        return Some(params);
+    };
+    let shape = Shape { title: "endpoint", besides: &[], elsewhere: &of_tcp };
+    let written = table_preset(&mut params, table, "endpoint", of_today, (at, cx));
+    let is_good = parameters(&mut params, table, &shape, at, cx);
+    (is_good && written.is_some()).then_some(params)
+}
+
+/// A hint for a key that QUIC has and TCP lacks.
+fn of_quic(key: &str) -> Option<String> {
+    let found = quic::Params::FIELDS.iter().any(|field| field.name == key);
+    let stack = quic::Params::default().presets()[0].name;
+    found.then(|| format!("it is a key of the stack `{stack}`, and this is one of TCP"))
+}
+
+/// A hint for a key that TCP has and QUIC lacks.
+fn of_tcp(key: &str) -> Option<String> {
+    let found = Params::FIELDS.iter().any(|field| field.name == key);
+    let in_place = IN_PLACE.iter().find(|(of_tcp, _)| *of_tcp == key);
+    let remedy = match in_place {
+        Some((_, of_quic)) => format!("write `{of_quic}` in its place"),
+        None => "remove it, or take a stack of TCP".to_owned(),
+    };
+    found.then(|| format!("it is a key of TCP; {remedy}"))
+}
+
+/// Keys of TCP, and keys of QUIC that set the same.
+const IN_PLACE: &[(&str, &str)] = &[
+    (key!(Params: mss), key!(quic::Params: max_datagram_size)),
+    (key!(Params: dup_thresh), key!(quic::Params: packet_threshold)),
+    (key!(Params: rto_initial), key!(quic::Params: initial_rtt)),
+    (key!(Params: ack_every), key!(quic::Params: ack_eliciting_threshold)),
+    (key!(Params: ack_delay), key!(quic::Params: max_ack_delay)),
+];
 
 /// Reports parameters that are no keys, but for such that have the stack's values, as in resolved
 /// files; `true` if there are none. Files of schema 1 keep them, with a note.

@@ -11,7 +11,7 @@ use crate::limits::MOST_FLOWS;
 use crate::model::{FlowGroup, Scenario};
 use crate::pairs::Pairs;
 use crate::raw::Raw;
-use crate::stack::{StackParts, stacks};
+use crate::stack::{self, StackParts};
 use crate::takes;
 
 /// `[flow.NAME]`, in a dumbbell and in a graph.
@@ -25,8 +25,8 @@ pub(crate) struct FlowKeys {
         "a group of no flows does nothing, more can't be simulated"
     )]
     pub count: u32,
-    /// Implementation of TCP: picks the presets of endpoint and controller, unless they name
-    /// others.
+    /// Implementation of TCP, or QUIC: picks the presets of endpoint and controller, unless they
+    /// name others.
     #[entry(takes::STACK)]
     #[by_schema(
         "rfc6675",
@@ -38,7 +38,7 @@ pub(crate) struct FlowKeys {
     #[entry(takes::CONTROLLER)]
     #[default("newreno", "RFC 5681: the standard's own controller")]
     pub controller: Raw,
-    /// The rest of TCP: the name of a preset, or a table with `preset` and parameters.
+    /// The rest of TCP or QUIC: the name of a preset, or a table with `preset` and parameters.
     #[entry(takes::ENDPOINT)]
     #[derived("the preset of the `stack`", "cwnd: one name for both parts of a stack")]
     pub endpoint: Option<Raw>,
@@ -181,7 +181,7 @@ pub(crate) fn earliest(dist: &DurationDist) -> Duration {
 impl FlowKeys {
     /// The keys of a group.
     pub fn of(group: &FlowGroup) -> Self {
-        let default = || StackParts::all_of(stacks()[0].name);
+        let default = || StackParts::all_of(stack::first());
         Self {
             count: group.count,
             stack: group.stack.as_ref().map_or_else(default, |stack| stack.parts.clone()),

@@ -3,8 +3,11 @@
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
 use cwnd_quantity::Time;
-use cwnd_schema::file::{At, Context, Entry, Key, Section, SectionKeys as _, Table, choice_from};
+use cwnd_schema::file::{
+    At, Context, Entry, Key, Section, SectionKeys as _, Span, Table, choice_from,
+};
 use cwnd_schema::{Params, ParamsChoice as _};
+use cwnd_tcp::quic;
 
 use crate::endpoint;
 use crate::flow_keys::{DumbbellFlowKeys, FlowKeys, GraphFlowKeys, PartialFlowKeys};
@@ -63,6 +66,9 @@ fn group(
     let unsaid = section.entry("count").is_none();
     let count = way.as_ref().and_then(|way| way.flows).filter(|_| unsaid).or(found.count);
     let tcp = tcp(&found, &section, cx);
+    if let Some(quic) = tcp.as_ref().and_then(|tcp| tcp.quic.as_ref()) {
+        refuse(&found, quic, &section, cx);
+    }
     let PartialFlowKeys { start, spacing, stop, workload, arrivals, attacker, .. } = found;
     let transport = workload.as_ref().map(|workload| workload.facts().transport);
     let connects = transport == Some(Transport::Connection);
@@ -86,6 +92,7 @@ fn group(
         stack: tcp.stack.filter(|_| connects),
         controller: tcp.controller,
         endpoint: tcp.endpoint,
+        quic: tcp.quic.filter(|_| connects),
     })
 }
 
@@ -98,11 +105,12 @@ const fn keys(dumbbell: Option<bool>) -> (&'static [&'static [Key]], &'static [K
     }
 }
 
-/// The TCP of a group.
+/// The TCP of a group, or its QUIC.
 struct Tcp {
     stack: Option<Stack>,
     controller: ControllerParams,
     endpoint: cwnd_tcp::Params,
+    quic: Option<quic::Params>,
 }
 
 fn tcp(keys: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
@@ -114,7 +122,20 @@ fn tcp(keys: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) -> O
         .as_ref()
         .and_then(|raw| choice_from::<ControllerParams>(raw.at(), "controller", &of_stack, cx));
     // Of a stack that is none, everything beside it is looked at all the same.
-    let of_stack = name.unwrap_or(stack::stacks()[0].name);
+    let of_stack = name.unwrap_or(stack::first());
+    if stack::is_quic(of_stack) {
+        let (parts, controller) = (parts?.clone(), controller);
+        let quic = match keys.endpoint.as_ref()? {
+            Some(raw) => endpoint::read_quic(raw.at(), cx)?,
+            None => quic::Params::default(),
+        };
+        let ((controller, preset), endpoint) = (controller?, of_stack);
+        let at = (section.span_of("controller"), section.path_of("controller"));
+        quic_hears(&controller, &quic, at, cx)?;
+        let stack = Some(Stack { parts, endpoint, controller: preset });
+        let endpoint = cwnd_tcp::Params::default();
+        return Some(Tcp { stack, controller, endpoint, quic: Some(quic) });
+    }
     let change =
         |params: &mut cwnd_tcp::Params| parts.iter().for_each(|parts| parts.change(params));
     let written = keys.endpoint.as_ref()?.as_ref().map(|raw| {
@@ -135,5 +156,46 @@ fn tcp(keys: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) -> O
         let at = (section.span_of("controller"), section.path_of("controller"));
         stack::note(name, controller.kind(), at, &mut cx.sink);
     }
-    Some(Tcp { stack, controller, endpoint })
+    Some(Tcp { stack, controller, endpoint, quic: None })
+}
+
+/// Reports a controller that asks for events that a QUIC sender does not report.
+fn quic_hears(
+    controller: &ControllerParams,
+    quic: &quic::Params,
+    (span, path): (Span, String),
+    cx: &mut Context<'_>,
+) -> Option<()> {
+    let config = quic::Config::new(quic.clone(), controller);
+    let Some(lack) = config.lacks() else { return Some(()) };
+    let problem = cx.sink.error(span, path, format!("`{}` {lack}", controller.kind()));
+    problem.help("take another controller, or a stack of TCP");
+    None
+}
+
+/// Reports parts of a group that need TCP.
+fn refuse(
+    keys: &PartialFlowKeys,
+    quic: &quic::Params,
+    section: &Section<'_>,
+    cx: &mut Context<'_>,
+) {
+    let name = quic.presets()[0].name;
+    let mut report = |key: &str, message: String, help: &str| {
+        let problem = cx.sink.error(section.span_of(key), section.path_of(key), message);
+        problem.help(help);
+    };
+    if let Some(workload) = &keys.workload
+        && workload.facts().client_opens
+    {
+        let kind = workload.kind();
+        let message = format!("clients of `{kind}` ask on a connection of TCP, not of `{name}`");
+        report("workload", message, "take a workload without requests, or a stack of TCP");
+    }
+    if let Some(attacker) = &keys.attacker
+        && attacker.build(Time::ZERO).is_some()
+    {
+        let message = format!("senders of `{name}` ignore source quenches, forged or not");
+        report("attacker", message, "remove `attacker`, or take a stack of TCP");
+    }
 }

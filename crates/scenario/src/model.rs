@@ -183,8 +183,10 @@ pub struct FlowGroup {
     pub stack: Option<Stack>,
     /// Their congestion controller; of no effect on datagrams.
     pub controller: ControllerParams,
-    /// The rest of their TCP; of no effect on datagrams.
+    /// The rest of their TCP; of no effect on datagrams and beside `quic`.
     pub endpoint: cwnd_tcp::Params,
+    /// QUIC in place of TCP.
+    pub quic: Option<cwnd_tcp::quic::Params>,
 }
 
 /// The stack of a group, and the presets that are in force beside it.
@@ -254,6 +256,12 @@ impl Shares {
 }
 
 impl FlowGroup {
+    /// Payload of a full packet.
+    #[must_use]
+    pub fn full_payload(&self) -> u64 {
+        self.quic.as_ref().map_or(self.endpoint.mss.0, |quic| quic.sizes().payload.into())
+    }
+
     /// How its flows arrive while the run goes on; `None` if they are there from the beginning.
     #[must_use]
     pub fn arriving(&self) -> Option<ArrivalParams> {

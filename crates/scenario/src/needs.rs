@@ -54,9 +54,13 @@ fn sender(group: &FlowGroup) -> Vec<Part> {
         Transport::Datagrams { .. } => Vec::new(),
         Transport::Connection => {
             let attacker = Part::new(group.attacker.kind(), "attacker", group.attacker.contract());
+            let endpoint = match &group.quic {
+                Some(quic) => quic.contract(),
+                None => group.endpoint.contract(),
+            };
             let mut parts = vec![
                 Part::new(group.controller.kind(), "controller", group.controller.contract()),
-                Part::new("endpoint", "endpoint", group.endpoint.contract()),
+                Part::new("endpoint", "endpoint", endpoint),
             ];
             parts.extend(Some(attacker).filter(is_named));
             parts
@@ -68,7 +72,12 @@ fn receiver(group: &FlowGroup) -> Vec<Part> {
     match group.workload.facts().transport {
         Transport::Datagrams { .. } => Vec::new(),
         Transport::Connection => {
-            vec![Part::new("echo", "endpoint", group.endpoint.echo.contract())]
+            let echo = match group.quic {
+                // RFC 9000 § 13.4.1: each ACK frame of marked packets has ECN counts.
+                Some(_) => Contract::new().provides(Ability::EchoesEce),
+                None => group.endpoint.echo.contract(),
+            };
+            vec![Part::new("echo", "endpoint", echo)]
         }
     }
 }
@@ -211,6 +220,21 @@ impl Unmet {
         let message =
             if ask.needed { format!("`{name}` {why}: {lack}") } else { format!("{why}: {lack}") };
         Self { asker, key: part.key, ask: *ask, message }
+    }
+
+    /// A remedy. Ends of QUIC have no keys for the feedback that TCP can give.
+    #[must_use]
+    pub fn fix(&self, scenario: &Scenario) -> &'static str {
+        let ability = self.ask.ability;
+        let of_quic = |g: usize| scenario.flows[g].quic.is_some();
+        match (self.asker, ability.place()) {
+            (Asker::Group(g), Place::Sender | Place::Receiver) if of_quic(g) => match ability {
+                Ability::Ect | Ability::ObeysEce => "set `ecn = true` in the group's `endpoint`",
+                Ability::PromptRtt => "set `ack_eliciting_threshold = 0` in the group's `endpoint`",
+                _ => "take another controller, or a stack of TCP",
+            },
+            _ => ability.fix(),
+        }
     }
 }
 

@@ -72,6 +72,9 @@ pub fn reference_markdown() -> String {
     page.parameters(&fresh());
     page.presets(&fresh());
     page.preset_table("endpoint", &mut fresh());
+    page.heading(3, "Endpoints of QUIC");
+    page.text(QUIC_TEXT);
+    page.parameters(&cwnd_tcp::quic::Params::default());
     page.section("`[sweep]`", SWEEP_TEXT, &[SweepKeys::KEYS]);
     page.section("`[sweep.axis.NAME]`", AXIS_TEXT, &[AxisKeys::KEYS]);
     page.0
@@ -95,7 +98,7 @@ fn stacks(page: &mut Page) {
 fn parts(page: &mut Page) {
     page.table(&["Part", "Meaning", "Needs", "Stacks that have it"]);
     for part in PARTS {
-        let stacks = stack::stacks().iter().filter(|stack| {
+        let stacks = stack::stacks().filter(|stack| {
             let mut params = cwnd_tcp::Params::default();
             params.apply_preset(stack.name) && part.is_in(&params)
         });
@@ -275,6 +278,10 @@ What tells the sources of packets that the queue marks or drops, whichever queue
 const ENDPOINT_TEXT: &str = "\
 The rest of TCP, for both ends of a connection: `endpoint = \"linux\"`, or a table with a `preset` and parameters over what it says:
 `endpoint = { preset = \"linux\", ecn = true }`.";
+const QUIC_TEXT: &str = "\
+With `stack = \"quic\"` the connections are QUIC's, and `endpoint` has these keys: `endpoint = {
+max_ack_delay = \"10 ms\" }`. Keys of TCP are errors there. [QUIC](quic.md) has what is modelled, and
+which controllers, workloads and worlds it goes with.";
 
 const SWEEP_TEXT: &str = "\
 Every combination of the axes' values is run, `repeat` times with seeds that count up: the cells of the sweep. The axis that

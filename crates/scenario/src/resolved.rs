@@ -124,7 +124,7 @@ impl Writer {
     /// Controller and endpoint. Of a named stack the presets are written, and comments say which
     /// values are none of theirs.
     fn tcp(&mut self, group: &FlowGroup) {
-        let FlowGroup { name, controller, endpoint, .. } = group;
+        let FlowGroup { name, controller, endpoint, quic, .. } = group;
         self.section(&["flow", name, "controller"]);
         self.key("kind", &controller.kind().to_owned().write());
         if let Some(Stack { parts, controller: preset, .. }) = &group.stack
@@ -137,7 +137,11 @@ impl Writer {
             self.params(controller.params(), None);
         }
         self.section(&["flow", name, "endpoint"]);
-        if let Some(Stack { parts, endpoint: preset, .. }) = &group.stack {
+        if let (Some(quic), Some(stack)) = (quic, &group.stack) {
+            let mut plain = cwnd_tcp::quic::Params::default();
+            self.preset(Some(stack.endpoint), Some(stack.parts.base), &mut plain);
+            self.params(quic, Some(&plain));
+        } else if let Some(Stack { parts, endpoint: preset, .. }) = &group.stack {
             let mut plain = cwnd_tcp::Params::default();
             self.preset(Some(*preset), Some(parts.base), &mut plain);
             parts.change(&mut plain);

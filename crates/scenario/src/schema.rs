@@ -3,9 +3,10 @@
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
+use cwnd_schema::Params;
 use cwnd_schema::file::SectionKeys as _;
 use cwnd_schema::file::json::{
-    any_of, choice, complete, insert_params, none, object, one_of, presets, quantities, reference,
+    any_of, choice, complete, insert_params, none, object, one_of, quantities, reference,
 };
 use cwnd_tcp::PARTS;
 use serde_json::{Map, Value as Json, json};
@@ -19,7 +20,7 @@ use crate::model::{Place, Record};
 use crate::pairs::Pair;
 use crate::rates::RateTable;
 use crate::run::Run;
-use crate::stack::StackParts;
+use crate::stack::{StackParts, stacks};
 use crate::steps::{DelayStep, RateStep};
 use crate::sweep::{AxisKeys, SweepKeys};
 
@@ -76,7 +77,7 @@ pub fn json_schema() -> Json {
         "controller": choice::<ControllerParams>(),
         "endpoint": endpoint(),
         "stack": any_of(&[reference("stack-name"), object(&[StackParts::KEYS])]),
-        "stack-name": presets(&cwnd_tcp::Params::default()),
+        "stack-name": one_of(stacks().map(|stack| (stack.name, stack.doc))),
         "part": one_of(PARTS.iter().map(|part| (part.name, part.doc))),
         "workload": choice::<WorkloadParams>(),
         "arrivals": choice::<ArrivalParams>(),
@@ -89,11 +90,14 @@ pub fn json_schema() -> Json {
 }
 
 fn endpoint() -> Json {
-    let params = cwnd_tcp::Params::default();
-    let mut properties = Map::new();
-    insert_params(&mut properties, &params);
+    let table = |params: &dyn Params| {
+        let mut properties = Map::new();
+        insert_params(&mut properties, params);
+        json!({ "type": "object", "properties": properties, "additionalProperties": false })
+    };
     any_of(&[
-        presets(&params),
-        json!({ "type": "object", "properties": properties, "additionalProperties": false }),
+        reference("stack-name"),
+        table(&cwnd_tcp::Params::default()),
+        table(&cwnd_tcp::quic::Params::default()),
     ])
 }

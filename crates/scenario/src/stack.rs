@@ -6,15 +6,25 @@ use cwnd_schema::file::{
     inline, list, preset, quoted, unknown_name,
 };
 use cwnd_schema::{Params, ParamsChoice as _, Preset, SectionKeys};
-use cwnd_tcp::{PARTS, Part};
+use cwnd_tcp::{PARTS, Part, quic};
 
 use crate::limits::SCHEMAS;
 use crate::takes;
 use crate::takes::Format;
 
-/// All stacks: each endpoint preset is one.
-pub(crate) fn stacks() -> &'static [Preset] {
-    cwnd_tcp::Params::default().presets()
+/// All stacks: each endpoint preset is one, those of TCP first.
+pub(crate) fn stacks() -> impl Iterator<Item = &'static Preset> {
+    cwnd_tcp::Params::default().presets().iter().chain(quic::Params::default().presets())
+}
+
+/// The stack of which presets are taken where none is named.
+pub(crate) fn first() -> &'static str {
+    cwnd_tcp::Params::default().presets()[0].name
+}
+
+/// `true` if a stack is QUIC's and not TCP's.
+pub(crate) fn is_quic(name: &str) -> bool {
+    quic::Params::default().presets().iter().any(|preset| preset.name == name)
 }
 
 /// The preset of today that a file means: `rfc` of schema 1 is `rfc6675` by now.
@@ -94,9 +104,9 @@ impl WriteValue<Format> for StackParts {
 impl ReadValue<Format> for &'static str {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let named = at.node.text().map(|name| of_today(name, cx.schema));
-        let found = stacks().iter().find(|stack| Some(stack.name) == named);
+        let found = stacks().find(|stack| Some(stack.name) == named);
         if found.is_none() {
-            let names: Vec<&str> = stacks().iter().map(|stack| stack.name).collect();
+            let names: Vec<&str> = stacks().map(|stack| stack.name).collect();
             unknown_name(at, "stack", &names, cx);
         }
         found.map(|stack| stack.name)
@@ -142,6 +152,9 @@ fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>)
     else {
         return;
     };
+    if is_quic(base) {
+        return refuse_parts(base, [("without", without), ("with", with)], section, cx);
+    }
     let mut stack = cwnd_tcp::Params::default();
     stack.apply_preset(base);
     let mut changed = stack.clone();
@@ -176,6 +189,22 @@ fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>)
     }
 }
 
+/// Reports parts of a stack that has none.
+fn refuse_parts(
+    base: &str,
+    lists: [(&str, &Vec<&'static str>); 2],
+    section: &Section<'_>,
+    cx: &mut Context<'_>,
+) {
+    for (key, parts) in lists {
+        if let [part, ..] = parts.as_slice() {
+            let message = format!("the stack `{base}` has no parts, and `{part}` is one of TCP");
+            let problem = cx.sink.error(section.span_of(key), section.path_of(key), message);
+            problem.help(format!("remove `{key}`; the keys of `endpoint` vary this stack"));
+        }
+    }
+}
+
 /// The preset that a controller has for a stack.
 pub(crate) fn controller_preset(stack: &str, params: &dyn Params) -> Option<&'static str> {
     let shared = SHARED.iter().find(|(name, _)| *name == stack);
@@ -187,6 +216,7 @@ pub(crate) fn controller_preset(stack: &str, params: &dyn Params) -> Option<&'st
 const SHARED: &[(&str, &str)] = &[
     ("rfc", "rfc9406"),
     ("rfc6675", "rfc"),
+    ("quic", "rfc9002"),
     // sys/netinet/cc: both stacks load the same modules.
     ("freebsd-rack", "freebsd"),
     // RFC 1016 replaces the window's reduction, which is the endpoint's part.
@@ -194,7 +224,7 @@ const SHARED: &[(&str, &str)] = &[
 ];
 
 /// Stacks of specifications, for which a controller's own defaults stand.
-const STANDARDS: &[&str] = &["rfc", "rfc6675"];
+const STANDARDS: &[&str] = &["rfc", "rfc6675", "quic"];
 
 /// Notes that a stack is not all that its name says: the controller has no preset for this
 /// implementation, or its preset is none of the kernel's own controllers.

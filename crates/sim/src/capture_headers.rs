@@ -22,6 +22,11 @@ pub struct CaptureHeaders {
 #[derive(Debug)]
 enum Transport {
     Udp,
+    /// Packets of QUIC in UDP: zeros, as QUIC encrypts them.
+    Quic {
+        /// Bytes of headers below QUIC.
+        header: u16,
+    },
     Tcp {
         /// Nanoseconds of a tick of the timestamp clock; none without timestamps.
         tick: Option<u64>,
@@ -153,9 +158,12 @@ impl CaptureHeaders {
     /// The hosts of a group.
     pub fn new(scenario: &Scenario, group: &FlowGroup) -> Self {
         let endpoint = &group.endpoint;
-        let transport = match group.workload.facts().transport {
-            cwnd_apps::Transport::Datagrams { .. } => Transport::Udp,
-            cwnd_apps::Transport::Connection => Transport::Tcp {
+        let transport = match (group.workload.facts().transport, &group.quic) {
+            (cwnd_apps::Transport::Datagrams { .. }, _) => Transport::Udp,
+            (cwnd_apps::Transport::Connection, Some(quic)) => {
+                Transport::Quic { header: quic.header.0 as u16 }
+            }
+            (cwnd_apps::Transport::Connection, None) => Transport::Tcp {
                 tick: endpoint.timestamps.then_some(endpoint.clock.0.max(FINEST_TICK)),
                 // RFC 6691 § 2: the option counts payload as if segments carried no options.
                 mss: u16::try_from(
@@ -182,7 +190,7 @@ impl CaptureHeaders {
             Transport::Tcp { tick: Some(_), .. } => {
                 flow.ts_recent[usize::from(of_request)].unwrap_or(0)
             }
-            Transport::Tcp { tick: None, .. } | Transport::Udp => 0,
+            Transport::Tcp { tick: None, .. } | Transport::Udp | Transport::Quic { .. } => 0,
         }
     }
 
@@ -191,7 +199,7 @@ impl CaptureHeaders {
         match self.transport {
             Transport::Tcp { tick: Some(_), .. } if segment.is_ack() => Some(note),
             Transport::Tcp { tick: Some(tick), .. } => Some(ticks(segment.ts, tick)),
-            Transport::Tcp { tick: None, .. } | Transport::Udp => None,
+            Transport::Tcp { tick: None, .. } | Transport::Udp | Transport::Quic { .. } => None,
         }
     }
 
@@ -209,6 +217,11 @@ impl CaptureHeaders {
             Transport::Udp => {
                 return Udp { ecn: segment.ecn, payload, wanted }.headers(forward);
             }
+            Transport::Quic { header } => {
+                let to = if segment.is_ack() { forward.reversed() } else { forward };
+                let payload = wanted.saturating_sub(header);
+                return Udp { ecn: segment.ecn, payload, wanted }.headers(to);
+            }
             Transport::Tcp { mss, sack, ecn, window, tick } => (mss, sack, ecn, window, tick),
         };
         let (is_ack, is_syn) = (segment.is_ack(), segment.flags.has(Flags::SYN));
@@ -216,7 +229,7 @@ impl CaptureHeaders {
         let shift = window_scale(window);
         let (open, blocks) = match segment.body {
             Body::Ack { window, sack, .. } => (window, sack),
-            Body::Data { .. } | Body::Quench { .. } => (window, SackBlocks::default()),
+            _ => (window, SackBlocks::default()),
         };
         let tcp = Tcp {
             sequence,
@@ -285,7 +298,7 @@ fn experiment(body: Body) -> Option<Experiment> {
     let (kind, behind) = match body {
         Body::Data { header, .. } => header.option(),
         Body::Ack { echo, .. } => echo.option(),
-        Body::Quench { .. } => None,
+        Body::Quench { .. } | Body::Quic { .. } | Body::QuicAck(_) => None,
     }?;
     Some(Experiment::new(kind, &behind))
 }

@@ -119,7 +119,7 @@ impl fmt::Display for Event {
 impl fmt::Display for FlowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 & REQUESTS != 0 {
-            f.write_str("the requests of ")?;
+            f.write_str("the requests or QUIC ends of ")?;
         }
         write!(f, "flow {}", self.of_requests().slot())?;
         if self.generation() > 0 {
@@ -157,7 +157,7 @@ impl FlowId {
         LAST_SLOT as usize - self.slot()
     }
 
-    /// The stream of requests of this flow: its packets and timers find no flow in a slot, so that those of other streams have
+    /// The stream of requests of this flow, or its ends of QUIC: their packets and timers find no flow in a slot, so that those of other streams have
     /// nothing to ask.
     pub const fn requests(self) -> Self {
         Self(self.0 | REQUESTS)

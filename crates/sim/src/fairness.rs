@@ -41,7 +41,7 @@ pub fn shares_delivered(flows: &[Flow], groups: &[FlowGroup]) -> impl Iterator<I
     flows
         .iter()
         .filter(move |flow| shares[flow.group as usize])
-        .map(|flow| (flow.started != Time::NEVER).then(|| flow.data.delivered_bytes()))
+        .map(|flow| (flow.started != Time::NEVER).then(|| flow.delivered_bytes()))
 }
 
 /// (Σx)² / (n Σx²) (Jain, Chiu & Hawe 1984); `None` while nobody has anything.

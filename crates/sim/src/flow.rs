@@ -5,13 +5,15 @@ use core::mem::offset_of;
 use std::sync::Arc;
 
 use cwnd_apps::{AnyApplication, Do, Heard, Session, Then};
+use cwnd_cc::AnyController;
 use cwnd_quantity::{Duration, Rng, Time};
 use cwnd_tables::Histogram;
-use cwnd_tcp::{Config, GaveUp};
+use cwnd_tcp::{Config, GaveUp, quic};
 
 use crate::event::FlowId;
-use crate::half_connection::HalfConnection;
+use crate::half_connection::{HalfConnection, WarmupCounters};
 use crate::network::Route;
+use crate::quic_ends::QuicEnds;
 use crate::requests::Requests;
 
 /// Who a flow is and which way it goes.
@@ -69,6 +71,9 @@ pub struct Flow {
     pub requests: Option<Box<Requests>>,
     /// Which of its group's ways it goes.
     pub way: u32,
+    /// Its ends if they are QUIC's: those of `data` stay closed then. Its packets and timers have
+    /// the id of a stream of requests, so that those of TCP flows ask for nothing.
+    pub quic: Option<Box<QuicEnds>>,
 }
 
 const LINE: usize = 64;
@@ -100,11 +105,18 @@ impl Flow {
             stopped: Time::NEVER,
             rtt: Histogram::default(),
             requests: client_opens.then(|| Box::new(Requests::new(config))),
+            quic: None,
         }
     }
 
+    /// The same with ends of QUIC.
+    pub fn with_quic(self, config: Option<&quic::Config>) -> Self {
+        Self { quic: config.map(|config| Box::new(QuicEnds::new(config))), ..self }
+    }
+
     /// Another configuration for both ends, before the start.
-    pub fn configure(&mut self, config: &Arc<Config>) {
+    pub fn configure(&mut self, config: &Arc<Config>, quic: Option<&quic::Config>) {
+        self.quic = quic.map(|config| Box::new(QuicEnds::new(config)));
         self.data = HalfConnection::new(config);
         if let Some(requests) = &mut self.requests {
             **requests = Requests::new(config);
@@ -148,16 +160,20 @@ impl Flow {
             return self.session.timer(now);
         }
         self.started = now;
-        match &mut self.requests {
-            Some(requests) => requests.half.sender.open(),
-            None => self.data.sender.open(),
+        match (&mut self.requests, &self.quic) {
+            (Some(requests), _) => requests.half.sender.open(),
+            (None, None) => self.data.sender.open(),
+            (None, Some(_)) => {}
         }
         Some(self.session.start(now))
     }
 
     /// Does what the application says, its timer apart; true if there may be something to send.
     pub fn carry_out(&mut self, now: Time, what: Do) -> bool {
-        self.data.sender.write(what.write);
+        match &mut self.quic {
+            Some(quic) => quic.sender.write(what.write),
+            None => self.data.sender.write(what.write),
+        }
         match what.then {
             Then::More | Then::Last => {}
             Then::Stop => self.stop_sending(now),
@@ -168,7 +184,10 @@ impl Flow {
     /// What was not sent yet never will be.
     pub fn stop_sending(&mut self, now: Time) {
         self.stop = self.stop.min(now);
-        self.data.sender.stop_writing();
+        match &mut self.quic {
+            Some(quic) => quic.sender.stop_writing(),
+            None => self.data.sender.stop_writing(),
+        }
         if let Some(requests) = &mut self.requests {
             requests.half.sender.stop_writing();
         }
@@ -183,7 +202,7 @@ impl Flow {
     /// Tells the application of it, and notes the delivery of the transfer's last byte.
     #[cold]
     pub fn hear_delivered(&mut self, now: Time) -> Heard {
-        let heard = self.session.delivered(now, self.data.delivered_bytes());
+        let heard = self.session.delivered(now, self.delivered_bytes());
         if heard.finished {
             self.data.finished = self.data.finished.min(now);
         }
@@ -206,7 +225,44 @@ impl Flow {
     /// Whether the transfer, if it has an end, is over for both ends, or was given up.
     #[inline]
     pub fn is_over(&self) -> bool {
-        (self.data.finished != Time::NEVER && self.data.sender.is_drained()) || self.has_failed()
+        let is_drained = || match &self.quic {
+            Some(quic) => quic.sender.is_drained(),
+            None => self.data.sender.is_drained(),
+        };
+        (self.data.finished != Time::NEVER && is_drained()) || self.has_failed()
+    }
+
+    /// Bytes delivered in order, of TCP or QUIC.
+    pub fn delivered_bytes(&self) -> u64 {
+        match &self.quic {
+            Some(quic) => quic.receiver.delivered(),
+            None => self.data.delivered_bytes(),
+        }
+    }
+
+    /// The controller, of TCP or QUIC.
+    pub fn controller(&self) -> &AnyController {
+        match &self.quic {
+            Some(quic) => quic.sender.recovery().congestion().controller(),
+            None => self.data.sender.controller(),
+        }
+    }
+
+    /// Counters of both ends, of TCP or QUIC.
+    pub fn counters(&self) -> WarmupCounters {
+        let HalfConnection { sender, receiver, .. } = &self.data;
+        match &self.quic {
+            Some(quic) => quic.counters(),
+            None => WarmupCounters { sender: *sender.counters(), receiver: *receiver.counters() },
+        }
+    }
+
+    /// The same at the end of the warm-up.
+    pub fn counters_before(&self) -> WarmupCounters {
+        match &self.quic {
+            Some(quic) => quic.before.0,
+            None => self.data.before.as_deref().copied().unwrap_or_default(),
+        }
     }
 
     /// The halves that it has: that of its data, and that of its requests.
@@ -220,6 +276,9 @@ impl Flow {
         self.data.end_warmup();
         if let Some(requests) = &mut self.requests {
             requests.half.end_warmup();
+        }
+        if let Some(quic) = &mut self.quic {
+            quic.end_warmup();
         }
     }
 }

@@ -128,16 +128,18 @@ pub enum Expired {
     Data,
 }
 
+/// Makes `at` the time of the pending timer if that comes later; returns it then.
 #[inline(always)]
-fn arm(pending: &mut Time, at: Time) -> Option<Time> {
+pub fn arm(pending: &mut Time, at: Time) -> Option<Time> {
     (at < *pending).then(|| {
         *pending = at;
         at
     })
 }
 
+/// Clears the pending timer if it is due now; `false` if not.
 #[inline(always)]
-fn take(pending: &mut Time, now: Time) -> bool {
+pub fn take(pending: &mut Time, now: Time) -> bool {
     let due = *pending == now;
     if due {
         *pending = Time::NEVER;

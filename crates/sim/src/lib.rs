@@ -21,6 +21,7 @@ mod packet;
 mod pipe;
 mod place;
 mod queue;
+mod quic_ends;
 mod record;
 mod requests;
 mod segments;

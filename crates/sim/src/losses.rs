@@ -101,9 +101,14 @@ impl Losses {
             self.at.resize(hop + 1, Load::default());
         }
         self.at[hop] = self.at[hop].and(Load { packets: 1, bytes: u64::from(segment.wire) });
-        if let Body::Quench { .. } = segment.body {
-            self.messages += 1;
-            return;
+        match segment.body {
+            Body::Quench { .. } => {
+                self.messages += 1;
+                return;
+            }
+            // Nobody asks for the fate of a packet of QUIC.
+            Body::Quic { .. } | Body::QuicAck(_) => return,
+            Body::Data { .. } | Body::Ack { .. } => {}
         }
         // Those of datagrams have no slot here.
         let id = packet.flow();

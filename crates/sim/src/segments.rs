@@ -121,7 +121,7 @@ impl Context<Packet> for Segments {
     fn header<'a>(&'a mut self, packet: &'a mut Packet) -> Option<&'a mut Header> {
         match &mut self.get_mut(packet.place()).body {
             Body::Data { header, .. } => Some(header),
-            Body::Ack { .. } | Body::Quench { .. } => None,
+            Body::Ack { .. } | Body::Quench { .. } | Body::Quic { .. } | Body::QuicAck(_) => None,
         }
     }
 

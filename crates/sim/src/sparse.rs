@@ -53,7 +53,7 @@ impl Sparse {
         let Record { requests, flows } = scenario.record;
         let groups = scenario.flows.iter().map(|group| Group {
             arriving: group.arriving().is_some(),
-            mss: group.endpoint.mss.0.max(1),
+            mss: group.full_payload().max(1),
             ..Group::default()
         });
         let sparse = Self {

@@ -13,6 +13,8 @@ use crate::capture::Output;
 use crate::capture_headers::Connection;
 use crate::event::{Event, EventQueue};
 use crate::fairness::Fairness;
+#[cfg(feature = "record")]
+use crate::flow::Flow;
 use crate::network::Network;
 use crate::packet::LAST_NOTED;
 use crate::record::Recorder;
@@ -26,6 +28,7 @@ mod custom_parts;
 mod hosts;
 mod off_path_attack;
 mod prefetch;
+mod quic;
 mod requests;
 mod timeout_oracle;
 mod workloads;
@@ -233,7 +236,7 @@ impl World {
     /// The controllers of the flows.
     #[cfg(feature = "record")]
     pub fn controllers(&self) -> impl Iterator<Item = &cwnd_cc::AnyController> {
-        self.hosts.flows.iter().map(|flow| flow.data.sender.controller())
+        self.hosts.flows.iter().map(Flow::controller)
     }
 
     /// Closes the books: what comes later is not recorded.

@@ -1,6 +1,8 @@
 use cwnd_packet::{Echo, Ecn, Header};
 use cwnd_quantity::Time;
 
+use crate::quic::AckBody;
+
 /// TCP header flags; the values are those of the header's flag byte (RFC 9293 § 3.1, RFC 3168 § 6.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
@@ -117,6 +119,15 @@ pub enum Body {
         /// What it quotes of that packet besides number and TSval.
         about: Quoted,
     },
+    /// A QUIC packet with stream data from byte [`Segment::seq`] on (RFC 9000 § 17.3.1).
+    Quic {
+        /// Packet number.
+        number: u64,
+        /// `true` if its stream data was sent before: as of [`Body::Data`].
+        again: bool,
+    },
+    /// A QUIC packet with an ACK frame, whose largest number is [`Segment::seq`] (RFC 9000 § 19.3).
+    QuicAck(AckBody),
 }
 
 /// What a router's message quotes of a packet: its IP header and the first eight bytes after it (RFC 792).
@@ -149,11 +160,11 @@ impl Body {
 }
 
 impl Segment {
-    /// Whether this is an acknowledgement.
+    /// `true` for an acknowledgement, of TCP or QUIC.
     #[inline]
     #[must_use]
     pub const fn is_ack(&self) -> bool {
-        matches!(self.body, Body::Ack { .. })
+        matches!(self.body, Body::Ack { .. } | Body::QuicAck(_))
     }
 
     /// The message of a router about this packet: a source quench.
@@ -175,7 +186,7 @@ impl Segment {
     #[inline]
     #[must_use]
     pub const fn is_retransmission(&self) -> bool {
-        matches!(self.body, Body::Data { again: true, .. })
+        matches!(self.body, Body::Data { again: true, .. } | Body::Quic { again: true, .. })
     }
 
     /// What data carries for routers; none for other packets.
@@ -184,7 +195,7 @@ impl Segment {
     pub const fn header(&self) -> Option<Header> {
         match self.body {
             Body::Data { header, .. } => Some(header),
-            Body::Ack { .. } | Body::Quench { .. } => None,
+            Body::Ack { .. } | Body::Quench { .. } | Body::Quic { .. } | Body::QuicAck(_) => None,
         }
     }
 
@@ -194,7 +205,7 @@ impl Segment {
     pub const fn sack(&self) -> SackBlocks {
         match self.body {
             Body::Ack { sack, .. } => sack,
-            Body::Data { .. } | Body::Quench { .. } => {
+            Body::Data { .. } | Body::Quench { .. } | Body::Quic { .. } | Body::QuicAck(_) => {
                 [SackBlock { offset: 0, len: 0 }; MAX_SACK_BLOCKS]
             }
         }

@@ -9,6 +9,7 @@ use crate::echo::EchoKind;
 use crate::params::{EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery};
 use crate::probing::{self, WindowProbe};
 use crate::prr::PrrRule;
+use crate::quic;
 use crate::quick_ack::AckPolicy;
 use crate::rtt::RttArithmetic;
 use crate::seen::{self, RttFrom};
@@ -90,6 +91,15 @@ impl Presets for Params {
             || Self { obey_quench: true, quench_answer: QuenchAnswer::Pause, ..Self::becn() },
         ),
     ];
+}
+
+impl Presets for quic::Params {
+    const PRESETS: &'static [PresetOf<Self>] = &[PresetOf::new(
+        "quic",
+        "QUIC in place of TCP: loss recovery and windows of RFC 9002, ACKs of RFC 9000 § 13.2, with \
+         keys of its own.",
+        Self::default,
+    )];
 }
 
 impl Params {

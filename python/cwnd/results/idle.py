@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import polars as pl
 
 from cwnd import _core
-from cwnd.results.mechanisms import manages, read_bytes, read_lines, where
+from cwnd.results.mechanisms import manages, packet_sizes, read_bytes, read_lines, where
 from cwnd.results.unsampled import part
 
 if TYPE_CHECKING:
@@ -211,9 +211,12 @@ def _most(
     total = 0.0
     for group, rtt_us in flows.select(pl.col("group").cast(pl.String), "rtt_base_us").iter_rows():
         endpoint = groups[group]["endpoint"]
-        window = read_bytes(endpoint["receive_window"])
+        # QUIC has no window of the receiver here.
+        text = endpoint.get("receive_window")
+        window = read_bytes(text) if text else float("inf")
         # Windows count payload, the line headers as well.
-        window *= 1 + read_bytes(endpoint["header"]) / read_bytes(endpoint["mss"])
+        payload, headers = packet_sizes(endpoint)
+        window *= 1 + headers / payload
         total += min(interface, window * 8e6 / rtt_us if rtt_us else float("inf"))
     return total
 
@@ -231,5 +234,4 @@ def _held(
         held = read_bytes(limit)
     else:
         held = rate * _core.read_quantity("time", limit) / 8
-    ends = [group["endpoint"] for group in groups]
-    return held / max(read_bytes(end["mss"]) + read_bytes(end["header"]) for end in ends)
+    return held / max(sum(packet_sizes(group["endpoint"])) for group in groups)

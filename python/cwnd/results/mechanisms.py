@@ -12,7 +12,7 @@ import polars as pl
 from cwnd import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import TypeAlias
 
     from cwnd.results.data import Data
@@ -54,6 +54,19 @@ def read_lines(text: str) -> dict[str, Any]:
 def read_bytes(text: str) -> float:
     """A size as a resolved scenario writes it."""
     return _core.read_quantity("bytes", text)
+
+
+# Bytes of QUIC's headers and tag in a full packet (`PACKET_OVERHEAD` in crates/tcp/src/quic).
+_QUIC_OVERHEAD = 33
+
+
+def packet_sizes(endpoint: Mapping[str, Any]) -> tuple[float, float]:
+    """Payload of a full packet and its headers, of an endpoint of TCP or QUIC."""
+    header = read_bytes(endpoint["header"])
+    if "max_datagram_size" in endpoint:
+        payload = read_bytes(endpoint["max_datagram_size"]) - _QUIC_OVERHEAD
+        return payload, header + _QUIC_OVERHEAD
+    return read_bytes(endpoint["mss"]), header
 
 
 def is_reported(flows: pl.DataFrame, column: str) -> bool:

@@ -17,6 +17,7 @@ from cwnd.results.mechanisms import (
     is_reported,
     manages,
     mechanisms_of,
+    packet_sizes,
     read_bytes,
     read_lines,
     totals,
@@ -220,11 +221,12 @@ def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: 
     if any(isinstance(flow.get(end), list) for end in ("from", "to")):
         return f"{connections} connections began, and the link carried {used:.1%} in all"
     end = flow["endpoint"]
-    mss, header, syn = (read_bytes(end[key]) for key in ("mss", "header", "ack_size"))
+    mss, header = packet_sizes(end)
+    syn = read_bytes(end.get("ack_size", "0 B"))
     total = float((began["size_bytes"] + (began["size_bytes"] / mss).ceil() * header).sum())
     if not rest.is_empty():
         total += float((rest["offered_bytes"] + rest["offered_segments"] * header).sum())
-    total += connections * syn * bool(end["handshake"])
+    total += connections * syn * bool(end.get("handshake"))
     return (
         f"{connections} connections began and offered {total * 8 / (rate * seconds):.1%},"
         f" and the link carried {used:.1%} in all"

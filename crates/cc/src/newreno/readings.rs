@@ -19,6 +19,20 @@ impl Presets for Params {
             ..Self::default()
         }),
         PresetOf::new(
+            "rfc9002",
+            "NewReno of QUIC (RFC 9002 § 7.3, appendix B): half of the window, and growth by all \
+             that is acknowledged.",
+            || Self {
+                rule: Rule { base: Base::Cwnd, ..Rule::default() },
+                growing: Growing {
+                    abc_limit: None,
+                    abc_limit_after_timeout: None,
+                    ..Growing::default()
+                },
+                ..Self::default()
+            },
+        ),
+        PresetOf::new(
             "abe",
             "ABE as RFC 8511 says: 0.8 of what is in flight, in congestion avoidance only.",
             || Self { rule: Rule { beta_ecn: Some(0.8), ..Rule::default() }, ..Self::default() },

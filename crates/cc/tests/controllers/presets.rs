@@ -52,6 +52,7 @@ type Row = (&'static str, &'static str, [[f64; 2]; 3]);
 const TABLE: &[Row] = &[
     ("newreno", "rfc", [[40.5, 40.5], [40.5, 40.5], [40.5, 40.5]]),
     ("newreno", "rfc9406", [[40.5, 40.5], [40.5, 40.5], [40.5, 40.5]]),
+    ("newreno", "rfc9002", [[50.5, 50.5], [50.5, 50.5], [50.5, 50.5]]),
     ("newreno", "abe", [[40.5, 40.5], [40.5, 40.5], [40.5, 64.8]]),
     ("newreno", "paper", [[50.5, 80.8], [50.5, 80.8], [50.5, 80.8]]),
     ("newreno", "freebsd", [[50.0, 80.0], [50.0, 80.0], [50.0, 80.0]]),
@@ -125,7 +126,7 @@ fn only_a_factor_of_its_own_for_ecn_asks_for_ecn() {
         let differs = !matches!(
             (*kind, *preset),
             (_, "rfc" | "rfc9406" | "adaptive-backoff" | "becn" | "becn-1998")
-                | ("newreno", "linux" | "neqo" | "quicly")
+                | ("newreno", "rfc9002" | "linux" | "neqo" | "quicly")
                 | ("cubic", "freebsd" | "linux" | "linux-3.17" | "linux-2.6.22")
         );
         assert_eq!(needs, differs, "{kind}, {preset}");

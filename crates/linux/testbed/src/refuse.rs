@@ -41,6 +41,12 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
     middleboxes(scenario, &mut found);
     let mut mtus = Vec::new();
     for group in &scenario.flows {
+        if let Some(stack) = group.stack.as_ref().filter(|_| group.quic.is_some()) {
+            let message = format!("Linux has no `{}`: its programs bring it", stack.parts.base);
+            let help = "take a stack of TCP, or run it in the simulator";
+            found.push(of(group, &["stack"], &message, Some(help)));
+            continue;
+        }
         of_group(scenario, group, &mut found);
         let packet = group.endpoint.mss.0 + group.endpoint.header.0;
         mtus.push(packet);

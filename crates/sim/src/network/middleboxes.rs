@@ -35,7 +35,7 @@ impl Network {
         match &mut self.segments.get_mut(packet.place()).body {
             Body::Data { header, .. } => middlebox.meet_header(header),
             Body::Ack { echo, .. } => middlebox.meet_echo(echo),
-            Body::Quench { .. } => {}
+            Body::Quench { .. } | Body::Quic { .. } | Body::QuicAck(_) => {}
         }
         self.forward(now, packet, events)
     }

@@ -36,9 +36,15 @@ impl Recorder {
             totals.sender += half.sender.counters();
             totals.receiver += half.receiver.counters();
         }
+        if let Some(quic) = &flow.quic {
+            let counters = quic.counters();
+            totals.sender += &counters.sender;
+            totals.receiver += &counters.receiver;
+            totals.own.add("persistent_congestion", quic.sender.persistent_congestion());
+        }
         let mut own = |name, count| totals.own.add(name, count);
         flow.session.count(&mut own);
-        flow.data.sender.controller().count(&mut own);
+        flow.controller().count(&mut own);
         match flow.gave_up() {
             None => {}
             Some(GaveUp::Syn) => own("given_up_at_syn", 1),
@@ -51,7 +57,7 @@ impl Recorder {
     }
 
     fn flow_row(&self, flow: &Flow, now: Time, told: &Told) -> FlowRow {
-        let before = flow.data.before.as_deref().copied().unwrap_or_default();
+        let (total, before) = (flow.counters(), flow.counters_before());
         let finished = flow.data.finished != Time::NEVER;
         let ended = if finished { flow.data.finished } else { flow.stopped }.min(now);
         let (qdelay_seen_us, qdelay_true_us) = self.empty.queueing(flow);
@@ -71,14 +77,14 @@ impl Recorder {
             }),
             qdelay_seen_us,
             qdelay_true_us,
-            min_rtt_us: flow.data.sender.controller().min_rtt().map(micros),
+            min_rtt_us: flow.controller().min_rtt().map(micros),
             forged_echoes: flow.data.sender.forged_echoes(),
             ..FlowRow::default()
         };
         set_rtts(&mut row, &flow.rtt);
-        set_received(&mut row, flow.data.receiver.counters(), &before.receiver);
-        set_sent(&mut row, flow.data.sender.counters(), &before.sender);
-        set_timeouts(&mut row, flow, &before.sender);
+        set_received(&mut row, &total.receiver, &before.receiver);
+        set_sent(&mut row, &total.sender, &before.sender);
+        set_timeouts(&mut row, flow, (&total.sender, &before.sender));
         let fates = told.counted();
         row.rto_under_way = fates.under_way;
         row.rto_ack_late = fates.ack_late;
@@ -147,9 +153,8 @@ fn set_sent(row: &mut FlowRow, total: &SenderCounters, before: &SenderCounters) 
     row.quenches_refused = total.quenches_refused - before.quenches_refused;
 }
 
-/// Retransmission timeouts of the sender and of its client.
-fn set_timeouts(row: &mut FlowRow, flow: &Flow, s0: &SenderCounters) {
-    let sender = flow.data.sender.counters();
+/// Retransmission timeouts of the sender, or its PTOs, and those of its client.
+fn set_timeouts(row: &mut FlowRow, flow: &Flow, (sender, s0): (&SenderCounters, &SenderCounters)) {
     let requests = flow.requests.as_ref().map(|requests| &requests.half);
     let client = requests.map(|half| *half.sender.counters()).unwrap_or_default();
     let c0 = requests.and_then(|half| half.before.as_deref()).map(|before| before.sender);
@@ -161,7 +166,11 @@ fn set_timeouts(row: &mut FlowRow, flow: &Flow, s0: &SenderCounters) {
     row.rto_nth_3 = rto(2);
     row.rto_nth_4 = rto(3);
     row.rto_nth_5_plus = rto(4);
-    row.cwnd_reductions_rto = row.rto_count;
+    row.cwnd_reductions_rto = match &flow.quic {
+        // RFC 9002 § 6.2.4, § 7.6: a PTO reduces no window, persistent congestion does.
+        Some(quic) => quic.sender.persistent_congestion() - quic.before.1,
+        None => row.rto_count,
+    };
     row.rto_syn = sender.syn_timeouts - s0.syn_timeouts + client.syn_timeouts - c0.syn_timeouts;
     row.rto_request = client.data_timeouts() - c0.data_timeouts();
 }

@@ -4,6 +4,7 @@ use cwnd_cc::{Controller as _, Phase};
 use cwnd_packet::Guidance;
 use cwnd_quantity::Time;
 use cwnd_tables::{FlowSampleRow, LinkSampleRow, Name};
+use cwnd_tcp::quic;
 
 use super::links::link_counters;
 use super::{Recorder, micros};
@@ -28,6 +29,9 @@ impl Recorder {
 }
 
 fn flow_sample(now: Time, flow: &Flow) -> FlowSampleRow {
+    if let Some(quic) = &flow.quic {
+        return quic_sample(now, flow, &quic.sender);
+    }
     let sender = &flow.data.sender;
     let window = sender.window();
     let estimate = sender.rtt_estimate();
@@ -67,5 +71,29 @@ fn flow_sample(now: Time, flow: &Flow) -> FlowSampleRow {
             Some(Guidance::Window(bytes)) => Some(f64::from(bytes)),
             _ => None,
         },
+    }
+}
+
+/// A sample of a sender of QUIC, whose window and packets are counted with their headers.
+fn quic_sample(now: Time, flow: &Flow, sender: &quic::Sender) -> FlowSampleRow {
+    let (recovery, counters) = (sender.recovery(), sender.counters());
+    let (congestion, estimate) = (recovery.congestion(), recovery.rtt_estimate());
+    let full = sender.max_datagram_size() as f64;
+    let ssthresh = congestion.controller().window().ssthresh;
+    FlowSampleRow {
+        time_s: now.as_secs_f64(),
+        flow_id: flow.number,
+        group: Name(flow.group),
+        snd_cwnd_pkts: sender.window() as f64 / full,
+        snd_ssthresh_pkts: (ssthresh != u64::MAX).then_some(ssthresh as f64 / full),
+        bytes_in_flight: recovery.bytes_in_flight(),
+        srtt_us: estimate.map(|(srtt, _)| micros(srtt)),
+        rttvar_us: estimate.map(|(_, rttvar)| micros(rttvar)),
+        rto_us: micros(recovery.probe_timeout()),
+        delivered: flow.delivered_bytes(),
+        retrans: counters.retransmissions,
+        ca_state: Name(if congestion.is_recovering() { 2 } else { 0 }),
+        min_rtt_us: congestion.controller().min_rtt().map(micros),
+        ..FlowSampleRow::default()
     }
 }

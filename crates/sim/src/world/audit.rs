@@ -9,6 +9,7 @@ use super::World;
 use crate::event::{Event, FlowId};
 use crate::flow::Flow;
 use crate::half_connection::HalfConnection;
+use crate::quic_ends::QuicEnds;
 
 impl World {
     /// Checks the books: every packet that was sent is somewhere, once; whatever waits has an event that will move it; no
@@ -25,6 +26,7 @@ impl World {
             && self.hosts.streams.is_empty()
             && flow.id == FlowId::new(0, 0)
             && flow.requests.is_none()
+            && flow.quic.is_none()
         {
             self.audit_copies(flow).map_err(|e| format!("{e} at {}", self.events.now()))?;
         }
@@ -93,7 +95,9 @@ impl World {
     fn awaited(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
         let timers = self.hosts.running().flat_map(|flow| {
             let requests = flow.requests.as_ref().map(|of| timers(flow.id.requests(), &of.half));
-            timers(flow.id, &flow.data).chain(requests.into_iter().flatten())
+            let quic = flow.quic.as_ref().map(|quic| quic_timers(flow.id.requests(), quic));
+            let second = requests.into_iter().flatten().chain(quic.into_iter().flatten());
+            timers(flow.id, &flow.data).chain(second)
         });
         let arrivals = (0..).zip(&self.workloads.arrivals).filter(|(_, a)| a.due != Time::NEVER);
         let arrivals = arrivals.map(|(process, a)| (Some(a.due), Event::Arrival(process)));
@@ -104,10 +108,22 @@ impl World {
 
 /// The timers that the two ends of a direction wait for, with the times of their events.
 fn timers(id: FlowId, half: &HalfConnection) -> impl Iterator<Item = (Option<Time>, Event)> {
-    let ends = [
+    awaits([
         (half.sender.next_timer(), half.sender_timer, Event::SenderTimer(id)),
         (half.receiver.next_timer(), half.receiver_timer, Event::ReceiverTimer(id)),
-    ];
+    ])
+}
+
+/// The same of the ends of QUIC.
+fn quic_timers(id: FlowId, ends: &QuicEnds) -> impl Iterator<Item = (Option<Time>, Event)> {
+    awaits([
+        (ends.sender.next_timer(), ends.sender_timer, Event::SenderTimer(id)),
+        (ends.receiver.next_timer(), ends.receiver_timer, Event::ReceiverTimer(id)),
+    ])
+}
+
+/// Timers that run, of two ends: the time at which each is due, that of its event, and the event.
+fn awaits(ends: [(Time, Time, Event); 2]) -> impl Iterator<Item = (Option<Time>, Event)> {
     let waits = ends.into_iter().filter(|(next, ..)| *next != Time::NEVER);
     waits.map(|(_, pending, event)| ((pending != Time::NEVER).then_some(pending), event))
 }
@@ -118,7 +134,10 @@ fn audit_flow(flow: &Flow) -> Result<(), String> {
     if flow.requests.as_ref().is_some_and(|requests| requests.turn.number == 0) {
         return Ok(());
     }
-    let delivered = audit_half(&flow.data, size)?;
+    let delivered = match &flow.quic {
+        Some(quic) => audit_quic(quic, size)?,
+        None => audit_half(&flow.data, size)?,
+    };
     if flow.data.finished != Time::NEVER && delivered != size {
         return Err(format!("it finished with {delivered} of {size} B"));
     }
@@ -131,6 +150,24 @@ fn audit_flow(flow: &Flow) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Checks the two ends of a QUIC connection; returns the bytes delivered.
+fn audit_quic(ends: &QuicEnds, size: u64) -> Result<u64, String> {
+    let QuicEnds { sender, receiver, .. } = ends;
+    let (acked, delivered) = (sender.acknowledged(), receiver.delivered());
+    let timer = sender.next_timer();
+    if acked > delivered {
+        Err(format!("{acked} B are acknowledged, {delivered} B were delivered"))
+    } else if delivered > size {
+        Err(format!("{delivered} B were delivered of a transfer of {size} B"))
+    } else if !sender.is_drained() && timer == Time::NEVER {
+        Err(format!("there is data to send beyond {acked} B, and no timer"))
+    } else if ends.sender_timer > timer || ends.receiver_timer > receiver.next_timer() {
+        Err("a timer is later than its owner wants it".to_owned())
+    } else {
+        Ok(delivered)
+    }
 }
 
 /// Checks the two ends of a direction; returns the bytes delivered.

@@ -206,7 +206,9 @@ impl World {
                 .unwrap_or(Time::NEVER),
         };
         let app = self.application(g, listed.and_then(|next| next.size));
-        let flow = Flow::new(identity, &self.workloads.groups[g].config, app, rng);
+        let of_group = &self.workloads.groups[g];
+        let flow = Flow::new(identity, &of_group.config, app, rng);
+        let flow = flow.with_quic(of_group.quic.as_ref());
         match self.hosts.flows.get_mut(slot as usize) {
             Some(place) => *place = flow,
             None => {

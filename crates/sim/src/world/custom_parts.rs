@@ -11,7 +11,7 @@ use cwnd_packet::Declares;
 use cwnd_quantity::{LinkFacts, Rng};
 use cwnd_scenario::Scenario;
 use cwnd_scenario::needs::{Part, Parts, Unmet, unmet};
-use cwnd_tcp::{Config, DynEcho};
+use cwnd_tcp::{Config, DynEcho, quic};
 
 use super::World;
 use crate::network::Messages;
@@ -52,7 +52,10 @@ impl World {
         make: impl Fn(&Start) -> C + Send + Sync + 'static,
     ) -> bool {
         let Some(g) = self.group_named(group) else { return false };
-        let start = self.workloads.groups[g].config.start();
+        let of_group = &mut self.workloads.groups[g];
+        of_group.quic = of_group.quic.take().map(|of| of.with_controller(|s| Box::new(make(s))));
+        let quic_start = of_group.quic.as_ref().map(quic::Config::start);
+        let start = quic_start.unwrap_or_else(|| of_group.config.start());
         let senders = &mut self.parts().senders[g];
         senders.retain(|part| part.key != "controller");
         senders.insert(0, Part::new("own", "controller", make(&start).contract()));
@@ -171,7 +174,7 @@ impl World {
     fn configure(&mut self, g: usize, change: impl FnOnce(Config) -> Config) {
         let config = Arc::new(change(Config::clone(&self.workloads.groups[g].config)));
         for flow in self.hosts.flows.iter_mut().filter(|flow| flow.group as usize == g) {
-            flow.configure(&config);
+            flow.configure(&config, self.workloads.groups[g].quic.as_ref());
         }
         self.workloads.groups[g].config = config;
     }

@@ -201,7 +201,10 @@ impl World {
     #[cold]
     #[inline(never)]
     pub(super) fn drive_sender(&mut self, id: FlowId) {
-        self.drive(id);
+        match self.hosts.flows[id.slot()].quic {
+            Some(_) => self.drive_quic(id),
+            None => self.drive(id),
+        }
     }
 
     /// Sends what the sender may, sees to its timer and to its application.

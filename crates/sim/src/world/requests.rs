@@ -1,4 +1,5 @@
-//! Requests on connections that their clients open: their packets, timers and responses.
+//! Requests on connections that their clients open: their packets, timers and responses. Packets
+//! and timers of QUIC connections are sorted out here, too.
 //!
 //! Nothing here is called for other connections.
 
@@ -22,6 +23,9 @@ impl World {
             return;
         }
         let Some(flow) = self.hosts.flow(id) else { return };
+        if flow.quic.is_some() {
+            return self.deliver_quic(id, &segment);
+        }
         let Some(requests) = &mut flow.requests else { return };
         if segment.is_ack() {
             requests.half.sender.on_segment(now, &segment);
@@ -149,9 +153,11 @@ impl World {
     #[inline(never)]
     pub(super) fn on_client_timer(&mut self, id: FlowId) {
         let (now, id) = (self.events.now(), id.of_requests());
-        let Some(requests) = self.hosts.flow(id).and_then(|flow| flow.requests.as_mut()) else {
-            return;
-        };
+        let Some(flow) = self.hosts.flow(id) else { return };
+        if flow.quic.is_some() {
+            return self.on_quic_sender_timer(id);
+        }
+        let Some(requests) = &mut flow.requests else { return };
         if requests.half.take_sender_timer(now) {
             if let Some(expired) = requests.half.times_out(now) {
                 self.tell_of_client_timeout(id, expired);
@@ -169,6 +175,9 @@ impl World {
     pub(super) fn on_server_timer(&mut self, id: FlowId) {
         let (now, id) = (self.events.now(), id.of_requests());
         let Some(flow) = self.hosts.flow(id) else { return };
+        if flow.quic.is_some() {
+            return self.on_quic_receiver_timer(id);
+        }
         let hop = flow.route.forward;
         let Some(requests) = &mut flow.requests else { return };
         if !requests.half.take_receiver_timer(now) {

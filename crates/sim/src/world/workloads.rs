@@ -9,7 +9,7 @@ use cwnd_apps::users::{Habits, User};
 use cwnd_apps::{ArrivalParams, Listed, Maker};
 use cwnd_quantity::{Duration, Rng, Time};
 use cwnd_scenario::Scenario;
-use cwnd_tcp::Config;
+use cwnd_tcp::{Config, quic};
 
 use super::off_path_attack::Attack;
 use crate::event::{Event, EventQueue};
@@ -32,6 +32,8 @@ pub(super) struct Workloads {
 
 pub(super) struct Group {
     pub(super) config: Arc<Config>,
+    /// The configuration of its connections if they are QUIC's.
+    pub(super) quic: Option<quic::Config>,
     /// Makes the applications of its flows.
     pub(super) make: Maker,
     /// `true` if the receivers of its data open its connections.
@@ -102,6 +104,7 @@ impl Group {
         let habits = group.workload.habits().map(Arc::new);
         Self {
             config: Arc::new(Config::new(group.endpoint.clone(), group.controller.clone())),
+            quic: group.quic.clone().map(|quic| quic::Config::new(quic, &group.controller)),
             make: group.workload.maker(),
             client_opens: group.workload.facts().client_opens,
             gives_slots_away: arriving.is_some() || habits.is_some(),

@@ -23,6 +23,8 @@ pub struct Congestion {
     round: (u64, u64),
     /// Packets received with CE, as far as the receiver reported.
     ce: u64,
+    /// Reductions of the window, by [`Cause::index`].
+    reductions: [u64; Cause::COUNT],
 }
 
 /// Facts at the moment of an event.
@@ -53,6 +55,7 @@ impl Congestion {
             sent: 0,
             round: (0, 0),
             ce: 0,
+            reductions: [0; Cause::COUNT],
         }
     }
 
@@ -72,6 +75,12 @@ impl Congestion {
     #[must_use]
     pub const fn ce(&self) -> u64 {
         self.ce
+    }
+
+    /// Reductions of the window, by [`Cause::index`]; persistent congestion is no part of them.
+    #[must_use]
+    pub const fn reductions(&self) -> [u64; Cause::COUNT] {
+        self.reductions
     }
 
     /// Start of the newest recovery period, unless persistent congestion came since (§ 7.6.2).
@@ -145,6 +154,7 @@ impl Congestion {
     fn on_event(&mut self, at: &Moment, sent: Time, cause: Cause) {
         if self.start.is_none_or(|start| sent > start) {
             (self.start, self.recovers) = (Some(at.now), true);
+            self.reductions[cause.index()] += 1;
             self.controller.on_signal(&self.path(at), Signal::Reduce(cause));
         }
     }

@@ -7,6 +7,7 @@ use cwnd_quantity::{Duration, Time};
 
 use super::ack_policy::AckPolicy;
 use super::{AckFrame, AckRange, Packet, Params};
+use crate::counters::ReceiverCounters;
 
 /// Ranges that an ACK reports at most (RFC 9000 § 13.2.3 leaves the number to the receiver).
 pub const MAX_ACK_RANGES: usize = 7;
@@ -14,10 +15,10 @@ pub const MAX_ACK_RANGES: usize = 7;
 /// An ACK frame on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    ranges: [AckRange; MAX_ACK_RANGES],
-    count: u8,
-    delay: Duration,
-    ce: u64,
+    pub(super) ranges: [AckRange; MAX_ACK_RANGES],
+    pub(super) count: u8,
+    pub(super) delay: Duration,
+    pub(super) ce: u64,
 }
 
 impl Ack {
@@ -45,7 +46,8 @@ pub struct Receiver {
     /// Time at which the largest number came.
     largest_at: Time,
     policy: AckPolicy,
-    ce: u64,
+    /// Counters but for the bytes delivered.
+    counters: ReceiverCounters,
 }
 
 impl Receiver {
@@ -59,15 +61,18 @@ impl Receiver {
             data: Ranges::default(),
             largest_at: Time::ZERO,
             policy: AckPolicy::NEW,
-            ce: 0,
+            counters: ReceiverCounters::default(),
         }
     }
 
     /// A packet arrives; with `marked` it carries CE.
     pub fn on_packet(&mut self, now: Time, packet: &Packet, marked: bool) {
         let number = packet.number;
+        self.counters.segments += 1;
+        self.counters.wire_bytes += self.params.header.0 + u64::from(packet.bytes);
         // § 12.3: a packet that may have come before is dropped.
         if number < self.least || self.numbers.containing(number).is_some() {
+            self.counters.duplicates += 1;
             return;
         }
         if self.numbers.highest().is_none_or(|range| range.end <= number) {
@@ -75,9 +80,10 @@ impl Receiver {
         }
         self.numbers.insert(number, number + 1);
         if packet.len > 0 {
-            self.data.insert(packet.start, packet.start + u64::from(packet.len));
+            let (_, new) = self.data.insert(packet.start, packet.start + u64::from(packet.len));
+            self.counters.duplicates += u64::from(new == 0);
         }
-        self.ce += u64::from(marked);
+        self.counters.ce_segments += u64::from(marked);
         self.policy.on_packet(now, number, marked, &self.numbers, &self.params);
     }
 
@@ -105,13 +111,21 @@ impl Receiver {
             self.least = lowest;
         }
         self.policy.on_ack(largest);
-        Some(Ack { ranges, count, delay: now.since(self.largest_at), ce: self.ce })
+        self.counters.acks_sent += 1;
+        let (delay, ce) = (now.since(self.largest_at), self.counters.ce_segments);
+        Some(Ack { ranges, count, delay, ce })
     }
 
     /// Stream bytes received from the start without a gap.
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.data.containing(0).map_or(0, |range| range.end)
+    }
+
+    /// Counters over the whole run.
+    #[must_use]
+    pub fn counters(&self) -> ReceiverCounters {
+        ReceiverCounters { delivered_bytes: self.delivered(), ..self.counters }
     }
 }
 

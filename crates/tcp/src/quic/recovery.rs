@@ -28,6 +28,8 @@ pub struct Recovery {
     lost: Vec<SentPacket>,
     /// `true` if that event established persistent congestion.
     persistent: bool,
+    /// RTT sample of that event.
+    sample: Option<Duration>,
 }
 
 /// Result of a timer.
@@ -54,6 +56,7 @@ impl Recovery {
             acked: Vec::new(),
             lost: Vec::new(),
             persistent: false,
+            sample: None,
         }
     }
 
@@ -82,7 +85,9 @@ impl Recovery {
         let largest = ack.ranges.first().is_some_and(|range| range.last == newest.number);
         if largest && self.acked.iter().any(|packet| packet.ack_eliciting) {
             let delay = ack.delay.min(self.params.max_ack_delay);
-            self.rtt.update(now, now.since(newest.at), delay);
+            let latest = now.since(newest.at);
+            self.rtt.update(now, latest, delay);
+            self.sample = Some(latest);
         }
         let at = self.moment(now, in_flight);
         self.congestion.on_ecn(&at, ack.ce, newest.at);
@@ -165,6 +170,18 @@ impl Recovery {
         self.rtt.smoothed()
     }
 
+    /// smoothed_rtt and rttvar; `None` before the first sample.
+    #[must_use]
+    pub fn rtt_estimate(&self) -> Option<(Duration, Duration)> {
+        self.rtt.estimate()
+    }
+
+    /// RTT sample of the last event (§ 5.1), the receiver's delay included.
+    #[must_use]
+    pub const fn sample(&self) -> Option<Duration> {
+        self.sample
+    }
+
     /// min_rtt; `None` before the first sample.
     #[must_use]
     pub fn min_rtt(&self) -> Option<Duration> {
@@ -188,6 +205,7 @@ impl Recovery {
         self.acked.clear();
         self.lost.clear();
         self.persistent = false;
+        self.sample = None;
     }
 
     /// Detects losses and reports them to the controller. They establish persistent congestion

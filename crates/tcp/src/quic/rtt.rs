@@ -64,6 +64,11 @@ impl Rtt {
         self.estimator.srtt()
     }
 
+    /// smoothed_rtt and rttvar; `None` before the first sample.
+    pub fn estimate(&self) -> Option<(Duration, Duration)> {
+        self.estimator.estimate()
+    }
+
     /// Larger one of smoothed_rtt and latest_rtt (§ 6.1.2).
     pub fn larger(&self) -> Duration {
         let smoothed = self.smoothed().unwrap_or(self.initial);

@@ -5,7 +5,8 @@ use cwnd_cc::{AnyController, Controller as _};
 use cwnd_packet::Ranges;
 use cwnd_quantity::{Bytes, Duration, Rate, Time};
 
-use super::{AckFrame, Expired, Params, Recovery, SentPacket};
+use super::{AckFrame, Config, Expired, Params, Recovery, SentPacket};
+use crate::counters::{SenderCounters, TIMEOUT_RANKS};
 use crate::sender::pacer::Pacer;
 
 /// Sizes of packets, bytes.
@@ -56,6 +57,10 @@ pub struct Sender {
     lost: Ranges,
     /// `true` if the application, not the window, limits what is sent (§ 7.8).
     limited: bool,
+    /// Counters but for the window's reductions.
+    counters: SenderCounters,
+    /// Persistent congestion, times it was established.
+    persistent: u64,
 }
 
 /// N of § 7.7: the rate exceeds a window a round trip by a quarter.
@@ -78,12 +83,25 @@ impl Sender {
             acked: Ranges::default(),
             lost: Ranges::default(),
             limited: true,
+            counters: SenderCounters::default(),
+            persistent: 0,
         }
+    }
+
+    /// A sender of a group of connections.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self::new(&config.params, config.new_controller(), config.params.sizes())
     }
 
     /// The application wrote `bytes` more.
     pub const fn write(&mut self, bytes: u64) {
         self.end = self.end.saturating_add(bytes);
+    }
+
+    /// What the application wrote and no packet carries yet will not go.
+    pub const fn stop_writing(&mut self) {
+        self.end = self.next;
     }
 
     /// The handshake measured a round trip.
@@ -93,7 +111,10 @@ impl Sender {
 
     /// An ACK frame arrives.
     pub fn on_ack(&mut self, now: Time, ack: &AckFrame<'_>) {
+        let marked = ack.ce > self.recovery.congestion().ce();
         self.recovery.on_ack(now, ack, self.limited);
+        self.counters.ece_acks += u64::from(marked && !self.recovery.acked().is_empty());
+        self.persistent += u64::from(self.recovery.is_persistent());
         for packet in self.recovery.acked().iter().filter(|packet| packet.len > 0) {
             let end = packet.start + u64::from(packet.len);
             self.acked.insert(packet.start, end);
@@ -104,8 +125,13 @@ impl Sender {
 
     /// A timer may have expired.
     pub fn on_timer(&mut self, now: Time) {
-        if self.recovery.on_timer(now) == Expired::Loss {
-            self.take_lost();
+        match self.recovery.on_timer(now) {
+            Expired::Nothing => {}
+            Expired::Loss => self.take_lost(),
+            Expired::Probe => {
+                let nth = self.recovery.probe_timeouts() as usize;
+                self.counters.timeouts[nth.min(TIMEOUT_RANKS) - 1] += 1;
+            }
         }
     }
 
@@ -141,6 +167,8 @@ impl Sender {
         self.number += 1;
         let packet = SentPacket { number, at: now, bytes, ack_eliciting: true, start, len };
         self.recovery.on_sent(packet);
+        self.counters.segments_sent += 1;
+        self.counters.retransmissions += u64::from(again);
         Some(Packet { number, start, len, bytes, again })
     }
 
@@ -150,10 +178,29 @@ impl Sender {
         self.recovery.congestion().window()
     }
 
+    /// Bytes of a full packet, in which the window is counted (`max_datagram_size`).
+    #[must_use]
+    pub const fn max_datagram_size(&self) -> u32 {
+        self.sizes.payload + self.sizes.overhead
+    }
+
     /// Loss detection, RTT and window.
     #[must_use]
     pub const fn recovery(&self) -> &Recovery {
         &self.recovery
+    }
+
+    /// Counters over the whole run; their timeouts are PTOs.
+    #[must_use]
+    pub fn counters(&self) -> SenderCounters {
+        let reductions = self.recovery.congestion().reductions();
+        SenderCounters { reductions, ..self.counters }
+    }
+
+    /// Persistent congestion, times it was established (§ 7.6).
+    #[must_use]
+    pub const fn persistent_congestion(&self) -> u64 {
+        self.persistent
     }
 
     /// Stream bytes acknowledged from the start without a gap.

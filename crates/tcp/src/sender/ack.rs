@@ -79,7 +79,7 @@ impl Sender {
                 self.on_quench(now, segment.seq, *marked, *level);
                 return None;
             }
-            Body::Data { .. } => return None,
+            Body::Data { .. } | Body::Quic { .. } | Body::QuicAck(_) => return None,
         };
         match self.connection {
             Connection::Established if self.config.plan.plain => {

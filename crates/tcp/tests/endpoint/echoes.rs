@@ -32,7 +32,7 @@ fn with_ecn(ecn: Ecn, k: u64) -> Segment {
 fn echo(ack: &Segment) -> Echo {
     match ack.body {
         Body::Ack { echo, .. } => echo,
-        Body::Data { .. } | Body::Quench { .. } => panic!("it is an ACK"),
+        _ => panic!("it is no ACK of TCP"),
     }
 }
 

@@ -247,3 +247,11 @@ fn a_rate_that_only_a_later_step_has_is_refused_too() {
     let slow = steps.replace("20 Gbit/s", "20 Mbit/s");
     assert!(refused(&[(rate, &slow)]).is_empty());
 }
+
+#[test]
+fn linux_has_no_quic() {
+    let quic = [(CONTROLLER, "\"cubic\""), (ENDPOINT_LINE, "stack = \"quic\"")];
+    let found = told(&quic);
+    assert_eq!(refused(&quic), ["flow.main.stack"]);
+    assert!(found[0].message.starts_with("Linux has no `quic`"), "{}", found[0].message);
+}

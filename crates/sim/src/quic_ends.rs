@@ -1,0 +1,96 @@
+//! The two ends of a QUIC connection, which no TCP flow has.
+
+use std::sync::Arc;
+
+use cwnd_packet::Ecn;
+use cwnd_quantity::{Duration, Time};
+use cwnd_tcp::Segment;
+use cwnd_tcp::quic::{Ack, Config, Packet, Params, Receiver, Sender};
+
+use crate::half_connection::{WarmupCounters, arm, take};
+
+/// Sender and receiver of QUIC and their pending timers.
+#[derive(Debug)]
+pub struct QuicEnds {
+    params: Arc<Params>,
+    /// The sending end.
+    pub sender: Sender,
+    /// The receiving end.
+    pub receiver: Receiver,
+    /// Time of the pending [`SenderTimer`](crate::event::Event::SenderTimer); `Time::NEVER` without
+    /// one.
+    pub sender_timer: Time,
+    /// Time of the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer).
+    pub receiver_timer: Time,
+    /// Counters at the end of the warm-up, and persistent congestion until then.
+    pub before: (WarmupCounters, u64),
+}
+
+impl QuicEnds {
+    /// Both ends after the handshake.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            params: Arc::clone(config.params()),
+            sender: Sender::of(config),
+            receiver: Receiver::new(Arc::clone(config.params())),
+            sender_timer: Time::NEVER,
+            receiver_timer: Time::NEVER,
+            before: Default::default(),
+        }
+    }
+
+    /// A packet that the sender may send now.
+    pub fn transmit(&mut self, now: Time) -> Option<Segment> {
+        let packet = self.sender.poll_transmit(now)?;
+        Some(packet.segment(now, &self.params))
+    }
+
+    /// An ACK is at the sender; returns its RTT sample.
+    pub fn on_ack(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
+        let ack = Ack::of(segment)?;
+        self.sender.on_ack(now, &ack.frame());
+        self.sender.recovery().sample()
+    }
+
+    /// Data is at the receiver; returns an ACK that goes at once.
+    pub fn on_data(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
+        let packet = Packet::of(segment, &self.params)?;
+        self.receiver.on_packet(now, &packet, segment.ecn == Ecn::Ce);
+        self.acknowledge(now)
+    }
+
+    /// An ACK that is due.
+    pub fn acknowledge(&mut self, now: Time) -> Option<Segment> {
+        Some(self.receiver.poll_ack(now)?.segment(now, &self.params))
+    }
+
+    /// The time for which a sender timer must be scheduled; `None` if one is pending by then.
+    pub fn arm_sender(&mut self) -> Option<Time> {
+        arm(&mut self.sender_timer, self.sender.next_timer())
+    }
+
+    /// The time for which a receiver timer must be scheduled; `None` if one is pending by then.
+    pub fn arm_receiver(&mut self) -> Option<Time> {
+        arm(&mut self.receiver_timer, self.receiver.next_timer())
+    }
+
+    /// Clears the pending sender timer; `false` if this event is not the pending one.
+    pub fn take_sender_timer(&mut self, now: Time) -> bool {
+        take(&mut self.sender_timer, now)
+    }
+
+    /// Clears the pending receiver timer; `false` if this event is not the pending one.
+    pub fn take_receiver_timer(&mut self, now: Time) -> bool {
+        take(&mut self.receiver_timer, now)
+    }
+
+    /// Counters of both ends.
+    pub fn counters(&self) -> WarmupCounters {
+        WarmupCounters { sender: self.sender.counters(), receiver: self.receiver.counters() }
+    }
+
+    /// Counting begins.
+    pub fn end_warmup(&mut self) {
+        self.before = (self.counters(), self.sender.persistent_congestion());
+    }
+}
