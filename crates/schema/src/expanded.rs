@@ -52,17 +52,48 @@ pub const fn resourced<const N: usize>(
     all
 }
 
+/// The same parameters, those from `first` to `last` directly after `after`.
+#[must_use]
+pub const fn moved<const N: usize>(
+    fields: [Field; N],
+    [first, last]: [&str; 2],
+    after: &str,
+) -> [Field; N] {
+    let [first, last, after] =
+        [position(&fields, first), position(&fields, last), position(&fields, after)];
+    assert!(first <= last && (after < first || last < after), "keys move after another one");
+    let mut all = fields;
+    let (mut from, mut to) = (0, 0);
+    while from < N {
+        if from < first || last < from {
+            all[to] = fields[from];
+            to += 1;
+        }
+        if from == after {
+            let mut moving = first;
+            while moving <= last {
+                all[to] = fields[moving];
+                (moving, to) = (moving + 1, to + 1);
+            }
+        }
+        from += 1;
+    }
+    all
+}
+
 /// `true` if one of the parameters has this name.
 #[must_use]
 pub const fn has(fields: &[Field], name: &str) -> bool {
+    position(fields, name) < fields.len()
+}
+
+/// Index of the parameter of this name; their number if there is none.
+const fn position(fields: &[Field], name: &str) -> usize {
     let mut i = 0;
-    while i < fields.len() {
-        if same(fields[i].name, name) {
-            return true;
-        }
+    while i < fields.len() && !same(fields[i].name, name) {
         i += 1;
     }
-    false
+    i
 }
 
 /// `true` if two names are equal.

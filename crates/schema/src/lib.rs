@@ -72,6 +72,8 @@
 //! - `#[idle([KEY, …], CONDITION, "WHY")]`: keys without effect while a condition on `self` holds;
 //!   also keys of a flattened set. Of several rules for a key the first counts: those of flattened
 //!   sets, then those of fields, then those of the struct.
+//! - `#[order(KEY after KEY)]` or `#[order(KEY to KEY after KEY)]`: keys of flattened sets that are
+//!   listed after another key, not where their set stands. Such rules apply one after the other.
 //!
 //! # Attributes of its fields
 //! A field has a doc comment, but for a flattened one, and exactly one of the first three.

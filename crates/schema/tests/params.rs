@@ -178,3 +178,32 @@ fn a_number_is_read_where_a_text_may_say_more() {
     let why = SizeDist::read(&Value::Integer(3)).unwrap_err().0;
     assert!(why.contains("a size with its unit"), "{why}");
 }
+
+/// Sets whose keys are listed in an order of their own.
+#[derive(Clone, Debug, PartialEq, Schema)]
+#[order(size after span)]
+#[order(on to mode after part)]
+pub struct Ordered {
+    /// Shared keys.
+    #[flatten(Shared::default())]
+    pub shared: Shared,
+    /// Direction.
+    #[default(Mode::One, "RFC 2")]
+    pub mode: Mode,
+    /// Duration of each.
+    #[default(Duration::from_millis(5), "RFC 1")]
+    pub span: Duration,
+    /// A part.
+    #[default(None, "RFC 3")]
+    pub part: Option<f64>,
+    /// The last.
+    #[default(1, "RFC 7")]
+    pub last: u32,
+}
+
+#[test]
+fn keys_are_listed_in_the_order_that_a_set_asks_for() {
+    let names: Vec<&str> = Ordered::FIELDS.iter().map(|field| field.name).collect();
+    assert_eq!(names, ["span", "size", "part", "on", "mode", "last"]);
+    assert_eq!(Ordered::default().get("size"), Some(text("10 B")));
+}

@@ -248,6 +248,30 @@ impl Idle {
     }
 }
 
+/// `#[order(FIRST to LAST after KEY)]` of a struct, or `#[order(FIRST after KEY)]` for one key.
+pub struct Order {
+    pub first: Ident,
+    pub last: Ident,
+    /// Key after which they are listed.
+    pub after: Ident,
+}
+
+impl Parse for Order {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let first: Ident = input.parse()?;
+        let mut last = first.clone();
+        let mut word: Ident = input.parse()?;
+        if word == "to" {
+            last = input.parse()?;
+            word = input.parse()?;
+        }
+        if word != "after" {
+            return Err(Error::new(word.span(), "there are `to KEY` and `after KEY`"));
+        }
+        Ok(Self { first, last, after: input.parse()? })
+    }
+}
+
 /// `#[schema(FLAG, check = PATH)]` or `#[section(FLAG, check = PATH)]` of a struct.
 #[derive(Default)]
 pub struct Options {

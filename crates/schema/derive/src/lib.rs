@@ -22,7 +22,10 @@ pub fn choice(input: TokenStream) -> TokenStream {
 }
 
 /// A struct of parameters: implements `Params` and `Default`, and defines `FIELDS`.
-#[proc_macro_derive(Schema, attributes(schema, default, required, flatten, bounds, idle, part))]
+#[proc_macro_derive(
+    Schema,
+    attributes(schema, order, default, required, flatten, bounds, idle, part)
+)]
 pub fn schema(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     params::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()

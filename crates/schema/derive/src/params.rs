@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Expr, Field, Ident, LitStr, Result, Type};
 
-use crate::attributes::{Bounds, Errors, Flatten, Idle, Options, Sourced, doc, one, text};
+use crate::attributes::{Bounds, Errors, Flatten, Idle, Options, Order, Sourced, doc, one, text};
 
 /// `FIELDS`, `impl Default` and `impl Params` of a struct.
 ///
@@ -25,6 +25,8 @@ struct Set<'a> {
     members: Vec<Member<'a>>,
     /// Rules of the struct, after those of the fields.
     idle: Vec<Idle>,
+    /// Keys that are listed elsewhere than where their set stands.
+    order: Vec<Order>,
 }
 
 /// A field of the struct.
@@ -59,16 +61,19 @@ impl<'a> Set<'a> {
         let options = errors.keep(Options::of(&input.attrs, "schema", &[PRESETS]));
         let members: Vec<Option<Member<'_>>> =
             data.fields.iter().map(|field| errors.keep(Member::read(field))).collect();
-        let rules = input.attrs.iter().filter(|attribute| attribute.path().is_ident("idle"));
-        let idle: Vec<Option<Idle>> = rules
+        let named = |name| input.attrs.iter().filter(move |of| of.path().is_ident(name));
+        let idle: Vec<Option<Idle>> = named("idle")
             .map(|attribute| errors.keep(attribute.parse_args_with(Idle::of_struct)))
             .collect();
+        let order: Vec<Option<Order>> =
+            named("order").map(|attribute| errors.keep(attribute.parse_args())).collect();
         errors.finish()?;
         Ok(Self {
             ident: &input.ident,
             options: options.unwrap_or_default(),
             members: members.into_iter().flatten().collect(),
             idle: idle.into_iter().flatten().collect(),
+            order: order.into_iter().flatten().collect(),
         })
     }
 
@@ -99,15 +104,22 @@ impl<'a> Set<'a> {
     fn list(&self) -> TokenStream {
         let ident = self.ident;
         let parts = self.members.iter().map(Member::listed);
+        let joined = quote! {
+            ::cwnd_schema::expanded::joined::<_, { ::cwnd_schema::expanded::total(PARTS) }>(
+                PARTS, ::cwnd_schema::expanded::NOTHING,
+            )
+        };
+        let ordered = self.order.iter().fold(joined, |fields, Order { first, last, after }| {
+            let [first, last, after] = [first, last, after].map(name_of);
+            quote!(::cwnd_schema::expanded::moved(#fields, [#first, #last], #after))
+        });
         quote! {
             #[automatically_derived]
             impl #ident {
                 /// Parameters, in order.
                 pub const FIELDS: &'static [::cwnd_schema::Field] = {
                     const PARTS: &[&[::cwnd_schema::Field]] = &[#(#parts,)*];
-                    &::cwnd_schema::expanded::joined::<
-                        _, { ::cwnd_schema::expanded::total(PARTS) }
-                    >(PARTS, ::cwnd_schema::expanded::NOTHING)
+                    &#ordered
                 };
             }
         }
@@ -273,7 +285,8 @@ impl<'a> Set<'a> {
             flatten.sources.iter().map(move |(key, _)| key_check(key, &quote!(#ty)))
         });
         let ident = self.ident;
-        let rules = self.idle.iter().flat_map(|rule| &rule.keys);
+        let of_order = self.order.iter().flat_map(|rule| [&rule.first, &rule.last, &rule.after]);
+        let rules = self.idle.iter().flat_map(|rule| &rule.keys).chain(of_order);
         let of_rules = rules.map(|key| key_check(key, &quote!(#ident)));
         of_sets.chain(of_rules).collect()
     }

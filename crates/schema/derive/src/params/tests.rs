@@ -201,3 +201,22 @@ fn all_errors_of_a_struct_are_reported_together() {
         ["parameters are a struct"]
     );
 }
+
+#[test]
+fn an_order_names_a_key_or_two_and_another_one() {
+    let of = |order: syn::Attribute| {
+        let set: DeriveInput = parse_quote! {
+            #order
+            struct Params {
+                #[flatten(Rule::default())]
+                rule: Rule,
+            }
+        };
+        set
+    };
+    let text = text_of(&of(parse_quote!(#[order(a to b after c)])));
+    holds(&text, &[quote!(["a", "b"], "c"), quote!("there is no parameter `c`")]);
+    holds(&text_of(&of(parse_quote!(#[order(a after c)]))), &[quote!(["a", "a"], "c")]);
+    let wrong = of(parse_quote!(#[order(a before c)]));
+    assert_eq!(errors_of(&wrong), ["there are `to KEY` and `after KEY`"]);
+}
