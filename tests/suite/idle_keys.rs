@@ -134,8 +134,8 @@ fn idle_keys_of_endpoints_change_nothing() {
             let mut base = (*scenario(PATH)).clone();
             for group in &mut base.flows {
                 assert!(group.endpoint.apply_preset(preset));
-                group.endpoint.ecn = true;
-                group.endpoint.obey_quench = true;
+                group.endpoint.ecn.ecn = true;
+                group.endpoint.quench.obey_quench = true;
             }
             if set(&mut base, endpoints, key, value) {
                 let name = format!("{preset}, {key} = {value:?}");
@@ -166,8 +166,8 @@ fn idle_keys_of_controllers_change_nothing() {
                 for group in &mut base.flows {
                     group.controller.clone_from(&plain);
                     group.controller.params_mut().apply_preset(preset.name);
-                    group.endpoint.ecn = true;
-                    group.endpoint.obey_quench = true;
+                    group.endpoint.ecn.ecn = true;
+                    group.endpoint.quench.obey_quench = true;
                 }
                 if set(&mut base, controllers, key, value) {
                     let name = format!("{}, {}, {key} = {value:?}", kind.name, preset.name);

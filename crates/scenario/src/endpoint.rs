@@ -75,11 +75,11 @@ fn of_tcp(key: &str) -> Option<String> {
 
 /// Keys of TCP, and keys of QUIC that set the same.
 const IN_PLACE: &[(&str, &str)] = &[
-    (key!(Params: mss), key!(quic::Params: max_datagram_size)),
-    (key!(Params: dup_thresh), key!(quic::Params: packet_threshold)),
-    (key!(Params: rto_initial), key!(quic::Params: initial_rtt)),
-    (key!(Params: ack_every), key!(quic::Params: ack_eliciting_threshold)),
-    (key!(Params: ack_delay), key!(quic::Params: max_ack_delay)),
+    (key!(Params: packets.mss), key!(quic::Params: max_datagram_size)),
+    (key!(Params: detection.dup_thresh), key!(quic::Params: packet_threshold)),
+    (key!(Params: rto.rto_initial), key!(quic::Params: initial_rtt)),
+    (key!(Params: acks.ack_every), key!(quic::Params: ack_eliciting_threshold)),
+    (key!(Params: acks.ack_delay), key!(quic::Params: max_ack_delay)),
 ];
 
 /// Reports parameters that are no keys, but for such that have the stack's values, as in resolved

@@ -259,7 +259,7 @@ impl FlowGroup {
     /// Payload of a full packet.
     #[must_use]
     pub fn full_payload(&self) -> u64 {
-        self.quic.as_ref().map_or(self.endpoint.mss.0, |quic| quic.sizes().payload.into())
+        self.quic.as_ref().map_or(self.endpoint.packets.mss.0, |quic| quic.sizes().payload.into())
     }
 
     /// How its flows arrive while the run goes on; `None` if they are there from the beginning.

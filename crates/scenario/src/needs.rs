@@ -75,7 +75,7 @@ fn receiver(group: &FlowGroup) -> Vec<Part> {
             let echo = match group.quic {
                 // RFC 9000 § 13.4.1: each ACK frame of marked packets has ECN counts.
                 Some(_) => Contract::new().provides(Ability::EchoesEce),
-                None => group.endpoint.echo.contract(),
+                None => group.endpoint.acks.echo.contract(),
             };
             vec![Part::new("echo", "endpoint", echo)]
         }

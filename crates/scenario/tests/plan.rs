@@ -100,7 +100,7 @@ fn an_override_is_toml_or_else_a_bare_string() {
     let scenario = &plan.cells[0].scenario;
     assert_eq!(scenario.flows[0].edge_rtt.to_string(), "200 ms");
     assert_eq!(scenario.flows[0].count, 3);
-    assert!(scenario.flows[0].endpoint.ecn);
+    assert!(scenario.flows[0].endpoint.ecn.ecn);
     assert_eq!(scenario.links[0].queue.kind(), "codel");
     let target = scenario.links[0].queue.params().get("target");
     assert_eq!(target, Some(Value::Text("10 ms".to_owned())));

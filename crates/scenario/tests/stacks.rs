@@ -90,13 +90,13 @@ fn presets_and_parameters_beside_a_stack_win() {
          controller = { kind = \"cubic\", preset = \"abe\", c = 0.5 }",
     );
     let flow = &found.scenario.flows[0];
-    assert_eq!(flow.endpoint, cwnd_tcp::Params { ecn: true, ..endpoint("freebsd") });
+    assert_eq!(flow.endpoint, endpoint("freebsd").with(|p| p.ecn.ecn = true));
     let mut abe = controller("cubic", "abe");
     abe.params_mut().set("c", &Value::Float(0.5)).expect("a parameter of CUBIC");
     assert_eq!(flow.controller, abe);
     let over = cell("stack = \"linux\"\nendpoint = { ecn = true }\ncontroller = { beta = 0.6 }");
     let flow = &over.scenario.flows[0];
-    assert_eq!(flow.endpoint, cwnd_tcp::Params { ecn: true, ..endpoint("linux") });
+    assert_eq!(flow.endpoint, endpoint("linux").with(|p| p.ecn.ecn = true));
     let mut slower = controller("newreno", "linux");
     slower.params_mut().set("beta", &Value::Float(0.6)).expect("a parameter of NewReno");
     assert_eq!(flow.controller, slower);
@@ -116,7 +116,7 @@ fn a_stack_without_a_part_is_its_preset_without_the_parts_keys() {
             "endpoint = {{ ecn = true }}\nstack = {{ base = \"linux\", without = [\"{part}\"] }}"
         );
         let found = one(&text("schema = 2", "", &flow));
-        let mut expected = cwnd_tcp::Params { ecn: true, ..endpoint("linux") };
+        let mut expected = endpoint("linux").with(|p| p.ecn.ecn = true);
         keys.iter().for_each(|key| expected.reset(key));
         expected.idle().iter().for_each(|idle| expected.reset(idle.key));
         assert_eq!(found.scenario.flows[0].endpoint, expected, "{part}");
@@ -153,10 +153,7 @@ fn a_stack_with_a_part_is_its_preset_with_the_parts_keys() {
 #[test]
 fn a_file_of_schema_1_keeps_what_parts_set_by_now() {
     let first = cell("endpoint = { preset = \"linux\", dsack = false }");
-    assert_eq!(
-        first.scenario.flows[0].endpoint,
-        cwnd_tcp::Params { dsack: false, ..endpoint("linux") }
-    );
+    assert_eq!(first.scenario.flows[0].endpoint, endpoint("linux").with(|p| p.acks.dsack = false));
     let again = one(&first.resolved_toml);
     assert_eq!(again.scenario, first.scenario);
     let found = outline("endpoint = { preset = \"linux\", dsack = false, timeout_frto = false }");
@@ -172,7 +169,8 @@ fn an_axis_leads_into_a_stack() {
         "stack = \"linux\"\n[sweep.axis.without]\npath = \"flow.main.stack.without\"\n\
          values = [[], [\"prr\"]]\nlabels = [\"nothing\", \"PRR\"]",
     );
-    let prr: Vec<bool> = found.cells().iter().map(|c| c.scenario.flows[0].endpoint.prr).collect();
+    let prr: Vec<bool> =
+        found.cells().iter().map(|c| c.scenario.flows[0].endpoint.prr.prr).collect();
     assert_eq!(prr, [true, false]);
 }
 

@@ -164,15 +164,16 @@ impl CaptureHeaders {
                 Transport::Quic { header: quic.header.0 as u16 }
             }
             (cwnd_apps::Transport::Connection, None) => Transport::Tcp {
-                tick: endpoint.timestamps.then_some(endpoint.clock.0.max(FINEST_TICK)),
+                tick: endpoint.rtt.timestamps.then_some(endpoint.rtt.clock.0.max(FINEST_TICK)),
                 // RFC 6691 § 2: the option counts payload as if segments carried no options.
                 mss: u16::try_from(
-                    endpoint.mss.0 + if endpoint.timestamps { TIMESTAMPS_BYTES } else { 0 },
+                    endpoint.packets.mss.0
+                        + if endpoint.rtt.timestamps { TIMESTAMPS_BYTES } else { 0 },
                 )
                 .unwrap_or(u16::MAX),
-                sack: endpoint.recovery == Recovery::Sack,
+                sack: endpoint.recovery.recovery == Recovery::Sack,
                 ecn: endpoint.says_cwr(),
-                window: u32::try_from(endpoint.receive_window.0).unwrap_or(u32::MAX),
+                window: u32::try_from(endpoint.windows.receive_window.0).unwrap_or(u32::MAX),
             },
         };
         Self {

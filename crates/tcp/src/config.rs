@@ -57,19 +57,19 @@ impl Config {
     #[must_use]
     pub fn new(params: Params, controller: ControllerParams) -> Self {
         let small = |bytes: u64| u16::try_from(bytes).unwrap_or(u16::MAX);
-        let start = start(&params, params.initial_window);
+        let start = start(&params, params.windows.initial_window);
         let first_controller = controller.build(&start);
         let steering = Steering::of(&first_controller);
         Self {
-            mss: params.mss.0,
-            segments: Divisor::new(params.mss.0),
-            header: small(params.header.0),
-            ack_wire: small(params.ack_size.0),
-            receive_window: u32::try_from(params.receive_window.0).unwrap_or(u32::MAX),
+            mss: params.packets.mss.0,
+            segments: Divisor::new(params.packets.mss.0),
+            header: small(params.packets.header.0),
+            ack_wire: small(params.packets.ack_size.0),
+            receive_window: u32::try_from(params.windows.receive_window.0).unwrap_or(u32::MAX),
             rto: params.rto_policy(),
             syn_rto: params.syn_rto_policy(),
-            clock: Divisor::new(params.clock.0),
-            ecn_retransmissions: params.ecn_retransmissions || steering.reads_ecn_field,
+            clock: Divisor::new(params.rtt.clock.0),
+            ecn_retransmissions: params.ecn.ecn_retransmissions || steering.reads_ecn_field,
             steering,
             plan: Plan::of(&params, &steering),
             first_controller,
@@ -88,7 +88,7 @@ impl Config {
     ) -> Self {
         let first_controller = AnyController::Boxed(make(&self.start()));
         let steering = Steering::of(&first_controller);
-        let ecn_retransmissions = self.params.ecn_retransmissions || steering.reads_ecn_field;
+        let ecn_retransmissions = self.params.ecn.ecn_retransmissions || steering.reads_ecn_field;
         let own_controller = Some(Own(Arc::new(make)));
         let plan = Plan::of(&self.params, &steering);
         Self { first_controller, steering, plan, own_controller, ecn_retransmissions, ..self }
@@ -103,13 +103,13 @@ impl Config {
     /// The echo policy of a new receiver, unless it is the classic one.
     pub(crate) fn new_echo(&self) -> Option<Box<dyn DynEcho>> {
         let own = self.own_echo.as_ref().map(|policy| policy.boxed_clone());
-        own.or_else(|| self.params.echo.policy())
+        own.or_else(|| self.params.acks.echo.policy())
     }
 
     /// What a controller begins with.
     #[must_use]
     pub fn start(&self) -> Start {
-        start(&self.params, self.params.initial_window)
+        start(&self.params, self.params.windows.initial_window)
     }
 
     /// The controller of a new connection.
@@ -125,7 +125,7 @@ impl Config {
     /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).
     pub(crate) fn controller_after_syn_loss(&self) -> AnyController {
         let mut start = start(&self.params, 1);
-        if let Some(ssthresh) = self.params.ssthresh_after_syn_loss {
+        if let Some(ssthresh) = self.params.windows.ssthresh_after_syn_loss {
             start.initial_ssthresh = ssthresh.0;
         }
         match &self.own_controller {
@@ -155,10 +155,10 @@ impl Config {
 /// Where a controller begins, with an initial window of this many segments.
 fn start(params: &Params, initial_segments: u32) -> Start {
     Start {
-        mss: params.mss.0 as u32,
-        initial_window: u64::from(initial_segments) * params.mss.0,
-        initial_ssthresh: params.initial_ssthresh.map_or(u64::MAX, |s| s.0),
-        max_window: params.max_window.map_or(u64::MAX, |w| w.0),
-        delayed_acks: params.ack_every > 1,
+        mss: params.packets.mss.0 as u32,
+        initial_window: u64::from(initial_segments) * params.packets.mss.0,
+        initial_ssthresh: params.windows.initial_ssthresh.map_or(u64::MAX, |s| s.0),
+        max_window: params.windows.max_window.map_or(u64::MAX, |w| w.0),
+        delayed_acks: params.acks.ack_every > 1,
     }
 }

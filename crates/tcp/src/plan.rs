@@ -60,7 +60,7 @@ pub struct Plan {
 
 impl Plan {
     pub fn of(params: &Params, steering: &Steering) -> Self {
-        let by_time = params.loss_rule == LossRule::Rack;
+        let by_time = params.detection.loss_rule == LossRule::Rack;
         let (from, lone) = rtt_source(params, steering);
         let apart = from != RttFrom::Timer || !lone;
         let own = &params.timing;
@@ -69,11 +69,11 @@ impl Plan {
             || own.note_delays
             || steering.by_rate
             || params.signature.timestamp_signature != 0;
-        let sack = params.recovery == Recovery::Sack;
-        let noted = by_time && params.rtt_from_notes;
+        let sack = params.recovery.recovery == Recovery::Sack;
+        let noted = by_time && params.rtt.rtt_from_notes;
         let times_each = noted && !sack;
-        let once = params.rto_backoff_until == BackoffUntil::SentOnce;
-        let times_one = !times_each && (once || !params.timestamps && !noted);
+        let once = params.rto.rto_backoff_until == BackoffUntil::SentOnce;
+        let times_one = !times_each && (once || !params.rtt.timestamps && !noted);
         Self {
             by_time,
             plain: is_plain(params) && !controller_rtt,
@@ -90,19 +90,20 @@ impl Plan {
 /// asks for that.
 fn rtt_source(params: &Params, steering: &Steering) -> (RttFrom, bool) {
     let own = &params.timing;
-    let prompt = params.ack_every > 1 && steering.ignores_held_acks;
+    let prompt = params.acks.ack_every > 1 && steering.ignores_held_acks;
     match own.rtt_from {
         RttFrom::Timer if prompt => (RttFrom::Newest, false),
         from @ (RttFrom::Newest | RttFrom::Sack) if prompt => (from, false),
-        from => (from, own.rtt_lone_acks || params.ack_every == 1),
+        from => (from, own.rtt_lone_acks || params.acks.ack_every == 1),
     }
 }
 
 fn is_plain(params: &Params) -> bool {
     let takes_back = params.spurious.timeout_frto || params.spurious.timeout_eifel;
-    let by_time = params.loss_rule == LossRule::Rack || params.lost_retransmissions;
-    let grows = params.grow_by == GrowBy::Delivered || params.grow_on_exit;
-    let ends = params.reduced_window_ends_recovery || params.reneging_hurries;
-    let watches = params.validation.cwnd_limited != LimitedBy::Last || params.push_bursts;
-    !(takes_back || by_time || grows || ends || watches || params.prr)
+    let by_time =
+        params.detection.loss_rule == LossRule::Rack || params.detection.lost_retransmissions;
+    let grows = params.validation.grow_by == GrowBy::Delivered || params.validation.grow_on_exit;
+    let ends = params.recovery.reduced_window_ends_recovery || params.recovery.reneging_hurries;
+    let watches = params.validation.cwnd_limited != LimitedBy::Last || params.acks.push_bursts;
+    !(takes_back || by_time || grows || ends || watches || params.prr.prr)
 }

@@ -1,4 +1,4 @@
-use cwnd_schema::Choice;
+use cwnd_schema::{Choice, Schema};
 
 /// Specification that proportional rate reduction follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -23,6 +23,27 @@ pub enum PrrRule {
     /// whatever the factor; then the window holds (rate halving, as ns-2's TCP-Linux does it).
     #[name("halving")]
     RateHalving,
+}
+
+/// Proportional rate reduction.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// `true` if proportional rate reduction (RFC 6937) spreads the reduction over the recovery;
+    /// needs `recovery` sack or newreno. Serves experiments on reductions at once and over a round
+    /// trip, as of delay-based AIMD and ABE.
+    #[default(false, "RFC 6937")]
+    pub prr: bool,
+    /// Specification that proportional rate reduction follows. Serves comparisons with ns-2's
+    /// TCP-Linux, which halves the rate.
+    #[default(PrrRule::Rfc6937, "RFC 6937; Linux has what became RFC 9937")]
+    #[idle(!self.prr, "without `prr`")]
+    pub prr_rule: PrrRule,
+    /// Proportional rate reduction for ECN-echoes, too: it spreads the reduction over a round trip,
+    /// as Linux does (`TCP_CA_CWR`). As there, a reduction that a controller makes by itself
+    /// (quench, delay, load) then ends no recovery early; without `prr` that is all. Serves
+    /// experiments on marks answered at once and over a round trip, as of ABE.
+    #[default(false, "RFC 3168 § 6.1.2 reduces at once")]
+    pub prr_on_ecn: bool,
 }
 
 /// Proportional rate reduction (RFC 6937 § 3, RFC 9937 § 6), in bytes.

@@ -138,7 +138,7 @@ mod tests {
     }
 
     fn sender() -> (Rack, SentSegments) {
-        let params = Params { loss_rule: LossRule::Rack, ..Params::default() };
+        let params = Params::default().with(|p| p.detection.loss_rule = LossRule::Rack);
         (Rack::default(), SentSegments::new(&params, Notes::default()))
     }
 

@@ -101,13 +101,13 @@ impl Receiver {
     /// A receiver that waits for the first segment.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
-        let is_quick = config.params.ack_policy == AckPolicy::Quick;
-        let quick = is_quick.then(|| QuickAcks::new(config.mss, config.params.ack_delay));
+        let is_quick = config.params.acks.ack_policy == AckPolicy::Quick;
+        let quick = is_quick.then(|| QuickAcks::new(config.mss, config.params.acks.ack_delay));
         let echo = config.new_echo();
         let delays = config.params.timing.note_delays.then(Box::<Delays>::default);
         let misbehaving = MisbehavingReceiver::new(&config.params.cheat).map(Box::new);
         let signer = config.signer();
-        let tells = config.params.dsack && config.params.recovery == Recovery::Sack;
+        let tells = config.params.acks.dsack && config.params.recovery.recovery == Recovery::Sack;
         let duplicates = tells.then(Duplicates::default);
         let plain = quick.is_none() && echo.is_none() && misbehaving.is_none() && delays.is_none();
         let looks_ahead = quick.is_some() || duplicates.is_some() || misbehaving.is_some();
@@ -289,7 +289,7 @@ impl Receiver {
     /// Time until which an ACK waits for a second segment.
     fn deadline(&self, now: Time) -> Time {
         let quick = self.habits.as_ref().and_then(|habits| habits.quick.as_ref());
-        quick.map_or_else(|| now + self.config.params.ack_delay, |quick| quick.deadline(now))
+        quick.map_or_else(|| now + self.config.params.acks.ack_delay, |quick| quick.deadline(now))
     }
 
     /// Drops a waiting ACK: data of this end carries what it would report (RFC 9293 § 3.8.6.3).
@@ -314,7 +314,7 @@ impl Receiver {
     /// `true` unless more than a full segment was delivered since the last ACK (Linux,
     /// `__tcp_ack_snd_check`).
     fn may_wait(&self) -> bool {
-        let sack = self.config.params.recovery == Recovery::Sack;
+        let sack = self.config.params.recovery.recovery == Recovery::Sack;
         sack && self.data.rcv_nxt() - self.last_ack_sent <= self.config.mss
     }
 
@@ -397,7 +397,7 @@ impl Receiver {
 
     /// Departs from RFC 5681 § 4.2, which counts full-sized segments: short ones count alike.
     fn is_due(&self) -> bool {
-        self.unacked_segments >= self.config.params.ack_every
+        self.unacked_segments >= self.config.params.acks.ack_every
     }
 
     /// The ACK that is due.
@@ -480,7 +480,7 @@ impl Receiver {
     fn ack(&self, ts: Time, echo: Echo) -> Segment {
         let params = &self.config.params;
         let flags = if self.ece { Flags::ECE } else { Flags::default() };
-        let sack = if params.recovery == Recovery::Sack && self.data.has_holes() {
+        let sack = if params.recovery.recovery == Recovery::Sack && self.data.has_holes() {
             self.data.sack_blocks()
         } else {
             SackBlocks::default()

@@ -29,6 +29,7 @@ pub struct Params {
         OnForged::Ignore,
         "McCullagh 2008 § 5.1.3: e.g. backing off cwnd or resetting the connection"
     )]
+    #[idle(self.timestamp_signature == 0, "without `timestamp_signature`")]
     pub on_forged: OnForged,
 }
 

@@ -6,15 +6,18 @@ use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::{PresetOf, Presets};
 
 use crate::echo::EchoKind;
-use crate::params::{EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery};
+use crate::params::{
+    EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery, acks, connection, detection,
+    ecn, packets, recovery, rto, rtt, windows,
+};
 use crate::probing::{self, WindowProbe};
-use crate::prr::PrrRule;
+use crate::prr::{self, PrrRule};
 use crate::quic;
 use crate::quick_ack::AckPolicy;
 use crate::rtt::RttArithmetic;
 use crate::seen::{self, RttFrom};
 use crate::spurious;
-use crate::tso::Params as TsoParams;
+use crate::tso;
 use crate::validation::{self, GrowBy, LimitedBy, RestartWindow};
 
 impl Presets for Params {
@@ -83,12 +86,17 @@ impl Presets for Params {
             "The BECN paper's senders and receivers: those of ns-2 with windows of at most 100 kB, \
              ECN-capable without asking the receiver, which echoes nothing; source quenches are \
              obeyed.",
-            || Self { obey_quench: true, ..Self::becn() },
+            || Self::becn().with(|p| p.quench.obey_quench = true),
         ),
         PresetOf::new(
             "squid",
             "The same with RFC 1016 in place of the window's reduction: a pause between packets.",
-            || Self { obey_quench: true, quench_answer: QuenchAnswer::Pause, ..Self::becn() },
+            || {
+                Self::becn().with(|p| {
+                    p.quench.obey_quench = true;
+                    p.quench.quench_answer = QuenchAnswer::Pause;
+                })
+            },
         ),
     ];
 }
@@ -107,17 +115,23 @@ impl Params {
     /// 9293, 5681, 6298, 7323 and 2018.
     fn standards_track() -> Self {
         Self {
-            loss_rule: LossRule::Rack,
-            lost_retransmissions: true,
-            // RFC 5681 § 4.3: the loss of a retransmission is a second indication of congestion.
-            lost_retransmissions_reduce: true,
-            tail_loss_probe: true,
+            detection: detection::Params {
+                loss_rule: LossRule::Rack,
+                lost_retransmissions: true,
+                tail_loss_probe: true,
+                ..Default::default()
+            },
+            recovery: recovery::Params {
+                // RFC 5681 § 4.3: the loss of a retransmission is a second indication of
+                // congestion.
+                lost_retransmissions_reduce: true,
+                // RFC 8985 § 7 has its own answer to a lost tail.
+                doubtful_holes: false,
+                ..Default::default()
+            },
+            prr: prr::Params { prr: true, prr_rule: PrrRule::Rfc9937, ..Default::default() },
             // RFC 8985 § 4: recommended, to see how late segments come.
-            dsack: true,
-            // RFC 8985 § 7 has its own answer to a lost tail.
-            doubtful_holes: false,
-            prr: true,
-            prr_rule: PrrRule::Rfc9937,
+            acks: acks::Params { dsack: true, ..Default::default() },
             ..Self::default()
         }
     }
@@ -126,25 +140,35 @@ impl Params {
     /// tcp/tcp-newreno.cc, tcp/tcp-sack1.cc).
     fn ns2() -> Self {
         Self {
-            mss: Bytes(1000),
-            header: Bytes(0),
-            ack_size: Bytes(40),
-            initial_window: 2,
-            handshake: false,
-            recovery: Recovery::NewReno,
-            timestamps: false,
-            clock: Duration::from_millis(100),
-            ack_every: 1,
-            ecn_retransmissions: true,
-            ecn_in_loss: true,
-            ecn_after_timeout: true,
-            pipe_rule: PipeRule::CountedByAcks,
-            ecn_at_one: EchoAtOne::BacksOff,
-            rto_min: Duration::from_millis(200),
-            rto_initial: Duration::from_secs(3),
-            rto_granularity: Duration::from_millis(100),
-            rtt_arithmetic: RttArithmetic::Ticks,
-            idle_restart: false,
+            packets: packets::Params { mss: Bytes(1000), header: Bytes(0), ack_size: Bytes(40) },
+            windows: windows::Params { initial_window: 2, ..Default::default() },
+            connection: connection::Params { handshake: false, ..Default::default() },
+            recovery: recovery::Params { recovery: Recovery::NewReno, ..Default::default() },
+            detection: detection::Params {
+                pipe_rule: PipeRule::CountedByAcks,
+                ..Default::default()
+            },
+            rtt: rtt::Params {
+                timestamps: false,
+                clock: Duration::from_millis(100),
+                rtt_arithmetic: RttArithmetic::Ticks,
+                ..Default::default()
+            },
+            acks: acks::Params { ack_every: 1, ..Default::default() },
+            ecn: ecn::Params {
+                ecn_retransmissions: true,
+                ecn_in_loss: true,
+                ecn_after_timeout: true,
+                ecn_at_one: EchoAtOne::BacksOff,
+                ..Default::default()
+            },
+            rto: rto::Params {
+                rto_min: Duration::from_millis(200),
+                rto_initial: Duration::from_secs(3),
+                rto_granularity: Duration::from_millis(100),
+                ..Default::default()
+            },
+            validation: validation::Params { idle_restart: false, ..Default::default() },
             ..Self::default()
         }
     }
@@ -153,87 +177,114 @@ impl Params {
     /// Defaults of sysctls are those of tcp_ipv4.c, `tcp_sk_init`.
     fn linux() -> Self {
         Self {
-            // Losses. tcp_recovery.c, tcp_rack_detect_loss: by time, retransmissions as well
-            // (tcp_recovery = 1).
-            loss_rule: LossRule::Rack,
-            lost_retransmissions: true,
-            // tcp_input.c, tcp_fastretrans_alert: FLAG_LOST_RETRANS in TCP_CA_Loss.
-            recovers_in_loss: true,
-            // tcp_output.c, tcp_schedule_loss_probe (tcp_early_retrans = 3), tcp_send_loss_probe.
-            tail_loss_probe: true,
-            // tcp_input.c, tcp_clean_rtx_queue and tcp_match_skb_to_sack.
-            whole_segments: true,
-            // tcp_input.c, tcp_ack: label old_ack.
-            sack_in_old_acks: true,
-            // tcp_input.c, tcp_check_sack_reneging.
-            reneging_hurries: true,
-            // tcp_input.c, tcp_dsack_set (tcp_dsack = 1).
-            dsack: true,
-
-            // Recovery. tcp_output.c, tcp_xmit_retransmit_queue: lost segments alone.
-            doubtful_holes: false,
-            // tcp_input.c, tcp_cwnd_reduction.
-            prr: true,
-            prr_rule: PrrRule::WholeSegments,
-            // tcp_input.c, tcp_enter_cwr.
-            prr_on_ecn: true,
-            // tcp_input.c, tcp_enter_recovery: from TCP_CA_CWR high_seq stays.
-            reduced_window_ends_recovery: true,
-            // tcp_cong.c, tcp_reno_ssthresh: two segments at least.
-            ecn_at_one: EchoAtOne::Sends,
-
-            // Growth. tcp_input.c, tcp_cong_control: by acked_sacked, in the state after this ACK.
-            grow_by: GrowBy::Delivered,
-            grow_on_exit: true,
-            validation: validation::Params {
-                // include/net/tcp.h, tcp_is_cwnd_limited.
-                cwnd_limited: LimitedBy::Round,
-                // tcp_output.c, tcp_cwnd_restart (tcp_slow_start_after_idle = 1).
-                restart_window: RestartWindow::Halved,
+            connection: Self::connections_of_linux(),
+            detection: detection::Params {
+                // tcp_recovery.c, tcp_rack_detect_loss: by time, retransmissions as well
+                // (tcp_recovery = 1).
+                loss_rule: LossRule::Rack,
+                lost_retransmissions: true,
+                // tcp_output.c, tcp_schedule_loss_probe (tcp_early_retrans = 3), tcp_send_loss_probe.
+                tail_loss_probe: true,
+                // tcp_input.c, tcp_clean_rtx_queue and tcp_match_skb_to_sack.
+                whole_segments: true,
+                ..Default::default()
             },
-
-            // ACKs. include/net/tcp.h: TCP_ATO_MIN and TCP_DELACK_MIN, HZ / 25.
-            ack_delay: Duration::from_millis(40),
-            // tcp_input.c, __tcp_ack_snd_check and tcp_enter_quickack_mode.
-            ack_policy: AckPolicy::Quick,
-            // tcp_output.c, __tcp_transmit_skb: TCPHDR_PSH of several segments, since 5.4.
-            push_bursts: true,
-
-            // Timeouts. tcp_output.c, tcp_mstamp_refresh: microseconds.
-            clock: Duration::from_micros(1),
-            // tcp_input.c, tcp_rtt_estimator.
-            rtt_arithmetic: RttArithmetic::WindowedDeviation,
-            // tcp_input.c, tcp_ack_update_rtt.
-            rtt_from_notes: true,
-            // include/net/tcp.h: TCP_RTO_MIN, HZ / 5 (tcp_rto_min_us); tcp_input.c,
-            // tcp_rtt_estimator: mdev_max_us is no less.
-            rto_min: Duration::from_millis(200),
-            rto_variation_min: Duration::from_millis(200),
-            // include/net/tcp.h: TCP_RTO_MAX_SEC (tcp_rto_max_ms = 120000).
-            rto_max: Duration::from_secs(120),
-            // tcp_input.c, tcp_enter_loss: not if high_seq is after snd_una.
-            timeout_keeps_threshold: true,
+            recovery: Self::recovery_of_linux(),
+            prr: prr::Params {
+                // tcp_input.c, tcp_cwnd_reduction.
+                prr: true,
+                prr_rule: PrrRule::WholeSegments,
+                // tcp_input.c, tcp_enter_cwr.
+                prr_on_ecn: true,
+            },
+            // tcp_cong.c, tcp_reno_ssthresh: two segments at least.
+            ecn: ecn::Params { ecn_at_one: EchoAtOne::Sends, ..Default::default() },
+            acks: acks::Params {
+                // include/net/tcp.h: TCP_ATO_MIN and TCP_DELACK_MIN, HZ / 25.
+                ack_delay: Duration::from_millis(40),
+                // tcp_input.c, __tcp_ack_snd_check and tcp_enter_quickack_mode.
+                ack_policy: AckPolicy::Quick,
+                // tcp_input.c, tcp_dsack_set (tcp_dsack = 1).
+                dsack: true,
+                // tcp_output.c, __tcp_transmit_skb: TCPHDR_PSH of several segments, since 5.4.
+                push_bursts: true,
+                ..Default::default()
+            },
+            rtt: rtt::Params {
+                // tcp_output.c, tcp_mstamp_refresh: microseconds.
+                clock: Duration::from_micros(1),
+                // tcp_input.c, tcp_rtt_estimator.
+                rtt_arithmetic: RttArithmetic::WindowedDeviation,
+                // tcp_input.c, tcp_ack_update_rtt.
+                rtt_from_notes: true,
+                ..Default::default()
+            },
+            rto: Self::timer_of_linux(),
             spurious: spurious::Params {
                 // tcp_input.c, tcp_process_loss (tcp_frto = 2).
                 timeout_frto: true,
                 // tcp_input.c, tcp_try_undo_loss by tcp_packet_delayed.
                 timeout_eifel: true,
             },
-
-            // Giving up. tcp_timer.c, tcp_write_timeout: tcp_syn_retries = 6 and
-            // tcp_syn_linear_timeouts = 4.
-            syn_retries: 10,
-            // tcp_timer.c, tcp_retransmit_timer: total_rto > tcp_syn_linear_timeouts.
-            syn_backoff_after: Some(4),
-            // tcp_timer.c, retransmits_timed_out: tcp_retries2 = 15.
-            data_retry_time: Some(LINUX_R2),
             probing: probing::Params {
                 // tcp_output.c, tcp_write_wakeup and tcp_xmit_probe_skb: snd_una − 1.
                 window_probe: WindowProbe::Before,
                 // tcp_input.c, tcp_ack_probe.
                 probe_answer_restarts: true,
             },
+            validation: validation::Params {
+                // tcp_input.c, tcp_cong_control: by acked_sacked, in the state after this ACK.
+                grow_by: GrowBy::Delivered,
+                grow_on_exit: true,
+                // include/net/tcp.h, tcp_is_cwnd_limited.
+                cwnd_limited: LimitedBy::Round,
+                // tcp_output.c, tcp_cwnd_restart (tcp_slow_start_after_idle = 1).
+                restart_window: RestartWindow::Halved,
+                ..Default::default()
+            },
             ..Self::default()
+        }
+    }
+
+    fn connections_of_linux() -> connection::Params {
+        connection::Params {
+            // tcp_timer.c, tcp_write_timeout: tcp_syn_retries = 6 and tcp_syn_linear_timeouts = 4.
+            syn_retries: 10,
+            // tcp_timer.c, retransmits_timed_out: tcp_retries2 = 15.
+            data_retry_time: Some(LINUX_R2),
+            ..Default::default()
+        }
+    }
+
+    fn recovery_of_linux() -> recovery::Params {
+        recovery::Params {
+            // tcp_output.c, tcp_xmit_retransmit_queue: lost segments alone.
+            doubtful_holes: false,
+            // tcp_input.c, tcp_ack: label old_ack.
+            sack_in_old_acks: true,
+            // tcp_input.c, tcp_check_sack_reneging.
+            reneging_hurries: true,
+            // tcp_input.c, tcp_fastretrans_alert: FLAG_LOST_RETRANS in TCP_CA_Loss.
+            recovers_in_loss: true,
+            // tcp_input.c, tcp_enter_recovery: from TCP_CA_CWR high_seq stays.
+            reduced_window_ends_recovery: true,
+            // tcp_input.c, tcp_enter_loss: not if high_seq is after snd_una.
+            timeout_keeps_threshold: true,
+            ..Default::default()
+        }
+    }
+
+    fn timer_of_linux() -> rto::Params {
+        rto::Params {
+            // include/net/tcp.h: TCP_RTO_MIN, HZ / 5 (tcp_rto_min_us); tcp_input.c,
+            // tcp_rtt_estimator: mdev_max_us is no less.
+            rto_min: Duration::from_millis(200),
+            rto_variation_min: Duration::from_millis(200),
+            // include/net/tcp.h: TCP_RTO_MAX_SEC (tcp_rto_max_ms = 120000).
+            rto_max: Duration::from_secs(120),
+            // tcp_timer.c, tcp_retransmit_timer: total_rto > tcp_syn_linear_timeouts.
+            syn_backoff_after: Some(4),
+            ..Default::default()
         }
     }
 
@@ -241,24 +292,30 @@ impl Params {
     fn freebsd_6_1() -> Self {
         Self {
             // tcp_input.c, tcp_mss: tcp_do_rfc3390 = 1, 4380 B.
-            initial_window: 3,
+            windows: windows::Params { initial_window: 3, ..Default::default() },
+            connection: connection::Params {
+                // The retransmissions that go in TCPTV_KEEP_INIT, 75 s.
+                syn_retries: 8,
+                // tcp_timer.h: TCP_MAXRXTSHIFT.
+                data_retries: Some(12),
+                ..Default::default()
+            },
             // tcp_timer.h: TCPTV_DELACK.
-            ack_delay: Duration::from_millis(100),
-            rto_min: Duration::from_millis(30),
-            // tcp_timer.h: TCPTV_CPU_VAR, hz / 5.
-            rto_variation_min: Duration::from_millis(200),
-            // tcp_timer.h: TCPTV_RTOBASE; TCPTV_REXMTMAX.
-            rto_initial: Duration::from_secs(3),
-            rto_max: Duration::from_secs(64),
-            // Mondal & Kuzmanovic 2008, footnote 5.
-            rto_backoff_rounds: Some(6),
-            // The retransmissions that go in TCPTV_KEEP_INIT, 75 s.
-            syn_retries: 8,
-            // tcp_timer.c, tcp_syn_backoff: 1, 1, 1, 1, 1, 2, 4 … 64, 64.
-            syn_backoff_after: Some(4),
-            syn_backoff_rounds: Some(10),
-            // tcp_timer.h: TCP_MAXRXTSHIFT.
-            data_retries: Some(12),
+            acks: acks::Params { ack_delay: Duration::from_millis(100), ..Default::default() },
+            rto: rto::Params {
+                rto_min: Duration::from_millis(30),
+                // tcp_timer.h: TCPTV_CPU_VAR, hz / 5.
+                rto_variation_min: Duration::from_millis(200),
+                // tcp_timer.h: TCPTV_RTOBASE; TCPTV_REXMTMAX.
+                rto_initial: Duration::from_secs(3),
+                rto_max: Duration::from_secs(64),
+                // Mondal & Kuzmanovic 2008, footnote 5.
+                rto_backoff_rounds: Some(6),
+                // tcp_timer.c, tcp_syn_backoff: 1, 1, 1, 1, 1, 2, 4 … 64, 64.
+                syn_backoff_after: Some(4),
+                syn_backoff_rounds: Some(10),
+                ..Default::default()
+            },
             ..Self::default()
         }
     }
@@ -268,30 +325,38 @@ impl Params {
     fn linux_2_6(rtt_from: RttFrom, tso_defer: Option<Duration>) -> Self {
         Self {
             // tcp_input.c, tcp_init_cwnd.
-            initial_window: 3,
+            windows: windows::Params { initial_window: 3, ..Default::default() },
+            connection: connection::Params {
+                // include/net/tcp.h: TCP_SYN_RETRIES.
+                syn_retries: 5,
+                // tcp_timer.c, tcp_write_timeout, counts: tcp_retries2 = 15.
+                data_retry_time: Some(LINUX_R2),
+                ..Default::default()
+            },
             // tcp_input.c, tcp_cwnd_down; tcp_enter_cwr.
-            prr: true,
-            prr_rule: PrrRule::RateHalving,
-            prr_on_ecn: true,
-            // tcp_input.c, tcp_update_scoreboard: tcp_fack = 1.
-            loss_rule: LossRule::Fack,
-            // tcp_input.c, tcp_sacktag_write_queue; 2.6.24: tcp_mark_lost_retrans.
-            lost_retransmissions: true,
-            timing: seen::Params { rtt_from, ..seen::Params::default() },
+            prr: prr::Params { prr: true, prr_rule: PrrRule::RateHalving, prr_on_ecn: true },
+            detection: detection::Params {
+                // tcp_input.c, tcp_update_scoreboard: tcp_fack = 1.
+                loss_rule: LossRule::Fack,
+                // tcp_input.c, tcp_sacktag_write_queue; 2.6.24: tcp_mark_lost_retrans.
+                lost_retransmissions: true,
+                ..Default::default()
+            },
+            timing: seen::Params { rtt_from, ..Default::default() },
             // include/net/tcp.h: TCP_DELACK_MIN, HZ / 25.
-            ack_delay: Duration::from_millis(40),
+            acks: acks::Params { ack_delay: Duration::from_millis(40), ..Default::default() },
             // tcp_output.c, tcp_tso_should_defer.
-            tso: TsoParams { tso: Some(Bytes(65_536)), tso_defer, ..TsoParams::default() },
+            tso: tso::Params { tso: Some(Bytes(65_536)), tso_defer, ..Default::default() },
             // tcp_cong.c, tcp_reno_ssthresh: two segments at least.
-            ecn_at_one: EchoAtOne::Sends,
-            // include/net/tcp.h: TCP_RTO_MIN, TCP_TIMEOUT_INIT, TCP_RTO_MAX, TCP_SYN_RETRIES.
-            rto_min: Duration::from_millis(200),
-            rto_variation_min: Duration::from_millis(200),
-            rto_initial: Duration::from_secs(3),
-            rto_max: Duration::from_secs(120),
-            syn_retries: 5,
-            // tcp_timer.c, tcp_write_timeout, counts: tcp_retries2 = 15.
-            data_retry_time: Some(LINUX_R2),
+            ecn: ecn::Params { ecn_at_one: EchoAtOne::Sends, ..Default::default() },
+            // include/net/tcp.h: TCP_RTO_MIN, TCP_TIMEOUT_INIT, TCP_RTO_MAX.
+            rto: rto::Params {
+                rto_min: Duration::from_millis(200),
+                rto_variation_min: Duration::from_millis(200),
+                rto_initial: Duration::from_secs(3),
+                rto_max: Duration::from_secs(120),
+                ..Default::default()
+            },
             ..Self::default()
         }
     }
@@ -300,37 +365,46 @@ impl Params {
     /// a file of sys/netinet and a function or a variable.
     fn freebsd() -> Self {
         Self {
+            connection: connection::Params {
+                // tcp_timer.h: the retransmissions that go in TCPTV_KEEP_INIT, 75 s.
+                syn_retries: 6,
+                // tcp_timer.c: V_tcp_retries = TCP_MAXRXTSHIFT.
+                data_retries: Some(12),
+                ..Default::default()
+            },
             // tcp_input.c, tcp_do_prr_ack: V_tcp_do_prr = 1.
-            prr: true,
-            prr_rule: PrrRule::RoundedUp,
-            prr_on_ecn: true,
+            prr: prr::Params { prr: true, prr_rule: PrrRule::RoundedUp, prr_on_ecn: true },
             // tcp_sack.c, tcp_sack_lost_retransmission: V_tcp_do_lrd = 1.
-            lost_retransmissions: true,
-            lost_retransmissions_reduce: true,
-            // tcp_sack.c, tcp_update_dsack_list; a sender only counts them (tcp_record_dsack).
-            dsack: true,
+            detection: detection::Params { lost_retransmissions: true, ..Default::default() },
+            recovery: recovery::Params { lost_retransmissions_reduce: true, ..Default::default() },
+            acks: acks::Params {
+                // tcp_timer.h: TCPTV_DELACK, hz / 25.
+                ack_delay: Duration::from_millis(40),
+                // tcp_sack.c, tcp_update_dsack_list; a sender only counts them (tcp_record_dsack).
+                dsack: true,
+                ..Default::default()
+            },
             // tcp_input.c, cc_cong_signal: CC_RTO_ERR, by t_badrxtwin.
             spurious: spurious::Params { timeout_frto: false, timeout_eifel: true },
             // cc/cc_newreno.c, newreno_cong_signal: two segments at least.
-            ecn_at_one: EchoAtOne::Sends,
-            // tcp_timer.h: TCPTV_DELACK, hz / 25.
-            ack_delay: Duration::from_millis(40),
-            // tcp_timer.h: TCPTV_MIN, hz / 33; TCPTV_CPU_VAR, hz / 5; TCPTV_RTOBASE, hz;
-            // TCPTV_REXMTMAX, 64 hz.
-            rto_min: Duration::from_millis(30),
-            rto_slop: Duration::from_millis(200),
-            rto_initial: Duration::from_secs(1),
-            rto_max: Duration::from_secs(64),
-            // tcp_timer.c, tcp_backoff: 1, 2, 4 … 512, 512; V_tcp_retries = TCP_MAXRXTSHIFT.
-            rto_backoff_rounds: Some(9),
-            data_retries: Some(12),
-            // tcp_timer.h: the retransmissions that go in TCPTV_KEEP_INIT, 75 s.
-            syn_retries: 6,
+            ecn: ecn::Params { ecn_at_one: EchoAtOne::Sends, ..Default::default() },
+            rto: rto::Params {
+                // tcp_timer.h: TCPTV_MIN, hz / 33; TCPTV_CPU_VAR, hz / 5; TCPTV_RTOBASE, hz;
+                // TCPTV_REXMTMAX, 64 hz.
+                rto_min: Duration::from_millis(30),
+                rto_slop: Duration::from_millis(200),
+                rto_initial: Duration::from_secs(1),
+                rto_max: Duration::from_secs(64),
+                // tcp_timer.c, tcp_backoff: 1, 2, 4 … 512, 512.
+                rto_backoff_rounds: Some(9),
+                ..Default::default()
+            },
             validation: validation::Params {
                 // tcp_input.c, cc_ack_received: V_tcp_do_newcwv = 0.
                 cwnd_limited: LimitedBy::Always,
                 // cc/cc.c, newreno_cc_after_idle.
                 restart_window: RestartWindow::Threshold,
+                ..Default::default()
             },
             ..Self::default()
         }
@@ -338,32 +412,30 @@ impl Params {
 
     /// The same with net.inet.tcp.functions_default = rack (sys/netinet/tcp_stacks: `rack.c`).
     fn freebsd_rack() -> Self {
-        Self {
-            loss_rule: LossRule::Rack,
-            tail_loss_probe: true,
+        Self::freebsd().with(|p| {
+            p.detection.loss_rule = LossRule::Rack;
+            p.detection.tail_loss_probe = true;
             // rack_log_ack signals no loss in recovery; rack_update_prr cuts its share off.
-            lost_retransmissions_reduce: false,
-            prr_rule: PrrRule::Rfc6937,
+            p.recovery.lost_retransmissions_reduce = false;
+            p.prr.prr_rule = PrrRule::Rfc6937;
             // newreno_cong_signal: an ECN-echo sets the window at once, and nothing spreads that.
-            prr_on_ecn: false,
-            clock: Duration::from_micros(1),
+            p.prr.prr_on_ecn = false;
+            p.rtt.clock = Duration::from_micros(1);
             // rack_rto_max, 4,000,000 µs.
-            rto_max: Duration::from_secs(4),
-            ..Self::freebsd()
-        }
+            p.rto.rto_max = Duration::from_secs(4);
+        })
     }
 
     /// BECN § V-A, of which quenches are one part.
     fn becn() -> Self {
-        Self {
-            max_window: Some(Bytes(100_000)),
+        Self::ns2().with(|p| {
+            p.windows.max_window = Some(Bytes(100_000));
             // ns-2's Newreno.
-            grow_on_exit: true,
-            ecn: true,
-            obey_ece: false,
-            echo: EchoKind::None,
-            ..Self::ns2()
-        }
+            p.validation.grow_on_exit = true;
+            p.ecn.ecn = true;
+            p.ecn.obey_ece = false;
+            p.acks.echo = EchoKind::None;
+        })
     }
 }
 

@@ -23,6 +23,7 @@ pub enum TsoSizing {
 
 /// Segmentation offload.
 #[derive(Clone, Debug, PartialEq, Schema)]
+#[idle([tso_defer, tso_window_part, tso_sizing], self.tso.is_none(), "without `tso`")]
 pub struct Params {
     /// The largest chunk of payload that is handed down at once; none sends segment by segment.
     /// Serves experiments on chunks: bursts, pacing, and noise of round-trip times.

@@ -50,9 +50,26 @@ pub enum GrowBy {
     Delivered,
 }
 
-/// Validation of a congestion window that is not used.
+/// Growth and validation of the congestion window.
 #[derive(Clone, Debug, PartialEq, Schema)]
+#[idle([restart_window], !self.idle_restart, "without `idle_restart`")]
 pub struct Params {
+    /// Bytes of an ACK that count for the growth of the window.
+    #[default(GrowBy::Acknowledged, "RFC 5681 § 3.1; Linux: delivered")]
+    #[part("delivered-growth")]
+    pub grow_by: GrowBy,
+    /// `true` if the window also grows with the ACK that ends fast recovery, or that ends the
+    /// response to an ECN-echo. Serves experiments on BECN and comparisons with ns-2 and ns-3.
+    #[default(
+        false,
+        "RFC 6582 § 3.2 (3) says no; ns-2's Newreno does (tcp-newreno.cc), ns-3 does \
+        (tcp-socket-base.cc), Linux does (tcp_cong_control)"
+    )]
+    pub grow_on_exit: bool,
+    /// `true` if the window shrinks after an idle time longer than the timeout. Serves experiments
+    /// on pauses between transfers, and closed forms of TCP*(n).
+    #[default(true, "RFC 5681 § 4.1")]
+    pub idle_restart: bool,
     /// Condition under which the window counts as the sender's limit, so that it may grow.
     #[default(
         LimitedBy::Last,

@@ -286,12 +286,10 @@ fn endpoint(p: &Json) -> Config {
         note_delays: true,
         ..seen::Params::default()
     };
-    let mut params = Params {
-        clock: Duration(number(&p["clock_ns"])),
-        ack_every: u32::try_from(number(&p["ack_every"])).unwrap(),
-        timing,
-        ..Params::default()
-    };
+    let mut params = Params::default();
+    params.rtt.clock = Duration(number(&p["clock_ns"]));
+    params.acks.ack_every = u32::try_from(number(&p["ack_every"])).unwrap();
+    params.timing = timing;
     for key in ["rtt_from", "rtt_every"] {
         params.set(key, &Value::Text(p[key].as_str().unwrap().to_owned())).unwrap();
     }

@@ -142,9 +142,9 @@ const HORIZON: u64 = 1 << 40;
 
 impl Path {
     fn new(config: Config, written: u64) -> Self {
-        let (mss, window) = (config.params.mss.0, config.params.receive_window.0);
+        let (mss, window) = (config.params.packets.mss.0, config.params.windows.receive_window.0);
         let honest = config.params.cheat == CheatParams::default();
-        let tells_duplicates = config.params.dsack;
+        let tells_duplicates = config.params.acks.dsack;
         let config = Arc::new(config);
         let mut sender = Sender::new(Arc::clone(&config));
         sender.write(written);
@@ -293,7 +293,7 @@ fn forged(bytes: &mut Bytes<'_>, is_ack: bool, around: u64, now: Time) -> Segmen
 pub fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let Some(config) = config(&mut bytes) else { return };
-    let written = bytes.wide().min(300 * config.params.mss.0);
+    let written = bytes.wide().min(300 * config.params.packets.mss.0);
     let mut path = Path::new(config, written);
     path.transmit();
     while !bytes.is_empty() {

@@ -144,8 +144,10 @@ fn read(tun: &Tun, bytes: &mut [u8]) -> io::Result<usize> {
 
 /// Ten segments of 1000 B are outstanding.
 fn sender() -> Sender {
-    let mut params = Params { mss: Bytes(1000), handshake: false, ..Params::default() };
-    params.obey_quench = true;
+    let mut params = Params::default();
+    params.packets.mss = Bytes(1000);
+    params.connection.handshake = false;
+    params.quench.obey_quench = true;
     let mut controller = ControllerParams::of_kind("newreno").expect("it is registered");
     assert!(controller.params_mut().apply_preset("becn"));
     let mut sender = Sender::new(Arc::new(Config::new(params, controller)));

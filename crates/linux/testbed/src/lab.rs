@@ -13,11 +13,11 @@ pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     let endpoint = &group.endpoint;
     let mut free = Vec::new();
     let told = programs::asked_for(&group.controller).any(|program| program.by_rtt);
-    match (endpoint.timing.rtt_from, endpoint.rtt_from_notes) {
+    match (endpoint.timing.rtt_from, endpoint.rtt.rtt_from_notes) {
         // That is what the kernel tells of.
         (RttFrom::Sack, true) => free.push(key!(Params: timing.rtt_from)),
         (RttFrom::Oldest, true) if told => free.push(key!(Params: timing.rtt_from)),
-        (RttFrom::Timer, _) if told => free.push(key!(Params: rtt_from_notes)),
+        (RttFrom::Timer, _) if told => free.push(key!(Params: rtt.rtt_from_notes)),
         _ => {}
     }
     if subtracted_ms(endpoint).is_some() {
@@ -43,7 +43,7 @@ pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
 
 /// What `cwnd-kernel` is told besides of a controller that hears of round trips otherwise than the kernel has it.
 pub fn seen(endpoint: &Params) -> Vec<String> {
-    let from = match (endpoint.timing.rtt_from, endpoint.rtt_from_notes) {
+    let from = match (endpoint.timing.rtt_from, endpoint.rtt.rtt_from_notes) {
         (RttFrom::Oldest, _) => Some("oldest"),
         // The timer keeps its notes.
         (RttFrom::Timer, false) => Some("timestamps"),
@@ -81,7 +81,7 @@ fn subtracted_ms(endpoint: &Params) -> Option<u64> {
 /// Segments that a chunk has at the least, where it is to be as large as `tso` says.
 fn least_segments(endpoint: &Params) -> Option<u64> {
     let tso = endpoint.tso.tso.filter(|_| endpoint.tso.tso_sizing == TsoSizing::Full)?;
-    let segments = tso.0 / endpoint.mss.0;
+    let segments = tso.0 / endpoint.packets.mss.0;
     (2..=MOST_LEAST_SEGMENTS).contains(&segments).then_some(segments)
 }
 

@@ -48,7 +48,7 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
             continue;
         }
         of_group(scenario, group, &mut found);
-        let packet = group.endpoint.mss.0 + group.endpoint.header.0;
+        let packet = group.endpoint.packets.mss.0 + group.endpoint.packets.header.0;
         mtus.push(packet);
         if packet != mtus[0] {
             let message = format!("both hosts have one MTU: {} B here, {packet} B there", mtus[0]);
@@ -213,55 +213,55 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
 fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     // What a route, a sysctl or the MTU sets.
     let mut free = vec![
-        key!(Endpoint: mss),
-        key!(Endpoint: ecn),
-        key!(Endpoint: initial_window),
-        key!(Endpoint: rto_min),
+        key!(Endpoint: packets.mss),
+        key!(Endpoint: ecn.ecn),
+        key!(Endpoint: windows.initial_window),
+        key!(Endpoint: rto.rto_min),
     ];
     if let Some(timeouts) = Timeouts::of(&group.endpoint) {
         free.extend([
-            key!(Endpoint: rto_backoff),
-            key!(Endpoint: rto_backoff_after),
-            key!(Endpoint: syn_backoff_after),
+            key!(Endpoint: rto.rto_backoff),
+            key!(Endpoint: rto.rto_backoff_after),
+            key!(Endpoint: rto.syn_backoff_after),
         ]);
         found.extend(timeouts.refusals(group));
-    } else if group.endpoint.rto_backoff_after == 0 {
+    } else if group.endpoint.rto.rto_backoff_after == 0 {
         // TCP*(0) is TCP.
-        free.extend([key!(Endpoint: rto_backoff), key!(Endpoint: rto_backoff_after)]);
+        free.extend([key!(Endpoint: rto.rto_backoff), key!(Endpoint: rto.rto_backoff_after)]);
     } else {
-        free.push(key!(Endpoint: rto_backoff_after));
+        free.push(key!(Endpoint: rto.rto_backoff_after));
     }
-    if group.endpoint.ack_every == 1 {
-        free.push(key!(Endpoint: ack_every));
+    if group.endpoint.acks.ack_every == 1 {
+        free.push(key!(Endpoint: acks.ack_every));
     }
     free.extend(lab::free(scenario, group));
     // Who hears source quenches there is the controller.
     let hears = group.controller.contract().asks.iter().any(|a| a.ability == Ability::ObeysQuench);
     let obeys = group.endpoint.contract().provides.contains(&Ability::ObeysQuench);
     if hears {
-        free.push(key!(Endpoint: obey_quench));
+        free.push(key!(Endpoint: quench.obey_quench));
     }
     if hears && !obeys {
         let message = "on Linux a controller that hears source quenches obeys them";
         found.push(of(
             group,
-            &["endpoint", key!(Endpoint: obey_quench)],
+            &["endpoint", key!(Endpoint: quench.obey_quench)],
             message,
             Some("set `obey_quench = true`"),
         ));
     }
     // Who hears marks at the receiver brings a program that tells them, as `echo` says.
     if programs::asked_for(&group.controller).any(|program| program.hears == Hears::Receiver) {
-        free.push(key!(Endpoint: echo));
+        free.push(key!(Endpoint: acks.echo));
     }
     let mut kernels = Endpoint::default();
     kernels.apply_preset(PRESET);
     let kept = kept((&group.endpoint, &kernels), &free);
     let help = format!("`endpoint = {{ preset = \"{PRESET}\"{kept} }}` is TCP as Linux has it");
     differ(group, "endpoint", (&group.endpoint, &kernels), &free, ("Linux's TCP", &help), found);
-    if group.endpoint.mss < LEAST_MSS {
+    if group.endpoint.packets.mss < LEAST_MSS {
         let message = format!("segments on Linux have at least {LEAST_MSS} of payload");
-        found.push(of(group, &["endpoint", key!(Endpoint: mss)], &message, None));
+        found.push(of(group, &["endpoint", key!(Endpoint: packets.mss)], &message, None));
     }
 }
 

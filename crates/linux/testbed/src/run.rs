@@ -272,7 +272,7 @@ fn set_sysctls(world: &World) -> io::Result<Vec<(String, String)>> {
     for (name, value) in lab::chunks(&world.scenario) {
         namespace::set_sysctl(name, &value)?;
     }
-    let timestamps = world.scenario.flows.iter().all(|g| g.endpoint.timestamps);
+    let timestamps = world.scenario.flows.iter().all(|g| g.endpoint.rtt.timestamps);
     namespace::set_sysctl("net.ipv4.tcp_timestamps", if timestamps { "1" } else { "0" })?;
     let read = |name: &&str| Some(((*name).to_owned(), namespace::sysctl(name)?));
     Ok(RECORDED.iter().filter_map(read).collect())
@@ -295,12 +295,12 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
         let route = RouteTo {
             destination: other.address(g),
             source: side.address(g),
-            ecn: endpoint.ecn && Side::of_node(group.ways[0].from) == side,
-            initial_window: (endpoint.initial_window != kernels.initial_window)
-                .then_some(endpoint.initial_window),
-            rto_min_ms: (endpoint.rto_min != kernels.rto_min)
-                .then_some((endpoint.rto_min.0 / 1_000_000) as u32),
-            quick_acks: endpoint.ack_every == 1 && Side::of_node(group.ways[0].to) == side,
+            ecn: endpoint.ecn.ecn && Side::of_node(group.ways[0].from) == side,
+            initial_window: (endpoint.windows.initial_window != kernels.windows.initial_window)
+                .then_some(endpoint.windows.initial_window),
+            rto_min_ms: (endpoint.rto.rto_min != kernels.rto.rto_min)
+                .then_some((endpoint.rto.rto_min.0 / 1_000_000) as u32),
+            quick_acks: endpoint.acks.ack_every == 1 && Side::of_node(group.ways[0].to) == side,
         };
         namespace::add_route(&mut netlink, own, &route)?;
     }

@@ -66,7 +66,9 @@ pub struct World {
 impl World {
     /// The largest packet of the run, headers included; both hosts have it for their MTU.
     pub fn packet(&self) -> Bytes {
-        let packet = |group: &FlowGroup| Bytes(group.endpoint.mss.0 + group.endpoint.header.0);
+        let packet = |group: &FlowGroup| {
+            Bytes(group.endpoint.packets.mss.0 + group.endpoint.packets.header.0)
+        };
         self.scenario.flows.iter().map(packet).max().unwrap_or(Bytes(1500))
     }
 

@@ -9,45 +9,45 @@ impl Params {
     /// Checks values together.
     pub(super) fn consistent(&self) -> Result<(), Invalid> {
         let invalid = |key, message: &str| Err(Invalid { key, message: message.to_owned() });
-        if self.header.0 + self.mss.0 > 65_535 {
+        if self.packets.header.0 + self.packets.mss.0 > 65_535 {
             return invalid(
-                key!(Self: mss),
+                key!(Self: packets.mss),
                 "a packet takes at most 65535 bytes on the wire: `mss` + `header` is more",
             );
         }
-        if self.receive_window.0 < self.mss.0 {
+        if self.windows.receive_window.0 < self.packets.mss.0 {
             return invalid(
-                key!(Self: receive_window),
+                key!(Self: windows.receive_window),
                 "the receive window must hold at least one segment (`mss`)",
             );
         }
-        if self.max_window.is_some_and(|w| w.0 < self.mss.0) {
+        if self.windows.max_window.is_some_and(|w| w.0 < self.packets.mss.0) {
             return invalid(
-                key!(Self: max_window),
+                key!(Self: windows.max_window),
                 "the largest window must hold at least one segment (`mss`)",
             );
         }
-        if self.prr && !matches!(self.recovery, Recovery::Sack | Recovery::NewReno) {
+        if self.prr.prr && !matches!(self.recovery.recovery, Recovery::Sack | Recovery::NewReno) {
             return invalid(
-                key!(Self: prr),
+                key!(Self: prr.prr),
                 "proportional rate reduction needs `recovery = \"sack\"` or `\"newreno\"`",
             );
         }
-        if self.signature.timestamp_signature > 0 && !self.timestamps {
+        if self.signature.timestamp_signature > 0 && !self.rtt.timestamps {
             return invalid(
                 key!(Self: signature.timestamp_signature),
                 "there is nothing to sign without `timestamps`",
             );
         }
-        if self.rto_min > self.rto_max || self.rto_initial > self.rto_max {
+        if self.rto.rto_min > self.rto.rto_max || self.rto.rto_initial > self.rto.rto_max {
             return invalid(
-                key!(Self: rto_max),
+                key!(Self: rto.rto_max),
                 "the largest timeout is below the smallest or the initial one",
             );
         }
-        if self.rto_min == Duration::ZERO && self.rto_granularity == Duration::ZERO {
+        if self.rto.rto_min == Duration::ZERO && self.rto.rto_granularity == Duration::ZERO {
             return invalid(
-                key!(Self: rto_min),
+                key!(Self: rto.rto_min),
                 "a timeout of zero expires for ever; give `rto_min` or `rto_granularity`",
             );
         }

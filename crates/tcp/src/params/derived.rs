@@ -12,16 +12,16 @@ impl Declares for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .provides(Ability::Pacing)
-            .when(self.timestamps, |c| c.provides(Ability::Timestamps))
-            .when(self.ack_every == 1 || self.timing.is_prompt(), |c| {
+            .when(self.rtt.timestamps, |c| c.provides(Ability::Timestamps))
+            .when(self.acks.ack_every == 1 || self.timing.is_prompt(), |c| {
                 c.provides(Ability::PromptRtt)
             })
-            .when(self.obey_quench, |c| c.provides(Ability::ObeysQuench))
-            .when(self.ecn, |c| c.provides(Ability::Ect))
+            .when(self.quench.obey_quench, |c| c.provides(Ability::ObeysQuench))
+            .when(self.ecn.ecn, |c| c.provides(Ability::Ect))
             .when(self.timing.rtt_from == RttFrom::OneWay, |c| {
                 c.needs(Ability::EchoesDelay, "there is no round-trip time to see")
             })
-            .when(self.ecn && self.obey_ece, |c| {
+            .when(self.ecn.ecn && self.ecn.obey_ece, |c| {
                 let why = "ECN never acts";
                 let c = c.provides(Ability::ObeysEce);
                 c.wants(Ability::Marks, why).wants(Ability::EchoesEce, why)
@@ -34,15 +34,15 @@ impl Params {
     #[must_use]
     pub fn rto_policy(&self) -> RtoPolicy {
         RtoPolicy {
-            min: self.rto_min,
-            initial: self.rto_initial,
-            max: self.rto_max,
-            granularity: Divisor::new(self.rto_granularity.0),
-            variation_min: self.rto_granularity.max(self.rto_variation_min),
-            slop: self.rto_slop,
-            backoff: self.rto_backoff,
-            backoff_after: self.rto_backoff_after,
-            backoff_rounds: self.rto_backoff_rounds,
+            min: self.rto.rto_min,
+            initial: self.rto.rto_initial,
+            max: self.rto.rto_max,
+            granularity: Divisor::new(self.rto.rto_granularity.0),
+            variation_min: self.rto.rto_granularity.max(self.rto.rto_variation_min),
+            slop: self.rto.rto_slop,
+            backoff: self.rto.rto_backoff,
+            backoff_after: self.rto.rto_backoff_after,
+            backoff_rounds: self.rto.rto_backoff_rounds,
         }
     }
 
@@ -50,24 +50,25 @@ impl Params {
     /// then echoes marks.
     #[must_use]
     pub fn says_cwr(&self) -> bool {
-        self.ecn && self.echo != EchoKind::None
+        self.ecn.ecn && self.acks.echo != EchoKind::None
     }
 
     /// `true` if recovery counts the data in the network by ACKs.
     #[must_use]
     pub fn counts_pipe(&self) -> bool {
-        self.pipe_rule == PipeRule::CountedByAcks && self.recovery == Recovery::Sack
+        self.detection.pipe_rule == PipeRule::CountedByAcks
+            && self.recovery.recovery == Recovery::Sack
     }
 
     /// Policy of the retransmission timer of SYNs.
     #[must_use]
     pub fn syn_rto_policy(&self) -> RtoPolicy {
         let data = self.rto_policy();
-        match self.syn_backoff_after {
-            Some(backoff_after) if self.rto_backoff != Backoff::Off => RtoPolicy {
+        match self.rto.syn_backoff_after {
+            Some(backoff_after) if self.rto.rto_backoff != Backoff::Off => RtoPolicy {
                 backoff: Backoff::After,
                 backoff_after,
-                backoff_rounds: self.syn_backoff_rounds,
+                backoff_rounds: self.rto.syn_backoff_rounds,
                 ..data
             },
             _ => data,

@@ -73,26 +73,26 @@ pub const PARTS: &[Part] = &[
               6675 § 4.",
         needs: None,
         off: |p| {
-            if p.loss_rule == LossRule::Rack {
-                p.loss_rule = LossRule::Rfc6675;
+            if p.detection.loss_rule == LossRule::Rack {
+                p.detection.loss_rule = LossRule::Rfc6675;
             }
-            p.whole_segments = false;
-            p.recovers_in_loss = false;
-            p.tail_loss_probe = false;
-            p.rtt_from_notes = false;
+            p.detection.whole_segments = false;
+            p.recovery.recovers_in_loss = false;
+            p.detection.tail_loss_probe = false;
+            p.rtt.rtt_from_notes = false;
         },
-        on: |p| p.loss_rule = LossRule::Rack,
+        on: |p| p.detection.loss_rule = LossRule::Rack,
     },
     Part::flag(
         "tlp",
         "Probes of a lost tail (RFC 8985 § 7).",
-        [|p| p.tail_loss_probe = false, |p| p.tail_loss_probe = true],
+        [|p| p.detection.tail_loss_probe = false, |p| p.detection.tail_loss_probe = true],
     )
     .needing("rack"),
     Part::flag(
         "own-rtt-notes",
         "RTT samples from the sender's own log of send times, also by SACK.",
-        [|p| p.rtt_from_notes = false, |p| p.rtt_from_notes = true],
+        [|p| p.rtt.rtt_from_notes = false, |p| p.rtt.rtt_from_notes = true],
     )
     .needing("rack"),
     Part {
@@ -100,10 +100,10 @@ pub const PARTS: &[Part] = &[
         doc: "Retransmissions that are lost are found without the timer.",
         needs: None,
         off: |p| {
-            p.lost_retransmissions = false;
-            p.lost_retransmissions_reduce = false;
+            p.detection.lost_retransmissions = false;
+            p.recovery.lost_retransmissions_reduce = false;
         },
-        on: |p| p.lost_retransmissions = true,
+        on: |p| p.detection.lost_retransmissions = true,
     },
     Part {
         name: "prr",
@@ -111,31 +111,31 @@ pub const PARTS: &[Part] = &[
               stack has it.",
         needs: None,
         off: |p| {
-            p.prr = false;
-            p.prr_rule = Params::default().prr_rule;
-            p.prr_on_ecn = false;
+            p.prr.prr = false;
+            p.prr.prr_rule = Params::default().prr.prr_rule;
+            p.prr.prr_on_ecn = false;
         },
         on: |p| {
-            p.prr = true;
-            p.prr_rule = PrrRule::Rfc9937;
+            p.prr.prr = true;
+            p.prr.prr_rule = PrrRule::Rfc9937;
         },
     },
     Part::flag(
         "prr-on-ecn",
         "Proportional rate reduction for ECN-echoes.",
-        [|p| p.prr_on_ecn = false, |p| p.prr_on_ecn = true],
+        [|p| p.prr.prr_on_ecn = false, |p| p.prr.prr_on_ecn = true],
     ),
     Part::flag(
         "rescue",
         "Retransmission of holes that are not known to be lost, and of the tail (RFC 6675 § 4, \
          rules 3 and 4 of NextSeg).",
-        [|p| p.doubtful_holes = false, |p| p.doubtful_holes = true],
+        [|p| p.recovery.doubtful_holes = false, |p| p.recovery.doubtful_holes = true],
     ),
     Part::flag(
         "dsack",
         "D-SACK blocks from the receiver (RFC 2883), by which RACK adapts its window and takes \
          reductions back.",
-        [|p| p.dsack = false, |p| p.dsack = true],
+        [|p| p.acks.dsack = false, |p| p.acks.dsack = true],
     ),
     Part::flag(
         "frto",
@@ -150,17 +150,20 @@ pub const PARTS: &[Part] = &[
     Part::flag(
         "timeout-threshold",
         "A timeout in a window that was already reduced keeps the slow-start threshold.",
-        [|p| p.timeout_keeps_threshold = false, |p| p.timeout_keeps_threshold = true],
+        [
+            |p| p.recovery.timeout_keeps_threshold = false,
+            |p| p.recovery.timeout_keeps_threshold = true,
+        ],
     ),
     Part::flag(
         "old-acks",
         "SACK blocks of ACKs that a later ACK has overtaken count.",
-        [|p| p.sack_in_old_acks = false, |p| p.sack_in_old_acks = true],
+        [|p| p.recovery.sack_in_old_acks = false, |p| p.recovery.sack_in_old_acks = true],
     ),
     Part::flag(
         "reneging",
         "A receiver that discards SACKed data is found half a round trip later.",
-        [|p| p.reneging_hurries = false, |p| p.reneging_hurries = true],
+        [|p| p.recovery.reneging_hurries = false, |p| p.recovery.reneging_hurries = true],
     ),
     Part {
         name: "quick-acks",
@@ -168,31 +171,31 @@ pub const PARTS: &[Part] = &[
               a hole at most one a millisecond; delays that follow the pauses between segments.",
         needs: None,
         off: |p| {
-            p.ack_policy = AckPolicy::Rfc5681;
-            p.push_bursts = false;
+            p.acks.ack_policy = AckPolicy::Rfc5681;
+            p.acks.push_bursts = false;
         },
         on: |p| {
-            p.ack_policy = AckPolicy::Quick;
-            p.push_bursts = true;
+            p.acks.ack_policy = AckPolicy::Quick;
+            p.acks.push_bursts = true;
         },
     },
     Part::flag(
         "push",
         "A burst of several segments ends with PSH.",
-        [|p| p.push_bursts = false, |p| p.push_bursts = true],
+        [|p| p.acks.push_bursts = false, |p| p.acks.push_bursts = true],
     )
     .needing("quick-acks"),
     Part {
         name: "delivered-growth",
         doc: "The window grows by what was delivered since the previous ACK, SACKed data included.",
         needs: None,
-        off: |p| p.grow_by = GrowBy::Acknowledged,
-        on: |p| p.grow_by = GrowBy::Delivered,
+        off: |p| p.validation.grow_by = GrowBy::Acknowledged,
+        on: |p| p.validation.grow_by = GrowBy::Delivered,
     },
     Part::flag(
         "exit-growth",
         "The window also grows with the ACK that ends fast recovery.",
-        [|p| p.grow_on_exit = false, |p| p.grow_on_exit = true],
+        [|p| p.validation.grow_on_exit = false, |p| p.validation.grow_on_exit = true],
     ),
     Part {
         name: "cwnd-validation",
@@ -206,11 +209,11 @@ pub const PARTS: &[Part] = &[
         doc: "The window shrinks after an idle time longer than the timeout (RFC 5681 § 4.1).",
         needs: None,
         off: |p| {
-            p.idle_restart = false;
+            p.validation.idle_restart = false;
             p.validation.restart_window = RestartWindow::Initial;
         },
         on: |p| {
-            p.idle_restart = true;
+            p.validation.idle_restart = true;
             p.validation.restart_window = RestartWindow::Initial;
         },
     },

@@ -109,7 +109,7 @@ impl Sender {
         if tries > 1 {
             // RFC 6298 § 5.7: the timeout is set anew, not doubled further. Karn & Partridge 1987
             // make no difference between a SYN and other segments.
-            if self.config.params.rto_backoff_until != BackoffUntil::SentOnce {
+            if self.config.params.rto.rto_backoff_until != BackoffUntil::SentOnce {
                 self.rto.end_backoff();
             }
             self.cc = self.config.controller_after_syn_loss();
@@ -180,7 +180,8 @@ impl Sender {
     fn take_blocks<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
         let (now, told) = (ack.now, ack.segment.seq);
         let rack = !PLAIN && self.config.plan.by_time;
-        let has_blocks = has_any(ack.blocks) && self.config.params.recovery == Recovery::Sack;
+        let has_blocks =
+            has_any(ack.blocks) && self.config.params.recovery.recovery == Recovery::Sack;
         // Departs from RFC 5681 § 2 as [`Sender::on_timeout`] does: what a timeout gave up for
         // lost is not in flight.
         let pipe_in_loss = self.recovery.is_loss().then(|| self.in_flight());
@@ -220,14 +221,14 @@ impl Sender {
             self.take_back_late(ack.now, ack.end - ack.acked);
         }
         let params = &self.config.params;
-        if !PLAIN && params.reneging_hurries && self.sent.reneged(ack.end) {
+        if !PLAIN && params.recovery.reneging_hurries && self.sent.reneged(ack.end) {
             self.hurry(ack.now);
             looks = false;
         }
-        if !PLAIN && self.config.params.grow_on_exit {
+        if !PLAIN && self.config.params.validation.grow_on_exit {
             ack.phase = self.phase();
         }
-        let delivered_counts = !PLAIN && self.config.params.grow_by == GrowBy::Delivered;
+        let delivered_counts = !PLAIN && self.config.params.validation.grow_by == GrowBy::Delivered;
         if (delivered_counts && ack.newly_sacked > 0 || looks) && ack.judged != Judged::Open {
             ack.lost |= self.detect_losses(ack.now);
         }
@@ -250,8 +251,8 @@ impl Sender {
         }
         self.seq.on_ack(ack.end);
         let params = &self.config.params;
-        let (sack, spreads) = (params.recovery == Recovery::Sack, params.prr);
-        let delivered_counts = !PLAIN && params.grow_by == GrowBy::Delivered;
+        let (sack, spreads) = (params.recovery.recovery == Recovery::Sack, params.prr.prr);
+        let delivered_counts = !PLAIN && params.validation.grow_by == GrowBy::Delivered;
         if sack {
             // RFC 6937 § 2, DeliveredData: what was SACKed before does not count again.
             ack.delivered -= self.sent.on_ack(ack.end);
@@ -273,7 +274,7 @@ impl Sender {
     /// original that came late, of a sender without SACK.
     #[inline(always)]
     fn judge_progress(&mut self, ack: &mut Ack<'_>) -> bool {
-        let sack = self.config.params.recovery == Recovery::Sack;
+        let sack = self.config.params.recovery.recovery == Recovery::Sack;
         let mut late = false;
         if !sack {
             late = !self.undo.is_none() && self.is_late_original(ack.segment.ts);
@@ -323,7 +324,7 @@ impl Sender {
     ) {
         let phase = ack.phase;
         let path = self.path_of(ack.now, ack.pipe, phase);
-        let obeyed = ack.ece && self.config.params.obey_ece;
+        let obeyed = ack.ece && self.config.params.ecn.obey_ece;
         let sample = AckSample {
             acked_bytes: counts,
             newly_sacked: ack.newly_sacked,
@@ -343,7 +344,7 @@ impl Sender {
     /// An ACK of nothing new: without SACK it is a duplicate, if nothing else changed.
     #[inline(always)]
     fn on_no_progress<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
-        if self.config.params.recovery == Recovery::Sack
+        if self.config.params.recovery.recovery == Recovery::Sack
             || self.seq.outstanding() == 0
             || ack.window_changed
         {
@@ -351,7 +352,7 @@ impl Sender {
         }
         if PLAIN || !self.marks_without_sack() || self.take_duplicate_without_sack(ack.now) {
             self.on_duplicate(ack.now);
-            if !PLAIN && self.config.params.prr {
+            if !PLAIN && self.config.params.prr.prr {
                 // Each duplicate tells of a segment (Linux, `tcp_add_reno_sack`).
                 ack.delivered = self.config.mss;
             }
@@ -376,7 +377,7 @@ impl Sender {
         }
         if !PLAIN && ack.acked == 0 {
             (ack.exact_rtt, ack.sacked_rtt) = self.see_sacked(now).unzip();
-            if self.config.params.grow_by == GrowBy::Delivered {
+            if self.config.params.validation.grow_by == GrowBy::Delivered {
                 ack.grows_by = self.grow_by_sacked(ack.newly_sacked);
             }
         }
@@ -408,7 +409,7 @@ impl Sender {
     fn tell_no_progress(&mut self, ack: &Ack<'_>) {
         let path = Path { flight_size: ack.flight_size, ..self.path(ack.now) };
         let grow = if ack.grows_by > 0 {
-            Grow::of(&path, ack.ece && self.config.params.obey_ece)
+            Grow::of(&path, ack.ece && self.config.params.ecn.obey_ece)
         } else {
             Grow::No
         };

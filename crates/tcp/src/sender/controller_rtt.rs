@@ -25,7 +25,7 @@ impl Sender {
     /// Send time of the segment that an echo is of. An echo of one that was never sent reduces the
     /// window, where that is asked for.
     fn verify(&mut self, now: Time, echo: Time) -> Option<Time> {
-        if !self.config.params.timestamps {
+        if !self.config.params.rtt.timestamps {
             return Some(echo);
         }
         let sent = self.rtt.verify(echo);
@@ -65,7 +65,7 @@ impl Sender {
     ) -> (Option<Duration>, Option<Duration>) {
         let sent = if let Some(went) = went {
             went
-        } else if self.config.params.timestamps {
+        } else if self.config.params.rtt.timestamps {
             segment.ts
         } else {
             let Some(sent) = self.rtt.take_timed(ack) else { return (None, None) };
@@ -140,10 +140,10 @@ impl Sender {
     /// A SYN-ACK came: when the SYN went that it is for, if that can be known.
     pub(super) fn syn_sent(&mut self, now: Time, echo: Time, once: bool) -> Option<Time> {
         if !self.config.plan.controller_rtt {
-            return (once || self.config.params.timestamps).then_some(echo);
+            return (once || self.config.params.rtt.timestamps).then_some(echo);
         }
         let known = self.verify(now, echo);
-        if self.config.params.timestamps && known.is_some() {
+        if self.config.params.rtt.timestamps && known.is_some() {
             return known;
         }
         once.then_some(self.pacer.last_sent())

@@ -26,12 +26,12 @@ impl Sender {
         self.cc.on_signal(path, Signal::Reduce(cause));
         self.space_from_last();
         let params = &self.config.params;
-        let recovers = params.ecn_in_recovery && self.recovery.is_fast();
+        let recovers = params.ecn.ecn_in_recovery && self.recovery.is_fast();
         let by_quench = matches!(cause, Cause::Quench { .. });
         // What Linux knows no cause for its controllers do by themselves, at once: quenches,
         // packets that waited, and loads.
         let spreads = !by_quench && !matches!(cause, Cause::Delay | Cause::Load);
-        if params.prr && params.prr_on_ecn && spreads && !recovers {
+        if params.prr.prr && params.prr.prr_on_ecn && spreads && !recovers {
             self.begin_spreading(before);
         }
         self.counters.reductions[cause.index()] += 1;
@@ -39,7 +39,7 @@ impl Sender {
         self.ecn.set_first_counts(false);
         // Linux knows of no quenches: its controllers set the window by themselves, at once, and
         // the receiver hears of nothing.
-        if by_quench && self.config.params.prr_on_ecn {
+        if by_quench && self.config.params.prr.prr_on_ecn {
             self.quenches.on_reduction(self.seq.high());
         } else {
             self.ecn.set_cwr(self.config.params.says_cwr());
@@ -52,7 +52,7 @@ impl Sender {
         if self.seq.high() == self.seq.una() || self.cc.by_rate() {
             return;
         }
-        let rule = self.config.params.prr_rule;
+        let rule = self.config.params.prr.prr_rule;
         let recover_fs = self.recover_fs(before);
         let room = before.saturating_sub(self.in_flight());
         self.recovery.begin_cwr(Prr::without_loss(rule, recover_fs, self.config.mss, room));
@@ -65,7 +65,7 @@ impl Sender {
     /// several.
     pub(super) fn recover_fs(&self, before: u64) -> u64 {
         let outstanding = self.seq.outstanding();
-        match self.config.params.prr_rule {
+        match self.config.params.prr.prr_rule {
             PrrRule::RoundedUp => outstanding,
             _ if self.cc.window().ssthresh > before => before.max(outstanding),
             _ => before,
@@ -81,7 +81,7 @@ impl Sender {
         let until = self.quenches.reduced_until();
         let last = self.recovery.last_reduction();
         let open = self.recovery.is_open() && self.recovery.cwr().is_none();
-        if !open || until != Some(last) || ack > last || !params.prr {
+        if !open || until != Some(last) || ack > last || !params.prr.prr {
             return;
         }
         self.begin_spreading(self.cc.window().cwnd);
@@ -94,14 +94,14 @@ impl Sender {
     #[cold]
     pub(super) fn on_echo(&mut self, now: Time, ack: u64) {
         self.counters.ece_acks += 1;
-        if self.config.params.ecn && self.config.params.obey_ece {
+        if self.config.params.ecn.ecn && self.config.params.ecn.obey_ece {
             // Linux `tcp_fastretrans_alert`, A.
             self.undo.keep_reduction();
         }
         self.ecn.stop_waiting();
         let answers = self.answers_echo(ack);
         let params = &self.config.params;
-        if !params.ecn || !params.obey_ece {
+        if !params.ecn.ecn || !params.ecn.obey_ece {
             return;
         }
         if !answers {
@@ -111,10 +111,10 @@ impl Sender {
         let mss = self.config.mss;
         let before = self.cc.window().cwnd;
         let mut path = self.path(now);
-        if params.flight_size == FlightSize::Pipe {
+        if params.recovery.flight_size == FlightSize::Pipe {
             path.flight_size = path.flight_size.saturating_sub(ack - self.seq.una());
         }
-        if params.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
+        if params.ecn.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
             // Whether it is for the segment that the last one let go.
             let in_a_row = ack <= self.recovery.reduced_until() + mss;
             self.ecn.wait_at_one(before <= mss, in_a_row);
@@ -134,8 +134,8 @@ impl Sender {
                 // `tcp_try_to_open`).
                 let held = self.held_above(ack);
                 let ends = self.recovery.recover().is_some_and(|recover| ack >= recover + held);
-                let is_over = params.prr_on_ecn && params.grow_on_exit && ends;
-                is_over || params.ecn_in_recovery && ack > self.seq.una().max(reduced_until)
+                let is_over = params.prr.prr_on_ecn && params.validation.grow_on_exit && ends;
+                is_over || params.ecn.ecn_in_recovery && ack > self.seq.una().max(reduced_until)
             }
             _ => ack > self.recovery.last_reduction() || self.ecn.first_counts(),
         }
@@ -144,7 +144,7 @@ impl Sender {
     /// RFC 3168 § 6.1.2: nothing goes until the retransmission timer has run from the echo.
     #[cold]
     pub(super) fn wait_at_one(&mut self, now: Time) {
-        let doublings = match self.config.params.ecn_at_one {
+        let doublings = match self.config.params.ecn.ecn_at_one {
             EchoAtOne::BacksOff => self.ecn.doublings(),
             EchoAtOne::Sends | EchoAtOne::Waits => 0,
         };
@@ -155,7 +155,7 @@ impl Sender {
     /// `true` if the losses of a timeout are being repaired, and an ECN-echo counts all the same.
     pub(super) fn obeys_echo_in_loss(&self) -> bool {
         let params = &self.config.params;
-        let asked = params.ecn_in_loss && self.config.ecn_retransmissions;
+        let asked = params.ecn.ecn_in_loss && self.config.ecn_retransmissions;
         asked && self.recovery.is_loss()
     }
 }

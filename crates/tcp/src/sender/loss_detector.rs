@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn what_went_within_the_last_round_trip_is_not_old() {
         let ms = |ms: u64| Time(ms * 1_000_000);
-        let params = Params { loss_rule: LossRule::Rack, ..Params::default() };
+        let params = Params::default().with(|p| p.detection.loss_rule = LossRule::Rack);
         let (mut loss, mut sent) =
             (LossDetector::new(true), SentSegments::new(&params, Notes::default()));
         let old = |loss: &LossDetector, sent: &SentSegments, now| loss.old(sent, now).unwrap().1;

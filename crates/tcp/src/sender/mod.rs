@@ -130,7 +130,7 @@ impl Sender {
         let cc = config.new_controller();
         let rwnd = u64::from(config.receive_window);
         let rtt = RttSource::new(&config);
-        let by_sack = config.params.recovery == Recovery::Sack;
+        let by_sack = config.params.recovery.recovery == Recovery::Sack;
         let loss = LossDetector::new(config.plan.by_time && by_sack);
         let sent = SentSegments::new(&config.params, rtt.notes());
         let validation = CwndValidation::new(config.params.validation.cwnd_limited);
@@ -181,7 +181,7 @@ impl Sender {
     /// Opens the connection: with a handshake a SYN is sent first, without one data may flow at
     /// once.
     pub fn open(&mut self) {
-        self.connection = if self.config.params.handshake {
+        self.connection = if self.config.params.connection.handshake {
             Connection::SynSent { sent: false, tries: 0 }
         } else {
             Connection::Established
@@ -253,7 +253,7 @@ impl Sender {
     /// RFC 5681's FlightSize, or what stands for it.
     #[inline]
     fn flight_size(&self) -> u64 {
-        match self.config.params.flight_size {
+        match self.config.params.recovery.flight_size {
             FlightSize::Outstanding => self.seq.flight_size(),
             FlightSize::Pipe => self.in_flight(),
         }
@@ -283,7 +283,7 @@ impl Sender {
     #[inline]
     #[must_use]
     pub fn in_flight(&self) -> u64 {
-        if matches!(self.config.params.recovery, Recovery::Sack) {
+        if matches!(self.config.params.recovery.recovery, Recovery::Sack) {
             self.sent.pipe(self.seq.una(), self.seq.nxt())
         } else {
             if self.has_marked_without_sack() {

@@ -19,8 +19,8 @@ impl Sender {
     #[cold]
     pub(super) fn on_old_ack(&mut self, now: Time, ack: u64, blocks: &SackBlocks) {
         let params = &self.config.params;
-        if !params.sack_in_old_acks
-            || params.recovery != Recovery::Sack
+        if !params.recovery.sack_in_old_acks
+            || params.recovery.recovery != Recovery::Sack
             || self.seq.high() == self.seq.una()
         {
             return;

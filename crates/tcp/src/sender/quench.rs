@@ -14,17 +14,17 @@ impl Sender {
             return;
         }
         let outstanding = (self.seq.una()..self.seq.high()).contains(&seq);
-        if !self.quenches.believes(outstanding, self.rtt.round(), &self.config.params) {
+        if !self.quenches.believes(outstanding, self.rtt.round(), &self.config.params.quench) {
             self.counters.quenches_refused += 1;
             return;
         }
         self.counters.quenches += 1;
         let params = &self.config.params;
-        match params.quench_answer {
-            _ if !params.obey_quench => {}
+        match params.quench.quench_answer {
+            _ if !params.quench.obey_quench => {}
             QuenchAnswer::Reduce => self.reduce_for_quench(now, Cause::Quench { marked, level }),
             QuenchAnswer::Pause => {
-                let begins = self.quenches.pause(now, params);
+                let begins = self.quenches.pause(now, &params.quench);
                 self.counters.quench_pauses += u64::from(begins);
             }
         }
@@ -44,7 +44,9 @@ impl Sender {
     /// Data goes out: RFC 1016 has the next wait.
     #[cold]
     pub(super) fn pause_after_sending(&mut self, now: Time) {
-        let Some(pause) = self.quenches.pause_after(now, &self.config.params) else { return };
+        let Some(pause) = self.quenches.pause_after(now, &self.config.params.quench) else {
+            return;
+        };
         self.pacer.hold_longer(now + pause);
     }
 }

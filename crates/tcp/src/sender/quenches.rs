@@ -2,7 +2,8 @@
 
 use cwnd_quantity::{Duration, Time};
 
-use crate::params::{Params, QuenchCheck};
+use crate::params::QuenchCheck;
+use crate::params::quench::Params;
 use crate::squid::Squid;
 
 /// State of source quenches, allocated only when one must be remembered (a refused guess, RFC

@@ -20,7 +20,7 @@ impl Sender {
     /// Up to where segments are acknowledged as a whole (Linux, `tcp_clean_rtx_queue`).
     #[inline(never)]
     pub(super) fn whole(&self, ack: u64) -> u64 {
-        if !self.loss.is_by_time() || !self.config.params.whole_segments {
+        if !self.loss.is_by_time() || !self.config.params.detection.whole_segments {
             return ack;
         }
         self.sent.begin_of(ack, self.config.segments).max(self.seq.una())
@@ -34,7 +34,7 @@ impl Sender {
         if let Some(again) = told_twice(blocks, ack) {
             self.on_told_twice(again);
         }
-        let whole = self.config.params.whole_segments.then_some(self.config.segments);
+        let whole = self.config.params.detection.whole_segments.then_some(self.config.segments);
         let (upwards, pieces) = self.sent.new_blocks(blocks, ack, whole);
         let upwards = pieces.as_deref().unwrap_or(&upwards);
         let arrival = self.arrival(now, top, None);
@@ -46,7 +46,7 @@ impl Sender {
             self.loss.on_arrivals(&self.sent, Range { start, end }, &arrival);
         }
         // An ACK that was overtaken is no sample (`tcp_ack`, `old_ack`).
-        let noted = self.config.params.rtt_from_notes && ack >= una;
+        let noted = self.config.params.rtt.rtt_from_notes && ack >= una;
         if self.whole(ack) <= una
             && let Some((first, last)) = self.loss.take_sacked()
             && noted
@@ -73,7 +73,7 @@ impl Sender {
         top: u64,
         echo: Time,
     ) -> (bool, Option<Time>) {
-        let noted = self.config.params.rtt_from_notes;
+        let noted = self.config.params.rtt.rtt_from_notes;
         if !self.loss.is_by_time() {
             return (false, self.first_of(ack));
         }
@@ -126,7 +126,7 @@ impl Sender {
     #[cold]
     pub(super) fn detect_by_time(&mut self, now: Time) -> bool {
         let (params, mss) = (&self.config.params, self.config.mss);
-        let enough = self.sent.sacked_bytes() > u64::from(params.dup_thresh - 1) * mss;
+        let enough = self.sent.sacked_bytes() > u64::from(params.detection.dup_thresh - 1) * mss;
         let search = Search {
             now,
             una: self.seq.una(),
@@ -136,7 +136,7 @@ impl Sender {
         };
         let Some((found, waits)) = self.loss.detect(&mut self.sent, &search) else { return false };
         if waits > now {
-            let more = Duration(MORE_TICKS * self.config.params.rto_granularity.0);
+            let more = Duration(MORE_TICKS * self.config.params.rto.rto_granularity.0);
             self.loss.wait_for_order((waits + more).min(now + self.rto()));
         } else {
             self.loss.end_wait_for_order();
@@ -170,7 +170,7 @@ impl Sender {
                 let found = self.detect_undelivered(now);
                 // While a timeout is repaired any loss does (`tcp_rack_reo_timeout`).
                 let repairs = self.recovery.is_loss();
-                let recovers = repairs && self.config.params.recovers_in_loss;
+                let recovers = repairs && self.config.params.recovery.recovers_in_loss;
                 if found && (recovers || self.is_still_short()) {
                     self.enter_recovery(now);
                     // Linux lets it count as if a segment had arrived (`tcp_rack_reo_timeout`).
@@ -228,7 +228,7 @@ impl Sender {
     pub(super) fn grow_by_sacked(&self, bytes: u64) -> u64 {
         let open = self.recovery.is_open() && self.recovery.cwr().is_none();
         let open = open && !self.is_still_short();
-        if !open || self.loss.most_late() <= u64::from(self.config.params.dup_thresh) {
+        if !open || self.loss.most_late() <= u64::from(self.config.params.detection.dup_thresh) {
             return 0;
         }
         bytes

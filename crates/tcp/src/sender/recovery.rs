@@ -12,9 +12,9 @@ impl Sender {
     /// Losses were found: fast recovery begins (RFC 5681 § 3.2 (2) to (4)).
     pub(super) fn enter_recovery(&mut self, now: Time) {
         let params = &self.config.params;
-        let sack = params.recovery == Recovery::Sack;
+        let sack = params.recovery.recovery == Recovery::Sack;
         let first = self.seq.una() + self.config.mss.min(self.seq.outstanding());
-        if sack && params.flight_size == FlightSize::Pipe {
+        if sack && params.recovery.flight_size == FlightSize::Pipe {
             // RFC 6675 § 5 (4.3) takes the first segment for lost: it is in the pipe no more.
             self.sent.mark_lost_below(first);
         }
@@ -28,7 +28,7 @@ impl Sender {
         if entry.reduces {
             self.remember(now, is_on_its_way || repairs);
         }
-        if self.config.params.recovery == Recovery::Tahoe {
+        if self.config.params.recovery.recovery == Recovery::Tahoe {
             self.begin_slow_start(now, &path);
             return;
         }
@@ -39,9 +39,9 @@ impl Sender {
             && self.config.plan.by_time
             && entry.prr.as_ref().is_some_and(|prr| prr.has_sent());
         let params = &self.config.params;
-        if entry.prr.is_none() && params.prr && !self.cc.by_rate() {
+        if entry.prr.is_none() && params.prr.prr && !self.cc.by_rate() {
             let recover_fs = self.recover_fs_of_losses(before);
-            entry.prr = Some(Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss)));
+            entry.prr = Some(Box::new(Prr::new(params.prr.prr_rule, recover_fs, self.config.mss)));
         }
         let retransmits = !is_on_its_way && !waits;
         self.recovery.begin(entry, self.first_inflation(), retransmits, first);
@@ -64,7 +64,7 @@ impl Sender {
         // begins as the last one ends finds the new data which that one sent, all SACKed, and would
         // leave a threshold above the window. A sender of RFC 6675 waits for the timer then, others
         // would send what is lost again and again.
-        if self.config.params.lost_retransmissions {
+        if self.config.params.detection.lost_retransmissions {
             let not_sacked = self.seq.outstanding() - self.sent.sacked_bytes();
             path.flight_size = path.flight_size.min(not_sacked.max(self.cc.window().cwnd));
         }
@@ -100,7 +100,7 @@ impl Sender {
         let (params, mss) = (&self.config.params, self.config.mss as i64);
         let duplicates = match self.marks_without_sack() {
             true => self.recovery.dupacks(),
-            false => params.dup_thresh,
+            false => params.detection.dup_thresh,
         };
         let told = i64::from(duplicates) * mss;
         // The fast retransmit takes the place of what was lost.
@@ -109,7 +109,7 @@ impl Sender {
 
     /// The first segment is lost, which ends at `first`.
     fn lose_first(&mut self, first: u64) {
-        if self.config.params.recovery != Recovery::Sack {
+        if self.config.params.recovery.recovery != Recovery::Sack {
             self.sent.note_lost(self.config.mss);
             return;
         }
@@ -123,7 +123,7 @@ impl Sender {
     /// `true` if a retransmission was lost while a timeout is repaired, and that begins a recovery
     /// (Linux, `tcp_fastretrans_alert`).
     pub(super) fn loses_in_loss(&self) -> bool {
-        self.config.params.recovers_in_loss
+        self.config.params.recovery.recovers_in_loss
             && self.config.plan.by_time
             && self.recovery.is_loss()
             && self.sent.has_lost_again()
@@ -134,7 +134,7 @@ impl Sender {
     /// `tcp_fastretrans_alert`, D).
     pub(super) fn end_with_the_reduction(&mut self) {
         let is_over = self.recovery.is_fast() && !self.recovery.is_partial(self.seq.una());
-        if is_over && self.config.params.reduced_window_ends_recovery {
+        if is_over && self.config.params.recovery.reduced_window_ends_recovery {
             self.recovery.end_fast();
             self.seq.end_limited();
             self.loss.on_recovered(false);
@@ -145,7 +145,7 @@ impl Sender {
     /// limited transmit sent, too (RFC 6937 § 3), and nothing that was SACKed before (RFC 9937
     /// § 6).
     fn recover_fs_of_losses(&self, before: u64) -> u64 {
-        match self.config.params.prr_rule {
+        match self.config.params.prr.prr_rule {
             PrrRule::Rfc6937 | PrrRule::RateHalving | PrrRule::RoundedUp => self.seq.outstanding(),
             PrrRule::Rfc9937 => self.seq.high() - self.seq.una() - self.sent.sacked_bytes(),
             PrrRule::WholeSegments => self.recover_fs(before),
@@ -161,8 +161,9 @@ impl Sender {
         let params = &self.config.params;
         // Proportional rate reduction sends no more than arrives. Elsewhere all that is lost again
         // goes at once, and would be lost once more for as long as the recovery takes.
-        let is_clocked = params.prr && params.prr_rule != PrrRule::RateHalving || self.cc.by_rate();
-        if !params.lost_retransmissions_reduce && is_clocked {
+        let is_clocked =
+            params.prr.prr && params.prr.prr_rule != PrrRule::RateHalving || self.cc.by_rate();
+        if !params.recovery.lost_retransmissions_reduce && is_clocked {
             return;
         }
         let top = self.sent.top(self.seq.una());
@@ -177,7 +178,7 @@ impl Sender {
         self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
         let recover_fs = self.recover_fs_of_losses(before);
         if let Some(prr) = self.recovery.prr_mut() {
-            *prr = Prr::new(self.config.params.prr_rule, recover_fs, self.config.mss);
+            *prr = Prr::new(self.config.params.prr.prr_rule, recover_fs, self.config.mss);
         }
     }
 
@@ -203,7 +204,7 @@ impl Sender {
     /// retransmission timer.
     fn on_repair<const PLAIN: bool>(&mut self, now: Time, acked: u64, late: bool) -> bool {
         let una = self.seq.una();
-        let rule = self.config.params.recovery;
+        let rule = self.config.params.recovery.recovery;
         let above = if PLAIN { 0 } else { self.held_above(una) };
         let spread = !PLAIN && self.spreads_without_sack();
         let ack = NewAck { una, acked, mss: self.config.mss, above, spread };
@@ -230,7 +231,7 @@ impl Sender {
     }
 
     pub(super) fn on_duplicate(&mut self, now: Time) {
-        let rule = self.config.params.recovery;
+        let rule = self.config.params.recovery.recovery;
         let inflates = if rule == Recovery::Sack { 0 } else { self.config.mss };
         let Some(dupacks) = self.recovery.on_duplicate(inflates) else { return };
         let enough = dupacks >= self.duplicates_needed() && !self.loss.is_by_time();
@@ -250,7 +251,7 @@ impl Sender {
     /// Bytes of which an ACK of so many tells for the first time. Without SACK each duplicate told
     /// of a segment (Linux, `tcp_add_reno_sack`).
     pub(super) fn new_of(&self, acked: u64, delivered: u64) -> u64 {
-        if self.config.params.recovery == Recovery::Sack {
+        if self.config.params.recovery.recovery == Recovery::Sack {
             // An ACK that advances is no duplicate, even if the receiver had thrown away what it
             // reported.
             return delivered.max(1);
@@ -277,7 +278,7 @@ impl Sender {
     }
 
     fn spread(&mut self, delivered: u64, mut safe: bool) {
-        let pipe = if self.config.params.recovery == Recovery::Sack {
+        let pipe = if self.config.params.recovery.recovery == Recovery::Sack {
             self.sent.pipe(self.seq.una(), self.seq.nxt())
         } else {
             // The hole is lost until it goes again, as the ACK tells (`tcp_newreno_mark_lost`).

@@ -32,11 +32,11 @@ impl RttSource {
     pub const READ_FROM: usize = core::mem::offset_of!(Self, estimator);
 
     pub fn new(config: &Config) -> Self {
-        let estimator = match config.params.rtt_arithmetic {
+        let estimator = match config.params.rtt.rtt_arithmetic {
             RttArithmetic::Exact => RttEstimator::default(),
-            RttArithmetic::Ticks => RttEstimator::in_ticks(config.params.clock),
+            RttArithmetic::Ticks => RttEstimator::in_ticks(config.params.rtt.clock),
             RttArithmetic::WindowedDeviation => {
-                RttEstimator::windowed_deviation(config.params.rto_variation_min)
+                RttEstimator::windowed_deviation(config.params.rto.rto_variation_min)
             }
         };
         Self {

@@ -10,7 +10,7 @@ use cwnd_quantity::Time;
 impl Sender {
     /// `true` if losses are marked though there is no SACK.
     pub(super) fn marks_without_sack(&self) -> bool {
-        self.config.plan.by_time && self.config.params.recovery == Recovery::NewReno
+        self.config.plan.by_time && self.config.params.recovery.recovery == Recovery::NewReno
     }
 
     /// The same, and a timeout has marked some.
@@ -20,7 +20,7 @@ impl Sender {
 
     /// `true` if a reduction is spread though there is no SACK.
     pub(super) fn spreads_without_sack(&self) -> bool {
-        self.config.params.prr && self.config.params.recovery == Recovery::NewReno
+        self.config.params.prr.prr && self.config.params.recovery.recovery == Recovery::NewReno
     }
 
     /// Then Linux holds a state until so much more is acknowledged than was outstanding, with all
@@ -41,7 +41,7 @@ impl Sender {
 
     /// Duplicate ACKs that mean a loss.
     pub(super) fn duplicates_needed(&self) -> u32 {
-        self.recovery.duplicates_needed(self.config.params.dup_thresh)
+        self.recovery.duplicates_needed(self.config.params.detection.dup_thresh)
     }
 
     /// So much of what is outstanding may be told of by duplicates: all but what is lost.
@@ -128,7 +128,7 @@ impl Sender {
         }
         self.counters.undone += 1;
         if self.recovery.is_partial(una) {
-            self.recovery.undo_partial(una - prior, self.config.mss, params.dup_thresh);
+            self.recovery.undo_partial(una - prior, self.config.mss, params.detection.dup_thresh);
             self.seq.end_limited();
             if self.recovery.dupacks() >= self.duplicates_needed() {
                 self.enter_recovery(now);

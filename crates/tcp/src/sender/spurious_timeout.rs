@@ -14,9 +14,9 @@ impl Sender {
     /// was early. `was_reduced`: the window was made smaller already for what is outstanding.
     pub(super) fn remember_timeout(&mut self, now: Time, was_reduced: bool) {
         let params = &self.config.params;
-        let by_duplicates = self.config.plan.by_time && params.dsack;
+        let by_duplicates = self.config.plan.by_time && params.acks.dsack;
         let looks = params.spurious.timeout_frto || params.spurious.timeout_eifel || by_duplicates;
-        let marks = params.recovery == Recovery::Sack || self.marks_without_sack();
+        let marks = params.recovery.recovery == Recovery::Sack || self.marks_without_sack();
         if !looks || !marks {
             self.undo.forget();
             return;
@@ -40,7 +40,7 @@ impl Sender {
     pub(super) fn begins_frto(&self) -> bool {
         let params = &self.config.params;
         params.spurious.timeout_frto
-            && (params.recovery == Recovery::Sack || self.marks_without_sack())
+            && (params.recovery.recovery == Recovery::Sack || self.marks_without_sack())
             && (self.recovery.is_open() || self.rto.expired() > 1)
     }
 
@@ -74,7 +74,7 @@ impl Sender {
         (blocks, ack): (&SackBlocks, u64),
     ) {
         let new_waits = self.unsent().is_some();
-        let sack = self.config.params.recovery == Recovery::Sack;
+        let sack = self.config.params.recovery.recovery == Recovery::Sack;
         let again = !sack && self.sent.any_again(self.seq.una() - acked, self.seq.una());
         let Some((frto, recover)) = self.recovery.frto_mut() else { return };
         let told = Told {

@@ -15,7 +15,7 @@ impl Sender {
     /// Linux, `tcp_schedule_loss_probe`).
     pub(super) fn wait_for_the_tail(&mut self, now: Time, acknowledged: bool) {
         let params = &self.config.params;
-        if !params.tail_loss_probe {
+        if !params.detection.tail_loss_probe {
             return;
         }
         let outstanding = self.seq.outstanding();
@@ -28,10 +28,10 @@ impl Sender {
             self.loss.stop_probe();
             return;
         }
-        let wait = self.rtt.srtt().map_or(params.rto_initial, |srtt| {
+        let wait = self.rtt.srtt().map_or(params.rto.rto_initial, |srtt| {
             // A single segment may wait for a delayed ACK.
-            let ticks = Duration(MORE_TICKS * params.rto_granularity.0);
-            let more = if outstanding <= self.config.mss { params.rto_min } else { ticks };
+            let ticks = Duration(MORE_TICKS * params.rto.rto_granularity.0);
+            let more = if outstanding <= self.config.mss { params.rto.rto_min } else { ticks };
             srtt + srtt + more
         });
         let mut probe = now + wait;
@@ -47,7 +47,7 @@ impl Sender {
             } else {
                 // One that is over bounds nothing, and its timer waits for the tail now: Linux has
                 // one for both.
-                let tick = self.config.params.rto_granularity.max(Duration(1));
+                let tick = self.config.params.rto.rto_granularity.max(Duration(1));
                 self.rto.set(self.rto.deadline().max(probe + tick));
             }
         }
@@ -57,7 +57,7 @@ impl Sender {
     /// No ACK came: a probe goes next, unless there was one since the last progress (RFC 8985 §
     /// 7.3; `tcp_send_loss_probe`).
     pub(super) fn probe_the_tail(&mut self, now: Time) {
-        let (rto, tick) = (self.rto(), self.config.params.rto_granularity);
+        let (rto, tick) = (self.rto(), self.config.params.rto.rto_granularity);
         let fits = self.tail_probe().is_some();
         let goes = self.loss.on_probe_timer(self.seq.high() > self.seq.una() && fits);
         // What a probe finds lost has a whole timeout, and without one the timeout goes on

@@ -27,7 +27,7 @@ impl Sender {
     pub fn tcp_info(&self) -> TcpInfo {
         let mss = self.config.mss;
         let board = &self.sent;
-        let sack = self.config.params.recovery == Recovery::Sack;
+        let sack = self.config.params.recovery.recovery == Recovery::Sack;
         let marks = sack || self.has_marked_without_sack();
         let sacked = match sack {
             true => board.sacked_bytes(),

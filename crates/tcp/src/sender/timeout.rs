@@ -23,7 +23,7 @@ impl Sender {
         self.counters.syn_timeouts += 1;
         self.rto.back_off(false);
         self.rto.stop();
-        self.connection = if tries > self.config.params.syn_retries {
+        self.connection = if tries > self.config.params.connection.syn_retries {
             Connection::Failed(GaveUp::Syn)
         } else {
             Connection::SynSent { sent: false, tries }
@@ -62,7 +62,7 @@ impl Sender {
         if is_looked_at {
             self.begin_frto();
         }
-        self.ecn.set_first_counts(self.config.params.ecn_after_timeout);
+        self.ecn.set_first_counts(self.config.params.ecn.ecn_after_timeout);
         self.rto.set(now + self.rto());
     }
 
@@ -70,15 +70,19 @@ impl Sender {
     /// over at an expiry, too.)
     fn has_tried_enough(&self, now: Time) -> bool {
         let params = &self.config.params;
-        params.data_retries.is_some_and(|most| self.rto.expired() > most)
-            || params.data_retry_time.is_some_and(|most| self.rto.expired_for(now) >= most)
+        params.connection.data_retries.is_some_and(|most| self.rto.expired() > most)
+            || params
+                .connection
+                .data_retry_time
+                .is_some_and(|most| self.rto.expired_for(now) >= most)
     }
 
     /// `true` if the window was reduced for what is outstanding, and that is enough (tcp_input.c,
     /// `tcp_enter_loss`: `high_seq` is above `snd_una`). An expiry after progress of the last one's
     /// repair reduces again.
     fn was_reduced(&self) -> bool {
-        self.config.params.timeout_keeps_threshold && self.recovery.was_reduced(self.seq.una())
+        self.config.params.recovery.timeout_keeps_threshold
+            && self.recovery.was_reduced(self.seq.una())
     }
 
     /// `true` if the timeout stays because little is outstanding (Linux, `tcp_stream_is_thin`). No
@@ -86,8 +90,9 @@ impl Sender {
     fn is_thin(&self) -> bool {
         let outstanding = self.seq.outstanding().div_ceil(self.config.mss);
         let params = &self.config.params;
-        let bounded = params.rto_backoff == Backoff::Bounded;
-        (params.rto_thin_linear || bounded && self.rto.expired() <= params.rto_backoff_after)
+        let bounded = params.rto.rto_backoff == Backoff::Bounded;
+        (params.rto.rto_thin_linear
+            || bounded && self.rto.expired() <= params.rto.rto_backoff_after)
             && outstanding < THIN_SEGMENTS
             && self.rto.expired() <= THIN_EXPIRIES
     }
@@ -95,11 +100,11 @@ impl Sender {
     /// A valid sample came with an ACK of all below `ack`.
     #[cold]
     pub(super) fn end_of_backoff(&mut self, ack: u64) {
-        let ends = match self.config.params.rto_backoff_until {
+        let ends = match self.config.params.rto.rto_backoff_until {
             BackoffUntil::Sample | BackoffUntil::Ack => true,
             // Without timestamps there was no sample but for such a segment.
             BackoffUntil::SentOnce => {
-                !self.config.params.timestamps
+                !self.config.params.rtt.timestamps
                     || self.config.plan.times_each
                     || self.rtt.is_timed_over(ack)
             }
@@ -113,7 +118,7 @@ impl Sender {
     #[cold]
     pub(super) fn end_of_expiries(&mut self) {
         self.rto.end_expiries();
-        if self.config.params.rto_backoff_until == BackoffUntil::Ack {
+        if self.config.params.rto.rto_backoff_until == BackoffUntil::Ack {
             self.rto.end_backoff();
         }
     }
@@ -129,7 +134,7 @@ impl Sender {
         self.rtt.on_retransmission();
         // What was lost again before now goes again with all else.
         self.sent.take_lost_again();
-        if self.config.params.recovery == Recovery::Sack {
+        if self.config.params.recovery.recovery == Recovery::Sack {
             // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone
             // (RFC 6675 § 5.1).
             let reneged = self.sent.reneged(self.seq.una());
@@ -160,7 +165,7 @@ impl Sender {
         let (policy, estimate) = (&self.config.rto, self.rtt.estimate());
         if estimate.is_none() && self.counters.syn_timeouts > 0 {
             // RFC 6298 § 5.7.
-            let initial = policy.initial.max(self.config.params.rto_after_syn_loss);
+            let initial = policy.initial.max(self.config.params.rto.rto_after_syn_loss);
             return self.rto.before_samples(&RtoPolicy { initial, ..*policy });
         }
         self.rto.timeout(policy, estimate)

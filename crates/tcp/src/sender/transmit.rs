@@ -138,14 +138,14 @@ impl Sender {
     fn wake_from_idle(&mut self, now: Time) {
         let idle = now.since(self.pacer.last_sent());
         // Time that pacing makes is not idle.
-        if self.config.params.idle_restart
+        if self.config.params.validation.idle_restart
             && self.seq.high() > 0
             && idle > self.rto()
             && !self.is_spaced()
         {
             let path = self.path(now);
             let params = &self.config.params;
-            let initial = u64::from(params.initial_window) * self.config.mss;
+            let initial = u64::from(params.windows.initial_window) * self.config.mss;
             let keep = match params.validation.restart_window {
                 RestartWindow::Initial => None,
                 RestartWindow::Halved => {
@@ -204,10 +204,10 @@ impl Sender {
     /// reported (RFC 6675 § 5 (3)).
     fn limited_transmit_allows(&self, flight: u64, len: u64, cwnd: u64) -> bool {
         let params = &self.config.params;
-        if !params.limited_transmit {
+        if !params.recovery.limited_transmit {
             return false;
         }
-        if params.recovery == Recovery::Sack {
+        if params.recovery.recovery == Recovery::Sack {
             return self.sent.pipe(self.seq.una(), self.seq.nxt()) + len <= cwnd;
         }
         let most = self.recovery.limited_duplicates();
@@ -217,7 +217,7 @@ impl Sender {
 
     #[inline(always)]
     fn choose_in_recovery(&mut self, now: Time) -> Option<Choice> {
-        let sack = self.config.params.recovery == Recovery::Sack;
+        let sack = self.config.params.recovery.recovery == Recovery::Sack;
         if !sack && self.seq.una() == self.seq.high() {
             return self.choose_in_held_state(now);
         }
@@ -338,7 +338,7 @@ impl Sender {
     /// highest data.
     fn beyond_the_losses(&self) -> Option<Choice> {
         let params = &self.config.params;
-        if !self.recovery.is_fast() || !params.doubtful_holes || params.counts_pipe() {
+        if !self.recovery.is_fast() || !params.recovery.doubtful_holes || params.counts_pipe() {
             return None;
         }
         if let Some(hole) = self.sent.next_hole() {
@@ -371,7 +371,7 @@ impl Sender {
         } else {
             // RFC 3168 § 6.1.5: ECT on new data only.
             ecn = self.mark_capable(&mut flags);
-            if self.config.params.push_bursts && self.ends_burst(now) {
+            if self.config.params.acks.push_bursts && self.ends_burst(now) {
                 flags = flags.with(Flags::PSH);
             }
         }
@@ -390,7 +390,9 @@ impl Sender {
         if self.rto.is_off() || self.config.plan.by_time && again && seq == self.seq.una() {
             self.rto.set(now + self.rto());
         }
-        if self.config.params.quench_answer == QuenchAnswer::Pause && !self.quenches.is_empty() {
+        if self.config.params.quench.quench_answer == QuenchAnswer::Pause
+            && !self.quenches.is_empty()
+        {
             self.pause_after_sending(now);
         }
         let body = Body::Data { header: Header::None, again };
@@ -420,7 +422,7 @@ impl Sender {
     /// The ECN field of a segment; the first after a reduction carries CWR (RFC 3168 § 6.1.2).
     #[inline]
     fn mark_capable(&mut self, flags: &mut Flags) -> Ecn {
-        if !self.config.params.ecn {
+        if !self.config.params.ecn.ecn {
             return Ecn::NotEct;
         }
         if self.ecn.take_cwr() {
@@ -434,7 +436,7 @@ impl Sender {
     fn note_sent(&mut self, now: Time, choice: Choice, again: bool) {
         let end = choice.seq + choice.len;
         self.recovery.on_sent(choice.len, choice.rescue, || self.config.params.counts_pipe());
-        let sack = self.config.params.recovery == Recovery::Sack;
+        let sack = self.config.params.recovery.recovery == Recovery::Sack;
         let marks = again && (sack || self.has_marked_without_sack());
         if again {
             self.sent.on_sent_again(Retransmission {

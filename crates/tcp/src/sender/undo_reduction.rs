@@ -32,7 +32,7 @@ impl Sender {
     /// `true` if echoes tell which transmission an ACK is for.
     pub(super) fn echoes_tell(&self) -> bool {
         let params = &self.config.params;
-        params.timestamps && params.signature.timestamp_signature == 0
+        params.rtt.timestamps && params.signature.timestamp_signature == 0
     }
 
     /// Nothing was lost: the window is again as it was, and so is what is outstanding.
@@ -79,7 +79,8 @@ impl Sender {
     /// A recovery begins, and its first segment goes again, or is on its way again: what to come
     /// back to if that arrives all the same.
     pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) {
-        let marks = self.config.params.recovery == Recovery::Sack || self.marks_without_sack();
+        let marks =
+            self.config.params.recovery.recovery == Recovery::Sack || self.marks_without_sack();
         let looks = self.config.plan.by_time && marks;
         // What went again before tells nothing of this recovery: at zero no echo is older.
         let tells = self.echoes_tell() && !is_on_its_way;

@@ -11,8 +11,8 @@ impl SentSegments {
     /// SACKed ranges above it, or more than (`dup_thresh` − 1)·MSS SACKed bytes. Returns `true` if
     /// anything has.
     pub fn detect_losses(&mut self, params: &Params, una: u64, mss: u64) -> bool {
-        let dup_thresh = params.dup_thresh;
-        if params.loss_rule == LossRule::Fack {
+        let dup_thresh = params.detection.dup_thresh;
+        if params.detection.loss_rule == LossRule::Fack {
             return self.detect_forward(una, u64::from(dup_thresh) * mss);
         }
         let bytes_needed = u64::from(dup_thresh - 1) * mss;

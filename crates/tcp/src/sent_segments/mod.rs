@@ -118,12 +118,13 @@ impl SentSegments {
 
     /// A record that keeps what these parameters need, and these notes.
     pub fn new(params: &Params, notes: Notes) -> Self {
-        let by_time = params.loss_rule == LossRule::Rack;
-        let new = || Box::new(Retransmissions::new(params.dup_thresh, by_time));
-        let sack = params.recovery == Recovery::Sack;
-        let resent = (params.lost_retransmissions && sack).then(new);
-        let arrived = (params.pipe_rule == PipeRule::KeepsRetransmissions).then(Box::default);
-        let times = by_time && (sack || params.rtt_from_notes) || notes.rtt || notes.rates;
+        let by_time = params.detection.loss_rule == LossRule::Rack;
+        let new = || Box::new(Retransmissions::new(params.detection.dup_thresh, by_time));
+        let sack = params.recovery.recovery == Recovery::Sack;
+        let resent = (params.detection.lost_retransmissions && sack).then(new);
+        let arrived =
+            (params.detection.pipe_rule == PipeRule::KeepsRetransmissions).then(Box::default);
+        let times = by_time && (sack || params.rtt.rtt_from_notes) || notes.rtt || notes.rates;
         let first = times.then(|| Box::new(FirstTransmissions::new(notes)));
         Self { resent, arrived, first, ..Self::default() }
     }

@@ -78,7 +78,7 @@ mod tests {
     }
 
     fn three() -> Params {
-        Params { dup_thresh: 3, ..Params::default() }
+        Params::default().with(|p| p.detection.dup_thresh = 3)
     }
 
     fn ack(at: u64, blocks: &[(u64, u64)]) -> SackBlocks {

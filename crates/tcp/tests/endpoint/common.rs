@@ -25,15 +25,14 @@ pub const fn at_ms(ms: u64) -> Time {
 
 /// The RFCs' endpoint with round sizes, no handshake, an exact clock and an ACK for each segment.
 pub fn simple() -> Params {
-    Params {
-        mss: Bytes(MSS),
-        header: Bytes(40),
-        ack_size: Bytes(40),
-        handshake: false,
-        clock: Duration(1),
-        ack_every: 1,
-        ..Params::default()
-    }
+    Params::default().with(|p| {
+        p.packets.mss = Bytes(MSS);
+        p.packets.header = Bytes(40);
+        p.packets.ack_size = Bytes(40);
+        p.connection.handshake = false;
+        p.rtt.clock = Duration(1);
+        p.acks.ack_every = 1;
+    })
 }
 
 pub fn preset(name: &str) -> Params {
@@ -95,8 +94,8 @@ impl Hand {
 
     /// A sender with so many segments to send, open.
     pub fn with(config: Arc<Config>, segments: u64) -> Self {
-        let window = u32::try_from(config.params.receive_window.0).unwrap();
-        let has_sack = config.params.recovery == Recovery::Sack;
+        let window = u32::try_from(config.params.windows.receive_window.0).unwrap();
+        let has_sack = config.params.recovery.recovery == Recovery::Sack;
         let params = config.params.clone();
         let mut sender = Sender::new(config);
         sender.write(segments * MSS);
@@ -242,7 +241,7 @@ impl World {
         sender.open();
         Self {
             sender,
-            receive_window: config.params.receive_window.0,
+            receive_window: config.params.windows.receive_window.0,
             receiver: Receiver::new(config),
             now: Time::ZERO,
             sent: Vec::new(),

@@ -9,12 +9,15 @@ use proptest::prelude::*;
 use crate::common::{MSS, at_ms, config, data, ms, simple};
 
 fn receiver(echo: EchoKind, params: Params) -> Receiver {
-    Receiver::new(config(Params { echo, ..params }))
+    Receiver::new(config(params.with(|p| p.acks.echo = echo)))
 }
 
 /// Two segments for an ACK, or 40 ms.
 fn delayed() -> Params {
-    Params { ack_every: 2, ack_delay: ms(40), ..simple() }
+    simple().with(|p| {
+        p.acks.ack_every = 2;
+        p.acks.ack_delay = ms(40);
+    })
 }
 
 fn with(header: Header, k: u64) -> Segment {
@@ -124,7 +127,11 @@ proptest! {
         linux in any::<bool>(),
     ) {
         let ack_policy = if linux { AckPolicy::Quick } else { AckPolicy::Rfc5681 };
-        let params = Params { ack_policy, ack_every, ack_delay: ms(40), ..simple() };
+        let params = simple().with(|p| {
+            p.acks.ack_policy = ack_policy;
+            p.acks.ack_every = ack_every;
+            p.acks.ack_delay = ms(40);
+        });
         let mut r = receiver(EchoKind::Sum, params);
         let (mut now, mut came, mut told) = (at_ms(1000), 0, 0);
         for (k, feedback, pause) in arrivals {

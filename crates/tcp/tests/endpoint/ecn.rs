@@ -8,7 +8,7 @@ use cwnd_tcp::{Flags, Params, Receiver, Recovery, Segment};
 use crate::common::{Fate, Hand, MSS, World, at_ms, config, data, drops, marks, ms, simple};
 
 fn ecn() -> Params {
-    Params { ecn: true, ..simple() }
+    simple().with(|p| p.ecn.ecn = true)
 }
 
 fn cwr(segment: &Segment) -> bool {
@@ -40,7 +40,7 @@ fn a_mark_is_echoed_until_cwr_arrives() {
 #[test]
 fn a_delayed_ack_echoes_a_mark_on_any_of_its_segments() {
     for marked in 0..3 {
-        let mut r = Receiver::new(config(Params { ack_every: 3, ..ecn() }));
+        let mut r = Receiver::new(config(ecn().with(|p| p.acks.ack_every = 3)));
         let arrive = |k| if k == marked { Ecn::Ce } else { Ecn::Ect0 };
         let acks: Vec<_> = (0..3).map(|k| echo(&mut r, k, arrive(k), Flags::default())).collect();
         assert_eq!(acks, [None, None, Some(true)]);
@@ -117,7 +117,10 @@ fn the_first_new_segment_after_a_reduction_carries_cwr() {
 fn a_loss_is_followed_by_cwr_as_well() {
     for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
         for timeout in [false, true] {
-            let mut h = Hand::new(Params { recovery, limited_transmit: false, ..ecn() });
+            let mut h = Hand::new(ecn().with(|p| {
+                p.recovery.recovery = recovery;
+                p.recovery.limited_transmit = false;
+            }));
             h.sends();
             if timeout {
                 h.expire();
@@ -138,7 +141,7 @@ fn a_loss_is_followed_by_cwr_as_well() {
 /// § 6.1.2: no growth "in response to the receipt of an ECN-Echo ACK packet".
 #[test]
 fn acks_with_ece_do_not_open_the_window() {
-    let params = Params { initial_ssthresh: Some(Bytes(10 * MSS)), ..ecn() };
+    let params = ecn().with(|p| p.windows.initial_ssthresh = Some(Bytes(10 * MSS)));
     let mut with = Hand::new(params.clone());
     let mut without = Hand::new(params);
     for h in [&mut with, &mut without] {
@@ -157,7 +160,7 @@ fn acks_with_ece_do_not_open_the_window() {
 #[test]
 fn a_loss_in_a_window_that_was_reduced_for_a_mark_reduces_no_further() {
     for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
-        let mut h = Hand::new(Params { recovery, ..ecn() });
+        let mut h = Hand::new(ecn().with(|p| p.recovery.recovery = recovery));
         h.sends();
         h.ack_ece(1);
         for nth in 1..=3 {
@@ -201,7 +204,10 @@ fn the_loss_of_the_segment_with_cwr_reduces_again() {
 #[test]
 fn a_mark_in_a_window_that_was_reduced_for_a_loss_reduces_no_further() {
     for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
-        let mut h = Hand::new(Params { recovery, limited_transmit: false, ..ecn() });
+        let mut h = Hand::new(ecn().with(|p| {
+            p.recovery.recovery = recovery;
+            p.recovery.limited_transmit = false;
+        }));
         h.sends();
         for nth in 1..=3 {
             h.duplicate(0, nth);

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use cwnd_cc::Cause;
 use cwnd_quantity::{Duration, Time};
-use cwnd_tcp::{Params, Recovery, Segment};
+use cwnd_tcp::{Recovery, Segment};
 
 use crate::common::{World, drops, ms, preset};
 
@@ -29,13 +29,12 @@ struct Outcome {
 /// Fall & Floyd § 6: 1000-byte segments, an ACK each, a line of 0.8 Mbit/s behind 100 ms.
 fn fall_and_floyd(recovery: Recovery, lost: &[u64]) -> Outcome {
     // Limited transmit (RFC 3042) came five years later.
-    let params = Params {
-        recovery,
-        initial_window: 1,
-        rto_min: ms(1000),
-        limited_transmit: false,
-        ..preset("ns2")
-    };
+    let params = preset("ns2").with(|p| {
+        p.recovery.recovery = recovery;
+        p.windows.initial_window = 1;
+        p.rto.rto_min = ms(1000);
+        p.recovery.limited_transmit = false;
+    });
     let mut w = World::segments(params, 100, ms(200));
     w.spacing = ms(10);
     w.data_fate = drops(&lost.iter().map(|&k| (k, 1)).collect::<Vec<_>>());

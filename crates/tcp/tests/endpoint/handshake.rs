@@ -7,7 +7,7 @@ use cwnd_tcp::{Body, Flags, Params, Segment};
 use crate::common::{Hand, World, at_ms, config, data, ms, simple};
 
 fn with_handshake() -> Params {
-    Params { handshake: true, ..simple() }
+    simple().with(|p| p.connection.handshake = true)
 }
 
 fn syn_ack(echo: Time) -> Segment {
@@ -74,7 +74,7 @@ fn syns_are_sent_again_after_1_2_4_seconds_until_the_connection_is_given_up() {
 #[test]
 fn syn_retries_bound_the_number_of_syns() {
     for retries in [0, 2] {
-        let mut h = Hand::new(Params { syn_retries: retries, ..with_handshake() });
+        let mut h = Hand::new(with_handshake().with(|p| p.connection.syn_retries = retries));
         h.sends();
         let mut syns = 1;
         while !h.sender.has_failed() {
@@ -88,7 +88,7 @@ fn syn_retries_bound_the_number_of_syns() {
 #[test]
 fn after_a_lost_syn_the_window_is_one_segment_and_the_timeout_three_seconds() {
     for lost in [1, 2, 3] {
-        let mut h = Hand::new(Params { timestamps: false, ..with_handshake() });
+        let mut h = Hand::new(with_handshake().with(|p| p.rtt.timestamps = false));
         h.sends();
         for _ in 0..lost {
             h.expire();

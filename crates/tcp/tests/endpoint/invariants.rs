@@ -82,28 +82,30 @@ fn params() -> impl Strategy<Value = Params> {
             ack_every,
             dup_thresh,
             clock,
-        )| Params {
-            recovery,
-            prr,
-            loss_rule,
-            lost_retransmissions,
-            rto_backoff,
-            timestamps,
-            handshake,
-            limited_transmit,
-            ecn,
-            initial_window,
-            receive_window: Bytes(receive_window),
-            ack_every,
-            dup_thresh,
-            clock,
-            syn_retries: 60,
-            rto_min: ms(200),
-            ..match (recovery, prr, loss_rule, lost_retransmissions) {
+        )| {
+            match (recovery, prr, loss_rule, lost_retransmissions) {
                 FREEBSD => of_preset("freebsd"),
                 LINUX_WITHOUT_SACK => of_preset("linux"),
                 _ => simple(),
             }
+            .with(|p| {
+                p.recovery.recovery = recovery;
+                p.prr.prr = prr;
+                p.detection.loss_rule = loss_rule;
+                p.detection.lost_retransmissions = lost_retransmissions;
+                p.rto.rto_backoff = rto_backoff;
+                p.rtt.timestamps = timestamps;
+                p.connection.handshake = handshake;
+                p.recovery.limited_transmit = limited_transmit;
+                p.ecn.ecn = ecn;
+                p.windows.initial_window = initial_window;
+                p.windows.receive_window = Bytes(receive_window);
+                p.acks.ack_every = ack_every;
+                p.detection.dup_thresh = dup_thresh;
+                p.rtt.clock = clock;
+                p.connection.syn_retries = 60;
+                p.rto.rto_min = ms(200);
+            })
         },
     )
 }
@@ -117,11 +119,13 @@ const LINUX_WITHOUT_SACK: (Recovery, bool, LossRule, bool) =
 
 /// An endpoint that does not give up.
 fn of_preset(name: &str) -> Params {
-    let Params { mss, header, ack_size, .. } = simple();
-    let params = preset(name);
-    // The path has no place for a probe that is numbered below the window.
-    let probing = Default::default();
-    Params { mss, header, ack_size, probing, data_retries: None, data_retry_time: None, ..params }
+    preset(name).with(|p| {
+        p.packets = simple().packets;
+        // The path has no place for a probe that is numbered below the window.
+        p.probing = Default::default();
+        p.connection.data_retries = None;
+        p.connection.data_retry_time = None;
+    })
 }
 
 /// A stack as its preset has it.
@@ -199,7 +203,10 @@ proptest! {
         closed in 0u64..80,
         seed in any::<u64>(),
     ) {
-        let params = Params { handshake: false, receive_window: Bytes(1 << 30), ..params };
+        let params = params.with(|p| {
+            p.connection.handshake = false;
+            p.windows.receive_window = Bytes(1 << 30);
+        });
         let mut w = World::new(config(params), bytes, ms(50));
         w.data_fate = script(data, seed, "data");
         w.ack_fate = script(Trouble { mark: 0, ..acks }, seed, "acks");
@@ -229,14 +236,13 @@ proptest! {
         share in 0u64..100,
         seed in any::<u64>(),
     ) {
-        let handshake = params.handshake;
-        let params = Params {
-            obey_quench: obeyed,
-            quench_answer: answer,
-            quench_check: check,
-            quench_guesses: guesses,
-            ..params
-        };
+        let handshake = params.connection.handshake;
+        let params = params.with(|p| {
+            p.quench.obey_quench = obeyed;
+            p.quench.quench_answer = answer;
+            p.quench.quench_check = check;
+            p.quench.quench_guesses = guesses;
+        });
         let mut controller = ControllerParams::of_kind(kind).unwrap();
         prop_assert!(controller.params_mut().apply_preset(preset));
         let mut w = World::new(Arc::new(Config::new(params, controller)), bytes, ms(50));

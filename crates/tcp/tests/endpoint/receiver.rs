@@ -17,7 +17,7 @@ fn arrive(r: &mut Receiver, now: Time, k: u64) -> Option<u64> {
 #[test]
 fn every_nth_segment_is_acknowledged() {
     for n in [1, 2, 3, 8] {
-        let mut r = receiver(Params { ack_every: n, ..simple() });
+        let mut r = receiver(simple().with(|p| p.acks.ack_every = n));
         for k in 0..40 {
             let ack = arrive(&mut r, at_ms(k), k);
             let due = (k + 1) % u64::from(n) == 0;
@@ -28,7 +28,10 @@ fn every_nth_segment_is_acknowledged() {
 
 #[test]
 fn a_delayed_ack_waits_for_its_timer_and_no_longer() {
-    let mut r = receiver(Params { ack_every: 2, ack_delay: ms(40), ..simple() });
+    let mut r = receiver(simple().with(|p| {
+        p.acks.ack_every = 2;
+        p.acks.ack_delay = ms(40);
+    }));
     assert_eq!(arrive(&mut r, at_ms(10), 0), None);
     assert_eq!(r.next_timer(), at_ms(50));
     assert_eq!(r.on_timer(at_ms(49)), None);
@@ -42,7 +45,10 @@ fn a_delayed_ack_waits_for_its_timer_and_no_longer() {
 
 #[test]
 fn later_segments_do_not_put_the_delayed_ack_off() {
-    let mut r = receiver(Params { ack_every: 10, ack_delay: ms(40), ..simple() });
+    let mut r = receiver(simple().with(|p| {
+        p.acks.ack_every = 10;
+        p.acks.ack_delay = ms(40);
+    }));
     for k in 0..4 {
         arrive(&mut r, at_ms(10 * k), k);
     }
@@ -52,7 +58,7 @@ fn later_segments_do_not_put_the_delayed_ack_off() {
 /// RFC 5681 § 4.2: at once for a gap, for its filling, and for what is there already.
 #[test]
 fn gaps_their_filling_and_duplicates_are_acknowledged_at_once() {
-    let mut r = receiver(Params { ack_every: 4, ..simple() });
+    let mut r = receiver(simple().with(|p| p.acks.ack_every = 4));
     assert_eq!(arrive(&mut r, at_ms(0), 0), None);
     assert_eq!(arrive(&mut r, at_ms(1), 2), Some(1), "a gap");
     assert_eq!(arrive(&mut r, at_ms(2), 4), Some(1), "another");
@@ -76,7 +82,7 @@ fn a_segment_that_overlaps_what_is_there_delivers_only_what_is_new() {
 
 /// Segments of 500 bytes; the first 5000 bytes have arrived before, as in the examples of RFC 2018 § 4.
 fn at_5000() -> Receiver {
-    let mut r = receiver(Params { mss: Bytes(500), ..simple() });
+    let mut r = receiver(simple().with(|p| p.packets.mss = Bytes(500)));
     for k in 0..10 {
         r.on_segment(at_ms(k), &data(500 * k, 500, at_ms(k)));
     }
@@ -128,7 +134,7 @@ fn of_four_blocks_the_three_most_recent_are_told() {
 
 #[test]
 fn without_sack_no_blocks_are_told() {
-    let mut r = receiver(Params { recovery: Recovery::NewReno, ..simple() });
+    let mut r = receiver(simple().with(|p| p.recovery.recovery = Recovery::NewReno));
     let ack = r.on_segment(at_ms(0), &data(MSS, MSS, at_ms(0))).unwrap();
     assert_eq!(told(&ack), (0, vec![]));
 }
@@ -141,7 +147,7 @@ fn echoed(r: &mut Receiver, k: u64, ts: u64) -> Option<(u64, u64)> {
 /// RFC 7323 § 4.3 (A): the delay of the ACK is part of the round trip.
 #[test]
 fn a_delayed_ack_echoes_the_earliest_segment_it_acknowledges() {
-    let mut r = receiver(Params { ack_every: 3, ..simple() });
+    let mut r = receiver(simple().with(|p| p.acks.ack_every = 3));
     assert_eq!(echoed(&mut r, 0, 1), None);
     assert_eq!(echoed(&mut r, 1, 2), None);
     assert_eq!(echoed(&mut r, 2, 3), Some((3, 1)));
@@ -174,7 +180,7 @@ fn what_was_sent_before_what_was_echoed_is_not_echoed() {
 /// RFC 7323 § 5.3 R2: what lies outside the window says nothing.
 #[test]
 fn a_late_duplicate_does_not_set_the_echo_back() {
-    let mut r = receiver(Params { ack_every: 2, ..simple() });
+    let mut r = receiver(simple().with(|p| p.acks.ack_every = 2));
     assert_eq!(echoed(&mut r, 0, 9), None);
     // The original of what was sent again at 9 comes after all.
     assert_eq!(echoed(&mut r, 0, 5), Some((1, 9)));
@@ -187,7 +193,7 @@ fn a_late_duplicate_does_not_set_the_echo_back() {
 
 #[test]
 fn acks_are_counted_and_advertise_the_window() {
-    let mut r = receiver(Params { receive_window: Bytes(12_345), ..simple() });
+    let mut r = receiver(simple().with(|p| p.windows.receive_window = Bytes(12_345)));
     for k in 0..5 {
         let ack = r.on_segment(at_ms(k), &data(k * MSS, MSS, at_ms(k))).unwrap();
         assert!(matches!(ack.body, Body::Ack { window: 12_345, .. }));
@@ -199,7 +205,10 @@ fn acks_are_counted_and_advertise_the_window() {
 
 #[test]
 fn an_ack_delay_of_zero_acknowledges_in_the_same_instant() {
-    let mut r = receiver(Params { ack_every: 2, ack_delay: Duration::ZERO, ..simple() });
+    let mut r = receiver(simple().with(|p| {
+        p.acks.ack_every = 2;
+        p.acks.ack_delay = Duration::ZERO;
+    }));
     assert_eq!(arrive(&mut r, at_ms(5), 0), None);
     assert_eq!(r.next_timer(), at_ms(5));
     assert!(r.on_timer(at_ms(5)).is_some());
@@ -208,8 +217,11 @@ fn an_ack_delay_of_zero_acknowledges_in_the_same_instant() {
 /// Linux's receiver at 4 segments a millisecond over a round trip of 100 ms, when its window has long grown: all below `LOST` arrived.
 fn linux() -> Receiver {
     let policy = AckPolicy::Quick;
-    let mut r =
-        receiver(Params { ack_policy: policy, ack_every: 2, ack_delay: ms(40), ..simple() });
+    let mut r = receiver(simple().with(|p| {
+        p.acks.ack_policy = policy;
+        p.acks.ack_every = 2;
+        p.acks.ack_delay = ms(40);
+    }));
     for k in 0..LOST {
         let _ = arrive_late(&mut r, k);
     }
@@ -279,7 +291,10 @@ fn a_third_block_sends_what_waits() {
 #[test]
 fn without_sack_linux_acknowledges_every_segment_behind_a_hole() {
     let policy = AckPolicy::Quick;
-    let mut r = receiver(Params { ack_policy: policy, recovery: Recovery::NewReno, ..simple() });
+    let mut r = receiver(simple().with(|p| {
+        p.acks.ack_policy = policy;
+        p.recovery.recovery = Recovery::NewReno;
+    }));
     for k in 0..LOST {
         let _ = arrive_late(&mut r, k);
     }

@@ -9,7 +9,10 @@ use crate::common::{Hand, simple};
 const NOTHING: [u64; 0] = [];
 
 fn without_limited_transmit(recovery: Recovery) -> Params {
-    Params { recovery, limited_transmit: false, ..simple() }
+    simple().with(|p| {
+        p.recovery.recovery = recovery;
+        p.recovery.limited_transmit = false;
+    })
 }
 
 /// A sender with ten segments out of which the first is lost, after its third duplicate ACK.
@@ -111,7 +114,7 @@ fn newreno_does_not_take_duplicates_of_a_timeout_for_a_loss() {
 /// RFC 3042 § 2: two segments beyond the window, however many duplicate ACKs come.
 #[test]
 fn duplicates_that_start_no_recovery_send_two_segments_at_most() {
-    let mut h = Hand::new(Params { recovery: Recovery::NewReno, ..simple() });
+    let mut h = Hand::new(simple().with(|p| p.recovery.recovery = Recovery::NewReno));
     h.sends();
     h.expire();
     assert_eq!(h.ack(10), [10, 11]);
@@ -149,7 +152,9 @@ fn an_old_ack_changes_nothing() {
 fn as_many_duplicate_acks_as_the_threshold_says_mean_a_loss() {
     for dup_thresh in 1..6 {
         for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
-            let mut h = Hand::new(Params { dup_thresh, ..without_limited_transmit(recovery) });
+            let mut h = Hand::new(
+                without_limited_transmit(recovery).with(|p| p.detection.dup_thresh = dup_thresh),
+            );
             h.sends();
             for n in 1..=u64::from(dup_thresh) {
                 let sent = h.duplicate(0, n);

@@ -98,8 +98,12 @@ fn a_reduction_is_granted_once_a_window_of_what_was_sent() {
 }
 
 fn of_linux() -> Params {
-    let params = Params { ecn: true, handshake: false, ..preset("linux") };
-    Params { mss: simple().mss, header: simple().header, ..params }
+    preset("linux").with(|p| {
+        p.ecn.ecn = true;
+        p.connection.handshake = false;
+        p.packets.mss = simple().packets.mss;
+        p.packets.header = simple().packets.header;
+    })
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn it_is_spread_and_announced_as_one_for_a_mark_is() {
     assert_eq!((signals(&heard), h.sender.phase()), (vec![Signal::Reduce(Cause::Ecn)], Phase::Cwr));
     assert_eq!(h.sender.counters().reductions_for(Cause::Ecn), 1);
     assert_eq!(h.sender.counters().reductions.iter().sum::<u64>(), 1);
-    let (mut h, _) = hand(Params { ecn: true, ..simple() }, asking());
+    let (mut h, _) = hand(simple().with(|p| p.ecn.ecn = true), asking());
     let mut flags = Vec::new();
     for k in 1..=6 {
         h.ack(k);
@@ -137,7 +141,7 @@ fn what_linux_knows_no_cause_for_is_at_once() {
 #[test]
 fn a_loss_in_a_window_that_was_reduced_for_delay_reduces_nothing_more() {
     for recovery in [Recovery::Sack, Recovery::NewReno] {
-        let (mut h, heard) = hand(Params { recovery, ..simple() }, asking());
+        let (mut h, heard) = hand(simple().with(|p| p.recovery.recovery = recovery), asking());
         h.ack(1);
         for nth in 1..=4 {
             h.duplicate(1, nth);
@@ -181,7 +185,8 @@ fn every_ack_is_heard_with_what_it_told() {
 
 #[test]
 fn what_is_lost_is_told_once_without_sack_too() {
-    let (mut h, heard) = hand(Params { recovery: Recovery::NewReno, ..simple() }, Toy::default());
+    let (mut h, heard) =
+        hand(simple().with(|p| p.recovery.recovery = Recovery::NewReno), Toy::default());
     for _ in 0..5 {
         h.ack(0);
     }
@@ -215,7 +220,10 @@ fn quench(seq: u64, marked: bool) -> Segment {
 
 #[test]
 fn a_quench_counts_once_a_round_trip_with_marks_and_losses() {
-    let params = Params { ecn: true, obey_quench: true, ..simple() };
+    let params = simple().with(|p| {
+        p.ecn.ecn = true;
+        p.quench.obey_quench = true;
+    });
     let (mut h, heard) = hand(params, Toy::default());
     h.ack(1);
     h.sender.on_segment(h.now, &quench(5000, true));
@@ -230,7 +238,7 @@ fn a_quench_counts_once_a_round_trip_with_marks_and_losses() {
 
 #[test]
 fn a_quench_about_what_is_not_outstanding_is_ignored_and_so_is_every_one_by_default() {
-    let (mut h, heard) = hand(Params { obey_quench: true, ..simple() }, Toy::default());
+    let (mut h, heard) = hand(simple().with(|p| p.quench.obey_quench = true), Toy::default());
     h.ack(3);
     for seq in [0, 2999, 15_000, u64::MAX] {
         h.sender.on_segment(h.now, &quench(seq, false));
@@ -243,7 +251,13 @@ fn a_quench_about_what_is_not_outstanding_is_ignored_and_so_is_every_one_by_defa
 
 #[test]
 fn who_does_not_obey_ece_grows_on_it_and_hears_its_echo() {
-    let (mut h, heard) = hand(Params { ecn: true, obey_ece: false, ..simple() }, Toy::default());
+    let (mut h, heard) = hand(
+        simple().with(|p| {
+            p.ecn.ecn = true;
+            p.ecn.obey_ece = false;
+        }),
+        Toy::default(),
+    );
     let ack = Body::Ack { window: 1 << 30, echo: Echo::Delta(5), sack: Default::default() };
     let ack = Segment { body: ack, flags: Flags::ECE, ..data(1000, 0, h.now) };
     h.sender.on_segment(h.now, &ack);

@@ -9,7 +9,7 @@ use crate::common::{Hand, World, at_ms, config, data, drops, ms, simple};
 const NOTHING: [u64; 0] = [];
 
 fn window_of(initial_window: u32) -> Params {
-    Params { initial_window, ..simple() }
+    simple().with(|p| p.windows.initial_window = initial_window)
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_lost_retransmission_waits_for_the_timer() {
 
 #[test]
 fn after_a_timeout_only_what_was_not_sacked_is_sent_again() {
-    let mut h = Hand::new(Params { limited_transmit: false, ..simple() });
+    let mut h = Hand::new(simple().with(|p| p.recovery.limited_transmit = false));
     h.sends();
     h.sack(0, &[(2, 4)]);
     assert_eq!(h.expire(), [0]);
@@ -199,7 +199,7 @@ fn after_a_timeout_only_what_was_not_sacked_is_sent_again() {
 /// RFC 2018 § 8: the first segment after the acknowledged ones was SACKed and then thrown away.
 #[test]
 fn a_receiver_that_reneged_gets_everything_again() {
-    let mut h = Hand::new(Params { limited_transmit: false, ..simple() });
+    let mut h = Hand::new(simple().with(|p| p.recovery.limited_transmit = false));
     h.sends();
     h.sack(0, &[(1, 3)]);
     assert_eq!(h.ack(1), [10, 11], "as if 1 had never been SACKed");
@@ -219,7 +219,7 @@ fn blocks_beyond_what_was_sent_are_ignored() {
 
 /// The numbers sent for each ACK when segment 0 of twenty, or more, is lost and the others arrive one by one.
 fn replies(prr: bool, lost: u64) -> Vec<Vec<u64>> {
-    let mut h = Hand::new(Params { prr, ..window_of(20) });
+    let mut h = Hand::new(window_of(20).with(|p| p.prr.prr = prr));
     h.sends();
     let sent = (lost + 1..=20).map(|to| h.sack(0, &[(lost, to)])).collect();
     assert_eq!(h.ssthresh(), 10.0);
@@ -257,7 +257,7 @@ fn prr_sends_two_segments_for_each_ack_after_a_burst_of_losses() {
 /// RFC 6937 § 3: DeliveredData counts what is acknowledged cumulatively, too.
 #[test]
 fn prr_counts_what_a_partial_ack_acknowledges() {
-    let mut h = Hand::new(Params { prr: true, ..window_of(20) });
+    let mut h = Hand::new(window_of(20).with(|p| p.prr.prr = true));
     h.sends();
     for to in 16..=22 {
         h.sack(0, &[(15, to)]);
@@ -269,7 +269,7 @@ fn prr_counts_what_a_partial_ack_acknowledges() {
 
 #[test]
 fn prr_ends_with_the_flight_at_the_threshold() {
-    let mut h = Hand::new(Params { prr: true, ..window_of(20) });
+    let mut h = Hand::new(window_of(20).with(|p| p.prr.prr = true));
     h.sends();
     for to in 2..=20 {
         h.sack(0, &[(1, to)]);

@@ -16,7 +16,10 @@ const ASKS: Header = Header::Rcp { rate: Rate(u64::MAX), rtt_us: 0 };
 /// A sender of RCP with much to send, and its receiver.
 fn ends(params: Params) -> (Sender, Receiver) {
     let rcp = ControllerParams::of_kind("rcp").unwrap();
-    let params = Params { echo: EchoKind::Last, initial_window: 4, ..params };
+    let params = params.with(|p| {
+        p.acks.echo = EchoKind::Last;
+        p.windows.initial_window = 4;
+    });
     let config = Arc::new(Config::new(params, rcp));
     let mut sender = Sender::new(Arc::clone(&config));
     sender.write(1 << 30);
@@ -41,7 +44,7 @@ fn acked(to: u64, rate: Rate, now: Time) -> Segment {
 
 #[test]
 fn a_syn_asks_routers_and_data_goes_at_their_rate_at_once() {
-    let (mut sender, mut receiver) = ends(Params { handshake: true, ..simple() });
+    let (mut sender, mut receiver) = ends(simple().with(|p| p.connection.handshake = true));
     let syn = sender.poll_transmit(Time::ZERO).unwrap();
     assert_eq!((syn.flags, syn.header()), (Flags::SYN, Some(ASKS)));
     let rate = Rate::from_mbit(8);
@@ -59,7 +62,7 @@ fn a_syn_asks_routers_and_data_goes_at_their_rate_at_once() {
 
 #[test]
 fn a_syn_that_asks_nothing_is_answered_by_nothing() {
-    let (mut sender, mut receiver) = ends(Params { handshake: true, ..simple() });
+    let (mut sender, mut receiver) = ends(simple().with(|p| p.connection.handshake = true));
     let syn = sender.poll_transmit(Time::ZERO).unwrap();
     let reply = receiver.on_segment(at_ms(50), &Segment { body: Body::DATA, ..syn }).unwrap();
     assert!(matches!(reply.body, Body::Ack { echo: Echo::None, .. }), "{reply:?}");
@@ -74,7 +77,7 @@ fn a_syn_that_asks_nothing_is_answered_by_nothing() {
 #[test]
 fn a_rate_that_changes_holds_for_the_packet_that_waits() {
     for (mbit, wait_us) in [(1, 8_320), (2, 4_160), (8, 1_040), (100, 500)] {
-        let (mut sender, _) = ends(Params { handshake: false, ..simple() });
+        let (mut sender, _) = ends(simple().with(|p| p.connection.handshake = false));
         assert!(sender.poll_transmit(Time::ZERO).is_some());
         sender.on_segment(at_ms(100), &acked(1000, Rate::from_mbit(2), Time::ZERO));
         let sent = sender.poll_transmit(at_ms(100)).unwrap();
@@ -94,7 +97,10 @@ fn a_rate_that_changes_holds_for_the_packet_that_waits() {
 
 #[test]
 fn a_rate_below_a_segment_in_a_timeout_is_no_idle_time() {
-    let (mut sender, _) = ends(Params { handshake: false, idle_restart: true, ..simple() });
+    let (mut sender, _) = ends(simple().with(|p| {
+        p.connection.handshake = false;
+        p.validation.idle_restart = true;
+    }));
     for _ in 0..4 {
         assert!(sender.poll_transmit(Time::ZERO).is_some());
     }

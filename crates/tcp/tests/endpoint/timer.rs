@@ -8,7 +8,7 @@ use crate::common::{Hand, World, at_ms, drops, ms, preset, simple};
 
 /// Bounds that do not interfere.
 fn exact() -> Params {
-    Params { rto_min: ms(1), ..simple() }
+    simple().with(|p| p.rto.rto_min = ms(1))
 }
 
 #[test]
@@ -28,13 +28,12 @@ fn the_timeout_is_srtt_plus_four_times_rttvar() {
 #[test]
 fn the_timeout_keeps_to_its_bounds_and_its_granularity() {
     let with = |rto_min, rto_max, rto_granularity| {
-        let mut h = Hand::new(Params {
-            rto_min,
-            rto_max,
-            rto_initial: rto_max,
-            rto_granularity,
-            ..simple()
-        });
+        let mut h = Hand::new(simple().with(|p| {
+            p.rto.rto_min = rto_min;
+            p.rto.rto_max = rto_max;
+            p.rto.rto_initial = rto_max;
+            p.rto.rto_granularity = rto_granularity;
+        }));
         h.sends();
         h.ack(1);
         h.sender.current_rto()
@@ -84,7 +83,7 @@ fn an_early_or_spurious_call_of_the_timer_is_harmless() {
 #[test]
 fn a_timeout_sends_the_first_segment_again_and_slow_starts() {
     for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
-        let mut h = Hand::new(Params { recovery, ..simple() });
+        let mut h = Hand::new(simple().with(|p| p.recovery.recovery = recovery));
         h.sends();
         assert_eq!(h.expire(), [0], "{recovery:?}");
         assert_eq!((h.cwnd(), h.ssthresh()), (1.0, 5.0));
@@ -108,7 +107,10 @@ fn a_second_timeout_of_the_same_segment_keeps_the_threshold() {
 #[test]
 fn a_timeout_in_the_slow_start_after_a_timeout_halves_what_was_sent_since() {
     for recovery in [Recovery::Tahoe, Recovery::NewReno, Recovery::Sack] {
-        let mut h = Hand::new(Params { recovery, initial_window: 40, ..simple() });
+        let mut h = Hand::new(simple().with(|p| {
+            p.recovery.recovery = recovery;
+            p.windows.initial_window = 40;
+        }));
         h.sends();
         h.expire();
         assert_eq!(h.ssthresh(), 20.0);
@@ -123,12 +125,11 @@ fn a_timeout_in_the_slow_start_after_a_timeout_halves_what_was_sent_since() {
 
 /// Seconds between expiries when nothing is ever acknowledged.
 fn waits(rto_backoff: Backoff, rto_backoff_after: u32, n: usize) -> Vec<u64> {
-    let mut h = Hand::new(Params {
-        rto_backoff,
-        rto_backoff_after,
-        rto_max: Duration::from_secs(64),
-        ..simple()
-    });
+    let mut h = Hand::new(simple().with(|p| {
+        p.rto.rto_backoff = rto_backoff;
+        p.rto.rto_backoff_after = rto_backoff_after;
+        p.rto.rto_max = Duration::from_secs(64);
+    }));
     h.sends();
     let wait = |h: &mut Hand| {
         let before = h.now;
@@ -163,7 +164,7 @@ fn timeouts_are_counted_by_how_many_in_a_row() {
 /// Karn's rule; RFC 6298 § 5, note: the backed-off timeout stays until something sent once is acknowledged.
 #[test]
 fn without_timestamps_the_backoff_stays_until_new_data_is_acknowledged() {
-    let mut h = Hand::new(Params { timestamps: false, ..simple() });
+    let mut h = Hand::new(simple().with(|p| p.rtt.timestamps = false));
     h.sends();
     h.expire();
     h.expire();
@@ -193,7 +194,7 @@ fn with_timestamps_the_ack_of_a_retransmission_ends_the_backoff() {
 
 #[test]
 fn without_timestamps_one_segment_a_round_trip_is_timed() {
-    let mut h = Hand::new(Params { timestamps: false, ..exact() });
+    let mut h = Hand::new(exact().with(|p| p.rtt.timestamps = false));
     h.sends();
     h.wait(ms(100));
     assert_eq!(h.ack(1), [10, 11]);
@@ -208,7 +209,10 @@ fn without_timestamps_one_segment_a_round_trip_is_timed() {
 
 #[test]
 fn a_retransmission_ends_the_timing_under_way() {
-    let mut h = Hand::new(Params { timestamps: false, recovery: Recovery::NewReno, ..exact() });
+    let mut h = Hand::new(exact().with(|p| {
+        p.rtt.timestamps = false;
+        p.recovery.recovery = Recovery::NewReno;
+    }));
     h.sends();
     h.wait(ms(100));
     for _ in 0..3 {
@@ -223,7 +227,7 @@ fn a_retransmission_ends_the_timing_under_way() {
 /// RFC 6582 § 3.2 (3): only the first partial ACK starts the timer anew ("impatient").
 #[test]
 fn newreno_restarts_its_timer_with_the_first_partial_ack_only() {
-    let mut h = Hand::new(Params { recovery: Recovery::NewReno, ..simple() });
+    let mut h = Hand::new(simple().with(|p| p.recovery.recovery = Recovery::NewReno));
     h.sends();
     for _ in 0..3 {
         h.ack(0);
@@ -266,15 +270,14 @@ fn the_coarse_clock_of_ns2_lengthens_the_timeout() {
     let ns2 = timeouts(preset("ns2"));
     assert_eq!(ns2, (vec![ms(3000), ms(300)], ms(100)));
     // Computed exactly: 100 + max(100, 4·50) = 300, and 200 once RTTVAR is below 25 ms.
-    let exact = Params { rtt_arithmetic: RttArithmetic::Exact, ..preset("ns2") };
+    let exact = preset("ns2").with(|p| p.rtt.rtt_arithmetic = RttArithmetic::Exact);
     assert_eq!(timeouts(exact), (vec![ms(3000), ms(300), ms(200)], ms(100)));
     // The exact clock: 40 + 4·20 = 120, below the minimum of 200.
-    let fine = Params {
-        clock: Duration(1),
-        rto_granularity: ms(1),
-        rtt_arithmetic: RttArithmetic::Exact,
-        ..preset("ns2")
-    };
+    let fine = preset("ns2").with(|p| {
+        p.rtt.clock = Duration(1);
+        p.rto.rto_granularity = ms(1);
+        p.rtt.rtt_arithmetic = RttArithmetic::Exact;
+    });
     assert_eq!(timeouts(fine), (vec![ms(3000), ms(200)], ms(40)));
 }
 
@@ -282,7 +285,7 @@ fn the_coarse_clock_of_ns2_lengthens_the_timeout() {
 #[test]
 fn a_coarse_clock_measures_in_ticks() {
     for (begin, ticks) in [(1000, 2), (1040, 2), (1050, 3), (1099, 3)] {
-        let mut h = Hand::new(Params { clock: ms(100), ..simple() });
+        let mut h = Hand::new(simple().with(|p| p.rtt.clock = ms(100)));
         h.now = at_ms(begin);
         h.sends();
         h.wait(ms(250));

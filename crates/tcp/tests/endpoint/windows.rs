@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_schema::Value;
-use cwnd_tcp::{Config, Params, Recovery};
+use cwnd_tcp::{Config, Recovery};
 
 use crate::common::{Hand, MSS, World, at_ms, config, ms, newreno, preset, simple};
 
 #[test]
 fn the_first_window_is_ten_segments_and_two_in_ns2() {
     for (name, segments) in [("rfc", 10), ("linux", 10), ("ns2", 2)] {
-        let params = Params { handshake: false, ..preset(name) };
+        let params = preset(name).with(|p| p.connection.handshake = false);
         let mut sender = cwnd_tcp::Sender::new(config(params));
         sender.write(1 << 30);
         sender.open();
@@ -26,7 +26,7 @@ fn the_presets_fix_the_sizes_on_the_wire() {
     for (name, payload, data, ack) in
         [("rfc", 1448, 1500, 52), ("linux", 1448, 1500, 52), ("ns2", 1000, 1000, 40)]
     {
-        let params = Params { handshake: false, ..preset(name) };
+        let params = preset(name).with(|p| p.connection.handshake = false);
         let mut w = World::new(config(params), 10_000, ms(100));
         w.run();
         assert_eq!((w.sent[0].segment.len, w.sent[0].segment.wire), (payload, data), "{name}");
@@ -41,7 +41,7 @@ fn the_presets_fix_the_sizes_on_the_wire() {
 
 #[test]
 fn slow_start_doubles_each_round_trip() {
-    let mut w = World::segments(Params { initial_window: 1, ..simple() }, 200, ms(100));
+    let mut w = World::segments(simple().with(|p| p.windows.initial_window = 1), 200, ms(100));
     w.run();
     assert_eq!(w.per_round(7), [1, 2, 4, 8, 16, 32, 64]);
 }
@@ -49,7 +49,10 @@ fn slow_start_doubles_each_round_trip() {
 /// RFC 3465 § 2.2: with L = 2 the window doubles although only every other segment is acknowledged.
 #[test]
 fn slow_start_doubles_with_delayed_acks_when_bytes_count() {
-    let params = Params { initial_window: 2, ack_every: 2, ..simple() };
+    let params = simple().with(|p| {
+        p.windows.initial_window = 2;
+        p.acks.ack_every = 2;
+    });
     let mut w = World::segments(params, 200, ms(100));
     w.run();
     assert_eq!(w.per_round(6), [2, 4, 8, 16, 32, 64]);
@@ -57,7 +60,10 @@ fn slow_start_doubles_with_delayed_acks_when_bytes_count() {
 
 #[test]
 fn slow_start_grows_by_half_with_delayed_acks_when_acks_count() {
-    let params = Params { initial_window: 16, ack_every: 2, ..simple() };
+    let params = simple().with(|p| {
+        p.windows.initial_window = 16;
+        p.acks.ack_every = 2;
+    });
     let per_ack = newreno(&[("increase", Value::Text("per-ack".to_owned()))]);
     let mut w = World::new(Arc::new(Config::new(params, per_ack)), 200 * MSS, ms(100));
     w.run();
@@ -75,7 +81,10 @@ fn a_stretch_ack_grows_the_window_by_two_segments() {
 
 #[test]
 fn congestion_avoidance_adds_one_segment_a_round_trip() {
-    let params = Params { initial_window: 4, initial_ssthresh: Some(Bytes(4 * MSS)), ..simple() };
+    let params = simple().with(|p| {
+        p.windows.initial_window = 4;
+        p.windows.initial_ssthresh = Some(Bytes(4 * MSS));
+    });
     let mut w = World::segments(params, 60, ms(100));
     w.run();
     assert_eq!(w.per_round(5), [4, 5, 6, 7, 8]);
@@ -84,7 +93,7 @@ fn congestion_avoidance_adds_one_segment_a_round_trip() {
 /// RFC 3042 § 2: the first two duplicate ACKs send a new segment each, and the window stays as it is.
 #[test]
 fn the_first_two_duplicate_acks_send_new_data() {
-    let mut h = Hand::new(Params { recovery: Recovery::NewReno, ..simple() });
+    let mut h = Hand::new(simple().with(|p| p.recovery.recovery = Recovery::NewReno));
     assert_eq!(h.sends(), (0..10).collect::<Vec<_>>());
     assert_eq!(h.ack(0), [10]);
     assert_eq!(h.ack(0), [11]);
@@ -97,7 +106,7 @@ fn the_first_two_duplicate_acks_send_new_data() {
 /// What limited transmit sent before a timeout counts as any other data after it.
 #[test]
 fn limited_transmit_before_a_timeout_is_forgotten() {
-    let mut h = Hand::new(Params { initial_window: 30, ..simple() });
+    let mut h = Hand::new(simple().with(|p| p.windows.initial_window = 30));
     h.sends();
     h.sack(0, &[(1, 2)]);
     h.sack(0, &[(1, 3)]);
@@ -116,7 +125,10 @@ fn limited_transmit_before_a_timeout_is_forgotten() {
 #[test]
 fn without_limited_transmit_the_first_duplicate_acks_send_nothing() {
     for recovery in [Recovery::NewReno, Recovery::Sack] {
-        let mut h = Hand::new(Params { recovery, limited_transmit: false, ..simple() });
+        let mut h = Hand::new(simple().with(|p| {
+            p.recovery.recovery = recovery;
+            p.recovery.limited_transmit = false;
+        }));
         h.sends();
         assert_eq!(h.duplicate(0, 1), [0; 0]);
         assert_eq!(h.duplicate(0, 2), [0; 0]);
@@ -128,7 +140,10 @@ fn without_limited_transmit_the_first_duplicate_acks_send_nothing() {
 #[test]
 fn limited_transmit_keeps_to_the_receive_window() {
     let receive_window = Bytes(11 * MSS);
-    let mut h = Hand::new(Params { recovery: Recovery::NewReno, receive_window, ..simple() });
+    let mut h = Hand::new(simple().with(|p| {
+        p.recovery.recovery = Recovery::NewReno;
+        p.windows.receive_window = receive_window;
+    }));
     h.sends();
     assert_eq!(h.ack(0), [10]);
     assert_eq!(h.ack(0), [0; 0], "an eleventh is allowed, a twelfth is not");
@@ -137,7 +152,7 @@ fn limited_transmit_keeps_to_the_receive_window() {
 /// Data that the window allows anyway is part of FlightSize, also when it is written after a duplicate ACK.
 #[test]
 fn data_within_the_window_counts_in_flight_size_after_a_duplicate_ack() {
-    let params = Params { recovery: Recovery::NewReno, ..simple() };
+    let params = simple().with(|p| p.recovery.recovery = Recovery::NewReno);
     let mut h = Hand::with(config(params), 6);
     assert_eq!(h.sends().len(), 6);
     h.ack(0);
@@ -150,7 +165,7 @@ fn data_within_the_window_counts_in_flight_size_after_a_duplicate_ack() {
 
 #[test]
 fn no_more_than_the_receive_window_is_outstanding_and_the_window_does_not_grow() {
-    let mut h = Hand::new(Params { receive_window: Bytes(3500), ..simple() });
+    let mut h = Hand::new(simple().with(|p| p.windows.receive_window = Bytes(3500)));
     assert_eq!(h.sends(), [0, 1, 2], "a fourth would not fit");
     for k in 1..10 {
         assert_eq!(h.ack(k), [k + 2]);
@@ -161,7 +176,10 @@ fn no_more_than_the_receive_window_is_outstanding_and_the_window_does_not_grow()
 
 #[test]
 fn the_window_does_not_grow_past_its_maximum() {
-    let params = Params { initial_window: 1, max_window: Some(Bytes(6 * MSS)), ..simple() };
+    let params = simple().with(|p| {
+        p.windows.initial_window = 1;
+        p.windows.max_window = Some(Bytes(6 * MSS));
+    });
     let mut w = World::segments(params, 60, ms(100));
     w.run();
     assert_eq!(w.per_round(6), [1, 2, 4, 6, 6, 6]);
@@ -181,7 +199,7 @@ fn an_application_that_writes_little_does_not_grow_the_window() {
 #[test]
 fn the_window_does_not_grow_after_a_timeout_when_nothing_is_left_to_send() {
     for recovery in [Recovery::NewReno, Recovery::Sack] {
-        let mut h = Hand::with(config(Params { recovery, ..simple() }), 10);
+        let mut h = Hand::with(config(simple().with(|p| p.recovery.recovery = recovery)), 10);
         h.sends();
         assert_eq!(h.expire(), [0]);
         assert_eq!(h.ack(8), [8, 9]);
@@ -192,7 +210,7 @@ fn the_window_does_not_grow_after_a_timeout_when_nothing_is_left_to_send() {
 }
 
 fn grown_to_twenty(idle_restart: bool) -> Hand {
-    let mut h = Hand::new(Params { idle_restart, ..simple() });
+    let mut h = Hand::new(simple().with(|p| p.validation.idle_restart = idle_restart));
     h.sends();
     for k in 1..=10 {
         h.ack(k);
@@ -218,7 +236,7 @@ fn the_window_restarts_after_an_idle_time_longer_than_the_timeout() {
 
 #[test]
 fn the_start_of_a_connection_is_no_idle_time() {
-    let mut h = Hand::with(config(Params { initial_window: 4, ..simple() }), 0);
+    let mut h = Hand::with(config(simple().with(|p| p.windows.initial_window = 4)), 0);
     h.wait(Duration::from_secs(10));
     h.sender.write(100 * MSS);
     assert_eq!(h.sends().len(), 4);

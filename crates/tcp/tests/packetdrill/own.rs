@@ -181,10 +181,13 @@ fn who_closes_the_socket_that_listened_closes_nothing() {
 fn scripts_of_freebsd_are_played_as_such() {
     let script = format!("`sysctl -w net.inet.tcp.recvspace=65536`\n{SERVER}{ONE_SEGMENT}");
     let freebsd = session(&script).params;
-    assert_eq!((freebsd.receive_window, freebsd.ack_every), (Bytes(65_536), 2));
-    assert_eq!((freebsd.loss_rule, freebsd.prr_rule), (LossRule::Rfc6675, PrrRule::RoundedUp));
+    assert_eq!((freebsd.windows.receive_window, freebsd.acks.ack_every), (Bytes(65_536), 2));
+    assert_eq!(
+        (freebsd.detection.loss_rule, freebsd.prr.prr_rule),
+        (LossRule::Rfc6675, PrrRule::RoundedUp)
+    );
     let linux = prepare(&read(&script).unwrap(), &|_| None, Some(Stack::Linux)).unwrap().params;
-    assert_eq!(linux.loss_rule, LossRule::Rack);
+    assert_eq!(linux.detection.loss_rule, LossRule::Rack);
     // The first of two segments waits for the second.
     let arrive = "\
 +.01 < . 1:1001(1000) ack 1 win 2000
@@ -302,17 +305,24 @@ fn what_cannot_be_played_is_named_with_its_line() {
 #[test]
 fn the_handshake_and_commands_set_the_endpoint() {
     let plain = session(&format!("{SERVER}{ONE_SEGMENT}"));
-    assert_eq!((plain.role, plain.params.mss, plain.window_scale), (Role::Server, Bytes(1000), 4));
-    assert_eq!((plain.params.ecn, plain.params.idle_restart), (false, true));
+    assert_eq!(
+        (plain.role, plain.params.packets.mss, plain.window_scale),
+        (Role::Server, Bytes(1000), 4)
+    );
+    assert_eq!((plain.params.ecn.ecn, plain.params.validation.idle_restart), (false, true));
     let set = "`../defaults.sh\nsysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_congestion_control=reno # both\n`\n";
     let routed = "+0 `ip route change 192.0.2.0/24 via 192.0.2.1 dev tun0 initcwnd 3`\n";
     let ecn = SERVER.replace("< S 0", "< SEW 0").replace("mss 1000,sackOK", "mss 1000");
     let changed = session(&format!("{set}{ecn}{routed}{ONE_SEGMENT}"));
-    assert!(changed.params.ecn && !changed.params.idle_restart && !changed.params.prr);
-    assert_eq!((changed.params.initial_window, changed.controller.kind()), (3, "newreno"));
+    assert!(
+        changed.params.ecn.ecn
+            && !changed.params.validation.idle_restart
+            && !changed.params.prr.prr
+    );
+    assert_eq!((changed.params.windows.initial_window, changed.controller.kind()), (3, "newreno"));
     let client = session(&format!("{CLIENT}+0 write(3, ..., 9) = 9\n+0 > P. 1:10(9) ack 1\n"));
     assert_eq!(
-        (client.role, client.params.mss, client.params.header),
+        (client.role, client.params.packets.mss, client.params.packets.header),
         (Role::Client, Bytes(1000), Bytes(52))
     );
 }

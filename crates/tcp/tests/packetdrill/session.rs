@@ -90,8 +90,8 @@ pub fn prepare(
     let mut params = settings.params.clone();
     let timestamps = settings.timestamps && offers(|o| matches!(o, TcpOption::Timestamps(..)));
     if !(settings.sack && offers(|o| *o == TcpOption::SackOk)) {
-        params.recovery = Recovery::NewReno;
-        params.prr = false;
+        params.recovery.recovery = Recovery::NewReno;
+        params.prr.prr = false;
         params.spurious.timeout_frto = false;
     }
     let scale = number(|o| if let TcpOption::WindowScale(bits) = o { Some(*bits) } else { None });
@@ -102,8 +102,8 @@ pub fn prepare(
     let stamp = if timestamps { TIMESTAMPS_LEN } else { 0 };
     let ours = settings.mtu.saturating_sub(headers).max(1);
     let ours = settings.largest_segment.map_or(ours, |bytes| bytes.min(ours));
-    params.mss = Bytes(their_mss.min(ours).saturating_sub(stamp));
-    params.header = Bytes(headers + stamp);
+    params.packets.mss = Bytes(their_mss.min(ours).saturating_sub(stamp));
+    params.packets.header = Bytes(headers + stamp);
     // More than RFC 3168's two bits speak of a more accurate ECN, if both ends have it.
     let accurate = settings.ecn > 2
         && match role {
@@ -114,11 +114,11 @@ pub fn prepare(
         return beyond(1, "AccECN");
     }
     // RFC 3168 § 6.1.1: a SYN with both flags asks, a SYN-ACK with ECE alone agrees.
-    params.ecn = match role {
+    params.ecn.ecn = match role {
         Role::Server => settings.ecn > 0 && their_syn.has('E') && their_syn.has('W'),
         Role::Client => syn.has('E') && their_syn.has('E') && !their_syn.has('W'),
     };
-    params.handshake = role == Role::Client;
+    params.connection.handshake = role == Role::Client;
     params.check().or_else(|e| beyond(1, format!("{}: {}", e.key, e.message)))?;
     let controller = settings.controller().or_else(|what| beyond(1, what))?;
     let window_scale =

@@ -197,7 +197,7 @@ impl Settings {
                 Ok(())
             }
             ("TCP_SYNCNT", Ok(times)) => {
-                self.params.syn_retries = u32::try_from(times).unwrap_or(u32::MAX);
+                self.params.connection.syn_retries = u32::try_from(times).unwrap_or(u32::MAX);
                 Ok(())
             }
             _ if OPTIONS_WITHOUT_EFFECT.contains(&name) => Ok(()),
@@ -283,7 +283,7 @@ impl Settings {
             return Err("ip route without initcwnd or mtu".to_owned());
         }
         if let Some(segments) = window {
-            self.params.initial_window = u32::try_from(segments).unwrap_or(u32::MAX);
+            self.params.windows.initial_window = u32::try_from(segments).unwrap_or(u32::MAX);
         }
         self.mtu = mtu.unwrap_or(self.mtu);
         Ok(())
@@ -305,20 +305,22 @@ impl Settings {
             ("tcp_sack", _) => self.sack = on,
             ("tcp_timestamps", _) => self.timestamps = on,
             ("tcp_window_scaling", _) => self.window_scaling = on,
-            ("tcp_slow_start_after_idle", _) => self.params.idle_restart = on,
+            ("tcp_slow_start_after_idle", _) => self.params.validation.idle_restart = on,
             ("tcp_ecn", Some(mode @ 0..=5)) => self.ecn = mode,
-            ("tcp_reordering", Some(segments)) => self.params.dup_thresh = segments,
-            ("tcp_recovery", Some(0)) => self.params.loss_rule = LossRule::Rfc6675,
-            ("tcp_recovery", Some(1)) => self.params.loss_rule = LossRule::Rack,
-            ("tcp_syn_retries", Some(times)) => self.params.syn_retries = times,
+            ("tcp_reordering", Some(segments)) => self.params.detection.dup_thresh = segments,
+            ("tcp_recovery", Some(0)) => self.params.detection.loss_rule = LossRule::Rfc6675,
+            ("tcp_recovery", Some(1)) => self.params.detection.loss_rule = LossRule::Rack,
+            ("tcp_syn_retries", Some(times)) => self.params.connection.syn_retries = times,
             ("tcp_rto_min_us", Some(us)) => {
-                self.params.rto_min = Duration::from_micros(us.into());
-                self.params.rto_variation_min = self.params.rto_min;
+                self.params.rto.rto_min = Duration::from_micros(us.into());
+                self.params.rto.rto_variation_min = self.params.rto.rto_min;
             }
-            ("tcp_rto_max_ms", Some(ms)) => self.params.rto_max = Duration::from_millis(ms.into()),
+            ("tcp_rto_max_ms", Some(ms)) => {
+                self.params.rto.rto_max = Duration::from_millis(ms.into())
+            }
             ("tcp_mtu_probing", Some(0)) => {}
-            ("tcp_dsack", _) => self.params.dsack = on,
-            ("tcp_early_retrans", _) => self.params.tail_loss_probe = on,
+            ("tcp_dsack", _) => self.params.acks.dsack = on,
+            ("tcp_early_retrans", _) => self.params.detection.tail_loss_probe = on,
             ("tcp_frto", _) => self.params.spurious.timeout_frto = on,
             ("tcp_congestion_control", _) => return self.congestion_control(value),
             _ if WITHOUT_EFFECT.contains(&name) => {}
@@ -337,16 +339,16 @@ impl Settings {
             // Both ends of it are as Linux's: 1 asks, 2 agrees.
             ("net.inet.tcp.ecn.enable", Some(mode @ 0..=2)) => self.ecn = mode as u32,
             ("net.inet.tcp.recvspace", Some(bytes @ 1..)) => {
-                self.params.receive_window = Bytes(bytes);
+                self.params.windows.receive_window = Bytes(bytes);
             }
             ("net.inet.tcp.delacktime", Some(ms)) => {
-                self.params.ack_delay = Duration::from_millis(ms);
+                self.params.acks.ack_delay = Duration::from_millis(ms);
             }
             ("net.inet.tcp.rexmit_slop", Some(ms)) => {
-                self.params.rto_slop = Duration::from_millis(ms);
+                self.params.rto.rto_slop = Duration::from_millis(ms);
             }
             ("net.inet.tcp.rexmit_initial", Some(ms)) => {
-                self.params.rto_initial = Duration::from_millis(ms);
+                self.params.rto.rto_initial = Duration::from_millis(ms);
             }
             _ if FREEBSD_WITHOUT_EFFECT.contains(&name) => {}
             _ => return Err(format!("sysctl {name}={value}")),

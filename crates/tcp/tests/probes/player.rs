@@ -84,13 +84,13 @@ impl Host {
     fn new(probe: &Probe, began: Time) -> Self {
         let mut params = Params::default();
         params.apply_preset("linux");
-        params.mss = Bytes(MSS);
-        params.timestamps = probe.timestamps;
-        params.header = Bytes(if probe.timestamps { 52 } else { 40 });
-        params.ecn = probe.ecn;
-        params.rto_granularity = Duration::from_millis(TICK_MS as u64);
+        params.packets.mss = Bytes(MSS);
+        params.rtt.timestamps = probe.timestamps;
+        params.packets.header = Bytes(if probe.timestamps { 52 } else { 40 });
+        params.ecn.ecn = probe.ecn;
+        params.rto.rto_granularity = Duration::from_millis(TICK_MS as u64);
         if !probe.sack {
-            params.recovery = Recovery::NewReno;
+            params.recovery.recovery = Recovery::NewReno;
         }
         let kind = if probe.cc == "reno" { "newreno" } else { &probe.cc };
         let mut controller = ControllerParams::of_kind(kind).unwrap();

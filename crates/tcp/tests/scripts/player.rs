@@ -56,13 +56,13 @@ impl Player {
         };
         let mut player = Self {
             end,
-            mss: params.mss.0,
-            header: params.header.0,
+            mss: params.packets.mss.0,
+            header: params.packets.header.0,
             now: Time::ZERO,
             out: VecDeque::new(),
             sent: Vec::new(),
             tolerance: script.tolerance,
-            window: u32::try_from(params.receive_window.0).unwrap_or(u32::MAX),
+            window: u32::try_from(params.windows.receive_window.0).unwrap_or(u32::MAX),
             transcript: String::new(),
         };
         player.transmit();

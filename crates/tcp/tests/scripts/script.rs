@@ -83,15 +83,14 @@ pub struct Packet {
 
 /// What scripts start from: the RFCs' endpoint with round sizes, no handshake, an exact clock and an ACK each.
 fn base() -> Params {
-    Params {
-        mss: Bytes(1000),
-        header: Bytes(40),
-        ack_size: Bytes(40),
-        handshake: false,
-        clock: Duration(1),
-        ack_every: 1,
-        ..Params::default()
-    }
+    Params::default().with(|p| {
+        p.packets.mss = Bytes(1000);
+        p.packets.header = Bytes(40);
+        p.packets.ack_size = Bytes(40);
+        p.connection.handshake = false;
+        p.rtt.clock = Duration(1);
+        p.acks.ack_every = 1;
+    })
 }
 
 impl Script {

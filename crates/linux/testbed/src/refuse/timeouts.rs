@@ -19,14 +19,14 @@ pub struct Timeouts {
 impl Timeouts {
     /// Those of an endpoint; `None` if each timeout doubles.
     pub fn of(endpoint: &cwnd_tcp::Params) -> Option<Self> {
-        let exactly = match endpoint.rto_backoff {
+        let exactly = match endpoint.rto.rto_backoff {
             Backoff::After => true,
             Backoff::Bounded => false,
             Backoff::Off => return Some(Self { after: MOST, syn_after: MOST, exactly: true }),
             Backoff::Exponential => return None,
         };
-        let after = endpoint.rto_backoff_after;
-        let syn_after = endpoint.syn_backoff_after.unwrap_or(after);
+        let after = endpoint.rto.rto_backoff_after;
+        let syn_after = endpoint.rto.syn_backoff_after.unwrap_or(after);
         (after > 0).then_some(Self { after, syn_after, exactly })
     }
 

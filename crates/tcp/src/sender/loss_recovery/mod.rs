@@ -240,11 +240,11 @@ impl LossRecovery {
         let cwr = self.cwr.take();
         // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
         let was_reduced = una < self.reduced_until || cwr.is_some();
-        let reduces = self.is_loss() || !was_reduced || params.loss_reduces_again;
+        let reduces = self.is_loss() || !was_reduced || params.recovery.loss_reduces_again;
         // What a controller does by itself, at once, is no reduction to Linux, which spreads its
         // own: the recovery ends as others do.
-        let known = cwr.is_some() || !params.prr_on_ecn;
-        let ends_early = !reduces && known && params.reduced_window_ends_recovery;
+        let known = cwr.is_some() || !params.prr.prr_on_ecn;
+        let ends_early = !reduces && known && params.recovery.reduced_window_ends_recovery;
         let recover = if ends_early { self.reduced_until } else { high };
         // A reduction that is under way goes on, unless there is another.
         Entry { reduces, recover, prr: cwr.filter(|_| !reduces) }

@@ -1,0 +1,46 @@
+//! ACKs, their feedback, and the PSH that asks for them.
+
+use cwnd_quantity::Duration;
+use cwnd_schema::Schema;
+
+use crate::echo::EchoKind;
+use crate::quick_ack::AckPolicy;
+
+/// ACKs, their feedback, and the PSH that asks for them.
+#[derive(Clone, Debug, PartialEq, Schema)]
+pub struct Params {
+    /// Send an ACK for every so many full segments; 1 acknowledges each. Serves experiments on
+    /// delayed ACKs: growth of the window, and noise of round-trip times.
+    #[default(2, "RFC 5681 § 4.2: at least every second")]
+    #[bounds(from 1; "0 would acknowledge no segment")]
+    pub ack_every: u32,
+    /// An ACK waits no longer than this; with `ack_policy = "linux"` at first, and later up to a
+    /// round trip, or 196 ms. Serves experiments on delayed ACKs: growth of the window, and noise
+    /// of round-trip times.
+    #[default(
+        Duration::from_millis(200),
+        "RFC 5681 § 4.2 allows 500 ms; most stacks use up to 200 ms"
+    )]
+    pub ack_delay: Duration,
+    /// Conditions under which the receiver sends an ACK at once.
+    #[default(AckPolicy::Rfc5681, "RFC 5681 § 4.2")]
+    #[part("quick-acks")]
+    pub ack_policy: AckPolicy,
+    /// `true` if the first SACK block of an ACK reports data that arrived twice (D-SACK). No effect
+    /// without SACK.
+    #[default(
+        false,
+        "RFC 2883 § 4: optional, and nothing to a sender by RFC 6675; Linux tcp_dsack: on"
+    )]
+    #[part("dsack")]
+    pub dsack: bool,
+    /// `true` if a burst of several segments ends with PSH, for receivers with `ack_policy =
+    /// "linux"`. Serves experiments on senders from before Linux 5.4 (ABE).
+    #[default(false, "RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 5.4")]
+    #[idle(self.ack_policy != AckPolicy::Quick, "without `ack_policy = \"linux\"`")]
+    pub push_bursts: bool,
+    /// Feedback in ACKs on marks, and on the header fields that routers wrote. Serves experiments
+    /// on explicit feedback (DCTCP, XCP, RCP, VCP, MLCP, BMCC) and one-way delays (LEDBAT).
+    #[default(EchoKind::Classic, "RFC 3168 § 6.1.3")]
+    pub echo: EchoKind,
+}
