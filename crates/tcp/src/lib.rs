@@ -14,6 +14,7 @@ mod echo;
 mod echo_policy;
 mod frto;
 mod load_echo;
+mod loss_detection;
 mod misbehaving_receiver;
 mod params;
 mod plan;

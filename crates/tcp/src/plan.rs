@@ -3,6 +3,7 @@
 
 use cwnd_cc::{AnyController, Controller as _};
 
+use crate::loss_detection::Detection;
 use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
 use crate::seen::{RttEvery, RttFrom};
 use crate::validation::LimitedBy;
@@ -37,6 +38,8 @@ impl Steering {
 /// Choices of a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
+    /// Rule by which losses are found.
+    pub detection: Detection,
     /// `true` if losses are found as [`LossRule::Rack`] says.
     pub by_time: bool,
     /// `true` if senders do what the RFCs ask of all, and nothing that only some stacks do: find
@@ -75,6 +78,7 @@ impl Plan {
         let once = params.rto.rto_backoff_until == BackoffUntil::SentOnce;
         let times_one = !times_each && (once || !params.rtt.timestamps && !noted);
         Self {
+            detection: Detection::of(params),
             by_time,
             plain: is_plain(params) && !controller_rtt,
             rtt_source: (from, lone),

@@ -5,6 +5,7 @@ use cwnd_quantity::Time;
 
 use super::Sender;
 use super::loss_recovery::{NewAck, Progress};
+use crate::loss_detection::Detection;
 use crate::params::{FlightSize, Recovery};
 use crate::prr::{Prr, PrrAck, PrrRule};
 
@@ -240,12 +241,15 @@ impl Sender {
         }
     }
 
+    /// Finds what is lost by now. Returns `true` if anything is.
     pub(super) fn detect_losses(&mut self, now: Time) -> bool {
-        if self.loss.is_by_time() {
-            return self.detect_by_time(now);
-        }
-        let (params, mss) = (&self.config.params, self.config.mss);
-        self.sent.detect_losses(params, self.seq.una(), mss)
+        let edge = match self.config.plan.detection {
+            Detection::DupAck => return false,
+            Detection::Rfc6675(rule) => rule.edge(self.sent.sacked()),
+            Detection::Fack(rule) => rule.edge(self.sent.sacked()),
+            Detection::Rack => return self.detect_by_time(now),
+        };
+        self.sent.lose_below(edge, self.seq.una())
     }
 
     /// Bytes of which an ACK of so many tells for the first time. Without SACK each duplicate told

@@ -1,43 +1,11 @@
-//! Losses (RFC 6675 § 4, RFC 8985 § 6), and the send times of the rest.
+//! Marks of what is lost, and the send times of the rest.
 
 use cwnd_packet::Range;
 use cwnd_quantity::{Divisor, Duration, Time};
 
 use super::{Deadline, SentSegments};
-use crate::params::{LossRule, Params};
 
 impl SentSegments {
-    /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous
-    /// SACKed ranges above it, or more than (`dup_thresh` − 1)·MSS SACKed bytes. Returns `true` if
-    /// anything has.
-    pub fn detect_losses(&mut self, params: &Params, una: u64, mss: u64) -> bool {
-        let dup_thresh = params.detection.dup_thresh;
-        if params.detection.loss_rule == LossRule::Fack {
-            return self.detect_forward(una, u64::from(dup_thresh) * mss);
-        }
-        let bytes_needed = u64::from(dup_thresh - 1) * mss;
-        let mut bytes = 0;
-        let mut edge = 0;
-        // From the highest down, by one look-up each: mostly the first is enough.
-        let mut range = self.sacked.highest();
-        for n in 1.. {
-            let Some(Range { start, end }) = range else { break };
-            bytes += end - start;
-            if n >= dup_thresh || bytes > bytes_needed {
-                edge = start;
-                break;
-            }
-            range = self.sacked.below(start);
-        }
-        self.lose_below(edge, una)
-    }
-
-    /// FACK: whatever lies `distance` or more below the highest SACKed byte, however much of that
-    /// was SACKed.
-    fn detect_forward(&mut self, una: u64, distance: u64) -> bool {
-        self.lose_below(self.top(una).saturating_sub(distance), una)
-    }
-
     /// RACK: data that went once is lost up to `edge`, and retransmissions are by time. Returns
     /// `true` if any is found, and the deadline of the last retransmission that something overtook.
     pub fn lose_by_time(&mut self, edge: u64, una: u64, now: Time, by: Deadline) -> (bool, Time) {
@@ -46,7 +14,9 @@ impl SentSegments {
         again.map_or((holes, Time::ZERO), |(found, waits)| (holes || found, waits))
     }
 
-    fn lose_below(&mut self, edge: u64, una: u64) -> bool {
+    /// Data that was not SACKed is lost below `edge`, and retransmissions are by sequence numbers.
+    /// Returns `true` if any is found.
+    pub fn lose_below(&mut self, edge: u64, una: u64) -> bool {
         let holes = self.mark_lost_below(edge);
         let again = self.resent.as_mut().is_some_and(|resent| resent.review(una, &self.sacked));
         holes || again

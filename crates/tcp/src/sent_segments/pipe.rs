@@ -66,7 +66,7 @@ mod tests {
 
     use super::super::Retransmission;
     use super::*;
-    use crate::params::Params;
+    use crate::loss_detection::Rfc6675;
     use crate::segment::{SackBlock, SackBlocks};
     use cwnd_packet::Range;
 
@@ -77,8 +77,9 @@ mod tests {
         board.on_sent_again(Retransmission { range, una: 0, high, marked });
     }
 
-    fn three() -> Params {
-        Params::default().with(|p| p.detection.dup_thresh = 3)
+    fn detect(board: &mut SentSegments, una: u64, mss: u64) {
+        let edge = Rfc6675::new(3, mss).edge(board.sacked());
+        board.lose_below(edge, una);
     }
 
     fn ack(at: u64, blocks: &[(u64, u64)]) -> SackBlocks {
@@ -94,11 +95,11 @@ mod tests {
         let mut board = SentSegments::default();
         let high = 10 * MSS;
         assert_eq!(board.on_sack(&ack(0, &[(MSS, 2 * MSS)]), 0, high), MSS);
-        board.detect_losses(&three(), 0, MSS);
+        detect(&mut board, 0, MSS);
         assert_eq!(board.next_lost(0), None);
         assert_eq!(board.pipe(0, high), 9 * MSS);
         board.on_sack(&ack(0, &[(MSS, 4 * MSS)]), 0, high);
-        board.detect_losses(&three(), 0, MSS);
+        detect(&mut board, 0, MSS);
         assert_eq!(board.next_lost(0), Some(Range { start: 0, end: MSS }));
         assert_eq!(board.pipe(0, high), 6 * MSS, "six above the SACKed, the lost one is gone");
         send_again(&mut board, 0, MSS, high);
@@ -111,7 +112,7 @@ mod tests {
         let mut board = SentSegments::default();
         let high = 12 * MSS;
         board.on_sack(&ack(0, &[(8 * MSS, 12 * MSS), (4 * MSS, 5 * MSS), (MSS, 2 * MSS)]), 0, high);
-        board.detect_losses(&three(), 0, MSS);
+        detect(&mut board, 0, MSS);
         let mut seen = Vec::new();
         while let Some(hole) = board.next_lost(0) {
             let end = hole.end.min(hole.start + MSS);
@@ -144,7 +145,7 @@ mod tests {
                         if start < end {
                             board.on_sack(&ack(una, &[(start, end)]), una, nxt);
                             sacked.extend(start..end);
-                            board.detect_losses(&three(), una, 1);
+                            detect(&mut board, una, 1);
                             // IsLost by definition, MSS 1: three bytes SACKed above (DupThresh
                             // ranges imply it).
                             let three_above = |b: &u64| sacked.range(b + 1..).count() >= 3;
