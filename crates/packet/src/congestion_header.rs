@@ -67,7 +67,8 @@ pub enum Echo {
         /// Packets.
         packets: u32,
     },
-    /// How long the newest data took to arrive, by the clocks of both ends (RFC 6817 § 2.3), in the circle of 2³².
+    /// One-way delay of the newest data, by the clocks of both ends (RFC 6817 § 2.3),
+    /// modulo 2³².
     Delay {
         /// µs.
         us: u32,

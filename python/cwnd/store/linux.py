@@ -64,5 +64,5 @@ def _worst(tables: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def _off(row: dict[str, Any]) -> float:
-    """How far a measurement is from what was set; what nothing came of is farthest."""
+    """Distance of a measurement from what was set; infinite if nothing was measured."""
     return math.inf if row["measured"] is None else abs(row["measured"] - row["set"])

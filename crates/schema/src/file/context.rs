@@ -23,7 +23,7 @@ pub type Inline = for<'v> fn(&'v Value, Kind, &mut Context<'_>) -> Result<Cow<'v
 /// Endings of the names of files in values.
 pub const EXTENSIONS: [&str; 4] = [".csv", ".tsv", ".txt", ".dat"];
 
-/// What files hold, by name and purpose; errors are kept, too.
+/// Contents of files, by name and purpose; errors are kept, too.
 pub type Contents = BTreeMap<(String, &'static str), Result<Arc<dyn Any + Send + Sync>, String>>;
 
 /// State that goes along with every read.
@@ -47,7 +47,7 @@ impl<'f> Context<'f> {
         Self { sink, files, inline, contents, schema: 1, idle }
     }
 
-    /// What the file `name` holds, read once for each purpose.
+    /// Contents of the file `name`, read once for each purpose.
     ///
     /// # Errors
     /// If it can't be read.

@@ -99,7 +99,7 @@ impl Sender {
         self.end = self.end.saturating_add(bytes);
     }
 
-    /// What the application wrote and no packet carries yet will not go.
+    /// Discards data that the application wrote and no packet carries yet.
     pub const fn stop_writing(&mut self) {
         self.end = self.next;
     }
