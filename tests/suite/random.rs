@@ -354,7 +354,7 @@ fn attacker() -> impl Strategy<Value = String> {
     prop_oneof![3 => Just(String::new()), 1 => quenches]
 }
 
-/// What a group of connections has that datagrams have not: mostly TCP.
+/// Keys of a group of connections, mostly of TCP, that datagrams lack.
 fn sender(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let tcp = (controller(), endpoint(timer), attacker());
     let tcp = tcp.prop_map(|(controller, endpoint, attacker)| {
