@@ -97,11 +97,14 @@ def places() -> Iterator[tuple[str, list[str], dict[str, Any], str, dict[str, An
     for name, home in homes.items():
         for table in SCHEMA["$defs"][name]["anyOf"]:
             properties = table.get("properties", {})
+            owner, stand = name, home
+            if "packet_threshold" in properties:
+                owner, stand = "quic", ["flow", "quic", "endpoint"]
             kind = properties.get("kind", {}).get("const")
             besides = {"kind": kind, **GIVEN.get(kind, {})} if kind else {}
             for key, schema in properties.items():
                 if key not in ("kind", "preset"):
-                    yield f"{kind or name}.{key}", home, besides, key, schema
+                    yield f"{kind or owner}.{key}", stand, besides, key, schema
     for name, home in SECTIONS.items():
         for key, schema in SCHEMA["$defs"][name]["properties"].items():
             # A trace is a file.
@@ -119,6 +122,8 @@ def document(home: list[str], besides: dict[str, Any], key: str, *value: object)
         "dumbbell": {"rate": "10 Mbit/s"},
         "flow": {"main": {"rtt": "100 ms"}},
     }
+    if "quic" in home:
+        root["flow"] = {"quic": {"rtt": "100 ms", "stack": "quic"}}
     if besides.get("kind") in NEEDED:
         meter, echo = NEEDED[besides["kind"]]
         root["dumbbell"]["meter"] = meter

@@ -279,9 +279,9 @@ const ENDPOINT_TEXT: &str = "\
 The rest of TCP, for both ends of a connection: `endpoint = \"linux\"`, or a table with a `preset` and parameters over what it says:
 `endpoint = { preset = \"linux\", ecn = true }`.";
 const QUIC_TEXT: &str = "\
-With `stack = \"quic\"` the connections are QUIC's, and `endpoint` has these keys: `endpoint = {
-max_ack_delay = \"10 ms\" }`. Keys of TCP are errors there. [QUIC](quic.md) has what is modelled, and
-which controllers, workloads and worlds it goes with.";
+With `stack = \"quic\"` the connections are QUIC's, and the table `endpoint` has these keys. Keys of TCP
+are errors there. [QUIC](quic.md) has what is modelled, and which controllers, workloads and worlds it
+goes with.";
 
 const SWEEP_TEXT: &str = "\
 Every combination of the axes' values is run, `repeat` times with seeds that count up: the cells of the sweep. The axis that
