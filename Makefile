@@ -29,6 +29,7 @@ run: build ## Simulate a scenario: table, plots and Parquet files in out/
 	@$(BIN)/cwnd run $(SCENARIO) $(ARGS)
 
 build: $(VENV)/built ## Build the extension and the environment in .venv
+	@$(BIN)/python -m compileall -q python/cwnd
 
 dev: $(VENV)/dev build ## The same with the tools that the tests need
 
