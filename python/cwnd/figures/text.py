@@ -34,6 +34,7 @@ class Text:
     whole: str | None = None
 
     @classmethod
+    @functools.lru_cache(4096)  # Figures of a sweep repeat the labels of its points.
     def fitted(cls, text: str, width: float, size: float, most: int) -> Text:
         """A text in at most `most` lines of at most `width` points; a `…` replaces its middle."""
         text = _cleaned(text)
