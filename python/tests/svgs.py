@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 from boxes import Box
 
 from cwnd.figures import Figure
@@ -17,6 +18,8 @@ from cwnd.figures.text import width as text_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy.typing as npt
 
     from cwnd.figures import Picture
     from cwnd.figures.axes import Scale
@@ -64,6 +67,7 @@ class Read:
     bands: dict[str, list[list[Place]]] = field(default_factory=dict)
     #: Left, upper, right and lower edge.
     rectangles: dict[str, list[tuple[float, float, float, float]]] = field(default_factory=dict)
+    _pieces: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
 
     @property
     def bars(self) -> dict[str, list[tuple[float, float, float]]]:
@@ -88,10 +92,16 @@ class Read:
 
     def distance(self, colour: str, place: Place) -> float:
         """From a place to the nearest line of a colour, in points."""
-        pieces = [
-            piece for path in self.paths.get(colour, []) for piece in pairwise([path[0], *path])
-        ]
-        return min((_distance(place, *piece) for piece in pieces), default=math.inf)
+        if colour not in self._pieces:
+            ends = [
+                end for path in self.paths.get(colour, []) for end in pairwise([path[0], *path])
+            ]
+            self._pieces[colour] = np.asarray(ends, dtype=float).reshape(-1, 2, 2)
+        start, end = self._pieces[colour][:, 0], self._pieces[colour][:, 1]
+        way, length = end - start, ((end - start) ** 2).sum(axis=1)
+        along = ((place - start) * way).sum(axis=1) / np.where(length == 0, 1, length)
+        nearest = start + np.clip(along, 0, 1)[:, None] * way
+        return float(np.hypot(*(place - nearest).T).min(initial=math.inf))
 
 
 def read(picture: Picture) -> list[Read]:
@@ -199,11 +209,3 @@ def _add(panels: list[Read], kind: str, colour: str, place: Place, what: object)
     for panel in panels:
         if panel.holds(place):
             getattr(panel, kind).setdefault(colour, []).append(what)
-
-
-def _distance(place: Place, start: Place, end: Place) -> float:
-    (x, y), (x1, y1), (x2, y2) = place, start, end
-    length = (x2 - x1) ** 2 + (y2 - y1) ** 2
-    along = 0.0 if length == 0 else ((x - x1) * (x2 - x1) + (y - y1) * (y2 - y1)) / length
-    along = min(max(along, 0.0), 1.0)
-    return math.hypot(x - x1 - along * (x2 - x1), y - y1 - along * (y2 - y1))
