@@ -79,6 +79,7 @@ test-long: dev fuzz-tools ## Check the properties on more than ten thousand rand
 	cargo test --quiet -p cwnd-sim --no-default-features --test prefetch
 	LONG=1 cargo test --quiet -p cwnd-tests -- conservation storms bursts livelock idle_keys links
 	LONG=1 $(BIN)/pytest -m real_time python/tests/test_moments.py
+	LONG=1 $(BIN)/pytest python/tests/test_peers.py
 	$(FUZZ) --seconds 60
 
 TARGET ?=
