@@ -1,4 +1,4 @@
-//! Every kind of mistake, as the user sees it. Refresh the snapshots with `INSTA_UPDATE=always`.
+//! Every kind of mistake, as the user sees it.
 
 use std::fs;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::path::Path;
 use cwnd_scenario::{Diagnostics, Document};
 
 mod kinds;
+mod stored;
 
 /// The files that the broken scenarios name.
 const FILES: &dyn Fn(&str) -> Result<String, String> = &|name| match name {
@@ -37,16 +38,13 @@ fn every_broken_file_says_what_is_wrong_with_it() {
         .collect();
     files.sort();
     assert!(files.len() >= 25);
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(&folder);
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
     for path in files {
         let name = path.file_name().and_then(|n| n.to_str()).expect("a name");
         let text = fs::read_to_string(&path).expect("a text");
         let diagnostics = diagnostics(name, &text);
         assert!(!diagnostics.is_empty(), "{name} is not broken");
-        settings.bind(|| insta::assert_snapshot!(name, kinds::named(&diagnostics.render(false))));
+        let stored = format!("crates/scenario/tests/errors/{name}.snap");
+        stored::check(&stored, &kinds::named(&diagnostics.render(false)));
     }
 }
 

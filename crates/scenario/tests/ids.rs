@@ -1,11 +1,12 @@
-//! Ids and resolved texts stay as they are: results are found by them. Refresh the snapshots with
-//! `INSTA_UPDATE=always`.
+//! Ids and resolved texts stay as they are: results are found by them.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use cwnd_scenario::{Document, Plan};
+
+mod stored;
 
 const FOLDERS: [&str; 3] = ["benches/scenarios", "python/cwnd/papers", "scenarios"];
 
@@ -60,16 +61,12 @@ fn the_ids_of_all_shipped_cells_stay() {
         }
     }
     assert!(text.lines().count() > 100);
-    insta::assert_snapshot!(text);
+    stored::check("crates/scenario/tests/ids.snap", &text);
 }
 
 #[test]
 fn resolved_texts_stay() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/resolved");
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(&folder);
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
     let files = scenarios(&folder);
     assert!(files.len() >= 6);
     for path in files {
@@ -77,6 +74,7 @@ fn resolved_texts_stay() {
         let name = path.file_name().and_then(|n| n.to_str()).expect("a name");
         assert!(!plan.cells.is_empty());
         let texts: Vec<&str> = plan.cells.iter().map(|c| c.resolved_toml.as_str()).collect();
-        settings.bind(|| insta::assert_snapshot!(name, texts.join("\n")));
+        let stored = format!("crates/scenario/tests/resolved/{name}.snap");
+        stored::check(&stored, &texts.join("\n"));
     }
 }

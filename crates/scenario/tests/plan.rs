@@ -5,6 +5,7 @@ use cwnd_scenario::{Cell, Document, LinkRate, Plan};
 use cwnd_schema::{ParamsChoice, Value};
 
 mod kinds;
+mod stored;
 
 const NO_FILES: &dyn Fn(&str) -> Result<String, String> = &|name| Err(format!("no file `{name}`"));
 
@@ -132,11 +133,8 @@ fn a_bad_override_says_so_on_its_own_line() {
         "bumbbell.rate=1 Mbit/s",
     ];
     let told: Vec<String> = bad.iter().map(|o| overridden(&[o]).unwrap_err()).collect();
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("errors");
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!("overrides", kinds::named(&told.join("\n\n"))));
+    let stored = "crates/scenario/tests/errors/overrides.snap";
+    stored::check(stored, &kinds::named(&told.join("\n\n")));
 }
 
 #[test]
