@@ -1,17 +1,35 @@
 //! Lists of kinds in messages, which grow with each kind that is added.
 
-/// The text with each list of all kinds of a part replaced by `all of PART`.
+use std::collections::BTreeMap;
+
+use cwnd_scenario::Kind;
+
+/// The text with each list of all kinds of a part, or of all that have a key, replaced by a name.
 pub fn named(text: &str) -> String {
-    let lists = cwnd_scenario::kinds().into_iter().map(|(part, kinds)| {
-        let names: Vec<_> = kinds.iter().map(|(name, ..)| format!("`{name}`")).collect();
-        (part, format!("there are {}", names.join(", ")))
-    });
-    let lists: Vec<_> = lists.collect();
+    let parts = cwnd_scenario::kinds();
     let lines = text.split('\n').map(|line| {
-        let list = lists.iter().find(|(_, list)| line.ends_with(list));
-        list.map_or(line.to_owned(), |(part, list)| {
-            line.replace(list, &format!("there are (every {part})"))
-        })
+        all(line, &parts).or_else(|| having_a_key(line, &parts)).unwrap_or_else(|| line.to_owned())
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A line that ends with a list of all kinds of a part.
+fn all(line: &str, parts: &BTreeMap<&str, Vec<Kind>>) -> Option<String> {
+    parts.iter().find_map(|(part, kinds)| {
+        let start = line.strip_suffix(&list(kinds.iter()))?.strip_suffix("there are ")?;
+        Some(format!("{start}there are (every {part})"))
+    })
+}
+
+/// A line such as "unknown key `a` in the queue `b`: it is a key of `c`, `d`".
+fn having_a_key(line: &str, parts: &BTreeMap<&str, Vec<Kind>>) -> Option<String> {
+    let (start, listed) = line.split_once("it is a key of ")?;
+    let (key, place) = start.split_once("unknown key `")?.1.split_once("` in the ")?;
+    let (part, _) = place.split_once(' ')?;
+    let kinds = parts.get(part)?.iter().filter(|(.., keys)| keys.contains(&key));
+    (listed == list(kinds)).then(|| format!("{start}it is a key of (every {part} with `{key}`)"))
+}
+
+fn list<'a>(kinds: impl Iterator<Item = &'a Kind>) -> String {
+    kinds.map(|(name, ..)| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
