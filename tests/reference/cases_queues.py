@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from exact import Uniforms
-from queues import CoDel, FqCoDel, LinuxPie, Packet, Pie, Queue, Red
+from queues import CoDel, FqCoDel, LinuxPie, Packet, Pie, Queue, RandomQueue, Red
 
 HERE = Path(__file__).parent
 MS = 1_000_000
@@ -98,7 +98,8 @@ def drive(queue: Queue, packets: list[Packet], *, timer_ns: int | None) -> list[
             p = waiting.pop()
             queue.enqueue(p)
             row = ["enqueue", p.entered, p.id, p.size, p.ecn, p.flow, hits()]
-            rows.append([*row, queue.state()] if isinstance(queue, Red) else row)
+            state = queue.state() if timer_ns is None else None
+            rows.append(row if state is None else [*row, state])
             if free_at == never:
                 free_at = take(p.entered)
     return rows
@@ -125,11 +126,10 @@ def case(
         # Packets of many sizes: no two queues hold as much.
         packets = [p._replace(size=max(p.size - shorten * p.id % 1000, 40)) for p in packets]
     queue = kind(parameters, rate)
-    if isinstance(queue, Red | Pie):
+    if isinstance(queue, RandomQueue):
         queue.uniforms = Uniforms(1, name)
-    events = drive(queue, packets, timer_ns=parameters.get("t_update_ns"))
-    if isinstance(queue, Red | Pie):
         uniforms = {"uniforms": queue.uniforms.used}
+    events = drive(queue, packets, timer_ns=parameters.get("t_update_ns"))
     return {
         "name": name,
         "source": source,

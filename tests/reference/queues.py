@@ -51,7 +51,7 @@ class Queue(ABC):
         raise AssertionError("this queue keeps no clock")
 
     def state(self) -> float | None:
-        """State of the algorithm for the vector, if it has any."""
+        """State of the algorithm for the vector, if it has any: at its timer, or else arrivals."""
         return None
 
     def push(self, packet: Packet) -> None:
@@ -79,10 +79,16 @@ class Queue(ABC):
 
 
 @dataclass
-class Red(Queue):
+class RandomQueue(Queue):
+    """A queue that draws random numbers; the vector lists those that it used."""
+
+    uniforms: Uniforms = field(init=False)
+
+
+@dataclass
+class Red(RandomQueue):
     """Floyd & Jacobson 1993, Fig. 2; `gentle` after Floyd 2000, `wait` after ns-2."""
 
-    uniforms: Uniforms = field(default_factory=lambda: Uniforms(1, "red"))
     avg: Decimal = Decimal(0)
     count: int = -1
     count_bytes: int = 0
@@ -354,10 +360,9 @@ class FqCoDel(Queue):
 
 
 @dataclass
-class Pie(Queue):
+class Pie(RandomQueue):
     """RFC 8033 § 4, § 5.1 (ECN), § 5.4 (de-randomisation), § 5.5 (cap); delay by timestamps."""
 
-    uniforms: Uniforms = field(default_factory=lambda: Uniforms(1, "pie"))
     drop_prob: Decimal = Decimal(0)
     accu_prob: Decimal = Decimal(0)
     burst_allowance: int = field(init=False)
