@@ -12,6 +12,8 @@ import jsonschema
 import pytest
 from conftest import ROOT
 
+from cwnd import _core
+
 VECTORS = ROOT / "vectors"
 REFERENCE = ROOT / "tests" / "reference"
 
@@ -75,6 +77,15 @@ def hits(event):
     """Verdicts and reasons of an event of a queue."""
     told = {"enqueue": 6, "dequeue": 3}.get(event[0])
     return [tuple(hit[1:]) for hit in event[told]] if told else []
+
+
+def test_cases_of_controllers_name_one_that_there_is(reference):
+    there_are = {name for name, *_ in _core.kinds()["controller"]}
+    files = reference("generate").FILES
+    for name in (name for name, (kind, *_) in files.items() if kind == "controller"):
+        otherwise = name.removesuffix("-sender")
+        named = {case.get("controller", otherwise) for case in vectors(name)["cases"]}
+        assert named <= there_are, name
 
 
 def test_a_decision_that_hangs_on_the_last_digits_is_refused(reference):
