@@ -218,8 +218,9 @@ agreement: build kernel ## Run the simulator against real Linux and write the pa
 papers: build ## Reproduce the papers and write their pages; some minutes
 	$(BIN)/python scripts/paper_pages.py
 
-vectors: $(VENV)/installed ## Compute the algorithm vectors again
-	$(BIN)/python tests/reference/generate.py
+# SciPy, of the development tools, is needed for those of the distributions only.
+vectors: $(VENV)/$(if $(ARGS),installed,dev) ## Compute vectors again, all or some (ARGS='red pie')
+	$(BIN)/python tests/reference/generate.py $(ARGS)
 
 bench: build ## Measure packets per CPU second and peak memory
 	@$(BIN)/python benches/run.py $(ARGS)

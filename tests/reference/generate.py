@@ -1,7 +1,8 @@
-"""Writes vectors/*.json, or with --check says which differ from what this would write."""
+"""Writes vectors/*.json, or only those named; with --check says which differ instead."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -26,7 +27,6 @@ import cases_steered
 import cases_timers
 import cases_vegas
 import cases_windows
-import distributions
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 
@@ -54,6 +54,14 @@ VERDICTS = {
     "state": 1e-9,
     "reason": "no verdict hangs on less; the state is a real number",
 }
+
+
+def distributions() -> list[dict[str, Any]]:
+    """The cases of distributions, which alone need SciPy."""
+    from distributions import distributions as cases
+
+    return cases()
+
 
 FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "newreno": ("controller", EXACT, cases_windows.newreno),
@@ -153,7 +161,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
             "mean": 1e-8,
             "reason": "relative; SciPy integrates by number, to some 1e-10 a piece",
         },
-        distributions.distributions,
+        distributions,
     ),
 }
 
@@ -187,28 +195,32 @@ def dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def stale() -> list[str]:
-    """Names of files that are not what this would write."""
-    return [
-        name
-        for name in FILES
-        if not path(name).is_file() or path(name).read_text(encoding="utf-8") != text(name)
-    ]
-
-
 def path(algorithm: str) -> Path:
     """Path of the file of an algorithm's vectors."""
     return VECTORS / f"{algorithm}.json"
 
 
+def is_stale(algorithm: str) -> bool:
+    """True if the file is not what this would write."""
+    file = path(algorithm)
+    return not file.is_file() or file.read_text(encoding="utf-8") != text(algorithm)
+
+
 def main() -> int:
     """The command."""
-    if "--check" in sys.argv[1:]:
-        names = stale()
-        for name in names:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a file, without .json")
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    arguments = parser.parse_args()
+    names = arguments.names or list(FILES)
+    if unknown := [name for name in names if name not in FILES]:
+        parser.error(f"FILES has no {', '.join(unknown)}, but {', '.join(FILES)}")
+    if arguments.check:
+        found = [name for name in names if is_stale(name)]
+        for name in found:
             sys.stderr.write(f"error: vectors/{name}.json is stale; run make vectors\n")
-        return 1 if names else 0
-    for name in FILES:
+        return 1 if found else 0
+    for name in names:
         path(name).write_text(text(name), encoding="utf-8")
     return 0
 
