@@ -254,6 +254,8 @@ def test_a_kind_has_a_page_and_a_result_that_it_is_held_against(part: str) -> No
     assert kinds
     pages = {page.stem for page in (ROOT / f"docs/{part}s").glob("*.md")}
     assert set(kinds) <= pages
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [kind for kind in kinds if f"(docs/{part}s/{kind}.md)" not in readme] == []
     if part in ("controller", "queue"):
         files = [*(ROOT / "vectors").glob("*.json"), *(ROOT / "tests/golden").glob("*.txt")]
         names = {file.stem.removesuffix("-sender") for file in files}

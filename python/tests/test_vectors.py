@@ -88,6 +88,17 @@ def test_cases_of_controllers_name_one_that_there_is(reference):
         assert named <= there_are, name
 
 
+def test_the_readme_has_a_row_for_each_file():
+    readme = (VECTORS / "README.md").read_text(encoding="utf-8")
+    rows = "\n".join(line for line in readme.splitlines() if line.startswith("|"))
+    assert [name for name in names() if f"`{name}.json`" not in rows] == []
+
+
+def test_each_file_is_replayed_by_a_test_of_rust():
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "crates").rglob("*.rs")]
+    assert [n for n in names() if not any(f"/vectors/{n}.json" in text for text in sources)] == []
+
+
 def test_a_decision_that_hangs_on_the_last_digits_is_refused(reference):
     exact = reference("exact")
     a = exact.real("0.1")
