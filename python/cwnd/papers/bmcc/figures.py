@@ -12,17 +12,7 @@ from cwnd.models import bmcc as model
 from cwnd.papers.bmcc.dynamics import SPANS_S, Case, fairness_rates, noticed, rounds, shares
 from cwnd.papers.bmcc.measures import values
 from cwnd.papers.bmcc.numbers import BOTTLENECK, windows
-from cwnd.reproduce import (
-    ONE_PANEL,
-    across,
-    at,
-    curve,
-    first_seed,
-    labels,
-    marks,
-    means,
-    row_ticks,
-)
+from cwnd.reproduce import ONE_PANEL, across, at, curve, first_seed, labels, marks, means, row_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

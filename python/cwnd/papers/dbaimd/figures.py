@@ -55,16 +55,7 @@ from cwnd.papers.dbaimd.runs import (
     share_of_windows,
     window_shares,
 )
-from cwnd.reproduce import (
-    ONE_PANEL,
-    across,
-    at,
-    curve,
-    first_seed,
-    labels,
-    marks,
-    row_ticks,
-)
+from cwnd.reproduce import ONE_PANEL, across, at, curve, first_seed, labels, marks, row_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
