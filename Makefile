@@ -19,7 +19,11 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test test-rust test-long test-python test-testbed test-instructions test-memory test-readers test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-recovery bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test \
+	test-rust test-long test-python test-testbed test-instructions test-memory test-readers \
+	test-kernel packetdrill probes lint lint-rust lint-python format measure fresh docs \
+	agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer \
+	bench-peers bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,11 +39,13 @@ dev: $(VENV)/dev build ## The same with the tools that the tests need
 
 # Apart from everything else, which needs no libelf.
 KERNEL := --manifest-path crates/linux/kernel/Cargo.toml --target-dir target/kernel
-HAVE_LIBELF := printf '\#include <libelf.h>\n\#include <zlib.h>\n' | cc -E -o /dev/null - 2>/dev/null
+HAVE_LIBELF := printf '\#include <libelf.h>\n\#include <zlib.h>\n' | \
+	cc -E -o /dev/null - 2>/dev/null
 
 kernel: $(VENV)/installed ## Build cwnd-kernel, which loads controllers into Linux, in .venv/bin
 	@$(HAVE_LIBELF) || { \
-		echo "error: libelf's headers are missing; apt install libelf-dev zlib1g-dev" >&2; exit 3; }
+		echo "error: libelf's headers are missing; apt install libelf-dev zlib1g-dev" >&2; \
+		exit 3; }
 	cargo build --release --quiet $(KERNEL)
 	install -m 755 target/kernel/release/cwnd-kernel $(BIN)/cwnd-kernel
 
@@ -63,8 +69,10 @@ $(VENV)/dev: $(VENV)/installed
 # LONG=1 adds the long mode. What one core is enough for, or waits, goes beside the rest, as long as
 # no test measures how long something takes.
 test: ## Run all tests and all linters
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-instructions lint test-rust fuzz-check
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-testbed test-memory test-readers
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target \
+		test-instructions lint test-rust fuzz-check
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target \
+		test-testbed test-memory test-readers
 	@$(MAKE) --no-print-directory test-python test-kernel $(if $(LONG),test-long)
 
 .PHONY: test-build
@@ -75,7 +83,7 @@ test-build: ## Build the Rust tests, which the other targets then run
 test-rust: ## Run the Rust tests
 	env -u MAKEFLAGS -u MFLAGS cargo test --workspace --quiet
 
-test-long: dev fuzz-tools ## Check the properties on more than ten thousand random scenarios each, and fuzz for a minute each
+test-long: dev fuzz-tools ## Check properties on 10,000 random scenarios each; fuzz for minutes
 	cargo test --quiet -p cwnd-sim --no-default-features --test prefetch
 	LONG=1 cargo test --quiet -p cwnd-tests -- conservation storms bursts livelock idle_keys links
 	LONG=1 $(BIN)/pytest -m real_time python/tests/test_moments.py
@@ -100,7 +108,8 @@ fuzz-check: ## Check that all fuzz targets compile, with their lock as it is
 
 .PHONY: fuzz-tools
 fuzz-tools: build $(CARGO_FUZZ)
-	@test -d target/tools/python || $(UV) pip install --quiet --target target/tools/python atheris==3.0.0 || \
+	@test -d target/tools/python || \
+		$(UV) pip install --quiet --target target/tools/python atheris==3.0.0 || \
 		echo "atheris cannot be installed here: the targets in Python are left out" >&2
 
 $(CARGO_FUZZ):
@@ -112,7 +121,7 @@ test-python: dev ## Run the Python tests, but for those of test-testbed
 	$(BIN)/pytest --numprocesses auto $(SHARED) -m "not real_time and not testbed"
 	$(BIN)/pytest -m real_time
 
-test-testbed: dev ## Run the Python tests that send real packets; as root, with cwnd-kernel for all of them
+test-testbed: dev ## Run Python tests that send real packets; some need root, cwnd-kernel
 	$(BIN)/pytest --numprocesses 3 $(SHARED) -m "testbed and not real_time"
 
 # With the features of the extension, whose crates are then shared.
@@ -126,7 +135,7 @@ test-instructions: programs ## Check that no packet takes more instructions than
 test-readers: programs ## Check that hostile files take time in proportion to their length
 	@$(BIN)/python benches/readers.py $(ARGS)
 
-measure: ## Print sizes of structs and functions, places of a scenario key, and files that name a stack
+measure: ## Print sizes of code, places of a scenario key, and files that name a stack
 	@cargo run --quiet --package cwnd-tests --example measure
 
 test-memory: programs ## Check that no flow takes more memory than was accepted
@@ -137,28 +146,35 @@ test-kernel: ## Test the controllers in this machine's kernel; as root, a minute
 		else echo "skipped: test-kernel: libelf's headers are missing" >&2; fi
 
 DIR ?=
-packetdrill: ## Play the packetdrill scripts below a directory on the endpoint (DIR=../packetdrill/gtests)
-	@test -d "$(DIR)" || { echo "error: DIR=$(DIR) is no directory; make packetdrill DIR=path/to/scripts" >&2; exit 2; }
+packetdrill: ## Play the packetdrill scripts below a directory (DIR=../packetdrill/gtests)
+	@test -d "$(DIR)" || { \
+		echo "error: DIR=$(DIR) is no directory; make packetdrill DIR=path/to/scripts" >&2; \
+		exit 2; }
 	@CWND_PACKETDRILL="$(abspath $(DIR))" cargo test --quiet -p cwnd-tcp --test packetdrill -- \
 		--exact suite::scripts_of_a_directory_are_played --nocapture
 
-probes: ## Record again what this kernel's TCP does about the probes of its sender; as root, a minute
-	@python3 scripts/record_probes.py crates/tcp/tests/probes/linux-$(shell uname -r | cut -d. -f1,2).txt
+probes: ## Record again what this kernel's TCP does about probes of its sender; as root, a minute
+	@python3 scripts/record_probes.py \
+		crates/tcp/tests/probes/linux-$(shell uname -r | cut -d. -f1,2).txt
 
-kernels: ## Boot other kernels in QEMU and test the controllers there; minutes each (ARGS='6.1 7.3', or --list)
+kernels: ## Test the controllers in other kernels by QEMU; minutes each (ARGS='6.1 7.3', --list)
 	@python3 crates/linux/kernel/tests/kernels/run.py $(ARGS)
 
-kernel-rows: ## Run Linux's own Vegas and H-TCP in QEMU and record what they do; long without virtualization
-	@python3 crates/linux/kernel/tests/kernels/record.py 6.12 docs/controllers/vegas/linux.toml --module tcp_vegas
-	@python3 crates/linux/kernel/tests/kernels/record.py 6.12 docs/controllers/htcp/linux.toml --module tcp_htcp
+kernel-rows: ## Record Linux's own Vegas and H-TCP in QEMU; long without virtualization
+	@python3 crates/linux/kernel/tests/kernels/record.py 6.12 \
+		docs/controllers/vegas/linux.toml --module tcp_vegas
+	@python3 crates/linux/kernel/tests/kernels/record.py 6.12 \
+		docs/controllers/htcp/linux.toml --module tcp_htcp
 
-linux-rows: build ## Record again what this kernel's TCP does behind our router, for docs/peers.md; as root, an hour
-	$(BIN)/python scripts/record_linux_rows.py tests/golden/peers/linux-testbed.toml tests/golden/peers/linux-testbed.jsonl
+linux-rows: build ## Record Linux behind our router again, for docs/peers.md; as root, an hour
+	$(BIN)/python scripts/record_linux_rows.py \
+		tests/golden/peers/linux-testbed.toml tests/golden/peers/linux-testbed.jsonl
 
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 
 # By file: modules that a macro declares are not seen by `cargo fmt`.
-RUSTFMT := find benches crates tests fuzz -name target -prune -o -name '*.rs' -print0 | xargs -0 rustfmt --edition 2024
+RUSTFMT := find benches crates tests fuzz -name target -prune -o -name '*.rs' -print0 | \
+	xargs -0 rustfmt --edition 2024
 
 lint-rust:
 	$(RUSTFMT) --check
@@ -212,7 +228,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	PYTHONPATH=python/tests $(BIN)/python -m peers docs/peers.md docs/images/peers.png
 	cargo doc --workspace --no-deps --quiet
 
-agreement: build kernel ## Run the simulator against real Linux and write the page; as root, some hours
+agreement: build kernel ## Compare the simulator with real Linux and write the page; as root, hours
 	$(BIN)/python scripts/agreement_page.py
 
 papers: build ## Reproduce the papers and write their pages; some minutes
@@ -244,14 +260,14 @@ bench-start: build ## Measure what a user waits for: the start, sweeps, short ru
 	@$(BIN)/python benches/waiting.py $(ARGS)
 
 # Arguments are those of growth.py; recovery.py runs without them only.
-bench-growth: build ## Measure how cost grows with flows, links, hops and queues, and the cost of recovery; four minutes
+bench-growth: build ## Measure how cost grows with flows, links, hops, queues, recovery; minutes
 	@$(BIN)/python benches/growth.py --million --figure docs/images/growth.png $(ARGS)
 	@$(if $(ARGS),,$(BIN)/python benches/recovery.py)
 
 bench-recovery: build ## Measure the cost of recovery by the packets of the path; two minutes
 	@$(BIN)/python benches/recovery.py $(ARGS)
 
-bench-connections: build ## Measure a million connections that clients open: time, and memory with rows and without
+bench-connections: build ## Measure a million connections that clients open: time and memory
 	@$(BIN)/python benches/connections.py $(ARGS)
 
 wheel: $(VENV)/installed ## Build a wheel in dist/
