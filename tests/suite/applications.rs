@@ -86,7 +86,8 @@ fn star(ends: &str, flow: &str) -> String {
     for (i, node) in ["a", "b", "c"].iter().enumerate() {
         let delay = 10 * (i + 1);
         text += &format!(
-            "[link.{node}-r]\nfrom = \"{node}\"\nto = \"r\"\nrate = \"20 Mbit/s\"\ndelay = \"{delay} ms\"\nduplex = true\n"
+            "[link.{node}-r]\nfrom = \"{node}\"\nto = \"r\"\nrate = \"20 Mbit/s\"\n\
+             delay = \"{delay} ms\"\nduplex = true\n"
         );
     }
     text + &format!(
@@ -122,7 +123,8 @@ fn pairs_are_drawn_by_their_shares_or_taken_by_turns() {
     let pairs = |shares: [&str; 3], ends: &str| {
         let [a, b, c] = shares;
         let pairs = format!(
-            "pairs = [{{ from = \"a\", to = \"r\"{a} }}, {{ from = \"b\", to = \"r\"{b} }}, {{ from = \"b\", to = \"a\"{c} }}]\n"
+            "pairs = [{{ from = \"a\", to = \"r\"{a} }}, {{ from = \"b\", to = \"r\"{b} }}, \
+             {{ from = \"b\", to = \"a\"{c} }}]\n"
         );
         let flows = "count = 600\nworkload = { kind = \"bytes\", size = \"1 kB\" }";
         let text = star(ends, flows);

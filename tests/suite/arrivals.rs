@@ -33,7 +33,8 @@ fn starts(records: &Records) -> Vec<f64> {
 fn the_workload_poisson_is_short_for_transfers_that_arrive() {
     let file = |keys: &str| {
         run(&format!(
-            "[run]\nduration = \"20 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.web]\ncount = 2\nrtt = \"40 ms\"\n{keys}\n"
+            "[run]\nduration = \"20 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.web]\ncount = 2\n\
+             rtt = \"40 ms\"\n{keys}\n"
         ))
     };
     let short = file(
@@ -70,8 +71,10 @@ fn a_load_is_what_the_link_carries_when_nothing_is_lost() {
 fn several_processes_share_a_load_and_pauses_double_the_rate() {
     let count = |arrivals: &str, processes: u32| {
         let records = run(&format!(
-            "[run]\nduration = \"400 s\"\nsample = \"none\"\n[dumbbell]\nrate = \"20 Mbit/s\"\n[flow.web]\nrtt = \"40 ms\"\n\
-             count = {processes}\narrivals = {{ {arrivals}, load = 0.4 }}\nworkload = {{ kind = \"bytes\", size = \"20 kB\" }}\n"
+            "[run]\nduration = \"400 s\"\nsample = \"none\"\n[dumbbell]\nrate = \"20 Mbit/s\"\n\
+             [flow.web]\nrtt = \"40 ms\"\ncount = {processes}\n\
+             arrivals = {{ {arrivals}, load = 0.4 }}\n\
+             workload = {{ kind = \"bytes\", size = \"20 kB\" }}\n"
         ));
         starts(&records)
     };
@@ -111,8 +114,13 @@ fn a_flash_crowd_has_its_rate_and_its_share_of_the_time() {
         rate = "1 Gbit/s"
         [flow.crowd]
         rtt = "10 ms"
-        arrivals = { kind = "on-off", preset = "flash-crowd", interval = "50 ms", on = "pareto(2.5, 16 s)", off = "pareto(2.5, 8 s)" }
         workload = { kind = "bytes", size = "1 kB" }
+        [flow.crowd.arrivals]
+        kind = "on-off"
+        preset = "flash-crowd"
+        interval = "50 ms"
+        on = "pareto(2.5, 16 s)"
+        off = "pareto(2.5, 8 s)"
     "#));
     // Twenty a second for 16 s of 24 s. Periods of shape 2.5 deviate by 0.89 of their mean; 167 of each begin.
     let expected = 4000.0 * 20.0 * 16.0 / 24.0;
@@ -154,8 +162,10 @@ fn a_list_is_played_as_it_was_recorded() {
         [flow.web]
         from = ["a", "b"]
         to = ["c", "d"]
-        arrivals = { kind = "list", rows = "2 s, b, c, 3 kB; 1 s, a, d, 70 kB; 1 s, b, d; 9 s, a, c, 1 kB; 3 s" }
         workload = { kind = "bytes", size = "10 kB" }
+        [flow.web.arrivals]
+        kind = "list"
+        rows = "2 s, b, c, 3 kB; 1 s, a, d, 70 kB; 1 s, b, d; 9 s, a, c, 1 kB; 3 s"
     "#);
     let (start, size, base) = (
         column(&records.flows, "start_s"),
@@ -238,8 +248,8 @@ fn users_stop_when_they_are_told_to() {
 
 #[test]
 fn nobody_waits_for_what_has_no_end() {
-    let text = "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\n[flow.main]\nrtt = \"1 ms\"\n\
-                arrivals = { kind = \"closed\", pause = \"1 s\" }\n";
+    let text = "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\n[flow.main]\n\
+                rtt = \"1 ms\"\narrivals = { kind = \"closed\", pause = \"1 s\" }\n";
     let files = |_: &str| Err(String::new());
     let refused = Document::parse("test", text, &files).and_then(|d| d.plan()).unwrap_err();
     assert!(refused.to_string().contains("no end that another could wait for"), "{refused}");

@@ -47,8 +47,9 @@ fn startup_doubles_what_arrives_in_each_round_trip() {
 /// § 4.3.4.1, 4.3.5: probes queue a quarter of a round trip and take it away again; 0.2 s of 10.2 go to the probes for RTprop, and 1 % to the margin.
 #[test]
 fn one_flow_uses_the_link_but_for_its_probes_and_leaves_long_buffers_empty() {
-    let mut table = "# One flow, 5 to 65 s, by path and buffer: utilisation, mean and largest queueing delay in round trips, probes for RTprop, drops.\n\
-         path             buffer  utilisation   mean most probes  drops\n"
+    let mut table = "# One flow, 5 to 65 s, by path and buffer: utilisation, \
+                     mean and largest queueing delay in round trips, probes for RTprop, drops.\n\
+                     path             buffer  utilisation   mean most probes  drops\n"
         .to_owned();
     for (rate, rtt) in [("10 Mbit/s", "40 ms"), ("50 Mbit/s", "100 ms"), ("200 Mbit/s", "20 ms")] {
         for buffer in [0.25, 1.0, 8.0] {
@@ -60,7 +61,8 @@ fn one_flow_uses_the_link_but_for_its_probes_and_leaves_long_buffers_empty() {
                 ["qdelay_mean_us", "qdelay_max_us"].map(|name| link(&records, name) / round_trip);
             let probes = activity(&records, "rtt_probes");
             table += &format!(
-                "{rate:10} {rtt:6} {buffer:5.2} {used:12.3} {mean:6.3} {most:4.2} {probes:6} {drops:6}\n"
+                "{rate:10} {rtt:6} {buffer:5.2} {used:12.3} {mean:6.3} {most:4.2} {probes:6} \
+                 {drops:6}\n"
             );
             assert!((0.955..0.985).contains(&used), "{rate} {rtt}: {used}");
             assert!((5..=6).contains(&probes), "{rate} {rtt}: {probes}");
@@ -118,8 +120,8 @@ fn where_an_equal_round_trip_counts_a_path_without_noise_is_seldom_probed() {
 /// Hock, Bless, Zitterbart 2017; Ware et al. 2019: below two bandwidth-delay products BBR takes nearly all; in long buffers its window is the bound.
 #[test]
 fn beside_cubic_it_takes_nearly_all_of_short_buffers_and_less_of_long_ones() {
-    let mut table = "# Two flows beside two of CUBIC, 20 Mbit/s, 40 ms, 30 to 150 s, by buffer in BDPs: share of the goodput, drops.\n\
-         buffer share  drops\n"
+    let mut table = "# Two flows beside two of CUBIC, 20 Mbit/s, 40 ms, 30 to 150 s, \
+                     by buffer in BDPs: share of the goodput, drops.\nbuffer share  drops\n"
         .to_owned();
     let mut shares = Vec::new();
     for buffer in [0.25, 0.5, 1.0, 2.0, 4.0, 8.0] {

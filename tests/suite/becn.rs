@@ -22,16 +22,18 @@ fn path(before_ms: u64, messenger: &str, endpoint: &str) -> String {
     let access = |name: &str, from: &str, to: &str, ms: u64, more: &str| {
         format!(
             "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\ndelay = \"{ms} ms\"\n{more}\n\
-             [link.{name}-back]\nfrom = \"{to}\"\nto = \"{from}\"\ndelay = \"{ms} ms\"\nrate = \"none\"\n"
+             [link.{name}-back]\nfrom = \"{to}\"\nto = \"{from}\"\ndelay = \"{ms} ms\"\n\
+             rate = \"none\"\n"
         )
     };
     let bottleneck = format!(
-        "rate = \"10 Mbit/s\"\n{messenger}\
-         queue = {{ kind = \"red\", w_q = 1.0, min_th = \"19 packets\", max_th = \"20 packets\", gentle = false, forced = \"mark\" }}"
+        "rate = \"10 Mbit/s\"\n\
+         {messenger}queue = {{ kind = \"red\", w_q = 1.0, min_th = \"19 packets\", \
+         max_th = \"20 packets\", gentle = false, forced = \"mark\" }}"
     );
     format!(
-        "[run]\nduration = \"3 s\"\nsample = \"100 us\"\n{}{}[flow.main]\nfrom = \"a\"\nto = \"c\"\n\
-         controller = {{ kind = \"newreno\", preset = \"becn\" }}\n\
+        "[run]\nduration = \"3 s\"\nsample = \"100 us\"\n{}{}[flow.main]\nfrom = \"a\"\n\
+         to = \"c\"\ncontroller = {{ kind = \"newreno\", preset = \"becn\" }}\n\
          endpoint = {{ preset = \"ns2\", ecn = true, initial_window = 10, {endpoint} }}\n",
         access("in", "a", "r", before_ms, "rate = \"none\""),
         access("out", "r", "c", 100 - before_ms, &bottleneck),
@@ -143,7 +145,8 @@ fn an_attacker_keeps_to_its_time_and_to_open_connections() {
 /// A window of W bytes covers W of the 2³² numbers: with no limit to guesses an attacker who knows the ports hits so often.
 #[test]
 fn guesses_hit_as_often_as_the_window_is_wide() {
-    let text = "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\nrtt = \"100 ms\"\n\
+    let text = "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\n\
+                rtt = \"100 ms\"\n\
                 endpoint = { quench_guesses = \"none\", max_window = \"100 kB\" }\n";
     let mut world = World::new(scenario(text));
     let mut rng = Rng::named(2, "attacker");

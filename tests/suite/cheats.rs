@@ -35,7 +35,8 @@ fn share_of_cheat(both: &str, cheat: &str) -> f64 {
 fn divided_acks_gain_where_acks_are_counted_and_not_where_bytes_are() {
     let share = |increase: &str| {
         let both = format!(
-            "controller = {{ kind = \"newreno\", increase = \"{increase}\" }}\nendpoint = {{ clock = \"1 ms\""
+            "controller = {{ kind = \"newreno\", increase = \"{increase}\" }}\n\
+             endpoint = {{ clock = \"1 ms\""
         );
         share_of_cheat(&both, "cheat_divides = 10")
     };

@@ -9,8 +9,8 @@ use crate::determinism::PINNED;
 /// The same network with a link that changes its rate at half time, or doesn't.
 fn with_rate(rate: &str) -> String {
     format!(
-        "[run]\nduration = \"4 s\"\nsample = \"none\"\n[dumbbell]\nrate = {rate}\nqueue = \"codel\"\nbdp_rtt = \"40 ms\"\n\
-         loss = 0.01\n[flow.main]\nrtt = \"40 ms\"\n"
+        "[run]\nduration = \"4 s\"\nsample = \"none\"\n[dumbbell]\nrate = {rate}\n\
+         queue = \"codel\"\nbdp_rtt = \"40 ms\"\nloss = 0.01\n[flow.main]\nrtt = \"40 ms\"\n"
     )
 }
 

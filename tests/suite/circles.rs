@@ -214,7 +214,8 @@ fn skip_test(tokens: &[TokenTree], i: usize) -> Option<usize> {
 }
 
 fn is_inline(tokens: &[TokenTree], i: usize) -> bool {
-    matches!(tokens.get(i + 2), Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace)
+    let body = tokens.get(i + 2);
+    matches!(body, Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace)
 }
 
 fn is_colons(tokens: &[TokenTree], i: usize) -> bool {

@@ -58,7 +58,8 @@ fn utilisation_against_buffer_and_beta_is_that_of_the_saw_tooth() {
             let expected = utilisation(beta, delta, (buffer * RATE * RTT).floor());
             assert!(
                 (found - expected).abs() < 0.02,
-                "b = {buffer} δ, β = {beta}: utilisation {found:.4}, by the closed form {expected:.4}"
+                "b = {buffer} δ, β = {beta}: utilisation {found:.4}, \
+                 by the closed form {expected:.4}"
             );
             // What the fluid limit leaves out is a round trip or so in each tooth, at β·W; here that is still above δ.
             if beta * (delta + buffer * RATE * RTT) > delta + 3.0 {

@@ -68,11 +68,14 @@ pub fn jain(shares: &[f64]) -> f64 {
 /// that the first two have. They begin within so many seconds; of each pair these are group and keys.
 pub fn beside(buffer: f64, within: u32, pairs: [(&str, &str); 2]) -> (f64, Records) {
     let flows = pairs.map(|(group, keys)| {
-        format!("[flow.{group}]\nrtt = \"40 ms\"\ncount = 2\nstart = \"uniform(0 s, {within} s)\"\n{keys}\n")
+        format!(
+            "[flow.{group}]\nrtt = \"40 ms\"\ncount = 2\nstart = \"uniform(0 s, {within} s)\"\n\
+             {keys}\n"
+        )
     });
     let records = run(&format!(
-        "[run]\nduration = \"150 s\"\nwarmup = \"30 s\"\nsample = \"none\"\n[dumbbell]\nrate = \"20 Mbit/s\"\n\
-         queue = {{ kind = \"fifo\", limit = \"{buffer} BDP\" }}\n{}",
+        "[run]\nduration = \"150 s\"\nwarmup = \"30 s\"\nsample = \"none\"\n[dumbbell]\n\
+         rate = \"20 Mbit/s\"\nqueue = {{ kind = \"fifo\", limit = \"{buffer} BDP\" }}\n{}",
         flows.concat()
     ));
     let goodputs = column(&records.flows, "goodput_bit_s");
@@ -104,7 +107,7 @@ pub fn assert_golden(name: &str, found: &str) {
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == expected,
-        "{name} has changed; if it was meant to, refresh it with UPDATE=1 cargo test -p cwnd-tests\n\
-         --- expected\n{expected}\n--- found\n{found}"
+        "{name} has changed; if it was meant to, refresh it with \
+         UPDATE=1 cargo test -p cwnd-tests\n--- expected\n{expected}\n--- found\n{found}"
     );
 }

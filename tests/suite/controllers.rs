@@ -218,7 +218,8 @@ fn what_a_router_writes_reaches_the_controller_whole() {
 
 #[test]
 fn a_group_that_is_not_there_gets_none() {
-    let text = "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\n[flow.main]\nrtt = \"50 ms\"\n";
+    let text = "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\n[flow.main]\n\
+                rtt = \"50 ms\"\n";
     let mut world = World::new(scenario(text));
     let paced = |_: &Start| Paced { window: 10_000, rate: Rate::from_mbit(1) };
     assert!(!world.replace_controllers("other", paced));

@@ -65,8 +65,9 @@ fn rates_are_as_one_over_delta() {
 /// at in every other round trip only, as in the authors' program, or given up at the end of a round trip, as in the paper.
 #[test]
 fn a_velocity_that_doubles_each_round_trip_may_swing_for_good() {
-    let mut table = "# One flow, 100 Mbit/s, default mode, 20 to 120 s: utilisation, and the mean queue in packets, by when the velocity is looked at and given up.\n\
-         rtt    round trips given up     utilisation  queue\n"
+    let mut table = "# One flow, 100 Mbit/s, default mode, 20 to 120 s: utilisation, \
+                     and the mean queue in packets, by when the velocity is looked at and given \
+                     up.\nrtt    round trips given up     utilisation  queue\n"
         .to_owned();
     for rtt in ["40 ms", "50 ms", "100 ms"] {
         for (rounds, at_once) in [(1, true), (1, false), (2, true), (2, false)] {
@@ -100,8 +101,9 @@ fn beside_newreno(controller: &str, buffer: f64) -> (f64, u64) {
 /// § 2.2.
 #[test]
 fn it_competes_where_others_fill_the_buffer() {
-    let mut table = "# Two flows beside two of NewReno, 20 Mbit/s, 40 ms, 30 to 150 s, by buffer: share of the goodput, round trips of competing.\n\
-         buffer   copa rounds default-mode\n"
+    let mut table = "# Two flows beside two of NewReno, 20 Mbit/s, 40 ms, 30 to 150 s, by buffer: \
+                     share of the goodput, round trips of competing.\n\
+                     buffer   copa rounds default-mode\n"
         .to_owned();
     for buffer in [0.5, 1.0, 2.0, 4.0] {
         let (share, rounds) = beside_newreno(r#""copa""#, buffer);

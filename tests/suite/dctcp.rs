@@ -76,8 +76,10 @@ fn queue(records: &Records) -> Vec<f64> {
 
 #[test]
 fn the_queue_swings_below_the_threshold_as_the_model_says() {
-    let mut table = "# Flows over 10 Gbit/s, by RTT and K in packets, 100 to 250 ms: simulated, and by Alizadeh et al. 2010, § 3.3.\n\
-         flows   RTT    K utilisation  queue: least  most      swing  reductions, round trips apart        marked\n"
+    let mut table = "# Flows over 10 Gbit/s, by RTT and K in packets, 100 to 250 ms: simulated, \
+                     and by Alizadeh et al. 2010, § 3.3.\n\
+                     flows   RTT    K utilisation  queue: least  most      swing  reductions, \
+                     round trips apart        marked\n"
         .to_owned();
     for (flows, rtt, threshold) in
         [(1, 100, 40), (2, 100, 40), (1, 100, 65), (1, 200, 40), (1, 300, 80), (10, 100, 40)]
@@ -93,7 +95,8 @@ fn the_queue_swings_below_the_threshold_as_the_model_says() {
         let utilisation = link(&records, "utilisation");
         assert!(utilisation > 0.999 && link(&records, "dropped_pkts") == 0.0, "{utilisation}");
         table += &format!(
-            "{flows:5} {rtt:5} {threshold:4} {utilisation:11.3} {least:14.0} {most:5.0} ({:3.0}) {:5.0} ({:4.1}) {apart:20.1} ({:4.1}) {marked:19.3} ({:.3})\n",
+            "{flows:5} {rtt:5} {threshold:4} {utilisation:11.3} {least:14.0} {most:5.0} ({:3.0}) \
+             {:5.0} ({:4.1}) {apart:20.1} ({:4.1}) {marked:19.3} ({:.3})\n",
             due.queue_most,
             most - least,
             due.queue_swing,

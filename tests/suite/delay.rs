@@ -131,10 +131,12 @@ fn a_flow_whose_acks_are_delayed_fills_an_empty_line() {
 /// Fig. 3.5 (a), 3.6 (a) and 3.7: all flows at one segment from B (baseRTT + τ0) flows on; beyond, the delay rises by a packet a flow.
 #[test]
 fn peak_and_mean_delay_by_the_number_of_flows() {
-    let mut table = "# Delay-based AIMD, 10 Mbit/s, 100 ms, tau0 50 ms, 40 to 120 s; delays in ms, bound of eq. 3.7; share of\n\
-         # windows below two segments, and the worst error of minRTT in ms at the end.\n\
-         packet flows   mean   peak  bound utilisation drops jain below2  error\n"
-        .to_owned();
+    let mut table =
+        "# Delay-based AIMD, 10 Mbit/s, 100 ms, tau0 50 ms, 40 to 120 s; delays in ms, \
+         bound of eq. 3.7; share of\n\
+         # windows below two segments, and the worst error of minRTT in ms at the \
+         end.\npacket flows   mean   peak  bound utilisation drops jain below2  error\n"
+            .to_owned();
     for (mss, sizes) in
         [(1448, [1, 16, 64, 112, 128, 160, 192]), (460, [1, 48, 192, 320, 384, 480, 560])]
     {
@@ -188,10 +190,13 @@ fn peak_and_mean_delay_by_the_number_of_flows() {
 /// finds out minRTT, and none starves.
 #[test]
 fn any_number_of_flows_fits_below_one_segment() {
-    let mut table = "# Delay-based AIMD whose windows may be below one segment, 10 Mbit/s, 100 ms, tau0 50 ms, started within 60 s, 100\n\
-         # to 400 s; delays in ms, bound of eq. 3.7, and the worst error of minRTT in ms at the end.\n\
+    let mut table =
+        "# Delay-based AIMD whose windows may be below one segment, 10 Mbit/s, 100 ms, \
+         tau0 50 ms, started within 60 s, 100\n\
+         # to 400 s; delays in ms, bound of eq. 3.7, \
+         and the worst error of minRTT in ms at the end.\n\
          below_one     flows   mean   peak  bound utilisation timeouts jain  error\n"
-        .to_owned();
+            .to_owned();
     for law in ["per-ack", "in-proportion"] {
         for flows in [64, 300, 1000] {
             let records = run(&format!(
@@ -224,7 +229,8 @@ fn any_number_of_flows_fits_below_one_segment() {
             assert!(goodputs.iter().all(|&goodput| goodput > 0.0), "{law}, {flows}");
             assert!(activity(&records, "acks_below_one_segment") > 0, "{law}, {flows}");
             table += &format!(
-                "{law:13} {flows:5} {mean:6.1} {peak:6.1} {bound:6.1} {:11.3} {:8} {jain:.2} {error:6.1}\n",
+                "{law:13} {flows:5} {mean:6.1} {peak:6.1} {bound:6.1} {:11.3} {:8} {jain:.2} \
+                 {error:6.1}\n",
                 link(&records, "utilisation"),
                 sum(&records, "rto_count"),
             );

@@ -32,7 +32,8 @@ fn one_flow(queue: &str, rtt: &str, controller: &str, ecn: bool, seconds: u32) -
 fn one_flow_over_every_queue() {
     let mut table =
         "# One flow, 10 Mbit/s, 80 ms, the first 60 s; rates in Mbit/s, delay in ms.\n".to_owned();
-    table += "controller queue    ecn goodput utilisation qdelay_p50 drops marks by_loss by_ecn timeouts\n";
+    table += "controller queue    ecn goodput utilisation qdelay_p50 drops marks by_loss by_ecn \
+              timeouts\n";
     for controller in ["newreno", "cubic"] {
         for queue in queues() {
             for ecn in [false, true] {
@@ -53,7 +54,8 @@ fn one_flow_over_every_queue() {
                 );
                 assert!(ecn || link("marked_pkts") == 0.0, "a mark without ECN");
                 table += &format!(
-                    "{controller:10} {queue:8} {:3} {:7.2} {:11.3} {:10.1} {:5} {:5} {:7} {:6} {:8}\n",
+                    "{controller:10} {queue:8} {:3} {:7.2} {:11.3} {:10.1} {:5} {:5} {:7} {:6} \
+                     {:8}\n",
                     if ecn { "on" } else { "off" },
                     flow("goodput_bit_s") / 1e6,
                     link("utilisation"),
@@ -73,9 +75,9 @@ fn one_flow_over_every_queue() {
 #[test]
 fn what_abe_wins() {
     const BETAS: [f64; 7] = [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95];
-    let mut table = "# Goodput of one NewReno flow in Mbit/s by beta_ecn, and below it the median queueing delay in ms:\n\
-         # 10 Mbit/s, the first 100 s, in the setting of ABE § IV-A.\n\
-         queue rtt      "
+    let mut table = "# Goodput of one NewReno flow in Mbit/s by beta_ecn, \
+                     and below it the median queueing delay in ms:\n\
+                     # 10 Mbit/s, the first 100 s, in the setting of ABE § IV-A.\nqueue rtt      "
         .to_owned();
     table += &BETAS.map(|beta| format!("{beta:6}")).join(" ");
     table += "\n";
@@ -102,8 +104,8 @@ fn what_abe_wins() {
 
 #[test]
 fn flows_that_share_a_queue() {
-    let mut table = "# Two NewReno flows of 20 and 80 ms, 10 Mbit/s, 60 s after 20 s: goodput in Mbit/s, delay in ms.\n\
-         queue    short  long  qdelay_p50 qdelay_p99\n"
+    let mut table = "# Two NewReno flows of 20 and 80 ms, 10 Mbit/s, 60 s after 20 s: \
+                     goodput in Mbit/s, delay in ms.\nqueue    short  long  qdelay_p50 qdelay_p99\n"
         .to_owned();
     for queue in queues() {
         let records = run(&format!(

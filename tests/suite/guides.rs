@@ -90,7 +90,8 @@ impl Guided {
         let preset = preset.map_or_else(String::new, |name| format!(", preset = \"{name}\""));
         format!(
             "controller = {{ kind = \"{controller}\"{preset} }}\n\
-             endpoint = {{ ecn = true, echo = \"{echo}\", receive_window = \"150 kB\", handshake = {handshake}, {timer} }}\n"
+             endpoint = {{ ecn = true, echo = \"{echo}\", receive_window = \"150 kB\", \
+             handshake = {handshake}, {timer} }}\n"
         )
     }
 }

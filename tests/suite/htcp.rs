@@ -61,8 +61,9 @@ fn the_window_grows_as_the_equation_says() {
 /// β = minRTT / maxRTT empties the queue and leaves the link busy, whatever the buffer between a quarter of the path and all of it.
 #[test]
 fn a_backoff_empties_the_queue_and_leaves_the_link_busy() {
-    let mut table = "# One flow, 20 Mbit/s, 100 ms, 60 to 180 s, by the buffer in parts of what the path holds; delays in ms.\n\
-         controller             buffer utilisation   mean   peak drops reductions\n"
+    let mut table = "# One flow, 20 Mbit/s, 100 ms, 60 to 180 s, \
+                     by the buffer in parts of what the path holds; delays in ms.\n\
+                     controller             buffer utilisation   mean   peak drops reductions\n"
         .to_owned();
     for (name, controller) in [
         ("newreno", r#""newreno""#),

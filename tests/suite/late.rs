@@ -5,9 +5,11 @@ use cwnd_tables::Records;
 use crate::common::{BOTTLENECK, at, column, jain, run};
 
 /// The first lines of a table of [`late`].
-pub const HEAD: &str = "# Flows one after the other, 10 s apart, 10 Mbit/s, 50 ms; two minutes after all came. Mean queue in packets, goodput\n\
-     # of the last in shares of the first's, and by how much the last one's minRTT is wrong, in ms.\n\
-     controller          flows  queue utilisation drops jain last/first  error\n";
+pub const HEAD: &str = "# Flows one after the other, 10 s apart, 10 Mbit/s, 50 ms; \
+                        two minutes after all came. Mean queue in packets, goodput\n\
+                        # of the last in shares of the first's, \
+                        and by how much the last one's minRTT is wrong, in ms.\n\
+                        controller          flows  queue utilisation drops jain last/first  error\n";
 
 /// What came of late flows.
 pub struct Late {

@@ -94,7 +94,8 @@ fn jitter_of_any_distribution_keeps_the_order_whether_it_hangs_together_or_not()
         let records = run(&bulk(
             "duration = \"60 s\"\nsample = \"none\"",
             &format!(
-                "rate = \"10 Mbit/s\"\njitter = \"lognormal(14 ms, 0.8)\"\njitter_correlation = \"{correlation}\""
+                "rate = \"10 Mbit/s\"\njitter = \"lognormal(14 ms, 0.8)\"\n\
+                 jitter_correlation = \"{correlation}\""
             ),
             "rtt = \"50 ms\"\nendpoint = { max_window = \"40 kB\", ack_every = 1 }",
         ));
@@ -116,7 +117,8 @@ fn the_round_trip_of_packets_that_go_one_by_one_is_longer_by_the_mean_of_the_jit
         let records = run(&bulk(
             "duration = \"1000 s\"\nsample = \"none\"",
             &format!("rate = \"10 Mbit/s\"\n{more}"),
-            "rtt = \"50 ms\"\nendpoint = { max_window = \"1448 B\", ack_every = 1, clock = \"1 us\" }",
+            "rtt = \"50 ms\"\n\
+             endpoint = { max_window = \"1448 B\", ack_every = 1, clock = \"1 us\" }",
         ));
         // 1500 B take 1.2 ms.
         let expected = 1000.0 * (50.0 + 1.2 + noise);
@@ -167,7 +169,8 @@ fn a_trace_of_a_line_each_millisecond_is_12_mbit_s_whatever_the_packets() {
             "duration = \"20 s\"\nwarmup = \"10 s\"",
             "rate = { trace_ms = [1] }\nqueue = { kind = \"fifo\", limit = \"100 kB\" }",
             &format!(
-                "rtt = \"20 ms\"\nendpoint = {{ preset = \"ns2\", mss = \"{mss} B\", max_window = \"90 kB\" }}"
+                "rtt = \"20 ms\"\n\
+                 endpoint = {{ preset = \"ns2\", mss = \"{mss} B\", max_window = \"90 kB\" }}"
             ),
         ));
         assert_eq!(at(&records.links, BOTTLENECK, "rate_bit_s"), 12e6);
@@ -184,10 +187,12 @@ fn utilisation_of_a_trace_is_of_the_part_that_was_run() {
     let records = run(&bulk(
         "duration = \"1 s\"\nwarmup = \"500 ms\"",
         &format!(
-            "rate = {{ trace_ms = [{}, 60000] }}\nqueue = {{ kind = \"fifo\", limit = \"200 kB\" }}",
+            "rate = {{ trace_ms = [{}, 60000] }}\n\
+             queue = {{ kind = \"fifo\", limit = \"200 kB\" }}",
             fast.join(", ")
         ),
-        "rtt = \"20 ms\"\nendpoint = { preset = \"ns2\", mss = \"1500 B\", max_window = \"100 kB\" }",
+        "rtt = \"20 ms\"\n\
+         endpoint = { preset = \"ns2\", mss = \"1500 B\", max_window = \"100 kB\" }",
     ));
     assert_eq!(at(&records.links, BOTTLENECK, "rate_bit_s"), 12e6);
     let utilisation = at(&records.links, BOTTLENECK, "utilisation");
@@ -230,7 +235,8 @@ fn links_without_a_rate_count_what_passes() {
     let records = run(&bulk(
         "duration = \"10 s\"",
         "rate = \"10 Mbit/s\"\nreverse_queue = \"fifo\"",
-        "rtt = \"50 ms\"\ndirection = \"reverse\"\nendpoint = { preset = \"ns2\", max_window = \"50 kB\" }",
+        "rtt = \"50 ms\"\ndirection = \"reverse\"\n\
+         endpoint = { preset = \"ns2\", max_window = \"50 kB\" }",
     ));
     // Data goes over `reverse`, which has no rate here.
     let reverse = 1;

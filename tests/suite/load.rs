@@ -22,9 +22,10 @@ fn text(scheme: &Scheme, rate: &str, rtt: &str, flows: u32, seconds: u32, more: 
     let Scheme { meter, controller, echo } = scheme;
     let group = |name: &str, direction: &str| {
         format!(
-            "[flow.{name}]\nrtt = \"{rtt}\"\ncount = {flows}\nstart = \"uniform(0 s, 1 s)\"\ndirection = \"{direction}\"\n\
-             controller = {controller}\n\
-             endpoint = {{ ecn = true, echo = \"{echo}\", mss = \"960 B\", header = \"40 B\", ack_size = \"40 B\", ack_every = 1, initial_window = 2, clock = \"1 us\" }}\n"
+            "[flow.{name}]\nrtt = \"{rtt}\"\ncount = {flows}\nstart = \"uniform(0 s, 1 s)\"\n\
+             direction = \"{direction}\"\ncontroller = {controller}\n\
+             endpoint = {{ ecn = true, echo = \"{echo}\", mss = \"960 B\", header = \"40 B\", \
+             ack_size = \"40 B\", ack_every = 1, initial_window = 2, clock = \"1 us\" }}\n"
         )
     };
     // "The BDP, or two packets per-flow, whichever is larger."
@@ -32,8 +33,9 @@ fn text(scheme: &Scheme, rate: &str, rtt: &str, flows: u32, seconds: u32, more: 
     let limit = if short { "20 packets" } else { "1 BDP" };
     let queue = format!("{{ kind = \"fifo\", limit = \"{limit}\" }}");
     format!(
-        "[run]\nduration = \"{seconds} s\"\nwarmup = \"{} s\"\nsample = \"100 ms\"\n\
-         [dumbbell]\nrate = \"{rate}\"\nqueue = {queue}\nreverse_queue = {queue}\nmeter = {meter}\nreverse_meter = {meter}\n{more}\n{}{}",
+        "[run]\nduration = \"{seconds} s\"\nwarmup = \"{} s\"\nsample = \"100 ms\"\n[dumbbell]\n\
+         rate = \"{rate}\"\nqueue = {queue}\nreverse_queue = {queue}\nmeter = {meter}\n\
+         reverse_meter = {meter}\n{more}\n{}{}",
         seconds / 5,
         group("there", "forward"),
         group("back", "reverse"),

@@ -212,7 +212,8 @@ const SHAPES: [(&str, &str, u64); 4] = [
     // Where the sender is at the router itself there is no way: it hears at the same instant.
     ("[dumbbell]\nrate = \"4 Mbit/s\"\n[flow.main]\nrtt = \"40 ms\"\n", "bottleneck", 0),
     (
-        "[dumbbell]\nrate = \"4 Mbit/s\"\nedge_rate = \"20 Mbit/s\"\n[flow.main]\nrtt = \"uniform(30 ms, 50 ms)\"\ncount = 3\n",
+        "[dumbbell]\nrate = \"4 Mbit/s\"\nedge_rate = \"20 Mbit/s\"\n[flow.main]\n\
+         rtt = \"uniform(30 ms, 50 ms)\"\ncount = 3\n",
         "bottleneck",
         0,
     ),
@@ -225,11 +226,11 @@ const SHAPES: [(&str, &str, u64); 4] = [
     // Acknowledgements have a way of their own, 9 ms instead of 1: messages go it from where it passes the router.
     (
         "[link.in]\nfrom = \"a\"\nto = \"r\"\nrate = \"none\"\ndelay = \"2 ms\"\nduplex = true\n\
-         [link.out]\nfrom = \"r\"\nto = \"c\"\nrate = \"4 Mbit/s\"\ndelay = \"1 ms\"\n\
-         [link.back]\nfrom = \"c\"\nto = \"r\"\nrate = \"none\"\ndelay = \"1 ms\"\n\
-         [link.detour]\nfrom = \"r\"\nto = \"x\"\nrate = \"none\"\ndelay = \"5 ms\"\n\
-         [link.detour-home]\nfrom = \"x\"\nto = \"a\"\nrate = \"none\"\ndelay = \"4 ms\"\n\
-         [flow.main]\nfrom = \"a\"\nto = \"c\"\nreverse_route = [\"back\", \"detour\", \"detour-home\"]\n",
+         [link.out]\nfrom = \"r\"\nto = \"c\"\nrate = \"4 Mbit/s\"\ndelay = \"1 ms\"\n[link.back]\n\
+         from = \"c\"\nto = \"r\"\nrate = \"none\"\ndelay = \"1 ms\"\n[link.detour]\nfrom = \"r\"\n\
+         to = \"x\"\nrate = \"none\"\ndelay = \"5 ms\"\n[link.detour-home]\nfrom = \"x\"\n\
+         to = \"a\"\nrate = \"none\"\ndelay = \"4 ms\"\n[flow.main]\nfrom = \"a\"\nto = \"c\"\n\
+         reverse_route = [\"back\", \"detour\", \"detour-home\"]\n",
         "out",
         9_000_000,
     ),
@@ -359,12 +360,15 @@ fn no_messenger_is_asked_about_acknowledgements_of_requests() {
 fn marks_are_told_with_whether_the_packet_was_marked_before() {
     let link = |name: &str, from: &str, to: &str, rate: u32| {
         format!(
-            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate} Mbit/s\"\ndelay = \"5 ms\"\nduplex = true\n\
-             queue = {{ kind = \"red\", w_q = 1.0, forced = \"mark\", min_th = \"2 packets\", max_th = \"4 packets\" }}\n"
+            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate} Mbit/s\"\n\
+             delay = \"5 ms\"\nduplex = true\n\
+             queue = {{ kind = \"red\", w_q = 1.0, forced = \"mark\", min_th = \"2 packets\", \
+             max_th = \"4 packets\" }}\n"
         )
     };
     let text = format!(
-        "[run]\nduration = \"20 s\"\n{}{}[flow.main]\nfrom = \"a\"\nto = \"c\"\ncount = 4\nendpoint = {{ ecn = true }}\n",
+        "[run]\nduration = \"20 s\"\n{}{}[flow.main]\nfrom = \"a\"\nto = \"c\"\ncount = 4\n\
+         endpoint = {{ ecn = true }}\n",
         link("one", "a", "b", 8),
         link("two", "b", "c", 7)
     );
@@ -388,7 +392,8 @@ fn marks_are_told_with_whether_the_packet_was_marked_before() {
 #[test]
 fn who_tells_nothing_changes_nothing_and_all_readers_see_the_same() {
     let text = "[run]\nduration = \"20 s\"\n[dumbbell]\nrate = \"4 Mbit/s\"\n\
-                queue = { kind = \"fifo\", limit = \"20 packets\" }\n[flow.main]\nrtt = \"40 ms\"\ncount = 4\n";
+                queue = { kind = \"fifo\", limit = \"20 packets\" }\n[flow.main]\nrtt = \"40 ms\"\n\
+                count = 4\n";
     let expected = run(text);
     let mut world = World::new(scenario(text));
     let (silent, _) = Tell::every(u64::MAX);

@@ -63,8 +63,8 @@ fn rate() -> impl Strategy<Value = String> {
     let steps = (200..8000u32, 50..2000u32, 200..8000u32, 1..1000u32, 200..80_000u32).prop_map(
         |(initial, at, next, gap, last)| {
             format!(
-                "{{ initial = \"{initial} kbit/s\", steps = [{{ at = \"{at} ms\", rate = \"{next} kbit/s\" }}, \
-                 {{ at = \"{} ms\", rate = \"{last} kbit/s\" }}] }}",
+                "{{ initial = \"{initial} kbit/s\", steps = [{{ at = \"{at} ms\", \
+                 rate = \"{next} kbit/s\" }}, {{ at = \"{} ms\", rate = \"{last} kbit/s\" }}] }}",
                 at + gap
             )
         },
@@ -82,21 +82,27 @@ fn faults() -> impl Strategy<Value = String> {
     let some = (0.0..0.05f64, 0..20u32, 0.0..0.1f64, 1..30u32).prop_map(
         |(loss, jitter, reorder, late)| {
             format!(
-                "loss = {loss}\njitter = \"{jitter} ms\"\nreorder = {reorder}\nreorder_delay = \"{late} ms\""
+                "loss = {loss}\njitter = \"{jitter} ms\"\nreorder = {reorder}\n\
+                 reorder_delay = \"{late} ms\""
             )
         },
     );
-    let route = (0..20u32, 0..1500u32, 0..90u32, 1..300u32).prop_map(|(jitter, at, added, later)| {
-        format!(
-            "jitter = \"{jitter} ms\"\ndelay_steps = [{{ at = \"{at} ms\", added = \"{added} ms\" }}, {{ at = \"{} ms\", added = \"0 ms\" }}]",
-            at + later
-        )
-    });
+    let route =
+        (0..20u32, 0..1500u32, 0..90u32, 1..300u32).prop_map(|(jitter, at, added, later)| {
+            format!(
+                "jitter = \"{jitter} ms\"\n\
+                 delay_steps = [{{ at = \"{at} ms\", added = \"{added} ms\" }}, \
+                 {{ at = \"{} ms\", added = \"0 ms\" }}]",
+                at + later
+            )
+        });
     let noise = (1..20u32, 0.0..2.0f64, 0..90u32, 0.0..0.05f64).prop_map(
         |(median, sigma, correlation, loss)| {
             format!(
-                "loss = {loss}\njitter = \"lognormal({median} ms, {sigma:.3})\"\njitter_correlation = \"{correlation} ms\"\n\
-                 delay_steps = [{{ at = \"20 ms\", added = \"{correlation} ms\" }}]\ndelay_steps_period = \"100 ms\""
+                "loss = {loss}\njitter = \"lognormal({median} ms, {sigma:.3})\"\n\
+                 jitter_correlation = \"{correlation} ms\"\n\
+                 delay_steps = [{{ at = \"20 ms\", added = \"{correlation} ms\" }}]\n\
+                 delay_steps_period = \"100 ms\""
             )
         },
     );
@@ -197,11 +203,15 @@ fn seen() -> impl Strategy<Value = String> {
     let cheats = (0..2u32, select(vec!["none", "all"]), 1..4u32);
     let from = select(vec!["timer", "oldest", "newest", "sack"]);
     let every = select(vec!["ack", "window"]);
-    let some = (from, every, any::<[bool; 2]>(), 0..6u32, tso, cheats).prop_map(|(from, every, [lone, note], clock, (tso, defer, part, sizing), (ms, hides, divides))| {
+    let some = (from, every, any::<[bool; 2]>(), 0..6u32, tso, cheats);
+    let some = some.prop_map(|(from, every, [lone, note], clock, tso, cheats)| {
+        let (tso, defer, part, sizing) = tso;
+        let (ms, hides, divides) = cheats;
         format!(
-            ", rtt_from = \"{from}\", rtt_every = \"{every}\", rtt_lone_acks = {lone}, note_delays = {note}, \
-             rtt_clock = \"{} us\", tso = \"{tso}\", tso_defer = \"{defer}\", tso_window_part = {part}, \
-             tso_sizing = \"{sizing}\", cheat_timestamps = \"{} ms\", cheat_hides = \"{hides}\", cheat_divides = {divides}",
+            ", rtt_from = \"{from}\", rtt_every = \"{every}\", rtt_lone_acks = {lone}, \
+             note_delays = {note}, rtt_clock = \"{} us\", tso = \"{tso}\", \
+             tso_defer = \"{defer}\", tso_window_part = {part}, tso_sizing = \"{sizing}\", \
+             cheat_timestamps = \"{} ms\", cheat_hides = \"{hides}\", cheat_divides = {divides}",
             10_u32.pow(clock),
             ms * 100
         )
@@ -212,15 +222,16 @@ fn seen() -> impl Strategy<Value = String> {
 fn endpoint(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let timer = (timer, seen()).prop_map(|(timer, seen)| timer + &seen).boxed();
     let recovery = select(vec!["tahoe", "reno", "newreno", "sack"]);
-    let free = (recovery, any::<[bool; 6]>(), 1..5u32, 100..3000u32, windows(), timer.clone()).prop_map(
-        |(recovery, [ecn, timestamps, handshake, limited, prr, quenched], ack_every, mss, windows, timer)| {
-            let prr = prr && recovery == "sack";
-            format!(
-                "{{ recovery = \"{recovery}\", ecn = {ecn}, timestamps = {timestamps}, handshake = {handshake}, \
-                 limited_transmit = {limited}, ack_every = {ack_every}, mss = \"{mss} B\", prr = {prr}, obey_quench = {quenched}, {windows}, {timer} }}"
-            )
-        },
-    );
+    let free = (recovery, any::<[bool; 6]>(), 1..5u32, 100..3000u32, windows(), timer.clone());
+    let free = free.prop_map(|(recovery, flags, ack_every, mss, windows, timer)| {
+        let [ecn, timestamps, handshake, limited, prr, quenched] = flags;
+        let prr = prr && recovery == "sack";
+        format!(
+            "{{ recovery = \"{recovery}\", ecn = {ecn}, timestamps = {timestamps}, \
+             handshake = {handshake}, limited_transmit = {limited}, ack_every = {ack_every}, \
+             mss = \"{mss} B\", prr = {prr}, obey_quench = {quenched}, {windows}, {timer} }}"
+        )
+    });
     let preset = (select(vec!["rfc", "ns2", "linux", "becn"]), any::<bool>(), timer).prop_map(
         |(preset, ecn, timer)| {
             format!(
@@ -254,33 +265,41 @@ fn workload() -> impl Strategy<Value = String> {
     });
     let connections = prop_oneof![
         2 => Just(String::new()),
-        1 => Just(", connections = \"object\", parallel = \"none\", object_gap = \"exponential(5 ms)\"".to_owned()),
+        1 => Just(
+            ", connections = \"object\", parallel = \"none\", \
+             object_gap = \"exponential(5 ms)\""
+                .to_owned()
+        ),
         1 => (1..4u32).prop_map(|n| format!(", connections = \"object\", parallel = {n}")),
     ];
     let pages = prop_oneof![
         3 => (1..4u32, 1..4u32).prop_map(|(p, o)| (p.to_string(), o.to_string())),
         1 => Just(("\"exponential(2)\"".to_owned(), "\"lomax(1.5, 3)\"".to_owned())),
     ];
-    let web = (size(), any::<bool>(), pages, (1..9_000u32, 0..60u32, 0..60u32), connections).prop_map(
-        |(s, arrive, (pages, objects), (request, server, reading), each)| {
-            let interval = if arrive { ", interval = \"40 ms\"" } else { "" };
-            format!(
-                "workload = {{ kind = \"web\", size = \"{s}\", pages = {pages}, objects = {objects}, \
-                 request = \"{request} B\", server_time = \"{server} ms\", reading = \"{reading} ms\"{interval}{each} }}"
-            )
-        },
-    );
+    let request = (1..9_000u32, 0..60u32, 0..60u32);
+    let web = (size(), any::<bool>(), pages, request, connections);
+    let web = web.prop_map(|(s, arrive, (pages, objects), (request, server, reading), each)| {
+        let interval = if arrive { ", interval = \"40 ms\"" } else { "" };
+        format!(
+            "workload = {{ kind = \"web\", size = \"{s}\", pages = {pages}, \
+             objects = {objects}, request = \"{request} B\", server_time = \"{server} ms\", \
+             reading = \"{reading} ms\"{interval}{each} }}"
+        )
+    });
     let bursts = (size(), 10..200u32, 1..500u32, 0..500u32).prop_map(|(s, gap, on, off)| {
         format!(
-            "workload = {{ kind = \"bytes\", size = \"{s}\" }}\narrivals = {{ kind = \"on-off\", \
-             interval = \"{gap} ms\", on = \"pareto(1.5, {on} ms)\", off = \"uniform(0 ms, {off} ms)\" }}"
+            "workload = {{ kind = \"bytes\", size = \"{s}\" }}\n\
+             arrivals = {{ kind = \"on-off\", interval = \"{gap} ms\", \
+             on = \"pareto(1.5, {on} ms)\", off = \"uniform(0 ms, {off} ms)\" }}"
         )
     });
     let recorded = (size(), proptest::collection::vec((0..2000u32, 1..90_000u32), 1..20)).prop_map(
         |(s, rows)| {
-            let rows: Vec<String> = rows.iter().map(|(at, size)| format!("{at} ms, , , {size} B")).collect();
+            let row = |(at, size): &(u32, u32)| format!("{at} ms, , , {size} B");
+            let rows: Vec<String> = rows.iter().map(row).collect();
             format!(
-                "workload = {{ kind = \"bytes\", size = \"{s}\" }}\narrivals = {{ kind = \"list\", rows = \"{}\" }}",
+                "workload = {{ kind = \"bytes\", size = \"{s}\" }}\n\
+                 arrivals = {{ kind = \"list\", rows = \"{}\" }}",
                 rows.join("; ")
             )
         },
@@ -295,7 +314,17 @@ fn workload() -> impl Strategy<Value = String> {
     let all: Vec<_> = WorkloadParams::KINDS.iter().map(|kind| of_kind(kind.name).boxed()).collect();
     let any = (0..all.len()).prop_flat_map(move |kind| all[kind].clone());
     prop_oneof![
-        3 => bulk, 3 => bytes, 3 => on_off, 3 => poisson, 3 => web, 2 => bursts, 1 => recorded, 2 => users, 3 => Just(String::new()), 1 => datagrams(), 2 => any
+        3 => bulk,
+        3 => bytes,
+        3 => on_off,
+        3 => poisson,
+        3 => web,
+        2 => bursts,
+        1 => recorded,
+        2 => users,
+        3 => Just(String::new()),
+        1 => datagrams(),
+        2 => any,
     ]
 }
 
@@ -347,7 +376,8 @@ fn attacker() -> impl Strategy<Value = String> {
     let quenches = (knows, any::<bool>(), 1..500u32, 1..20u32, 0..900u32).prop_map(
         |(knows, marked, rate, ports, start)| {
             format!(
-                "attacker = {{ kind = \"quench\", knows = \"{knows}\", marked = {marked}, rate = {rate}, ports = {ports}, start = \"{start} ms\" }}\n"
+                "attacker = {{ kind = \"quench\", knows = \"{knows}\", marked = {marked}, \
+                 rate = {rate}, ports = {ports}, start = \"{start} ms\" }}\n"
             )
         },
     );
@@ -392,10 +422,12 @@ fn dumbbell(
         |(rate, queue, (beside, guide), reverse_rate, reverse_queue, faults, edge_rate, groups)| {
             let beside = guide.map_or(beside, |guide| guide.beside());
             let mut text = format!(
-                "[dumbbell]\nrate = {rate}\nqueue = {queue}\n{beside}reverse_rate = {reverse_rate}\n\
-                 reverse_queue = {reverse_queue}\nedge_rate = \"{edge_rate}\"\nbdp_rtt = \"50 ms\"\n{faults}\n"
+                "[dumbbell]\nrate = {rate}\nqueue = {queue}\n\
+                 {beside}reverse_rate = {reverse_rate}\nreverse_queue = {reverse_queue}\n\
+                 edge_rate = \"{edge_rate}\"\nbdp_rtt = \"50 ms\"\n{faults}\n"
             );
-            for (i, (rtt, count, start, (sender, timer), workload, back)) in groups.into_iter().enumerate() {
+            for (i, group) in groups.into_iter().enumerate() {
+                let (rtt, count, start, (sender, timer), workload, back) = group;
                 let direction = if back { "reverse" } else { "forward" };
                 // The last of three is nobody's.
                 let sender = guide.filter(|_| i < 2).map_or(sender, |guide| guide.sender(&timer));
@@ -444,8 +476,9 @@ fn graph(
             let mut text = String::new();
             for (i, (rate, delay, queue, beside, faults)) in links.into_iter().enumerate() {
                 text += &format!(
-                    "[link.l{i}]\nfrom = \"{}\"\nto = \"{}\"\nrate = {rate}\ndelay = \"{delay} ms\"\n\
-                     queue = {queue}\n{beside}duplex = true\nbdp_rtt = \"80 ms\"\n{faults}\n",
+                    "[link.l{i}]\nfrom = \"{}\"\nto = \"{}\"\nrate = {rate}\n\
+                     delay = \"{delay} ms\"\nqueue = {queue}\n{beside}duplex = true\n\
+                     bdp_rtt = \"80 ms\"\n{faults}\n",
                     NODES[i],
                     NODES[(i + 1) % 4]
                 );
@@ -457,7 +490,9 @@ fn graph(
                 );
                 let (a, b) = (NODES[from], NODES[(from + hops) % 4]);
                 text += &match way {
-                    Way::Peers => format!("from = {NODES:?}\nto = [\"{a}\", \"{b}\"]\npeers = {count}\n"),
+                    Way::Peers => {
+                        format!("from = {NODES:?}\nto = [\"{a}\", \"{b}\"]\npeers = {count}\n")
+                    }
                     Way::Shortest => format!("from = \"{a}\"\nto = \"{b}\"\n"),
                     Way::Given(senses) => {
                         format!("from = \"{a}\"\nto = \"{b}\"\n{}", routes(from, hops, senses))
@@ -499,7 +534,8 @@ pub fn any_scenario() -> impl Strategy<Value = String> {
     ];
     (network, any::<u32>(), 0..1500u32).prop_map(|(network, seed, warmup)| {
         format!(
-            "[run]\nduration = \"2 s\"\nwarmup = \"{warmup} ms\"\nseed = {seed}\nsample = \"90 ms\"\n{network}"
+            "[run]\nduration = \"2 s\"\nwarmup = \"{warmup} ms\"\nseed = {seed}\n\
+             sample = \"90 ms\"\n{network}"
         )
     })
 }

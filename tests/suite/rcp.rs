@@ -76,13 +76,15 @@ fn a_latecomer_has_the_rate_of_the_others_at_once() {
 fn flows_over_two_links_have_their_max_min_shares() {
     let link = |name: &str, from: &str, to: &str, mbit: u32| {
         format!(
-            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{mbit} Mbit/s\"\ndelay = \"10 ms\"\nduplex = true\n\
+            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{mbit} Mbit/s\"\n\
+             delay = \"10 ms\"\nduplex = true\n\
              queue = {{ kind = \"fifo\", limit = \"400 packets\" }}\nmeter = \"rcp\"\n"
         )
     };
     let group = |name: &str, from: &str, to: &str| {
         format!(
-            "[flow.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nedge_rtt = \"60 ms\"\ncontroller = \"rcp\"\nendpoint = {{ echo = \"last\" }}\n"
+            "[flow.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nedge_rtt = \"60 ms\"\n\
+             controller = \"rcp\"\nendpoint = {{ echo = \"last\" }}\n"
         )
     };
     let text = [
@@ -109,7 +111,8 @@ fn flows_finish_nearly_as_under_processor_sharing() {
         r#"workload = { kind = "poisson", interval = "16 ms", size = "exponential(100 kB)" }"#;
     let text = format!(
         "[run]\nduration = \"40 s\"\nwarmup = \"2 s\"\n[dumbbell]\nrate = \"100 Mbit/s\"\n\
-         queue = {{ kind = \"fifo\", limit = \"5 BDP\" }}\nbdp_rtt = \"20 ms\"\nmeter = {{ kind = \"rcp\", beta = 0.1 }}\n{}",
+         queue = {{ kind = \"fifo\", limit = \"5 BDP\" }}\nbdp_rtt = \"20 ms\"\n\
+         meter = {{ kind = \"rcp\", beta = 0.1 }}\n{}",
         RCP.flows("main", 1, 20, workload)
     );
     let records = run(&text);

@@ -56,7 +56,8 @@ fn without_loss_a_response_takes_the_handshake_the_request_and_the_rounds_of_slo
             "",
             "",
             &format!(
-                "endpoint = {{ ack_every = 1 }}\nworkload = {{ kind = \"web\", size = \"{size} B\" }}"
+                "endpoint = {{ ack_every = 1 }}\n\
+                 workload = {{ kind = \"web\", size = \"{size} B\" }}"
             ),
         ));
         let took = column(&records.requests, "response_s")[0];
@@ -76,8 +77,8 @@ fn on_a_connection_that_stays_only_the_first_request_waits_for_the_handshake() {
     let records = audited(World::new(scenario(&world(
         "",
         "",
-        "workload = { kind = \"web\", pages = 3, objects = 2, size = \"1448 B\", request = \"500 B\", \
-         server_time = \"7 ms\", object_gap = \"11 ms\", reading = \"2 s\" }",
+        "workload = { kind = \"web\", pages = 3, objects = 2, size = \"1448 B\", \
+         request = \"500 B\", server_time = \"7 ms\", object_gap = \"11 ms\", reading = \"2 s\" }",
     ))));
     let took = column(&records.requests, "response_s");
     let start = column(&records.requests, "start_s");
@@ -141,7 +142,8 @@ fn lossy_requests(loss: &str, endpoint: &str) -> Records {
         loss,
         &format!(
             "endpoint = {{ preset = \"linux\", {endpoint} }}\n\
-             workload = {{ kind = \"web\", pages = 20, reading = \"10 s\", request = \"1 kB\", size = \"5 kB\" }}"
+             workload = {{ kind = \"web\", pages = 20, reading = \"10 s\", request = \"1 kB\", \
+             size = \"5 kB\" }}"
         ),
     ))));
     assert_eq!(outcomes(&records), ["answered"; 20]);
@@ -197,7 +199,8 @@ fn user(more: &str) -> Records {
         "",
         "",
         &format!(
-            "endpoint = {{ ack_every = 1 }}\nworkload = {{ kind = \"web\", connections = \"object\", size = \"1448 B\", \
+            "endpoint = {{ ack_every = 1 }}\n\
+             workload = {{ kind = \"web\", connections = \"object\", size = \"1448 B\", \
              object_gap = \"10 ms\", reading = \"1 s\", {more} }}"
         ),
     ))))
@@ -228,7 +231,8 @@ fn a_user_opens_a_connection_for_each_object_and_reads_when_the_last_is_over() {
 
 #[test]
 fn the_last_acknowledgement_comes_after_the_response_or_with_the_next_request() {
-    let session = "endpoint = { ack_every = 1 }\nworkload = { kind = \"web\", objects = 3, size = \"30 kB\" }";
+    let session = "endpoint = { ack_every = 1 }\n\
+                   workload = { kind = \"web\", objects = 3, size = \"30 kB\" }";
     let records = audited(World::new(scenario(&world("", "", session))));
     let (response, acked) =
         (column(&records.requests, "response_s"), column(&records.requests, "acked_s"));
@@ -244,8 +248,10 @@ fn pages_and_objects_are_drawn_and_sessions_come_at_random() {
             "",
             "",
             &format!(
-                "stop = \"1900 s\"\nworkload = {{ kind = \"web\", interval = \"1 s\", connections = \"{connections}\", parallel = 6, \
-                 pages = \"exponential(2)\", objects = \"lomax(2.5, 3)\", size = \"2 kB\" }}"
+                "stop = \"1900 s\"\n\
+                 workload = {{ kind = \"web\", interval = \"1 s\", \
+                 connections = \"{connections}\", parallel = 6, pages = \"exponential(2)\", \
+                 objects = \"lomax(2.5, 3)\", size = \"2 kB\" }}"
             ),
         ));
         // An exponential number with mean 2, rounded up, is geometric with 1 / (1 − e^(−1/2)) = 2.54; of lomax(2.5, 3), rounded up, the
@@ -261,9 +267,10 @@ fn pages_and_objects_are_drawn_and_sessions_come_at_random() {
 fn a_load_counts_all_objects_of_a_session() {
     for connections in ["session", "object"] {
         let records = run(&format!(
-            "[run]\nduration = \"1000 s\"\nsample = \"none\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.web]\nrtt = \"20 ms\"\n\
-             arrivals = {{ kind = \"poisson\", load = 0.4 }}\n\
-             workload = {{ kind = \"web\", connections = \"{connections}\", pages = 2, objects = \"exponential(3)\", size = \"5 kB\" }}\n"
+            "[run]\nduration = \"1000 s\"\nsample = \"none\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+             [flow.web]\nrtt = \"20 ms\"\narrivals = {{ kind = \"poisson\", load = 0.4 }}\n\
+             workload = {{ kind = \"web\", connections = \"{connections}\", pages = 2, \
+             objects = \"exponential(3)\", size = \"5 kB\" }}\n"
         ));
         let carried = column(&records.links, "utilisation")[0];
         // Some 10,000 sessions of 7 objects; ACKs of requests go the same way.

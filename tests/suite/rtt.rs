@@ -198,7 +198,8 @@ fn a_route_that_becomes_longer_takes_so_much_longer() {
         ("", 0.0),
         ("delay_steps = [{ at = \"2 s\", added = \"25 ms\" }]", 25.0),
         (
-            "delay_steps = [{ at = \"2 s\", added = \"25 ms\" }, { at = \"3 s\", added = \"0 s\" }]",
+            "delay_steps = [{ at = \"2 s\", added = \"25 ms\" }, \
+             { at = \"3 s\", added = \"0 s\" }]",
             0.0,
         ),
     ] {

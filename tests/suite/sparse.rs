@@ -184,14 +184,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn in_any_world_rows_and_what_has_none_come_to_the_same(text in any_scenario(), share in 0.0..1.0f64) {
+    fn in_any_world_rows_and_what_has_none_come_to_the_same(
+        text in any_scenario(),
+        share in 0.0..1.0f64,
+    ) {
         let all = run(&text);
         let some = run(&format!("[record]\nrequests = {share}\nflows = {share}\n{text}"));
         prop_assert_eq!(apart_from_rows(&some), apart_from_rows(&all));
         for name in SUMMED {
             let rest: f64 = column(&some.unrecorded, name).iter().sum();
             let (found, expected) = (total(&some, name) + rest, total(&all, name));
-            prop_assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{}: {} {}", name, found, expected);
+            let error = (found - expected).abs();
+            prop_assert!(error <= 1e-9 * expected.abs(), "{}: {} {}", name, found, expected);
         }
     }
 }

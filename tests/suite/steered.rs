@@ -57,8 +57,8 @@ impl Steered<'_> {
     /// name has, and Jain's index.
     pub fn links(&self, holds: impl Fn(&dyn Fn(&str) -> f64, f64)) -> String {
         let mut table = format!(
-            "# {} after half a minute: a link's use, what waits in packets of 1500 B, losses, Jain's index.\n\
-             Mbit/s  RTT ms  flows  utilisation  queue  drops  jain\n",
+            "# {} after half a minute: a link's use, what waits in packets of 1500 B, losses, \
+             Jain's index.\nMbit/s  RTT ms  flows  utilisation  queue  drops  jain\n",
             self.name
         );
         for (mbit, rtt_ms, count) in LINKS {

@@ -64,7 +64,9 @@ fn a_timeout_behind_a_loss_is_that_of_a_segment_that_is_gone() {
 #[test]
 fn a_queue_that_grows_longer_than_the_timeout_makes_it_expire_for_what_still_waits() {
     // From 2 s on a packet takes 3 s, and more than a hundred are under way: nothing is lost, all comes late.
-    let first = "rate = { initial = \"10 Mbit/s\", steps = [{ at = \"2 s\", rate = \"4 kbit/s\" }, { at = \"250 s\", rate = \"10 Mbit/s\" }] }\nqueue = { kind = \"fifo\", limit = \"100000 packets\" }";
+    let first = "rate = { initial = \"10 Mbit/s\", steps = [{ at = \"2 s\", rate = \"4 kbit/s\" }, \
+                 { at = \"250 s\", rate = \"10 Mbit/s\" }] }\n\
+                 queue = { kind = \"fifo\", limit = \"100000 packets\" }";
     let flow = one("rto_backoff = \"off\", max_window = \"200 kB\"");
     let records = in_a_row("duration = \"300 s\"", first, "", "", &flow);
     let [all, under_way, ack_late, ack_lost] = timeouts(&records);
@@ -209,7 +211,8 @@ fn a_count_of_dead_packets_begins_after_the_warm_up() {
 
 /// A client at `c` who opens a connection to a server at `a` and asks for 1 kB; the first row of what became of it.
 fn asked(first: &str, back: &str) -> Records {
-    let flow = "[flow.main]\nfrom = \"a\"\nto = \"c\"\nendpoint = { rto_initial = \"1 s\", syn_retries = 4 }\n\
+    let flow = "[flow.main]\nfrom = \"a\"\nto = \"c\"\n\
+                endpoint = { rto_initial = \"1 s\", syn_retries = 4 }\n\
                 workload = { kind = \"web\", size = \"1 kB\" }\n";
     in_a_row("duration = \"60 s\"", first, "", back, flow)
 }

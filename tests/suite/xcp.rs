@@ -111,13 +111,15 @@ fn windows_follow_a_link_that_becomes_slower_and_faster() {
 fn beside_a_flow_that_is_held_back_elsewhere_a_link_is_less_busy_by_what_shuffling_loses() {
     let link = |name: &str, from: &str, to: &str, mbit: u32| {
         format!(
-            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{mbit} Mbit/s\"\ndelay = \"10 ms\"\nduplex = true\n\
+            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{mbit} Mbit/s\"\n\
+             delay = \"10 ms\"\nduplex = true\n\
              queue = {{ kind = \"fifo\", limit = \"400 packets\" }}\nmeter = \"xcp\"\n"
         )
     };
     let group = |name: &str, from: &str, to: &str| {
         format!(
-            "[flow.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nedge_rtt = \"60 ms\"\ncontroller = \"xcp\"\n\
+            "[flow.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nedge_rtt = \"60 ms\"\n\
+             controller = \"xcp\"\n\
              endpoint = {{ echo = \"sum\", ack_every = 1, clock = \"1 us\" }}\n"
         )
     };

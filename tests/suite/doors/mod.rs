@@ -92,7 +92,8 @@ fn a_meter_with_its_header_and_echo_fills_the_link_without_a_queue() {
     assert_eq!(
         told(&world),
         [
-            "flow.own.controller: `own` stays at its first window: link `bottleneck` does not fill XCP's header (fifo)",
+            "flow.own.controller: `own` stays at its first window: \
+             link `bottleneck` does not fill XCP's header (fifo)",
             "flow.own.controller: `own` hears of no share: ACKs do not sum what routers wrote",
         ]
     );

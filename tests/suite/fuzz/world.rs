@@ -65,10 +65,13 @@ const ENDPOINTS: [&str; 10] = [
     "\"becn\"",
     "{ preset = \"squid\", quench_check = \"none\" }",
     "{ rtt_from = \"sack\", rtt_lone_acks = false, rtt_clock = \"1 ms\", note_delays = true }",
-    "{ tso = \"20 kB\", tso_defer = \"5 ms\", cheat_divides = 3, cheat_timestamps = \"100 ms\", cheat_hides = \"all\" }",
-    "{ tso = \"64 kB\", tso_sizing = \"rate\", cheat_ahead = \"5 ms\", timestamp_signature = 4, on_forged = \"reduce\" }",
+    "{ tso = \"20 kB\", tso_defer = \"5 ms\", cheat_divides = 3, cheat_timestamps = \"100 ms\", \
+     cheat_hides = \"all\" }",
+    "{ tso = \"64 kB\", tso_sizing = \"rate\", cheat_ahead = \"5 ms\", timestamp_signature = 4, \
+     on_forged = \"reduce\" }",
     "{ recovery = \"tahoe\", rto_min = \"1 ms\", handshake = true }",
-    "{ rto_min = \"1 ms\", rto_initial = \"1 ms\", rto_backoff = \"off\", data_retries = 1, syn_retries = 1 }",
+    "{ rto_min = \"1 ms\", rto_initial = \"1 ms\", rto_backoff = \"off\", data_retries = 1, \
+     syn_retries = 1 }",
 ];
 const WORKLOADS: [&str; 12] = [
     "",
@@ -78,11 +81,16 @@ const WORKLOADS: [&str; 12] = [
     "workload = { kind = \"on-off\", size = \"5 kB\", off = \"exponential(4 ms)\" }",
     "workload = { kind = \"udp\", rate = \"1 Mbit/s\" }",
     "workload = { kind = \"web\", interval = \"2 ms\", size = \"exponential(3 kB)\", objects = 2 }",
-    "workload = { kind = \"web\", pages = \"none\", request = \"4 kB\", size = \"2 kB\", server_time = \"1 ms\", reading = \"exponential(3 ms)\" }",
-    "workload = { kind = \"web\", interval = \"9 ms\", connections = \"object\", parallel = 2, pages = 2, objects = \"exponential(3)\", size = \"2 kB\" }",
+    "workload = { kind = \"web\", pages = \"none\", request = \"4 kB\", size = \"2 kB\", \
+     server_time = \"1 ms\", reading = \"exponential(3 ms)\" }",
+    "workload = { kind = \"web\", interval = \"9 ms\", connections = \"object\", parallel = 2, \
+     pages = 2, objects = \"exponential(3)\", size = \"2 kB\" }",
     "attacker = { kind = \"quench\", rate = 2e4 }",
-    "attacker = { kind = \"quench\", knows = \"packets\", marked = false, rate = 5e3, start = \"3 ms\" }\nworkload = { kind = \"poisson\", interval = \"2 ms\", size = \"exponential(3 kB)\" }",
-    "arrivals = { kind = \"closed\", pause = \"exponential(2 ms)\" }\nworkload = { kind = \"bytes\", size = \"exponential(3 kB)\" }",
+    "attacker = { kind = \"quench\", knows = \"packets\", marked = false, rate = 5e3, \
+     start = \"3 ms\" }\n\
+     workload = { kind = \"poisson\", interval = \"2 ms\", size = \"exponential(3 kB)\" }",
+    "arrivals = { kind = \"closed\", pause = \"exponential(2 ms)\" }\n\
+     workload = { kind = \"bytes\", size = \"exponential(3 kB)\" }",
 ];
 /// As many as begin a crowd of events, or few.
 const COUNTS: [u32; 6] = [1, 1, 2, 5, 40, 600];
@@ -112,7 +120,8 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
         };
         writeln!(
             text,
-            "[link.l{i}]\nfrom = \"{from}\"\nto = \"{to}\"\nduplex = {}\n{}\ndelay = \"{} us\"\nqueue = {}\n{}",
+            "[link.l{i}]\nfrom = \"{from}\"\nto = \"{to}\"\nduplex = {}\n{}\ndelay = \"{} us\"\n\
+             queue = {}\n{}",
             i == 0 || bytes.flag(),
             bytes.pick(&RATES),
             1 + bytes.short() % 5000,
@@ -142,8 +151,9 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
         };
         writeln!(
             text,
-            "[flow.f{i}]\nfrom = \"{from}\"\nto = \"{to}\"\n{route}count = {count}\nstart = \"{} us\"\nspacing = \"{} us\"\n\
-             edge_rtt = \"uniform(0 ms, {} us)\"\n{sender}{workload}",
+            "[flow.f{i}]\nfrom = \"{from}\"\nto = \"{to}\"\n{route}count = {count}\n\
+             start = \"{} us\"\nspacing = \"{} us\"\nedge_rtt = \"uniform(0 ms, {} us)\"\n\
+             {sender}{workload}",
             bytes.byte(),
             bytes.below(20),
             1 + bytes.short() % 9000,
