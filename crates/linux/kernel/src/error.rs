@@ -8,7 +8,8 @@ use crate::name::NAME_BYTES;
 pub enum Error {
     /// No right to load programs into the kernel.
     #[error(
-        "loading a controller into the kernel needs root (or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)"
+        "loading a controller into the kernel needs root \
+         (or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)"
     )]
     Rights,
     /// The kernel does not describe its types.
@@ -128,7 +129,8 @@ impl Error {
                 format!("it has {}", options.join(", "))
             }
             Self::Deaf(_) => "name them: `--interface eth0`".to_owned(),
-            Self::WholeHost(_) => "say whose: --cgroup, --own-namespace or --address, or --whole-host if that is meant"
+            Self::WholeHost(_) => "say whose: --cgroup, --own-namespace or --address, \
+                                   or --whole-host if that is meant"
                 .to_owned(),
             Self::NoInterface(_) => "`ip link` shows those of this namespace".to_owned(),
             Self::NoInterfaceLinks(_) => {

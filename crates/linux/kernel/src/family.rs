@@ -154,7 +154,10 @@ const TICKS: Setting = setting("hz", Kind::Ticks);
 /// CAUSES of bpf/cause.h, and what a family counts besides.
 macro_rules! with_causes {
     ($($own:literal),*) => {
-        &["ecn", "loss", "timeout", "local", "loss_after_ecn", "opened", "closed", "untold", $($own),*]
+        &[
+            "ecn", "loss", "timeout", "local", "loss_after_ecn", "opened", "closed", "untold",
+            $($own),*
+        ]
     };
 }
 

@@ -215,7 +215,8 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
     for card in cards.iter().filter(|card| card.table != 0 && !names.contains(&card.name)) {
         let kept = match card.sockets() {
             0 => {
-                "nothing uses it; a killed loader left it at an interface, until the next comes there"
+                "nothing uses it; a killed loader left it at an interface, \
+                 until the next comes there"
             }
             _ => "its sockets keep it until they close",
         };

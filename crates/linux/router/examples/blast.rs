@@ -82,9 +82,10 @@ mod linux {
         let there = &report.directions[0];
         let micros = |q: f64| there.lateness.quantile(q).unwrap_or_default().0 as f64 / 1000.0;
         println!(
-            "{{\"rate\": \"{rate}\", \"queue\": \"{kind}\", \"goodput_mbit_s\": {:.1}, \"wire_mbit_s\": {:.1}, \
-             \"packets\": {}, \"largest\": {}, \"drops\": {}, \"lost_before\": {:?}, \"late_p50_us\": {:.1}, \
-             \"late_p99_us\": {:.1}, \"late_max_us\": {:.0}, \"qdelay_p50_us\": {:.0}, \"idle\": {:.3}, \"cpu\": {:.3}, \
+            "{{\"rate\": \"{rate}\", \"queue\": \"{kind}\", \"goodput_mbit_s\": {:.1}, \
+             \"wire_mbit_s\": {:.1}, \"packets\": {}, \"largest\": {}, \"drops\": {}, \
+             \"lost_before\": {:?}, \"late_p50_us\": {:.1}, \"late_p99_us\": {:.1}, \
+             \"late_max_us\": {:.0}, \"qdelay_p50_us\": {:.0}, \"idle\": {:.3}, \"cpu\": {:.3}, \
              \"scheduling\": \"{}\", \"valid\": {}, \"flaws\": {:?}}}",
             received as f64 * 8e-6 / took.as_secs_f64(),
             there.total.link.delivered_bytes as f64 * 8e-6 / report.elapsed.as_secs_f64(),

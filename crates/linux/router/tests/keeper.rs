@@ -60,7 +60,9 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_it_is_a_request_within_bounds_or_none(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn whatever_comes_it_is_a_request_within_bounds_or_none(
+        bytes in prop::collection::vec(any::<u8>(), 0..600)
+    ) {
         if let Ok(request) = Request::of_bytes(&bytes) {
             if let Request::Start(start) = &request {
                 prop_assert!(start.names.len() <= 8 && start.limits.len() <= 16);
@@ -72,7 +74,11 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_request_is_another_one_or_none(request in request(), at in any::<prop::sample::Index>(), bit in 0_u32..8) {
+    fn a_damaged_request_is_another_one_or_none(
+        request in request(),
+        at in any::<prop::sample::Index>(),
+        bit in 0_u32..8,
+    ) {
         let mut bytes = request.to_bytes();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
@@ -82,7 +88,9 @@ proptest! {
     }
 
     #[test]
-    fn other_messages_of_any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn other_messages_of_any_bytes_are_read_or_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..200)
+    ) {
         let _ = Answer::of_bytes(&bytes);
         let event = Event::of_bytes(&bytes).map(Event::to_bytes);
         let order = Order::of_bytes(&bytes).map(Order::to_bytes);

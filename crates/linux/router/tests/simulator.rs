@@ -267,8 +267,8 @@ fn fq_codel_with_a_flow_for_each_address_and_port() {
 #[test]
 fn a_rate_that_changes() {
     both(
-        "rate = { initial = '9973 kbit/s', steps = [{ at = '2.0001 s', rate = '2 Mbit/s' }, { at = '5 s', rate = '13 Mbit/s' }] }\n\
-         delay = '3 ms'\nqueue = 'codel'",
+        "rate = { initial = '9973 kbit/s', steps = [{ at = '2.0001 s', rate = '2 Mbit/s' }, \
+         { at = '5 s', rate = '13 Mbit/s' }] }\ndelay = '3 ms'\nqueue = 'codel'",
         &["marked: codel"],
     );
 }
@@ -281,8 +281,8 @@ fn a_mahimahi_trace() {
 #[test]
 fn every_fault_of_a_link_and_a_device_below_the_queue() {
     both(
-        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = 'codel'\nloss = 0.002\nloss_every = 701\njitter = '2 ms'\n\
-         reorder = 0.01\nreorder_delay = '4 ms'\ndevice_queue = 3",
+        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = 'codel'\nloss = 0.002\nloss_every = 701\n\
+         jitter = '2 ms'\nreorder = 0.01\nreorder_delay = '4 ms'\ndevice_queue = 3",
         &["dropped: link_loss"],
     );
 }
@@ -290,8 +290,10 @@ fn every_fault_of_a_link_and_a_device_below_the_queue() {
 #[test]
 fn jitter_that_hangs_together_and_recorded_delays_that_begin_anew() {
     both(
-        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = 'codel'\njitter = 'lognormal(2 ms, 0.7)'\njitter_correlation = '11 ms'\n\
-         delay_steps = [{ at = '10 ms', added = '3 ms' }, { at = '700 ms', added = '1 ms' }]\ndelay_steps_period = '903 ms'",
+        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = 'codel'\njitter = 'lognormal(2 ms, 0.7)'\n\
+         jitter_correlation = '11 ms'\n\
+         delay_steps = [{ at = '10 ms', added = '3 ms' }, { at = '700 ms', added = '1 ms' }]\n\
+         delay_steps_period = '903 ms'",
         &[],
     );
 }
@@ -300,7 +302,8 @@ fn jitter_that_hangs_together_and_recorded_delays_that_begin_anew() {
 fn source_quenches_about_marks_on_arrival() {
     let (records, ..) = both(
         &format!(
-            "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = {{ kind = 'red', ecn = true }}\nmessenger = 'quench'\n{HOME}"
+            "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = {{ kind = 'red', ecn = true }}\n\
+             messenger = 'quench'\n{HOME}"
         ),
         &["dropped: red_early", "marked: red_early"],
     );
@@ -313,8 +316,10 @@ fn source_quenches_of_several_levels_about_all_that_is_dropped_or_marked_on_depa
  {
     let (records, simulated, routed) = both(
         &format!(
-            "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = {{ kind = 'codel', limit = '40 packets' }}\ndevice_queue = 2\n\
-             messenger = {{ kind = 'quench', ect_only = false, levels = '20 kB, 30 packets', interval = '3 ms' }}\n{HOME}"
+            "rate = '9973 kbit/s'\ndelay = '3 ms'\n\
+             queue = {{ kind = 'codel', limit = '40 packets' }}\ndevice_queue = 2\n\
+             messenger = {{ kind = 'quench', ect_only = false, levels = '20 kB, 30 packets', \
+             interval = '3 ms' }}\n{HOME}"
         ),
         &["dropped: codel", "marked: codel", "dropped: overlimit"],
     );
@@ -331,7 +336,8 @@ fn source_quenches_of_several_levels_about_all_that_is_dropped_or_marked_on_depa
 /// The scenario with these flows in place of the first group, and a meter at the fast link before them, too.
 fn steered(bottleneck: &str, controller: &str, endpoint: &str, meter: &str) -> String {
     let (old, rate) = (
-        "controller = { kind = \"newreno\", beta_ecn = 0.8 }\nendpoint = { ecn = true, handshake = false }",
+        "controller = { kind = \"newreno\", beta_ecn = 0.8 }\n\
+         endpoint = { ecn = true, handshake = false }",
         "rate = \"487654321 bit/s\"",
     );
     let text = text(bottleneck);
@@ -361,7 +367,8 @@ fn vcps_meter_beside_a_queue_that_marks() {
 #[test]
 fn adpm_on_identifications_that_senders_write() {
     let text = steered(
-        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'codel', ecn = true }\nmeter = 'adpm'",
+        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'codel', ecn = true }\n\
+         meter = 'adpm'",
         "bmcc",
         "ecn = true, handshake = false, echo = 'load'",
         "'adpm'",
@@ -375,7 +382,8 @@ fn adpm_on_identifications_that_senders_write() {
 #[test]
 fn adpm_on_identifications_that_it_draws() {
     let (records, simulated, routed) = both(
-        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'codel', ecn = true }\nmeter = { kind = 'adpm', identification = 'drawn' }",
+        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'codel', ecn = true }\n\
+         meter = { kind = 'adpm', identification = 'drawn' }",
         &["marked: codel", "marked: overload"],
     );
     assert!(counted("packets_below_load", &records, &routed) > 100);
@@ -391,7 +399,8 @@ fn adpm_on_identifications_that_it_draws() {
 #[test]
 fn a_capture_at_an_end_has_what_its_host_sends_or_receives() {
     let scenario = scenario(&text(
-        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'fifo', limit = '30 packets' }\nloss = 0.01",
+        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'fifo', limit = '30 packets' }\n\
+         loss = 0.01",
     ));
     let (_, Simulated { came, .. }) = simulate(&scenario);
     let Routed { captured: at_a, arrived, .. } = route(&scenario, &came, Point::At(Side::A));

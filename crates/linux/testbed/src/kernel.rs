@@ -219,8 +219,9 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 fn lacking(name: &str, available: &str) -> String {
     let there = available.split_whitespace().collect::<Vec<_>>().join(", ");
     format!(
-        "this kernel has no congestion controller `{name}`, but {there}: `modprobe tcp_{name}` adds it to a kernel that was built with \
-         CONFIG_TCP_CONG_{}=m; or run it in the simulator",
+        "this kernel has no congestion controller `{name}`, but {there}: \
+         `modprobe tcp_{name}` adds it to a kernel that was built with CONFIG_TCP_CONG_{}=m; \
+         or run it in the simulator",
         name.to_uppercase()
     )
 }
@@ -287,8 +288,9 @@ mod tests {
     fn a_controller_that_the_kernel_has_not_is_named_with_those_that_it_has() {
         assert_eq!(
             lacking("htcp", "reno bbr cubic\n"),
-            "this kernel has no congestion controller `htcp`, but reno, bbr, cubic: `modprobe tcp_htcp` adds it to a kernel that was \
-             built with CONFIG_TCP_CONG_HTCP=m; or run it in the simulator"
+            "this kernel has no congestion controller `htcp`, but reno, bbr, cubic: \
+             `modprobe tcp_htcp` adds it to a kernel that was built with CONFIG_TCP_CONG_HTCP=m; \
+             or run it in the simulator"
         );
         // Every kernel has Reno.
         assert!(has("reno").is_ok());

@@ -17,13 +17,15 @@ pub fn lacks() -> Result<(), Error> {
         return Err(Error::Lacking(message.to_owned()));
     }
     if !std::path::Path::new(TUN).exists() {
-        let message = "there is no /dev/net/tun: load it with `modprobe tun`; in a container pass `--device /dev/net/tun`";
+        let message = "there is no /dev/net/tun: load it with `modprobe tun`; \
+                       in a container pass `--device /dev/net/tun`";
         return Err(Error::Lacking(message.to_owned()));
     }
     if rustix::fs::accessat(CWD, TUN, Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS).is_err()
     {
-        let message = "only root may open /dev/net/tun, and what sudo calls opens it as its caller: `chmod 666 /dev/net/tun`, \
-                       as udev does; it is of no use without CAP_NET_ADMIN";
+        let message = "only root may open /dev/net/tun, and what sudo calls opens it as its \
+                       caller: `chmod 666 /dev/net/tun`, as udev does; \
+                       it is of no use without CAP_NET_ADMIN";
         return Err(Error::Lacking(message.to_owned()));
     }
     Ok(())

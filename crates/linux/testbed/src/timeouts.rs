@@ -58,7 +58,8 @@ pub fn told<'a>(all: impl Iterator<Item = &'a Bounds>) -> Bounded {
             found.notes.push(format!("flow.{group}: no timer expired, so TCP*({n}) never acted"));
         } else if bounds.asked.exactly && count("bounded_above") > 0 {
             found.notes.push(format!(
-                "flow.{group}: of TCP*({n}) Linux does what `rto_backoff = \"bounded\"` says: timeouts below 1 s double up to 1 s, \
+                "flow.{group}: of TCP*({n}) Linux does what `rto_backoff = \"bounded\"` says: \
+                 timeouts below 1 s double up to 1 s, \
                  unless fewer than four segments are outstanding"
             ));
         }

@@ -3,7 +3,8 @@
 use crate::machine::{self, Group, Held, count, program, unique};
 
 /// A queue that marks now and then, drops what is too much, and is quenched; a second without a path, for timeouts.
-const PATH: &str = "--seconds 7 --rtt-ms 30 --mbit 10 --mark-above 20000 --drop-above 60000 --dead 1.2 --quench marked --quench-above 20000";
+const PATH: &str = "--seconds 7 --rtt-ms 30 --mbit 10 --mark-above 20000 --drop-above 60000 \
+                    --dead 1.2 --quench marked --quench-above 20000";
 const BESIDE: [(&str, &str, &str); 6] = [
     ("abe_reno", "", "ecn"),
     ("abe_cubic", "", "ecn"),

@@ -52,8 +52,8 @@ fn abe_cubic_wants_what_the_kernels_cubic_wants_after_every_event() {
         assert!(!machine::small_rounds(), "mended in 6.14: {t:?}");
         assert_eq!(t.missed_rounds, t.small_rounds, "{t:?}");
         machine::noted(
-            "this kernel's CUBIC begins no round of HyStart below 16 segments (mended by 25c1a9ca53db); \
-             ours, which does, kept to its rounds there",
+            "this kernel's CUBIC begins no round of HyStart below 16 segments (mended by \
+             25c1a9ca53db); ours, which does, kept to its rounds there",
         );
     }
     // Few events see the clock tick; else there would be nothing to compare.

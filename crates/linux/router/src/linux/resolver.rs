@@ -51,8 +51,9 @@ mod tests {
 
     #[test]
     fn servers_are_those_of_the_file_in_its_order() {
-        let file = "# nameserver 192.0.2.1\nsearch example.org\nnameserver 127.0.0.53\nnameserver ::1\n\
-                    options edns0 trust-ad\nnameserver\t10.0.0.1 # ours\nnameserver ::1\n";
+        let file = "# nameserver 192.0.2.1\nsearch example.org\nnameserver 127.0.0.53\n\
+                    nameserver ::1\noptions edns0 trust-ad\nnameserver\t10.0.0.1 # ours\n\
+                    nameserver ::1\n";
         assert_eq!(named(file), ["127.0.0.53", "::1", "10.0.0.1"]);
     }
 

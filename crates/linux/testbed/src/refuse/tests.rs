@@ -37,7 +37,8 @@ fn what_the_kernel_has_is_not_refused() {
     assert!(refused(&[(CONTROLLER, r#"{ kind = "cubic", preset = "linux" }"#)]).is_empty());
     let abe =
         r#"{ kind = "cubic", preset = "linux", beta_ecn = 0.85, ecn_in_slow_start = "beta-ecn" }"#;
-    let set = r#"{ preset = "linux", ecn = true, initial_window = 4, mss = "1000 B", rto_min = "300 ms", ack_every = 1 }"#;
+    let set = "{ preset = 'linux', ecn = true, initial_window = 4, mss = '1000 B', \
+               rto_min = '300 ms', ack_every = 1 }";
     assert!(refused(&[(CONTROLLER, abe), (ENDPOINT, set)]).is_empty());
     let delay = r#"{ kind = "delay-aimd", preset = "linux", threshold = "20 ms", delta = 0.7 }"#;
     assert!(refused(&[(CONTROLLER, delay)]).is_empty());
@@ -155,7 +156,8 @@ fn bmcc_runs_with_a_receiver_that_tells_loads_and_what_only_the_simulator_has_is
     };
     let tells = r#"{ preset = "linux", ecn = true, echo = "load" }"#;
     assert!(with(r#""bmcc""#, tells).is_empty());
-    let all = r#"{ kind = "bmcc", interval = "100 ms", paced = false, on_loss = "repair", mi_rtt_most = "none" }"#;
+    let all = "{ kind = 'bmcc', interval = '100 ms', paced = false, on_loss = 'repair', \
+               mi_rtt_most = 'none' }";
     let once = r#"{ preset = "linux", ecn = true, echo = "load-changed" }"#;
     assert!(with(all, once).is_empty());
     for (key, value) in [("apply", "round-trip"), ("ids", "constant")] {

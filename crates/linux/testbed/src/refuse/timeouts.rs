@@ -40,8 +40,8 @@ impl Timeouts {
         }
         if self.syn_after < LINEAR_SYNS || self.syn_after > MOST {
             let message = format!(
-                "Linux repeats SYNs {LINEAR_SYNS} times without backoff by itself (tcp_syn_linear_timeouts): n of SYNs is \
-                 {LINEAR_SYNS} to {MOST}"
+                "Linux repeats SYNs {LINEAR_SYNS} times without backoff by itself \
+                 (tcp_syn_linear_timeouts): n of SYNs is {LINEAR_SYNS} to {MOST}"
             );
             let help = format!("write `syn_backoff_after = {}`", self.after.max(LINEAR_SYNS));
             found.push(of(group, &["endpoint", "syn_backoff_after"], &message, Some(&help)));
