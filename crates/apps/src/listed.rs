@@ -45,7 +45,8 @@ impl Param for Rows {
     fn read(value: &Value) -> Result<Self, ParseError> {
         let Value::Text(text) = value else {
             return Err(ParseError(
-                "expected a CSV file such as \"arrivals.csv\", or rows such as \"0.5 s, server, client, 30 kB; 1 s\""
+                "expected a CSV file such as \"arrivals.csv\", or rows such as \"0.5 s, server, \
+                 client, 30 kB; 1 s\""
                     .to_owned(),
             ));
         };

@@ -69,7 +69,8 @@ pub(crate) fn check_delays(target: Duration, interval: Duration) -> Result<(), I
         return Err(Invalid {
             key: key!(Params: target),
             message: format!(
-                "the target ({target}) must be below the interval ({interval}); RFC 8289 § 4.4 advises 5 to 10 % of it"
+                "the target ({target}) must be below the interval ({interval}); \
+                 RFC 8289 § 4.4 advises 5 to 10 % of it"
             ),
         });
     }

@@ -135,7 +135,8 @@ mod tests {
             prop_assert!((found / expected - 1.0).abs() < 0.05, "mean {} and {}", found, expected);
             let deviation = mean(values.iter().map(|v| (v - found) * (v - found))).sqrt();
             let wanted = expected * (2.0 * half).exp_m1().sqrt();
-            prop_assert!((deviation / wanted - 1.0).abs() < 0.15, "deviation {} and {}", deviation, wanted);
+            let error = (deviation / wanted - 1.0).abs();
+            prop_assert!(error < 0.15, "deviation {} and {}", deviation, wanted);
         }
     }
 }

@@ -175,7 +175,8 @@ proptest! {
         let heard = HeardQuench::read(&bytes).expect("it is one");
         let protocol = if udp { 17 } else { 6 };
         let sequence = (!udp).then_some(sequence);
-        let expected = HeardQuench { router: ROUTER, marked, level, about: ends, protocol, sequence };
+        let expected =
+            HeardQuench { router: ROUTER, marked, level, about: ends, protocol, sequence };
         prop_assert_eq!(heard, expected);
         // What follows a packet is not looked at.
         let longer = [bytes.as_slice(), &[1, 2, 3]].concat();
@@ -184,7 +185,10 @@ proptest! {
 
     /// The checksums see every changed bit but those that a sum can't tell apart; what is cut short is none.
     #[test]
-    fn a_quench_with_a_wrong_bit_or_cut_short_is_not_believed(bit in 0usize..56 * 8, end in 0usize..56) {
+    fn a_quench_with_a_wrong_bit_or_cut_short_is_not_believed(
+        bit in 0usize..56 * 8,
+        end in 0usize..56,
+    ) {
         let mut bytes = quench(&DATA.headers(ENDS), true, 2);
         prop_assert_eq!(HeardQuench::read(&bytes[..end]), None);
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -297,7 +301,17 @@ prop_compose! {
         sequence: u32, acknowledgment: u32, flags: u8, window: u16,
         options in any_options(), ecn in any_ecn(), identification: u16, payload: u16, wanted: u16,
     ) -> Tcp {
-        Tcp { sequence, acknowledgment, flags, window, options, ecn, identification, payload, wanted }
+        Tcp {
+            sequence,
+            acknowledgment,
+            flags,
+            window,
+            options,
+            ecn,
+            identification,
+            payload,
+            wanted,
+        }
     }
 }
 

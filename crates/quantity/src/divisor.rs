@@ -53,7 +53,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn quotient_and_remainder_are_those_of_division(n: u64, by in 1u64.., small in 1u64..5000, q: u64) {
+        fn quotient_and_remainder_are_those_of_division(
+            n: u64,
+            by in 1u64..,
+            small in 1u64..5000,
+            q: u64,
+        ) {
             check(n, by);
             check(n, small);
             // Multiples and their neighbours are where an estimate goes wrong.

@@ -146,7 +146,8 @@ pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
     let (_, unit) = split_number(text)?;
     if matches!(unit, "mbps" | "gbps") {
         return Err(ParseError(format!(
-            "`{unit}` is ambiguous: tc reads it as bytes per second; write \"Mbit/s\" or \"Gbit/s\" (bits)"
+            "`{unit}` is ambiguous: tc reads it as bytes per second; \
+             write \"Mbit/s\" or \"Gbit/s\" (bits)"
         )));
     }
     match quantity(text, RATE_UNITS, "rate", "10 Mbit/s")? {

@@ -70,7 +70,9 @@ impl FromStr for QueueSize {
             }
             "" => {
                 return Err(ParseError(
-                    "a queue size needs a unit: \"1000 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\"".to_owned(),
+                    "a queue size needs a unit: \"1000 packets\", \"64 kB\", \
+                     \"50 ms\" or \"1 BDP\""
+                        .to_owned(),
                 ));
             }
             _ => match (parse_bytes(text), parse_duration(text)) {

@@ -163,7 +163,8 @@ proptest! {
         for (more, weight) in steps {
             value += more;
             sum += weight;
-            points.push((value, if sum == total { 1.0 } else { f64::from(sum) / f64::from(total) }));
+            let part = if sum == total { 1.0 } else { f64::from(sum) / f64::from(total) };
+            points.push((value, part));
         }
         let table = Table::new(points).unwrap();
         let shape = Shape::Table(table.clone().into());

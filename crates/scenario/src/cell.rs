@@ -250,7 +250,8 @@ fn whole(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
             u128::from(duration.0 / sample.0) * u128::from(flows + scenario.links.len() as u64);
         if rows > MOST_ROWS {
             let message = format!(
-                "a sample of each flow and link every {sample} would give {rows} rows: at most {MOST_ROWS}"
+                "a sample of each flow and link every {sample} would give {rows} rows: \
+                 at most {MOST_ROWS}"
             );
             let problem = cx.sink.error(locate(root, &["run", "sample"]), "run.sample", message);
             problem.help("sample less often, or write `sample = \"none\"`");

@@ -67,7 +67,8 @@ pub(crate) fn across(
 fn shift(rtt: DurationDist, by: Duration) -> Result<DurationDist, String> {
     let short = |least: u64| {
         format!(
-            "an RTT of {} is shorter than the bottleneck's own round trip of {by} (twice its delay)",
+            "an RTT of {} is shorter than the bottleneck's own round trip of {by} \
+             (twice its delay)",
             Duration(least)
         )
     };
@@ -77,8 +78,8 @@ fn shift(rtt: DurationDist, by: Duration) -> Result<DurationDist, String> {
         Shape::Constant(v) => Ok(DurationDist(Shape::Constant(v - by.0))),
         Shape::Uniform(low, high) => Ok(DurationDist(Shape::Uniform(low - by.0, high - by.0))),
         _ => Err(format!(
-            "`{rtt}` can fall below the bottleneck's own round trip of {by} (twice its delay); write a uniform \
-             distribution, or set the delay to \"0 ms\""
+            "`{rtt}` can fall below the bottleneck's own round trip of {by} (twice its delay); \
+             write a uniform distribution, or set the delay to \"0 ms\""
         )),
     }
 }
@@ -179,7 +180,8 @@ fn between(
     let all = from.len().saturating_mul(to.len());
     if all > MOST_WAYS {
         let message = format!(
-            "{} senders' nodes and {} receivers' make {all} pairs: at most {MOST_WAYS} can be simulated",
+            "{} senders' nodes and {} receivers' make {all} pairs: \
+             at most {MOST_WAYS} can be simulated",
             from.len(),
             to.len()
         );

@@ -145,9 +145,11 @@ fn datagrams() -> impl Strategy<Value = String> {
     keys.prop_map(|(rate, payload, header, poisson, cycle)| {
         let (rate, size, header) = (Rate(rate), Bytes(payload + header), Bytes(header));
         let arrivals = if poisson { ", arrivals = \"poisson\"" } else { "" };
-        let cycle = cycle.map(|(on, off)| format!(", on = \"exponential({on} ms)\", off = \"{off}\""));
+        let cycle =
+            cycle.map(|(on, off)| format!(", on = \"exponential({on} ms)\", off = \"{off}\""));
         format!(
-            "{{ kind = \"udp\", rate = \"{rate}\", size = \"{size}\", header = \"{header}\"{arrivals}{} }}",
+            "{{ kind = \"udp\", rate = \"{rate}\", size = \"{size}\", \
+             header = \"{header}\"{arrivals}{} }}",
             cycle.unwrap_or_default()
         )
     })
@@ -157,12 +159,16 @@ fn datagrams() -> impl Strategy<Value = String> {
 fn arrivals() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => Just("\"none\"".to_owned()),
-        1 => (20u64..1000).prop_map(|ms| format!("{{ kind = \"poisson\", interval = \"{ms} ms\" }}")),
+        1 => (20u64..1000).prop_map(|ms| format!(
+            "{{ kind = \"poisson\", interval = \"{ms} ms\" }}"
+        )),
         1 => (20u64..1000, duration_dist()).prop_map(|(ms, off)| format!(
-            "{{ kind = \"on-off\", interval = \"{ms} ms\", on = \"exponential(1 s)\", off = \"{off}\" }}"
+            "{{ kind = \"on-off\", interval = \"{ms} ms\", on = \"exponential(1 s)\", \
+             off = \"{off}\" }}"
         )),
         1 => prop::collection::vec((0u64..5_000_000_000, size_or_none()), 1..9).prop_map(|rows| {
-            let rows: Vec<String> = rows.iter().map(|(at, size)| format!("{}, , , {size}", Duration(*at))).collect();
+            let row = |(at, size): &(u64, String)| format!("{}, , , {size}", Duration(*at));
+            let rows: Vec<String> = rows.iter().map(row).collect();
             format!("{{ kind = \"list\", rows = \"{}\" }}", rows.join("; "))
         }),
     ]
@@ -198,18 +204,26 @@ fn link() -> impl Strategy<Value = String> {
     let parts = (choice::<QueueParams>(), choice::<MeterParams>(), choice::<MessengerParams>());
     let step = prop::option::of((1u64..900, 0u64..5_000_000_000));
     let keys = (rate(), parts, loss, duration(), (0.0f64..=1.0, step), 1u64..100);
-    keys.prop_map(|(rate, (queue, meter, messenger), (loss, every), jitter, (reorder, step), late)| {
+    keys.prop_map(|(rate, parts, (loss, every), jitter, (reorder, step), late)| {
+        let (queue, meter, messenger) = parts;
         let reorder = if step.is_some() { 0.0 } else { reorder };
         let step = step.map_or_else(String::new, |(ms, added)| {
             let added = Duration(added);
-            format!("delay_steps = [{{ at = \"{ms} ms\", added = \"{added}\" }}]\ndelay_steps_period = \"{} ms\"\n", ms + late)
+            format!(
+                "delay_steps = [{{ at = \"{ms} ms\", added = \"{added}\" }}]\n\
+                 delay_steps_period = \"{} ms\"\n",
+                ms + late
+            )
         });
         // Around zero it is refused.
         let spread = late % 2 == 0 && jitter != Duration::ZERO.to_string();
         let jitter = if spread { format!("lognormal({jitter}, 0.5)") } else { jitter };
         let every = every.map_or_else(String::new, |n| format!("loss_every = {n}\n"));
         format!(
-            "rate = {rate}\nqueue = {queue}\nmeter = {meter}\nmessenger = {messenger}\nloss = {loss:?}\njitter = \"{jitter}\"\njitter_correlation = \"{late} ms\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\noption_loss = {loss:?}\noption_damage = {reorder:?}\n{step}{every}"
+            "rate = {rate}\nqueue = {queue}\nmeter = {meter}\nmessenger = {messenger}\n\
+             loss = {loss:?}\njitter = \"{jitter}\"\njitter_correlation = \"{late} ms\"\n\
+             reorder = {reorder:?}\nreorder_delay = \"{late} ms\"\noption_loss = {loss:?}\n\
+             option_damage = {reorder:?}\n{step}{every}"
         )
     })
 }
@@ -243,12 +257,14 @@ fn graph() -> impl Strategy<Value = String> {
         for (i, (keys, delay, from, to, chord)) in links.iter().enumerate() {
             let (a, b) = (i % nodes, (i + 1) % nodes);
             text += &format!(
-                "[link.\"ring {i}\"]\nfrom = \"n{a}\"\nto = \"n{b}\"\n{keys}delay = \"{delay}\"\nduplex = true\n"
+                "[link.\"ring {i}\"]\nfrom = \"n{a}\"\nto = \"n{b}\"\n{keys}delay = \"{delay}\"\n\
+                 duplex = true\n"
             );
             let (from, to) = (from % nodes, to % nodes);
             if *chord && from != to {
                 text += &format!(
-                    "[link.chord-{i}]\nfrom = \"n{from}\"\nto = \"n{to}\"\n{keys}delay = \"{delay}\"\n"
+                    "[link.chord-{i}]\nfrom = \"n{from}\"\nto = \"n{to}\"\n\
+                     {keys}delay = \"{delay}\"\n"
                 );
             }
         }
@@ -261,7 +277,8 @@ fn graph() -> impl Strategy<Value = String> {
             let ends = match share {
                 None => format!("from = \"n{from}\"\nto = \"n{to}\""),
                 Some(share) => format!(
-                    "pairs = [{{ from = \"n{from}\", to = \"n{to}\", share = {share:?} }}, {{ from = \"n{to}\", to = \"n{from}\" }}]"
+                    "pairs = [{{ from = \"n{from}\", to = \"n{to}\", share = {share:?} }}, \
+                     {{ from = \"n{to}\", to = \"n{from}\" }}]"
                 ),
             };
             text += &format!("[flow.g{i}]\n{keys}{ends}\nedge_rtt = \"{edge}\"\n");
@@ -308,7 +325,9 @@ proptest! {
         let first = match cell(&text) {
             Ok(cell) => cell,
             Err(why) => {
-                let known = why.split("\n\n").all(|e| e.starts_with("warning") || CONTRADICTIONS.iter().any(|c| e.contains(c)));
+                let known = why.split("\n\n").all(|e| {
+                    e.starts_with("warning") || CONTRADICTIONS.iter().any(|c| e.contains(c))
+                });
                 prop_assert!(known, "{why}");
                 return Err(TestCaseError::reject("the parts contradict each other"));
             }
@@ -325,7 +344,11 @@ proptest! {
     }
 
     #[test]
-    fn no_broken_scenario_makes_the_reader_panic(text in scenario(), cut in any::<prop::sample::Index>(), with in "[\\[\\]{}=\"\\.a-z0-9\n]{0,3}") {
+    fn no_broken_scenario_makes_the_reader_panic(
+        text in scenario(),
+        cut in any::<prop::sample::Index>(),
+        with in "[\\[\\]{}=\"\\.a-z0-9\n]{0,3}",
+    ) {
         let at = cut.index(text.len());
         prop_assume!(text.is_char_boundary(at));
         let (before, after) = text.split_at(at);

@@ -15,7 +15,8 @@ fn text(links: &[(usize, usize, u64)]) -> String {
     let mut text = "[run]\nduration = \"1 s\"\n".to_owned();
     for (i, (from, to, delay)) in links.iter().enumerate() {
         text += &format!(
-            "[link.l{i}]\nfrom = \"n{from}\"\nto = \"n{to}\"\nrate = \"1 Mbit/s\"\nqueue = {{ kind = \"fifo\", limit = \"9 packets\" }}\ndelay = \"{delay} ms\"\n"
+            "[link.l{i}]\nfrom = \"n{from}\"\nto = \"n{to}\"\nrate = \"1 Mbit/s\"\n\
+             queue = {{ kind = \"fifo\", limit = \"9 packets\" }}\ndelay = \"{delay} ms\"\n"
         );
     }
     text
@@ -107,7 +108,9 @@ fn a_large_graph_is_read_without_a_search_for_each_pair() {
 fn pairs_have_the_shortest_way_and_are_drawn_by_their_shares() {
     let scenario = scenario(
         &(text(&[(0, 1, 1), (1, 2, 1), (2, 0, 1), (0, 2, 5)])
-            + "[flow.f]\npairs = [{ from = \"n0\", to = \"n2\", share = 3 }, { from = \"n1\", to = \"n0\" }]\n"),
+            + "[flow.f]\n\
+               pairs = [{ from = \"n0\", to = \"n2\", share = 3 }, \
+               { from = \"n1\", to = \"n0\" }]\n"),
     );
     let group = &scenario.flows[0];
     assert_eq!((&group.from[..], &group.to[..]), (&[0, 1][..], &[0, 2][..]));

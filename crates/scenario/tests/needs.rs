@@ -134,7 +134,8 @@ fn what_is_needed_stands_first_and_one_reason_is_told_once() {
     assert_eq!(
         messages,
         [
-            "`toy` waits for quenches: no queue on the way of the data sends source quenches (codel)",
+            "`toy` waits for quenches: no queue on the way of the data sends source quenches \
+             (codel)",
             "it never acts: the packets are not ECN-capable",
         ]
     );
@@ -182,8 +183,9 @@ fn ecn_is_seen_to_act_on_nothing_where_no_ack_echoes_a_mark() {
 fn who_needs_another_echo_and_has_it_is_not_told_that_ece_is_missing() {
     let told = |controller: &str, meter: &str, endpoint: &str| {
         let text = format!(
-            "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\nmeter = \"{meter}\"\nreverse_meter = \"{meter}\"\n\
-             [flow.main]\nrtt = \"20 ms\"\ncontroller = \"{controller}\"\nendpoint = {{ {endpoint} }}\n"
+            "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\nmeter = \"{meter}\"\n\
+             reverse_meter = \"{meter}\"\n[flow.main]\nrtt = \"20 ms\"\n\
+             controller = \"{controller}\"\nendpoint = {{ {endpoint} }}\n"
         );
         let files = |name: &str| Err(format!("there is no {name}"));
         match Document::parse("row.toml", &text, &files).expect("it is TOML").cells() {
@@ -213,8 +215,8 @@ fn who_needs_another_echo_and_has_it_is_not_told_that_ece_is_missing() {
 fn attacks_on_flows_that_ignore_what_is_forged_are_warned_of() {
     let told = |endpoint: &str| {
         let text = format!(
-            "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\nrtt = \"20 ms\"\n\
-             {endpoint}attacker = \"quench\"\n"
+            "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\n\
+             rtt = \"20 ms\"\n{endpoint}attacker = \"quench\"\n"
         );
         let document = Document::parse("t.toml", &text, &|_: &str| Err(String::new())).unwrap();
         let scenario = document.cells().expect("it can be run").remove(0).scenario;

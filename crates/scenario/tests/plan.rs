@@ -452,7 +452,8 @@ fn a_diagnostic_is_data_too() {
 #[test]
 fn a_cell_that_is_made_alone_is_that_of_the_plan() {
     let text = format!(
-        "{SMALL}\n[sweep]\nrepeat = 3\n[sweep.axis.rtt]\npath = \"flow.main.rtt\"\nvalues = [\"10 ms\", \"20 ms\"]\n"
+        "{SMALL}\n[sweep]\nrepeat = 3\n[sweep.axis.rtt]\npath = \"flow.main.rtt\"\n\
+         values = [\"10 ms\", \"20 ms\"]\n"
     );
     let outline = document(&text).outline().expect("a good sweep");
     let cells = plan(&text).cells;
@@ -473,8 +474,9 @@ fn a_cell_that_is_made_alone_is_that_of_the_plan() {
 #[test]
 fn an_axis_says_which_labels_are_counted_over_which() {
     let text = format!(
-        "{SMALL}\n[sweep.axis.arm]\npath = \"flow.main.count\"\nvalues = [1, 2, 3]\nlabels = [\"a\", \"b\", \"c\"]\n\
-         over = {{ c = [\"a\", \"b\"], b = \"a\" }}\n[sweep.axis.rtt]\npath = \"flow.main.rtt\"\nvalues = [\"10 ms\"]\n"
+        "{SMALL}\n[sweep.axis.arm]\npath = \"flow.main.count\"\nvalues = [1, 2, 3]\n\
+         labels = [\"a\", \"b\", \"c\"]\nover = {{ c = [\"a\", \"b\"], b = \"a\" }}\n\
+         [sweep.axis.rtt]\npath = \"flow.main.rtt\"\nvalues = [\"10 ms\"]\n"
     );
     let axes = document(&text).outline().expect("a good sweep").axes;
     let over: Vec<(&str, Vec<&str>)> = axes[0]

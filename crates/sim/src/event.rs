@@ -355,7 +355,8 @@ mod tests {
             ops in proptest::collection::vec((0u64..50, 0u8..4), 1..300)
         ) {
             // Numbers of insertions are used up in the middle.
-            let mut queue = EventQueue { sequence: (1 << SEQUENCE_BITS) - 100, ..EventQueue::default() };
+            let sequence = (1 << SEQUENCE_BITS) - 100;
+            let mut queue = EventQueue { sequence, ..EventQueue::default() };
             let mut model: Vec<(u64, u32)> = Vec::new();
             for (n, (at, op)) in ops.into_iter().enumerate() {
                 let n = n as u32;

@@ -252,7 +252,9 @@ mod tests {
     proptest::proptest! {
         /// Runs of pushes and runs of pops, so that the heap fills and becomes empty again and again.
         #[test]
-        fn the_least_comes_out_first(ops in proptest::collection::vec((0u128..1000, 0u8..6, 1usize..8), 1..300)) {
+        fn the_least_comes_out_first(
+            ops in proptest::collection::vec((0u128..1000, 0u8..6, 1usize..8), 1..300)
+        ) {
             let mut queue = Queue::default();
             let mut model = BTreeSet::new();
             let mut pushed = 0;

@@ -104,8 +104,8 @@ impl Presets for Params {
 impl Presets for quic::Params {
     const PRESETS: &'static [PresetOf<Self>] = &[PresetOf::new(
         "quic",
-        "QUIC in place of TCP: loss recovery and windows of RFC 9002, ACKs of RFC 9000 § 13.2, with \
-         keys of its own.",
+        "QUIC in place of TCP: loss recovery and windows of RFC 9002, ACKs of RFC 9000 § 13.2, \
+         with keys of its own.",
         Self::default,
     )];
 }

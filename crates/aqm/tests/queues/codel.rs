@@ -253,9 +253,15 @@ proptest! {
         phases in prop::collection::vec((1u64..4000, 1u64..4000, 50u64..600, 40u32..1501), 1..12)
     ) {
         let limit = cwnd_quantity::QueueSize::Packets(1_000_000);
-    let mut ours = codel(Params { limit, ..Params::default() });
+        let mut ours = codel(Params { limit, ..Params::default() });
         let mut rfc = Rfc8289 {
-            queue: Vec::new(), bytes: 0, first_above_time: 0, drop_next: 0, count: 0, lastcount: 0, dropping: false,
+            queue: Vec::new(),
+            bytes: 0,
+            first_above_time: 0,
+            drop_next: 0,
+            count: 0,
+            lastcount: 0,
+            dropping: false,
         };
         let (mut log, mut dropped) = (Log::default(), Vec::new());
         let (mut now, mut id) = (1_000, 0);

@@ -22,7 +22,8 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         2 => (0u64..200_000_000).prop_map(Op::Wait),
         2 => (0u64..5_000_000).prop_map(Op::Wait),
-        4 => (0u64..5, 1u32..2000, any::<bool>()).prop_map(|(flow, size, ecn)| Op::Arrive { flow, size, ecn }),
+        4 => (0u64..5, 1u32..2000, any::<bool>())
+            .prop_map(|(flow, size, ecn)| Op::Arrive { flow, size, ecn }),
         2 => (0u64..5, 1u32..60).prop_map(|(flow, count)| Op::Burst { flow, count }),
         4 => (1u32..20).prop_map(Op::Leave),
         1 => Just(Op::Timer),
@@ -97,7 +98,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn packets_are_conserved_order_is_kept_and_only_ect_is_marked(ops in prop::collection::vec(op(), 1..250), seed: u64) {
+    fn packets_are_conserved_order_is_kept_and_only_ect_is_marked(
+        ops in prop::collection::vec(op(), 1..250),
+        seed: u64,
+    ) {
         for (name, params) in all_params() {
             let mut world = World {
                 queue: params.build(&link(), Rng::named(seed, &name)),
@@ -130,7 +134,8 @@ proptest! {
             // Order within each flow.
             let mut last = BTreeMap::new();
             for packet in &world.left {
-                prop_assert!(last.insert(packet.flow, packet.id).is_none_or(|before| before < packet.id));
+                let before = last.insert(packet.flow, packet.id);
+                prop_assert!(before.is_none_or(|before| before < packet.id));
             }
             // Marks: on packets that were ECN-capable, once each; CE is on no other packet.
             let mut marked: Vec<u64> = world.log.marks.iter().map(|m| m.1.id).collect();

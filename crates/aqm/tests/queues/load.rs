@@ -153,7 +153,11 @@ proptest! {
     /// § II-B, § 3.1: of several links the most loaded is told of, in whatever order they come; marks of others stay.
     #[test]
     fn the_order_of_links_is_of_no_matter(
-        first in 0.0..1.5_f64, second in 0.0..1.5_f64, id in any::<u16>(), before in 0..4_usize, adpm in any::<bool>(),
+        first in 0.0..1.5_f64,
+        second in 0.0..1.5_f64,
+        id in any::<u16>(),
+        before in 0..4_usize,
+        adpm in any::<bool>(),
     ) {
         let kind = if adpm { "adpm" } else { "vcp" };
         let before = CODES[before];
@@ -176,7 +180,11 @@ proptest! {
 
     /// The same of levels, and a level that came higher stays, whatever it is.
     #[test]
-    fn the_highest_level_is_told(first in 0.0..1.5_f64, second in 0.0..1.5_f64, came in any::<u8>()) {
+    fn the_highest_level_is_told(
+        first in 0.0..1.5_f64,
+        second in 0.0..1.5_f64,
+        came in any::<u8>(),
+    ) {
         let through = |loads: &[f64], came| {
             loads.iter().fold(came, |level, &part| {
                 raise(&mut *loaded("mlcp", part), Time(200_000_001), Pkt::plain(0), level)
@@ -186,12 +194,16 @@ proptest! {
         prop_assert_eq!(both, through(&[second, first], came));
         prop_assert_eq!(both, through(&[first], 0).max(through(&[second], 0)).max(came));
         // A packet without a level is nobody's.
-        prop_assert_eq!(pass(&mut *loaded("mlcp", first), Time(200_000_001), Pkt::ect(0), Some(7)), Ecn::Ect0);
+        let ecn = pass(&mut *loaded("mlcp", first), Time(200_000_001), Pkt::ect(0), Some(7));
+        prop_assert_eq!(ecn, Ecn::Ect0);
     }
 
     /// Whoever calls late gets a factor of the time that has passed, and no interval twice.
     #[test]
-    fn a_late_clock_measures_what_has_passed(late in prop::collection::vec(0u64..900_000_000, 1..30), part in 0.1..2.0_f64) {
+    fn a_late_clock_measures_what_has_passed(
+        late in prop::collection::vec(0u64..900_000_000, 1..30),
+        part in 0.1..2.0_f64,
+    ) {
         let rate = Rate::from_mbit(8);
         let p = cwnd_aqm::load::Params { queue_weight: 0.0, ..cwnd_aqm::load::Params::default() };
         let mut load = LoadFactor::new(&p);

@@ -196,7 +196,10 @@ proptest! {
     /// Whatever senders write, the rate stays between a packet in a while and the link's, and no header has more than before.
     #[test]
     fn rcp_offers_no_more_than_the_link_and_never_nothing(
-        steps in prop::collection::vec((any::<u32>(), any::<u64>(), 40..1_501_u32, 0..20_000_u64, any::<bool>()), 1..300),
+        steps in prop::collection::vec(
+            (any::<u32>(), any::<u64>(), 40..1_501_u32, 0..20_000_u64, any::<bool>()),
+            1..300,
+        ),
         preset in any::<bool>(),
     ) {
         let mut params = MeterParams::of_kind("rcp").unwrap();
@@ -207,7 +210,8 @@ proptest! {
         for (rtt_us, asked, size, wait_us, leaves) in steps {
             now += Duration::from_micros(wait_us);
             beside.run_timers(now);
-            let mut packet = Carrier { size, header: Some(Header::Rcp { rate: Rate(asked), rtt_us }) };
+            let header = Some(Header::Rcp { rate: Rate(asked), rtt_us });
+            let mut packet = Carrier { size, header };
             beside.arrives(now, &mut packet);
             waiting.push_back((asked, packet));
             if !leaves {
@@ -225,7 +229,10 @@ proptest! {
     /// and shuffling allow, and headers of other kinds stay as they are.
     #[test]
     fn xcp_gives_no_more_than_there_is_and_never_more_than_was_left(
-        steps in prop::collection::vec((any_header(), 40..1_501_u32, 0..20_000_u64, any::<bool>()), 1..300),
+        steps in prop::collection::vec(
+            (any_header(), 40..1_501_u32, 0..20_000_u64, any::<bool>()),
+            1..300,
+        ),
         preset in any::<bool>(),
     ) {
         let mut params = MeterParams::of_kind("xcp").unwrap();
@@ -246,7 +253,10 @@ proptest! {
             let mut after = before;
             beside.leaves(now, &mut after);
             match (before.header, after.header) {
-                (Some(Header::Xcp { cwnd, rtt_us, delta: left }), Some(Header::Xcp { cwnd: same, rtt_us: rtt, delta })) => {
+                (
+                    Some(Header::Xcp { cwnd, rtt_us, delta: left }),
+                    Some(Header::Xcp { cwnd: same, rtt_us: rtt, delta }),
+                ) => {
                     prop_assert_eq!((cwnd, rtt_us), (same, rtt));
                     prop_assert!(delta <= left);
                     // α C + γ y at the most, for a round trip, and the rest of a byte. What came is at most a packet of each step.
@@ -270,16 +280,18 @@ proptest! {
         let mut windows = windows;
         let mut due = vec![0.0_f64; windows.len()];
         // A fluid model: each flow is paced at cwnd / RTT, and hears a round trip later. The line is one of bytes.
-        let mut told: std::collections::VecDeque<(f64, usize, i32)> = std::collections::VecDeque::new();
-        let (mut free, mut waiting) = (0.0_f64, std::collections::VecDeque::new());
+        let mut told = std::collections::VecDeque::<(f64, usize, i32)>::new();
+        let mut free = 0.0_f64;
+        let mut waiting = std::collections::VecDeque::<(f64, usize, Carrier)>::new();
         let mut sent = 0.0;
         let seconds = 20.0;
         loop {
-            let (i, at) = due.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+            let due_by_flow = due.iter().copied().enumerate();
+            let (i, at) = due_by_flow.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
             if at > seconds {
                 break;
             }
-            while let Some((left, flow, size)) = waiting.front().copied().filter(|w: &(f64, usize, Carrier)| w.0 <= at) {
+            while let Some((left, flow, size)) = waiting.front().copied().filter(|w| w.0 <= at) {
                 waiting.pop_front();
                 let mut packet: Carrier = size;
                 let now = Time((left * 1e9) as u64);

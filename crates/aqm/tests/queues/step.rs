@@ -30,7 +30,8 @@ proptest! {
         for (id, (what, size, capable)) in (0..).zip(steps) {
             let now = Time(id * 1000);
             if what == 0 {
-                prop_assert_eq!(queue.dequeue(now, &mut log).map(|(p, _)| p.id), waiting.pop_front().map(|(id, _)| id));
+                let left = queue.dequeue(now, &mut log).map(|(p, _)| p.id);
+                prop_assert_eq!(left, waiting.pop_front().map(|(id, _)| id));
                 continue;
             }
             let packet = if capable { Pkt::ect(id) } else { Pkt::plain(id) }.of_size(size);

@@ -112,7 +112,9 @@ proptest! {
 
     /// Without a mark it is NewReno, whatever else happens (RFC 8257 § 3.4, 3.5).
     #[test]
-    fn without_a_mark_it_is_newreno(events in prop::collection::vec((0..12_u8, 1..4000_u64, 0..60_u64), 1..200)) {
+    fn without_a_mark_it_is_newreno(
+        events in prop::collection::vec((0..12_u8, 1..4000_u64, 0..60_u64), 1..200)
+    ) {
         let mut dctcp = Dctcp::new(&Params::default(), &start());
         let mut reno = NewReno::new(&newreno::Params::default(), &start());
         let mut path = Path { mss: 1000, cwnd_limited: true, ..Path::default() };

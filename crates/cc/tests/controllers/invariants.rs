@@ -25,16 +25,17 @@ fn echo() -> impl Strategy<Value = Option<u16>> {
 
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        12 => (1..80_u64, any::<bool>(), prop::bool::weighted(0.9), 100..2_000_000_u64, echo()).prop_map(
-            |(segments_tenths, ece, limited, rtt_us, echo)| Event::Ack { segments_tenths, ece, limited, rtt_us, echo }
-        ),
+        12 => (1..80_u64, any::<bool>(), prop::bool::weighted(0.9), 100..2_000_000_u64, echo())
+            .prop_map(|(segments_tenths, ece, limited, rtt_us, echo)| {
+                Event::Ack { segments_tenths, ece, limited, rtt_us, echo }
+            }),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Loss))),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Ecn))),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Delay))),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Load))),
         1 => (1..4_u32).prop_map(|nth| Event::Signal(Signal::Timeout { nth, reduces: nth == 1 })),
         1 => Just(Event::Signal(Signal::Idle { idle: Duration::from_secs(2), keep: None })),
-        2 => prop_oneof![Just(Phase::Open), Just(Phase::Cwr), Just(Phase::Recovery), Just(Phase::Loss)]
+        2 => prop::sample::select(vec![Phase::Open, Phase::Cwr, Phase::Recovery, Phase::Loss])
             .prop_map(Event::Phase),
         4 => (0..3_000_000_u64).prop_map(|us| Event::Wait { us }),
     ]
@@ -82,8 +83,17 @@ proptest! {
         for params in controllers() {
             let mut c = params.build(&start);
             let mut path = Path {
-                now: Time::ZERO, mss, srtt: None, min_rtt: None, rtt: None, flight_size: 0, delivered: 0, sent: 0,
-                phase: Phase::Open, cwnd_limited: true, round: 0,
+                now: Time::ZERO,
+                mss,
+                srtt: None,
+                min_rtt: None,
+                rtt: None,
+                flight_size: 0,
+                delivered: 0,
+                sent: 0,
+                phase: Phase::Open,
+                cwnd_limited: true,
+                round: 0,
             };
             for event in &events {
                 let before = c.window();
@@ -100,12 +110,15 @@ proptest! {
                         path.delivered += acked_bytes;
                         let grow = Grow::of(&path, ece);
                         let rtt = Some(rtt);
-                        let echo = echo.map_or(Echo::None, |value| Echo::Load { value, bits: 16, changes: 0 });
-                        let ack = AckSample { acked_bytes, rtt, ece, echo, grow, ..AckSample::default() };
+                        let load = |value| Echo::Load { value, bits: 16, changes: 0 };
+                        let echo = echo.map_or(Echo::None, load);
+                        let rest = AckSample::default();
+                        let ack = AckSample { acked_bytes, rtt, ece, echo, grow, ..rest };
                         let asks = c.on_ack(&path, &ack);
                         if !params.info().lowers_on_acks() {
                             prop_assert_eq!(asks, Request::Nothing);
-                            prop_assert!(c.window().cwnd >= before.cwnd, "an ACK lowered the window");
+                            let cwnd = c.window().cwnd;
+                            prop_assert!(cwnd >= before.cwnd, "an ACK lowered the window");
                             let echo_counts = ece && path.phase != Phase::Loss;
                             if echo_counts || !limited || path.phase == Phase::Recovery {
                                 prop_assert_eq!(c.window(), before);
@@ -114,7 +127,8 @@ proptest! {
                     }
                     Event::Signal(signal) => {
                         c.on_signal(&path, signal);
-                        prop_assert!(c.window().cwnd <= before.cwnd, "{signal:?} raised the window");
+                        let cwnd = c.window().cwnd;
+                        prop_assert!(cwnd <= before.cwnd, "{signal:?} raised the window");
                     }
                     Event::Phase(phase) => path.phase = phase,
                     Event::Wait { us } => path.now += Duration::from_micros(us),

@@ -9,7 +9,8 @@ pub(super) const SIZES: &[(&str, &str)] = &[
     // the rest have a median of 2.3 kB and a tail that falls like x^−1.23. docs/arrivals.md has both curves.
     (
         "mondal-trace-2",
-        "mix(0.335 lognormal(145 B, 0.3), 0.565 lognormal(1600 B, 1.3), 0.1 pareto(1.23, scale 9 kB))",
+        "mix(0.335 lognormal(145 B, 0.3), 0.565 lognormal(1600 B, 1.3), \
+         0.1 pareto(1.23, scale 9 kB))",
     ),
     // Trace-III: of the sizes of Trace-II below 5 kB, one in a hundred is drawn anew, with a mean of 10 MB.
     ("mondal-trace-3", "replace(mondal-trace-2 below 5 kB, 0.01 exponential(10 MB))"),

@@ -82,8 +82,8 @@ impl Reader<'_> {
                 let (shape, width) = (positive_number(name, shape)?, self.width(name, width)?);
                 if shape <= 1.0 && matches!(width, Width::Mean(_)) {
                     return fail(format!(
-                        "a Pareto distribution of shape {shape} has no mean: it needs a shape above 1, or a `scale`, as \
-                         in {name}({shape}, scale {})",
+                        "a Pareto distribution of shape {shape} has no mean: \
+                         it needs a shape above 1, or a `scale`, as in {name}({shape}, scale {})",
                         self.example.trim_matches('"')
                     ));
                 }
@@ -178,7 +178,8 @@ impl Reader<'_> {
             what.rsplit_once(" below ").filter(|(_, below)| !below.contains(')'))
         else {
             return fail(format!(
-                "`{what}` does not say what is replaced: write replace(distribution below limit, share distribution)"
+                "`{what}` does not say what is replaced: write replace(distribution below limit, \
+                 share distribution)"
             ));
         };
         let (of, below) = (self.shape(of, levels)?, self.positive("a limit", below)?);

@@ -299,7 +299,8 @@ mod tests {
     fn connections_that_arrive_take_the_places_of_those_that_are_over() {
         for rtt in ["50 ms", "uniform(40 ms, 60 ms)"] {
             let text = format!(
-                "[run]\nduration = \"20 s\"\n[dumbbell]\nrate = \"100 Mbit/s\"\n[flow.web]\nrtt = \"{rtt}\"\n\
+                "[run]\nduration = \"20 s\"\n[dumbbell]\nrate = \"100 Mbit/s\"\n[flow.web]\n\
+                 rtt = \"{rtt}\"\n\
                  workload = {{ kind = \"poisson\", size = \"10 kB\", interval = \"10 ms\" }}\n"
             );
             let document = Document::parse("test", &text, &|_: &str| Err(String::new())).unwrap();

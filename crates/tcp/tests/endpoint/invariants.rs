@@ -189,7 +189,8 @@ proptest! {
         let c = w.sender.counters();
         let data_segments = w.sent.iter().filter(|s| s.segment.len > 0);
         prop_assert_eq!(c.segments_sent, data_segments.clone().count() as u64);
-        prop_assert_eq!(c.wire_bytes_sent, data_segments.map(|s| u64::from(s.segment.wire)).sum::<u64>());
+        let wire_bytes: u64 = data_segments.map(|s| u64::from(s.segment.wire)).sum();
+        prop_assert_eq!(c.wire_bytes_sent, wire_bytes);
         prop_assert_eq!(c.retransmissions, c.segments_sent - bytes.div_ceil(1000));
     }
 
@@ -213,7 +214,8 @@ proptest! {
         let mut rng = Rng::named(seed, "windows");
         w.ack_windows = Some(Box::new(move || {
             let lot = rng.below(100);
-            if lot < closed { 0 } else { rng.below(if lot.is_multiple_of(2) { 1500 } else { 20_000 }) as u32 }
+            let most = if lot.is_multiple_of(2) { 1500 } else { 20_000 };
+            if lot < closed { 0 } else { rng.below(most) as u32 }
         }));
         w.run();
         prop_assert!(w.sender.is_drained());

@@ -118,8 +118,9 @@ mod suite {
         let expressible = passes + diverges;
         let _ = writeln!(
             table,
-            "{} scripts: {expressible} expressible, of which {passes} pass and {diverges} diverge; those that pass compared \
-             {segments} segments and {held} assertions, and could not check {unknown}",
+            "{} scripts: {expressible} expressible, of which {passes} pass and {diverges} diverge; \
+             those that pass compared {segments} segments and {held} assertions, \
+             and could not check {unknown}",
             rows.len(),
         );
         table

@@ -143,8 +143,9 @@ fn what_the_application_is_told_is_compared() {
 ";
     let with = |events: &str| format!("{arrives}{events}\n");
     let passing = with(
-        "+0 ioctl(4, SIOCINQ, [1000]) = 0\n+0 recv(4, ..., 600, MSG_PEEK) = 600\n+0 read(4, ..., 400) = 400\n\
-         +0 recvmsg(4, {msg_iov(1)=[{..., 9}]}, 0) = 600\n+0 read(4, ..., 9) = -1 EAGAIN (no more)\n\
+        "+0 ioctl(4, SIOCINQ, [1000]) = 0\n+0 recv(4, ..., 600, MSG_PEEK) = 600\n\
+         +0 read(4, ..., 400) = 400\n+0 recvmsg(4, {msg_iov(1)=[{..., 9}]}, 0) = 600\n\
+         +0 read(4, ..., 9) = -1 EAGAIN (no more)\n\
          +0 getsockopt(4, SOL_TCP, TCP_MAXSEG, [1000], [4]) = 0\n+0 ioctl(4, SIOCOUTQ, [0]) = 0",
     );
     assert_eq!(passes(SERVER, &passing), (3, 7));
@@ -310,7 +311,8 @@ fn the_handshake_and_commands_set_the_endpoint() {
         (Role::Server, Bytes(1000), 4)
     );
     assert_eq!((plain.params.ecn.ecn, plain.params.validation.idle_restart), (false, true));
-    let set = "`../defaults.sh\nsysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_congestion_control=reno # both\n`\n";
+    let set = "`../defaults.sh\n\
+               sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_congestion_control=reno # both\n`\n";
     let routed = "+0 `ip route change 192.0.2.0/24 via 192.0.2.1 dev tun0 initcwnd 3`\n";
     let ecn = SERVER.replace("< S 0", "< SEW 0").replace("mss 1000,sackOK", "mss 1000");
     let changed = session(&format!("{set}{ecn}{routed}{ONE_SEGMENT}"));

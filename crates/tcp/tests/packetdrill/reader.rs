@@ -101,8 +101,10 @@ fn what(input: &mut &str) -> Result<What> {
     dispatch! {peek(any);
         '`' => command.map(What::Command),
         '%' => code.map(What::Code),
-        '<' => preceded(('<', space0), packet_or_other).map(|p| p.map_or_else(What::Other, What::In)),
-        '>' => preceded(('>', space0), packet_or_other).map(|p| p.map_or_else(What::Other, What::Out)),
+        '<' => preceded(('<', space0), packet_or_other)
+            .map(|p| p.map_or_else(What::Other, What::In)),
+        '>' => preceded(('>', space0), packet_or_other)
+            .map(|p| p.map_or_else(What::Other, What::Out)),
         'a'..='z' | '_' => call.map(What::Call),
         _ => fail,
     }
