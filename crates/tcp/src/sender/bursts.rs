@@ -97,9 +97,12 @@ impl Sender {
             None => cwnd.saturating_sub(self.in_flight()),
         };
         let ready = allowed.min(cwnd / 2).min(self.seq.unsent());
-        let most = self.largest_burst(cwnd);
         let (segments, _) = self.config.segments.divide(ready);
-        u32::try_from(segments.clamp(1, most)).unwrap_or(1)
+        // Mostly two segments follow an ACK, which are a burst at any rate.
+        if segments <= LEAST_SEGMENTS {
+            return segments.max(1) as u32;
+        }
+        u32::try_from(segments.min(self.largest_burst(cwnd))).unwrap_or(1)
     }
 
     /// 200 % of the window a round trip in the first half of slow start, then 120 %
