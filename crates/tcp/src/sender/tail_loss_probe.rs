@@ -13,16 +13,21 @@ use crate::segment::Segment;
 impl Sender {
     /// Data went, or some was acknowledged: from now on the tail is waited for (RFC 8985 § 7.2;
     /// Linux, `tcp_schedule_loss_probe`).
+    #[inline(always)]
     pub(super) fn wait_for_the_tail(&mut self, now: Time, acknowledged: bool) {
-        let params = &self.config.params;
-        if !params.detection.tail_loss_probe {
+        if !self.config.params.detection.tail_loss_probe {
             return;
         }
-        let outstanding = self.seq.outstanding();
-        let tail_set = (!acknowledged && outstanding > self.config.mss).then_some(now);
-        if !self.loss.sets_probe(tail_set) {
-            return;
+        let tail_set = (!acknowledged && self.seq.outstanding() > self.config.mss).then_some(now);
+        if self.loss.sets_probe(tail_set) {
+            self.set_probe_timer(now, acknowledged);
         }
+    }
+
+    // Apart, as it does nothing for most segments of an instant.
+    #[inline(never)]
+    fn set_probe_timer(&mut self, now: Time, acknowledged: bool) {
+        let (params, outstanding) = (&self.config.params, self.seq.outstanding());
         let open = self.recovery.is_open() && self.sent.is_empty();
         if !open || outstanding == 0 || !self.persist.is_off() {
             self.loss.stop_probe();
