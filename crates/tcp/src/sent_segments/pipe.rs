@@ -44,8 +44,14 @@ impl SentSegments {
     }
 
     /// `true` if anything from `una` on, which is not SACKed, is lost.
+    #[inline]
     pub fn is_short(&self, una: u64) -> bool {
-        self.is_lost(una) && (self.doubled(una) == 0 || self.lost_bytes(una) > 0)
+        self.is_lost(una) && self.lacks_more_than_doubles(una)
+    }
+
+    #[inline(never)]
+    fn lacks_more_than_doubles(&self, una: u64) -> bool {
+        self.doubled(una) == 0 || self.lost_bytes(una) > 0
     }
 
     /// Bytes above the cumulative ACK that are lost, whether they went again or not.

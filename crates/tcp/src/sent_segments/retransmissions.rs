@@ -204,7 +204,16 @@ impl Retransmissions {
     }
 
     /// All below `una` is acknowledged. Of what was lost again only what lies above still is.
+    #[inline]
     pub fn advance(&mut self, una: u64) {
+        // Most ACKs find neither.
+        if !self.lost.is_empty() || self.doubles.is_some() {
+            self.forget_lost_below(una);
+        }
+    }
+
+    #[inline(never)]
+    fn forget_lost_below(&mut self, una: u64) {
         while let Some((start, end)) = self.lost.first().filter(|&(start, _)| start < una) {
             self.lost.pop_first();
             self.lost_bytes -= end - start;
