@@ -26,9 +26,13 @@ impl AckTimer {
 
     /// A segment came in order; the one before at `last`. `timeout` is the receiver's own (`tcp_event_data_recv`).
     pub fn on_segment(&mut self, last: Time, now: Time, timeout: impl FnOnce() -> Duration) {
-        let pause = u32::try_from(now.0 / TICK.0 - last.0 / TICK.0).unwrap_or(u32::MAX);
-        if pause <= self.least / 2 {
-            self.wait = self.wait / 2 + self.least / 2;
+        let half = self.least / 2;
+        // Within a time of so many ticks no more begin: nothing need be divided.
+        let is_short = now.since(last).0 <= TICK.0 * u64::from(half);
+        let pause = if is_short { 0 } else { now.0 / TICK.0 - last.0 / TICK.0 };
+        let pause = u32::try_from(pause).unwrap_or(u32::MAX);
+        if pause <= half {
+            self.wait = self.wait / 2 + half;
         } else if pause < self.wait {
             self.wait = (self.wait / 2 + pause).min(ticks(timeout()));
         }
