@@ -128,7 +128,8 @@ impl Cubic {
     /// The window in whole bytes.
     #[inline]
     fn bytes(&self) -> u64 {
-        self.cwnd as u64
+        // By way of a signed number, as processors convert to no other.
+        (self.cwnd as i64).cast_unsigned()
     }
 
     #[inline]
