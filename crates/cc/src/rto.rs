@@ -111,12 +111,17 @@ impl RtoPolicy {
     #[inline]
     #[must_use]
     pub fn armed(&self, estimate: Option<(Duration, Duration)>, expired: u32) -> Duration {
-        let timeout = self.timeout(self.base(estimate), expired);
-        if estimate.is_none() && expired == 0 {
-            timeout
-        } else {
-            (timeout + self.slop).min(self.max)
+        if expired > 0 {
+            return self.armed_after(estimate, expired);
         }
+        let timeout = self.base(estimate);
+        if estimate.is_none() { timeout } else { (timeout + self.slop).min(self.max) }
+    }
+
+    #[cold]
+    fn armed_after(&self, estimate: Option<(Duration, Duration)>, expired: u32) -> Duration {
+        let timeout = self.timeout(self.base(estimate), expired);
+        (timeout + self.slop).min(self.max)
     }
 }
 

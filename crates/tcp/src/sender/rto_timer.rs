@@ -77,15 +77,24 @@ impl RtoTimer {
     }
 
     /// The timeout, backoff included, given SRTT and RTTVAR.
+    #[inline]
     pub fn timeout(&self, policy: &RtoPolicy, estimate: Option<(Duration, Duration)>) -> Duration {
-        // Those in a row after which it stayed because little was outstanding are among the n of
-        // TCP*(n).
-        let stayed = self.expired.saturating_sub(self.backoff);
-        if stayed > 0 {
-            let backoff_after = policy.backoff_after.saturating_sub(stayed);
-            return RtoPolicy { backoff_after, ..*policy }.armed(estimate, self.backoff);
+        if self.expired > self.backoff {
+            return self.timeout_that_stayed(policy, estimate);
         }
         policy.armed(estimate, self.backoff)
+    }
+
+    /// The same after expiries in a row after which it stayed because little was outstanding: these
+    /// are among the n of TCP*(n).
+    #[cold]
+    fn timeout_that_stayed(
+        &self,
+        policy: &RtoPolicy,
+        estimate: Option<(Duration, Duration)>,
+    ) -> Duration {
+        let backoff_after = policy.backoff_after.saturating_sub(self.expired - self.backoff);
+        RtoPolicy { backoff_after, ..*policy }.armed(estimate, self.backoff)
     }
 
     /// The timeout before any sample; expiries in a row do not count.

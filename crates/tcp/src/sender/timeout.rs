@@ -164,11 +164,17 @@ impl Sender {
     pub(super) fn rto(&self) -> Duration {
         let (policy, estimate) = (&self.config.rto, self.rtt.estimate());
         if estimate.is_none() && self.counters.syn_timeouts > 0 {
-            // RFC 6298 § 5.7.
-            let initial = policy.initial.max(self.config.params.rto.rto_after_syn_loss);
-            return self.rto.before_samples(&RtoPolicy { initial, ..*policy });
+            return self.rto_after_syn_loss();
         }
         self.rto.timeout(policy, estimate)
+    }
+
+    /// The same without samples after a SYN was lost (RFC 6298 § 5.7).
+    #[cold]
+    fn rto_after_syn_loss(&self) -> Duration {
+        let policy = &self.config.rto;
+        let initial = policy.initial.max(self.config.params.rto.rto_after_syn_loss);
+        self.rto.before_samples(&RtoPolicy { initial, ..*policy })
     }
 
     /// That of a SYN.
