@@ -34,10 +34,14 @@ impl Packet {
     /// of hops.
     #[inline]
     pub fn new(flow: FlowId, hop: u32, place: Place, segment: &Segment) -> Self {
-        let payload = if segment.len > 0 { HAS_PAYLOAD } else { 0 };
-        let ack = if segment.is_ack() { IS_ACK } else { 0 };
+        // An acknowledgement has no payload.
+        let kind = match segment.len {
+            0 if segment.is_ack() => IS_ACK,
+            0 => 0,
+            _ => HAS_PAYLOAD,
+        };
         let size = u64::from(segment.wire) << WIRE_SHIFT;
-        let what = u64::from(hop) << HOP_SHIFT | size | payload | ack;
+        let what = u64::from(hop) << HOP_SHIFT | size | kind;
         let who = u64::from(flow.bits()) << FLOW_SHIFT | u64::from(place.number());
         Self { who, what: IS_PACKET | what }
     }
@@ -57,6 +61,12 @@ impl Packet {
     #[inline]
     pub const fn place(self) -> Place {
         Place::numbered(self.who as u32)
+    }
+
+    /// `true` for an acknowledgement, of TCP or QUIC.
+    #[inline]
+    pub const fn is_ack(self) -> bool {
+        self.what.get() & IS_ACK != 0
     }
 
     /// The hop where it is, once it has come to one.
@@ -90,7 +100,7 @@ impl cwnd_aqm::Packet for Packet {
         // A direction of a flow is a flow of its own (RFC 8290 § 4.1: the 5-tuple). Fibonacci hashing spreads neighbours.
         // Requests and the acknowledgements of responses go one way, responses and the acknowledgements of requests the other.
         let request = self.what.get() >> REQUEST_SHIFT & 1;
-        let is_ack = u64::from(self.what.get() & IS_ACK != 0);
+        let is_ack = u64::from(self.is_ack());
         let flow = u64::from(self.flow().bits()) ^ request << REQUESTS_BIT;
         let key = flow << 1 | is_ack ^ request;
         key.wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -90,6 +90,7 @@ pub struct Segment {
 }
 
 /// The kinds of packets that hosts take. Connections carry data one way, so that none is two of them.
+// Acknowledgements stand last: one comparison tells them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Data, or the SYN before it.
@@ -98,15 +99,6 @@ pub enum Body {
         header: Header,
         /// The simulator's note that these bytes were sent before: no algorithm reads it, only statistics do.
         again: bool,
-    },
-    /// An acknowledgement.
-    Ack {
-        /// Receive window in bytes.
-        window: u32,
-        /// What routers wrote into the data.
-        echo: Echo,
-        /// SACK blocks, the most recent first.
-        sack: SackBlocks,
     },
     /// A router's message to the sender of a packet that met congestion: an ICMP source quench (RFC 792).
     Quench {
@@ -125,6 +117,15 @@ pub enum Body {
         number: u64,
         /// `true` if its stream data was sent before: as of [`Body::Data`].
         again: bool,
+    },
+    /// An acknowledgement.
+    Ack {
+        /// Receive window in bytes.
+        window: u32,
+        /// What routers wrote into the data.
+        echo: Echo,
+        /// SACK blocks, the most recent first.
+        sack: SackBlocks,
     },
     /// A QUIC packet with an ACK frame, whose largest number is [`Segment::seq`] (RFC 9000 § 19.3).
     QuicAck(AckBody),

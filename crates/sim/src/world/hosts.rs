@@ -61,7 +61,7 @@ impl World {
             self.deliver_datagram(packet);
             return None;
         };
-        if segment.is_ack() {
+        if packet.is_ack() {
             if let Some(rtt) = flow.data.sender.on_segment(now, segment)
                 && counting
             {

@@ -73,13 +73,11 @@ impl Sender {
     /// A segment arrived from the receiver. Returns the exact round-trip time it measured, for
     /// statistics (the estimator uses it as the configured clock sees it).
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
-        let (window, echo, sack) = match &segment.body {
-            Body::Ack { window, echo, sack } => (window, echo, sack),
-            Body::Quench { marked, level, .. } => {
+        let Body::Ack { window, echo, sack } = &segment.body else {
+            if let Body::Quench { marked, level, .. } = &segment.body {
                 self.on_quench(now, segment.seq, *marked, *level);
-                return None;
             }
-            Body::Data { .. } | Body::Quic { .. } | Body::QuicAck(_) => return None,
+            return None;
         };
         match self.connection {
             Connection::Established if self.config.plan.plain => {
