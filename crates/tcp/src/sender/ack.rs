@@ -94,6 +94,7 @@ impl Sender {
         }
     }
 
+    #[cold]
     fn on_syn_ack(&mut self, now: Time, segment: &Segment, tries: u32, echo: Echo) -> Duration {
         self.connection = Connection::Established;
         self.rto.stop();
@@ -249,7 +250,7 @@ impl Sender {
         }
         self.seq.on_ack(ack.end);
         let params = &self.config.params;
-        let (sack, spreads) = (params.recovery.recovery == Recovery::Sack, params.prr.prr);
+        let sack = params.recovery.recovery == Recovery::Sack;
         let delivered_counts = !PLAIN && params.validation.grow_by == GrowBy::Delivered;
         if sack {
             // RFC 6937 § 2, DeliveredData: what was SACKed before does not count again.
@@ -258,14 +259,20 @@ impl Sender {
         let counts =
             if delivered_counts { self.new_of(ack.acked, ack.delivered) } else { ack.acked };
         if !PLAIN && !sack {
-            if spreads {
-                ack.delivered = self.new_of(ack.acked, ack.delivered);
-            }
-            if self.marks_without_sack() {
-                self.take_ack_without_sack(ack.acked);
-            }
+            ack.delivered = self.advance_without_sack(ack.acked, ack.delivered);
         }
         (counts, looks, went)
+    }
+
+    /// The same of a sender without SACK. Returns the bytes that arrived.
+    #[cold]
+    fn advance_without_sack(&mut self, acked: u64, delivered: u64) -> u64 {
+        let spreads = self.config.params.prr.prr;
+        let delivered = if spreads { self.new_of(acked, delivered) } else { delivered };
+        if self.marks_without_sack() {
+            self.take_ack_without_sack(acked);
+        }
+        delivered
     }
 
     /// Judges by an ACK of new data if a reduction was needless. Returns `true` if the ACK is of an
