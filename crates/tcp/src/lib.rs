@@ -1,27 +1,22 @@
 //! A TCP endpoint without input or output: segments and time go in, segments and timers come out.
 #![forbid(unsafe_code)]
 
-mod ack_timer;
 mod byte_counts;
-mod compressed_acks;
 mod config;
 mod controller_rtt;
 mod counters;
 mod delays;
 mod delivery_rate;
-mod dsack;
 mod echo;
 mod echo_policy;
 mod frto;
 mod load_echo;
 mod loss_detection;
-mod misbehaving_receiver;
 mod params;
 mod plan;
 mod probing;
 mod prr;
 pub mod quic;
-mod quick_ack;
 mod rack;
 mod receiver;
 mod rtt;
@@ -45,15 +40,14 @@ pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use delays::Delays;
 pub use echo::{DynEcho, EchoKind, EchoPolicy};
 pub use load_echo::{Carried, LoadEcho};
-pub use misbehaving_receiver::Params as CheatParams;
 pub use params::{
-    BackoffUntil, EchoAtOne, FlightSize, LossRule, PARTS, Params, Part, QuenchAnswer, QuenchCheck,
-    Recovery, RttArithmetic,
+    AckRule, BackoffUntil, EchoAtOne, FlightSize, LossRule, PARTS, Params, Part, QuenchAnswer,
+    QuenchCheck, Recovery, RttArithmetic,
 };
 pub use probing::{Params as ProbingParams, WindowProbe};
 pub use prr::PrrRule;
-pub use quick_ack::AckPolicy;
 pub use receiver::Receiver;
+pub use receiver::misbehaviour::Params as CheatParams;
 pub use seen::{Params as TimingParams, RttEvery, RttFrom};
 pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,

@@ -16,9 +16,9 @@ pub mod rto;
 pub mod rtt;
 pub mod windows;
 
-use crate::misbehaving_receiver;
 use crate::probing;
 use crate::prr;
+use crate::receiver::misbehaviour;
 pub use crate::rtt::RttArithmetic;
 use crate::seen;
 use crate::signed;
@@ -26,6 +26,7 @@ use crate::spurious;
 use crate::tso;
 use crate::validation;
 pub use crate::validation::GrowBy;
+pub use acks::AckRule;
 pub use detection::{LossRule, PipeRule};
 pub use ecn::EchoAtOne;
 pub use parts::{PARTS, Part};
@@ -110,8 +111,8 @@ pub struct Params {
     #[flatten(acks::Params::default())]
     pub acks: acks::Params,
     /// Misbehaviour of the receiver.
-    #[flatten(misbehaving_receiver::Params::default())]
-    pub cheat: misbehaving_receiver::Params,
+    #[flatten(misbehaviour::Params::default())]
+    pub cheat: misbehaviour::Params,
     /// Segmentation offload.
     #[flatten(tso::Params::default())]
     pub tso: tso::Params,

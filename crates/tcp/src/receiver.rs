@@ -1,3 +1,6 @@
+mod ack_policy;
+mod dsack;
+pub mod misbehaviour;
 mod reassembly;
 
 use std::sync::Arc;
@@ -5,17 +8,17 @@ use std::sync::Arc;
 use cwnd_packet::{Echo, Ecn, Header};
 use cwnd_quantity::Time;
 
-use crate::compressed_acks::BLOCKS;
 use crate::config::Config;
 use crate::counters::ReceiverCounters;
 use crate::delays::Delays;
-use crate::dsack::Duplicates;
 use crate::echo::DynEcho;
-use crate::misbehaving_receiver::MisbehavingReceiver;
-use crate::params::Recovery;
-use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
+use crate::params::{AckRule, Recovery};
 use crate::segment::{Body, Flags, SackBlocks, Segment};
 use crate::signed::Signer;
+use ack_policy::compressed_acks::BLOCKS;
+use ack_policy::quick_acks::{QuickAcks, Taken};
+use dsack::Duplicates;
+use misbehaviour::MisbehavingReceiver;
 use reassembly::{Arrival, Reassembly};
 
 /// The receiving end: reassembles, acknowledges, echoes congestion marks and timestamps.
@@ -101,7 +104,7 @@ impl Receiver {
     /// A receiver that waits for the first segment.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
-        let is_quick = config.params.acks.ack_policy == AckPolicy::Quick;
+        let is_quick = config.params.acks.ack_policy == AckRule::Quick;
         let quick = is_quick.then(|| QuickAcks::new(config.mss, config.params.acks.ack_delay));
         let echo = config.new_echo();
         let delays = config.params.timing.note_delays.then(Box::<Delays>::default);

@@ -7,13 +7,12 @@ use cwnd_schema::{PresetOf, Presets};
 
 use crate::echo::EchoKind;
 use crate::params::{
-    EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery, acks, connection, detection,
-    ecn, packets, recovery, rto, rtt, windows,
+    AckRule, EchoAtOne, LossRule, Params, PipeRule, QuenchAnswer, Recovery, acks, connection,
+    detection, ecn, packets, recovery, rto, rtt, windows,
 };
 use crate::probing::{self, WindowProbe};
 use crate::prr::{self, PrrRule};
 use crate::quic;
-use crate::quick_ack::AckPolicy;
 use crate::rtt::RttArithmetic;
 use crate::seen::{self, RttFrom};
 use crate::spurious;
@@ -203,7 +202,7 @@ impl Params {
                 // include/net/tcp.h: TCP_ATO_MIN and TCP_DELACK_MIN, HZ / 25.
                 ack_delay: Duration::from_millis(40),
                 // tcp_input.c, __tcp_ack_snd_check and tcp_enter_quickack_mode.
-                ack_policy: AckPolicy::Quick,
+                ack_policy: AckRule::Quick,
                 // tcp_input.c, tcp_dsack_set (tcp_dsack = 1).
                 dsack: true,
                 // tcp_output.c, __tcp_transmit_skb: TCPHDR_PSH of several segments, since 5.4.

@@ -1,10 +1,9 @@
 //! ACKs, their feedback, and the PSH that asks for them.
 
 use cwnd_quantity::Duration;
-use cwnd_schema::Schema;
+use cwnd_schema::{Choice, Schema};
 
 use crate::echo::EchoKind;
-use crate::quick_ack::AckPolicy;
 
 /// ACKs, their feedback, and the PSH that asks for them.
 #[derive(Clone, Debug, PartialEq, Schema)]
@@ -23,9 +22,9 @@ pub struct Params {
     )]
     pub ack_delay: Duration,
     /// Conditions under which the receiver sends an ACK at once.
-    #[default(AckPolicy::Rfc5681, "RFC 5681 § 4.2")]
+    #[default(AckRule::Rfc5681, "RFC 5681 § 4.2")]
     #[part("quick-acks")]
-    pub ack_policy: AckPolicy,
+    pub ack_policy: AckRule,
     /// `true` if the first SACK block of an ACK reports data that arrived twice (D-SACK). No effect
     /// without SACK.
     #[default(
@@ -37,10 +36,23 @@ pub struct Params {
     /// `true` if a burst of several segments ends with PSH, for receivers with `ack_policy =
     /// "linux"`. Serves experiments on senders from before Linux 5.4 (ABE).
     #[default(false, "RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 5.4")]
-    #[idle(self.ack_policy != AckPolicy::Quick, "without `ack_policy = \"linux\"`")]
+    #[idle(self.ack_policy != AckRule::Quick, "without `ack_policy = \"linux\"`")]
     pub push_bursts: bool,
     /// Feedback in ACKs on marks, and on the header fields that routers wrote. Serves experiments
     /// on explicit feedback (DCTCP, XCP, RCP, VCP, MLCP, BMCC) and one-way delays (LEDBAT).
     #[default(EchoKind::Classic, "RFC 3168 § 6.1.3")]
     pub echo: EchoKind,
+}
+
+/// Conditions under which the receiver sends an ACK at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum AckRule {
+    /// On a gap, its filling, or a duplicate only (RFC 5681 § 4.2).
+    #[name("rfc5681")]
+    Rfc5681,
+    /// Also at the start, while the receive window grows, after the first mark, with CWR, and at
+    /// the end of each burst of the sender's (PSH). Behind a gap, after three duplicates, one for
+    /// what arrives in a millisecond.
+    #[name("linux")]
+    Quick,
 }

@@ -2,9 +2,8 @@
 
 use cwnd_schema::Params as _;
 
-use super::{LossRule, Params};
+use super::{AckRule, LossRule, Params};
 use crate::prr::PrrRule;
-use crate::quick_ack::AckPolicy;
 use crate::validation::{GrowBy, LimitedBy, RestartWindow};
 
 /// A mechanism of a stack.
@@ -171,11 +170,11 @@ pub const PARTS: &[Part] = &[
               a hole at most one a millisecond; delays that follow the pauses between segments.",
         needs: None,
         off: |p| {
-            p.acks.ack_policy = AckPolicy::Rfc5681;
+            p.acks.ack_policy = AckRule::Rfc5681;
             p.acks.push_bursts = false;
         },
         on: |p| {
-            p.acks.ack_policy = AckPolicy::Quick;
+            p.acks.ack_policy = AckRule::Quick;
             p.acks.push_bursts = true;
         },
     },

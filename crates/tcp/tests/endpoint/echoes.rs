@@ -3,7 +3,7 @@
 
 use cwnd_packet::{Echo, Ecn, Header};
 use cwnd_quantity::{Duration, Rate, Time};
-use cwnd_tcp::{AckPolicy, Body, EchoKind, Flags, Params, Receiver, Segment};
+use cwnd_tcp::{AckRule, Body, EchoKind, Flags, Params, Receiver, Segment};
 use proptest::prelude::*;
 
 use crate::common::{MSS, at_ms, config, data, ms, simple};
@@ -126,7 +126,7 @@ proptest! {
         ack_every in 1u32..5,
         linux in any::<bool>(),
     ) {
-        let ack_policy = if linux { AckPolicy::Quick } else { AckPolicy::Rfc5681 };
+        let ack_policy = if linux { AckRule::Quick } else { AckRule::Rfc5681 };
         let params = simple().with(|p| {
             p.acks.ack_policy = ack_policy;
             p.acks.ack_every = ack_every;

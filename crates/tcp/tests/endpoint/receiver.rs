@@ -1,7 +1,7 @@
 //! Times and contents of ACKs: RFC 5681 § 4.2, RFC 2018 § 4, RFC 7323 § 4.3.
 
 use cwnd_quantity::{Bytes, Duration, Time};
-use cwnd_tcp::{AckPolicy, Body, Params, Receiver, Recovery, Segment};
+use cwnd_tcp::{AckRule, Body, Params, Receiver, Recovery, Segment};
 
 use crate::common::{MSS, at_ms, config, data, ms, simple};
 
@@ -216,7 +216,7 @@ fn an_ack_delay_of_zero_acknowledges_in_the_same_instant() {
 
 /// Linux's receiver at 4 segments a millisecond over a round trip of 100 ms, when its window has long grown: all below `LOST` arrived.
 fn linux() -> Receiver {
-    let policy = AckPolicy::Quick;
+    let policy = AckRule::Quick;
     let mut r = receiver(simple().with(|p| {
         p.acks.ack_policy = policy;
         p.acks.ack_every = 2;
@@ -290,7 +290,7 @@ fn a_third_block_sends_what_waits() {
 /// Without SACK a duplicate ACK is all that the sender has to count.
 #[test]
 fn without_sack_linux_acknowledges_every_segment_behind_a_hole() {
-    let policy = AckPolicy::Quick;
+    let policy = AckRule::Quick;
     let mut r = receiver(simple().with(|p| {
         p.acks.ack_policy = policy;
         p.recovery.recovery = Recovery::NewReno;

@@ -4,24 +4,10 @@
 
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
-use cwnd_schema::Choice;
 
-use crate::ack_timer::AckTimer;
-use crate::compressed_acks::{self, CompressedAcks};
+use super::ack_timer::AckTimer;
+use super::compressed_acks::{self, CompressedAcks};
 use crate::segment::{Flags, Segment};
-
-/// Conditions under which the receiver sends an ACK at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum AckPolicy {
-    /// On a gap, its filling, or a duplicate only (RFC 5681 § 4.2).
-    #[name("rfc5681")]
-    Rfc5681,
-    /// Also at the start, while the receive window grows, after the first mark, with CWR, and at
-    /// the end of each burst of the sender's (PSH). Behind a gap, after three duplicates, one for
-    /// what arrives in a millisecond.
-    #[name("linux")]
-    Quick,
-}
 
 /// The counter of quick ACKs (`icsk_ack.quick`), and the growth of the receive window that feeds it.
 #[derive(Clone, Copy, Debug)]
