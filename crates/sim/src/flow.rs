@@ -8,7 +8,7 @@ use cwnd_apps::{AnyApplication, Do, Heard, Session, Then};
 use cwnd_cc::AnyController;
 use cwnd_quantity::{Duration, Rng, Time};
 use cwnd_tables::Histogram;
-use cwnd_tcp::{Config, GaveUp, quic};
+use cwnd_tcp::{Config, GaveUp, Receiver, quic};
 
 use crate::event::FlowId;
 use crate::half_connection::{HalfConnection, WarmupCounters};
@@ -61,12 +61,13 @@ pub struct Flow {
     pub group: u32,
     /// Its data, and the server and client that send and receive it.
     pub data: HalfConnection,
-    /// When all that it had sent was acknowledged, after its application was told to stop; `Time::NEVER` before.
-    pub stopped: Time,
     /// RTTs measured after the warm-up.
     pub rtt: Histogram,
     /// From when on its application sends nothing more; `Time::NEVER` if it goes on.
     pub stop: Time,
+    /// Time at which all that it had sent was acknowledged, after its application had stopped;
+    /// `Time::NEVER` before.
+    pub stopped: Time,
     /// What its client asks, if it is the client who opens it.
     pub requests: Option<Box<Requests>>,
     /// Which of its group's ways it goes.
@@ -82,8 +83,8 @@ const _: () = {
     assert!((offset_of!(Flow, session) + Session::READ_FROM).is_multiple_of(LINE));
     let data = offset_of!(Flow, data);
     assert!((data + HalfConnection::SENDER_READ_FROM).is_multiple_of(LINE));
-    // A line and a half.
-    assert!((data + HalfConnection::RECEIVER_READ_FROM) % LINE <= LINE / 2);
+    // Two lines.
+    assert!((data + HalfConnection::RECEIVER_READ_FROM) % LINE <= 2 * LINE - Receiver::READ_BYTES);
     assert!(offset_of!(Flow, rtt).is_multiple_of(LINE));
 };
 

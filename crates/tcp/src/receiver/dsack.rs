@@ -1,17 +1,17 @@
-//! Data that arrived twice, and the SACK block that tells of it (RFC 2883).
+//! Data that arrived twice, and the SACK block that reports it (RFC 2883).
 
 use cwnd_packet::{Range, Ranges};
 
 use crate::segment::{SackBlock, SackBlocks, Segment};
 
-/// State of what is to be reported of it.
+/// Duplicate data that the next ACK reports.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Duplicates {
+pub(super) struct Dsack {
     /// The newest data that arrived again since the last ACK.
     again: Option<Range>,
 }
 
-impl Duplicates {
+impl Dsack {
     /// A segment arrives, and is not taken in yet.
     pub fn on_segment(&mut self, segment: &Segment, rcv_nxt: u64, out_of_order: &Ranges) {
         let (start, end) = (segment.seq, segment.end());
@@ -22,7 +22,7 @@ impl Duplicates {
             match out_of_order.hole_from(start, end) {
                 None => start..end,
                 Some(hole) if hole.start > start => start..hole.start,
-                // What is new comes first: the piece behind it is told (RFC 2883 § 4.2).
+                // What is new comes first: the piece behind it is reported (RFC 2883 § 4.2).
                 Some(hole) => {
                     let next = out_of_order.hole_from(hole.end, end);
                     hole.end..next.map_or(end, |next| next.start)
@@ -34,9 +34,9 @@ impl Duplicates {
         }
     }
 
-    /// An ACK of all below `ack` goes: what arrived again is told once, before what is behind holes
-    /// (RFC 2883 § 4).
-    pub fn tell(&mut self, ack: u64, blocks: &mut SackBlocks) {
+    /// An ACK of all below `ack` goes: what arrived again is reported once, before what is behind
+    /// holes (RFC 2883 § 4).
+    pub fn report(&mut self, ack: u64, blocks: &mut SackBlocks) {
         if let Some(Range { start, end }) = self.again.take() {
             blocks.rotate_right(1);
             blocks[0] = SackBlock::of(ack, start, end);

@@ -49,7 +49,7 @@ pub struct Params {
 
 /// State of a misbehaving receiver.
 #[derive(Clone, Debug)]
-pub struct MisbehavingReceiver {
+pub(super) struct Misbehaviour {
     timestamps: Duration,
     hides: f64,
     load: f64,
@@ -70,7 +70,7 @@ pub struct MisbehavingReceiver {
     owed: VecDeque<Segment>,
 }
 
-impl MisbehavingReceiver {
+impl Misbehaviour {
     /// `None` if the receiver is honest.
     pub fn new(params: &Params) -> Option<Self> {
         let honest = *params == Params::default();

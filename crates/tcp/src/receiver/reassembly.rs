@@ -84,9 +84,13 @@ impl Reassembly {
         self.rcv_nxt = end;
     }
 
-    /// Takes the payload of another segment in, within a receive window of so many bytes. Returns
-    /// `true` with its place if all of its data had arrived before.
-    pub fn accept_out_of_order(&mut self, segment: &Segment, window: u64) -> (Arrival, bool) {
+    /// Takes the payload of a segment in, within a receive window of so many bytes unless it is the
+    /// next one. Returns `true` with its place if all of its data had arrived before.
+    pub fn accept(&mut self, segment: &Segment, window: u64) -> (Arrival, bool) {
+        if self.is_next(segment.seq) {
+            self.deliver(segment.end());
+            return (Arrival::InOrder, false);
+        }
         // Departs from RFC 9293 § 3.10.7.4, which trims what reaches beyond the window: a sender
         // that keeps to the window never sends it, and it is refused whole.
         let beyond = segment.end() > self.rcv_nxt + window;
@@ -124,6 +128,18 @@ impl Reassembly {
                 break;
             }
         }
+    }
+
+    /// `true` if a segment lies behind a hole and the first `count` blocks are there and do not
+    /// reach it.
+    pub fn is_apart(&self, segment: &Segment, count: usize) -> bool {
+        if segment.seq <= self.rcv_nxt {
+            return false;
+        }
+        self.sack_blocks()[..count].iter().all(|block| {
+            let (start, end) = (block.start(self.rcv_nxt), block.end(self.rcv_nxt));
+            block.len > 0 && (segment.end() < start || end < segment.seq)
+        })
     }
 
     /// The most recently changed blocks, each once, the newest first (RFC 2018 § 4).

@@ -24,7 +24,8 @@ impl AckTimer {
         self.wait = self.least;
     }
 
-    /// A segment came in order; the one before at `last`. `timeout` is the receiver's own (`tcp_event_data_recv`).
+    /// A segment came in order; the one before at `last`. `timeout` is the receiver's own
+    /// (`tcp_event_data_recv`).
     pub fn on_segment(&mut self, last: Time, now: Time, timeout: impl FnOnce() -> Duration) {
         let half = self.least / 2;
         // Within a time of so many ticks no more begin: nothing need be divided.
@@ -43,9 +44,11 @@ impl AckTimer {
         self.wait = self.wait.saturating_mul(2).min(ticks(timeout));
     }
 
-    /// When an ACK goes that begins to wait now, where the handshake took a round trip of `rtt` (`tcp_send_delayed_ack`).
+    /// Deadline of an ACK that begins to wait now, after a handshake with a round trip of `rtt`
+    /// (`tcp_send_delayed_ack`).
     ///
-    /// A timer never expires early: the tick that has begun does not count (kernel/time/timer.c, `calc_index`).
+    /// A timer never expires early: the tick that has begun does not count (kernel/time/timer.c,
+    /// `calc_index`).
     pub fn deadline(&self, now: Time, rtt: Duration) -> Time {
         let wait = self.wait.min(ticks(rtt).min(LONGEST).max(self.least));
         Time((now.0 / TICK.0 + u64::from(wait) + 1) * TICK.0)
@@ -70,12 +73,13 @@ mod tests {
         Duration::from_millis(count)
     }
 
-    /// How long an ACK waits that begins to wait with a tick, ms; one of these is the tick that has begun.
+    /// Wait of an ACK that begins to wait with a tick, ms; one of these is the tick that has begun.
     fn wait(timer: &AckTimer, rtt: u64) -> u64 {
         (timer.deadline(Time(8_000_000), ms(rtt)).0 - 8_000_000) / 1_000_000 - 4
     }
 
-    /// By hand: 40, 80, 160 ms, and no more than the timeout of 300; no ACK waits for more than 196 ms, or a round trip of 100.
+    /// By hand: 40, 80, 160 ms, and no more than the timeout of 300; no ACK waits for more than 196
+    /// ms, or a round trip of 100.
     #[test]
     fn each_ack_that_the_timer_sends_doubles_the_wait() {
         let mut timer = AckTimer::new(ms(40));
@@ -88,7 +92,8 @@ mod tests {
         assert_eq!(waits, [(40, 40, 40, 40), (80, 80, 80, 40), (160, 160, 100, 40), last, last]);
     }
 
-    /// By hand, in ticks: pauses of 7 are 10 / 2 + 7 and so on, towards 14; one of 20 says nothing; of up to 5 it goes back to 10.
+    /// By hand, in ticks: pauses of 7 are 10 / 2 + 7 and so on, towards 14; one of 20 says nothing;
+    /// of up to 5 it goes back to 10.
     #[test]
     fn pauses_shorter_than_the_wait_move_it() {
         let mut timer = AckTimer::new(ms(40));

@@ -1,14 +1,15 @@
-//! Linux's receiver does not acknowledge every segment that arrives behind a hole (tcp_input.c, `__tcp_ack_snd_check`
-//! and `tcp_sack_new_ofo_skb`): after the first duplicates an ACK waits, and tells what came in a millisecond.
+//! Duplicate ACKs that Linux's receiver holds back (tcp_input.c, `__tcp_ack_snd_check` and
+//! `tcp_sack_new_ofo_skb`): after the first duplicates an ACK waits, and reports what came in a
+//! millisecond.
 
 use cwnd_quantity::Duration;
 
 /// The duplicate ACKs that wait to be sent as one.
 #[derive(Clone, Copy, Debug)]
 pub struct CompressedAcks {
-    /// How many wait (`compressed_ack`).
+    /// Number of those that wait (`compressed_ack`).
     waiting: u32,
-    /// Duplicates that went at once (`dup_ack_counter`), and the acknowledgement number that they had.
+    /// Duplicates that went at once (`dup_ack_counter`), and their acknowledgement number.
     sent: u32,
     of: u64,
 }
@@ -18,7 +19,8 @@ impl CompressedAcks {
         Self { waiting: 0, sent: 0, of: 0 }
     }
 
-    /// A segment arrived and a hole is left, the first at `rcv_nxt`. Whether its ACK goes at once; else it waits.
+    /// A segment arrived and a hole is left, the first at `rcv_nxt`. Returns `true` if its ACK goes
+    /// at once; else it waits.
     pub const fn goes_at_once(&mut self, rcv_nxt: u64) -> bool {
         if self.waiting >= MOST_WAITING {
             return true;
@@ -44,13 +46,13 @@ impl CompressedAcks {
     }
 }
 
-/// How long the first of them waits, given the round-trip time.
+/// Time that the first of them waits, given the round-trip time.
 pub fn delay(rtt: Duration) -> Duration {
     LONGEST.min(Duration(rtt.0 / PART_OF_RTT)) + SLACK
 }
 
-/// SACK blocks that must tell a segment's neighbourhood already: else what waits goes first, so that an ACK that is lost
-/// takes little with it (`TCP_SACK_BLOCKS_EXPECTED`).
+/// SACK blocks that must report a segment's neighbourhood already: else the ACK that waits goes
+/// first, so that a lost ACK takes little with it (`TCP_SACK_BLOCKS_EXPECTED`).
 pub const BLOCKS: usize = 2;
 
 // Linux 6.18, net/ipv4/tcp_ipv4.c (tcp_sk_init) and Documentation/networking/ip-sysctl.rst.
@@ -61,7 +63,8 @@ const MOST_WAITING: u32 = 44;
 /// The longest wait (`tcp_comp_sack_delay_ns`), and the part of a round trip that it is at most.
 const LONGEST: Duration = Duration::from_millis(1);
 const PART_OF_RTT: u64 = 20;
-/// How much later the timer may expire (`tcp_comp_sack_slack_ns`), and does when nothing else wakes the host.
+/// Delay by which the timer may expire late (`tcp_comp_sack_slack_ns`), and does when nothing else
+/// wakes the host.
 const SLACK: Duration = Duration::from_micros(100);
 
 #[cfg(test)]

@@ -9,32 +9,37 @@ use super::ack_timer::AckTimer;
 use super::compressed_acks::{self, CompressedAcks};
 use crate::segment::{Flags, Segment};
 
-/// The counter of quick ACKs (`icsk_ack.quick`), and the growth of the receive window that feeds it.
+/// Count of quick ACKs (`icsk_ack.quick`), and the growth of the receive window that feeds it.
+// Two cache lines, which each segment reads.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct QuickAcks {
     left: u32,
     /// Duplicate ACKs that wait.
-    pub compressed: CompressedAcks,
+    compressed: CompressedAcks,
+    /// `true` if they may: there is SACK.
+    compresses: bool,
     timer: AckTimer,
-    /// Whether data was ECN-capable: a segment that is not is then taken for a retransmission.
+    /// `true` once data was ECN-capable: a segment that is not then counts as a retransmission.
     seen_ect: bool,
     mss: u64,
-    /// What the window may be already (`rcv_ssthresh`), and what the buffer lets it be (`window_clamp`).
+    /// Window that is allowed already (`rcv_ssthresh`), and what the buffer has room for
+    /// (`window_clamp`).
     allowed: u64,
     clamp: u64,
     /// The most that the application read in a round trip (`rcvq_space`).
     space: u64,
-    /// Where and when the current measurement of it began.
+    /// Number and time at which the current measurement of it began.
     from: u64,
     since: Time,
     /// The round trip as the receiver sees it (`rcv_rtt_est`); none before the first sample.
     rtt: Option<Duration>,
     /// The least one-way delay seen.
     least_delay: Duration,
-    /// When the SYN was answered, and how long the way back took then.
+    /// Time of the SYN-ACK, and the delay of its way back.
     opened: Time,
     way_back: Duration,
-    /// When what was in order came last (`lrcvtime`).
+    /// Time of the last data in order (`lrcvtime`).
     last_data: Time,
 }
 
@@ -45,18 +50,19 @@ pub struct Taken {
     pub rcv_nxt: u64,
     /// One past the highest byte that arrived.
     pub highest: u64,
-    /// Whether it brought nothing new.
+    /// `true` if it brought nothing new.
     pub duplicate: bool,
-    /// Whether it begins an episode of marks.
+    /// `true` if it begins an episode of marks.
     pub first_mark: bool,
 }
 
 impl QuickAcks {
-    /// ACKs are delayed by `delay` at first.
-    pub fn new(mss: u64, delay: Duration) -> Self {
+    /// ACKs are delayed by `delay` at first; duplicates may wait with `compresses`.
+    pub fn new(mss: u64, delay: Duration, compresses: bool) -> Self {
         Self {
             left: FIRST_QUICK_ACKS,
             compressed: CompressedAcks::new(),
+            compresses,
             timer: AckTimer::new(delay),
             seen_ect: false,
             mss,
@@ -77,7 +83,7 @@ impl QuickAcks {
         self.opened = now;
     }
 
-    /// A data segment was taken in. Says whether an ACK goes at once.
+    /// A data segment was taken in. Returns `true` if its ACK goes at once.
     pub fn on_segment(&mut self, now: Time, segment: &Segment, taken: &Taken) -> bool {
         self.least_delay = self.least_delay.min(now.since(segment.ts));
         if self.rtt.is_none() {
@@ -110,7 +116,7 @@ impl QuickAcks {
         self.compressed.on_ack_sent();
     }
 
-    /// Until when an ACK waits for a second segment.
+    /// Deadline of an ACK that begins to wait for a second segment.
     pub fn deadline(&self, now: Time) -> Time {
         self.timer.deadline(now, self.handshake())
     }
@@ -122,8 +128,29 @@ impl QuickAcks {
         }
     }
 
-    /// How long a duplicate ACK waits for others.
-    pub fn compression(&self) -> Duration {
+    /// `true` if duplicate ACKs wait.
+    pub const fn is_compressing(&self) -> bool {
+        self.compressed.is_waiting()
+    }
+
+    /// `true` if a duplicate ACK may wait with so many bytes in order that no ACK has reported:
+    /// without SACK, or with more than a full segment, it goes (`__tcp_ack_snd_check`).
+    pub const fn may_compress(&self, unacked: u64) -> bool {
+        self.compresses && unacked <= self.mss
+    }
+
+    /// A duplicate ACK of all below `rcv_nxt` is due. Returns the time until which it waits,
+    /// `Time::NEVER` if another one has set it; `None` if it goes at once.
+    pub fn compress(&mut self, now: Time, rcv_nxt: u64) -> Option<Time> {
+        let first = !self.compressed.is_waiting();
+        if self.compressed.goes_at_once(rcv_nxt) {
+            return None;
+        }
+        Some(if first { now + self.compression() } else { Time::NEVER })
+    }
+
+    /// Time that a duplicate ACK waits for others.
+    fn compression(&self) -> Duration {
         let handshake = self.handshake();
         compressed_acks::delay(self.rtt.map_or(handshake, |rtt| rtt.min(handshake)))
     }
@@ -133,7 +160,8 @@ impl QuickAcks {
         self.least_delay + self.way_back.min(self.least_delay)
     }
 
-    /// What gives quick ACKs, and keeps those that there are (`tcp_event_data_recv`, `tcp_data_queue`).
+    /// Grants quick ACKs, and keeps those that there are (`tcp_event_data_recv`,
+    /// `tcp_data_queue`).
     fn count(&mut self, now: Time, segment: &Segment, taken: &Taken) {
         if taken.duplicate {
             self.left = self.left.max(FIRST_QUICK_ACKS);
@@ -175,8 +203,8 @@ impl QuickAcks {
 
     /// Falls at once, rises by an eighth (`tcp_rcv_rtt_update`).
     ///
-    /// Departs from Linux, which learns it from its own timestamps: the way back is taken to last as long as it did in the
-    /// handshake, or as the least way here.
+    /// Departs from Linux, which learns it from its own timestamps: the way back is assumed to last
+    /// as long as in the handshake, or as the least way here.
     fn take_rtt(&mut self, now: Time, sent: Time) {
         // Timestamps are of whole milliseconds (`tcp_rtt_tsopt_us`).
         let asked = sent.0.saturating_sub(self.way_back.min(self.least_delay).0);
@@ -187,8 +215,9 @@ impl QuickAcks {
         });
     }
 
-    /// The application reads at once; each round trip in which it read more than in any before makes the buffer twice
-    /// that, and more if it grew by much (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`).
+    /// The application reads at once; each round trip in which it read more than in any before
+    /// makes the buffer twice that, and more if it grew by much (`tcp_rcv_space_adjust`,
+    /// `tcp_rcvbuf_grow`).
     fn on_read(&mut self, now: Time, rcv_nxt: u64) {
         if self.rtt.is_none_or(|rtt| now.since(self.since) < rtt) {
             return;
@@ -219,13 +248,15 @@ fn timeout(handshake: Duration) -> Duration {
     handshake + (handshake + handshake).max(LEAST_TIMEOUT)
 }
 
-/// The window that a buffer of so many bytes allows: memory holds headers and gaps, too (`scaling_ratio`).
+/// The window that a buffer of so many bytes allows: memory holds headers and gaps, too
+/// (`scaling_ratio`).
 const fn in_window(buffer: u64) -> u64 {
     buffer * SEGMENT_IN_MEMORY / 256
 }
 
 // Linux, include/net/tcp.h, net/ipv4/tcp_input.c and tcp_output.c.
-/// ACKs at once when a connection begins, after an idle time and after a duplicate (`TCP_MAX_QUICKACKS`).
+/// ACKs at once when a connection begins, after an idle time and after a duplicate
+/// (`TCP_MAX_QUICKACKS`).
 const FIRST_QUICK_ACKS: u32 = 16;
 /// ACKs at once after the first mark of an episode (`tcp_data_ecn_check`).
 const QUICK_ACKS_OF_A_MARK: u32 = 2;
@@ -234,9 +265,10 @@ const FIRST_WINDOW: u64 = 65_535;
 /// First and largest receive buffer, bytes (`tcp_rmem`).
 const FIRST_BUFFER: u64 = 131_072;
 const LARGEST_BUFFER: u64 = 33_554_432;
-/// Of 256 bytes of buffer, what a full segment of 1448 B fills with payload where it lies in 2304 B (2 KiB and its descriptor).
+/// Payload in 256 bytes of buffer: a full segment of 1448 B lies in 2304 B (2 KiB and its
+/// descriptor).
 const SEGMENT_IN_MEMORY: u64 = 160;
-/// What is taken to be read in a round trip at first, in segments (`tcp_init_buffer_space`).
+/// Segments that are assumed to be read in a round trip at first (`tcp_init_buffer_space`).
 const FIRST_SPACE: u64 = 10;
 /// Segments that the window grows for each that arrives, unless it is short (`tcp_grow_window`).
 const GROWTH: u64 = 2;
@@ -289,13 +321,14 @@ mod tests {
         (from..from + count).filter(|&n| arrives(acks, n, Flags::default(), false)).count()
     }
 
-    /// The window may grow from 65 000 B, the segments in 64 KiB, to 81 920 B less the segment that is not read yet: 8 segments of 2000 B,
-    /// each of which keeps the sixteen. 20 ms after the first segment 21 were read where ten were taken for granted:
-    /// 42 000 + 2 · (42 000 · 11/10) = 134 400 B, less a segment 52 480 B more, which 27 segments fill; of the sixteen two are
-    /// left then. Later round trips bring no more.
+    /// The window may grow from 65 000 B, the segments in 64 KiB, to 81 920 B less the segment that
+    /// is not read yet: 8 segments of 2000 B, each of which keeps the sixteen. 20 ms after the
+    /// first segment 21 were read where ten were assumed: 42 000 + 2 · (42 000 · 11/10) = 134 400 B,
+    /// less a segment 52 480 B more, which 27 segments fill; of the sixteen two are left then.
+    /// Later round trips bring no more.
     #[test]
     fn sixteen_acks_go_at_once_and_one_for_each_segment_while_the_window_grows() {
-        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
         assert_eq!(quick(&mut acks, 0, 21), 8 + 13);
         assert_eq!(quick(&mut acks, 21, 27 + 2), 27 + 2);
         assert_eq!(quick(&mut acks, 50, 200), 0);
@@ -303,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_mark_gives_two_and_a_push_one() {
-        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
         quick(&mut acks, 0, 300);
         assert!(arrives(&mut acks, 300, Flags::default(), true));
         assert!(arrives(&mut acks, 301, Flags::default(), false));
@@ -315,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_duplicate_gives_sixteen() {
-        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
         quick(&mut acks, 0, 300);
         let sent = Time(1_300_000_000);
         let again = Taken { duplicate: true, ..taken(300, false) };
@@ -327,7 +360,7 @@ mod tests {
 
     /// The first segment is there, after 50 ms on its way: so a round trip is 100 ms.
     fn begun() -> (QuickAcks, Segment, Time) {
-        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
         let sent = Time(1_000_000_000);
         let (first, now) = (segment(0, sent, Flags::default()), sent + Duration::from_millis(50));
         let _ = acks.on_segment(now, &first, &taken(1, false));
@@ -372,7 +405,7 @@ mod tests {
     #[test]
     fn a_silence_longer_than_the_timeout_gives_sixteen() {
         for (silence_ms, quick_acks) in [(220, 0), (221, 16)] {
-            let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
+            let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
             quick(&mut acks, 0, 300);
             let first = Time((1299 + silence_ms) * 1_000_000);
             let count = (0..100).filter(|&n| {
@@ -391,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_segment_without_ect_among_others_is_a_retransmission_and_gives_two() {
-        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
         quick(&mut acks, 0, 300);
         let sent = Time(1_300_000_000);
         let plain = Segment { ecn: Ecn::NotEct, ..segment(300 * MSS, sent, Flags::default()) };
@@ -403,7 +436,7 @@ mod tests {
     /// As much as was read in a round trip twice, and what waits: 21 000 · 2 + 200 000 B.
     #[test]
     fn what_waits_behind_a_hole_needs_room() {
-        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
         quick(&mut acks, 0, 300);
         let sent = Time(1_300_000_000);
         let far = Taken { highest: 500 * MSS, ..taken(300, false) };
