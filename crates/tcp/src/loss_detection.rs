@@ -2,10 +2,12 @@
 //! part of the sender.
 
 mod fack;
+mod overtaken;
 mod rfc6675;
 
 use crate::params::{LossRule, Params, Recovery};
 pub use fack::Fack;
+pub use overtaken::{Arrived, InFlight, Overtaken};
 pub use rfc6675::Rfc6675;
 
 /// Rule by which the senders of a group find losses.
@@ -19,6 +21,16 @@ pub enum Detection {
     Fack(Fack),
     /// Time, by the state that a sender keeps (RFC 8985 § 6).
     Rack,
+}
+
+impl Overtaken {
+    /// The rule for retransmissions; `None` if the timer finds those that are lost, or RACK.
+    pub fn of(params: &Params) -> Option<Self> {
+        let Params { detection, recovery, .. } = params;
+        let by_order = detection.loss_rule != LossRule::Rack;
+        let finds = detection.lost_retransmissions && recovery.recovery == Recovery::Sack;
+        (finds && by_order).then(|| Self::new(detection.dup_thresh))
+    }
 }
 
 impl Detection {

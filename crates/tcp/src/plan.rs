@@ -3,7 +3,7 @@
 
 use cwnd_cc::{AnyController, Controller as _};
 
-use crate::loss_detection::Detection;
+use crate::loss_detection::{Detection, Overtaken};
 use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
 use crate::seen::{RttEvery, RttFrom};
 use crate::validation::LimitedBy;
@@ -40,6 +40,8 @@ impl Steering {
 pub struct Plan {
     /// Rule by which losses are found.
     pub detection: Detection,
+    /// Rule by which lost retransmissions are found, unless that is by time.
+    pub overtaken: Option<Overtaken>,
     /// `true` if losses are found as [`LossRule::Rack`] says.
     pub by_time: bool,
     /// `true` if senders do what the RFCs ask of all, and nothing that only some stacks do: find
@@ -79,6 +81,7 @@ impl Plan {
         let times_one = !times_each && (once || !params.rtt.timestamps && !noted);
         Self {
             detection: Detection::of(params),
+            overtaken: Overtaken::of(params),
             by_time,
             plain: is_plain(params) && !controller_rtt,
             rtt_source: (from, lone),

@@ -162,7 +162,7 @@ fn f_rto_is_that_of_rfc_5682() {
             }
             let ack = number(&event["ack"]);
             let sacked = board.on_sack(&blocks(ack, &pairs(&event["sack"])), ack, high);
-            board.on_ack(ack);
+            board.on_ack(ack, None);
             let again = repeated.iter().any(|&(start, end)| start < ack && una < end);
             let told = Told {
                 advances: ack > una,

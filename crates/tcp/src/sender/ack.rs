@@ -254,7 +254,7 @@ impl Sender {
         let delivered_counts = !PLAIN && params.validation.grow_by == GrowBy::Delivered;
         if sack {
             // RFC 6937 § 2, DeliveredData: what was SACKed before does not count again.
-            ack.delivered -= self.sent.on_ack(ack.end);
+            ack.delivered -= self.sent.on_ack(ack.end, self.config.plan.overtaken);
         }
         let counts =
             if delivered_counts { self.new_of(ack.acked, ack.delivered) } else { ack.acked };

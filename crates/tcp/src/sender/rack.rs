@@ -54,7 +54,7 @@ impl Sender {
             self.measure_sacked(now, first, last);
         }
         let new = self.sent.on_sack_above(upwards, ack, una.max(ack), high);
-        self.sent.look_at_retransmissions(una);
+        self.sent.look_at_retransmissions(una, None);
         if new > 0 && self.whole(ack) <= una {
             self.loss.on_delivery(now);
         }

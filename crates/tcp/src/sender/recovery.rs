@@ -249,7 +249,7 @@ impl Sender {
             Detection::Fack(rule) => rule.edge(self.sent.sacked()),
             Detection::Rack => return self.detect_by_time(now),
         };
-        self.sent.lose_below(edge, self.seq.una())
+        self.sent.lose_below(edge, self.seq.una(), self.config.plan.overtaken)
     }
 
     /// Bytes of which an ACK of so many tells for the first time. Without SACK each duplicate told

@@ -56,7 +56,7 @@ impl Sender {
     #[cold]
     pub(super) fn take_ack_without_sack(&mut self, acked: u64) {
         if self.recovery.is_loss() {
-            self.sent.on_ack(self.seq.una());
+            self.sent.on_ack(self.seq.una(), None);
         }
         let outstanding = self.seq.outstanding();
         let room = self.room_for_duplicates(outstanding);

@@ -152,7 +152,7 @@ impl Sender {
                 self.cc.add_in_flight(self.in_flight());
             }
         } else if self.marks_without_sack() {
-            self.sent.on_ack(self.seq.una());
+            self.sent.on_ack(self.seq.una(), None);
             self.sent.on_timeout(self.seq.una(), self.seq.high(), None);
         } else {
             self.sent.note_lost(self.seq.outstanding());

@@ -122,7 +122,7 @@ impl Sender {
             1
         };
         let probed = self.loss.see_reordering(degree);
-        self.sent.look_at_retransmissions(self.seq.una());
+        self.sent.look_at_retransmissions(self.seq.una(), self.config.plan.overtaken);
         if partial && (probed || self.sent.resent() > 0) {
             return Judged::Open;
         }

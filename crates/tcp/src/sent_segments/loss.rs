@@ -4,21 +4,22 @@ use cwnd_packet::Range;
 use cwnd_quantity::{Divisor, Duration, Time};
 
 use super::{Deadline, SentSegments};
+use crate::loss_detection::Overtaken;
 
 impl SentSegments {
     /// RACK: data that went once is lost up to `edge`, and retransmissions are by time. Returns
     /// `true` if any is found, and the deadline of the last retransmission that something overtook.
     pub fn lose_by_time(&mut self, edge: u64, una: u64, now: Time, by: Deadline) -> (bool, Time) {
-        let holes = self.lose_below(edge, una);
+        let holes = self.lose_below(edge, una, None);
         let again = self.resent.as_mut().map(|resent| resent.lose_by_time(una, now, by));
         again.map_or((holes, Time::ZERO), |(found, waits)| (holes || found, waits))
     }
 
-    /// Data that was not SACKed is lost below `edge`, and retransmissions are by sequence numbers.
+    /// Data that was not SACKed is lost below `edge`, and retransmissions are by their order.
     /// Returns `true` if any is found.
-    pub fn lose_below(&mut self, edge: u64, una: u64) -> bool {
+    pub fn lose_below(&mut self, edge: u64, una: u64, again: Option<Overtaken>) -> bool {
         let holes = self.mark_lost_below(edge);
-        let again = self.resent.as_mut().is_some_and(|resent| resent.review(una, &self.sacked));
+        let again = self.look_at_retransmissions(una, again);
         holes || again
     }
 
@@ -39,10 +40,12 @@ impl SentSegments {
     }
 
     /// Takes retransmissions that arrived for such: they are neither in flight nor lost again.
-    pub fn look_at_retransmissions(&mut self, una: u64) {
-        if let Some(resent) = &mut self.resent {
-            resent.review(una, &self.sacked);
-        }
+    /// Others are lost by their order. Returns `true` if any is found.
+    #[inline]
+    pub fn look_at_retransmissions(&mut self, una: u64, by: Option<Overtaken>) -> bool {
+        let Some(resent) = &mut self.resent else { return false };
+        resent.review(una, &self.sacked);
+        by.is_some_and(|by| resent.lose_overtaken(una, &self.sacked, by))
     }
 
     /// The last byte of `[from, to)` that is missing, is not lost and went only once.

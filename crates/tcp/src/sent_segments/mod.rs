@@ -16,6 +16,7 @@ use cwnd_quantity::{Duration, Time};
 
 use crate::byte_counts::ByteCounts;
 use crate::delivery_rate::{Newest, Note};
+use crate::loss_detection::Overtaken;
 use crate::params::{LossRule, Params, PipeRule, Recovery};
 use crate::segment::MAX_SACK_BLOCKS;
 use columns::Columns;
@@ -119,7 +120,7 @@ impl SentSegments {
     /// A record that keeps what these parameters need, and these notes.
     pub fn new(params: &Params, notes: Notes) -> Self {
         let by_time = params.detection.loss_rule == LossRule::Rack;
-        let new = || Box::new(Retransmissions::new(params.detection.dup_thresh, by_time));
+        let new = || Box::new(Retransmissions::new(by_time));
         let sack = params.recovery.recovery == Recovery::Sack;
         let resent = (params.detection.lost_retransmissions && sack).then(new);
         let arrived =
@@ -169,7 +170,8 @@ impl SentSegments {
     }
 
     /// Everything below `una` has arrived; returns how much of it had been reported by SACK before.
-    pub fn on_ack(&mut self, una: u64) -> u64 {
+    /// Retransmissions are lost by their order.
+    pub fn on_ack(&mut self, una: u64, again: Option<Overtaken>) -> u64 {
         let mut gone = 0;
         if !self.sacked.is_empty() {
             gone = self.sacked.covered(0, una);
@@ -179,9 +181,7 @@ impl SentSegments {
                 self.sacked_bytes -= gone;
                 self.sacked.remove_below(una);
             }
-            if let Some(resent) = &mut self.resent {
-                resent.review(una, &self.sacked);
-            }
+            self.look_at_retransmissions(una, again);
         } else if let Some(resent) = &mut self.resent {
             resent.advance(una);
         }
@@ -267,7 +267,7 @@ impl SentSegments {
         let (counts, first) = (core::mem::take(&mut self.counts), self.first.take());
         *self = Self { counts, arrived, resent, first, ..Self::default() };
         self.restart_retransmissions(una);
-        self.on_ack(una);
+        self.on_ack(una, None);
     }
 
     /// Forgets which bytes were retransmitted: a timeout begins anew from `una`.

@@ -85,7 +85,7 @@ mod tests {
 
     fn detect(board: &mut SentSegments, una: u64, mss: u64) {
         let edge = Rfc6675::new(3, mss).edge(board.sacked());
-        board.lose_below(edge, una);
+        board.lose_below(edge, una, None);
     }
 
     fn ack(at: u64, blocks: &[(u64, u64)]) -> SackBlocks {
@@ -129,7 +129,7 @@ mod tests {
         board.mark_lost_below(high);
         board.restart_retransmissions(0);
         assert_eq!(board.pipe(0, high), 0);
-        board.on_ack(2 * MSS);
+        board.on_ack(2 * MSS, None);
         assert_eq!(board.next_lost(0).map(|h| h.start), Some(2 * MSS));
     }
 
@@ -168,7 +168,7 @@ mod tests {
                     }
                     _ => {
                         una = una.max(at.min(nxt));
-                        board.on_ack(una);
+                        board.on_ack(una, None);
                         sacked.retain(|&b| b >= una);
                         high_rxt = high_rxt.max(una);
                     }

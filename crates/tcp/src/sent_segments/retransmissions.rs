@@ -1,6 +1,4 @@
-//! Retransmissions that were lost in turn, as Linux found them before RACK-TLP (tcp_input.c until
-//! 4.x, `tcp_mark_lost_retrans`) and ns-2's TCP-Linux does (scoreboard1.cc). RFC 6675 leaves them
-//! to the timer.
+//! Retransmissions in flight, and those that were lost in turn.
 
 mod doubles;
 #[cfg(test)]
@@ -12,8 +10,10 @@ use cwnd_quantity::{Duration, Time};
 use doubles::Doubles;
 
 use super::Deadline;
+use crate::loss_detection::{Arrived, InFlight, Overtaken};
 
-/// Retransmissions that are in flight, and those that were lost.
+/// Retransmissions that are in flight, and those that were lost: records what arrives, and marks
+/// lost what a rule of [`crate::loss_detection`] says.
 ///
 /// Cost of each method, with n retransmissions outstanding: O(log n), plus one step for each
 /// retransmission that arrives or is found lost by it. A retransmission is sent, arrives and is
@@ -24,10 +24,8 @@ use super::Deadline;
 /// first losses after it, in [`Retransmissions::lose_originals`]).
 #[derive(Clone, Debug)]
 pub struct Retransmissions {
-    /// `true` if time tells which are lost (RACK).
+    /// `true` if they are lost in order of time (RACK), `false` in that of their numbers.
     by_time: bool,
-    /// One is lost once one arrived that went more than so many after it.
-    apart: u64,
     /// In flight, by where they begin.
     in_flight: SortedMap<u64, Retransmission>,
     /// The same, in the order in which they are lost.
@@ -67,10 +65,9 @@ struct Place {
 }
 
 impl Retransmissions {
-    pub const fn new(apart: u32, by_time: bool) -> Self {
+    pub const fn new(by_time: bool) -> Self {
         Self {
             by_time,
-            apart: apart as u64,
             in_flight: SortedMap::new(),
             order: SortedMap::new(),
             lost: SortedMap::new(),
@@ -87,7 +84,7 @@ impl Retransmissions {
 
     /// A timeout, or a new recovery, begins anew.
     pub fn restart(&mut self) {
-        *self = Self::new(self.apart as u32, self.by_time);
+        *self = Self::new(self.by_time);
     }
 
     /// Takes losses of retransmissions back. Retransmissions in flight are there twice now, with
@@ -226,10 +223,8 @@ impl Retransmissions {
         }
     }
 
-    /// An ACK told something; returns `true` if a retransmission is now seen to be lost. One is if
-    /// data that first went after it was SACKed, or one that went more than so many after it
-    /// arrived. With RACK time tells: [`Self::lose_by_time`].
-    pub fn review(&mut self, una: u64, sacked: &Ranges) -> bool {
+    /// Records what arrived by an ACK of all below `una`.
+    pub fn review(&mut self, una: u64, sacked: &Ranges) {
         self.advance(una);
         let mut from = 0;
         while let Some((start, sent)) = self.in_flight.from(from).filter(|&(start, _)| start < una)
@@ -244,15 +239,17 @@ impl Retransmissions {
             self.take_arrived(range, sacked);
         }
         self.sacked = reported;
-        if self.by_time {
-            return false;
-        }
+    }
+
+    /// Marks lost what was overtaken, with everything below `una` acknowledged. Returns `true` if
+    /// anything was.
+    pub fn lose_overtaken(&mut self, una: u64, sacked: &Ranges, by: Overtaken) -> bool {
         let top = sacked.highest().map_or(una, |range| range.end);
         let mut found = false;
         while let Some((Place { rank, end, start }, ())) = self.order.first() {
             let sent_up_to = self.in_flight.get(start).map_or(u64::MAX, |sent| sent.sent_up_to);
-            let overtaken = self.arrived.is_some_and(|number| number > rank + self.apart);
-            if top <= sent_up_to && !overtaken {
+            let sent = InFlight { number: rank, sent_up_to };
+            if !by.is_lost(sent, Arrived { top, number: self.arrived }) {
                 break;
             }
             self.remove(start);
@@ -288,8 +285,8 @@ impl Retransmissions {
         }
     }
 
-    /// RACK: finds retransmissions that are lost by now; returns `true` if there are any, and when
-    /// the last of the others would be that something overtook; `Time::ZERO` if none.
+    /// RACK: marks lost what is by now. Returns `true` if anything was, and when the last of the
+    /// others would be that something overtook; `Time::ZERO` if none.
     pub fn lose_by_time(&mut self, una: u64, now: Time, by: Deadline) -> (bool, Time) {
         let mut found = false;
         let over = |place: Place| by.of((Time(place.rank), place.end));
@@ -416,36 +413,48 @@ mod tests {
         sacked.insert(start, end);
     }
 
+    /// Records what arrived; returns `true` if a retransmission is lost that one more than `apart`
+    /// later overtook.
+    fn review(
+        retransmissions: &mut Retransmissions,
+        una: u64,
+        sacked: &Ranges,
+        apart: u32,
+    ) -> bool {
+        retransmissions.review(una, sacked);
+        retransmissions.lose_overtaken(una, sacked, Overtaken::new(apart))
+    }
+
     /// scoreboard1.cc, UpdateScoreBoard: lost when `rtx + dupack_threshold + 1 < acked_rtx_id`; its
     /// threshold and one are 4.
     #[test]
     fn a_retransmission_is_lost_when_one_that_went_five_later_arrived() {
-        let mut retransmissions = Retransmissions::new(4, false);
+        let mut retransmissions = Retransmissions::new(false);
         let mut sacked = Ranges::default();
         for n in [0, 2, 4, 6, 8, 10] {
             retransmissions.sent(segment(n), 20_000, Time::ZERO, &sacked);
         }
         report(&mut retransmissions, &mut sacked, 8);
-        assert!(!retransmissions.review(0, &sacked));
+        assert!(!review(&mut retransmissions, 0, &sacked, 4));
         report(&mut retransmissions, &mut sacked, 10);
-        assert!(retransmissions.review(0, &sacked));
+        assert!(review(&mut retransmissions, 0, &sacked, 4));
         assert_eq!(retransmissions.first_lost(), Some(segment(0)));
         assert_eq!(retransmissions.lost_bytes(), 1000);
         retransmissions.sent(segment(0), 20_000, Time::ZERO, &sacked);
         assert_eq!((retransmissions.first_lost(), retransmissions.lost_bytes()), (None, 0));
-        assert!(!retransmissions.review(0, &sacked), "it counts from its new number");
+        assert!(!review(&mut retransmissions, 0, &sacked, 4), "it counts from its new number");
     }
 
     #[test]
     fn an_ack_that_ends_within_what_was_lost_leaves_the_rest() {
-        let mut retransmissions = Retransmissions::new(3, false);
+        let mut retransmissions = Retransmissions::new(false);
         let mut sacked = Ranges::default();
         retransmissions.sent(segment(0), 5000, Time::ZERO, &sacked);
         retransmissions.sent(segment(2), 5000, Time::ZERO, &sacked);
         report(&mut retransmissions, &mut sacked, 5);
-        retransmissions.review(0, &sacked);
+        review(&mut retransmissions, 0, &sacked, 3);
         assert_eq!(retransmissions.lost_bytes(), 2000);
-        retransmissions.review(400, &sacked);
+        review(&mut retransmissions, 400, &sacked, 3);
         assert_eq!(retransmissions.first_lost(), Some(Range { start: 400, end: 1000 }));
         assert_eq!(retransmissions.lost_bytes(), 1600);
     }
@@ -454,7 +463,7 @@ mod tests {
     fn at_a_timeout_what_went_again_within_a_round_trip_is_on_its_way_and_all_else_is_lost() {
         let (now, rtt) = (Time(110_000_000), Duration::from_millis(50));
         let sacked = Ranges::default();
-        let mut retransmissions = Retransmissions::new(3, true);
+        let mut retransmissions = Retransmissions::new(true);
         for (n, ms) in [(0, 100), (2, 10), (4, 60), (6, 61)] {
             retransmissions.sent(segment(n), 9000, Time(ms * 1_000_000), &sacked);
         }
@@ -485,7 +494,7 @@ mod tests {
     fn what_went_again_before_a_timeout_was_taken_back_is_on_its_way_twice_until_it_is_lost() {
         let ms = |n: u64| Time(n * 1_000_000);
         let sacked = Ranges::default();
-        let mut retransmissions = Retransmissions::new(3, true);
+        let mut retransmissions = Retransmissions::new(true);
         retransmissions.sent(segment(0), 9000, ms(0), &sacked);
         retransmissions.sent(segment(2), 9000, ms(10), &sacked);
         assert_eq!(retransmissions.doubled_bytes(0), None);
@@ -503,7 +512,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_lost_again_in_two_segments_count_once() {
-        let mut retransmissions = Retransmissions::new(3, true);
+        let mut retransmissions = Retransmissions::new(true);
         for (start, end) in [(1000, 2000), (204, 1204), (1500, 2500), (0, 3000), (0, 3000)] {
             retransmissions.lose(Range { start, end });
         }
@@ -514,17 +523,17 @@ mod tests {
 
     #[test]
     fn what_arrives_after_all_is_lost_no_more() {
-        let mut retransmissions = Retransmissions::new(3, false);
+        let mut retransmissions = Retransmissions::new(false);
         let mut sacked = Ranges::default();
         retransmissions.sent(segment(0), 5000, Time::ZERO, &sacked);
         retransmissions.sent(segment(2), 5000, Time::ZERO, &sacked);
         report(&mut retransmissions, &mut sacked, 5);
-        assert!(retransmissions.review(0, &sacked));
+        assert!(review(&mut retransmissions, 0, &sacked, 3));
         assert_eq!(retransmissions.lost_bytes(), 2000);
         report(&mut retransmissions, &mut sacked, 2);
-        retransmissions.review(0, &sacked);
+        review(&mut retransmissions, 0, &sacked, 3);
         assert_eq!(retransmissions.lost_bytes(), 1000);
-        retransmissions.review(1000, &sacked);
+        review(&mut retransmissions, 1000, &sacked, 3);
         assert_eq!(retransmissions.first_lost(), None);
     }
 }

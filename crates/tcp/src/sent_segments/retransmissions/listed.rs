@@ -4,6 +4,7 @@ use cwnd_packet::{Range, Ranges};
 use cwnd_quantity::{Duration, Time};
 
 use super::Retransmissions;
+use crate::loss_detection::Overtaken;
 
 /// The same by lists that each review goes through from end to end, as the rules are stated.
 #[derive(Default)]
@@ -53,7 +54,7 @@ proptest::proptest! {
         by_time in proptest::bool::ANY,
         ops in proptest::collection::vec((0u8..6, 0u64..60, 1u64..9), 1..80),
     ) {
-        let (mut map, mut lists) = (Retransmissions::new(2, by_time), Listed::default());
+        let (mut map, mut lists) = (Retransmissions::new(by_time), Listed::default());
         let (mut sacked, mut una, mut now, mut number) = (Ranges::default(), 0, 0, 0);
         for (op, at, len) in ops {
             let (start, end) = (at.max(una), at.max(una) + len);
@@ -89,6 +90,9 @@ proptest::proptest! {
                 _ => {}
             }
             map.review(una, &sacked);
+            if !by_time {
+                map.lose_overtaken(una, &sacked, Overtaken::new(2));
+            }
             lists.review(una, &sacked, (!by_time).then_some(2));
             let mut starts: Vec<u64> = lists.lost.iter().map(|lost| lost.start).collect();
             starts.dedup();
