@@ -133,7 +133,8 @@ impl Receiver {
         new: bool,
         echoed: bool,
     ) -> Option<Segment> {
-        let held = self.before(now, segment);
+        let looks_ahead = self.feedback.has_extras() || self.acks.is_quick();
+        let held = if looks_ahead { self.before(now, segment) } else { None };
         let arrival = self.accept(segment);
         let hurries = self.on_data(now, segment, new, echoed);
         self.acknowledge(now, arrival, hurries, held)

@@ -63,6 +63,11 @@ impl AckPolicy {
         rcv_nxt - (rcv_nxt as u32).wrapping_sub(self.acked) as u64
     }
 
+    /// `true` if it departs from RFC 5681 as Linux does.
+    pub const fn is_quick(&self) -> bool {
+        self.quick.is_some()
+    }
+
     /// `true` if an ACK that waits reports several duplicates.
     pub fn is_compressing(&self) -> bool {
         self.quick.as_ref().is_some_and(|quick| quick.is_compressing())
@@ -107,8 +112,8 @@ impl AckPolicy {
     /// `true` unless more than a full segment was delivered since the last ACK (Linux,
     /// `__tcp_ack_snd_check`).
     fn may_compress(&self, rcv_nxt: u64) -> bool {
-        let unacked = rcv_nxt - self.last_ack_sent(rcv_nxt);
-        self.quick.as_ref().is_some_and(|quick| quick.may_compress(unacked))
+        let unacked = || rcv_nxt - self.last_ack_sent(rcv_nxt);
+        self.quick.as_ref().is_some_and(|quick| quick.may_compress(unacked()))
     }
 
     /// An ACK waits until the timer expires, which `delay` sets unless pauses between segments do.
