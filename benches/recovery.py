@@ -39,11 +39,11 @@ B = HERE / "scenarios" / "b.toml"
 LOSS = "loss = 0.01\n"
 REORDERING = 'reorder = 0.01\nreorder_delay = "20 ms"\n'
 #: NewReno that hardly reduces: the receive window is the limit, not the congestion window.
-HOLDS = '{ kind = "newreno", beta = 0.9999, base = "cwnd" }'
+HOLDS = '{ kind = "newreno", preset = "rfc", beta = 0.9999, base = "cwnd" }'
 #: Changes without which a stack's window does not hold under loss. The plain stack finds a lost
 #: retransmission by its timer only, and the timeout resets the window. PRR in Linux conserves
 #: packets while losses go on, so a flight that a hole in the sequence made small stays small.
-HOLDS_UNDER_LOSS = {"rfc6675": "lost_retransmissions = true", "linux": "prr = false"}
+HOLDS_UNDER_LOSS = {"rfc6675": 'with = ["lost-retransmissions"]', "linux": 'without = ["prr"]'}
 
 #: Runs cells until there are enough packets; writes packets and user CPU seconds of the runs.
 CHILD = """
@@ -68,8 +68,8 @@ class Case:
 
     controller: str
     impairment: str = ""
-    #: Keys of the endpoint, by its preset.
-    endpoint: dict[str, str] = field(default_factory=dict)
+    #: Parts that a stack has and lacks, by its name.
+    parts: dict[str, str] = field(default_factory=dict)
     #: Limits the sender by the receive window, to 0.7 of the path.
     by_receiver: bool = False
 
@@ -164,13 +164,13 @@ def scenario(case: Case, path: int, stack: str, duration_s: float, sample: str =
         keys += [f"initial_window = {path}", f'receive_window = "{7 * path // 10 * 1448} B"']
     else:
         keys.append('receive_window = "1 GB"')
-    if stack in case.endpoint:
-        keys.append(case.endpoint[stack])
+    parts = case.parts.get(stack)
+    changed = f'stack = {{ base = "{stack}", {parts} }}\n' if parts else ""
     return (
         f'schema = 1\n[run]\nduration = "{duration_s:g} s"\nsample = "{sample}"\n'
         f'[dumbbell]\n{dumbbell}queue = {{ kind = "fifo", limit = "1 BDP" }}\n'
         f'bdp_rtt = "100 ms"\n{case.impairment}'
-        f'[flow.main]\nrtt = "100 ms"\ncontroller = {case.controller}\n'
+        f'[flow.main]\nrtt = "100 ms"\ncontroller = {case.controller}\n{changed}'
         f"endpoint = {{ {', '.join(keys)} }}\n"
     )
 

@@ -28,7 +28,8 @@ def two_flows(**run: str) -> cwnd.Scenario:
             # A simulated clock begins at zero, of which nothing can be subtracted.
             "start": "500 ms",
             "controller": DELAY_AIMD,
-            "endpoint": {"preset": "linux", "rtt_from_notes": False, **endpoint},
+            "stack": {"base": "linux", "without": ["own-rtt-notes"]},
+            "endpoint": endpoint,
         }
 
     return cwnd.Scenario(

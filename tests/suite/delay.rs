@@ -243,7 +243,7 @@ fn any_number_of_flows_fits_below_one_segment() {
 /// Spread, windows of one or two segments would not fall, and wait for 120 ms in the mean.
 #[test]
 fn a_backoff_for_delay_is_at_once_with_the_endpoint_of_linux() {
-    let mean_ms = |prr: bool| {
+    let mean_ms = |without: &str| {
         let records = run(&format!(
             r#"
             [run]
@@ -258,13 +258,14 @@ fn a_backoff_for_delay_is_at_once_with_the_endpoint_of_linux() {
             count = 64
             start = "uniform(0 s, 100 ms)"
             controller = {{ kind = "delay-aimd", preset = "linux", least_window = 1 }}
-            endpoint = {{ preset = "linux", ack_every = 1, initial_window = 3, prr = {prr} }}
+            stack = {{ base = "linux", without = {without} }}
+            endpoint = {{ ack_every = 1, initial_window = 3 }}
             "#
         ));
         assert_eq!(sum(&records, "cwnd_reductions_loss"), 0.0);
         link(&records, "qdelay_mean_us") / 1e3
     };
-    let (with, without) = (mean_ms(true), mean_ms(false));
+    let (with, without) = (mean_ms("[]"), mean_ms(r#"["prr"]"#));
     assert!(with < 60.0 && (with - without).abs() < 1.0, "{with} {without}");
 }
 

@@ -278,7 +278,7 @@ const CODEL: &str = r#"{ kind = "codel" }"#;
 /// Linux's Reno, with a rule: of the window, in segments; slow start counts all that is acknowledged.
 fn reno(rule: &str) -> String {
     format!(
-        r#"{{ kind = "newreno", {rule}, base = "cwnd", rounding = "segments", abc_limit = "none",
+        r#"{{ kind = "newreno", preset = "rfc", {rule}, base = "cwnd", rounding = "segments", abc_limit = "none",
              abc_limit_after_timeout = "none", grow_in_cwr = false }}"#
     )
     .replace('\n', " ")
@@ -301,7 +301,7 @@ const PATHS: [(&str, &str, &str, &str); 9] = [
     (CODEL, "60 ms", "", TRANSFERS),
 ];
 /// What RACK and its probes would repair is left to the timer: tails, and retransmissions that were lost.
-const NO_RACK: &str = "endpoint.loss_rule = \"rfc6675\"\nendpoint.lost_retransmissions = false";
+const NO_RACK: &str = r#"stack = { base = "linux", without = ["rack", "lost-retransmissions"] }"#;
 /// Whole segments, and pauses longer than the timeout.
 const TRANSFERS: &str = r#"workload = { kind = "on-off", size = "4344000 B", off = "2 s" }"#;
 

@@ -4,8 +4,9 @@ use cwnd_tables::Records;
 
 use crate::common::{activity, at, run};
 
-/// CUBIC of Linux over 20 Mbit/s and 40 ms, of whose packets a part comes so many milliseconds late.
-fn cubic(part: f64, late: u64, endpoint: &str) -> Records {
+/// CUBIC of Linux, without parts of its stack, over 20 Mbit/s and 40 ms: of the packets a part comes
+/// so many milliseconds late.
+fn cubic(part: f64, late: u64, without: &str) -> Records {
     run(&format!(
         r#"
         [run]
@@ -20,7 +21,7 @@ fn cubic(part: f64, late: u64, endpoint: &str) -> Records {
         [flow.main]
         rtt = "40 ms"
         controller = {{ kind = "cubic", preset = "linux" }}
-        endpoint = {endpoint}
+        stack = {{ base = "linux", without = {without} }}
         "#
     ))
 }
@@ -29,12 +30,12 @@ fn cubic(part: f64, late: u64, endpoint: &str) -> Records {
 #[test]
 fn a_tenth_of_a_round_trip_late_costs_linux_nothing() {
     for part in [0.001, 0.01] {
-        let records = cubic(part, 5, r#"{ preset = "linux" }"#);
+        let records = cubic(part, 5, "[]");
         let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
         assert!((mbit_s - 19.3).abs() < 0.2, "{part}: {mbit_s} Mbit/s");
         assert!(activity(&records, "loss_reductions_undone") > 0, "{part}");
         // Without a rule for it each packet that is late halves the window.
-        let records = cubic(part, 5, r#"{ preset = "linux", loss_rule = "rfc6675" }"#);
+        let records = cubic(part, 5, r#"["rack"]"#);
         let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
         assert!(mbit_s < 14.0, "{part}: {mbit_s} Mbit/s");
     }
@@ -43,7 +44,7 @@ fn a_tenth_of_a_round_trip_late_costs_linux_nothing() {
 /// A path that keeps the order has nothing to take back.
 #[test]
 fn losses_alone_are_never_taken_back() {
-    let records = cubic(0.0, 5, r#"{ preset = "linux" }"#);
+    let records = cubic(0.0, 5, "[]");
     assert!(activity(&records, "loss_reductions") > 5);
     // What never happened is not told.
     assert!(records.activity.get("loss_reductions_undone").is_none());
@@ -52,13 +53,13 @@ fn losses_alone_are_never_taken_back() {
 /// Linux 6.18 carries 19.1 Mbit/s where one packet in a hundred comes 20 ms late, twice the first reordering window: D-SACK widens it.
 #[test]
 fn half_a_round_trip_late_widens_the_window_of_linux() {
-    let records = cubic(0.01, 20, r#"{ preset = "linux" }"#);
+    let records = cubic(0.01, 20, "[]");
     let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
     assert!((mbit_s - 19.1).abs() < 0.4, "{mbit_s} Mbit/s");
     let widened = activity(&records, "retransmissions");
     // A receiver that does not tell of duplicates leaves the window as it is: what is late goes again, 492 times on Linux in 30 s, and each
     // reduction is taken back by the echo.
-    let records = cubic(0.01, 20, r#"{ preset = "linux", dsack = false }"#);
+    let records = cubic(0.01, 20, r#"["dsack"]"#);
     let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
     assert!((mbit_s - 19.0).abs() < 0.4, "{mbit_s} Mbit/s");
     let again = activity(&records, "retransmissions");
@@ -72,7 +73,7 @@ fn half_a_round_trip_late_widens_the_window_of_linux() {
 /// have 8.7.
 #[test]
 fn short_transfers_hardly_ever_wait_for_the_timer() {
-    let timeouts = |endpoint: &str| {
+    let timeouts = |without: &str| {
         let records = run(&format!(
             r#"
             [run]
@@ -87,15 +88,14 @@ fn short_transfers_hardly_ever_wait_for_the_timer() {
             count = 10
             rtt = "40 ms"
             controller = {{ kind = "cubic", preset = "linux" }}
-            endpoint = {endpoint}
+            stack = {{ base = "linux", without = {without} }}
             workload = {{ kind = "poisson", interval = "1 s", size = "15 kB" }}
             "#
         ));
         (activity(&records, "timeouts"), records.flows.len())
     };
-    let (with, flows) = timeouts(r#"{ preset = "linux" }"#);
-    let old = r#"{ preset = "linux", loss_rule = "rfc6675", tail_loss_probe = false }"#;
-    let (without, _) = timeouts(old);
+    let (with, flows) = timeouts("[]");
+    let (without, _) = timeouts(r#"["rack"]"#);
     // What is left are retransmissions that are lost, with nothing after them.
     assert!(flows > 500 && 50 * with < flows as u64, "{with} of {flows}");
     assert!(without > 5 * with, "{with} with, {without} without");

@@ -157,7 +157,7 @@ fn lost_retransmissions_do_not_go_again_without_end() {
 
 /// One flow over a queue that overflows as slow start ends: 10 Mbit/s, six round trips, seven
 /// buffers.
-fn timeouts(controller: &str, endpoint: &str) -> Vec<(String, u64)> {
+fn timeouts(controller: &str, stack: &str) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for rtt in [1, 5, 10, 20, 50, 100] {
         for limit in [
@@ -175,7 +175,7 @@ fn timeouts(controller: &str, endpoint: &str) -> Vec<(String, u64)> {
                  }}\n\
                  [flow.main]\nrtt = \"{rtt} ms\"\n\
                  controller = {{ kind = \"{controller}\", preset = \"rfc\" }}\n\
-                 endpoint = {{ {endpoint} }}\n"
+                 stack = {stack}\n"
             ));
             found.push((format!("{rtt} ms, {limit}"), activity(&records, "timeouts")));
         }
@@ -190,14 +190,13 @@ fn timeouts(controller: &str, endpoint: &str) -> Vec<(String, u64)> {
 #[test]
 fn only_lost_retransmissions_stop_a_sender_of_rfc_6675() {
     for controller in ["cubic", "newreno"] {
-        for (cell, timeouts) in
-            timeouts(controller, "preset = \"rfc6675\", lost_retransmissions = true")
-        {
+        let stack = r#"{ base = "rfc6675", with = ["lost-retransmissions"] }"#;
+        for (cell, timeouts) in timeouts(controller, stack) {
             // Path and queue hold two packets there: too few for three duplicate ACKs.
             assert!(timeouts == 0 || cell == "1 ms, 1 BDP", "{controller}, {cell}: {timeouts}");
         }
     }
-    let stalled = timeouts("cubic", "preset = \"rfc6675\"");
+    let stalled = timeouts("cubic", "\"rfc6675\"");
     assert!(stalled.iter().filter(|(_, timeouts)| *timeouts > 0).count() > 20, "{stalled:?}");
 }
 
@@ -205,7 +204,7 @@ fn only_lost_retransmissions_stop_a_sender_of_rfc_6675() {
 #[test]
 fn no_sender_with_rack_stands_still_as_slow_start_overshoots() {
     for (stack, controller) in [("linux", "cubic"), ("rfc", "cubic"), ("rfc", "newreno")] {
-        for (cell, timeouts) in timeouts(controller, &format!("preset = \"{stack}\"")) {
+        for (cell, timeouts) in timeouts(controller, &format!("\"{stack}\"")) {
             assert_eq!(timeouts, 0, "{controller} over {stack}, {cell}");
         }
     }

@@ -3,7 +3,7 @@
 use cwnd_schema::file::{
     At, Context, Shape, Table, inline, list, named_preset, parameters, table_preset,
 };
-use cwnd_schema::{Params as _, key};
+use cwnd_schema::{Field, Params as _, key};
 use cwnd_tcp::{PARTS, Params, Part, quic};
 
 use crate::limits::SCHEMAS;
@@ -94,7 +94,7 @@ fn is_of_stack(
     let differs = |name: &str| table.get(name).is_some() && params.get(name) != stack.get(name);
     let found = Params::FIELDS.iter().filter(|field| differs(field.name));
     let found: Vec<(&str, &'static Part)> =
-        found.filter_map(|field| Some((field.name, Part::named(field.part?)?))).collect();
+        found.filter_map(|field| Some((field.name, part_of(field, params, stack)?))).collect();
     if found.is_empty() {
         return true;
     }
@@ -109,9 +109,45 @@ fn is_of_stack(
         let Some(entry) = table.get(name) else { continue };
         let message = format!("`{name}` is no key: the part `{}` of a stack sets it", part.name);
         let path = format!("{}.{name}", at.path);
-        cx.sink.error(entry.place(), path, message).help(remedy(preset, stack, &[part]));
+        let help = match stacks_with(name, params) {
+            others if !gives(part, name, params, stack) && !others.is_empty() => {
+                format!("take a stack with this value: {}", list(others))
+            }
+            _ => remedy(preset, stack, &[part]),
+        };
+        cx.sink.error(entry.place(), path, message).help(help);
     }
     false
+}
+
+/// The part by which a stack gets the value that a file gives a parameter, or else its own part.
+fn part_of(field: &Field, params: &Params, stack: &Params) -> Option<&'static Part> {
+    let own = Part::named(field.part?)?;
+    let mut parts = std::iter::once(own).chain(PARTS);
+    Some(parts.find(|part| gives(part, field.name, params, stack)).unwrap_or(own))
+}
+
+/// `true` if a stack that loses this part, or gains it, has the value of a parameter in `params`.
+fn gives(part: &Part, name: &str, params: &Params, stack: &Params) -> bool {
+    let mut other = stack.clone();
+    if part.is_in(stack) {
+        part.take_from(&mut other);
+    } else {
+        part.add_to(&mut other);
+    }
+    has_value(&other, name, params)
+}
+
+/// Stacks in which a parameter has the value that it has in `params`, and an effect.
+fn stacks_with(name: &str, params: &Params) -> Vec<&'static str> {
+    let mut stack = Params::default();
+    let names = Params::default().presets().iter().map(|preset| preset.name);
+    names.filter(|base| stack.apply_preset(base) && has_value(&stack, name, params)).collect()
+}
+
+/// `true` if a parameter has an effect and the value that it has in `params`.
+fn has_value(stack: &Params, name: &str, params: &Params) -> bool {
+    stack.get(name) == params.get(name) && stack.idle().iter().all(|idle| idle.key != name)
 }
 
 /// A sentence with a stack that has or lacks parts, other than `stack` does.

@@ -151,7 +151,7 @@ Versions of the file format differ in defaults, and in keys without effect:
 |---|---|---|
 | `noise` under `[run]` | `\"none\"` | `\"path\"`: [RTTs differ by seed, hosts are late](noise.md) |
 | `stack` under `[flow.NAME]` | `\"rfc6675\"` | `\"linux\"` |
-| a key that others leave without effect, as `prr_rule` with `prr = false` | a note | an error |
+| a key that others leave without effect, as `tso_defer` with `tso = \"none\"` | a note | an error |
 
 It is a note in schema 2, too, if a preset or an axis of the sweep brings the key, or the others in
 some of the runs only. Such a key then has its default, and the resolved file leaves it out.
@@ -252,8 +252,9 @@ of that kind.";
 const PARTS_TEXT: &str = "\
 An experiment takes parts from a stack, or adds parts to it: `stack = { base = \"linux\", without =
 [\"rack\", \"prr\"] }`. The name of a stack alone is short for its `base`, so that a path may lead
-into it: `flow.main.stack.without`. Parameters of `endpoint` go over the parts. A `preset` of
-another stack in `endpoint` is an error beside them.";
+into it: `flow.main.stack.without`. What `without` names is taken first, so that one part may replace
+another: `{ base = \"linux\", without = [\"prr\"], with = [\"rate-halving\"] }`. Parameters of
+`endpoint` go over the parts. A `preset` of another stack in `endpoint` is an error beside them.";
 
 const CONTROLLER_TEXT: &str = "\
 `controller = \"cubic\"`, or a table with `kind`, perhaps a `preset`, and parameters over what the preset says:

@@ -6,7 +6,7 @@ use cwnd_schema::file::{
     inline, list, preset, quoted, unknown_name,
 };
 use cwnd_schema::{Params, ParamsChoice as _, Preset, SectionKeys};
-use cwnd_tcp::{PARTS, Part, quic};
+use cwnd_tcp::{PARTS, Part, Recovery, quic};
 
 use crate::limits::SCHEMAS;
 use crate::takes;
@@ -32,7 +32,7 @@ pub(crate) fn of_today(name: &str, schema: u64) -> &str {
     if schema == SCHEMAS[0] && name == "rfc" { "rfc6675" } else { name }
 }
 
-/// A stack, less some of its parts and plus others.
+/// A stack, less some of its parts and then plus others.
 #[derive(Clone, Debug, PartialEq, Eq, SectionKeys)]
 #[section(check = check)]
 pub struct StackParts {
@@ -157,8 +157,12 @@ fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>)
     }
     let mut stack = cwnd_tcp::Params::default();
     stack.apply_preset(base);
-    let mut changed = stack.clone();
+    let [mut less, mut changed] = [stack.clone(), stack.clone()];
+    StackParts { base, without: without.clone(), with: Vec::new() }.change(&mut less);
     StackParts { base, without: without.clone(), with: with.clone() }.change(&mut changed);
+    // A key of `endpoint` may give what a part needs.
+    changed.recovery.recovery = Recovery::Sack;
+    changed.rtt.timestamps = true;
     let mut report = |key: &str, part: &Part, message: String, help: String| {
         let is_named = |node: &&Node| node.text() == Some(part.name);
         let span = match section.entry(key).map(|entry| &entry.node.item) {
@@ -175,7 +179,7 @@ fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>)
             let message = format!("the stack `{base}` has no part `{name}`");
             report("without", part, message, format!("it has {}", list(has)));
         }
-        if with.contains(&name) && is_in {
+        if with.contains(&name) && part.is_in(&less) {
             let message = format!("the stack `{base}` has the part `{name}` already");
             report("with", part, message, "remove it here".to_owned());
         } else if with.contains(&name) && !part.is_in(&changed) {

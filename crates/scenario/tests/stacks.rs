@@ -3,6 +3,7 @@
 use cwnd_cc::ControllerParams;
 use cwnd_scenario::{Cell, Document, Outline};
 use cwnd_schema::{Params, ParamsChoice as _, Value};
+use cwnd_tcp::{LossRule, PrrRule, Recovery};
 
 const NO_FILES: &dyn Fn(&str) -> Result<String, String> = &|name| Err(format!("no file `{name}`"));
 
@@ -147,6 +148,28 @@ fn a_stack_with_a_part_is_its_preset_with_the_parts_keys() {
     );
     let base = cell("stack = { base = \"linux\" }");
     assert_eq!(base.resolved_toml, cell("stack = \"linux\"").resolved_toml, "a short form");
+}
+
+/// Of `ns2` recovery is NewReno's until a key says otherwise.
+#[test]
+fn a_part_may_need_a_key_of_the_endpoint() {
+    let parts = "stack = { base = \"ns2\", with = [\"fack\", \"lost-retransmissions\"] }";
+    let found = cell(&format!("{parts}\nendpoint = {{ recovery = \"sack\" }}"));
+    let expected = endpoint("ns2").with(|p| {
+        p.recovery.recovery = Recovery::Sack;
+        p.detection.loss_rule = LossRule::Fack;
+        p.detection.lost_retransmissions = true;
+    });
+    assert_eq!(found.scenario.flows[0].endpoint, expected);
+}
+
+/// Parts are taken before others are added.
+#[test]
+fn a_part_may_replace_another() {
+    let found =
+        cell("stack = { base = \"linux\", without = [\"prr\"], with = [\"prr\", \"prr-on-ecn\"] }");
+    let expected = endpoint("linux").with(|p| p.prr.prr_rule = PrrRule::Rfc9937);
+    assert_eq!(found.scenario.flows[0].endpoint, expected);
 }
 
 /// Files of schema 1, and texts that earlier versions resolved, run as they did.

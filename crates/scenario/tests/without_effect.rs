@@ -30,24 +30,23 @@ fn a_key_without_effect_is_an_error_only_if_the_file_has_it_for_all_runs() {
     let note = |key: &str, why: &str| {
         vec![(format!("flow.main.endpoint.{key}"), format!("`{key}` has no effect {why}"))]
     };
-    let prr_rule = "endpoint = { prr = false, prr_rule = \"rfc6937\" }";
-    assert!(
-        idle(prr_rule, "").is_err_and(|e| e.contains("`prr_rule` has no effect without `prr`"))
-    );
-    // The preset `linux` has another `prr_rule` than the default.
-    let found = idle("endpoint = { prr = false }", "").unwrap();
+    let defer = "endpoint = { tso = \"none\", tso_defer = \"5 ms\" }";
+    assert!(idle(defer, "").is_err_and(|e| e.contains("`tso_defer` has no effect without `tso`")));
+    // The preset `linux-2.6.22` has another `tso_defer` than the default.
+    let old = "stack = \"linux-2.6.22\"\ncontroller = { preset = \"rfc\" }";
+    let found = idle(&format!("{old}\nendpoint = {{ tso = \"none\" }}"), "").unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].1, "`prr_rule` of the preset has no effect without `prr`");
+    assert_eq!(found[0].1, "`tso_defer` of the preset has no effect without `tso`");
     assert_eq!(idle("endpoint = \"linux\"", "").unwrap(), []);
     let off = "endpoint = { ecn = false, obey_ece = true, ecn_in_loss = false }";
     assert_eq!(idle(off, "").unwrap(), []);
-    let swept = idle("endpoint = { prr_rule = \"rfc6937\" }", &axis("prr", "[true, false]"));
-    assert!(swept.unwrap().starts_with(&note("prr_rule", "without `prr` (at a false)")));
+    let defer = "endpoint = { tso_defer = \"5 ms\" }";
+    let swept = idle(defer, &axis("tso", "[\"64 kB\", \"none\"]"));
+    assert!(swept.unwrap().starts_with(&note("tso_defer", "without `tso` (at a none)")));
     let values = axis("ecn_at_one", "[\"waits\", \"sends\"]");
     let without = "without `ecn`";
     assert_eq!(idle("endpoint = { ecn = false }", &values).unwrap(), note("ecn_at_one", without));
-    let all = axis("prr", "[false]");
-    assert!(idle("endpoint = { prr_rule = \"rfc6937\" }", &all).is_err());
+    assert!(idle(defer, &axis("tso", "[\"none\"]")).is_err());
 }
 
 #[test]
@@ -92,7 +91,7 @@ fn a_warning_says_at_which_points_of_a_sweep_it_holds() {
 fn a_resolved_file_leaves_out_keys_without_effect() {
     let text = "schema = 2\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
          queue = { kind = \"pie\", preset = \"linux-3.17\", estimator = \"timestamp\" }\n\
-         [flow.main]\nrtt = \"100 ms\"\nendpoint = { prr = false }\n\
+         [flow.main]\nrtt = \"100 ms\"\nstack = { base = \"linux\", without = [\"prr\"] }\n\
          [sweep.axis.a]\npath = \"flow.main.endpoint.ecn_at_one\"\n\
          values = [\"waits\", \"sends\"]\n";
     for cell in document(text).plan().unwrap().cells {

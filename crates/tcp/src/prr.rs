@@ -29,20 +29,20 @@ pub enum PrrRule {
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
     /// `true` if proportional rate reduction (RFC 6937) spreads the reduction over the recovery;
-    /// needs `recovery` sack or newreno. Serves experiments on reductions at once and over a round
-    /// trip, as of delay-based AIMD and ABE.
+    /// needs `recovery` sack or newreno.
     #[default(false, "RFC 6937")]
+    #[part("prr")]
     pub prr: bool,
-    /// Specification that proportional rate reduction follows. Serves comparisons with ns-2's
-    /// TCP-Linux, which halves the rate.
+    /// Specification that proportional rate reduction follows.
     #[default(PrrRule::Rfc6937, "RFC 6937; Linux has what became RFC 9937")]
     #[idle(!self.prr, "without `prr`")]
+    #[part("prr")]
     pub prr_rule: PrrRule,
     /// Proportional rate reduction for ECN-echoes, too: it spreads the reduction over a round trip,
     /// as Linux does (`TCP_CA_CWR`). As there, a reduction that a controller makes by itself
-    /// (quench, delay, load) then ends no recovery early; without `prr` that is all. Serves
-    /// experiments on marks answered at once and over a round trip, as of ABE.
+    /// (quench, delay, load) then ends no recovery early; without `prr` that is all.
     #[default(false, "RFC 3168 § 6.1.2 reduces at once")]
+    #[part("prr-on-ecn")]
     pub prr_on_ecn: bool,
 }
 

@@ -59,12 +59,13 @@ pub struct Params {
     #[part("delivered-growth")]
     pub grow_by: GrowBy,
     /// `true` if the window also grows with the ACK that ends fast recovery, or that ends the
-    /// response to an ECN-echo. Serves experiments on BECN and comparisons with ns-2 and ns-3.
+    /// response to an ECN-echo.
     #[default(
         false,
         "RFC 6582 § 3.2 (3) says no; ns-2's Newreno does (tcp-newreno.cc), ns-3 does \
         (tcp-socket-base.cc), Linux does (tcp_cong_control)"
     )]
+    #[part("exit-growth")]
     pub grow_on_exit: bool,
     /// `true` if the window shrinks after an idle time longer than the timeout. Serves experiments
     /// on pauses between transfers, and closed forms of TCP*(n).

@@ -27,6 +27,7 @@ class Explanation:
 
 CONTROLLER = "flow.main.controller"
 ENDPOINT = "flow.main.endpoint"
+STACK = "flow.main.stack.with"
 DUMBBELL = "dumbbell.queue"
 BOTTLENECK = "link.bottleneck.queue"
 
@@ -103,8 +104,11 @@ EXPLANATIONS = (
         "the fourth duplicate ACK, as ours does here; after the third, counts agree, but that is not what ns-2 does. In ns-2, but not here, a loss or an echo "
         "found while a timeout is repaired ends that repair with a window of two segments.",
         (
-            ((f"{ENDPOINT}.lost_retransmissions", False),),
-            ((f"{ENDPOINT}.loss_rule", "rfc6675"), (f"{ENDPOINT}.dup_thresh", 3)),
+            ((STACK, ["fack", "rate-halving", "prr-on-ecn"]),),
+            (
+                (STACK, ["lost-retransmissions", "rate-halving", "prr-on-ecn"]),
+                (f"{ENDPOINT}.dup_thresh", 3),
+            ),
         ),
     ),
     Explanation(
@@ -170,7 +174,7 @@ CONTRADICTIONS = (
     "- **ns-2's DropTail of n packets holds n − 1**, and its delays are medians over time, not over packets: with one flow at 100 ms under RED "
     "2.4 ms, where the median packet of ours waited 5.5 ms; asked in the same way, ours is 2.4 ms.",
     "- **ns-2's TCP-Linux counts forward acknowledgements**, and retransmits after four duplicate ACKs where RFC 6675 and Linux do after three; it sees "
-    "from later SACKs that a retransmission was lost (`loss_rule`, `lost_retransmissions`), which RFC 6675 leaves to the timer.",
+    "from later SACKs that a retransmission was lost (parts `fack` and `lost-retransmissions`), which RFC 6675 leaves to the timer.",
     "- **Three pipes.** ns-2's Sack1 takes a segment off its pipe for each ACK, two for a partial one, so that what was lost stays in it; it fills holes as soon as anything above is SACKed "
     '(`pipe_rule = "sack1"`, Fall & Floyd 1996). ns-3 leaves a retransmission in its pipe until the cumulative acknowledgement, though it was SACKed (`tcp-tx-buffer.cc`, `Update`): where many are lost it stops and waits '
     "for its timer, and PIE drops half as many packets in a slow start as with RFC 6675's.",

@@ -45,6 +45,11 @@ def _run(duration_s: float, warmup_s: float, sample: str = "none") -> Table:
     return {"duration": f"{duration_s:g} s", "warmup": f"{warmup_s:g} s", "sample": sample}
 
 
+def _with(base: str, *parts: str) -> Table:
+    """A stack with further parts."""
+    return {"base": base, "with": list(parts)}
+
+
 def _ns3(row: Row) -> Table:
     controllers: dict[str, Table] = {
         # It adds for each ACK, but not until a window that ECN halved is acknowledged.
@@ -113,18 +118,20 @@ def _ns3(row: Row) -> Table:
                 "to": "receiver",
                 "start": "uniform(0 s, 20 ms)",
                 "spacing": f"{row.cells['start_spacing_s']} s",
+                # Shown, not judged: ns-3's PRR is not RFC 6937's.
+                "stack": _with(
+                    "rfc6675",
+                    "exit-growth",
+                    *(["prr-rfc6937"] if row.cells["recovery"] == "TcpPrrRecovery" else []),
+                ),
                 "controller": controller,
                 "endpoint": {
-                    "preset": "rfc6675",
                     "mss": f"{segment} B",
                     "header": f"{header} B",
                     "ack_size": f"{header} B",
                     "initial_window": row.int("initial_cwnd"),
                     "recovery": "sack" if row.flag("sack") else "newreno",
                     "flight_size": "pipe",
-                    "grow_on_exit": True,
-                    # Shown, not judged: ns-3's PRR is not RFC 6937's.
-                    "prr": row.cells["recovery"] == "TcpPrrRecovery",
                     "timestamps": row.flag("timestamps"),
                     "ack_every": row.int("delack_count"),
                     "rto_min": f"{row.cells['min_rto_s']} s",
@@ -183,19 +190,17 @@ def _ns3_queue(row: Row) -> Table:
     return queue
 
 
-#: ns-2's TCP-Linux.
+#: Parts of ns-2's TCP-Linux. Lost is what is four below the highest SACK, again and again
+#: (scoreboard1.cc). It comes down by rate halving, after losses and ECN-echoes.
+TCP_LINUX_PARTS = ("fack", "lost-retransmissions", "rate-halving", "prr-on-ecn")
+
+#: The endpoint of ns-2's TCP-Linux.
 TCP_LINUX: Table = {
     # What is lost is in flight no more (packets_in_flight).
     "pipe_rule": "rfc6675",
-    # It comes down by rate halving, after losses and ECN-echoes, to two segments at the least.
-    "prr": True,
-    "prr_rule": "halving",
-    "prr_on_ecn": True,
+    # It comes down to two segments at the least.
     "ecn_at_one": "sends",
-    # scoreboard1.cc: lost is what is four below the highest SACK, again and again.
-    "loss_rule": "fack",
     "dup_thresh": 4,
-    "lost_retransmissions": True,
 }
 
 
@@ -212,16 +217,16 @@ def ns2_bulk(row: Row) -> Table:
         # The CUBIC of Linux 2.6.22, which ns-2.35 has inside.
         "TCP/Linux/cubic": {"kind": "cubic", "preset": "linux-2.6.22"},
     }
+    newreno = row.cells["tcp"] == "TCP/Newreno"
     flows: Table = {
         "count": row.int("n_flows"),
         "rtt": f"{row.cells['base_rtt_ms']} ms",
+        "stack": _with("ns2", *(["exit-growth"] if newreno else [])),
         "controller": controllers[row.cells["tcp"]],
         "endpoint": {
-            "preset": "ns2",
             "mss": f"{wire} B",
             "ack_size": f"{row.cells['ack_bytes']} B",
-            "recovery": "newreno" if row.cells["tcp"] == "TCP/Newreno" else "sack",
-            "grow_on_exit": row.cells["tcp"] == "TCP/Newreno",
+            "recovery": "newreno" if newreno else "sack",
             # singledup_, on in ns-2 since November 2001.
             "limited_transmit": True,
             "max_window": f"{row.int('max_window_pkts') * wire} B",
@@ -234,6 +239,7 @@ def ns2_bulk(row: Row) -> Table:
         },
     }
     if row.cells["tcp"].startswith("TCP/Linux/"):
+        flows["stack"] = _with("ns2", *TCP_LINUX_PARTS)
         flows["endpoint"] |= TCP_LINUX
     if row.cells["start_mode"] == "uniform":
         flows["start"] = f"uniform(0 s, {row.cells['start_span_s']} s)"
@@ -344,7 +350,6 @@ def _vegas(row: Row) -> Table:
     wire = row.int("wire_bytes")
     linux = row.cells["proto"] == "linux-vegas"
     endpoint: Table = {
-        "preset": "ns2",
         "mss": f"{wire} B",
         "ack_size": f"{row.cells['ack_bytes']} B",
         "initial_window": row.int("init_window_pkts"),
@@ -360,6 +365,7 @@ def _vegas(row: Row) -> Table:
     }
     group: Table = {
         "rtt": f"{row.float('base_rtt_ms'):g} ms",
+        "stack": _with("ns2", *(TCP_LINUX_PARTS if linux else ())),
         "controller": {"kind": "vegas", "preset": "linux-2.6.22", "base_from_handshake": True}
         if linux
         else {"kind": "vegas", "preset": "ns2"},

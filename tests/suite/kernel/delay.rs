@@ -60,8 +60,9 @@ fn delay_aimd_of_the_kernel_is_delay_aimd_of_the_simulator() {
         let words = vec![threshold_ms * 1000, DELTA, least, SACK];
         let replay = Replay { program: program.clone(), words, exact: true, duplicates: false };
         let controller = format!(
-            "{{ kind = 'delay-aimd', threshold = '{threshold_ms} ms', least_window = {least}, \
-             allow_delayed_acks = false, abc_limit = 'none', abc_limit_after_timeout = 'none' }}"
+            "{{ kind = 'delay-aimd', preset = 'thesis', threshold = '{threshold_ms} ms', \
+             least_window = {least}, allow_delayed_acks = false, abc_limit = 'none', \
+             abc_limit_after_timeout = 'none' }}"
         );
         for (queue, rtt, more, own) in [
             (deep, "40 ms", "", ""),

@@ -185,10 +185,12 @@ fn bmcc_of_the_kernel_is_bmcc_of_the_simulator() {
     {
         let words = settings(paced, rests, on_loss, first);
         let controller = format!(
-            r#"{{ kind = "bmcc", paced = {paced}, rests = "{}", on_loss = "{}", multiplies_first = {first} }}"#,
+            r#"{{ kind = "bmcc", preset = "paper", paced = {paced}, rests = "{}", on_loss = "{}",
+                 multiplies_first = {first} }}"#,
             ["both", "longer"][rests as usize],
             ["if-overload", "repair", "decrease"][on_loss as usize],
-        );
+        )
+        .replace('\n', " ");
         for (queue, rtt, more, own, beside) in [
             (deep, "20 ms", "", "", ""),
             (deep, "80 ms", "", "", others),

@@ -13,7 +13,7 @@ pub struct Params {
     #[default(2, "RFC 5681 § 4.2: at least every second")]
     #[bounds(from 1; "0 would acknowledge no segment")]
     pub ack_every: u32,
-    /// An ACK waits no longer than this; with `ack_policy = "linux"` at first, and later up to a
+    /// An ACK waits no longer than this; with the part `quick-acks` at first, and later up to a
     /// round trip, or 196 ms. Serves experiments on delayed ACKs: growth of the window, and noise
     /// of round-trip times.
     #[default(
@@ -33,10 +33,10 @@ pub struct Params {
     )]
     #[part("dsack")]
     pub dsack: bool,
-    /// `true` if a burst of several segments ends with PSH, for receivers with `ack_policy =
-    /// "linux"`. Serves experiments on senders from before Linux 5.4 (ABE).
+    /// `true` if a burst of several segments ends with PSH, for receivers of the part `quick-acks`.
     #[default(false, "RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 5.4")]
-    #[idle(self.ack_policy != AckRule::Quick, "without `ack_policy = \"linux\"`")]
+    #[idle(self.ack_policy != AckRule::Quick, "without the part `quick-acks`")]
+    #[part("push")]
     pub push_bursts: bool,
     /// Feedback in ACKs on marks, and on the header fields that routers wrote. Serves experiments
     /// on explicit feedback (DCTCP, XCP, RCP, VCP, MLCP, BMCC) and one-way delays (LEDBAT).

@@ -48,9 +48,9 @@ pub struct Params {
     #[default(3, "RFC 5681 § 3.2, RFC 6675 § 2 DupThresh")]
     #[bounds(from 1; "at least one duplicate ACK means a loss")]
     pub dup_thresh: u32,
-    /// Loss detection rule; with SACK it defines what `dup_thresh` counts. Serves comparisons with
-    /// ns-2's TCP-Linux, which counts forward acknowledgements.
+    /// Loss detection rule; with SACK it defines what `dup_thresh` counts.
     #[default(LossRule::Rfc6675, "RFC 6675 § 4, IsLost; Linux has RACK")]
+    #[part("rack")]
     pub loss_rule: LossRule,
     /// Data that SACK recovery presumes in the network (pipe), and the holes that it fills. Serves
     /// comparisons with ns-2's Sack1 and with ns-3.
@@ -62,12 +62,12 @@ pub struct Params {
     pub pipe_rule: PipeRule,
     /// `true` if SACK detects lost retransmissions. A retransmission is lost once data first sent
     /// after it is SACKed, or once a retransmission sent more than `dup_thresh` later arrives.
-    /// Serves experiments on heavy loss: windows that hold although retransmissions are lost.
     #[default(
         false,
         "RFC 6675 leaves it to the timer; Linux until 4.x (tcp_mark_lost_retrans), ns-2's \
         scoreboard1.cc"
     )]
+    #[part("lost-retransmissions")]
     pub lost_retransmissions: bool,
     /// `true` if the sender sends a tail loss probe after two round trips without an ACK: new data,
     /// or the last segment again. The ACK of the probe reveals losses. No effect without SACK and

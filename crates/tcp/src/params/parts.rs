@@ -63,6 +63,26 @@ fn effective(mut params: Params) -> Params {
     params
 }
 
+/// Adds reductions that are spread over the recovery by this rule.
+fn with_prr_by(params: &mut Params, rule: PrrRule) {
+    params.prr.prr = true;
+    params.prr.prr_rule = rule;
+}
+
+/// Takes reductions that are spread over the recovery by this rule.
+fn without_prr_by(params: &mut Params, rule: PrrRule) {
+    if params.prr.prr && params.prr.prr_rule == rule {
+        without_prr(params);
+    }
+}
+
+/// Takes reductions that are spread over a recovery, or over a round trip for an ECN-echo.
+fn without_prr(params: &mut Params) {
+    params.prr.prr = false;
+    params.prr.prr_rule = Params::default().prr.prr_rule;
+    params.prr.prr_on_ecn = false;
+}
+
 /// All parts, in the order in which they are applied.
 pub const PARTS: &[Part] = &[
     Part {
@@ -81,6 +101,18 @@ pub const PARTS: &[Part] = &[
             p.rtt.rtt_from_notes = false;
         },
         on: |p| p.detection.loss_rule = LossRule::Rack,
+    },
+    Part {
+        name: "fack",
+        doc: "Losses by forward acknowledgement (Mathis & Mahdavi 1996): `dup_thresh` counts from \
+              the highest SACKed segment.",
+        needs: None,
+        off: |p| {
+            if p.detection.loss_rule == LossRule::Fack {
+                p.detection.loss_rule = LossRule::Rfc6675;
+            }
+        },
+        on: |p| p.detection.loss_rule = LossRule::Fack,
     },
     Part::flag(
         "tlp",
@@ -109,15 +141,24 @@ pub const PARTS: &[Part] = &[
         doc: "Proportional rate reduction for losses (RFC 9937), and for ECN-echoes where the \
               stack has it.",
         needs: None,
-        off: |p| {
-            p.prr.prr = false;
-            p.prr.prr_rule = Params::default().prr.prr_rule;
-            p.prr.prr_on_ecn = false;
-        },
-        on: |p| {
-            p.prr.prr = true;
-            p.prr.prr_rule = PrrRule::Rfc9937;
-        },
+        off: without_prr,
+        on: |p| with_prr_by(p, PrrRule::Rfc9937),
+    },
+    Part {
+        name: "prr-rfc6937",
+        doc: "Proportional rate reduction for losses by RFC 6937, with the slow-start reduction \
+              bound (PRR-SSRB).",
+        needs: None,
+        off: |p| without_prr_by(p, PrrRule::Rfc6937),
+        on: |p| with_prr_by(p, PrrRule::Rfc6937),
+    },
+    Part {
+        name: "rate-halving",
+        doc: "A segment for every two delivered, in place of proportional rate reduction (Linux \
+              until 3.1, ns-2's TCP-Linux).",
+        needs: None,
+        off: |p| without_prr_by(p, PrrRule::RateHalving),
+        on: |p| with_prr_by(p, PrrRule::RateHalving),
     },
     Part::flag(
         "prr-on-ecn",

@@ -25,8 +25,8 @@ pub struct Params {
     pub rtt_arithmetic: RttArithmetic,
     /// `true` if RTT samples come from the sender's own log of send times, including those of
     /// SACKed segments. A sample is of newly acknowledged data that was sent once; otherwise the
-    /// echoed timestamp gives it. The sender keeps this log only with `loss_rule = "rack"`. Serves
-    /// experiments on timestamps and own notes as sources of delay (delay-based AIMD).
+    /// echoed timestamp gives it. The sender keeps this log only with `loss_rule = "rack"`.
     #[default(false, "RFC 7323 § 4.1: what ACKs echo; Linux: yes (tcp_ack_update_rtt)")]
+    #[part("own-rtt-notes")]
     pub rtt_from_notes: bool,
 }
