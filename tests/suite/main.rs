@@ -19,6 +19,7 @@ mod dctcp;
 mod delay;
 mod determinism;
 mod doors;
+mod endpoints;
 mod fast;
 mod fuzz;
 mod goldens;

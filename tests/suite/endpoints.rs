@@ -1,0 +1,110 @@
+//! Endpoints drawn at random: any recovery, windows, clocks and timers.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Windows of one segment and windows without bound, as far as 200 kB: that is what unlimited links carry at once.
+fn windows() -> impl Strategy<Value = String> {
+    let initial = prop_oneof![4 => Just(10), 1 => 1..3u32, 1 => 100..3000u32];
+    let largest = prop_oneof![3 => Just(None), 1 => (3_000..200_000u32).prop_map(Some)];
+    let ssthresh = prop_oneof![3 => Just(None), 1 => (1..400_000u32).prop_map(Some)];
+    let receive = prop_oneof![2 => Just(150_000), 1 => 3_000..9_000u32, 1 => 3_000..200_000u32];
+    (initial, largest, ssthresh, receive).prop_map(|(initial, largest, ssthresh, receive)| {
+        let some = |key: &str, n: Option<u32>| {
+            n.map(|n| format!(", {key} = \"{n} B\"")).unwrap_or_default()
+        };
+        format!(
+            "initial_window = {initial}, receive_window = \"{receive} B\"{}{}",
+            some("max_window", largest),
+            some("initial_ssthresh", ssthresh)
+        )
+    })
+}
+
+/// How the retransmission timer is set.
+pub fn timer() -> impl Strategy<Value = String> {
+    let backoff = select(vec!["exponential", "after", "off"]);
+    (backoff, 1..6u32, 1..1000u32, 0..4u32, 1..400u32, beside_the_backoff()).prop_map(
+        |(backoff, after, min, clock, delay, more)| {
+            format!(
+                "rto_backoff = \"{backoff}\", rto_backoff_after = {after}, rto_min = \"{min} ms\", \
+                 clock = \"{} us\", ack_delay = \"{delay} ms\"{more}",
+                10_u32.pow(clock * 2).min(100_000)
+            )
+        },
+    )
+}
+
+/// Where the backoff ends, and when a connection is given up.
+fn beside_the_backoff() -> impl Strategy<Value = String> {
+    let until = select(vec!["sample", "sent-once", "ack"]);
+    let retries = prop_oneof![2 => Just(None), 1 => (0..4u32).prop_map(Some)];
+    (until, any::<[bool; 2]>(), 0..9u32, 0..4u32, retries).prop_map(
+        |(until, [thin, bounded], rounds, syns, retries)| {
+            let some =
+                |key: &str, n: Option<u32>| n.map(|n| format!(", {key} = {n}")).unwrap_or_default();
+            format!(
+                ", rto_backoff_until = \"{until}\", rto_thin_linear = {thin}{}{}{}",
+                some("rto_backoff_rounds", bounded.then_some(rounds)),
+                some("syn_backoff_after", bounded.then_some(syns)),
+                some("data_retries", retries),
+            )
+        },
+    )
+}
+
+/// A timer that leaves room for others, comes soon enough, and does not give up.
+pub fn patient_timer() -> impl Strategy<Value = String> {
+    (100..1000u32)
+        .prop_map(|min| format!("rto_min = \"{min} ms\", rto_max = \"4 s\", syn_retries = 60"))
+}
+
+/// What the controller sees of the round-trip time, chunks, and receivers that cheat; mostly none of it.
+fn seen() -> impl Strategy<Value = String> {
+    let tso = (
+        select(vec!["none", "1 B", "20 kB", "64 kB"]),
+        select(vec!["none", "5 ms"]),
+        1..5u32,
+        select(vec!["full", "rate", "rate-unpaced"]),
+    );
+    let cheats = (0..2u32, select(vec!["none", "all"]), 1..4u32);
+    let from = select(vec!["timer", "oldest", "newest", "sack"]);
+    let every = select(vec!["ack", "window"]);
+    let some = (from, every, any::<[bool; 2]>(), 0..6u32, tso, cheats);
+    let some = some.prop_map(|(from, every, [lone, note], clock, tso, cheats)| {
+        let (tso, defer, part, sizing) = tso;
+        let (ms, hides, divides) = cheats;
+        format!(
+            ", rtt_from = \"{from}\", rtt_every = \"{every}\", rtt_lone_acks = {lone}, \
+             note_delays = {note}, rtt_clock = \"{} us\", tso = \"{tso}\", \
+             tso_defer = \"{defer}\", tso_window_part = {part}, tso_sizing = \"{sizing}\", \
+             cheat_timestamps = \"{} ms\", cheat_hides = \"{hides}\", cheat_divides = {divides}",
+            10_u32.pow(clock),
+            ms * 100
+        )
+    });
+    prop_oneof![2 => Just(String::new()), 1 => some]
+}
+
+pub fn endpoint(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
+    let timer = (timer, seen()).prop_map(|(timer, seen)| timer + &seen).boxed();
+    let recovery = select(vec!["tahoe", "reno", "newreno", "sack"]);
+    let free = (recovery, any::<[bool; 6]>(), 1..5u32, 100..3000u32, windows(), timer.clone());
+    let free = free.prop_map(|(recovery, flags, ack_every, mss, windows, timer)| {
+        let [ecn, timestamps, handshake, limited, prr, quenched] = flags;
+        let prr = prr && recovery == "sack";
+        format!(
+            "{{ recovery = \"{recovery}\", ecn = {ecn}, timestamps = {timestamps}, \
+             handshake = {handshake}, limited_transmit = {limited}, ack_every = {ack_every}, \
+             mss = \"{mss} B\", prr = {prr}, obey_quench = {quenched}, {windows}, {timer} }}"
+        )
+    });
+    let preset = (select(vec!["rfc", "ns2", "linux", "becn"]), any::<bool>(), timer).prop_map(
+        |(preset, ecn, timer)| {
+            format!(
+                "{{ preset = \"{preset}\", ecn = {ecn}, receive_window = \"150 kB\", {timer} }}"
+            )
+        },
+    );
+    prop_oneof![2 => free, 1 => preset]
+}
