@@ -1,5 +1,7 @@
-//! Endpoints drawn at random: any recovery, windows, clocks and timers.
+//! Endpoints drawn at random: any stack and parts, recovery, windows, clocks and timers.
 
+use cwnd_schema::Params as _;
+use cwnd_tcp::{PARTS, Params, Part};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -55,8 +57,12 @@ fn beside_the_backoff() -> impl Strategy<Value = String> {
 
 /// A timer that leaves room for others, comes soon enough, and does not give up.
 pub fn patient_timer() -> impl Strategy<Value = String> {
-    (100..1000u32)
-        .prop_map(|min| format!("rto_min = \"{min} ms\", rto_max = \"4 s\", syn_retries = 60"))
+    (100..1000u32).prop_map(|min| {
+        format!(
+            "rto_min = \"{min} ms\", rto_max = \"4 s\", syn_retries = 60, \
+             data_retries = \"none\", data_retry_time = \"none\""
+        )
+    })
 }
 
 /// What the controller sees of the round-trip time, chunks, and receivers that cheat; mostly none of it.
@@ -86,25 +92,65 @@ fn seen() -> impl Strategy<Value = String> {
     prop_oneof![2 => Just(String::new()), 1 => some]
 }
 
+/// A stack as it is, or without some of its parts and with others: its key, and its endpoint.
+fn changed_stack() -> impl Strategy<Value = (String, Params)> {
+    // `rfc` of schema 1 is `rfc6675` by now; with parts that comes to be any other.
+    let presets = Params::default().presets().iter().map(|preset| preset.name);
+    let bases: Vec<&'static str> = presets.filter(|name| *name != "rfc").collect();
+    let is_drawn = prop::bool::weighted(0.2);
+    let parts = proptest::collection::vec(is_drawn, PARTS.len());
+    let changed = (select(bases), parts).prop_map(|(base, drawn)| with_parts(base, &drawn));
+    let plain = with_parts("rfc6675", &[false; PARTS.len()]);
+    prop_oneof![1 => Just(plain), 3 => changed]
+}
+
+/// A stack without the drawn parts that it has, and with those that it lacks and that then have an
+/// effect.
+fn with_parts(base: &str, drawn: &[bool]) -> (String, Params) {
+    let mut params = Params::default();
+    assert!(params.apply_preset(base), "{base}");
+    let drawn = PARTS.iter().zip(drawn).filter(|(_, is_drawn)| **is_drawn).map(|(part, _)| part);
+    let (without, mut with): (Vec<&Part>, Vec<&Part>) = drawn.partition(|part| part.is_in(&params));
+    without.iter().for_each(|part| part.take_from(&mut params));
+    let mut all = params.clone();
+    with.iter().for_each(|part| part.add_to(&mut all));
+    with.retain(|part| part.is_in(&all));
+    with.iter().for_each(|part| part.add_to(&mut params));
+    let names =
+        |parts: &[&Part]| format!("{:?}", parts.iter().map(|part| part.name).collect::<Vec<_>>());
+    let (without, with) = (names(&without), names(&with));
+    let text = format!("stack = {{ base = \"{base}\", without = {without}, with = {with} }}\n");
+    (text, params)
+}
+
+/// The key `stack` of a group.
+pub fn stack() -> impl Strategy<Value = String> {
+    changed_stack().prop_map(|(stack, _)| stack)
+}
+
+/// Keys `stack` and `endpoint` of a group.
 pub fn endpoint(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let timer = (timer, seen()).prop_map(|(timer, seen)| timer + &seen).boxed();
     let recovery = select(vec!["tahoe", "reno", "newreno", "sack"]);
-    let free = (recovery, any::<[bool; 6]>(), 1..5u32, 100..3000u32, windows(), timer.clone());
-    let free = free.prop_map(|(recovery, flags, ack_every, mss, windows, timer)| {
-        let [ecn, timestamps, handshake, limited, prr, quenched] = flags;
-        let prr = prr && recovery == "sack";
-        format!(
-            "{{ recovery = \"{recovery}\", ecn = {ecn}, timestamps = {timestamps}, \
-             handshake = {handshake}, limited_transmit = {limited}, ack_every = {ack_every}, \
-             mss = \"{mss} B\", prr = {prr}, obey_quench = {quenched}, {windows}, {timer} }}"
-        )
-    });
-    let preset = (select(vec!["rfc", "ns2", "linux", "becn"]), any::<bool>(), timer).prop_map(
-        |(preset, ecn, timer)| {
+    let switches = any::<[bool; 5]>();
+    let sizes = (1..5u32, 100..3000u32);
+    let free = (changed_stack(), recovery, switches, sizes, windows(), timer.clone()).prop_map(
+        |((stack, params), recovery, switches, (ack_every, mss), windows, timer)| {
+            let [ecn, timestamps, handshake, limited, quenched] = switches;
+            let recovery = match recovery {
+                "tahoe" | "reno" if params.prr.prr => "newreno",
+                other => other,
+            };
             format!(
-                "{{ preset = \"{preset}\", ecn = {ecn}, receive_window = \"150 kB\", {timer} }}"
+                "{stack}endpoint = {{ recovery = \"{recovery}\", ecn = {ecn}, \
+                 timestamps = {timestamps}, handshake = {handshake}, \
+                 limited_transmit = {limited}, ack_every = {ack_every}, mss = \"{mss} B\", \
+                 obey_quench = {quenched}, {windows}, {timer} }}"
             )
         },
     );
-    prop_oneof![2 => free, 1 => preset]
+    let plain = (stack(), any::<bool>(), timer).prop_map(|(stack, ecn, timer)| {
+        format!("{stack}endpoint = {{ ecn = {ecn}, receive_window = \"150 kB\", {timer} }}")
+    });
+    prop_oneof![2 => free, 1 => plain]
 }

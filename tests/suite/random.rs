@@ -8,7 +8,7 @@ use cwnd_schema::{Field, Kind, ParamsChoice};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::endpoints::{endpoint, patient_timer, timer};
+use crate::endpoints::{endpoint, patient_timer, stack, timer};
 use crate::guides::{GUIDES, guided};
 use crate::quic;
 
@@ -283,7 +283,7 @@ fn attacker() -> impl Strategy<Value = String> {
 fn sender(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let tcp = (controller(), endpoint(timer), attacker());
     let tcp = tcp.prop_map(|(controller, endpoint, attacker)| {
-        format!("controller = {controller}\nendpoint = {endpoint}\n{attacker}")
+        format!("controller = {controller}\n{endpoint}\n{attacker}")
     });
     prop_oneof![5 => tcp, 1 => quic::sender()]
 }
@@ -308,7 +308,7 @@ fn dumbbell(
     faults: BoxedStrategy<String>,
     timer: BoxedStrategy<String>,
 ) -> impl Strategy<Value = String> {
-    let sender = (sender(timer.clone()), timer);
+    let sender = (sender(timer.clone()), stack(), timer);
     let group = (rtt(), 1..4u32, 0..100u32, sender, workload, any::<bool>());
     let groups = proptest::collection::vec(group, 1..4);
     let edge_rate = prop_oneof![2 => Just("none"), 1 => Just("5 Mbit/s")];
@@ -322,10 +322,11 @@ fn dumbbell(
                  edge_rate = \"{edge_rate}\"\nbdp_rtt = \"50 ms\"\n{faults}\n"
             );
             for (i, group) in groups.into_iter().enumerate() {
-                let (rtt, count, start, (sender, timer), workload, back) = group;
+                let (rtt, count, start, (sender, stack, timer), workload, back) = group;
                 let direction = if back { "reverse" } else { "forward" };
                 // The last of three is nobody's.
-                let sender = guide.filter(|_| i < 2).map_or(sender, |guide| guide.sender(&timer));
+                let guide = guide.filter(|_| i < 2);
+                let sender = guide.map_or(sender, |guide| stack + &guide.sender(&timer));
                 text += &format!(
                     "[flow.g{i}]\nrtt = \"{rtt}\"\ncount = {count}\nstart = \"{start} ms\"\n\
                      {}direction = \"{direction}\"\n{workload}\n",
