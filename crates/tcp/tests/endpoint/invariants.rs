@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cwnd_cc::{Backoff, ControllerParams};
 use cwnd_quantity::{Bytes, Duration, Rng, Time};
 use cwnd_schema::{Params as _, ParamsChoice};
-use cwnd_tcp::{Config, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery, Segment};
+use cwnd_tcp::{Config, LossRule, PARTS, Params, QuenchAnswer, QuenchCheck, Recovery, Segment};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -51,7 +51,30 @@ fn script(trouble: Trouble, seed: u64, name: &str) -> Script {
     })
 }
 
+/// An endpoint without some of its parts and with others.
 fn params() -> impl Strategy<Value = Params> {
+    let drawn = proptest::collection::vec(prop::bool::weighted(0.15), PARTS.len());
+    let none = Just(vec![false; PARTS.len()]);
+    (endpoint(), prop_oneof![none, drawn]).prop_map(|(params, drawn)| {
+        params.with(|p| {
+            let drawn = PARTS.iter().zip(drawn).filter(|(_, is_drawn)| *is_drawn);
+            // The path has no place for a probe that is numbered below the window.
+            let parts =
+                drawn.map(|(part, _)| part).filter(|part| part.name != "zero-window-probes");
+            parts.for_each(|part| {
+                if part.is_in(p) {
+                    part.take_from(p);
+                } else {
+                    part.add_to(p);
+                }
+            });
+            let recovers = matches!(p.recovery.recovery, Recovery::Sack | Recovery::NewReno);
+            p.prr.prr &= recovers;
+        })
+    })
+}
+
+fn endpoint() -> impl Strategy<Value = Params> {
     let recovery = prop_oneof![
         Just((Recovery::Tahoe, false, LossRule::Rfc6675, false)),
         Just((Recovery::Reno, false, LossRule::Rfc6675, false)),
