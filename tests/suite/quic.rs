@@ -194,6 +194,46 @@ fn fewer_acks_go_with_a_higher_threshold() {
     assert!((0.10..0.16).contains(&tenth), "{tenth}");
 }
 
+/// An ACK ends the backoff, and the probe timeout of what went long before is over (§ A.8): its timer
+/// was scheduled in the past.
+#[test]
+fn a_probe_timeout_that_is_overdue_fires_at_once() {
+    let records = audited(World::new(scenario(
+        r#"
+        [run]
+        duration = "2 s"
+        seed = 538427764
+        sample = "90 ms"
+        [dumbbell]
+        rate = "200 kbit/s"
+        queue = { kind = "fifo", limit = "1 packets" }
+        reverse_rate = "434 kbit/s"
+        reverse_queue = { kind = "fq-codel" }
+        bdp_rtt = "50 ms"
+        [flow.main]
+        rtt = "1 ms"
+        count = 2
+        stack = "quic"
+        direction = "reverse"
+        workload = { kind = "bytes", size = "1 B" }
+        [flow.main.endpoint]
+        time_threshold = 1.869
+        ack_eliciting_threshold = 0
+        reordering_threshold = 0
+        max_ack_delay = "0 ms"
+        initial_window = 16
+        max_datagram_size = "1486 B"
+        initial_rtt = "50 ms"
+        max_window = "6000 B"
+        [flow.main.arrivals]
+        kind = "list"
+        rows = """1030 ms, , , 4359 B; 0 ms, , , 5121 B; 0 ms, , , 8718 B; 1287 ms, , , 662 B; \
+                  0 ms, , , 8718 B; 704 ms, , , 4359 B; 0 ms, , , 1419 B"""
+        "#,
+    )));
+    assert!(column(&records.flows, "fct_s").iter().any(|fct| !fct.is_nan()));
+}
+
 /// The shipped scenario as a table: what each flow has, by controller and queue.
 #[test]
 fn quic_and_linux_share_a_link() {

@@ -40,7 +40,7 @@ impl World {
         while let Some(segment) = quic.transmit(now) {
             self.network.inject(id.requests(), hop, segment, &mut self.events);
         }
-        if let Some(at) = quic.arm_sender() {
+        if let Some(at) = quic.arm_sender(now) {
             self.events.push(at, Event::SenderTimer(id.requests()));
         }
         if quic.sender.is_drained() {
