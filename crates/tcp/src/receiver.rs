@@ -114,17 +114,28 @@ impl Receiver {
         let rcv_nxt = self.data.rcv_nxt();
         let new = segment.end() > rcv_nxt;
         let echoed = self.feedback.on_header(segment, new, self.acks.last_ack_sent(rcv_nxt));
-        if !self.data.is_next(segment.seq) || self.feedback.misbehaves() {
+        if self.data.is_next(segment.seq) && !self.feedback.misbehaves() {
+            // Nothing arrives twice, and no ACK waits behind a hole.
+            self.counters.delivered_bytes += segment.end() - rcv_nxt;
+            self.data.deliver(segment.end());
+            let hurries = self.on_data(now, segment, new, echoed);
+            let acks = &self.config.params.acks;
+            if !self.acks.is_due(hurries, acks.ack_every) {
+                self.acks.wait(now, acks.ack_delay);
+                return None;
+            }
+        } else if self.feedback.has_extras() || self.acks.is_quick() {
             return self.on_other(now, segment, new, echoed);
+        } else {
+            // RFC 5681 § 4.2: at once for a segment out of order, a duplicate, and one that fills
+            // a gap.
+            self.accept(segment);
         }
-        // Nothing arrives twice, and no ACK waits behind a hole.
-        self.counters.delivered_bytes += segment.end() - rcv_nxt;
-        self.data.deliver(segment.end());
-        let hurries = self.on_data(now, segment, new, echoed);
-        self.acknowledge(now, Arrival::InOrder, hurries, None)
+        self.answer(now)
     }
 
-    /// A segment arrived that is not the next one, or the receiver misbehaves.
+    /// A segment arrived that is not the next one, or the receiver misbehaves, and there is more
+    /// to it than RFC 5681.
     #[inline(never)]
     fn on_other(
         &mut self,
@@ -133,8 +144,7 @@ impl Receiver {
         new: bool,
         echoed: bool,
     ) -> Option<Segment> {
-        let looks_ahead = self.feedback.has_extras() || self.acks.is_quick();
-        let held = if looks_ahead { self.before(now, segment) } else { None };
+        let held = self.before(now, segment);
         let arrival = self.accept(segment);
         let hurries = self.on_data(now, segment, new, echoed);
         self.acknowledge(now, arrival, hurries, held)
@@ -155,7 +165,6 @@ impl Receiver {
     }
 
     /// Sends the ACK of a segment, or lets it wait. `held` goes before an ACK that waits.
-    #[inline(always)]
     fn acknowledge(
         &mut self,
         now: Time,
@@ -217,7 +226,8 @@ impl Receiver {
         held
     }
 
-    /// Takes the payload in.
+    /// Takes in a payload that is not the next one, or comes behind a hole.
+    #[inline(never)]
     fn accept(&mut self, segment: &Segment) -> Arrival {
         let before = self.data.rcv_nxt();
         let window = u64::from(self.config.receive_window);
