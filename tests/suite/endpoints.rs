@@ -5,7 +5,8 @@ use cwnd_tcp::{PARTS, Params, Part};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Windows of one segment and windows without bound, as far as 200 kB: that is what unlimited links carry at once.
+/// Windows of one segment and windows without bound, as far as 200 kB: that is what unlimited links
+/// carry at once.
 fn windows() -> impl Strategy<Value = String> {
     let initial = prop_oneof![4 => Just(10), 1 => 1..3u32, 1 => 100..3000u32];
     let largest = prop_oneof![3 => Just(None), 1 => (3_000..200_000u32).prop_map(Some)];
@@ -65,7 +66,7 @@ pub fn patient_timer() -> impl Strategy<Value = String> {
     })
 }
 
-/// What the controller sees of the round-trip time, chunks, and receivers that cheat; mostly none of it.
+/// Round-trip times that the controller sees, chunks, and receivers that cheat; mostly none of it.
 fn seen() -> impl Strategy<Value = String> {
     let tso = (
         select(vec!["none", "1 B", "20 kB", "64 kB"]),

@@ -194,8 +194,8 @@ fn fewer_acks_go_with_a_higher_threshold() {
     assert!((0.10..0.16).contains(&tenth), "{tenth}");
 }
 
-/// An ACK ends the backoff, and the probe timeout of what went long before is over (§ A.8): its timer
-/// was scheduled in the past.
+/// An ACK ends the backoff, and the probe timeout of what went long before is over (§ A.8): its
+/// timer was scheduled in the past.
 #[test]
 fn a_probe_timeout_that_is_overdue_fires_at_once() {
     let records = audited(World::new(scenario(

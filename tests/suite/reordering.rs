@@ -4,8 +4,8 @@ use cwnd_tables::Records;
 
 use crate::common::{activity, at, run};
 
-/// CUBIC of Linux, without parts of its stack, over 20 Mbit/s and 40 ms: of the packets a part comes
-/// so many milliseconds late.
+/// CUBIC of Linux, without parts of its stack, over 20 Mbit/s and 40 ms: of the packets a part
+/// comes so many milliseconds late.
 fn cubic(part: f64, late: u64, without: &str) -> Records {
     run(&format!(
         r#"

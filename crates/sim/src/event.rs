@@ -157,8 +157,8 @@ impl FlowId {
         LAST_SLOT as usize - self.slot()
     }
 
-    /// Identifier of this flow's requests, or of its QUIC ends. Their packets and timers find no flow
-    /// in a slot, so that those of other streams need no check.
+    /// Identifier of this flow's requests, or of its QUIC ends. Their packets and timers find no
+    /// flow in a slot, so that those of other streams need no check.
     pub const fn requests(self) -> Self {
         Self(self.0 | REQUESTS)
     }

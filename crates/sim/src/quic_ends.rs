@@ -64,8 +64,9 @@ impl QuicEnds {
         Some(self.receiver.poll_ack(now)?.segment(now, &self.params))
     }
 
-    /// The time for which a sender timer must be scheduled; `None` if one is pending by then. Timers
-    /// set in the past fire at once (RFC 9002 § A.8): an ACK may shorten the probe timeout so far.
+    /// The time for which a sender timer must be scheduled; `None` if one is pending by then.
+    /// Timers set in the past fire at once (RFC 9002 § A.8): an ACK may shorten the probe timeout
+    /// so far.
     pub fn arm_sender(&mut self, now: Time) -> Option<Time> {
         arm(&mut self.sender_timer, self.sender.next_timer().max(now))
     }

@@ -182,7 +182,8 @@ impl Params {
                 // (tcp_recovery = 1).
                 loss_rule: LossRule::Rack,
                 lost_retransmissions: true,
-                // tcp_output.c, tcp_schedule_loss_probe (tcp_early_retrans = 3), tcp_send_loss_probe.
+                // tcp_output.c, tcp_schedule_loss_probe (tcp_early_retrans = 3) and
+                // tcp_send_loss_probe.
                 tail_loss_probe: true,
                 // tcp_input.c, tcp_clean_rtx_queue and tcp_match_skb_to_sack.
                 whole_segments: true,

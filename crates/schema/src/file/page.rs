@@ -118,8 +118,8 @@ impl Page {
         }
     }
 
-    /// The presets of `what`: rows are parameters, columns presets; the defaults are a column unless
-    /// they are a preset.
+    /// The presets of `what`: rows are parameters, columns presets; the defaults are a column
+    /// unless they are a preset.
     pub fn preset_table(&mut self, what: &str, params: &mut dyn Params) {
         let (fields, presets) = (params.fields(), params.presets());
         if presets.is_empty() {

@@ -289,8 +289,8 @@ pub struct Shape<'a> {
 /// The name of today of a preset in a file of this version.
 pub type Today = fn(&str, u64) -> &str;
 
-/// Applies the preset that a table names under a name of today or an earlier one. `None` if there is
-/// none of that name, which is reported; `Some(None)` if the table names none.
+/// Applies the preset that a table names under a name of today or an earlier one. `None` if there
+/// is none of that name, which is reported; `Some(None)` if the table names none.
 pub fn table_preset(
     params: &mut dyn Params,
     table: &Table,

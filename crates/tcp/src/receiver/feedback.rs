@@ -130,8 +130,8 @@ impl Feedback {
         }
     }
 
-    /// Reads CWR, the ECN field and the timestamp of data, `new` if it brings any. Returns `true` if
-    /// ACKs carried ECE before a mark of this segment.
+    /// Reads CWR, the ECN field and the timestamp of data, `new` if it brings any. Returns `true`
+    /// if ACKs carried ECE before a mark of this segment.
     #[inline(always)]
     pub fn on_header(&mut self, segment: &Segment, new: bool, last_ack_sent: u64) -> bool {
         // RFC 7323 § 4.3 (2), § 5.3 R2: echo what will be acknowledged first; no duplicates, and

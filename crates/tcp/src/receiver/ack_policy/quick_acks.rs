@@ -323,9 +323,9 @@ mod tests {
 
     /// The window may grow from 65 000 B, the segments in 64 KiB, to 81 920 B less the segment that
     /// is not read yet: 8 segments of 2000 B, each of which keeps the sixteen. 20 ms after the
-    /// first segment 21 were read where ten were assumed: 42 000 + 2 · (42 000 · 11/10) = 134 400 B,
-    /// less a segment 52 480 B more, which 27 segments fill; of the sixteen two are left then.
-    /// Later round trips bring no more.
+    /// first segment 21 were read where ten were assumed: 42 000 + 2 · (42 000 · 11/10) =
+    /// 134 400 B, less a segment 52 480 B more, which 27 segments fill; of the sixteen two are left
+    /// then. Later round trips bring no more.
     #[test]
     fn sixteen_acks_go_at_once_and_one_for_each_segment_while_the_window_grows() {
         let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
