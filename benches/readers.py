@@ -227,7 +227,8 @@ def main() -> int:
             file = placed(reader, Path(folder))
             file.write_bytes(b"<graphml/>" if reader == "graphml" else b"graph [ ]")
             read(reader, file)
-    with ThreadPoolExecutor() as pool:
+    # One at a time on each core, or many at once would all take too long.
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         looked_at = dict(zip(readers, pool.map(suspects, readers), strict=True))
         found = [(reader, case) for reader, (_, cases) in looked_at.items() for case in cases]
         grown = list(pool.map(lambda each: counted(valgrind, *each), found))

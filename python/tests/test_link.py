@@ -266,13 +266,15 @@ def test_curl_in_a_link_in_a_link_reaches_this_machine_over_ipv6(cli: Cli):
         # "Serving HTTP on :: port 40123 (http://[::]:40123/) ..."
         port = web.stdout.readline().split(" port ")[1].split()[0]
         inner = f'OUTERMOST=$CWND_LINK_CALLER6 {CWND} link --rtt 40ms -q -- sh -c "$1"'
-        ask = f'curl -sS -g -w " %{{time_connect}}" "http://[$OUTERMOST]:{port}/page"'
+        curl = f'curl -sS -g -w " %{{time_connect}}\\n" "http://[$OUTERMOST]:{port}/page"'
+        ask = f"{curl} && {curl} && {curl}"
         answer = cli("link", "--rtt", "30ms", "--", "sh", "-c", inner, "sh", ask)
         web.kill()
     assert answer.code == 0, answer.err
-    page, connected = answer.out.rsplit(" ", 1)
-    assert page == "behind two links"
-    assert 0.070 <= float(connected) < 0.140
+    pages, connected = zip(*(line.rsplit(" ", 1) for line in answer.out.splitlines()), strict=True)
+    assert set(pages) == {"behind two links"}
+    # A busy machine adds to the time of one connection or another.
+    assert 0.070 <= min(map(float, connected)) < 0.140
 
 
 #: Not that of systemd-resolved or any other resolver, which may be there.
