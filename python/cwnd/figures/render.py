@@ -7,14 +7,18 @@ import functools
 import logging
 import re
 import threading
-from typing import TYPE_CHECKING
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, TypeVar
 
 from cwnd.figures.text import FONT_DIRECTORY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     from cwnd.figures.vega import Drawing
+
+T = TypeVar("T")
 
 #: Resolution of a PNG, in pixels an inch.
 PPI = 200
@@ -61,6 +65,22 @@ def _draw_sample() -> None:
             _converter().vegalite_to_svg(_SAMPLE, vl_version=_VERSION)
 
 
+def _interruptibly(work: Callable[[], T]) -> T:
+    """Runs what Python cannot interrupt in a thread: Ctrl-C does not wait for its end."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="figure", daemon=True).start()
+    return done.result()
+
+
 def library() -> tuple[str, str]:
     """The script that draws specifications in a browser, as `vegaEmbed`, and its description."""
     converter = _converter()
@@ -68,7 +88,9 @@ def library() -> tuple[str, str]:
     progress = logging.getLogger("swc_ecma_transforms_optimization")
     progress.addHandler(logging.NullHandler())
     progress.propagate = False
-    script: str = converter.javascript_bundle("window.vegaEmbed = vegaEmbed", vl_version=_VERSION)
+    script: str = _interruptibly(
+        lambda: converter.javascript_bundle("window.vegaEmbed = vegaEmbed", vl_version=_VERSION)
+    )
     versions = f"Vega {converter.get_vega_version()} and Vega-Lite {_VERSION}"
     return script, versions
 
@@ -79,7 +101,8 @@ def svg(spec: str, drawing: Drawing | None = None) -> str:
     Raises:
         ValueError: Vega-Lite cannot draw the specification.
     """
-    document: str = _converter().vegalite_to_svg(spec, vl_version=_VERSION)
+    converter = _converter()
+    document: str = _interruptibly(lambda: converter.vegalite_to_svg(spec, vl_version=_VERSION))
     names: dict[str, int] = {}
     document = _NUMBERED.sub(
         lambda m: f"{m[1]}{m[2]}{names.setdefault(m[2] + m[3], len(names))}", document
@@ -104,11 +127,13 @@ def with_unit(document: str) -> str:
 
 def png(document: str, ppi: float) -> bytes:
     """An SVG as PNG."""
-    content: bytes = _converter().svg_to_png(document, ppi=ppi)
+    converter = _converter()
+    content: bytes = _interruptibly(lambda: converter.svg_to_png(document, ppi=ppi))
     return content
 
 
 def pdf(document: str) -> bytes:
     """An SVG as PDF."""
-    content: bytes = _converter().svg_to_pdf(document)
+    converter = _converter()
+    content: bytes = _interruptibly(lambda: converter.svg_to_pdf(document))
     return content
