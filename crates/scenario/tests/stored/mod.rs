@@ -16,7 +16,7 @@ pub fn check(name: &str, text: &str) {
     let stored = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         stored == text,
-        "{name} is stale; if that was meant to, refresh it with\n\
+        "{name} is stale; if the change is intended, refresh it with\n\
          UPDATE=1 cargo test -p cwnd-scenario --no-fail-fast\n{}",
         first_difference(&stored, &text)
     );

@@ -33,7 +33,8 @@ pub struct Params {
     )]
     #[part("dsack")]
     pub dsack: bool,
-    /// `true` if a burst of several segments ends with PSH, for receivers of the part `quick-acks`.
+    /// `true` if a burst of several segments ends with PSH, for receivers with the part
+    /// `quick-acks`.
     #[default(false, "RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 5.4")]
     #[idle(self.ack_policy != AckRule::Quick, "without the part `quick-acks`")]
     #[part("push")]

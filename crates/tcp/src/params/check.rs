@@ -29,9 +29,8 @@ impl Params {
         }
         if self.prr.prr && !matches!(self.recovery.recovery, Recovery::Sack | Recovery::NewReno) {
             return invalid(
-                key!(Self: prr.prr),
-                "proportional rate reduction needs `recovery = \"sack\"` or `\"newreno\"`; others \
-                 need a stack without the part `prr`",
+                key!(Self: recovery.recovery),
+                "`recovery = \"tahoe\"` and `\"reno\"` need a stack without the part `prr`",
             );
         }
         if self.signature.timestamp_signature > 0 && !self.rtt.timestamps {

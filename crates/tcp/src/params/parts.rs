@@ -154,8 +154,8 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "rate-halving",
-        doc: "A segment for every two delivered, in place of proportional rate reduction (Linux \
-              until 3.1, ns-2's TCP-Linux).",
+        doc: "Rate halving: a segment for every two delivered, in place of proportional rate \
+              reduction.",
         needs: None,
         off: |p| without_prr_by(p, PrrRule::RateHalving),
         on: |p| with_prr_by(p, PrrRule::RateHalving),
