@@ -24,7 +24,7 @@ fn windows() -> impl Strategy<Value = String> {
     })
 }
 
-/// How the retransmission timer is set.
+/// Retransmission timers: backoff, bounds and clock.
 pub fn timer() -> impl Strategy<Value = String> {
     let backoff = select(vec!["exponential", "after", "off"]);
     (backoff, 1..6u32, 1..1000u32, 0..4u32, 1..400u32, beside_the_backoff()).prop_map(
@@ -38,7 +38,7 @@ pub fn timer() -> impl Strategy<Value = String> {
     )
 }
 
-/// Where the backoff ends, and when a connection is given up.
+/// Ends of the backoff, and limits of retries.
 fn beside_the_backoff() -> impl Strategy<Value = String> {
     let until = select(vec!["sample", "sent-once", "ack"]);
     let retries = prop_oneof![2 => Just(None), 1 => (0..4u32).prop_map(Some)];
@@ -95,7 +95,7 @@ fn seen() -> impl Strategy<Value = String> {
 
 /// A stack as it is, or without some of its parts and with others: its key, and its endpoint.
 fn changed_stack() -> impl Strategy<Value = (String, Params)> {
-    // `rfc` of schema 1 is `rfc6675` by now; with parts that comes to be any other.
+    // Schema 1 reads `rfc` as `rfc6675`; its parts are drawn over other bases.
     let presets = Params::default().presets().iter().map(|preset| preset.name);
     let bases: Vec<&'static str> = presets.filter(|name| *name != "rfc").collect();
     let is_drawn = prop::bool::weighted(0.2);

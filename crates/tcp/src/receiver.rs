@@ -120,7 +120,7 @@ impl Receiver {
             self.data.deliver(segment.end());
             let hurries = self.on_data(now, segment, new, echoed);
             let acks = &self.config.params.acks;
-            if !self.acks.is_due(hurries, acks.ack_every) {
+            if !self.acks.count_in_order(hurries, acks.ack_every) {
                 self.acks.wait(now, acks.ack_delay);
                 return None;
             }
@@ -159,7 +159,7 @@ impl Receiver {
             rcv_nxt: self.data.rcv_nxt(),
             highest: self.data.highest(),
             duplicate: !new,
-            first_mark: self.feedback.echoes() && !echoed,
+            first_mark: self.feedback.has_ece() && !echoed,
         });
         told || quick
     }
@@ -226,7 +226,7 @@ impl Receiver {
         held
     }
 
-    /// Takes in a payload that is not the next one, or comes behind a hole.
+    /// Takes in a payload that may be out of order, and counts it.
     #[inline(never)]
     fn accept(&mut self, segment: &Segment) -> Arrival {
         let before = self.data.rcv_nxt();

@@ -91,11 +91,11 @@ impl AckPolicy {
         self.quick.as_mut().is_some_and(|quick| quick.on_segment(now, segment, &taken()))
     }
 
-    /// A segment in order was taken in. Returns `true` if its ACK goes now: it must not wait, or it
+    /// Counts a segment in order. Returns `true` if its ACK goes now: it must not wait, or it
     /// is the `every`th (RFC 5681 § 4.2: at least every second full-sized segment; departs from it
     /// in that short segments count alike).
     #[inline(always)]
-    pub const fn is_due(&mut self, hurries: bool, every: u32) -> bool {
+    pub const fn count_in_order(&mut self, hurries: bool, every: u32) -> bool {
         self.segments += 1;
         hurries || self.segments >= every
     }
@@ -104,7 +104,7 @@ impl AckPolicy {
     /// segment is acknowledged.
     pub fn due(&mut self, arrival: Arrival, hurries: bool, rcv_nxt: u64, every: u32) -> Due {
         match arrival {
-            Arrival::InOrder if self.is_due(hurries, every) => Due::Now,
+            Arrival::InOrder if self.count_in_order(hurries, every) => Due::Now,
             Arrival::InOrder => Due::Later,
             Arrival::BehindHole if !hurries && self.may_compress(rcv_nxt) => Due::Compressed,
             // RFC 5681 § 4.2: at once for a segment out of order, a duplicate, and one that fills

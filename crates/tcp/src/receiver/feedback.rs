@@ -80,7 +80,7 @@ impl Feedback {
 
     /// `true` if ACKs carry ECE.
     #[inline]
-    pub const fn echoes(&self) -> bool {
+    pub const fn has_ece(&self) -> bool {
         self.ece
     }
 
@@ -146,13 +146,13 @@ impl Feedback {
         if segment.ecn == Ecn::Ce {
             // After CWR was looked at: a segment with both begins a new episode (RFC 3168
             // § 6.1.3). Not for a duplicate (§ 6.1.5).
-            self.ece |= new && self.echoes_ece();
+            self.ece |= new && self.is_classic();
         }
         echoed
     }
 
     /// `true` if marks are echoed as RFC 3168 says.
-    fn echoes_ece(&self) -> bool {
+    fn is_classic(&self) -> bool {
         self.extras.as_ref().is_none_or(|extras| extras.echo.is_none())
     }
 

@@ -15,11 +15,11 @@ impl SentSegments {
         again.map_or((holes, Time::ZERO), |(found, waits)| (holes || found, waits))
     }
 
-    /// Data that was not SACKed is lost below `edge`, and retransmissions are by their order.
-    /// Returns `true` if any is found.
-    pub fn lose_below(&mut self, edge: u64, una: u64, again: Option<Overtaken>) -> bool {
+    /// Data that was not SACKed is lost below `edge`. `overtaken` finds lost retransmissions;
+    /// `None` leaves them to RACK or the timer. Returns `true` if any is found.
+    pub fn lose_below(&mut self, edge: u64, una: u64, overtaken: Option<Overtaken>) -> bool {
         let holes = self.mark_lost_below(edge);
-        let again = self.look_at_retransmissions(una, again);
+        let again = self.look_at_retransmissions(una, overtaken);
         holes || again
     }
 
@@ -40,12 +40,12 @@ impl SentSegments {
     }
 
     /// Takes retransmissions that arrived for such: they are neither in flight nor lost again.
-    /// Others are lost by their order. Returns `true` if any is found.
+    /// `overtaken` finds lost ones among the others. Returns `true` if it finds any.
     #[inline]
-    pub fn look_at_retransmissions(&mut self, una: u64, by: Option<Overtaken>) -> bool {
+    pub fn look_at_retransmissions(&mut self, una: u64, overtaken: Option<Overtaken>) -> bool {
         let Some(resent) = &mut self.resent else { return false };
         resent.review(una, &self.sacked);
-        by.is_some_and(|by| resent.lose_overtaken(una, &self.sacked, by))
+        overtaken.is_some_and(|rule| resent.lose_overtaken(una, &self.sacked, rule))
     }
 
     /// The last byte of `[from, to)` that is missing, is not lost and went only once.

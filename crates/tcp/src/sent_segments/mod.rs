@@ -170,8 +170,8 @@ impl SentSegments {
     }
 
     /// Everything below `una` has arrived; returns how much of it had been reported by SACK before.
-    /// Retransmissions are lost by their order.
-    pub fn on_ack(&mut self, una: u64, again: Option<Overtaken>) -> u64 {
+    /// `overtaken` finds lost retransmissions; `None` leaves them to RACK or the timer.
+    pub fn on_ack(&mut self, una: u64, overtaken: Option<Overtaken>) -> u64 {
         let mut gone = 0;
         if !self.sacked.is_empty() {
             gone = self.sacked.covered(0, una);
@@ -181,7 +181,7 @@ impl SentSegments {
                 self.sacked_bytes -= gone;
                 self.sacked.remove_below(una);
             }
-            self.look_at_retransmissions(una, again);
+            self.look_at_retransmissions(una, overtaken);
         } else if let Some(resent) = &mut self.resent {
             resent.advance(una);
         }

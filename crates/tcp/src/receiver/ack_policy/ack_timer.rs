@@ -8,7 +8,8 @@ use cwnd_quantity::{Duration, Time};
 /// The wait of delayed ACKs, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct AckTimer {
-    /// What it begins with, and comes back to (`TCP_ATO_MIN`, `TCP_DELACK_MIN`).
+    /// Least wait in ticks: the first, and that after short pauses (`TCP_ATO_MIN`,
+    /// `TCP_DELACK_MIN`).
     least: u32,
     wait: u32,
 }

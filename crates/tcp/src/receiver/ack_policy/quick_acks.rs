@@ -316,7 +316,7 @@ mod tests {
         at_once
     }
 
-    /// How many of so many segments are acknowledged at once.
+    /// Number of ACKs at once among so many segments.
     fn quick(acks: &mut QuickAcks, from: u64, count: u64) -> usize {
         (from..from + count).filter(|&n| arrives(acks, n, Flags::default(), false)).count()
     }
