@@ -4,7 +4,7 @@ use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, Request, Signal, Start,
 };
 use cwnd_packet::Echo;
-use cwnd_quantity::{Duration, Time};
+use cwnd_quantity::Duration;
 use cwnd_schema::{ParamsChoice, Value};
 use proptest::prelude::*;
 
@@ -82,19 +82,7 @@ proptest! {
         };
         for params in controllers() {
             let mut c = params.build(&start);
-            let mut path = Path {
-                now: Time::ZERO,
-                mss,
-                srtt: None,
-                min_rtt: None,
-                rtt: None,
-                flight_size: 0,
-                delivered: 0,
-                sent: 0,
-                phase: Phase::Open,
-                cwnd_limited: true,
-                round: 0,
-            };
+            let mut path = Path { mss, cwnd_limited: true, ..Path::default() };
             for event in &events {
                 let before = c.window();
                 path.flight_size = before.cwnd * flight_percent / 100;

@@ -1,10 +1,10 @@
 //! A path on which nothing happens but what the script says.
 
 use cwnd_cc::{
-    AckSample, AnyController, Cause, Controller, ControllerParams, Grow, Path, Phase, Request,
-    Signal, Start, Window,
+    AckSample, AnyController, Cause, Controller, ControllerParams, Grow, Path, Request, Signal,
+    Start, Window,
 };
-use cwnd_quantity::{Duration, Time};
+use cwnd_quantity::Duration;
 use cwnd_schema::{ParamsChoice, Value};
 
 /// Segment size: round numbers read best.
@@ -58,19 +58,9 @@ impl Script {
     }
 
     pub fn with_rtt(params: &ControllerParams, start: &Start, rtt: Duration) -> Self {
-        let path = Path {
-            now: Time::ZERO,
-            mss: MSS as u32,
-            srtt: Some(rtt),
-            min_rtt: Some(rtt),
-            rtt: None,
-            flight_size: 0,
-            delivered: 0,
-            sent: 0,
-            phase: Phase::Open,
-            cwnd_limited: true,
-            round: 0,
-        };
+        let rtt = Some(rtt);
+        let mss = MSS as u32;
+        let path = Path { mss, srtt: rtt, min_rtt: rtt, cwnd_limited: true, ..Path::default() };
         Self { controller: params.build(start), path, ack_every: 1 }
     }
 
