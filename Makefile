@@ -235,7 +235,8 @@ papers: build ## Reproduce the papers and write their pages; some minutes
 	$(BIN)/python scripts/paper_pages.py
 
 # SciPy, of the development tools, is needed for those of the distributions only.
-vectors: $(VENV)/$(if $(filter-out distributions,$(ARGS)),$(if $(filter distributions,$(ARGS)),dev,installed),dev) ## Compute vectors again, all or some (ARGS='red pie')
+NEEDS_SCIPY := $(if $(ARGS),$(filter distributions,$(ARGS)),all)
+vectors: $(VENV)/$(if $(NEEDS_SCIPY),dev,installed) ## Compute vectors again, all or some (ARGS='red pie')
 	$(BIN)/python tests/reference/generate.py $(ARGS)
 
 bench: build ## Measure packets per CPU second and peak memory

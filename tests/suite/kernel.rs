@@ -275,11 +275,11 @@ fn flow(controller: &str, rtt: &str, queue: &str, more: &str, own: &str) -> Stri
 
 const CODEL: &str = r#"{ kind = "codel" }"#;
 
-/// Linux's Reno, with a rule: of the window, in segments; slow start counts all that is acknowledged.
+/// Linux's Reno, with a rule: of the window, in segments; slow start counts all acknowledged data.
 fn reno(rule: &str) -> String {
     format!(
-        r#"{{ kind = "newreno", preset = "rfc", {rule}, base = "cwnd", rounding = "segments", abc_limit = "none",
-             abc_limit_after_timeout = "none", grow_in_cwr = false }}"#
+        r#"{{ kind = "newreno", preset = "rfc", {rule}, base = "cwnd", rounding = "segments",
+             abc_limit = "none", abc_limit_after_timeout = "none", grow_in_cwr = false }}"#
     )
     .replace('\n', " ")
 }

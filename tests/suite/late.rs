@@ -9,7 +9,8 @@ pub const HEAD: &str = "# Flows one after the other, 10 s apart, 10 Mbit/s, 50 m
                         two minutes after all came. Mean queue in packets, goodput\n\
                         # of the last in shares of the first's, \
                         and by how much the last one's minRTT is wrong, in ms.\n\
-                        controller          flows  queue utilisation drops jain last/first  error\n";
+                        controller          flows  queue utilisation drops jain last/first  \
+                        error\n";
 
 /// What came of late flows.
 pub struct Late {

@@ -122,7 +122,7 @@ pub enum Body {
     Ack {
         /// Receive window in bytes.
         window: u32,
-        /// What routers wrote into the data.
+        /// Feedback of routers that the data carried.
         echo: Echo,
         /// SACK blocks, the most recent first.
         sack: SackBlocks,
