@@ -252,9 +252,9 @@ of that kind.";
 const PARTS_TEXT: &str = "\
 An experiment takes parts from a stack, or adds parts to it: `stack = { base = \"linux\", without =
 [\"rack\", \"prr\"] }`. The name of a stack alone is short for its `base`, so that a path may lead
-into it: `flow.main.stack.without`. What `without` names is taken first, so that one part may replace
-another: `{ base = \"linux\", without = [\"prr\"], with = [\"rate-halving\"] }`. Parameters of
-`endpoint` go over the parts. A `preset` of another stack in `endpoint` is an error beside them.";
+into it: `flow.main.stack.without`. What `without` names is taken first, so that one part may
+replace another: `{ base = \"linux\", without = [\"prr\"], with = [\"rate-halving\"] }`. Parameters
+of `endpoint` go over the parts. A `preset` of another stack in `endpoint` is an error beside them.";
 
 const CONTROLLER_TEXT: &str = "\
 `controller = \"cubic\"`, or a table with `kind`, perhaps a `preset`, and parameters over what the preset says:
@@ -280,9 +280,9 @@ const ENDPOINT_TEXT: &str = "\
 The rest of TCP, for both ends of a connection: `endpoint = \"linux\"`, or a table with a `preset` and parameters over what it says:
 `endpoint = { preset = \"linux\", ecn = true }`.";
 const QUIC_TEXT: &str = "\
-With `stack = \"quic\"` the connections are QUIC's, and the table `endpoint` has these keys. Keys of TCP
-are errors there. [QUIC](quic.md) has what is modelled, and which controllers, workloads and worlds it
-goes with.";
+With `stack = \"quic\"` the connections are QUIC's, and the table `endpoint` has these keys. Keys of
+TCP are errors there. [QUIC](quic.md) has what is modelled, and which controllers, workloads and
+worlds it goes with.";
 
 const SWEEP_TEXT: &str = "\
 Every combination of the axes' values is run, `repeat` times with seeds that count up: the cells of the sweep. The axis that

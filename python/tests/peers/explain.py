@@ -174,7 +174,8 @@ CONTRADICTIONS = (
     "- **ns-2's DropTail of n packets holds n − 1**, and its delays are medians over time, not over packets: with one flow at 100 ms under RED "
     "2.4 ms, where the median packet of ours waited 5.5 ms; asked in the same way, ours is 2.4 ms.",
     "- **ns-2's TCP-Linux counts forward acknowledgements**, and retransmits after four duplicate ACKs where RFC 6675 and Linux do after three; it sees "
-    "from later SACKs that a retransmission was lost (parts `fack` and `lost-retransmissions`), which RFC 6675 leaves to the timer.",
+    "from later SACKs that a retransmission was lost (parts `fack` and `lost-retransmissions`), "
+    "which RFC 6675 leaves to the timer.",
     "- **Three pipes.** ns-2's Sack1 takes a segment off its pipe for each ACK, two for a partial one, so that what was lost stays in it; it fills holes as soon as anything above is SACKed "
     '(`pipe_rule = "sack1"`, Fall & Floyd 1996). ns-3 leaves a retransmission in its pipe until the cumulative acknowledgement, though it was SACKed (`tcp-tx-buffer.cc`, `Update`): where many are lost it stops and waits '
     "for its timer, and PIE drops half as many packets in a slow start as with RFC 6675's.",
