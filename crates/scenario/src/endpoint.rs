@@ -65,21 +65,22 @@ fn of_quic(key: &str) -> Option<String> {
 /// A hint for a key that TCP has and QUIC lacks.
 fn of_tcp(key: &str) -> Option<String> {
     let found = Params::FIELDS.iter().any(|field| field.name == key);
-    let in_place = IN_PLACE.iter().find(|(of_tcp, _)| *of_tcp == key);
+    let in_place = IN_PLACE.iter().find(|(of_tcp, ..)| *of_tcp == key);
     let remedy = match in_place {
-        Some((_, of_quic)) => format!("write `{of_quic}` in its place"),
+        Some((_, of_quic, value)) => format!("write `{of_quic}` in its place, {value}"),
         None => "remove it, or take a stack of TCP".to_owned(),
     };
     found.then(|| format!("it is a key of TCP; {remedy}"))
 }
 
-/// Keys of TCP, and keys of QUIC that set the same.
-const IN_PLACE: &[(&str, &str)] = &[
-    (key!(Params: packets.mss), key!(quic::Params: max_datagram_size)),
-    (key!(Params: detection.dup_thresh), key!(quic::Params: packet_threshold)),
-    (key!(Params: rto.rto_initial), key!(quic::Params: initial_rtt)),
-    (key!(Params: acks.ack_every), key!(quic::Params: ack_eliciting_threshold)),
-    (key!(Params: acks.ack_delay), key!(quic::Params: max_ack_delay)),
+/// Keys of TCP, keys of QUIC that set the like, and the value of those.
+const IN_PLACE: &[(&str, &str, &str)] = &[
+    (key!(Params: packets.mss), key!(quic::Params: max_datagram_size), "33 B more"),
+    (key!(Params: detection.dup_thresh), key!(quic::Params: packet_threshold), "the same"),
+    // The first PTO is three times the RTT: the RTT and four times its half (RFC 9002 § 6.2.1).
+    (key!(Params: rto.rto_initial), key!(quic::Params: initial_rtt), "a third of it"),
+    (key!(Params: acks.ack_every), key!(quic::Params: ack_eliciting_threshold), "one less"),
+    (key!(Params: acks.ack_delay), key!(quic::Params: max_ack_delay), "the same"),
 ];
 
 /// Reports parameters that are no keys, but for such that have the stack's values, as in resolved

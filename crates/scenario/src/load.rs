@@ -97,7 +97,7 @@ fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
         return false;
     }
     if group.arrivals.arriving().waits()
-        && group.workload.volume(group.endpoint.packets.mss).is_none()
+        && group.workload.volume(Bytes(group.full_payload())).is_none()
     {
         let message =
             format!("the connections of `{kind}` have no end that another could wait for");
@@ -208,8 +208,7 @@ fn for_load<'l>(
     duration: Duration,
     told: &mut Told<'_>,
 ) -> Option<(&'l Link, Duration)> {
-    let endpoint = &group.endpoint;
-    let Some(volume) = group.workload.volume(endpoint.packets.mss) else {
+    let Some(volume) = group.workload.volume(Bytes(group.full_payload())) else {
         let message = format!(
             "a load needs a mean size, and flows of `{}` have none that is known",
             group.workload.kind()
@@ -229,8 +228,8 @@ fn for_load<'l>(
         return None;
     }
     // Each byte once: what is sent again, and what ACKs take on the way back, is no load that is offered.
-    let syn = if endpoint.connection.handshake { endpoint.packets.ack_size.0 as f64 } else { 0.0 };
-    let headers = volume.segments * endpoint.packets.header.0 as f64 + volume.connections * syn;
+    let opening = volume.connections * group.opening() as f64;
+    let headers = volume.segments * group.headers() as f64 + opening;
     let bits = 8.0 * (volume.bytes + headers);
     // The part of the connections whose data crosses each link.
     let mut used = vec![0.0; links.len()];

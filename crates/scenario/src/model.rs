@@ -262,6 +262,20 @@ impl FlowGroup {
         self.quic.as_ref().map_or(self.endpoint.packets.mss.0, |quic| quic.sizes().payload.into())
     }
 
+    /// Headers of a full packet, on the wire.
+    pub(crate) fn headers(&self) -> u64 {
+        self.quic.as_ref().map_or(self.endpoint.packets.header.0, |quic| {
+            quic.header.0 + u64::from(quic.sizes().overhead)
+        })
+    }
+
+    /// Bytes that open a connection, towards its data's receiver: a SYN. QUIC's connections are
+    /// open from the beginning.
+    pub(crate) fn opening(&self) -> u64 {
+        let opens = self.quic.is_none() && self.endpoint.connection.handshake;
+        if opens { self.endpoint.packets.ack_size.0 } else { 0 }
+    }
+
     /// How its flows arrive while the run goes on; `None` if they are there from the beginning.
     #[must_use]
     pub fn arriving(&self) -> Option<ArrivalParams> {

@@ -41,11 +41,21 @@ fn the_stack_has_keys_of_its_own_and_resolves_to_itself() {
     assert_eq!(again[0].scenario, cell.scenario);
 }
 
+/// A transfer of 100 full packets of QUIC, whose headers and tag are 33 B and 28 B below: so many bits
+/// take 0.24 s of half of 10 Mbit/s, and no SYN comes before them.
+#[test]
+fn a_load_counts_packets_of_the_stack() {
+    let flow = "stack = \"quic\"\nworkload = { kind = \"bytes\", size = \"143900 B\" }\n\
+                arrivals = { kind = \"poisson\", load = 0.5 }";
+    let cell = read(flow).expect("it is right");
+    assert!(cell.resolved_toml.contains("interval = \"240 ms\""), "{}", cell.resolved_toml);
+}
+
 #[test]
 fn keys_of_tcp_are_refused_with_the_key_in_their_place() {
     for (key, remedy) in [
-        ("mss = \"1000 B\"", "write `max_datagram_size` in its place"),
-        ("ack_every = 1", "write `ack_eliciting_threshold` in its place"),
+        ("mss = \"1000 B\"", "write `max_datagram_size` in its place, 33 B more"),
+        ("ack_every = 1", "write `ack_eliciting_threshold` in its place, one less"),
         ("rto_min = \"1 s\"", "remove it, or take a stack of TCP"),
         ("timestamps = true", "remove it, or take a stack of TCP"),
         ("recovery = \"sack\"", "remove it, or take a stack of TCP"),
