@@ -177,6 +177,7 @@ END
         ({"LINE": "loss = 0.01"}, "loss", "its line lost packets"),
         ({"LINE": "burst_loss = { p = 0.005, r = 0.5 }"}, "loss", "its line lost packets"),
         ({"LINE": "loss_every = 300"}, "loss", "its line lost packets"),
+        ({"LINE": "loss = 0.01", "STACK": "quic"}, "loss", "its line lost packets"),
         ({"LINE": 'edge_rate = "5 Mbit/s"'}, "bounded", "`edge_rate`"),
         ({"END": 'receive_window = "64 kB"'}, "bounded", "`receive_window`"),
         ({"FLOW": 'start = "32 s"'}, "absent", "not all of its flows sent"),
@@ -192,6 +193,9 @@ def test_a_note_names_only_a_cause_that_the_run_shows(
     text = CODEL
     for key in ("LINE", "CONTROLLER", "FLOW", "END"):
         text = text.replace(key, changed.get(key, "newreno" if key == "CONTROLLER" else ""))
+    if "STACK" in changed:
+        text = text.replace('preset = "rfc"', f'preset = "{changed["STACK"]}"')
+        text = text.replace("rtt =", f'stack = "{changed["STACK"]}"\nrtt =')
     (tmp_path / "line.toml").write_text(text, "utf-8")
     run = cwnd.run(tmp_path / "line.toml")
     (idle,) = idle_points(run).values()

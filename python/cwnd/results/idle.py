@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 #: The lines that say what a dumbbell's queue holds, what disturbs its line, what its senders want.
 _LINES = re.compile(
-    r"^(?:\[.+\]|(?:kind|direction|limit|target|interval|bdp_rtt|mss|header|max_window"
-    r"|receive_window|edge_rate|rate|loss|loss_every|burst_loss|reorder|delay_steps"
+    r"^(?:\[.+\]|(?:kind|direction|limit|target|interval|bdp_rtt|mss|max_datagram_size|header"
+    r"|max_window|receive_window|edge_rate|rate|loss|loss_every|burst_loss|reorder|delay_steps"
     r"|option_loss|option_damage) = .*)$",
     re.MULTILINE,
 )

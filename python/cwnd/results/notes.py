@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 #: The lines of a resolved scenario that say what connections offer that arrive for a load.
 _LOADS = re.compile(r"^load = [0-9]", re.MULTILINE)
 _ARRIVALS = re.compile(
-    r"^(?:\[.+\]|(?:load|link|from|to|mss|header|ack_size|handshake) = .*)$", re.MULTILINE
+    r"^(?:\[.+\]|(?:load|link|from|to|mss|max_datagram_size|header|ack_size|handshake) = .*)$",
+    re.MULTILINE,
 )
 
 
