@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Policy:
     """Treatment of what a directory holds already."""
 
-    #: Removes cells of another plan.
+    #: Removes cells of another plan, if nobody else writes.
     replan: bool
     #: Leaves a complete result of another plan there until the new one is complete.
     replace: bool
@@ -44,6 +44,11 @@ class Policy:
     alone: bool
     #: `True` if only some runs of the plan are wanted.
     partly: bool
+
+    @property
+    def removes(self) -> bool:
+        """`True` if cells of another plan may be removed."""
+        return self.replan and self.alone
 
 
 class Target:
@@ -74,17 +79,17 @@ class Target:
             return load(self._root) if self._prepare() else None
 
     def _prepare(self) -> bool:
-        """Finds the cells that are there; `True` if the result of this plan is complete."""
+        """`True` if the result of this plan is complete; otherwise readies the directory for it."""
         root, policy = self._root, self._policy
         if Dataset.is_at(root) and (root / MARK).is_dir():
-            _leave_version_1(root, self._planned, may_go=policy.replan and policy.alone)
+            _leave_version_1(root, self._planned, may_go=policy.removes)
         if policy.again:
             return False
         packed = is_packed(root)
         found = journalled(root)
         there = {cell for frame in found for cell in frame.cells}
         if packed and packing.is_same(root, self._planned, every_file=policy.replace):
-            if there <= self.cells.keys() or (policy.replan and policy.alone):
+            if there <= self.cells.keys() or policy.removes:
                 packing.remove_journal(root)
             return True
         # A result without its list of hashes was on its way into the journal.
@@ -108,7 +113,7 @@ class Target:
 
     def _refuse_foreign(self, there: set[str]) -> None:
         foreign = len(there - self.cells.keys())
-        if foreign and not (self._policy.replan and self._policy.alone):
+        if foreign and not self._policy.removes:
             raise InputError(_refusal(self._root, self._planned, foreign, alone=self._policy.alone))
 
     def _take_over(self, *, stays: bool) -> None:
@@ -117,8 +122,7 @@ class Target:
             there = set(packing.cells_of(self._root))
             if not stays:
                 self._refuse_foreign(there or {""})
-            known = {cell for frame in self._found for cell in frame.cells}
-            wanted = (there & self.cells.keys()) - known
+            wanted = (there & self.cells.keys()) - self.done
             if wanted:
                 batches = packing.unpack_result(self._root, wanted)
                 write_journal(self._root / JOURNAL / f"{self._writing.id}-taken", batches)
@@ -133,7 +137,7 @@ class Target:
             _renew(self._root, name, new, self._writing)
 
     def _forget_errors(self) -> None:
-        there = {cell for frame in self._found for cell in frame.cells}
+        there = self.done
         for file in _errors(self._root):
             if file.stem in there or (self._policy.alone and file.stem not in self.cells):
                 file.unlink(missing_ok=True)
