@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from peers.scenarios import TCP_LINUX_PARTS
+
 if TYPE_CHECKING:
     from peers.judge import Overrides
 
@@ -104,9 +106,9 @@ EXPLANATIONS = (
         "the fourth duplicate ACK, as ours does here; after the third, counts agree, but that is not what ns-2 does. In ns-2, but not here, a loss or an echo "
         "found while a timeout is repaired ends that repair with a window of two segments.",
         (
-            ((STACK, ["fack", "rate-halving", "prr-on-ecn"]),),
+            ((STACK, [part for part in TCP_LINUX_PARTS if part != "lost-retransmissions"]),),
             (
-                (STACK, ["lost-retransmissions", "rate-halving", "prr-on-ecn"]),
+                (STACK, [part for part in TCP_LINUX_PARTS if part != "fack"]),
                 (f"{ENDPOINT}.dup_thresh", 3),
             ),
         ),

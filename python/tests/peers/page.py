@@ -145,10 +145,17 @@ def _experiments(explanation: Explanation, row: Row, failing: dict[str, Comparis
     ]
     for overrides in explanation.experiments:
         # Flows that are changed alike are told of once.
-        told = dict.fromkeys(f"`{path.split('.')[-1]} = {value}`" for path, value in overrides)
+        told = dict.fromkeys(_change(path, value) for path, value in overrides)
         said = ", ".join(told)
         lines.append(f"| with {said} | {_cells(experiment(row, overrides), theirs)} |")
     return [*lines, ""]
+
+
+def _change(path: str, value: object) -> str:
+    """A change of a scenario, as a row of the table names it."""
+    if isinstance(value, list):
+        return "the parts " + ", ".join(f"`{part}`" for part in value)
+    return f"`{path.rsplit('.', maxsplit=1)[-1]} = {value}`"
 
 
 def _contradictions() -> list[str]:
