@@ -138,8 +138,9 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "prr",
-        doc: "Proportional rate reduction for losses (RFC 9937), and for ECN-echoes where the \
-              stack has it.",
+        doc: "Reductions spread over the recovery, by the rule that the stack has, and over a \
+              round trip for ECN-echoes where the stack has that. Added to a stack it is \
+              proportional rate reduction by RFC 9937.",
         needs: None,
         off: without_prr,
         on: |p| with_prr_by(p, PrrRule::Rfc9937),

@@ -116,8 +116,8 @@ impl AckPolicy {
     /// `true` unless more than a full segment was delivered since the last ACK (Linux,
     /// `__tcp_ack_snd_check`).
     fn may_compress(&self, rcv_nxt: u64) -> bool {
-        let unacked = || rcv_nxt - self.last_ack_sent(rcv_nxt);
-        self.quick.as_ref().is_some_and(|quick| quick.may_compress(unacked()))
+        let quick = self.quick.as_ref();
+        quick.is_some_and(|quick| quick.may_compress(rcv_nxt - self.last_ack_sent(rcv_nxt)))
     }
 
     /// An ACK waits until the timer expires, which `delay` sets unless pauses between segments do.
