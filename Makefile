@@ -236,7 +236,7 @@ papers: build ## Reproduce the papers and write their pages; some minutes
 
 # SciPy, of the development tools, is needed for those of the distributions only.
 NEEDS_SCIPY := $(if $(ARGS),$(filter distributions,$(ARGS)),all)
-vectors: $(VENV)/$(if $(NEEDS_SCIPY),dev,installed) ## Compute vectors again, all or some (ARGS='red pie')
+vectors: $(VENV)/$(if $(NEEDS_SCIPY),dev,installed) ## Compute vectors again (ARGS='red pie')
 	$(BIN)/python tests/reference/generate.py $(ARGS)
 
 bench: build ## Measure packets per CPU second and peak memory
