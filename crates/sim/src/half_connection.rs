@@ -32,12 +32,12 @@ pub struct HalfConnection {
     pub sender: Sender,
     /// Delivery of the last byte of a transfer; `Time::NEVER` before, and without end.
     pub finished: Time,
+    /// The receiving end.
+    pub receiver: Receiver,
     /// Counters at the end of the warm-up.
     pub before: Option<Box<WarmupCounters>>,
     /// Fates of the segments that timed out; `None` before the first.
     pub told: Option<Box<Told>>,
-    /// The receiving end.
-    pub receiver: Receiver,
 }
 
 impl HalfConnection {

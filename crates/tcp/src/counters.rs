@@ -143,10 +143,16 @@ impl AddAssign<&Self> for SenderCounters {
 }
 
 /// What a receiver counted, over the whole run.
-// What each segment and each ACK counts comes first.
+// What each segment and each ACK counts comes last: `READ_FROM`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ReceiverCounters {
+    /// Data segments that arrived with CE.
+    pub ce_segments: u64,
+    /// SYNs that arrived.
+    pub syns: u64,
+    /// Data segments that brought nothing new.
+    pub duplicates: u64,
     /// Payload bytes handed to the application, in order, each once.
     pub delivered_bytes: u64,
     /// Data segments that arrived, duplicates included.
@@ -155,15 +161,12 @@ pub struct ReceiverCounters {
     pub wire_bytes: u64,
     /// ACKs sent.
     pub acks_sent: u64,
-    /// Data segments that arrived with CE.
-    pub ce_segments: u64,
-    /// SYNs that arrived.
-    pub syns: u64,
-    /// Data segments that brought nothing new.
-    pub duplicates: u64,
 }
 
 impl ReceiverCounters {
+    /// Offset of what each segment counts, in bytes.
+    pub(crate) const READ_FROM: usize = core::mem::offset_of!(Self, delivered_bytes);
+
     /// Tells all that the activity of a run has of it, by name.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("ce_received", self.ce_segments);

@@ -5,16 +5,16 @@ use cwnd_packet::{Range, Ranges};
 use crate::segment::{MAX_SACK_BLOCKS, SackBlock, SackBlocks, Segment};
 
 /// Data that arrived.
-// What each segment reads lies together, from how many ranges are out of order on.
+// What each segment reads comes first: `READ_BYTES`.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Reassembly {
+    /// Next byte expected.
+    rcv_nxt: u64,
+    out_of_order: Ranges,
     /// The most recently changed blocks, newest first (RFC 2018 § 4). Once two have become one it
     /// stands here twice.
     recent: [Range; MAX_SACK_BLOCKS],
-    out_of_order: Ranges,
-    /// Next byte expected.
-    rcv_nxt: u64,
 }
 
 /// Place of a segment. RFC 5681 § 4.2 wants an ACK at once for all but the first.
@@ -31,13 +31,13 @@ pub(super) enum Arrival {
 impl Default for Reassembly {
     fn default() -> Self {
         let recent = [Range { start: 0, end: 0 }; MAX_SACK_BLOCKS];
-        Self { recent, out_of_order: Ranges::default(), rcv_nxt: 0 }
+        Self { rcv_nxt: 0, out_of_order: Ranges::default(), recent }
     }
 }
 
 impl Reassembly {
-    /// Offset of what each segment reads, in bytes.
-    pub const READ_FROM: usize = core::mem::offset_of!(Self, rcv_nxt) - size_of::<usize>();
+    /// Bytes that each segment reads.
+    pub const READ_BYTES: usize = core::mem::offset_of!(Self, recent);
 
     /// Prefetches what it points to.
     #[inline]
