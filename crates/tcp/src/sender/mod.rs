@@ -72,7 +72,6 @@ pub struct Sender {
     config: Arc<Config>,
     /// State that a reduction for a loss may be taken back to.
     undo: Undo,
-    // What is sent and what is acknowledged read these three lines.
     seq: SequenceSpace,
     connection: Connection,
     ecn: EcnSender,
@@ -81,16 +80,14 @@ pub struct Sender {
     rto: RtoTimer,
     validation: CwndValidation,
     cc: AnyController,
+    quenches: Quenches,
     recovery: LossRecovery,
     loss: LossDetector,
     counters: SenderCounters,
-    /// Data sent and not acknowledged; seldom read, up to what is SACKed.
+    /// Data sent and not acknowledged.
     sent: SentSegments,
-    // What else an ACK reads.
     rtt: RttSource,
-    // Read by some senders only.
     tso: Tso,
-    quenches: Quenches,
 }
 
 impl Sender {
@@ -100,12 +97,15 @@ impl Sender {
 
 // A cache line is 64 bytes. What sending, an ACK or its timers read begins where a line does, so
 // that it takes no line more. A new field that packets read goes into one of these lines, any other
-// behind `counters` or `rtt`; then these numbers are to be counted again.
+// behind `counters` or at the end; then these numbers are to be counted again.
 const _: () = {
     use core::mem::offset_of;
     let from = Sender::READ_FROM;
     assert!(offset_of!(Sender, pacer) == from + 64);
+    assert!(offset_of!(Sender, cc) == from + 128);
     assert!(offset_of!(Sender, recovery) + LossRecovery::READ_FROM == from + 256);
+    assert!(offset_of!(Sender, counters) == from + 256 + 48);
+    assert!(offset_of!(Sender, sent) + SentSegments::COUNTS == from + 512);
     assert!(offset_of!(Sender, sent) + SentSegments::READ_FROM == from + 640);
     assert!(offset_of!(Sender, rtt) + RttSource::READ_FROM == from + 704);
 };
@@ -164,10 +164,11 @@ impl Sender {
         cwnd_memory::line_soon(self.recovery.line());
     }
 
-    /// Asks for what an ACK reads beside that, and a controller that writes for routers.
+    /// Asks for what an ACK reads beside that.
     #[inline]
     pub fn rest_soon(&self) {
-        cwnd_memory::line_soon(&self.rtt);
+        cwnd_memory::line_soon(&self.cc);
+        self.sent.lines_soon();
         cwnd_memory::line_soon(self.rtt.estimator());
     }
 

@@ -18,13 +18,13 @@ use crate::sent_segments::{Arrivals, Notes};
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct RttSource {
-    /// The segment that is timed, one a round trip.
-    timed: TimedSegment,
-    estimator: RttEstimator,
-    rounds: Rounds,
     /// Round trips and delivery rates of the controller, where they are not the timer's
     /// ([`crate::plan::Plan::controller_rtt`]).
     controller: Option<Box<ControllerRtt>>,
+    estimator: RttEstimator,
+    rounds: Rounds,
+    /// The segment that is timed, one a round trip.
+    timed: TimedSegment,
 }
 
 impl RttSource {

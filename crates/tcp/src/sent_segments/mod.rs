@@ -38,22 +38,21 @@ const LAST_BLOCKS: usize = MAX_SACK_BLOCKS + 1;
 /// Cost: an ACK takes amortised O(log n) in SACKed ranges. Both edges only rise, so each range is
 /// counted once below each. They fall once a timeout, once an undo and once a recovery without
 /// RACK.
-// From how many ranges are SACKed on each ACK reads it.
+// In order of use, by cache lines: an ACK reads `counts` and from `READ_FROM` on, one with SACK
+// blocks what lies between, too.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct SentSegments {
+    sacked_below_lost: u64,
+    sacked_below_rxt: u64,
     /// Retransmissions of each outstanding byte, also where nothing else is recorded.
     counts: ByteCounts,
-    /// Retransmissions that were SACKed, where these count until they are acknowledged
-    /// ([`PipeRule::KeepsRetransmissions`]).
-    arrived: Option<Box<Arrived>>,
     /// The last blocks that told anything, the newest first: most of an ACK's are repeated (RFC
     /// 2018 § 4), and need not be looked up.
     last_blocks: [Range; LAST_BLOCKS],
-    sacked_bytes: u64,
-    sacked_below_lost: u64,
-    sacked_below_rxt: u64,
     sacked: Ranges,
+    /// Sum of their lengths; 0 if nothing is SACKed.
+    sacked_bytes: u64,
     /// Bytes found lost since [`SentSegments::take_newly_lost`].
     newly_lost: u64,
     /// Unsacked bytes below this are lost.
@@ -62,6 +61,9 @@ pub struct SentSegments {
     high_rxt: u64,
     /// The exception to that: retransmissions that were lost in turn, if they are looked for.
     resent: Option<Box<Retransmissions>>,
+    /// Retransmissions that were SACKed, where these count until they are acknowledged
+    /// ([`PipeRule::KeepsRetransmissions`]).
+    arrived: Option<Box<Arrived>>,
     /// First transmissions, where times are noted.
     first: Option<Box<FirstTransmissions>>,
 }
@@ -114,8 +116,10 @@ pub struct Young {
 }
 
 impl SentSegments {
+    /// Offset of counts of retransmissions, in bytes.
+    pub const COUNTS: usize = core::mem::offset_of!(Self, counts);
     /// Offset of what each ACK reads, in bytes.
-    pub const READ_FROM: usize = core::mem::offset_of!(Self, newly_lost) - size_of::<usize>();
+    pub const READ_FROM: usize = core::mem::offset_of!(Self, sacked_bytes);
 
     /// A record that keeps what these parameters need, and these notes.
     pub fn new(params: &Params, notes: Notes) -> Self {
@@ -130,10 +134,19 @@ impl SentSegments {
         Self { resent, arrived, first, ..Self::default() }
     }
 
+    /// Prefetches what an ACK reads.
+    #[inline]
+    pub fn lines_soon(&self) {
+        cwnd_memory::line_soon(&self.counts);
+        cwnd_memory::line_soon(&self.sacked_bytes);
+    }
+
     /// Prefetches what it points to.
     #[inline]
     pub fn soon(&self) {
-        self.sacked.soon();
+        if !self.is_empty() {
+            self.sacked.soon();
+        }
     }
 
     /// Data goes for the first time; full segments have `mss` bytes.
@@ -173,7 +186,7 @@ impl SentSegments {
     /// `overtaken` finds lost retransmissions; `None` leaves them to RACK or the timer.
     pub fn on_ack(&mut self, una: u64, overtaken: Option<Overtaken>) -> u64 {
         let mut gone = 0;
-        if !self.sacked.is_empty() {
+        if !self.is_empty() {
             gone = self.sacked.covered(0, una);
             if gone > 0 {
                 self.sacked_below_lost -= self.sacked.covered(0, una.min(self.lost_edge));

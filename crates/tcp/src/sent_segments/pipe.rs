@@ -6,7 +6,7 @@ impl SentSegments {
     /// `true` if nothing arrived out of order, and nothing that is outstanding went again.
     #[inline]
     pub fn is_in_order(&self, una: u64) -> bool {
-        self.sacked.is_empty() && self.high_rxt <= una
+        self.is_empty() && self.high_rxt <= una
     }
 
     /// Bytes presumed in the network (RFC 6675 § 4, SetPipe).

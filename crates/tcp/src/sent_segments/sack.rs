@@ -82,7 +82,7 @@ impl SentSegments {
     /// One past the highest SACKed byte; `una` if nothing is SACKed.
     #[inline]
     pub fn top(&self, una: u64) -> u64 {
-        if self.sacked.is_empty() { una } else { self.top_of_sacked(una) }
+        if self.is_empty() { una } else { self.top_of_sacked(una) }
     }
 
     // Apart, as most ACKs find nothing SACKed.
@@ -100,7 +100,7 @@ impl SentSegments {
     /// reported (RFC 2018 § 8).
     #[inline]
     pub fn reneged(&self, una: u64) -> bool {
-        !self.sacked.is_empty() && self.sacked.containing(una).is_some()
+        !self.is_empty() && self.sacked.containing(una).is_some()
     }
 
     /// Bytes above the cumulative ACK that SACK reported.
@@ -110,7 +110,7 @@ impl SentSegments {
 
     /// `true` if nothing is SACKed.
     #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.sacked.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.sacked_bytes == 0
     }
 }

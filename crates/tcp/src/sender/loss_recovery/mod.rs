@@ -10,10 +10,13 @@ use crate::params::{self, Params};
 use crate::prr::Prr;
 
 /// State of loss recovery, and of reductions that leave nothing to repair.
-// `cwr` and what follows begin a cache line of the sender.
+// What each ACK reads, from the tag of `state` on, lies in one cache line of the sender.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct LossRecovery {
+    /// Recovery point of the last recovery, for RFC 6582's "covers more than recover"; one past it,
+    /// and zero before the first.
+    recovered: u64,
     state: State,
     /// Duplicate ACKs in a row.
     dupacks: u32,
@@ -26,9 +29,6 @@ pub(super) struct LossRecovery {
     /// Data below this was outstanding at the last reduction that left nothing to repair; until it
     /// is acknowledged there is no other (RFC 3168 § 6.1.2).
     reduced_until: u64,
-    /// Recovery point of the last recovery, for RFC 6582's "covers more than recover"; one past it,
-    /// and zero before the first.
-    recovered: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -93,18 +93,19 @@ pub(super) enum Progress {
 }
 
 impl LossRecovery {
-    /// Offset at which a cache line should begin, in bytes.
-    pub const READ_FROM: usize = core::mem::offset_of!(Self, cwr);
+    /// Offset at which a cache line should begin, in bytes: the tag of `state` lies in its last
+    /// eight.
+    pub const READ_FROM: usize = core::mem::offset_of!(Self, dupacks) - 8;
 
-    /// The begin of that line.
+    /// A field of that line.
     #[inline]
     pub const fn line(&self) -> &impl Sized {
-        &self.cwr
+        &self.dupacks
     }
 
     pub const fn new() -> Self {
         let state = State::Open;
-        Self { state, dupacks: 0, most_late: 0, cwr: None, reduced_until: 0, recovered: 0 }
+        Self { recovered: 0, state, dupacks: 0, most_late: 0, cwr: None, reduced_until: 0 }
     }
 
     /// `true` if nothing is repaired.
