@@ -256,12 +256,35 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     }
     let mut kernels = Endpoint::default();
     kernels.apply_preset(PRESET);
-    let kept = kept((&group.endpoint, &kernels), &free);
-    let help = format!("`endpoint = {{ preset = \"{PRESET}\"{kept} }}` is TCP as Linux has it");
+    let help = remedy(group, &kernels, &free);
     differ(group, "endpoint", (&group.endpoint, &kernels), &free, ("Linux's TCP", &help), found);
     if group.endpoint.packets.mss < LEAST_MSS {
         let message = format!("segments on Linux have at least {LEAST_MSS} of payload");
         found.push(of(group, &["endpoint", key!(Endpoint: packets.mss)], &message, None));
+    }
+}
+
+/// The TCP that Linux has, with what of it this group may set and sets: parts of the stack, and
+/// keys of the endpoint.
+fn remedy(group: &FlowGroup, kernels: &Endpoint, free: &[&str]) -> String {
+    let part = |key: &&str| Endpoint::FIELDS.iter().find(|f| f.name == *key).and_then(|f| f.part);
+    let (of_parts, keys): (Vec<&str>, Vec<&str>) = free.iter().partition(|key| part(key).is_some());
+    let given = &group.endpoint;
+    let kept = kept((given, kernels), &keys);
+    let endpoint = format!("`endpoint = {{ preset = \"{PRESET}\"{kept} }}`");
+    let lacks: Vec<String> = of_parts
+        .iter()
+        .filter(|key| given.get(key) != kernels.get(key))
+        .filter_map(|key| Some(format!("\"{}\"", part(key)?)))
+        .collect();
+    let is_whole = group.stack.as_ref().is_none_or(|stack| stack.parts.is_base());
+    match lacks.is_empty() {
+        true if is_whole => format!("{endpoint} is TCP as Linux has it"),
+        true => format!("`stack = \"{PRESET}\"` with {endpoint} is TCP as Linux has it"),
+        false => {
+            let parts = format!("base = \"{PRESET}\", without = [{}]", lacks.join(", "));
+            format!("`stack = {{ {parts} }}` with {endpoint} is TCP as Linux can have it")
+        }
     }
 }
 

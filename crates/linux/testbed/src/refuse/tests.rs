@@ -257,3 +257,25 @@ fn linux_has_no_quic() {
     assert_eq!(refused(&quic), ["flow.main.stack"]);
     assert!(found[0].message.starts_with("Linux has no `quic`"), "{}", found[0].message);
 }
+
+#[test]
+fn the_remedy_for_an_endpoint_names_the_parts_of_its_stack() {
+    let newest = ("[run]", "schema = 2\n        [run]");
+    let help = |controller: &str, stack: &str, more: &str| {
+        let lines = format!("stack = {stack}\n{more}");
+        let found = told(&[newest, (CONTROLLER, controller), (ENDPOINT_LINE, &lines)]);
+        assert!(!found.is_empty(), "{lines}");
+        found[0].help.clone().unwrap()
+    };
+    let whole = "`endpoint = { preset = \"linux\", ecn = true }` is TCP as Linux has it";
+    let ecn = "endpoint = { ecn = true, timestamps = false }";
+    assert_eq!(help(CONTROLLER, "\"linux\"", ecn), whole);
+    let less = r#"{ base = "linux", without = ["prr"] }"#;
+    let expected = format!("`stack = \"linux\"` with {whole}");
+    assert_eq!(help(CONTROLLER, less, "endpoint = { ecn = true }"), expected);
+    let told = r#"{ kind = "cubic", preset = "linux", adaptive_delta = 0.8 }"#;
+    let less = r#"{ base = "linux", without = ["prr", "own-rtt-notes"] }"#;
+    let expected = "`stack = { base = \"linux\", without = [\"own-rtt-notes\"] }` with \
+                    `endpoint = { preset = \"linux\" }` is TCP as Linux can have it";
+    assert_eq!(help(told, less, ""), expected);
+}
