@@ -147,6 +147,7 @@ fn tcp(keys: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) -> O
     let (endpoint, of_endpoint) =
         written.unwrap_or_else(|| Some((endpoint::of_stack(of_stack, &change, cx), of_stack)))?;
     let (parts, (controller, of_controller)) = (parts?.clone(), controller?);
+    parts.note_idle(&endpoint, section, cx);
     let name = parts.base;
     // Without a stack a file of schema 1 resolves as it did when there was no such key.
     let named = cx.schema > SCHEMAS[0] || section.entry("stack").is_some();

@@ -2,8 +2,8 @@
 
 use cwnd_cc::ControllerParams;
 use cwnd_schema::file::{
-    At, Context, Item, Node, ReadValue, Section, SectionKeys, Sink, Span, WriteValue, Written,
-    inline, list, preset, quoted, unknown_name,
+    At, Context, IdleKey, Item, Node, ReadValue, Section, SectionKeys, Sink, Span, WriteValue,
+    Written, inline, list, preset, quoted, unknown_name,
 };
 use cwnd_schema::{Params, ParamsChoice as _, Preset, SectionKeys};
 use cwnd_tcp::{PARTS, Part, Recovery, quic};
@@ -57,7 +57,8 @@ impl StackParts {
     }
 
     /// `true` if no part differs from the base.
-    pub(crate) fn is_base(&self) -> bool {
+    #[must_use]
+    pub fn is_base(&self) -> bool {
         self.without.is_empty() && self.with.is_empty()
     }
 
@@ -66,6 +67,37 @@ impl StackParts {
         let part = |name: &&'static str| Part::named(name);
         self.without.iter().filter_map(part).for_each(|part| part.take_from(params));
         self.with.iter().filter_map(part).for_each(|part| part.add_to(params));
+    }
+
+    /// Notes parts that were added and have no effect beside keys of this endpoint.
+    pub(crate) fn note_idle(
+        &self,
+        endpoint: &cwnd_tcp::Params,
+        section: &Section<'_>,
+        cx: &mut Context<'_>,
+    ) {
+        let mut with = endpoint.clone();
+        self.change(&mut with);
+        let possible = with_all_needs(with.clone());
+        for part in self.with.iter().filter_map(|name| Part::named(name)) {
+            let is_of_part = |key: &str| {
+                let mut fields = cwnd_tcp::Params::FIELDS.iter();
+                fields.any(|field| field.name == key && field.part == Some(part.name))
+            };
+            // What no key of an endpoint mends was reported with the stack.
+            if part.is_in(&with) || !part.is_in(&possible) {
+                continue;
+            }
+            let why = with.idle().iter().find(|idle| is_of_part(idle.key)).map(|idle| idle.why);
+            let why = why.unwrap_or("beside these keys of `endpoint`");
+            let message = format!("the part `{}` has no effect {why}", part.name);
+            let stack = section.entry("stack").and_then(|entry| entry.node.table());
+            let list = stack.and_then(|table| table.get("with"));
+            let span = list.and_then(|entry| named_in(&entry.node, part));
+            let span = span.unwrap_or_else(|| section.span_of("stack"));
+            let path = format!("{}.with", section.path_of("stack"));
+            cx.idle.push(IdleKey { span, path, message, by_preset: false });
+        }
     }
 
     /// Reports an endpoint whose preset is of another stack than these parts.
@@ -160,15 +192,10 @@ fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>)
     let [mut less, mut changed] = [stack.clone(), stack.clone()];
     StackParts { base, without: without.clone(), with: Vec::new() }.change(&mut less);
     StackParts { base, without: without.clone(), with: with.clone() }.change(&mut changed);
-    // A key of `endpoint` may give what a part needs.
-    changed.recovery.recovery = Recovery::Sack;
-    changed.rtt.timestamps = true;
+    let changed = with_all_needs(changed);
     let mut report = |key: &str, part: &Part, message: String, help: String| {
-        let is_named = |node: &&Node| node.text() == Some(part.name);
-        let span = match section.entry(key).map(|entry| &entry.node.item) {
-            Some(Item::Array(items)) => items.iter().find(is_named).map(|node| node.span),
-            _ => None,
-        };
+        let entry = section.entry(key).map(|entry| &entry.node);
+        let span = entry.and_then(|list| named_in(list, part));
         let span = span.unwrap_or_else(|| section.span_of(key));
         cx.sink.error(span, section.path_of(key), message).help(help);
     };
@@ -191,6 +218,19 @@ fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>)
             report("with", part, message, help);
         }
     }
+}
+
+/// An endpoint with what keys of `endpoint` may give and parts need.
+fn with_all_needs(mut params: cwnd_tcp::Params) -> cwnd_tcp::Params {
+    params.recovery.recovery = Recovery::Sack;
+    params.rtt.timestamps = true;
+    params
+}
+
+/// Place of a part in a list of such.
+fn named_in(list: &Node, part: &Part) -> Option<Span> {
+    let Item::Array(items) = &list.item else { return None };
+    items.iter().find(|node| node.text() == Some(part.name)).map(|node| node.span)
 }
 
 /// Reports parts of a stack that has none.

@@ -50,6 +50,28 @@ fn a_key_without_effect_is_an_error_only_if_the_file_has_it_for_all_runs() {
 }
 
 #[test]
+fn a_part_without_effect_on_the_endpoint_is_named() {
+    let ns2 = "stack = { base = \"ns2\", with = [\"lost-retransmissions\"] }";
+    let why = "without `recovery = \"sack\"`";
+    let message = format!("the part `lost-retransmissions` has no effect {why}");
+    let refused = idle(ns2, "").unwrap_err();
+    assert!(refused.contains(&message) && refused.contains("remove it"), "{refused}");
+    let sack = format!("{ns2}\nendpoint = {{ recovery = \"sack\" }}");
+    let of_part = |found: &[(String, String)]| found.iter().any(|(_, m)| m.contains("the part"));
+    assert!(!of_part(&idle(&sack, "").unwrap()));
+    let axis = "[sweep.axis.a]\npath = \"flow.main.endpoint.recovery\"\n\
+                values = [\"sack\", \"newreno\"]\n";
+    let at = ("flow.main.stack.with".to_owned(), format!("{message} (at a newreno)"));
+    assert!(idle(&sack, axis).unwrap().contains(&at));
+    // A part that only the preset has is no key: it is named once.
+    let of_stack = idle("stack = \"linux\"\nendpoint = { recovery = \"newreno\" }", "").unwrap();
+    let rack: Vec<_> = of_stack.iter().filter(|(_, message)| message.contains("`rack`")).collect();
+    assert_eq!(rack.len(), 1, "{of_stack:?}");
+    assert_eq!(rack[0].0, "flow.main.endpoint");
+    assert_eq!(rack[0].1, format!("the part `rack` of the stack has no effect {why}"));
+}
+
+#[test]
 fn a_warning_says_at_which_points_of_a_sweep_it_holds() {
     let warned = |axes: &str| {
         let text = format!(

@@ -51,11 +51,14 @@ pub use rto::BackoffUntil;
 #[order(idle_restart after rto_after_syn_loss)]
 #[idle(
     [lost_retransmissions_reduce],
-    self.recovery.recovery != Recovery::Sack || !self.detection.lost_retransmissions,
-    "without `lost_retransmissions`"
+    !self.detection.lost_retransmissions,
+    "without the part `lost-retransmissions`"
 )]
 #[idle(
-    [pipe_rule, doubtful_holes, lost_retransmissions, sack_in_old_acks, reneging_hurries, dsack],
+    [
+        pipe_rule, doubtful_holes, lost_retransmissions, lost_retransmissions_reduce,
+        sack_in_old_acks, reneging_hurries, dsack
+    ],
     self.recovery.recovery != Recovery::Sack,
     "without `recovery = \"sack\"`"
 )]
@@ -67,7 +70,7 @@ pub use rto::BackoffUntil;
 #[idle(
     [tail_loss_probe, whole_segments, recovers_in_loss, rtt_from_notes],
     self.detection.loss_rule != LossRule::Rack,
-    "without `loss_rule = \"rack\"`"
+    "without the part `rack`"
 )]
 #[idle([timeout_eifel], !self.rtt.timestamps, "without `timestamps`")]
 #[idle(

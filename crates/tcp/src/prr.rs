@@ -35,7 +35,7 @@ pub struct Params {
     pub prr: bool,
     /// Specification that proportional rate reduction follows.
     #[default(PrrRule::Rfc6937, "RFC 6937; Linux has what became RFC 9937")]
-    #[idle(!self.prr, "without `prr`")]
+    #[idle(!self.prr, "without the part `prr`")]
     #[part("prr")]
     pub prr_rule: PrrRule,
     /// Proportional rate reduction for ECN-echoes, too: it spreads the reduction over a round trip,

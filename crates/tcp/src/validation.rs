@@ -52,7 +52,7 @@ pub enum GrowBy {
 
 /// Growth and validation of the congestion window.
 #[derive(Clone, Debug, PartialEq, Schema)]
-#[idle([restart_window], !self.idle_restart, "without `idle_restart`")]
+#[idle([restart_window], !self.idle_restart, "without the part `idle-restart`")]
 pub struct Params {
     /// Bytes of an ACK that count for the growth of the window.
     #[default(GrowBy::Acknowledged, "RFC 5681 § 3.1; Linux: delivered")]

@@ -28,7 +28,8 @@ pub(super) fn note(
 ) {
     for Idle { key, why } in params.idle() {
         let written = table.get(key);
-        let kind = params.fields().iter().find(|field| field.name == key).map(|field| field.kind);
+        let field = params.fields().iter().find(|field| field.name == key);
+        let kind = field.map(|field| field.kind);
         // `dsack = false` says what happens; `prr_rule = "rfc6937"` does not.
         let is_off = kind.is_some_and(Kind::can_be_off) && params.is_default(key);
         let counts = match written {
@@ -36,9 +37,14 @@ pub(super) fn note(
             None => !params.is_default(key) && !of_preset.contains(&key),
         };
         if counts {
-            let path = format!("{path}.{key}");
-            let of = if written.is_some() { "" } else { " of the preset" };
-            let message = format!("`{key}`{of} has no effect {why}");
+            let part = field.and_then(|field| field.part).filter(|_| written.is_none());
+            // Files have no key for it: its part is named, once for all of its keys.
+            let (path, what) = match part {
+                Some(part) => (path.to_owned(), format!("the part `{part}` of the stack")),
+                None if written.is_some() => (format!("{path}.{key}"), format!("`{key}`")),
+                None => (format!("{path}.{key}"), format!("`{key}` of the preset")),
+            };
+            let message = format!("{what} has no effect {why}");
             let span = written.map_or(at, Entry::place);
             found.push(IdleKey { span, path, message, by_preset: written.is_none() });
         }
