@@ -275,3 +275,32 @@ fn quic_and_linux_share_a_link() {
     }
     assert_golden("quic-beside-tcp.txt", &table);
 }
+
+/// Rows of numbers, by the rest of their text without marks of tables.
+fn rows(text: &str) -> Vec<(String, Vec<String>)> {
+    let row = |line: &str| {
+        let words: Vec<&str> =
+            line.split([' ', '|', ',']).filter(|word| !word.is_empty()).collect();
+        let is_value = |word: &&str| word.contains('.') && word.parse::<f64>().is_ok();
+        let first = words.iter().rposition(|word| !is_value(word)).map_or(0, |last| last + 1);
+        let values: Vec<String> = words[first..].iter().map(|&word| word.to_owned()).collect();
+        (words[..first].join(" ").replace("FIFO ", ""), values)
+    };
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(row)
+        .filter(|row| !row.1.is_empty())
+        .collect()
+}
+
+#[test]
+fn the_page_has_the_numbers_of_the_goldens() {
+    let page = rows(include_str!("../../docs/quic.md"));
+    let goldens =
+        [include_str!("../golden/quic-newreno.txt"), include_str!("../golden/quic-beside-tcp.txt")];
+    for (what, values) in goldens.into_iter().flat_map(rows) {
+        // The page leaves out what went again.
+        let shown = |row: &&(String, Vec<String>)| row.0 == what && values.starts_with(&row.1);
+        assert_eq!(page.iter().filter(shown).count(), 1, "{what}: {values:?} of {page:?}");
+    }
+}
