@@ -10,6 +10,8 @@ __version__: str
 engine: str
 #: The same for runs on Linux, besides the kernel.
 testbed: str
+#: Bytes of QUIC's headers and tag in a full packet.
+quic_overhead: int
 
 __all__ = [
     "Cancelled",
@@ -36,6 +38,7 @@ __all__ = [
     "mechanisms",
     "parse",
     "play_role",
+    "quic_overhead",
     "read_quantity",
     "read_text",
     "read_toml",

@@ -49,6 +49,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("engine", env!("CWND_ENGINE"))?;
+        module.add("quic_overhead", cwnd_tcp::quic::PACKET_OVERHEAD)?;
         module.add("testbed", env!("CWND_TESTBED"))
     }
 }

@@ -56,16 +56,12 @@ def read_bytes(text: str) -> float:
     return _core.read_quantity("bytes", text)
 
 
-# Bytes of QUIC's headers and tag in a full packet (`PACKET_OVERHEAD` in crates/tcp/src/quic).
-_QUIC_OVERHEAD = 33
-
-
 def packet_sizes(endpoint: Mapping[str, Any]) -> tuple[float, float]:
     """Payload of a full packet and its headers, of an endpoint of TCP or QUIC."""
     header = read_bytes(endpoint["header"])
     if "max_datagram_size" in endpoint:
-        payload = read_bytes(endpoint["max_datagram_size"]) - _QUIC_OVERHEAD
-        return payload, header + _QUIC_OVERHEAD
+        payload = read_bytes(endpoint["max_datagram_size"]) - _core.quic_overhead
+        return payload, header + _core.quic_overhead
     return read_bytes(endpoint["mss"]), header
 
 
