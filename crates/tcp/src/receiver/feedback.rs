@@ -198,10 +198,10 @@ impl Feedback {
     /// Completes an ACK that reports what had arrived twice before the newest data came.
     pub fn complete_held(&mut self, ack: &mut Segment) {
         let Some(extras) = &mut self.extras else { return };
+        extras.echo(ack);
         if let Some(misbehaviour) = &mut extras.misbehaviour {
             misbehaviour.forge(ack);
         }
-        extras.echo(ack);
     }
 }
 

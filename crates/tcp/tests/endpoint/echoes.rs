@@ -3,6 +3,7 @@
 
 use cwnd_packet::{Echo, Ecn, Header};
 use cwnd_quantity::{Duration, Rate, Time};
+use cwnd_schema::Share;
 use cwnd_tcp::{AckRule, Body, EchoKind, Flags, Params, Receiver, Segment};
 use proptest::prelude::*;
 
@@ -111,6 +112,24 @@ fn only_the_classic_policy_sets_ece_and_it_echoes_nothing_else() {
     let cwr = Segment { flags: Flags::CWR, ..data(4 * MSS, MSS, at_ms(4)) };
     let ack = r.on_segment(at_ms(4), &cwr).or_else(|| r.on_timer(at_ms(200))).unwrap();
     assert!(!ack.flags.has(Flags::ECE));
+}
+
+#[test]
+fn an_ack_that_goes_ahead_of_compressed_ones_hides_the_load_as_they_do() {
+    let params = simple().with(|p| {
+        p.acks.ack_policy = AckRule::Quick;
+        p.cheat.cheat_load = Share(1.0);
+    });
+    let mut r = receiver(EchoKind::Changes, params);
+    let mut now = at_ms(1000);
+    // Every second segment: each is apart from those before.
+    for k in (0..4).chain((5..60).step_by(2)) {
+        let segment = Segment { ts: now, ..with_ecn(Ecn::Ce, k) };
+        if let Some(ack) = r.on_segment(now, &segment) {
+            assert!(matches!(echo(&ack), Echo::Load { value: 0, .. }), "{k}: {:?}", echo(&ack));
+        }
+        now += Duration::from_micros(10);
+    }
 }
 
 /// Long against the delay of ACKs, or short against the time for which Linux compresses them.
