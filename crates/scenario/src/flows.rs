@@ -65,14 +65,14 @@ fn group(
     });
     let unsaid = section.entry("count").is_none();
     let count = way.as_ref().and_then(|way| way.flows).filter(|_| unsaid).or(found.count);
-    let tcp = tcp(&found, &section, cx);
-    if let Some(quic) = tcp.as_ref().and_then(|tcp| tcp.quic.as_ref()) {
+    let protocol = protocol(&found, &section, cx);
+    if let Some(quic) = protocol.as_ref().and_then(|ends| ends.quic.as_ref()) {
         refuse(&found, quic, &section, cx);
     }
     let PartialFlowKeys { start, spacing, stop, workload, arrivals, attacker, .. } = found;
     let transport = workload.as_ref().map(|workload| workload.facts().transport);
     let connects = transport == Some(Transport::Connection);
-    let (way, tcp) = (way?, tcp?);
+    let (way, protocol) = (way?, protocol?);
     Some(FlowGroup {
         name: entry.key.clone(),
         count: count?,
@@ -89,10 +89,10 @@ fn group(
         workload: workload?,
         arrivals: arrivals?,
         attacker: attacker?,
-        stack: tcp.stack.filter(|_| connects),
-        controller: tcp.controller,
-        endpoint: tcp.endpoint,
-        quic: tcp.quic.filter(|_| connects),
+        stack: protocol.stack.filter(|_| connects),
+        controller: protocol.controller,
+        endpoint: protocol.endpoint,
+        quic: protocol.quic.filter(|_| connects),
     })
 }
 
@@ -106,14 +106,18 @@ const fn keys(dumbbell: Option<bool>) -> (&'static [&'static [Key]], &'static [K
 }
 
 /// The TCP of a group, or its QUIC.
-struct Tcp {
+struct Protocol {
     stack: Option<Stack>,
     controller: ControllerParams,
     endpoint: cwnd_tcp::Params,
     quic: Option<quic::Params>,
 }
 
-fn tcp(keys: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
+fn protocol(
+    keys: &PartialFlowKeys,
+    section: &Section<'_>,
+    cx: &mut Context<'_>,
+) -> Option<Protocol> {
     let parts = keys.stack.as_ref();
     let name = parts.map(|parts| parts.base);
     let of_stack = |params: &dyn Params| stack::controller_preset(name?, params);
@@ -134,7 +138,7 @@ fn tcp(keys: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) -> O
         quic_hears(&controller, &quic, at, cx)?;
         let stack = Some(Stack { parts, endpoint, controller: preset });
         let endpoint = cwnd_tcp::Params::default();
-        return Some(Tcp { stack, controller, endpoint, quic: Some(quic) });
+        return Some(Protocol { stack, controller, endpoint, quic: Some(quic) });
     }
     let change =
         |params: &mut cwnd_tcp::Params| parts.iter().for_each(|parts| parts.change(params));
@@ -157,7 +161,7 @@ fn tcp(keys: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) -> O
         let at = (section.span_of("controller"), section.path_of("controller"));
         stack::note(name, controller.kind(), at, &mut cx.sink);
     }
-    Some(Tcp { stack, controller, endpoint, quic: None })
+    Some(Protocol { stack, controller, endpoint, quic: None })
 }
 
 /// Reports a controller that asks for events that a QUIC sender does not report.
