@@ -89,8 +89,13 @@ const _: () = {
 };
 
 impl Flow {
-    /// A flow that has not started.
-    pub fn new(identity: Identity, config: &Arc<Config>, app: AnyApplication, rng: Rng) -> Self {
+    /// A flow that has not started, of TCP or with ends of QUIC.
+    pub fn new(
+        identity: Identity,
+        (config, quic): (&Arc<Config>, Option<&quic::Config>),
+        app: AnyApplication,
+        rng: Rng,
+    ) -> Self {
         let Identity { id, number, group, way, route, base_rtt, client_opens, stop } = identity;
         Self {
             id,
@@ -106,13 +111,8 @@ impl Flow {
             stopped: Time::NEVER,
             rtt: Histogram::default(),
             requests: client_opens.then(|| Box::new(Requests::new(config))),
-            quic: None,
+            quic: quic.map(|config| Box::new(QuicEnds::new(config))),
         }
-    }
-
-    /// The same with ends of QUIC.
-    pub fn with_quic(self, config: Option<&quic::Config>) -> Self {
-        Self { quic: config.map(|config| Box::new(QuicEnds::new(config))), ..self }
     }
 
     /// Another configuration for both ends, before the start.
@@ -261,7 +261,7 @@ impl Flow {
     /// The same at the end of the warm-up.
     pub fn counters_before(&self) -> WarmupCounters {
         match &self.quic {
-            Some(quic) => quic.before.0,
+            Some(quic) => quic.before.counters,
             None => self.data.before.as_deref().copied().unwrap_or_default(),
         }
     }

@@ -22,8 +22,17 @@ pub struct QuicEnds {
     pub sender_timer: Time,
     /// Time of the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer).
     pub receiver_timer: Time,
-    /// Counters at the end of the warm-up, and persistent congestion until then.
-    pub before: (WarmupCounters, u64),
+    /// Counts at the end of the warm-up.
+    pub before: Before,
+}
+
+/// Counts at the end of the warm-up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Before {
+    /// Counters of both ends.
+    pub counters: WarmupCounters,
+    /// Times that persistent congestion was established.
+    pub persistent_congestion: u64,
 }
 
 impl QuicEnds {
@@ -35,7 +44,7 @@ impl QuicEnds {
             receiver: Receiver::new(Arc::clone(config.params())),
             sender_timer: Time::NEVER,
             receiver_timer: Time::NEVER,
-            before: Default::default(),
+            before: Before::default(),
         }
     }
 
@@ -93,6 +102,9 @@ impl QuicEnds {
 
     /// Counting begins.
     pub fn end_warmup(&mut self) {
-        self.before = (self.counters(), self.sender.persistent_congestion());
+        self.before = Before {
+            counters: self.counters(),
+            persistent_congestion: self.sender.persistent_congestion(),
+        };
     }
 }

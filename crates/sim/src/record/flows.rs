@@ -168,7 +168,7 @@ fn set_timeouts(row: &mut FlowRow, flow: &Flow, (sender, s0): (&SenderCounters, 
     row.rto_nth_5_plus = rto(4);
     row.cwnd_reductions_rto = match &flow.quic {
         // RFC 9002 § 6.2.4, § 7.6: a PTO reduces no window, persistent congestion does.
-        Some(quic) => quic.sender.persistent_congestion() - quic.before.1,
+        Some(quic) => quic.sender.persistent_congestion() - quic.before.persistent_congestion,
         None => row.rto_count,
     };
     row.rto_syn = sender.syn_timeouts - s0.syn_timeouts + client.syn_timeouts - c0.syn_timeouts;

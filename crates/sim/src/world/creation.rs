@@ -207,8 +207,7 @@ impl World {
         };
         let app = self.application(g, listed.and_then(|next| next.size));
         let of_group = &self.workloads.groups[g];
-        let flow = Flow::new(identity, &of_group.config, app, rng);
-        let flow = flow.with_quic(of_group.quic.as_ref());
+        let flow = Flow::new(identity, (&of_group.config, of_group.quic.as_ref()), app, rng);
         match self.hosts.flows.get_mut(slot as usize) {
             Some(place) => *place = flow,
             None => {
