@@ -144,6 +144,63 @@ fn every_packet_that_was_sent_is_somewhere_once_at_every_instant_and_nothing_sta
     });
 }
 
+/// Linux compares the begin of the highest SACKed segment with what was acknowledged, too
+/// (`tcp_check_sack_reordering`).
+#[test]
+fn behind_a_divided_ack_a_sacked_segment_is_not_late() {
+    let mut world = World::new(scenario(
+        r#"
+        [run]
+        duration = "2 s"
+        warmup = "0 ms"
+        seed = 916965553
+        sample = "90 ms"
+        [dumbbell]
+        rate = "4303 kbit/s"
+        queue = { kind = "fifo", limit = "16 packets" }
+        reverse_rate = "2123 kbit/s"
+        reverse_queue = { kind = "fifo", limit = "1 packets" }
+        edge_rate = "none"
+        bdp_rtt = "50 ms"
+        [flow.g0]
+        rtt = "uniform(2 ms, 22 ms)"
+        start = "33 ms"
+        controller = { kind = "delay-aimd", preset = "below-one" }
+        stack = { base = "freebsd-rack", with = ["rate-halving", "reneging"] }
+        workload = { kind = "bytes", size = "pareto(1.3, 29 kB)" }
+        [flow.g0.endpoint]
+        ecn = false
+        receive_window = "150 kB"
+        rto_backoff = "exponential"
+        rto_backoff_after = 1
+        rto_min = "375 ms"
+        rto_thin_linear = false
+        rto_backoff_until = "sample"
+        rtt_from = "timer"
+        clock = "1 us"
+        ack_delay = "25 ms"
+        rtt_every = "ack"
+        rtt_lone_acks = false
+        note_delays = false
+        rtt_clock = "1 us"
+        tso = "20 kB"
+        tso_defer = "none"
+        tso_window_part = 1
+        tso_sizing = "full"
+        cheat_timestamps = "100 ms"
+        cheat_hides = "all"
+        cheat_divides = 3
+        [flow.g0.arrivals]
+        kind = "on-off"
+        interval = "11 ms"
+        on = "pareto(1.5, 281 ms)"
+        off = "uniform(0 ms, 107 ms)"
+        "#,
+    ));
+    while world.step() {}
+    assert_eq!(world.audit(), Ok(()));
+}
+
 /// Tahoe goes back to an ACK that divides a segment, and what it sends again does not end where all that was sent does.
 #[test]
 fn of_a_segment_with_old_and_new_bytes_only_the_old_ones_were_sent_before() {

@@ -113,11 +113,12 @@ impl Sender {
         if !self.undo.is_younger_than(echo) {
             return Judged::Nothing;
         }
-        // How late it was, while a part is still missing (`tcp_try_undo_partial`).
+        // How late it was, while a part is still missing (`tcp_try_undo_partial`); nothing, if the
+        // highest SACKed segment begins below (`tcp_check_sack_reordering`), as after divided ACKs.
         let mss = self.config.mss;
         let partial = self.recovery.is_partial(self.seq.una());
         let degree = if partial {
-            (self.sent.top(self.seq.una() + mss) - mss - prior).div_ceil(mss)
+            self.sent.top(self.seq.una() + mss).saturating_sub(mss + prior).div_ceil(mss)
         } else {
             1
         };
