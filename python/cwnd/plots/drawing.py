@@ -25,12 +25,12 @@ def attempt(
     """Draws a figure in its block; what is raised there becomes one `FigureWarning`.
 
     `then` says what there is without the figure, and what draws it once more. What is `passing` is
-    raised all the same, as a Ctrl-C is.
+    raised all the same, as a Ctrl-C and the end of a generator are.
     """
     try:
         yield
     except BaseException as error:  # a panic of the extension is no Exception
-        if isinstance(error, (KeyboardInterrupt, SystemExit, *passing)):
+        if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit, *passing)):
             raise
         if os.environ.get("CWND_DEBUG"):
             traceback.print_exception(error)
