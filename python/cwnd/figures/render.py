@@ -6,8 +6,9 @@ import contextlib
 import functools
 import logging
 import re
+import signal
 import threading
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
 from cwnd.figures.text import FONT_DIRECTORY
@@ -26,8 +27,6 @@ PPI = 200
 _VERSION = "6.4"
 #: More memory than any figure of ours takes; without a limit V8 ends the process.
 _HEAP_MB = 1024
-#: Time within which a signal is seen while figures are drawn, s.
-_SIGNALS_SEEN_S = 0.05
 _SIZE = re.compile(r'width="[^"]*" height="[^"]*" viewBox="[^"]*"')
 _BACKGROUND = re.compile(r'<rect width="[^"]*" height="[^"]*"')
 #: Names of clips and gradients, which Vega counts over all figures of a process.
@@ -80,9 +79,8 @@ def _interruptibly(work: Callable[[], T]) -> T:
             done.set_exception(error)
 
     threading.Thread(target=run, name="figure", daemon=True).start()
-    # A signal that comes to a thread of the converter does not end a wait without a timeout.
-    while not done.done():
-        wait([done], timeout=_SIGNALS_SEEN_S)
+    # polars handles SIGINT with SA_RESTART, with which a wait goes on until its end.
+    signal.siginterrupt(signal.SIGINT, True)
     return done.result()
 
 
