@@ -14,7 +14,7 @@ use crate::decrease::GrowthHold;
 use crate::slow_start::SlowStartState;
 
 /// The controller.
-// In order of use, by cache lines: only slow start reads the last field.
+// In order of use, by cache lines: beyond slow start no ACK reads the last field.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct NewReno {
