@@ -76,6 +76,9 @@ impl StackParts {
         section: &Section<'_>,
         cx: &mut Context<'_>,
     ) {
+        if self.with.is_empty() {
+            return;
+        }
         let mut with = endpoint.clone();
         self.change(&mut with);
         let possible = with_all_needs(with.clone());
