@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
-use crate::common::{column, is_long, run, scenario};
+use crate::common::{audited, column, is_long, run, scenario};
 use crate::random::{any_scenario, transfers};
 
 /// How many scenarios are drawn for each property.
@@ -148,7 +148,7 @@ fn every_packet_that_was_sent_is_somewhere_once_at_every_instant_and_nothing_sta
 /// (`tcp_check_sack_reordering`).
 #[test]
 fn behind_a_divided_ack_a_sacked_segment_is_not_late() {
-    let mut world = World::new(scenario(
+    let records = audited(World::new(scenario(
         r#"
         [run]
         duration = "2 s"
@@ -196,9 +196,8 @@ fn behind_a_divided_ack_a_sacked_segment_is_not_late() {
         on = "pareto(1.5, 281 ms)"
         off = "uniform(0 ms, 107 ms)"
         "#,
-    ));
-    while world.step() {}
-    assert_eq!(world.audit(), Ok(()));
+    )));
+    assert!(records.delivered_data_packets > 0);
 }
 
 /// Tahoe goes back to an ACK that divides a segment, and what it sends again does not end where all that was sent does.
