@@ -254,7 +254,8 @@ An experiment takes parts from a stack, or adds parts to it: `stack = { base = \
 [\"rack\", \"prr\"] }`. The name of a stack alone is short for its `base`, so that a path may lead
 into it: `flow.main.stack.without`. What `without` names is taken first, so that one part may
 replace another: `{ base = \"linux\", without = [\"prr\"], with = [\"rate-halving\"] }`. Parameters
-of `endpoint` go over the parts. A `preset` of another stack in `endpoint` is an error beside them.";
+of `endpoint` go over the parts. A `preset` of another stack in `endpoint` is an error beside
+them.";
 
 const CONTROLLER_TEXT: &str = "\
 `controller = \"cubic\"`, or a table with `kind`, perhaps a `preset`, and parameters over what the preset says:

@@ -41,8 +41,8 @@ fn the_stack_has_keys_of_its_own_and_resolves_to_itself() {
     assert_eq!(again[0].scenario, cell.scenario);
 }
 
-/// A transfer of 100 full packets of QUIC, whose headers and tag are 33 B and 28 B below: so many bits
-/// take 0.24 s of half of 10 Mbit/s, and no SYN comes before them.
+/// A transfer of 100 full packets of QUIC, whose headers and tag are 33 B and 28 B below: so many
+/// bits take 0.24 s of half of 10 Mbit/s, and no SYN comes before them.
 #[test]
 fn a_load_counts_packets_of_the_stack() {
     let flow = "stack = \"quic\"\nworkload = { kind = \"bytes\", size = \"143900 B\" }\n\
@@ -53,8 +53,10 @@ fn a_load_counts_packets_of_the_stack() {
 
 #[test]
 fn keys_of_tcp_are_refused_with_the_key_in_their_place() {
+    let more = cwnd_tcp::quic::PACKET_OVERHEAD;
+    let larger = format!("write `max_datagram_size` in its place, {more} B more");
     for (key, remedy) in [
-        ("mss = \"1000 B\"", "write `max_datagram_size` in its place, 33 B more"),
+        ("mss = \"1000 B\"", larger.as_str()),
         ("ack_every = 1", "write `ack_eliciting_threshold` in its place, one less"),
         ("rto_min = \"1 s\"", "remove it, or take a stack of TCP"),
         ("timestamps = true", "remove it, or take a stack of TCP"),
