@@ -1,10 +1,13 @@
-//! Tells the extension which simulator it holds: `CWND_ENGINE` is the version and a hash of all sources that decide
-//! what a run gives; `CWND_TESTBED` is the same for runs on Linux.
+//! Sets the identifiers of simulator and testbed, which results carry, for the extension's build:
+//! `CWND_ENGINE` and `CWND_TESTBED` are the version and a hash of the code that decides a result.
+
+#[path = "engine_id.rs"]
+mod engine_id;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// The crates whose code decides what a run gives.
+/// Crates whose code decides the result of a simulated run.
 const ENGINE: [&str; 12] = [
     "quantity",
     "packet",
@@ -19,7 +22,7 @@ const ENGINE: [&str; 12] = [
     "link",
     "sim",
 ];
-/// The crates whose code decides what a run on Linux gives, besides the kernel.
+/// Crates whose code, besides the kernel, decides the result of a run on Linux.
 const TESTBED: [&str; 11] = [
     "quantity",
     "packet",
@@ -33,39 +36,35 @@ const TESTBED: [&str; 11] = [
     "linux/router",
     "linux/testbed",
 ];
-/// Hexadecimal digits of the hash that tell two builds apart.
-const DIGITS: usize = 12;
-
 fn main() -> io::Result<()> {
     println!("cargo::rustc-env=CWND_ENGINE={}", version(&ENGINE)?);
     println!("cargo::rustc-env=CWND_TESTBED={}", version(&TESTBED)?);
     Ok(())
 }
 
-/// The version, and a hash of the sources of some crates.
+/// The version of the package, and a hash of the sources of some crates and of `Cargo.lock`.
 fn version(of: &[&str]) -> io::Result<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
     for name in of {
         collect(&crates.join(name).join("src"), &mut files)?;
     }
-    // Versions of dependencies: a root or a power comes from one of them.
+    let mut sources = files.iter().map(fs::read_to_string).collect::<io::Result<Vec<_>>>()?;
+    // Versions of dependencies decide results, too: a root or a power comes from one of them.
     let lock = crates.join("../Cargo.lock");
     if lock.exists() {
         println!("cargo::rerun-if-changed={}", lock.display());
-        files.push(lock);
+        // As a string literal it is a token.
+        sources.push(format!("{:?}", fs::read_to_string(lock)?));
     }
-    let mut hash = Fnv::new();
-    for file in &files {
-        let name = file.strip_prefix(&crates).unwrap_or(file).to_string_lossy();
-        hash.add(name.as_bytes());
-        hash.add(&fs::read(file)?);
-    }
-    let digits = hash.digits();
-    Ok(format!("{}+{}", env!("CARGO_PKG_VERSION"), &digits[..DIGITS]))
+    let id = engine_id::identify(sources.iter().map(String::as_str)).map_err(|number| {
+        let file = files.get(number).map_or("Cargo.lock".into(), |file| file.to_string_lossy());
+        io::Error::other(format!("{file} is not Rust"))
+    })?;
+    Ok(format!("{}+{id}", env!("CARGO_PKG_VERSION")))
 }
 
-/// The files below a directory, in order of their names.
+/// Collects the Rust files below a directory, in order of their names.
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", directory.display());
     let mut entries = fs::read_dir(directory)?
@@ -80,25 +79,4 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// 128 bits of FNV-1a; each part ends with its length, so that no two lists of parts are one text.
-struct Fnv(u128);
-
-impl Fnv {
-    const fn new() -> Self {
-        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-        let length = (bytes.len() as u64).to_le_bytes();
-        for &byte in bytes.iter().chain(&length) {
-            self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(PRIME);
-        }
-    }
-
-    fn digits(&self) -> String {
-        format!("{:032x}", self.0)
-    }
 }

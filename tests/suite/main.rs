@@ -20,6 +20,7 @@ mod delay;
 mod determinism;
 mod doors;
 mod endpoints;
+mod engine_id;
 mod fast;
 mod fuzz;
 mod goldens;
