@@ -6,12 +6,17 @@ Called by `make fuzz`, which installs cargo-fuzz and, where it can be had, ather
 from __future__ import annotations
 
 import argparse
+import gzip
+import hashlib
+import io
 import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -102,10 +107,19 @@ def main() -> int:
         "--page", action="store_true", help="write docs/fuzzing.md from the last run of each target"
     )
     parser.add_argument("--keep", action="store_true", help="add what is new to fuzz/corpus")
+    parser.add_argument(
+        "--add", type=Path, metavar="FILE", help="add an input that failed to TARGET's corpus, only"
+    )
     arguments = parser.parse_args()
     unknown = set(arguments.targets) - set(NAMES)
     if unknown:
         parser.error(f"there is no target {min(unknown)}; there are {', '.join(NAMES)}")
+    if arguments.add:
+        if len(arguments.targets) != 1:
+            parser.error("--add takes one target")
+        (name,) = arguments.targets
+        pack(name, [*corpus(name), arguments.add.read_bytes()])
+        return 0
     chosen = [each for each in TARGETS if not arguments.targets or each.name in arguments.targets]
     if any(not target.python for target in chosen):
         build()
@@ -189,7 +203,7 @@ def run(target: Target, seconds: int) -> Outcome | None:
         dictionary = found.with_suffix(".dict")
         dictionary.write_text(words_of(target.schema), encoding="utf-8")
         command += [f"-dict={dictionary}"]
-    command += [str(found), str(CORPUS / target.name)]
+    command += [str(found), str(unpack(target.name))]
     started = time.monotonic()
     ran = subprocess.run(
         command, env=environment, capture_output=True, text=True, errors="replace", check=False
@@ -205,14 +219,48 @@ def run(target: Target, seconds: int) -> Outcome | None:
     return Outcome(int(executions), elapsed, int(edges), date)
 
 
+def corpus(name: str) -> list[bytes]:
+    """Returns the inputs of a target's archive, in the order of their numbers."""
+    with tarfile.open(CORPUS / f"{name}.tar.gz") as archive:
+        files = [archive.extractfile(member) for member in archive.getmembers()]
+        return [file.read() for file in files if file is not None]
+
+
+def pack(name: str, inputs: list[bytes]) -> None:
+    """Writes a target's archive: equal inputs once, each named by its SHA-1, as libFuzzer does.
+
+    The bytes depend on the inputs alone.
+    """
+    files = {hashlib.sha1(data, usedforsecurity=False).hexdigest(): data for data in inputs}
+    with (
+        (CORPUS / f"{name}.tar.gz").open("wb") as out,
+        gzip.GzipFile("", "wb", compresslevel=9, fileobj=out, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        for file, data in sorted(files.items()):
+            member = tarfile.TarInfo(file)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
+def unpack(name: str) -> Path:
+    """Writes a target's inputs as files, which libFuzzer reads, and returns their folder."""
+    folder = BUILT / "corpus" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number, data in enumerate(corpus(name)):
+        (folder / str(number)).write_bytes(data)
+    return folder
+
+
 def keep(target: Target) -> None:
     """Adds inputs to the committed corpus that reach what none of it does: an input per edge."""
     command, environment = command_of(target)
-    corpus = CORPUS / target.name
-    corpus.mkdir(parents=True, exist_ok=True)
+    folder = unpack(target.name)
     command += ["-set_cover_merge=1", "-use_counters=0", f"-max_len={target.most_bytes}"]
-    command += [str(corpus), str(BUILT / "found" / target.name)]
+    command += [str(folder), str(BUILT / "found" / target.name)]
     subprocess.run(command, env=environment, check=True, capture_output=True)
+    pack(target.name, [file.read_bytes() for file in folder.iterdir()])
 
 
 def page() -> str:
@@ -224,7 +272,7 @@ def page() -> str:
     ]
     for target in TARGETS:
         outcome = Outcome(**json.loads(last(target).read_text(encoding="utf-8")))
-        kept = len(list((CORPUS / target.name).iterdir()))
+        kept = len(corpus(target.name))
         rows.append(
             f"| `{target.name}` | {target.about} | {outcome.executions:,} | {outcome.rate:,.0f}"
             f" | {outcome.edges:,} | {kept} | {outcome.seconds:.0f} | {outcome.date} |"

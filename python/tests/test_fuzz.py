@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import random
+import sys
+from typing import TYPE_CHECKING
 
 import pytest
-from conftest import ROOT
 from fuzzing import TARGETS
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fuzz as script
 
-CORPUS = ROOT / "fuzz" / "corpus"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 #: What is put in the place of something else: of another kind, or an end too early.
 PIECES = [b"1", b"true", b"[]", b"{}", b'""', b"null", b"[1]", b"=", b'"', b"-1e999", b"\xff"]
 
 
 def corpus(name: str) -> list[bytes]:
-    files = sorted((CORPUS / name).iterdir())
-    assert len(files) >= 5
-    return [file.read_bytes() for file in files]
+    inputs = script.corpus(name)
+    assert len(inputs) >= 5
+    return inputs
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -50,3 +53,22 @@ def test_the_dictionary_of_scenarios_has_keys_and_values():
     (target,) = (target for target in script.TARGETS if target.name == "scenario")
     words = script.words_of(target.schema).splitlines()
     assert {'"device_queue"', '"codel"', '"100 ms"', '"linux"'} <= set(words)
+
+
+def test_an_archive_holds_each_input_once_and_depends_on_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(script, "CORPUS", tmp_path)
+    monkeypatch.setattr(script, "BUILT", tmp_path / "built")
+    archive = tmp_path / "queue.tar.gz"
+    script.pack("queue", [b"\xff\x00", b"", b"\xff\x00"])
+    first = archive.read_bytes()
+    assert sorted(script.corpus("queue")) == [b"", b"\xff\x00"]
+    (tmp_path / "failed").write_bytes(b"new")
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", "queue", "--add", str(tmp_path / "failed")])
+    assert script.main() == 0
+    assert sorted(script.corpus("queue")) == [b"", b"new", b"\xff\x00"]
+    files = sorted(file.read_bytes() for file in script.unpack("queue").iterdir())
+    assert files == [b"", b"new", b"\xff\x00"]
+    script.pack("queue", [b"", b"\xff\x00"])
+    assert archive.read_bytes() == first

@@ -19,23 +19,29 @@ mod router;
 mod scenario;
 mod world;
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use crate::doors::{nth, objects, sharer, shy};
 
-/// Runs a target on all of its corpus.
+/// Runs a target on each input of its archive.
 fn replay(target: &str, run: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
-    let mut files = 0;
-    for entry in fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
-        let path = entry.expect("a folder can be listed").path();
-        let data = fs::read(&path).expect("an input can be read");
+    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
+    let path = corpora.join(target).with_extension("tar.gz");
+    let file = File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
+    let mut inputs = 0;
+    for entry in archive.entries().expect("an archive can be read") {
+        let mut entry = entry.expect("an archive can be read");
+        let mut data = Vec::new();
+        entry.read_to_end(&mut data).expect("an input can be read");
         let outcome = std::panic::catch_unwind(|| run(&data));
-        assert!(outcome.is_ok(), "{} fails", path.display());
-        files += 1;
+        let name = entry.path().expect("inputs have names").into_owned();
+        assert!(outcome.is_ok(), "{} of {} fails", name.display(), path.display());
+        inputs += 1;
     }
-    assert!(files >= 5, "{files} inputs in {}", folder.display());
+    assert!(inputs >= 5, "{inputs} inputs in {}", path.display());
 }
 
 #[test]
