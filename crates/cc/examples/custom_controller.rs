@@ -1,10 +1,12 @@
-//! A controller of one's own: Scalable TCP (Kelly, CCR 33(2), 2003), over a path that holds 100 segments.
+//! A user-defined controller: Scalable TCP (Kelly, CCR 33(2), 2003), over a path that holds 100
+//! segments.
 //!
 //! Run it: `cargo run -p cwnd-cc --example custom_controller`
 
 use cwnd_cc::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Window};
 
-/// Grows by a hundredth of what is acknowledged and gives up an eighth of the window at a congestion signal.
+/// Grows by a hundredth of the bytes acknowledged and gives up an eighth of the window at a
+/// congestion signal.
 pub(crate) struct Scalable {
     pub(crate) cwnd: f64,
     pub(crate) ssthresh: f64,
@@ -26,7 +28,7 @@ impl Controller for Scalable {
                 self.ssthresh = (self.cwnd * 0.875).max(2.0 * mss);
                 self.cwnd = self.cwnd.min(self.ssthresh);
             }
-            // RFC 5681 § 3.1, eq. 4; what timed out before keeps the threshold.
+            // RFC 5681 § 3.1, eq. 4; a segment that timed out before keeps the threshold.
             Signal::Timeout { reduces: true, .. } => {
                 self.ssthresh = (path.flight_size as f64 / 2.0).max(2.0 * mss);
                 self.cwnd = mss;

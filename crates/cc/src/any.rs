@@ -1,4 +1,4 @@
-//! Any controller, and how a flow gets its own.
+//! Enum of all controllers, with direct calls for the two most used.
 
 #[cfg(feature = "record")]
 use core::any::Any;
@@ -15,20 +15,21 @@ use crate::newreno::NewReno;
 #[cfg(feature = "record")]
 use crate::record::{Entry, Recorded};
 
-/// A controller; NewReno and CUBIC are called without a pointer to their methods.
+/// A controller; NewReno and CUBIC are called directly, without a vtable.
 #[derive(Clone, Debug)]
-// A tag of its own, in no niche of NewReno's: to read it takes one instruction in place of four.
+// An explicit tag, not in a niche of NewReno's fields: reading it takes one instruction instead of
+// four.
 #[repr(u8)]
 pub enum AnyController {
     /// NewReno.
     NewReno(NewReno),
-    /// CUBIC, boxed because it is larger.
+    /// CUBIC, boxed because it is larger than NewReno.
     Cubic(Box<Cubic>),
-    /// Any other.
+    /// Any other, behind a vtable.
     Boxed(Box<dyn DynController>),
 }
 
-/// Calls a method of whichever controller it is.
+/// Calls a method of the controller, whatever its type.
 macro_rules! each {
     ($self:expr, $c:ident => $call:expr) => {
         match $self {
@@ -39,11 +40,11 @@ macro_rules! each {
     };
 }
 
-// What the transport asks once, so that a controller costs nothing for what it does not use.
+// Properties that let the transport skip the work that a controller does not need.
 impl AnyController {
     /// [`Controller::on_ack`].
-    // NewReno takes fewer instructions than writing the facts into memory does. It is inlined where
-    // they are known; only others get a copy in memory.
+    // NewReno takes fewer instructions than storing the facts in memory does. It is inlined where
+    // they are in registers; only the other controllers get a copy in memory.
     #[inline(always)]
     pub fn dispatch_ack(&mut self, path: Path, ack: AckSample) -> Request {
         match self {
@@ -53,7 +54,7 @@ impl AnyController {
         }
     }
 
-    /// `false` if it makes nothing of ACKs that acknowledge nothing new: NewReno, CUBIC.
+    /// `false` if it ignores ACKs that acknowledge nothing new: NewReno, CUBIC.
     #[inline]
     #[must_use]
     pub const fn hears_duplicates(&self) -> bool {
@@ -67,7 +68,8 @@ impl AnyController {
         matches!(self, Self::Boxed(_))
     }
 
-    /// Stamps data that goes out into `header`, and gives the pace: [`DynController::departs`].
+    /// Writes the header of data that is sent into `header` and returns the pace:
+    /// [`DynController::departs`].
     #[inline]
     pub fn departs(&mut self, data: &Departing, header: &mut Header) -> Leave {
         match self {
@@ -84,13 +86,13 @@ fn on_ack(controller: &mut (impl Controller + ?Sized), path: Path, ack: AckSampl
 
 #[cfg(feature = "record")]
 impl AnyController {
-    /// The same controller, which records its calls from now on.
+    /// Returns the same controller, wrapped so that it records its calls from now on.
     #[must_use]
     pub fn recorded(self) -> Self {
         Self::Boxed(Box::new(Recorded::new(self)))
     }
 
-    /// The recorded calls; empty of one that does not record.
+    /// Returns the recorded calls; empty if the controller does not record.
     #[must_use]
     pub fn record(&self) -> &[Entry] {
         let Self::Boxed(controller) = self else { return &[] };
@@ -144,7 +146,7 @@ impl Controller for AnyController {
             (Self::NewReno(c), Self::NewReno(before)) => c.undo(before, now, after_timeout),
             (Self::Cubic(c), Self::Cubic(before)) => c.undo(*before, now, after_timeout),
             (Self::Boxed(c), Self::Boxed(before)) => c.boxed_undo(before, now, after_timeout),
-            // A connection keeps its controller.
+            // A connection never changes its controller, so the kinds always match.
             _ => {}
         }
     }
@@ -172,7 +174,7 @@ impl Controller for AnyController {
     }
 }
 
-/// Apart, so that who asks has no copy of this call.
+/// Window of a boxed controller. Out of line, so that no caller inlines this call.
 #[cold]
 #[inline(never)]
 fn boxed_window(controller: &dyn DynController) -> Window {

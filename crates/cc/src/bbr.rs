@@ -1,7 +1,9 @@
-//! BBR, version 1: sends at the bandwidth that it found, and keeps at most twice as much in flight as that carries in a round trip without queues.
+//! BBR, version 1: sends at the bandwidth that it measured, and keeps at most two bandwidth-delay
+//! products (without queues) in flight.
 //!
-//! draft-cardwell-iccrg-bbr-congestion-control-00: sections, and names in capitals or after "BBR.", are its. Cardwell et al., *BBR:
-//! congestion-based congestion control*, ACM Queue 14 (5), 2016. Bandwidths are those of [`RateSample`].
+//! Sections, names in capitals and names after "BBR." are those of
+//! draft-cardwell-iccrg-bbr-congestion-control-00. Cardwell et al., *BBR: congestion-based
+//! congestion control*, ACM Queue 14 (5), 2016. Bandwidth samples come from [`RateSample`].
 
 mod params;
 mod surplus;
@@ -42,7 +44,8 @@ impl ControllerInfo for Params {
     }
 }
 
-/// The controller. Windows are bytes, bandwidths bytes a nanosecond, as floating point.
+/// BBR's state for one connection. Windows are bytes, bandwidths bytes per nanosecond, in floating
+/// point.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     cwnd: f64,
@@ -54,17 +57,18 @@ pub struct Bbr {
     recovery: Recovery,
     /// BBR.idle_restart.
     idle: bool,
-    /// What was delivered when a probe for the least RTT began, and up to what the segments are its doing that go.
+    /// Delivered bytes at the start of a ProbeRTT, and the last of those sent during it. A sample
+    /// whose `prior` lies between counts as application-limited.
     slowed: Option<(u64, u64)>,
-    /// BBR.pacing_rate, bytes a nanosecond.
+    /// BBR.pacing_rate, bytes per nanosecond.
     pace: Option<f64>,
-    /// What the ACK told that it hears of next.
+    /// Rate sample of the ACK whose `on_ack` follows.
     heard: Option<RateSample>,
     counters: Counters,
     law: Arc<Law>,
 }
 
-/// What stays the same.
+/// Constants of a connection.
 #[derive(Debug)]
 struct Law {
     params: Params,
@@ -77,22 +81,23 @@ struct Law {
 enum State {
     Startup,
     Drain,
-    /// The phase of the cycle, and when it began.
+    /// Phase of the gain cycle, and its start.
     ProbeBw {
         phase: usize,
         since: Time,
     },
-    /// Once no more than the least window is in flight: when it may end, and whether a round trip has passed.
+    /// Probe for the least RTT. Once no more than the least window is in flight, `until` is its
+    /// earliest end; `round_done` is `true` after a round trip at that window.
     ProbeRtt {
         until: Option<Time>,
         round_done: bool,
     },
 }
 
-/// BBR.BtlBw, and the round trips that it counts by.
+/// BBR.BtlBw, and the number of round trips.
 #[derive(Clone, Debug, Default)]
 struct Bandwidth {
-    /// By round trip, only what nothing newer exceeds.
+    /// Bandwidth samples with their round trips: only those that no newer one reaches.
     kept: VecDeque<(u64, f64)>,
     round: u64,
     /// BBR.next_round_delivered.
@@ -114,10 +119,10 @@ struct Filled {
     yes: bool,
 }
 
-/// What the window does about losses (§ 4.2.3.4).
+/// State of the window during loss recovery (§ 4.2.3.4).
 #[derive(Clone, Copy, Debug, Default)]
 struct Recovery {
-    /// What the transport was doing at the last ACK.
+    /// Phase of the transport at the last ACK.
     phase: Phase,
     /// BBR.packet_conservation.
     conserves: bool,
@@ -136,7 +141,7 @@ impl Bandwidth {
         self.kept.front().map_or(0.0, |&(_, rate)| rate)
     }
 
-    /// BBRUpdateRound: whether a round trip begins with this ACK.
+    /// `true` if a round trip begins with this ACK (BBRUpdateRound).
     fn begins_round(&mut self, sample: &RateSample) -> bool {
         let begins = sample.prior.is_some_and(|prior| prior >= self.next);
         if begins {
@@ -146,7 +151,8 @@ impl Bandwidth {
         begins
     }
 
-    /// BBRUpdateBtlBw; samples that the application limited count only if they are larger.
+    /// Adds a bandwidth sample (BBRUpdateBtlBw); application-limited samples count only if they are
+    /// not below the maximum.
     fn take(&mut self, rate: f64, limited: bool, rounds: u32) {
         if limited && rate < self.best() {
             return;
@@ -162,7 +168,7 @@ impl Bandwidth {
 }
 
 impl Bbr {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let cwnd = start.initial_cwnd() as f64;
@@ -188,12 +194,12 @@ impl Bbr {
         }
     }
 
-    /// BBRMinPipeCwnd.
+    /// Least window, bytes (BBRMinPipeCwnd).
     fn least(&self) -> f64 {
         (f64::from(self.law.params.least_window) * self.law.mss).min(self.law.max_window)
     }
 
-    /// BBR.pacing_gain.
+    /// Returns the pacing gain of the current state (BBR.pacing_gain).
     fn gain(&self) -> f64 {
         let params = &self.law.params;
         match self.state {
@@ -205,7 +211,8 @@ impl Bbr {
         }
     }
 
-    /// BBRSetSendQuantum (§ 4.2.2). Segments go one by one here; what is in flight has room for it all the same.
+    /// Returns the send quantum, bytes (BBRSetSendQuantum, § 4.2.2). Segments are sent one by one
+    /// here, but the window still has room for quanta.
     fn quantum(&self) -> f64 {
         let mss = self.law.mss;
         match self.pace.unwrap_or(0.0) {
@@ -215,14 +222,15 @@ impl Bbr {
         }
     }
 
-    /// BBRInflight (§ 4.2.3.2): so many bandwidth-delay products, and three quanta.
+    /// Returns `gain` bandwidth-delay products plus three quanta, bytes (BBRInflight, § 4.2.3.2).
     fn inflight(&self, gain: f64) -> f64 {
         self.rtprop.least.map_or(self.law.initial_window, |least| {
             gain * self.bandwidth.best() * least.0 as f64 + 3.0 * self.quantum()
         })
     }
 
-    /// The bandwidth that an ACK tells. What a probe for the least RTT slowed is limited as by the application (§ 4.3.5).
+    /// Takes an ACK's bandwidth. Returns `true` if a round trip begins, and `true` if the sample is
+    /// limited: by the application, or by a probe for the least RTT (§ 4.3.5).
     fn take_bandwidth(&mut self, sample: &RateSample) -> (bool, bool) {
         let begins = self.bandwidth.begins_round(sample);
         let prior = sample.prior.unwrap_or(sample.total);
@@ -235,7 +243,8 @@ impl Bbr {
         (begins, limited)
     }
 
-    /// BBREnterProbeBW: any phase but the one that takes a queue away. The draft draws it; here the time stands for a draw.
+    /// Enters ProbeBW in any phase but the one that drains the queue (BBREnterProbeBW). The draft
+    /// draws it at random; here it is computed from the time.
     fn enter_probe_bw(&mut self, now: Time) {
         let drawn = (now.0 / 1000 % (PHASES as u64 - 1)) as usize;
         let phase = if drawn == 0 { 0 } else { drawn + 1 };
@@ -243,7 +252,8 @@ impl Bbr {
         self.counters.probes += u64::from(phase == 0);
     }
 
-    /// BBRCheckCyclePhase (§ 4.3.4.3); `before` is what was in flight before the ACK.
+    /// Advances the gain cycle (BBRCheckCyclePhase, § 4.3.4.3); `before` is the data in flight
+    /// before the ACK, bytes.
     fn check_cycle(&mut self, now: Time, before: f64, lost: bool) {
         let State::ProbeBw { phase, since } = self.state else { return };
         let full = self.rtprop.least.is_some_and(|least| now.since(since) > least);
@@ -259,7 +269,7 @@ impl Bbr {
         }
     }
 
-    /// BBRCheckFullPipe (§ 4.3.2.2), once a round trip.
+    /// Checks once per round trip if the pipe is full (BBRCheckFullPipe, § 4.3.2.2).
     fn check_full_pipe(&mut self) {
         let best = self.bandwidth.best();
         let filled = &mut self.filled;
@@ -274,7 +284,7 @@ impl Bbr {
         filled.yes = filled.rounds >= FULL_ROUNDS;
     }
 
-    /// BBRCheckDrain (§ 4.3.3).
+    /// Moves from Startup to Drain and on to ProbeBW (BBRCheckDrain, § 4.3.3).
     fn check_drain(&mut self, now: Time, in_flight: f64) {
         if self.state == State::Startup && self.filled.yes {
             self.state = State::Drain;
@@ -284,7 +294,7 @@ impl Bbr {
         }
     }
 
-    /// BBRUpdateRTprop (§ 4.1.2.3); whether the least RTT is too old.
+    /// Updates the least RTT (BBRUpdateRTprop, § 4.1.2.3); `true` if it had expired.
     fn take_rtt(&mut self, now: Time, rtt: Option<Duration>) -> bool {
         let params = &self.law.params;
         let expired =
@@ -299,7 +309,7 @@ impl Bbr {
         expired
     }
 
-    /// BBRCheckProbeRTT (§ 4.3.5).
+    /// Enters, runs and leaves ProbeRTT (BBRCheckProbeRTT, § 4.3.5).
     fn check_probe_rtt(&mut self, now: Time, sample: &RateSample, expired: bool, begins: bool) {
         if expired && !self.idle && !matches!(self.state, State::ProbeRtt { .. }) {
             self.save_window();
@@ -331,7 +341,7 @@ impl Bbr {
         }
     }
 
-    /// BBRSaveCwnd.
+    /// Saves the window before recovery or ProbeRTT (BBRSaveCwnd).
     fn save_window(&mut self) {
         let whole = matches!(self.recovery.phase, Phase::Open | Phase::Cwr)
             && !matches!(self.state, State::ProbeRtt { .. });
@@ -339,12 +349,12 @@ impl Bbr {
         self.recovery.prior = self.cwnd.max(before);
     }
 
-    /// BBRRestoreCwnd.
+    /// Restores the saved window, if it is larger (BBRRestoreCwnd).
     fn restore_window(&mut self) {
         self.cwnd = self.cwnd.max(self.recovery.prior).min(self.law.max_window);
     }
 
-    /// BBRModulateCwndForRecovery (§ 4.2.3.4).
+    /// Adapts the window to losses (BBRModulateCwndForRecovery, § 4.2.3.4).
     fn modulate(&mut self, phase: Phase, sample: &RateSample, lost: u64, begins: bool) {
         let repairs = |phase| matches!(phase, Phase::Recovery | Phase::Loss);
         let stays = (sample.in_flight + sample.newly) as f64;
@@ -369,7 +379,7 @@ impl Bbr {
         }
     }
 
-    /// BBRSetCwnd (§ 4.2.3.6).
+    /// Sets the window after an ACK (BBRSetCwnd, § 4.2.3.6).
     fn set_window(&mut self, phase: Phase, sample: &RateSample, lost: u64, begins: bool) {
         let params = &self.law.params;
         let gain = match self.state {
@@ -395,7 +405,7 @@ impl Bbr {
         self.cwnd = self.cwnd.clamp(self.law.mss.min(self.law.max_window), self.law.max_window);
     }
 
-    /// BBRSetPacingRate (§ 4.2.1): it does not fall before the pipe is full.
+    /// Sets the pacing rate (BBRSetPacingRate, § 4.2.1); it does not fall before the pipe is full.
     fn set_pace(&mut self, gain: f64) {
         let rate = gain * self.bandwidth.best() * (1.0 - self.law.params.pacing_margin);
         if rate > 0.0 && (self.filled.yes || self.pace.is_none_or(|now| rate > now)) {
@@ -413,19 +423,20 @@ impl Controller for Bbr {
         true
     }
 
-    /// Data goes.
+    /// Sets the initial pacing rate and least RTT at the first data, and notices a restart from
+    /// idle.
     fn stamp(&mut self, data: &Departing) -> Header {
         if data.sent == 0 {
             return Header::None;
         }
         if self.pace.is_none() {
-            // BBRInitPacingRate, BBRInit: the first window in an RTT, or in a millisecond.
+            // BBRInitPacingRate, BBRInit: the first window in one RTT, or in a millisecond.
             let rtt = data.rtts.srtt().unwrap_or(Duration::from_millis(1)).0.max(1) as f64;
             self.pace = Some(self.law.params.startup_gain * self.law.initial_window / rtt);
             self.rtprop = RtProp { least: data.rtts.min_rtt(), at: data.now };
             self.surplus.restart(data.now);
         }
-        // BBRHandleRestartFromIdle (§ 4.3.4.4): what goes is all that is in flight.
+        // BBRHandleRestartFromIdle (§ 4.3.4.4): this segment is all that is in flight.
         if (data.sent - data.delivered) as f64 <= self.law.mss {
             self.idle = true;
             self.surplus.restart(data.now);
@@ -458,20 +469,21 @@ impl Controller for Bbr {
 
     fn on_signal(&mut self, _: &Path, signal: Signal) {
         match signal {
-            // § 4.2.3.4: a segment, and then as ACKs let the window grow.
+            // § 4.2.3.4: one segment, then growth by ACKs.
             Signal::Timeout { .. } => {
                 self.save_window();
                 self.recovery.phase = Phase::Loss;
                 self.recovery.conserves = false;
                 self.cwnd = self.law.mss.min(self.law.max_window);
             }
-            // The window follows the losses ACK by ACK. Marks and idle times change nothing (§ 4.3.4.4).
+            // The window follows losses ACK by ACK. Marks and idle times change nothing
+            // (§ 4.3.4.4).
             Signal::Reduce(_) | Signal::Idle { .. } | Signal::Resume { .. } => {}
         }
     }
 
-    /// The pipe may be less full than its losses said (Linux, `bbr_undo_cwnd`); the window comes
-    /// back as the recovery ends.
+    /// Restarts the full-pipe detection, as the pipe may be less full than the losses suggested
+    /// (Linux, `bbr_undo_cwnd`). The window itself is restored as recovery ends.
     fn undo(&mut self, _: Self, now: Time, _: bool) {
         self.filled = Filled { bandwidth: 0.0, rounds: 0, ..self.filled };
         self.surplus.restart(now);
@@ -482,7 +494,7 @@ impl Controller for Bbr {
     }
 
     fn window(&self) -> Window {
-        // It has no threshold.
+        // BBR has no slow-start threshold.
         Window { cwnd: self.cwnd as u64, ssthresh: u64::MAX }
     }
 
@@ -500,12 +512,16 @@ impl Controller for Bbr {
     }
 }
 
-/// BBRGainCycleLen: more, less, and six times as much (§ 4.3.4.1).
+/// Phases of the gain cycle: one above 1, one below, and six at 1 (BBRGainCycleLen, § 4.3.4.1).
 const PHASES: usize = 8;
-/// By how much BBR.BtlBw must grow in a round trip, and in how many it need not before the pipe is full (§ 4.3.2.2).
+/// Growth of BBR.BtlBw per round trip below which the pipe may be full (§ 4.3.2.2).
 const FULL_GROWTH: f64 = 1.25;
+/// Round trips with less growth after which the pipe is full (§ 4.3.2.2).
 const FULL_ROUNDS: u32 = 3;
-/// Paces of 1.2 and 24 Mbit/s, in bytes a nanosecond, and the largest quantum, bytes (§ 4.2.2).
+/// Pacing rate of 1.2 Mbit/s, in bytes per nanosecond, below which the quantum is one segment
+/// (§ 4.2.2).
 const SLOW: f64 = 1.2e6 / 8e9;
+/// Pacing rate of 24 Mbit/s, in bytes per nanosecond, below which the quantum is two segments.
 const FAST: f64 = 24e6 / 8e9;
+/// Largest quantum, bytes (§ 4.2.2).
 const LARGEST_QUANTUM: f64 = 64.0 * 1024.0;

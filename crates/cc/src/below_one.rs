@@ -1,4 +1,5 @@
-//! Windows below one segment: how they grow, and how far apart segments go then. A piece that any controller with a real-valued window may take.
+//! Windows below one segment: their growth, and the gap between their segments. Any controller with
+//! a real-valued window may use it.
 
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Schema};
@@ -6,13 +7,14 @@ use cwnd_schema::{Choice, Schema};
 /// Response of a window below one segment to an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Below {
-    /// There is none: a backoff leaves a segment.
+    /// No window below one segment: a backoff leaves at least one.
     #[name("never")]
     Never,
-    /// It grows by the same for each ACK (Kumar et al. 2020, algorithm 1).
+    /// Grows by the same amount for each ACK (Kumar et al. 2020, algorithm 1).
     #[name("per-ack")]
     PerAck,
-    /// It grows by the same part of itself for each ACK: as fast at any window.
+    /// Grows by the same fraction of itself for each ACK, so that any window doubles after the same
+    /// number of ACKs.
     #[name("in-proportion")]
     InProportion,
 }
@@ -30,26 +32,26 @@ pub struct BelowOne {
     )]
     pub below_one: Below,
     /// Factor on α for growth below one segment: the increase for an acknowledged segment, in
-    /// segments or with `in-proportion` as a part of the window. Nothing with `never`.
+    /// segments or with `in-proportion` as a part of the window. No effect with `never`.
     #[default(
         1.0,
         "Kumar et al. 2020, algorithm 1: the same increase on both sides of one segment"
     )]
     #[bounds(above 0.0, up_to 1.0; "a window below one segment would jump over it")]
     pub below_one_gain: f64,
-    /// The least window there, in segments.
+    /// Least window below one segment, in segments.
     #[default(0.01, "none: a segment in a hundred round trips, so that it is heard again soon")]
     #[bounds(above 0.0, up_to 1.0; "it is below one segment")]
     pub below_one_least: f64,
 }
 
 impl BelowOne {
-    /// Whether windows may be below one segment.
+    /// `true` if windows may be below one segment.
     pub(crate) fn allowed(&self) -> bool {
         self.below_one != Below::Never
     }
 
-    /// By how much a window below one segment grows when so many segments are acknowledged, all in segments.
+    /// Growth of a window below one segment for `acked` segments, all in segments.
     pub(crate) fn gain(&self, window: f64, alpha: f64, acked: f64) -> f64 {
         let each = match self.below_one {
             Below::Never | Below::PerAck => self.below_one_gain,
@@ -59,7 +61,7 @@ impl BelowOne {
     }
 }
 
-/// The time from one segment to the next of a window in segments: RTT / w below one, none from one on.
+/// Gap between the segments of a window in segments: RTT / w if it is below one, otherwise zero.
 pub(crate) fn spacing(window: f64, rtt: Duration) -> Duration {
     if window >= 1.0 {
         return Duration::ZERO;

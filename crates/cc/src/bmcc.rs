@@ -1,6 +1,8 @@
-//! BMCC: the window grows and shrinks by an estimate of the load factor that routers tell by two bits of many packets.
+//! BMCC: the window grows and shrinks by an estimate of the load factor, which routers encode in
+//! two bits of many packets.
 //!
-//! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, IEEE INFOCOM 2009. Sections and equations are of it.
+//! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, IEEE INFOCOM 2009;
+//! sections and equations are of this paper.
 
 use std::sync::Arc;
 
@@ -29,7 +31,7 @@ pub enum Apply {
     RoundTrip,
 }
 
-/// For how long after a decrease there is no other, and no growth while the load stays above 1.
+/// Time after a decrease before another may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Rests {
     /// The longer of t_p and a round trip.
@@ -43,28 +45,27 @@ pub enum Rests {
 /// Response to a loss that is repaired without a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum OnLoss {
-    /// Nothing: it is repaired.
+    /// None: the loss is only repaired.
     #[name("repair")]
     Repair,
-    /// It decreases the window where the estimate is 1 or more.
+    /// A decrease of the window if the estimate is 1 or more and no earlier decrease still rests.
     #[name("if-overload")]
     IfOverload,
-    /// It always does, as if the load factor was the estimate, or 1 if that is less.
+    /// Always a decrease, as if the load factor was the estimate, or 1 if that is less.
     #[name("decrease")]
     Decrease,
 }
 
-/// The identification of packets.
+/// Identification field of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Ids {
     /// One more with each packet.
     #[name("counter")]
     Counter,
-    /// Always the same, as a sender may do whose packets are not to be fragmented (RFC 6864 § 4.1).
+    /// Constant, as a sender may do whose packets are not to be fragmented (RFC 6864 § 4.1).
     #[name("constant")]
     Constant,
-    /// In an order that looks drawn by lot, as a sender may do so that nobody counts its packets
-    /// (RFC 7739 § 5).
+    /// In an order that looks random, so that nobody can count a sender's packets (RFC 7739 § 5).
     #[name("shuffled")]
     Shuffled,
 }
@@ -80,11 +81,11 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets, check = Self::consistent)]
 pub struct Params {
-    /// t_p: the interval in which routers measure.
+    /// t_p: interval in which routers measure.
     #[default(Duration::from_millis(200), "§ II-D.1: 200 ms")]
     #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
     pub interval: Duration,
-    /// κ₂: how fast multiplicative increase goes to a load of 1 (eq. 2).
+    /// κ₂: speed at which multiplicative increase approaches a load of 1 (eq. 2).
     #[default(0.35, "§ II-C.1: 0.35, stable below 0.5")]
     #[bounds(above 0.0; "the window would never grow")]
     pub mi_step: f64,
@@ -100,16 +101,16 @@ pub struct Params {
     #[default(0.65, "§ II-D.3: 0.65")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub beta_least: f64,
-    /// η₀ of the routers on the way.
+    /// η₀ of the routers on the path.
     #[default(0.15, "§ II-D.2: 0.15")]
     #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
     pub least: f64,
-    /// η: below it the window is multiplied, from it on there is additive increase; that of the
-    /// routers on the way.
+    /// η of the routers on the path: below it the window is multiplied, from it on it grows by
+    /// addition.
     #[default(0.75, "§ II-D.2: 0.75")]
     #[bounds(above 0.0, below 1.0; "it is between idle and full")]
     pub high: f64,
-    /// u of the routers on the way.
+    /// u of the routers on the path.
     #[default(1.2, "§ II-D.3: 1.2")]
     #[bounds(above 1.0; "it is an overload")]
     pub most: f64,
@@ -123,13 +124,13 @@ pub struct Params {
         "none in the paper, whose laws are of a round trip; VCP's program: with each ACK"
     )]
     pub apply: Apply,
-    /// For how long after a decrease there is no other.
+    /// Time after a decrease before another may follow.
     #[default(
         Rests::Both,
         "none in the paper; VCP: an interval, then a round trip of additive increase"
     )]
     pub rests: Rests,
-    /// A longer round-trip time counts as this one in eq. 3; none is no bound.
+    /// Upper bound of the round-trip time in eq. 3; none is no bound.
     #[default(Some(Duration::from_millis(500)), "none in the paper; VCP's program: 500 ms")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub mi_rtt_most: Option<Duration>,
@@ -142,7 +143,7 @@ pub struct Params {
         "§ IV-B: its start is computed with pacing; that the protocol has it is not said"
     )]
     pub paced: bool,
-    /// The identification of packets.
+    /// Identification field of packets.
     #[default(Ids::Counter, "§ II-B: of the IP header")]
     pub ids: Ids,
 }
@@ -205,35 +206,38 @@ impl Declares for Params {
     }
 }
 
-/// The controller.
+/// BMCC's state for one connection.
 ///
-/// What is asked for each packet that goes is in its first cache line; window and pace are found once for each ACK, not for each packet.
+/// The fields read for each packet sent are in the first cache line. Window and pacing rate are
+/// computed once per ACK, not per packet.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Bmcc {
+    /// Window after the last ACK or signal.
     allowed: Window,
-    /// Zero if it does not pace, or not now.
+    /// Pacing rate; zero if it does not pace, or not now.
     pace: Rate,
     law: Arc<Law>,
-    /// The next identification, once the first packet went.
+    /// Identification of the next packet; `None` before the first.
     id: Option<u16>,
-    /// f̂, as the place of a threshold.
+    /// f̂, as the index of an ADPM threshold.
     place: u16,
-    /// Whether f̂ has never been 1 yet.
+    /// `true` until f̂ first reaches 1.
     is_new: bool,
     /// ξ(f̂) of eq. 2.
     xi: f64,
-    /// `Duration::MAX` before the first.
+    /// Smoothed RTT; `Duration::MAX` before the first.
     srtt: Duration,
-    /// By round trips: what was acknowledged in the one that grows next, and which one that is.
+    /// Bytes acknowledged in the current round trip, if growth is applied per round trip.
     acked: u64,
+    /// Number of the current round trip, if growth is applied per round trip.
     round: u64,
     window: Guided,
     pause: Pause,
     counters: Counters,
 }
 
-/// What stays the same.
+/// Constants of a connection.
 #[derive(Debug)]
 struct Law {
     params: Params,
@@ -248,7 +252,8 @@ struct Counters {
 }
 
 impl Bmcc {
-    /// A controller at the start of its connection: "new flows initially estimate f̂ = η₀" (§ III a).
+    /// Creates the controller of a new connection: "new flows initially estimate f̂ = η₀" (§ III
+    /// a).
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let scale = Scale { least: params.least, high: params.high, most: params.most };
@@ -279,7 +284,7 @@ impl Bmcc {
         self.is_new &= !adpm::is_over(place);
     }
 
-    /// Eq. 6; of a load below 1 as of 1.
+    /// Returns β of eq. 6; a load below 1 counts as 1.
     fn beta(&self) -> f64 {
         let p = &self.law.params;
         let over = (self.law.scale.load(self.place) - 1.0).max(0.0) / (p.most - 1.0);
@@ -318,7 +323,7 @@ impl Bmcc {
         self.counters.load.decreased += 1;
     }
 
-    /// What ACKs let grow, at once or at the end of a round trip.
+    /// Grows the window by the bytes acknowledged, at once or at the end of a round trip.
     fn advance(&mut self, path: &Path, acked: u64) {
         if self.law.params.apply == Apply::Ack {
             return self.grow(path, acked);
@@ -327,7 +332,7 @@ impl Bmcc {
         if path.round != self.round {
             self.round = path.round;
             let acked = core::mem::take(&mut self.acked);
-            // What a round trip acknowledges is the window that it began with, or what was sent of it.
+            // A round trip acknowledges at most the window that it began with.
             self.grow(path, acked.min(self.window.bytes() as u64));
         }
     }
@@ -336,7 +341,7 @@ impl Bmcc {
 const _: () = assert!(size_of::<Bmcc>() == 192, "three cache lines");
 
 impl Bmcc {
-    /// The window or the round-trip time may be another.
+    /// Updates the cached window and pacing rate after a change of the window or the RTT.
     fn settle(&mut self, path: &Path) {
         self.allowed = self.window.window(u64::from(path.mss));
         let rtt = (self.law.params.paced && self.srtt != Duration::MAX).then_some(self.srtt);
@@ -346,7 +351,7 @@ impl Bmcc {
 }
 
 impl Law {
-    /// The place of η.
+    /// Returns the index of the threshold η.
     const fn first_high(&self) -> u16 {
         (adpm::PLACES / 4) as u16
     }
@@ -364,7 +369,8 @@ impl Controller for Bmcc {
                 self.hear(value);
             }
         }
-        // The first window goes at once, as TCP's does: paced by the handshake's round trip, two packets would take all of it.
+        // The first window is not paced, as in TCP: paced by the handshake's RTT, two packets would
+        // take all of it.
         if ack.acked_bytes > 0 {
             self.srtt = path.srtt.unwrap_or(Duration::MAX);
         }
@@ -408,7 +414,8 @@ impl Controller for Bmcc {
     }
 
     fn stamp(&mut self, data: &Departing) -> Header {
-        // Flows that began at different times stand at different places of the same row.
+        // Seeded from the start time, so that flows which start at different times use different
+        // parts of the same sequence.
         let id = self.id.unwrap_or_else(|| adpm::hash((data.now.0 / 1000) as u16));
         self.id = Some(match self.law.params.ids {
             Ids::Counter | Ids::Shuffled => id.wrapping_add(1),
@@ -425,7 +432,8 @@ impl Controller for Bmcc {
         (self.pace > Rate(0)).then_some(self.pace)
     }
 
-    /// f̂; of less than η₀, which is not told apart, that, and at first, too.
+    /// Returns f̂. Loads below η₀, which the marks cannot distinguish, count as η₀, as does the
+    /// time before the first estimate.
     fn guidance(&self) -> Option<Guidance> {
         Some(Guidance::Load(self.law.scale.load(self.place)))
     }

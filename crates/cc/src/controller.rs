@@ -1,10 +1,10 @@
 use cwnd_packet::{Echo, Guidance, Header};
 use cwnd_quantity::{Duration, Rate, Time};
 
-/// What the transport is doing about losses and marks; names after Linux `tcp_ca_state`.
+/// State of the transport's loss recovery; names after Linux `tcp_ca_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing is wrong.
+    /// No loss or mark is being answered.
     #[default]
     Open,
     /// The window was reduced for an ECN-echo; that window of data is not yet acknowledged.
@@ -35,15 +35,17 @@ pub struct Path {
     pub delivered: u64,
     /// Payload bytes sent since the start, each counted once.
     pub sent: u64,
-    /// The transport's state.
+    /// State of the transport's loss recovery.
     pub phase: Phase,
-    /// Whether the congestion window, and not the application or the receiver, limited what was sent (RFC 7661, RFC 9438 § 5.8).
+    /// `true` if the congestion window, and not the application or the receiver, limited what was
+    /// sent (RFC 7661, RFC 9438 § 5.8).
     pub cwnd_limited: bool,
-    /// Counts round trips: rises by one each time the data that was outstanding at the last rise is acknowledged.
+    /// Number of round trips: rises by one each time the data that was outstanding at the last rise
+    /// is acknowledged.
     pub round: u64,
 }
 
-/// What the transport tells of data that goes out.
+/// Facts about the data that is sent now.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it is of one call")]
 pub struct Departing<'a> {
@@ -55,11 +57,12 @@ pub struct Departing<'a> {
     pub delivered: u64,
     /// Payload bytes sent since the start, each counted once, these included.
     pub sent: u64,
-    /// Looked up by who asks: it is for each packet, and few controllers do.
+    /// Round-trip times, read on demand: the struct is made for each packet, and few controllers
+    /// need them.
     pub rtts: &'a dyn RoundTrips,
 }
 
-/// The round-trip times that the transport knows.
+/// Round-trip times that the transport knows.
 pub trait RoundTrips {
     /// Smoothed round-trip time (RFC 6298), `None` before the first sample.
     fn srtt(&self) -> Option<Duration>;
@@ -81,7 +84,7 @@ impl RoundTrips for Path {
     }
 }
 
-/// When a controller lets the next data go.
+/// Earliest departure of the next data: by a rate, or by a gap between segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Leave {
     /// [`Controller::pacing`].
@@ -90,60 +93,64 @@ pub struct Leave {
     pub spacing: Option<Duration>,
 }
 
-/// All that one ACK told.
+/// Facts that one ACK reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
-    /// Payload bytes newly acknowledged cumulatively, or what else makes the window grow (an endpoint's `grow_by`); zero for a duplicate.
+    /// Payload bytes newly acknowledged cumulatively, or the bytes that an endpoint's `grow_by`
+    /// counts in their place; zero for a duplicate.
     pub acked_bytes: u64,
     /// Payload bytes newly reported by SACK.
     pub newly_sacked: u64,
-    /// Payload bytes that were found lost since the ACK before this one.
+    /// Payload bytes found lost since the ACK before this one.
     pub newly_lost: u64,
     /// RTT measured by this ACK, if it gave a valid sample (Karn's rule).
     pub rtt: Option<Duration>,
-    /// Whether the ACK carried ECE.
+    /// `true` if the ACK carried ECE.
     pub ece: bool,
-    /// What the receiver echoes of what routers wrote.
+    /// Receiver's echo of what routers wrote.
     pub echo: Echo,
-    /// Whether the window may grow for it.
+    /// Permission to grow the window for this ACK.
     pub grow: Grow,
 }
 
-/// What one ACK told of how fast data arrives, by the sender's own notes of when each segment went
+/// Delivery-rate sample of one ACK, from the send times that the sender keeps for its segments
 /// (draft-cheng-iccrg-delivery-rate-estimation-00; Linux `tcp_rate.c`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSample {
-    /// Payload bytes that it newly reports, cumulatively or by SACK.
+    /// Payload bytes that the ACK newly reports, cumulatively or by SACK.
     pub newly: u64,
     /// Payload bytes reported since the start (C.delivered).
     pub total: u64,
-    /// What that was when the newest of the segments went that it reports; `None` if it reports no segment.
+    /// Value of `total` when the newest of the reported segments was sent; `None` if the ACK
+    /// reports no segment.
     pub prior: Option<u64>,
-    /// The time in which the bytes since then arrived; `None` where it is less than a round trip, and nothing follows from it.
+    /// Time in which the bytes since `prior` were delivered; `None` if it is less than the least
+    /// RTT, as no rate follows from it.
     pub interval: Option<Duration>,
-    /// The round trip of that segment; `None` if it went more than once.
+    /// Round-trip time of that segment; `None` if it was sent more than once.
     pub rtt: Option<Duration>,
     /// Payload bytes presumed in the network, after this ACK.
     pub in_flight: u64,
-    /// Whether the sender had nothing more to send when that segment went.
+    /// `true` if the application limited the sender when that segment was sent.
     pub app_limited: bool,
 }
 
-/// What the transport lets a window do for an ACK.
+/// Permission of the transport to grow the window for an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grow {
-    /// Stay: nothing was newly acknowledged, the window was not what limited the sender (RFC 7661 § 4.3, RFC 9438 § 5.8),
-    /// a loss is being repaired, or the ACK carries ECE (RFC 3168 § 6.1.2).
+    /// No growth: nothing was newly acknowledged, the window did not limit the sender (RFC 7661
+    /// § 4.3, RFC 9438 § 5.8), a loss is being repaired, or the ACK carries ECE (RFC 3168 § 6.1.2).
     #[default]
     No,
-    /// Grow in the round trip after a reduction: RFC 3168 § 6.1.2 excludes only ACKs with ECE, Linux and FreeBSD all.
+    /// Growth in the round trip after a reduction. RFC 3168 § 6.1.2 excludes only ACKs with ECE
+    /// there; Linux and FreeBSD exclude all.
     InCwr,
-    /// Grow.
+    /// Growth.
     Yes,
 }
 
 impl Grow {
-    /// What the window may do for an ACK that acknowledges something new.
+    /// Returns the permission for an ACK that acknowledges new data.
     #[inline]
     #[must_use]
     pub const fn of(path: &Path, ece: bool) -> Self {
@@ -152,38 +159,39 @@ impl Grow {
             Phase::Open if !ece => Self::Yes,
             Phase::Cwr if !ece => Self::InCwr,
             Phase::Open | Phase::Cwr | Phase::Recovery => Self::No,
-            // Departs from RFC 3168 § 6.1.2, as Linux does: CWR rides on new data only, so while a timeout's losses are
-            // repaired the echo is old, and a window that obeyed it would stay at one segment until all are.
+            // Departs from RFC 3168 § 6.1.2, as Linux does. CWR is sent on new data only, so the
+            // echo is old while a timeout's losses are repaired. A window that obeyed it would stay
+            // at one segment until all are.
             Phase::Loss => Self::Yes,
         }
     }
 }
 
-/// Why a window becomes smaller.
+/// Cause of a reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A loss or a timeout.
     Loss,
     /// An ECN-echo.
     Ecn,
-    /// Packets waited too long.
+    /// A queueing delay that the controller does not accept.
     Delay,
     /// A router's message to the sender.
     Quench {
-        /// Whether the packet that it was about was marked; else it was dropped.
+        /// `true` if the packet that the message is about was marked; `false` if it was dropped.
         marked: bool,
-        /// How bad the router says it is, from 0: multi-level BECN.
+        /// Level of congestion that the router reports, from 0: multi-level BECN.
         level: u8,
     },
-    /// Routers told of too high a load.
+    /// A load that is too high, reported by routers.
     Load,
 }
 
 impl Cause {
-    /// How many are counted apart.
+    /// Number of causes that are counted apart.
     pub const COUNT: usize = 6;
 
-    /// Its place among counts by cause.
+    /// Returns the index of the cause in an array of counts.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -197,48 +205,50 @@ impl Cause {
     }
 }
 
-/// What a controller asks of the transport.
+/// Request of a controller to the transport, in answer to an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Request {
-    /// Nothing.
+    /// No request.
     Nothing,
-    /// To reduce the window. If it was not reduced in this window of data yet, [`Signal::Reduce`] follows, with all that
-    /// belongs to a reduction: [`Phase::Cwr`], proportional rate reduction, CWR, counters.
+    /// A reduction of the window. [`Signal::Reduce`] follows, unless the window was already reduced
+    /// in this window of data. With it come [`Phase::Cwr`], proportional rate reduction, CWR and
+    /// counters.
     Reduce(Cause),
 }
 
-/// What is rare: each reaches the controller at most once per window of data.
+/// Rare event; each reaches the controller at most once per window of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signal {
-    /// The window is to become smaller: fast retransmit begins (RFC 5681 § 3.2), an ECN-echo came (RFC 3168 § 6.1.2), a router
-    /// asked for it, or the controller itself.
+    /// The window becomes smaller. Causes are the start of fast retransmit (RFC 5681 § 3.2), an
+    /// ECN-echo (RFC 3168 § 6.1.2), a router's message, or the controller's own request.
     Reduce(Cause),
     /// The retransmission timer expired for the `nth` time in a row, counted from 1.
     Timeout {
-        /// How many times in a row, counted from 1.
+        /// Number of expiries in a row, counted from 1.
         nth: u32,
-        /// Whether the threshold becomes smaller: not for a segment that was sent again already (RFC 5681 § 3.1), nor, where the
-        /// endpoint says so, if the window was reduced already for what is outstanding.
+        /// `true` if the threshold becomes smaller. It stays if the segment was already
+        /// retransmitted (RFC 5681 § 3.1). As an option of the endpoint, it also stays if the
+        /// window was already reduced for the data outstanding.
         reduces: bool,
     },
     /// Nothing was sent for longer than the retransmission timeout (RFC 5681 § 4.1).
     Idle {
-        /// How long.
+        /// Length of the pause.
         idle: Duration,
-        /// What the transport leaves of the window (RFC 2861); `None` is the initial window. A controller with a rule of its own for
-        /// pauses goes by that.
+        /// Window that the transport keeps (RFC 2861); `None` is the initial window. A controller
+        /// that has its own rule for pauses follows that instead.
         keep: Option<Window>,
     },
-    /// Data goes out, and nothing was outstanding before it.
+    /// Data is sent, and nothing was outstanding before it.
     Resume {
-        /// When data went last.
+        /// Time at which data was last sent.
         since: Time,
     },
 }
 
-/// The window a controller allows, in bytes of payload.
+/// Window that a controller allows, in bytes of payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window; at least one MSS.
@@ -259,7 +269,7 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// Grows, up to `most` bytes.
+    /// Adds `bytes` to the window, up to `most` bytes.
     #[inline]
     pub(crate) fn grow(&mut self, bytes: u64, most: u64) {
         self.cwnd = (self.cwnd + bytes).min(most);
@@ -269,31 +279,31 @@ impl Window {
     /// eq. 4), and the window to it, at least `least` bytes.
     pub(crate) fn reduce(&mut self, left: u64, least: u64, mss: u32) {
         self.ssthresh = left.max(min_ssthresh(mss));
-        // A window below the least one must not be raised to it.
+        // A window that is already below `least` must not be raised to it.
         self.cwnd = self.cwnd.min(left.max(least));
     }
 
-    /// Restarts after a pause with what the transport keeps of the window, or else with the
-    /// restart window, min(IW, cwnd) (RFC 5681 § 4.1).
+    /// Restarts after a pause with what the transport keeps of the window, or else with the restart
+    /// window, min(IW, cwnd) (RFC 5681 § 4.1).
     pub(crate) fn restart(&mut self, keep: Option<Self>, initial_window: u64) {
         self.cwnd = self.cwnd.min(keep.map_or(initial_window, |keep| keep.cwnd));
         self.ssthresh = keep.map_or(self.ssthresh, |keep| keep.ssthresh);
     }
 }
 
-/// The window of a controller, to be changed: [`Controller::window_mut`].
+/// Mutable access to a controller's window: [`Controller::window_mut`].
 #[derive(Debug)]
 pub struct WindowMut<'c> {
     /// Congestion window, bytes.
     pub cwnd: &'c mut f64,
     /// Slow-start threshold, bytes.
     pub ssthresh: &'c mut u64,
-    /// The window never grows past this, bytes.
+    /// Upper bound of the window, bytes.
     pub most: f64,
 }
 
 impl WindowMut<'_> {
-    /// Becomes the larger of both windows and of both thresholds (Linux,
+    /// Raises window and threshold to those of `before`, where those are larger (Linux,
     /// `tcp_undo_cwnd_reduction`).
     pub fn restore(&mut self, before: &WindowMut<'_>) {
         *self.cwnd = self.cwnd.max(*before.cwnd);
@@ -301,7 +311,7 @@ impl WindowMut<'_> {
     }
 }
 
-/// What a connection gives its controller at the start.
+/// Facts about a connection that its controller starts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// Sender maximum segment size, payload bytes; above zero.
@@ -310,27 +320,27 @@ pub struct Start {
     pub initial_window: u64,
     /// Slow-start threshold, bytes; `u64::MAX` is none.
     pub initial_ssthresh: u64,
-    /// The congestion window never grows past this, bytes; `u64::MAX` is no bound.
+    /// Upper bound of the congestion window, bytes; `u64::MAX` is no bound.
     pub max_window: u64,
     /// `true` if the receiver may hold back the ACK of a lone segment (RFC 5681 § 4.2).
     pub delayed_acks: bool,
 }
 
 impl Start {
-    /// The largest window, at least one segment.
+    /// Upper bound of the window, bytes, at least one segment.
     #[must_use]
     pub(crate) fn max_window(&self) -> u64 {
         // Half of the range, so that adding to a window cannot overflow.
         self.max_window.clamp(u64::from(self.mss), u64::MAX / 2)
     }
 
-    /// The first window, from one segment to the largest window.
+    /// First window, bytes, from one segment to the upper bound.
     #[must_use]
     pub(crate) fn initial_cwnd(&self) -> u64 {
         self.initial_window.clamp(u64::from(self.mss), self.max_window())
     }
 
-    /// The first threshold, at least two segments as every later one (RFC 5681 eq. 4).
+    /// First threshold, bytes, at least two segments as every later one (RFC 5681 eq. 4).
     #[must_use]
     pub(crate) fn initial_ssthresh(&self) -> u64 {
         self.initial_ssthresh.max(min_ssthresh(self.mss))
@@ -339,56 +349,60 @@ impl Start {
 
 /// A congestion controller.
 pub trait Controller {
-    /// An ACK came: any, in every [`Phase`], duplicates too. [`AckSample::grow`] says whether the window may grow.
+    /// Handles an ACK: any, in every [`Phase`], duplicates too. [`AckSample::grow`] permits growth
+    /// or not.
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request;
-    /// Something rare happened.
+    /// Handles a rare event.
     fn on_signal(&mut self, path: &Path, signal: Signal);
-    /// What it writes for routers into the data that goes out now.
+    /// Returns the header for routers that the data sent now carries.
     fn stamp(&mut self, _data: &Departing) -> Header {
         Header::None
     }
-    /// The window it allows now.
+    /// Returns the window that it allows now.
     fn window(&self) -> Window;
-    /// The rate it wants packets paced at; `None` sends as ACKs arrive.
+    /// Returns the pacing rate; `None` sends as ACKs arrive.
     fn pacing(&self) -> Option<Rate> {
         None
     }
-    /// Whether a rate that changes holds already for the segment that waits; else the time to send it stays what it was when the last one
-    /// went, as in Linux.
+    /// `true` if a new rate applies to the segment that already waits for its send time. Otherwise
+    /// that time stays as computed when the last segment was sent, as in Linux.
     fn paces_anew(&self) -> bool {
         false
     }
-    /// The least time from one segment to the next, of a controller whose window may be below one segment; it holds as soon as an ACK
-    /// changes it. Zero is as the window allows; `None` of one that never asks for any. Not beside [`Controller::pacing`].
+    /// Returns the least time from one segment to the next, for a controller whose window may be
+    /// below one segment. It applies as soon as an ACK changes it. Zero leaves the timing to the
+    /// window; `None` is a controller that never asks for a gap. Excludes [`Controller::pacing`].
     fn spacing(&self) -> Option<Duration> {
         None
     }
-    /// Whether it steers by delivery rates. Then it hears of them, and its window alone says how much may be in flight while losses are
-    /// repaired: no proportional rate reduction comes between (Linux: `cong_control`). Its pace is of payload, as delivery rates are.
+    /// `true` if the controller is driven by delivery rates. Then [`Controller::on_rate`] is
+    /// called. Its window alone bounds the data in flight during recovery, without proportional
+    /// rate reduction (Linux: `cong_control`). Its pacing rate counts payload, as delivery rates
+    /// do.
     fn by_rate(&self) -> bool {
         false
     }
-    /// What the ACK told of the delivery rate of which it hears next.
+    /// Takes the delivery-rate sample of the ACK whose [`Controller::on_ack`] follows.
     fn on_rate(&mut self, _sample: &RateSample) {}
-    /// `true` if it sees no round-trip time of a segment whose ACK the receiver may have held back,
-    /// whatever sets the timer. Asked once for a connection's configuration.
+    /// `true` if it sees no RTT of a segment whose ACK the receiver may have delayed, whatever sets
+    /// the timer. Asked once for a connection's configuration.
     fn ignores_held_acks(&self) -> bool {
         false
     }
-    /// `true` if routers tell it of loads by the ECN field of all its data, so that retransmissions
-    /// are ECN-capable, too (RFC 3168 § 6.1.5 has them not be; Linux does it for controllers with
-    /// `TCP_CONG_NEEDS_ECN`: `tcp_ecn_send`). Asked once, too.
+    /// `true` if routers report loads to it by the ECN field of all its data, so that
+    /// retransmissions are ECN-capable, too. RFC 3168 § 6.1.5 forbids that; Linux does it for
+    /// controllers with `TCP_CONG_NEEDS_ECN` (`tcp_ecn_send`). Asked once, too.
     fn reads_ecn_field(&self) -> bool {
         false
     }
-    /// Its window and threshold, for what the transport does to any controller's: taking a
-    /// reduction back, raising the threshold, keeping data in flight. Without it, the default, the
-    /// methods for these three do nothing.
+    /// Returns its window and threshold for the changes that the transport makes to those of any
+    /// controller: undo of a reduction, a raised threshold, data that stays in flight after a
+    /// timeout. With the default, `None`, the methods for these three do nothing.
     fn window_mut(&mut self) -> Option<WindowMut<'_>> {
         None
     }
-    /// Takes the last reduction back, as the loss it answered was none: `before` is the controller
-    /// at that reduction (Linux, `undo_cwnd`; RFC 4015 § 3.2).
+    /// Undoes the last reduction because the loss that it answered was none; `before` is the
+    /// controller at that reduction (Linux, `undo_cwnd`; RFC 4015 § 3.2).
     fn undo(&mut self, mut before: Self, _now: Time, _after_timeout: bool)
     where
         Self: Sized,
@@ -401,25 +415,25 @@ pub trait Controller {
             *window.ssthresh = least.max(*window.ssthresh);
         }
     }
-    /// An ACK that acknowledges nothing new reported a round trip by SACK; comes before all else
-    /// that follows from the ACK. Nothing by default (Linux, `pkts_acked`).
+    /// Takes an RTT that SACK reported on an ACK without new data, before anything else that the
+    /// ACK causes. Does nothing by default (Linux, `pkts_acked`).
     fn on_sack_rtt(&mut self, _path: &Path, _rtt: Duration) {}
-    /// A timeout left so many bytes in flight that are not lost: the window takes them in beside
-    /// the segment that goes again (Linux, `tcp_enter_loss`).
+    /// Adds to the window the bytes that a timeout leaves in flight and not lost, beside the
+    /// segment that is retransmitted (Linux, `tcp_enter_loss`).
     fn add_in_flight(&mut self, bytes: u64) {
         if let Some(window) = self.window_mut() {
             *window.cwnd = (*window.cwnd + bytes as f64).min(window.most);
         }
     }
-    /// What it takes for the round trip without queues, if it acts by that.
+    /// Returns its estimate of the RTT without queues, if it acts on one.
     fn min_rtt(&self) -> Option<Duration> {
         None
     }
-    /// What routers steer it by, if any do, and once they have.
+    /// Returns the last guidance from routers; `None` if none has arrived, or none steers it.
     fn guidance(&self) -> Option<Guidance> {
         None
     }
-    /// Tells what it counted, each by a name that is its own: columns and activity take them as they are.
+    /// Reports its counters, each by a unique name that columns and activity use unchanged.
     fn count(&self, _each: &mut dyn FnMut(&'static str, u64)) {}
 }
 
@@ -431,7 +445,7 @@ pub(crate) fn restore_window<C: Controller>(controller: &mut C, before: &mut C) 
     }
 }
 
-/// The least slow-start threshold, bytes (RFC 5681 eq. 4).
+/// Least slow-start threshold, bytes (RFC 5681 eq. 4).
 pub(crate) const fn min_ssthresh(mss: u32) -> u64 {
     2 * mss as u64
 }

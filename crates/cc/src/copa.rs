@@ -1,7 +1,9 @@
-//! Copa: the window moves towards a rate of 1 / (δ · queueing delay), so that each flow keeps about 1/δ packets in the queue.
+//! Copa: the window moves towards a rate of 1 / (δ · queueing delay), so that each flow keeps about
+//! 1/δ packets in the queue.
 //!
-//! Arun, Balakrishnan, *Copa: practical delay-based congestion control for the Internet*, NSDI 2018; sections are of it. What it leaves open
-//! is as in its authors' programs (genericCC, ccp_copa) or in mvfst, which the parameters' sources say.
+//! Arun, Balakrishnan, *Copa: practical delay-based congestion control for the Internet*, NSDI
+//! 2018; sections are of this paper. Details that it leaves open follow its authors' programs
+//! (genericCC, ccp_copa) or mvfst, as the parameters' sources say.
 
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use crate::windowed::Windowed;
 /// Round-trip time that the queueing delay is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum DelayOf {
-    /// RTTstanding, the least of a short time, so that ACKs in bursts tell no delay (§ 2.1).
+    /// RTTstanding, the least of a short time, so that bursts of ACKs show no delay (§ 2.1).
     #[name("standing")]
     Standing,
     /// The newest (mvfst).
@@ -45,7 +47,7 @@ pub struct Params {
     /// window of a loss-based flow.
     #[default(true, "Arun & Balakrishnan 2018 § 2.2; not in mvfst")]
     pub competitive: bool,
-    /// After so many round trips in which the queue was never nearly empty it competes.
+    /// Round trips without a nearly empty queue after which it competes.
     #[default(
         8,
         "venkatarun95/ccp_copa rtt_window.rs: 8; Arun & Balakrishnan 2018 § 2.2: 5, as long as the \
@@ -53,19 +55,19 @@ pub struct Params {
     )]
     #[bounds(from 1, up_to 1000; "it counts round trips")]
     pub empty_rounds: u32,
-    /// RTTmax is of so many round trips.
+    /// Round trips over which RTTmax is the largest RTT.
     #[default(8, "venkatarun95/ccp_copa rtt_window.rs: 8; Arun & Balakrishnan 2018 § 2.2: 4")]
     #[bounds(from 1, up_to 1000; "it counts round trips")]
     pub swing_rounds: u32,
-    /// Nearly empty: a delay below this part of RTTmax − RTTmin.
+    /// The queue is nearly empty while the delay is below this part of RTTmax − RTTmin.
     #[default(0.1, "Arun & Balakrishnan 2018 § 2.2: 10 %")]
     #[bounds(above 0.0, below 1.0; "it is a part")]
     pub nearly_empty: f64,
-    /// RTTmin is the least RTT of this time.
+    /// Time over which RTTmin is the least RTT.
     #[default(Duration::from_secs(10), "Arun & Balakrishnan 2018 § 2.1: 10 s")]
     #[bounds(above Duration::ZERO; "it would be the newest RTT")]
     pub min_rtt_window: Duration,
-    /// RTTstanding is the least RTT of this part of the smoothed one.
+    /// Time over which RTTstanding is the least RTT, as a part of the smoothed RTT.
     #[default(0.5, "Arun & Balakrishnan 2018 § 2.1: srtt / 2")]
     #[bounds(above 0.0; "it is a time")]
     pub standing: f64,
@@ -76,7 +78,7 @@ pub struct Params {
     #[default(3, "Arun & Balakrishnan 2018 § 2.1: 3")]
     #[bounds(from 1, up_to 1000; "it counts round trips")]
     pub doubles_after: u32,
-    /// Direction and velocity are looked at once in so many round trips.
+    /// Round trips from one check of direction and velocity to the next.
     #[default(
         2,
         "venkatarun95/ccp_copa lib.rs: 2; Arun & Balakrishnan 2018 § 2.1 and mvfst: 1, with which \
@@ -92,7 +94,7 @@ pub struct Params {
         window"
     )]
     pub turns_at_once: bool,
-    /// Packets leave at this times window / RTTstanding; none is as ACKs arrive.
+    /// Pacing rate as a multiple of window / RTTstanding; none sends as ACKs arrive.
     #[default(Some(2.0), "Arun & Balakrishnan 2018 § 2.1: 2")]
     #[bounds(from 1.0; "the window would never be used")]
     pub pacing_gain: Option<f64>,
@@ -163,11 +165,13 @@ impl Declares for Params {
     }
 }
 
-/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+/// Copa's state for one connection. Windows are bytes in floating point, so that fractions of a
+/// byte add up.
 #[derive(Clone, Debug)]
 pub struct Copa {
     cwnd: f64,
-    /// Its own has no threshold: until λ exceeds λt, or a loss or mark ends it.
+    /// `true` in slow start, which has no threshold: it ends once λ exceeds λt, or at a loss or
+    /// mark.
     slow_start: bool,
     rtts: Rtts,
     velocity: Velocity,
@@ -177,7 +181,7 @@ pub struct Copa {
     law: Arc<Law>,
 }
 
-/// What stays the same.
+/// Constants of a connection.
 #[derive(Debug)]
 struct Law {
     params: Params,
@@ -192,29 +196,31 @@ struct Counters {
     competing_rounds: u64,
 }
 
-/// § 2.1.
+/// RTT filters of § 2.1 and 2.2.
 #[derive(Clone, Debug, Default)]
 struct Rtts {
     least: Windowed<Duration>,
     standing: Windowed<Duration>,
-    /// The least and the largest that tell whether the queue was nearly empty (§ 2.2).
+    /// Least and largest RTT that show if the queue was nearly empty (§ 2.2).
     recent: Windowed<Duration>,
     largest: Windowed<Duration>,
 }
 
-/// How large steps are, in which direction.
+/// Size and direction of the steps (§ 2.1).
 #[derive(Clone, Copy, Debug)]
 struct Velocity {
-    /// v.
+    /// v, the factor on the step of one round trip.
     value: f64,
+    /// Direction of the window at the last check; `None` if it did not move.
     up: Option<bool>,
     /// Round trips since `up` changed.
     stayed: u32,
-    /// Round trips since it was looked at.
+    /// Round trips since the last check of direction and velocity.
     unseen: u32,
-    /// What was sent when the round trip began: it is over once more than that is acknowledged.
+    /// Payload bytes sent when the round trip began: it is over once more than that is
+    /// acknowledged.
     from: u64,
-    /// The window when it was looked at.
+    /// Window at the last check, bytes.
     window: f64,
 }
 
@@ -223,7 +229,7 @@ impl Velocity {
         Self { value: 1.0, up: None, stayed: 0, unseen: 0, from, window }
     }
 
-    /// A round trip is over, in which a velocity of 1 moves the window by `unit`.
+    /// Ends a round trip, in which a velocity of 1 moves the window by `unit` bytes.
     fn turn(&mut self, window: f64, unit: f64, params: &Params) {
         self.unseen += 1;
         if self.unseen < params.velocity_rounds {
@@ -234,8 +240,8 @@ impl Velocity {
         if up.is_some() && up == self.up {
             self.stayed = self.stayed.saturating_add(rounds);
             let next = self.value * 2.0;
-            // Departs from § 2.1, where v has no bound: it is kept for a whole window after the
-            // target was passed.
+            // Departs from § 2.1, where v has no bound. Without `turns_at_once`, v is kept for a
+            // whole window after the target was passed.
             let within = if params.turns_at_once {
                 next <= MOST_VELOCITY
             } else {
@@ -256,16 +262,16 @@ impl Velocity {
 /// The competitive mode (§ 2.2).
 #[derive(Clone, Copy, Debug)]
 struct Competing {
-    /// When the first RTT came, or the first after an idle time.
+    /// Time of the first RTT, or of the first after an idle time.
     since: Option<Time>,
-    /// 1/δ while it competes.
+    /// 1/δ while it competes; `None` in the default mode.
     inverse: Option<f64>,
-    /// Whether a loss made 1/δ smaller in this round trip.
+    /// `true` if a loss lowered 1/δ in this round trip.
     lost: bool,
 }
 
 impl Copa {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let cwnd = start.initial_cwnd() as f64;
@@ -286,7 +292,7 @@ impl Copa {
         }
     }
 
-    /// The window in whole bytes.
+    /// Returns the window in whole bytes.
     fn bytes(&self) -> u64 {
         self.cwnd as u64
     }
@@ -305,7 +311,7 @@ impl Copa {
         }
     }
 
-    /// § 2.2: it competes where the queue was never nearly empty of late.
+    /// Chooses the mode (§ 2.2): it competes if the queue has not been nearly empty recently.
     fn choose_mode(&mut self, path: &Path, least: Duration) {
         let params = &self.law.params;
         let above =
@@ -325,12 +331,12 @@ impl Copa {
         }
     }
 
-    /// 1/δ.
+    /// Returns 1/δ of the current mode, in segments.
     fn inverse_delta(&self) -> f64 {
         self.competing.inverse.unwrap_or(1.0 / self.law.params.delta)
     }
 
-    /// A round trip is over where more is acknowledged than was sent when it began.
+    /// Ends the round trip if more is acknowledged than was sent when it began.
     fn end_round(&mut self, path: &Path) {
         if path.delivered <= self.velocity.from {
             return;
@@ -346,7 +352,7 @@ impl Copa {
         }
     }
 
-    /// § 2.1, steps 2 and 3, for these bytes acknowledged.
+    /// Moves the window for the bytes acknowledged (§ 2.1, steps 2 and 3).
     fn step(&mut self, path: &Path, ack: &AckSample, waits: Duration, standing: Duration) {
         if !self.slow_start {
             self.end_round(path);
@@ -357,8 +363,8 @@ impl Copa {
         let up = self.cwnd / mss * waits.0 as f64 <= inverse * standing.0 as f64;
         if self.slow_start && up {
             if ack.grow == Grow::Yes {
-                // § 2.1: it doubles once a round trip. What an ACK acknowledges beyond the window
-                // was sent before a timeout.
+                // § 2.1: the window doubles once per round trip. Bytes acknowledged beyond the
+                // window were sent before a timeout.
                 let acked = (ack.acked_bytes as f64).min(self.cwnd);
                 self.cwnd = (self.cwnd + acked).min(self.law.max_window);
             }
@@ -385,7 +391,8 @@ impl Copa {
         self.velocity = Velocity::begin(path.sent, self.cwnd);
     }
 
-    /// A loss or a mark: 1/δ is halved where it competes, as NewReno's window is, and not below that of the default mode.
+    /// Answers a loss or a mark. While it competes, 1/δ is halved as NewReno's window is, but not
+    /// below that of the default mode. `beta` is the part of the window that stays, if it shrinks.
     fn reduce(&mut self, path: &Path, beta: Option<f64>) {
         let least = 1.0 / self.law.params.delta;
         if let Some(inverse) = &mut self.competing.inverse {
@@ -442,7 +449,7 @@ impl Controller for Copa {
                 if reduces {
                     self.reduce(path, None);
                 }
-                // RFC 5681 § 3.1: one segment; from there as at the start.
+                // RFC 5681 § 3.1: one segment, then slow start as for a new connection.
                 self.cwnd = f64::from(path.mss).min(self.law.max_window);
                 self.slow_start = true;
             }
@@ -457,7 +464,7 @@ impl Controller for Copa {
     }
 
     fn window(&self) -> Window {
-        // Where a loss takes nothing off, recovery ends with the window that there is.
+        // If a loss does not reduce the window, recovery ends with the window as it is.
         let ssthresh =
             if self.slow_start { u64::MAX } else { self.bytes().max(self.law.least_ssthresh) };
         Window { cwnd: self.bytes(), ssthresh }
@@ -477,10 +484,10 @@ impl Controller for Copa {
     }
 }
 
-/// A velocity that moves any window at once.
+/// Largest velocity: it moves any window in one step.
 const MOST_VELOCITY: f64 = (1_u64 << 40) as f64;
 
-/// A velocity that is kept for a window moves the window by no more than this part in a round trip.
-/// With a quarter one flow over 100 Mbit/s and 40 to 100 ms uses 89 to 100 % of the link, with a
-/// half 79 %, with all of it 40 %.
+/// Largest part of the window that a kept velocity moves it by in a round trip. With a quarter, one
+/// flow over 100 Mbit/s and 40 to 100 ms uses 89 to 100 % of the link; with a half 79 %, with all
+/// of it 40 %.
 const KEPT_STEP: f64 = 0.125;

@@ -1,4 +1,4 @@
-//! Growth by counting: bytes acknowledged (RFC 3465), or ACKs (RFC 5681 § 3.1, eq. 3).
+//! Window growth by counting bytes acknowledged (RFC 3465) or ACKs (RFC 5681 § 3.1, eq. 3).
 
 use cwnd_schema::Choice;
 
@@ -98,7 +98,8 @@ impl Counting {
 
     /// Returns what stays of the count where slow start ends.
     pub(crate) fn kept(&self, carry: u64, cwnd: u64) -> u64 {
-        // Of what was counted for a larger window a segment is left (Linux, `tcp_cong_avoid_ai`).
+        // At most one window of what was counted for a larger one is left: the next ACK then adds
+        // one segment (Linux, `tcp_cong_avoid_ai`).
         if self.keep_count { carry.min(cwnd) } else { 0 }
     }
 }

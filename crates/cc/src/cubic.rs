@@ -1,5 +1,5 @@
-//! CUBIC (RFC 9438): after a reduction the window returns to its old size along a cubic function of time, rests
-//! there, and goes on to probe beyond. Section numbers without a document are of RFC 9438.
+//! CUBIC (RFC 9438): after a reduction the window returns to its old size along a cubic function of
+//! time, stays near it, and then probes beyond. Section numbers without a document are of RFC 9438.
 
 mod counted;
 mod fluid;
@@ -48,7 +48,8 @@ impl ControllerInfo for Params {
     }
 }
 
-/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+/// CUBIC's state for one connection. Windows are bytes in floating point, so that fractions of a
+/// byte add up.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     cwnd: f64,
@@ -65,28 +66,29 @@ pub struct Cubic {
     threshold: Threshold,
 }
 
-/// Congestion avoidance.
+/// Growth in congestion avoidance: by the RFC, or by counting segments as kernels do.
 #[derive(Clone, Debug)]
 enum Avoidance {
     Fluid(Fluid),
     Counted(Counted),
 }
 
-/// What slow start does at its threshold.
+/// End of slow start near its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Threshold {
-    /// It ends there; what is left of an ACK counts for congestion avoidance.
+    /// Ends there; what is left of an ACK counts for congestion avoidance.
     Exact,
-    /// It ends at or above it: an ACK counts as a whole (ns-3).
+    /// Ends at or above it: an ACK counts as a whole (ns-3).
     Passed,
-    /// It goes on where the window is the threshold (Linux 2.6.22): a segment more after each reduction.
+    /// Continues while the window equals the threshold (Linux 2.6.22): one segment more after each
+    /// reduction.
     Exceeded,
-    /// The same, but never further than that segment; what is left of the ACK is lost (Linux 3.17).
+    /// As `Exceeded`, but at most one segment beyond; what is left of the ACK is lost (Linux 3.17).
     OneBeyond,
 }
 
 impl Cubic {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         Self {
@@ -118,17 +120,17 @@ impl Cubic {
         }
     }
 
-    /// The same with another rule of decrease, before the connection begins. How fast it grows stays as the factors of its
-    /// parameters say.
+    /// Returns the controller with another decrease rule, before the connection begins. Its growth
+    /// still follows the factors of its parameters.
     #[must_use]
     pub fn decreasing_by(self, rule: impl Decrease + 'static) -> Self {
         Self { decrease: Arc::new(rule), ..self }
     }
 
-    /// The window in whole bytes.
+    /// Returns the window in whole bytes.
     #[inline]
     fn bytes(&self) -> u64 {
-        // By way of a signed number, as processors convert to no other.
+        // Converted to a signed number first, as processors have no direct conversion to unsigned.
         (self.cwnd as i64).cast_unsigned()
     }
 
@@ -140,8 +142,8 @@ impl Cubic {
                 && matches!(self.threshold, Threshold::Exceeded | Threshold::OneBeyond)
     }
 
-    /// Slow start, which may look at the delay if it `hears`; gives back the bytes that are left for congestion avoidance once the
-    /// threshold is reached.
+    /// Grows in slow start; returns the bytes left for congestion avoidance once the threshold is
+    /// reached. The delay is judged only if `hears`.
     #[inline]
     fn slow_start(&mut self, path: &Path, ack: &AckSample, hears: bool) -> u64 {
         let heard = AckSample { rtt: ack.rtt.filter(|_| hears), ..*ack };
@@ -167,17 +169,18 @@ impl Cubic {
         if self.threshold == Threshold::OneBeyond { 0 } else { growth.bytes - step }
     }
 
-    /// § 4.6 and § 4.7.
+    /// Reduces the window (§ 4.6) and starts a new stage with fast convergence (§ 4.7).
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let cwnd = self.bytes();
         let stage = self.slow_start.stage(cwnd < self.ssthresh);
         let reduced = self.decrease.reduced(path, cwnd, stage, cause);
         let least = match (cause, &self.avoidance) {
-            // In kernels the window is the threshold, whatever the cause.
+            // Kernels set the window to the threshold, whatever the cause, so two segments are the
+            // least.
             (Cause::Loss, _) | (_, Avoidance::Counted(_)) => min_ssthresh(path.mss),
             (_, Avoidance::Fluid(_)) => u64::from(path.mss),
         };
-        // A window below the least is not raised to it.
+        // A window that is already below `least` must not be raised to it.
         let after = self.cwnd.min(reduced.max(least) as f64);
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
         if cause == Cause::Loss || self.ecn_new_stage {
@@ -242,7 +245,8 @@ impl Controller for Cubic {
         match signal {
             Signal::Reduce(cause) => self.reduce(path, cause),
             Signal::Timeout { reduces, .. } => {
-                // § 4.8: as Reno, but with β; a segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                // § 4.8: as Reno, but with β. A segment that was already retransmitted keeps the
+                // threshold (RFC 5681 § 3.1).
                 if reduces {
                     self.reduce(path, Cause::Loss);
                 }
@@ -271,9 +275,9 @@ impl Controller for Cubic {
         }
     }
 
-    /// RFC 9438 § 4.9. Linux restores the larger window and threshold (`tcp_undo_cwnd_reduction`):
-    /// the stage of the curve, its maximum and HyStart stay as they are, which after a timeout is
-    /// as at the start.
+    /// Undoes a reduction (§ 4.9). Linux restores the larger window and threshold
+    /// (`tcp_undo_cwnd_reduction`). The stage of the curve, its maximum and HyStart stay as they
+    /// are, which after a timeout is as at the start.
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
         let least = match &self.avoidance {
             Avoidance::Counted(counted) if counted.stays() => counted.delay_min(),
@@ -289,7 +293,8 @@ impl Controller for Cubic {
         self.slow_start.undo(before.slow_start, now, after_timeout, least);
     }
 
-    /// Linux alone looks at it (`cubictcp_acked`).
+    /// Takes an RTT from SACK, for HyStart and the least delay; only Linux uses it
+    /// (`cubictcp_acked`).
     fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
         let Avoidance::Counted(counted) = &mut self.avoidance else { return };
         let sample = AckSample { rtt: Some(rtt), ..AckSample::default() };

@@ -1,7 +1,8 @@
-//! DCTCP: NewReno, whose window shrinks after marks by half of the part of data that was marked of late.
+//! DCTCP: NewReno, but marks reduce the window by half of the fraction of data marked recently.
 //!
-//! RFC 8257; Alizadeh, Greenberg, Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan, *Data center TCP (DCTCP)*, SIGCOMM 2010. The
-//! receiver's part (RFC 8257 § 3.2) is the echo `changes`, the switch's (§ 3.1) the meter `step`.
+//! RFC 8257; Alizadeh, Greenberg, Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan, *Data
+//! center TCP (DCTCP)*, SIGCOMM 2010. The receiver's part (RFC 8257 § 3.2) is the echo `changes`,
+//! the switch's (§ 3.1) the meter `step`.
 
 use cwnd_packet::{Ability, Contract, Declares, Echo, Ecn};
 use cwnd_quantity::Time;
@@ -22,15 +23,15 @@ pub const ENTRY: RegistryEntry =
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
-    /// g: how much of the estimate α the newest window of data makes up.
+    /// g: weight of the newest window of data in the estimate α.
     #[default(0.0625, "RFC 8257 § 4.2; Alizadeh et al. 2010 § 3.4: 1/16")]
     #[bounds(above 0.0, up_to 1.0; "it is a part")]
     pub gain: f64,
-    /// α before anything was heard: with 1 the first mark halves the window.
+    /// Initial α: with 1 the first mark halves the window.
     #[default(1.0, "RFC 8257 § 4.2: 1; Linux dctcp_alpha_on_init: 1")]
     #[bounds(from 0.0, up_to 1.0; "it is a part")]
     pub initial_alpha: f64,
-    /// Part of what is in flight that stays after a loss.
+    /// Part of the data in flight that stays after a loss.
     #[default(0.5, "RFC 8257 § 3.5: as RFC 5681 § 3.1 eq. 4")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub loss_beta: f64,
@@ -44,7 +45,8 @@ impl Presets for Params {
         &[PresetOf::new("rfc", "RFC 8257; the default.", Self::default)];
 }
 
-// Linux has it (tcp_dctcp.c), but its receiver is DCTCP's only if it has the controller, too, and the testbed sets that of senders.
+// Linux has DCTCP (tcp_dctcp.c). Its receiver echoes as DCTCP only if it uses the controller, too,
+// but the testbed sets only that of senders.
 impl ControllerInfo for Params {
     fn build(&self, start: &Start) -> Box<dyn DynController> {
         Box::new(Dctcp::new(self, start))
@@ -57,7 +59,8 @@ impl ControllerInfo for Params {
 
 impl Declares for Params {
     fn contract(&self) -> Contract {
-        // § 3.2: ECE that lasts until CWR (RFC 3168) would count a whole window of data as marked for one mark in it.
+        // § 3.2: ECE that lasts until CWR (RFC 3168) would count a whole window of data as marked
+        // for one mark in it.
         Contract::new()
             .needs(Ability::Ect, "never hears of a mark and fills each queue until it drops")
             .needs(Ability::EchoesChanges, "cannot tell which data was marked")
@@ -65,7 +68,8 @@ impl Declares for Params {
     }
 }
 
-/// The controller: what grows, and what a loss does, is NewReno's (RFC 8257 § 3.4, 3.5).
+/// DCTCP's state for one connection; growth and the response to losses are NewReno's (RFC 8257
+/// § 3.4, 3.5).
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     reno: NewReno,
@@ -73,30 +77,34 @@ pub struct Dctcp {
     counters: Counters,
 }
 
-/// What RFC 8257 § 3.3 keeps.
+/// State of RFC 8257 § 3.3: the estimate of the marked fraction.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     gain: f64,
     /// DCTCP.Alpha.
     alpha: f64,
-    /// DCTCP.WindowEnd, DCTCP.BytesAcked and DCTCP.BytesMarked.
+    /// DCTCP.WindowEnd.
     window_end: u64,
+    /// DCTCP.BytesAcked.
     acked: u64,
+    /// DCTCP.BytesMarked.
     marked: u64,
 }
 
-/// What it did.
+/// Number of observation windows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
-    /// Observation windows, and those with a mark.
+    /// All of them.
     windows: u64,
+    /// Those with a mark.
     marked_windows: u64,
 }
 
 impl Estimate {
-    /// An ACK of new data; whether an observation window ended, and if so, whether it had a mark.
+    /// Takes an ACK. Returns `None` while the observation window lasts; at its end, `true` if it
+    /// had a mark.
     fn hear(&mut self, path: &Path, acked: u64, marked: bool) -> Option<bool> {
-        // Steps 1 to 3. SACK does not count, and a duplicate acknowledges nothing.
+        // Steps 1 to 3. SACKed bytes do not count, and a duplicate acknowledges nothing.
         self.acked += acked;
         if marked {
             self.marked += acked;
@@ -117,7 +125,7 @@ impl Estimate {
 }
 
 impl Dctcp {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let rule = Rule { beta: params.loss_beta, ..Rule::default() };
@@ -136,14 +144,14 @@ impl Dctcp {
         }
     }
 
-    /// DCTCP.Alpha: about the part of data that was marked of late.
+    /// Returns DCTCP.Alpha, the smoothed fraction of data that was marked.
     #[must_use]
     pub const fn alpha(&self) -> f64 {
         self.estimate.alpha
     }
 }
 
-/// Whether an ACK says that the newest data came with CE (§ 3.2: ECE is DCTCP.CE).
+/// `true` if an ACK reports that the newest data arrived with CE (§ 3.2: ECE is DCTCP.CE).
 const fn is_marked(echo: Echo) -> bool {
     matches!(echo, Echo::Load { value, .. } if value == Ecn::Ce as u16)
 }
@@ -156,7 +164,8 @@ impl Controller for Dctcp {
             self.counters.marked_windows += u64::from(had_mark);
         }
         if marked {
-            // Step 9, at most once a window of data (RFC 3168 § 6.1.2, with CWR); nor does the window grow for such an ACK.
+            // Step 9, at most once per window of data (RFC 3168 § 6.1.2, with CWR). The window does
+            // not grow for such an ACK.
             return Request::Reduce(Cause::Ecn);
         }
         if ack.grow == Grow::No { Request::Nothing } else { self.reno.on_ack(path, ack) }
@@ -164,7 +173,7 @@ impl Controller for Dctcp {
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         if signal == Signal::Reduce(Cause::Ecn) {
-            // Step 9: cwnd · (1 − α / 2); two segments at the least, as RFC 5681 eq. 4.
+            // Step 9: cwnd · (1 − α / 2); at least two segments, as RFC 5681 eq. 4.
             let cwnd = self.reno.window().cwnd;
             let reduced = (cwnd as f64 * (1.0 - self.estimate.alpha / 2.0)) as u64;
             self.reno.reduce_to(path, reduced, Cause::Loss);
@@ -173,7 +182,7 @@ impl Controller for Dctcp {
         }
     }
 
-    /// The larger of both windows and of both thresholds (Linux, `dctcp_cwnd_undo`).
+    /// Restores the larger of both windows and of both thresholds (Linux, `dctcp_cwnd_undo`).
     fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
         self.reno.undo(before.reno, now, after_timeout);
     }

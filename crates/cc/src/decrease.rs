@@ -1,5 +1,5 @@
-//! Rules that NewReno and CUBIC share: β for loss, β for ECN, what they multiply, and when the
-//! window rests.
+//! Decrease rules that NewReno and CUBIC share: β for loss, β for ECN, their base, and the time
+//! without growth after a reduction.
 
 use core::fmt;
 
@@ -32,7 +32,7 @@ pub enum EcnInSlowStart {
     BetaEcn,
 }
 
-/// To what a reduced window is rounded down.
+/// Unit to which a reduced window is rounded down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Rounding {
     /// Bytes.
@@ -44,7 +44,7 @@ pub enum Rounding {
     Segments,
 }
 
-/// After which source quenches the window does not grow for a round trip.
+/// Source quenches after which the window does not grow for a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum RestAfterQuench {
     /// None: it grows with the next ACK (draft-salim-jhsbnns-ecn-00, 1998).
@@ -69,18 +69,18 @@ pub enum QuenchRest {
     Srtt,
 }
 
-/// Whether a window does not grow after a reduction, and until when.
+/// Time without growth after a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// It grows at once.
+    /// None: the window may grow at once.
     No,
-    /// It does not in the round trip that answers the cause.
+    /// The round trip that answers the cause.
     Window,
-    /// It does not before then.
+    /// Until this time.
     Until(Time),
 }
 
-/// Where the window stood when a signal came.
+/// Stage of the window's growth at the time of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The slow start of a new connection.
@@ -91,7 +91,7 @@ pub enum Stage {
     Avoidance,
 }
 
-/// A reading of the decrease rule: the parameters by which the readings of ABE differ.
+/// A decrease rule: the parameters in which the versions of ABE differ.
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(check = Self::consistent)]
 pub struct Rule {
@@ -121,11 +121,11 @@ pub struct Rule {
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub beta_initial: Option<f64>,
     /// Part of the window that stays after a source quench about a marked packet, or a part for
-    /// each level of congestion that routers tell of, in slow start too; none is as after an
+    /// each level of congestion that routers report, in slow start too; none is as after an
     /// ECN-echo. One about a dropped packet costs what the loss would.
     #[default(None, "BECN § IV-B: as for an ECN-echo")]
     pub beta_quench: Option<Levels<f64>>,
-    /// After which source quenches the window does not grow for a round trip.
+    /// Source quenches after which the window does not grow for a round trip.
     #[default(RestAfterQuench::Marked, "BECN § IV-B")]
     pub rest_after_quench: RestAfterQuench,
     /// Event that ends the round trip without growth after a source quench.
@@ -145,13 +145,13 @@ pub struct Rule {
     #[default(EcnInSlowStart::Beta, "RFC 8511, abstract: in congestion avoidance")]
     #[idle(self.own_beta_ecn().is_none(), "without a `beta_ecn` other than `beta`")]
     pub ecn_in_slow_start: EcnInSlowStart,
-    /// To what a reduced window is rounded down.
+    /// Unit to which a reduced window is rounded down.
     #[default(Rounding::Bytes, "RFC 5681 counts bytes")]
     pub rounding: Rounding,
 }
 
 impl Declares for Rule {
-    /// A factor of its own for ECN asks for ECN.
+    /// ECN is wanted if it has its own factor, and quenches if `beta_quench` is given.
     fn contract(&self) -> Contract {
         let why = "`beta_ecn` differs from `beta` and never acts";
         Contract::new()
@@ -165,7 +165,7 @@ impl Declares for Rule {
     }
 }
 
-/// Alternative backoff with ECN: an answer of its own to an ECN-echo (RFC 8511).
+/// Alternative backoff with ECN: a separate decrease factor for an ECN-echo (RFC 8511).
 pub(crate) const ABE: Mechanism = Mechanism {
     name: "ABE",
     key: Some(key!(Rule: beta_ecn)),
@@ -173,7 +173,7 @@ pub(crate) const ABE: Mechanism = Mechanism {
     acts_in: Acts::Column("cwnd_reductions_ecn"),
 };
 
-/// What is left of a window depends on the round trip (McCullagh 2008 ch. 4).
+/// Adaptive backoff: the window that is left depends on the RTT (McCullagh 2008 ch. 4).
 pub(crate) const ADAPTIVE: Mechanism = Mechanism {
     name: "adaptive backoff",
     key: Some(key!(Rule: adaptive_delta)),
@@ -181,7 +181,7 @@ pub(crate) const ADAPTIVE: Mechanism = Mechanism {
     acts_in: Acts::Column("cwnd_reductions_loss"),
 };
 
-/// An answer of its own to a router's source quench (BECN § IV-B).
+/// Separate decrease factor for a router's source quench (BECN § IV-B).
 pub(crate) const QUENCHED: Mechanism = Mechanism {
     name: "BECN",
     key: Some(key!(Rule: beta_quench)),
@@ -201,35 +201,38 @@ impl Rule {
         Ok(())
     }
 
-    /// The factor for ECN, where it is not that for a loss.
+    /// Returns the factor for ECN if it differs from that for a loss.
     fn own_beta_ecn(&self) -> Option<f64> {
         self.beta_ecn.filter(|&beta_ecn| beta_ecn != self.beta)
     }
 }
 
-/// A rule of decrease. Any controller of additive increase takes one; `NewReno` and `Cubic` do by their `decreasing_by`.
+/// A decrease rule. Any controller with additive increase may use one; `NewReno` and `Cubic` take
+/// it by `decreasing_by`.
 pub trait Decrease: fmt::Debug + Send + Sync {
-    /// What a signal leaves of a window of `cwnd` bytes, before any lower bound, bytes; no more than the window or what is in
-    /// flight.
+    /// Returns the bytes that a signal leaves of a window of `cwnd` bytes, before any lower bound.
+    /// The result is no more than the window or the data in flight.
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64;
-    /// Whether the window does not grow after a reduction for this cause; of losses that is settled by recovery.
+    /// Returns the time without growth after a reduction for this cause. For losses the transport's
+    /// recovery sets it.
     fn rest(&self, path: &Path, cause: Cause) -> Rest {
         let _ = (path, cause);
         Rest::No
     }
 }
 
-/// What is left is δ · least RTT / newest RTT where a reduction is asked for because packets waited too long (Leith, Heffner,
-/// Shorten, McCullagh, PFLDnet 2007, § 3: with δ = 1 the queue empties and the link stays busy), and as by a [`Rule`] elsewhere.
+/// Decrease to δ · least RTT / newest RTT if the cause is a queueing delay, and by a [`Rule`]
+/// otherwise. With δ = 1 the queue empties and the link stays busy (Leith, Heffner, Shorten,
+/// McCullagh, PFLDnet 2007, § 3).
 #[derive(Clone, Copy, Debug)]
 pub struct ByDelay {
-    /// Parts of a billion.
+    /// δ in parts of a billion.
     delta: u64,
     otherwise: Factors,
 }
 
 impl ByDelay {
-    /// With this δ; from 0 to 1.
+    /// Creates a rule with this δ, clamped to 0–1.
     #[must_use]
     pub fn new(delta: f64, otherwise: &Rule) -> Self {
         Self { delta: parts(delta.clamp(0.0, 1.0)), otherwise: Factors::new(otherwise) }
@@ -249,13 +252,13 @@ impl Decrease for ByDelay {
     }
 }
 
-/// The factors of a [`Rule`], ready to use: exact parts of a billion.
+/// Factors of a [`Rule`] as exact parts of a billion, ready to use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Factors {
     beta: u64,
-    /// δ; β holds where no round trip is known.
+    /// δ of adaptive backoff; β applies while no RTT is known.
     delta: Option<u64>,
-    /// None is as after a loss.
+    /// `None` is as after a loss.
     beta_ecn: Option<u64>,
     beta_quench: Option<Levels<u64>>,
     rest_after_quench: RestAfterQuench,
@@ -285,13 +288,13 @@ impl Factors {
         }
     }
 
-    /// So many parts of what the factors multiply, rounded as the rule says.
+    /// Returns so many billionths of the rule's base, bytes, rounded by the rule.
     fn of(&self, path: &Path, cwnd: u64, parts: u64) -> u64 {
         let base = match self.base {
             Base::FlightSize => path.flight_size,
             Base::Cwnd => cwnd,
         };
-        // No more than all of it, so the product fits again.
+        // The factor is at most 1, so the quotient fits 64 bits again.
         let reduced = (u128::from(base) * u128::from(parts) / u128::from(PARTS)) as u64;
         match self.rounding {
             Rounding::Bytes => reduced,
@@ -313,7 +316,7 @@ impl Decrease for Factors {
             (Stage::FirstSlowStart, _, Some(beta_initial)) => beta_initial,
             (_, Cause::Loss | Cause::Delay | Cause::Quench { marked: false, .. }, _) => beta,
             (_, Cause::Ecn | Cause::Load, _) => by_mark,
-            // BECN § IV-B knows one answer to a quench, whatever the phase.
+            // BECN § IV-B has one answer to a quench, whatever the phase.
             (_, Cause::Quench { marked: true, level }, _) => {
                 self.beta_quench.and_then(|levels| levels.at(level)).unwrap_or(by_mark)
             }
@@ -336,24 +339,24 @@ impl Decrease for Factors {
     }
 }
 
-/// δ · least RTT / newest RTT in parts of a billion, no more than δ; none where no round trip is known.
+/// δ · least RTT / newest RTT in parts of a billion, at most δ; `None` while no RTT is known.
 fn by_delay(delta: u64, path: &Path) -> Option<u64> {
     let (least, newest) = (path.min_rtt?, path.rtt?);
     if least > newest {
         return None;
     }
     let part = u128::from(delta) * u128::from(least.0);
-    // Up, so that a whole number of bytes is not cut short by a billionth.
+    // Rounded up: otherwise an exact number of bytes would lose one to a missing billionth.
     Some(part.div_ceil(u128::from(newest.0.max(1))) as u64)
 }
 
-/// In parts of a billion, at most all.
+/// Converts a factor to parts of a billion, at most one billion.
 fn parts(factor: f64) -> u64 {
     (factor.min(1.0) * PARTS as f64 + 0.5) as u64
 }
 
 impl Grow {
-    /// Whether the window grows, given whether it does in the round trip after a reduction.
+    /// `true` if the window may grow; `in_cwr` permits growth in the round trip after a reduction.
     #[inline]
     pub(crate) const fn allows(self, in_cwr: bool) -> bool {
         match self {
@@ -364,22 +367,22 @@ impl Grow {
     }
 }
 
-/// Time in which a window does not grow though the transport lets it.
+/// Time in which a window does not grow although the transport permits it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrowthHold {
-    /// In the round trip after the last reduction.
+    /// `true` if it does not grow in the round trip after the last reduction.
     in_cwr: bool,
-    /// Nor before then.
+    /// Time before which it does not grow.
     until: Time,
 }
 
 impl GrowthHold {
-    /// Before the first reduction, of a window that grows in the round trip after one or not.
+    /// State before the first reduction, by the controller's `grow_in_cwr`.
     pub(crate) const fn new(grow_in_cwr: bool) -> Self {
         Self { in_cwr: !grow_in_cwr, until: Time::ZERO }
     }
 
-    /// A reduction came, with this rest.
+    /// Starts the hold that follows a reduction.
     pub(crate) fn begin(&mut self, rest: Rest, grow_in_cwr: bool) {
         self.in_cwr = !grow_in_cwr || rest == Rest::Window;
         if let Rest::Until(end) = rest {
@@ -387,7 +390,7 @@ impl GrowthHold {
         }
     }
 
-    /// Whether the window grows for an ACK of which the transport says so.
+    /// `true` if the window grows at `now` for an ACK with this permission.
     #[inline]
     pub(crate) fn allows(self, now: Time, grow: Grow) -> bool {
         now >= self.until && grow.allows(!self.in_cwr)

@@ -1,7 +1,9 @@
-//! Delay-based AIMD: additive increase, and a backoff once packets wait longer than a threshold, by as much as empties the queue.
+//! Delay-based AIMD: additive increase, and a backoff once the queueing delay exceeds a threshold,
+//! by as much as empties the queue.
 //!
-//! McCullagh, *Exploring Delay-Based TCP Congestion Control*, M.Sc. thesis, NUI Maynooth 2008; section and equation numbers are of
-//! it. First in Leith, Heffner, Shorten, McCullagh, *Delay-based AIMD congestion control*, PFLDnet 2007.
+//! McCullagh, *Exploring Delay-Based TCP Congestion Control*, M.Sc. thesis, NUI Maynooth 2008;
+//! section and equation numbers are of this thesis. First in Leith, Heffner, Shorten, McCullagh,
+//! *Delay-based AIMD congestion control*, PFLDnet 2007.
 
 use std::sync::Arc;
 
@@ -30,7 +32,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Delay-based AIMD: backs off once packets wait longer than a threshold (McCullagh 2008).",
 );
 
-/// It backs off for delay.
+/// Backoff for delay, which every such controller has.
 const BACKOFF: Mechanism = Mechanism {
     name: "backoff for delay",
     key: Some(key!(Params: threshold)),
@@ -67,54 +69,59 @@ impl Declares for Params {
     }
 }
 
-/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+/// Delay-based AIMD's state for one connection. Windows are bytes in floating point, so that
+/// fractions of a byte add up.
 #[derive(Clone, Debug)]
 pub struct DelayAimd {
     cwnd: f64,
     ssthresh: u64,
-    /// Below the threshold all the same: a backoff for delay may leave less than its least value.
+    /// `true` if congestion avoidance applies even below the threshold: a backoff for delay may
+    /// leave less than the threshold's least value.
     avoids: bool,
     slow_start: SlowStartState,
     min_rtt: MinRtt,
     filtered: Filtered,
-    /// τ > τ0 as of the last sample.
+    /// `true` if τ > τ0 at the last sample.
     late: bool,
-    /// α, segments a round trip.
+    /// α, segments per round trip.
     alpha: f64,
-    /// Of H-TCP's increase: the last backoff, and the β that it left.
+    /// Time of the last backoff, for H-TCP's increase.
     since: SinceReduction,
+    /// β of the last backoff, for H-TCP's increase.
     beta: f64,
-    /// Whether the last reduction was for delay, after which Linux's controller stays in its state "open" and grows on.
+    /// `true` if the last reduction was for delay: Linux's controller then stays in the state
+    /// "open" and continues to grow.
     by_delay: bool,
-    /// S_γ: what late packets took off the window since the last full backoff, bytes.
+    /// S_γ: bytes that late packets took off the window since the last full backoff.
     taken: f64,
+    /// ACKs of late packets that reduced the window by γ.
     late_acks: u64,
-    /// The newest RTT: below one segment it says how far apart segments go.
+    /// Newest RTT, which sets the gap between segments of a window below one segment.
     rtt: Duration,
     /// ACKs that found a window below one segment.
     acks_below_one: u64,
     law: Arc<Law>,
 }
 
-/// What stays the same.
+/// Constants of a connection.
 #[derive(Debug)]
 struct Law {
     params: Params,
     mss: f64,
     initial_window: f64,
     max_window: f64,
-    /// The least window that delay leaves, segments.
+    /// Least window that a backoff for delay leaves, segments.
     least: f64,
-    /// `true` if the transport gives no sample for an ACK that the receiver may have held back.
+    /// `true` if the transport gives no sample for an ACK that the receiver may have delayed.
     ignores_held_acks: bool,
     credit: Credit,
 }
 
-/// The round-trip time after its filter.
+/// RTT after its filter.
 #[derive(Clone, Copy, Debug)]
 enum Filtered {
     Newest,
-    /// In nanoseconds.
+    /// Exponentially weighted mean, nanoseconds.
     Mean {
         weight: f64,
         mean: Option<f64>,
@@ -135,7 +142,7 @@ impl Filtered {
         }
     }
 
-    /// Takes a sample; what comes out, in nanoseconds.
+    /// Takes a sample; returns the filtered RTT in nanoseconds.
     fn take(&mut self, round: u64, rtt: Duration) -> f64 {
         match self {
             Self::Newest => rtt.0 as f64,
@@ -157,7 +164,7 @@ impl Filtered {
 }
 
 impl DelayAimd {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let ignores_held_acks = start.delayed_acks && params.ignores_held_acks();
@@ -193,12 +200,12 @@ impl DelayAimd {
         }
     }
 
-    /// The window in whole bytes.
+    /// Returns the window in whole bytes.
     fn bytes(&self) -> u64 {
         self.cwnd as u64
     }
 
-    /// The window in segments.
+    /// Returns the window in segments.
     fn segments(&self) -> f64 {
         self.cwnd / self.law.mss
     }
@@ -207,16 +214,16 @@ impl DelayAimd {
         !self.avoids && self.bytes() < self.ssthresh
     }
 
-    /// β = δ · minRTT / RTT (eq. 2.6), of an RTT in nanoseconds; δ before the first measurement.
+    /// Returns β = δ · minRTT / RTT (eq. 2.6); δ before the first measurement.
     fn beta(&self, rtt: Option<Duration>) -> f64 {
         self.law.params.delta * self.min_rtt.part_of(rtt).unwrap_or(1.0)
     }
 
-    /// Takes this ACK's sample; whether the packet itself waited longer than τ0.
+    /// Takes an ACK's sample; returns `true` if this packet itself waited longer than τ0.
     fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
         self.min_rtt.hear(path, ack);
-        // A lone segment after a late one tells nothing: the window may grow to two, whose ACK
-        // does.
+        // A lone segment after a late one gives no sample. The window may then grow to two
+        // segments, whose ACK gives one.
         self.late &= !(self.law.ignores_held_acks && ack.rtt.is_none());
         let (Some(rtt), Some(least)) = (ack.rtt, self.min_rtt.get()) else { return false };
         self.rtt = rtt;
@@ -227,7 +234,7 @@ impl DelayAimd {
         rtt.saturating_sub(least) > self.law.params.threshold
     }
 
-    /// § 3.3.4: cwnd ← cwnd − γ for a packet that waited too long.
+    /// Reduces the window for a late packet: cwnd ← cwnd − γ (§ 3.3.4).
     fn take_off(&mut self, path: &Path, ack: &AckSample) {
         let segments = ack.acked_bytes as f64 / f64::from(path.mss);
         let gamma = self.law.params.gamma.unwrap_or_else(|| 1.0 - self.beta(ack.rtt));
@@ -239,12 +246,12 @@ impl DelayAimd {
         self.late_acks += 1;
     }
 
-    /// The least window that delay leaves, bytes.
+    /// Returns the least window that a backoff for delay leaves, bytes.
     fn least(&self, path: &Path) -> f64 {
         self.law.least * f64::from(path.mss)
     }
 
-    /// What an ACK adds to a window below one segment.
+    /// Adds an ACK's increase to a window below one segment.
     fn grow_below_one(&mut self, ack: &AckSample) {
         let acked = ack.acked_bytes as f64 / self.law.mss;
         let gain = self.law.params.below.gain(self.segments(), self.alpha, acked);
@@ -256,7 +263,8 @@ impl DelayAimd {
         let (beta, least, window) = match cause {
             // min[β (cwnd + S_γ), cwnd] (§ 3.3.4); S_γ is zero in eq. 2.5.
             Cause::Delay => (by_delay, self.least(path), self.cwnd + self.taken),
-            // "Loss backoff … unchanged" (§ 3.4.5): RFC 5681 eq. 4 leaves two segments, if a window can't be below one.
+            // "Loss backoff … unchanged" (§ 3.4.5): RFC 5681 eq. 4 leaves two segments, unless the
+            // window may be below one.
             _ => {
                 let beta = self.law.params.loss_beta.unwrap_or(by_delay);
                 let two = min_ssthresh(path.mss) as f64;
@@ -265,7 +273,7 @@ impl DelayAimd {
             }
         };
         let reduced = beta * window;
-        // A window below the least is not raised to it.
+        // A window that is already below `least` must not be raised to it.
         self.cwnd = self.cwnd.min(reduced.max(least));
         self.ssthresh = (reduced as u64).max(min_ssthresh(path.mss));
         self.by_delay = cause == Cause::Delay;
@@ -282,7 +290,8 @@ impl DelayAimd {
         self.slow_start.on_congestion();
     }
 
-    /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
+    /// Grows in slow start; returns the bytes left for congestion avoidance once the threshold is
+    /// reached.
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
         let Law { credit, max_window, .. } = *self.law;
         let growth = self.slow_start.on_ack(path, ack, self.bytes(), credit);
@@ -305,11 +314,12 @@ impl Controller for DelayAimd {
             let least = self.min_rtt.get();
             self.alpha = self.since.alpha(&self.law.params.since, path.now, least, self.beta);
         }
-        // Eq. 2.5: above the threshold it backs off, and does not grow.
+        // Eq. 2.5: above the threshold it backs off and does not grow.
         if self.late {
             return Request::Reduce(Cause::Delay);
         }
-        // What was sent before a full backoff was answered by it.
+        // Only in the open phase: a full backoff has already answered the delay of data sent before
+        // it.
         if packet_was_late && self.law.params.per_packet && path.phase == Phase::Open {
             self.take_off(path, ack);
         }
@@ -334,13 +344,13 @@ impl Controller for DelayAimd {
         match signal {
             Signal::Reduce(cause) => self.reduce(path, cause),
             Signal::Timeout { reduces, .. } => {
-                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                // A segment that was already retransmitted keeps the threshold (RFC 5681 § 3.1).
                 if reduces {
                     self.reduce(path, Cause::Loss);
                 }
                 // Each expiry is a congestion event.
                 self.since.reduced(path.now);
-                // A window below one segment is not raised to it, and grows on from there.
+                // A window below one segment is not raised to it, and grows on from its value.
                 self.avoids = self.cwnd < self.law.mss;
                 self.cwnd = self.cwnd.min(self.law.mss);
                 self.taken = 0.0;
@@ -357,7 +367,7 @@ impl Controller for DelayAimd {
         }
     }
 
-    /// Also the increase as it was, and slow start if it lasted until then.
+    /// Restores also α, β, the last backoff and slow start of the time before the reduction.
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
         restore_window(self, &mut before);
         (self.alpha, self.beta, self.since) = (before.alpha, before.beta, before.since);
@@ -371,7 +381,7 @@ impl Controller for DelayAimd {
     }
 
     fn window(&self) -> Window {
-        // Below one segment a segment may go, and then none for a while.
+        // A window below one segment still permits one segment; `spacing` delays the next.
         Window { cwnd: self.bytes().max(self.law.mss as u64), ssthresh: self.ssthresh }
     }
 

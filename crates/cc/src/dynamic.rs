@@ -1,4 +1,4 @@
-//! Controllers behind a pointer.
+//! Controllers behind a vtable.
 
 use core::any::Any;
 use core::fmt;
@@ -8,17 +8,17 @@ use cwnd_quantity::Time;
 
 use crate::controller::{Controller, Departing, Leave};
 
-/// A controller of any type, behind a pointer.
+/// Object-safe form of [`Controller`], for a controller of any type.
 pub trait DynController: Controller + fmt::Debug + Send + Sync + Any {
-    /// Another in the same state.
+    /// Returns a copy in the same state.
     fn boxed_clone(&self) -> Box<dyn DynController>;
-    /// [`Controller::undo`], to a clone of this controller.
+    /// Calls [`Controller::undo`] with `before`, a former clone of this controller.
     fn boxed_undo(&mut self, before: Box<dyn Any>, now: Time, after_timeout: bool);
-    /// [`Controller::stamp`] into `header`, and when the next data may go, in one call: it is for
-    /// each packet.
+    /// Writes [`Controller::stamp`] into `header` and returns pacing and spacing, all in one call,
+    /// as it is made for each packet.
     ///
-    /// The header is written where it stays: one that is returned is stored in narrow pieces and
-    /// loaded in wide ones, which wait for the stores.
+    /// The header is written in place. A returned header is stored in narrow pieces and loaded in
+    /// wide ones, which wait for the stores.
     fn departs(&mut self, data: &Departing, header: &mut Header) -> Leave;
 }
 

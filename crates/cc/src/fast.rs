@@ -1,7 +1,9 @@
-//! FAST TCP: every other round trip the window moves to what keeps α segments in queues.
+//! FAST TCP: every other round trip the window moves towards the one that keeps α segments in
+//! queues.
 //!
-//! D. X. Wei, C. Jin, S. H. Low, S. Hegde, *FAST TCP: motivation, architecture, algorithms, performance*, IEEE/ACM Transactions on Networking
-//! 14 (6), 2006; what its equations leave open is as in the authors' program for ns-2 (`tcp-fast.cc`).
+//! D. X. Wei, C. Jin, S. H. Low, S. Hegde, *FAST TCP: motivation, architecture, algorithms,
+//! performance*, IEEE/ACM Transactions on Networking 14 (6), 2006. Details that its equations leave
+//! open follow the authors' program for ns-2 (`tcp-fast.cc`).
 
 use std::sync::Arc;
 
@@ -26,23 +28,23 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
-    /// α: how many segments a flow keeps in queues.
+    /// α: number of segments that a flow keeps in queues.
     #[default(100.0, "Wei et al. 2006: for each network; ns-2 (tcp-fast.cc): 100")]
     #[bounds(above 0.0; "the queue would tell nothing")]
     pub alpha: f64,
-    /// γ: the part of the way to its new value that the window goes.
+    /// γ: part of the way to its new value that the window goes in one update.
     #[default(0.5, "Wei et al. 2006: in (0, 1]; ns-2 (tcp-fast.cc): 0.5")]
     #[bounds(above 0.0, up_to 1.0; "it is a part")]
     pub gamma: f64,
-    /// The window gets a new value once in so many round trips.
+    /// Round trips from one update of the window to the next.
     #[default(2, "ns-2 (tcp-fast.cc): every other, so that what one changed is seen")]
     #[bounds(from 1, up_to 1000; "it counts round trips")]
     pub update_rounds: u32,
-    /// The average RTT is of so many samples, or of a third of a window, if that is more.
+    /// Number of samples that the average RTT is over, or a third of a window, if that is more.
     #[default(4, "Wei et al. 2006: 4; ns-2 (tcp-fast.cc): 256")]
     #[bounds(from 1, up_to 100_000; "it counts samples")]
     pub smooths_over: u32,
-    /// Below this queueing delay the window doubles each round trip.
+    /// Queueing delay below which the window doubles each round trip.
     #[default(Duration::from_micros(750), "ns-2 (tcp-fast.cc): 0.75 ms")]
     pub doubles_below: Duration,
     /// Part of the window that stays after a loss or an ECN-echo.
@@ -78,24 +80,26 @@ impl Declares for Params {
     }
 }
 
-/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+/// FAST's state for one connection. Windows are bytes in floating point, so that fractions of a
+/// byte add up.
 #[derive(Clone, Debug)]
 pub struct Fast {
     cwnd: f64,
-    /// What the window grows to, by no more than what is acknowledged.
+    /// Window to grow to, bytes, by no more than what is acknowledged.
     target: f64,
     ssthresh: u64,
-    /// Slow start up to the threshold, after a timeout or an idle time.
+    /// `true` in slow start up to the threshold, after a timeout or an idle time.
     regrows: bool,
-    /// avgRTT, nanoseconds, and baseRTT.
+    /// avgRTT, nanoseconds.
     average: Option<f64>,
+    /// baseRTT.
     base: Option<Duration>,
-    /// The round trip that is under way, and the one before which there is no new value.
+    /// Round trip before which the window gets no new value.
     next: u64,
     law: Arc<Law>,
 }
 
-/// What stays the same.
+/// Constants of a connection.
 #[derive(Debug)]
 struct Law {
     params: Params,
@@ -104,7 +108,7 @@ struct Law {
 }
 
 impl Fast {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let cwnd = start.initial_cwnd() as f64;
@@ -124,12 +128,13 @@ impl Fast {
         }
     }
 
-    /// The window in whole bytes.
+    /// Returns the window in whole bytes.
     fn bytes(&self) -> u64 {
         self.cwnd as u64
     }
 
-    /// avgRTT ← (1 − η) avgRTT + η RTT, η = min(3 / w, 1/4).
+    /// Updates baseRTT and avgRTT ← (1 − η) avgRTT + η RTT, with η = min(3 / w, 1 /
+    /// `smooths_over`).
     fn take_rtt(&mut self, path: &Path, rtt: Duration) {
         self.base = self.base.into_iter().chain([rtt]).min();
         let segments = self.cwnd / f64::from(path.mss);
@@ -138,14 +143,16 @@ impl Fast {
         self.average = Some(self.average.map_or(rtt, |mean| (1.0 - weight) * mean + weight * rtt));
     }
 
-    /// The window and its target are at least two segments, or what a timeout left.
+    /// Sets window and target, at least two segments unless the window is already smaller after a
+    /// timeout.
     fn set(&mut self, path: &Path, window: f64) {
         let least = (min_ssthresh(path.mss) as f64).min(self.cwnd);
         self.cwnd = window.max(least).min(self.law.max_window);
         self.target = self.cwnd;
     }
 
-    /// w ← min(2w, (1 − γ) w + γ (baseRTT / RTT · w + α)); what it grows by comes with the ACKs of a round trip.
+    /// Updates the window: w ← min(2w, (1 − γ) w + γ (baseRTT / RTT · w + α)). An increase is
+    /// spread over the ACKs of a round trip.
     fn renew(&mut self, path: &Path, base: f64, average: f64) {
         let params = &self.law.params;
         let alpha = params.alpha * f64::from(path.mss);
@@ -160,7 +167,7 @@ impl Fast {
         }
     }
 
-    /// A loss or a mark.
+    /// Reduces the window for a loss or a mark.
     fn reduce(&mut self, path: &Path) {
         self.ssthresh =
             ((self.law.params.loss_beta * self.cwnd) as u64).max(min_ssthresh(path.mss));

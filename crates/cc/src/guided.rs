@@ -1,22 +1,23 @@
-//! A window that grows and shrinks as the load of the most loaded link says: what the controllers of that family share.
+//! Window driven by the load of the most loaded link, shared by the controllers of that family.
 
 use cwnd_quantity::{Duration, Rate, Time};
 
 use crate::controller::{AckSample, Grow, Path, Phase, Start, Window, min_ssthresh};
 use crate::info::{Acts, Mechanism};
 
-/// The part of a paced window that is in flight where the window is what holds.
+/// Part of a paced window that must be in flight for the window to count as the limit.
 const USED: f64 = 0.75;
 
-/// The window, in bytes, held as floating point so that parts of a byte add up.
+/// The window, bytes in floating point, so that fractions of a byte add up.
 #[derive(Clone, Debug)]
 pub(crate) struct Guided {
     cwnd: f64,
-    /// Up to here the window doubles each round trip after a timeout.
+    /// Window up to which it doubles each round trip after a timeout, bytes.
     repair: f64,
     initial: f64,
     most: f64,
-    /// The last growth: its factor for each byte, and for which ξ and T/t_p.
+    /// Cached growth per byte acknowledged, with the ξ and the exponent T/t_p that it was computed
+    /// for.
     factor: (f64, f64, f64),
 }
 
@@ -36,14 +37,14 @@ impl Guided {
         self.cwnd = (self.cwnd + bytes).min(self.most);
     }
 
-    /// Bytes acknowledged, a window at the most: more is not of one round trip, as what a repair
-    /// completes was sent before.
+    /// Returns the acknowledged bytes that count, at most a window. More is not of one round trip:
+    /// the ACK that completes a repair covers data sent before.
     fn counted(&self, acked: u64) -> f64 {
         (acked as f64).min(self.cwnd)
     }
 
-    /// Multiplicative increase: (1 + ξ)^exponent in what would be a round trip, spread over what it acknowledges.
-    /// While a timeout is repaired it is no faster than slow start.
+    /// Multiplicative increase by (1 + ξ)^exponent per round trip, spread over what it
+    /// acknowledges. While a timeout is repaired, it is no faster than slow start.
     pub(crate) fn multiply(&mut self, path: &Path, acked: u64, xi: f64, exponent: f64) {
         if self.factor.1.to_bits() != xi.to_bits() || self.factor.2.to_bits() != exponent.to_bits()
         {
@@ -53,51 +54,53 @@ impl Guided {
         self.grow(self.factor.0.min(most) * self.counted(acked));
     }
 
-    /// Additive increase: so many segments in what would be a round trip.
+    /// Additive increase by `segments` per round trip, spread over what it acknowledges.
     pub(crate) fn add(&mut self, path: &Path, acked: u64, segments: f64) {
         self.grow(segments * f64::from(path.mss) * self.counted(acked) / self.cwnd);
     }
 
-    /// As slow start does.
+    /// Grows as slow start does, to repair a timeout.
     pub(crate) fn repair(&mut self, acked: u64) {
         self.grow(self.counted(acked));
     }
 
-    /// Whether the window is still below what it was before a timeout.
+    /// `true` if the window is still below its goal after a timeout.
     pub(crate) fn is_repairing(&self) -> bool {
         self.cwnd < self.repair
     }
 
-    /// This part of it stays, one segment at the least.
+    /// Reduces the window to this part of it, at least one segment.
     pub(crate) fn keep(&mut self, path: &Path, part: f64) {
         self.cwnd = (self.cwnd * part).max(f64::from(path.mss)).min(self.cwnd);
     }
 
-    /// One segment; the window doubles each round trip until it is as large as this part of what it was.
+    /// Restarts at one segment after a timeout. The window then doubles each round trip up to this
+    /// part of its former size.
     pub(crate) fn start_again(&mut self, path: &Path, part: f64, first: bool) {
-        // A segment that was sent again already keeps the goal (RFC 5681 § 3.1).
+        // A segment that was already retransmitted keeps the goal (RFC 5681 § 3.1).
         if first {
             self.repair = self.cwnd.max(self.repair) * part;
         }
         self.cwnd = f64::from(path.mss).min(self.cwnd);
     }
 
-    /// RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+    /// Reduces the window after an idle time to the restart window, min(IW, cwnd) (RFC 5681 § 4.1).
     pub(crate) fn after_idle(&mut self) {
         self.cwnd = self.cwnd.min(self.initial);
         self.repair = 0.0;
     }
 
-    /// There is no slow start: the threshold is what proportional rate reduction goes to.
+    /// Returns the window. There is no slow start: the threshold is the target of proportional rate
+    /// reduction.
     pub(crate) fn window(&self, mss: u64) -> Window {
         let cwnd = self.cwnd as u64;
         let goal = if self.is_repairing() { self.repair as u64 } else { cwnd };
         Window { cwnd, ssthresh: goal.max(min_ssthresh(mss as u32)) }
     }
 
-    /// `true` if the window may grow for this ACK. Pacing holds a packet back where the window
-    /// would have let it go, so a paced window of which the most is in flight counts as used. While
-    /// a timeout is repaired an ECN-echo is old ([`Grow::of`]).
+    /// `true` if the window may grow for this ACK. Pacing holds packets back that the window
+    /// permits, so a paced window counts as used if most of it is in flight. While a timeout is
+    /// repaired an ECN-echo is old ([`Grow::of`]).
     pub(crate) fn may_grow(&self, path: &Path, ack: &AckSample, paced: bool) -> bool {
         let grows = match path.phase {
             Phase::Open | Phase::Cwr => !ack.ece,
@@ -108,9 +111,9 @@ impl Guided {
         ack.grow != Grow::No || paced && grows && used && ack.acked_bytes > 0
     }
 
-    /// The rate of a window in a round trip. A window below two segments is not paced: its ACKs are
-    /// a round trip apart already, and the pacer, which charges headers to a rate of payload, would
-    /// be slower and let the retransmission timer expire.
+    /// Returns the rate of one window per RTT; `None` for a window below two segments. Its ACKs are
+    /// already a round trip apart. The pacer, which charges headers to a rate of payload, would be
+    /// slower and let the retransmission timer expire.
     pub(crate) fn pace(&self, mss: u64, rtt: Duration) -> Option<Rate> {
         let bits = self.cwnd * 8.0;
         let rate = Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1));
@@ -122,7 +125,8 @@ impl Guided {
     }
 }
 
-/// What follows a decrease: the window rests, and then grows by addition only (VCP: Xia et al. 2005 § 3.3).
+/// Period after a decrease: the window rests, and then grows by addition only (VCP: Xia et al. 2005
+/// § 3.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pause {
     rests: Time,
@@ -130,7 +134,7 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// A decrease now: how long the window rests, and how long it then only adds.
+    /// Starts the period at a decrease: `rests` without growth, then `adds` with addition only.
     pub(crate) fn begin(now: Time, rests: Duration, adds: Duration) -> Self {
         Self { rests: now + rests, adds: now + rests + adds }
     }
@@ -139,13 +143,14 @@ impl Pause {
         now < self.rests
     }
 
-    /// Whether it rests or only adds: what it hears may still be of before the decrease.
+    /// `true` while the window rests or only adds: the load that arrives may still predate the
+    /// decrease.
     pub(crate) fn lasts(self, now: Time) -> bool {
         now < self.adds
     }
 }
 
-/// What the load did to a window: ACKs, and decreases.
+/// Number of ACKs by the response to their load, and of decreases.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) multiplied: u64,
@@ -163,13 +168,13 @@ impl Counters {
     }
 }
 
-/// Load factors steer a window, as these counters tell.
+/// Mechanism "load factors", whose actions the counters `names` show.
 pub(crate) const fn load_factors(names: &'static [&'static str]) -> Mechanism {
     let silence = "no ACK told of a load that changed how a window grows";
     Mechanism::of_kind("load factors", Acts::Counters { names, silence })
 }
 
-/// T / t_p: the smoothed round-trip time in intervals of the router's; `most` bounds the former.
+/// Returns T / t_p: the smoothed RTT in intervals of the router; `most` bounds the RTT.
 pub(crate) fn intervals(path: &Path, interval: Duration, most: Option<Duration>) -> f64 {
     let rtt = path.srtt.unwrap_or(interval);
     let rtt = most.map_or(rtt, |most| rtt.min(most));

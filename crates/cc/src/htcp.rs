@@ -1,7 +1,8 @@
-//! H-TCP: the longer the last loss is ago, the faster the window grows; a loss takes off it what empties the queue.
+//! H-TCP: growth rises with the time since the last loss; a loss reduces the window by what empties
+//! the queue.
 //!
-//! Leith, Shorten, *H-TCP: TCP for high-speed and long-distance networks*, PFLDnet 2004, and draft-leith-tcp-htcp-06, as the programs
-//! of Linux (`tcp_htcp.c`) and FreeBSD (`cc_htcp.c`) have them.
+//! Leith, Shorten, *H-TCP: TCP for high-speed and long-distance networks*, PFLDnet 2004, and
+//! draft-leith-tcp-htcp-06, as implemented in Linux (`tcp_htcp.c`) and FreeBSD (`cc_htcp.c`).
 
 use std::sync::Arc;
 
@@ -47,12 +48,12 @@ pub struct Params {
     #[default(0.8, "Leith & Shorten 2004: 0.8; Linux BETA_MAX: 102 / 128")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub most_beta: f64,
-    /// By what part the throughput may differ from that at the backoff before, or β is the least;
-    /// none is by any.
+    /// Part by which the throughput may differ from that at the previous backoff; beyond it β is
+    /// the least. None is no limit.
     #[default(Some(0.2), "Leith & Shorten 2004: 0.2; Linux use_bandwidth_switch")]
     #[bounds(above 0.0; "no two throughputs are the same")]
     pub bandwidth_switch: Option<f64>,
-    /// By how much one RTT may raise maxRTT; none is by any.
+    /// An RTT that exceeds maxRTT by more than this does not raise it; none is no limit.
     #[default(None, "Linux tcp_htcp.c: 20 ms")]
     #[bounds(above Duration::ZERO; "maxRTT would never rise")]
     pub longest_step: Option<Duration>,
@@ -60,11 +61,11 @@ pub struct Params {
     #[default(0.95, "Linux tcp_htcp.c: 0.95")]
     #[bounds(above 0.0, up_to 1.0; "it is a part")]
     pub fading: f64,
-    /// Up to this minRTT β is the least.
+    /// β is the least while minRTT is no more than this.
     #[default(Duration::ZERO, "Linux tcp_htcp.c: 10 ms")]
     pub short_path: Duration,
     /// δ of adaptive backoff: δ · minRTT / RTT of the window stays after a backoff, RTT the newest,
-    /// whatever H-TCP's β is. None is that.
+    /// whatever H-TCP's β is. None is H-TCP's β.
     #[default(None, "McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8")]
     #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
     pub adaptive_delta: Option<f64>,
@@ -141,7 +142,8 @@ impl Declares for Params {
     }
 }
 
-/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+/// H-TCP's state for one connection. Windows are bytes in floating point, so that fractions of a
+/// byte add up.
 #[derive(Clone, Debug)]
 pub struct HTcp {
     cwnd: f64,
@@ -151,14 +153,14 @@ pub struct HTcp {
     min_rtt: MinRtt,
     max_rtt: Option<Duration>,
     throughput: Throughput,
-    /// β of the last backoff, which α goes by.
+    /// β of the last backoff, from which α is computed.
     beta: f64,
-    /// Whether β may be adapted at the next backoff.
+    /// `true` if β may be adapted at the next backoff.
     adapts: bool,
     law: Arc<Law>,
 }
 
-/// What stays the same.
+/// Constants of a connection.
 #[derive(Debug)]
 struct Law {
     params: Params,
@@ -167,21 +169,23 @@ struct Law {
     credit: Credit,
 }
 
-/// What is acknowledged in a second, round trip by round trip.
+/// Throughput, bytes per ns, measured round trip by round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Throughput {
-    /// The round trip that is counted, when it began and what had been acknowledged.
+    /// Round trip being measured: its number, its start, and the bytes delivered before it.
     round: Option<(u64, Time, u64)>,
     /// Round trips since the last backoff.
     rounds: u32,
     smoothed: f64,
-    /// The most since the last backoff, and at the backoff before.
+    /// Largest smoothed throughput since the last backoff.
     most: f64,
+    /// The same of the period before that backoff.
     before: f64,
 }
 
 impl Throughput {
-    /// As `measure_achieved_throughput` of Linux: after three round trips a mean that forgets a quarter, and the most of it.
+    /// Takes an ACK as Linux's `measure_achieved_throughput` does. From the fourth round trip on it
+    /// is a mean that gives the newest a quarter, and the largest value of that mean counts.
     fn hear(&mut self, path: &Path) {
         if path.phase != Phase::Open {
             self.round = None;
@@ -207,7 +211,8 @@ impl Throughput {
         }
     }
 
-    /// A backoff: whether the throughput is another than at the one before, by more than this part.
+    /// Handles a backoff; `true` if the throughput differs from that at the one before by more than
+    /// the part `by`.
     fn changed(&mut self, by: f64) -> bool {
         let (most, before) = (self.most, self.before);
         self.before = most;
@@ -217,7 +222,7 @@ impl Throughput {
 }
 
 impl HTcp {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         Self {
@@ -239,12 +244,12 @@ impl HTcp {
         }
     }
 
-    /// The window in whole bytes.
+    /// Returns the window in whole bytes.
     fn bytes(&self) -> u64 {
         self.cwnd as u64
     }
 
-    /// Takes this ACK's sample.
+    /// Updates RTT bounds and throughput by an ACK.
     fn look(&mut self, path: &Path, ack: &AckSample) {
         self.min_rtt.hear(path, ack);
         self.throughput.hear(path);
@@ -257,7 +262,8 @@ impl HTcp {
         self.max_rtt = Some(if may { most.max(rtt) } else { most });
     }
 
-    /// β = minRTT / maxRTT within its bounds, and the least where the throughput changed.
+    /// Returns β = minRTT / maxRTT within its bounds. It is the least if the throughput changed, at
+    /// the backoff after that, and on short paths.
     fn adapted(&mut self) -> f64 {
         let params = &self.law.params;
         if params.bandwidth_switch.is_some_and(|by| self.throughput.changed(by)) {
@@ -288,13 +294,14 @@ impl HTcp {
         let reduced = self.beta * self.cwnd;
         let least = min_ssthresh(path.mss);
         self.ssthresh = (reduced as u64).max(least);
-        // A window below the least is not raised to it.
+        // A window that is already below `least` must not be raised to it.
         self.cwnd = self.cwnd.min(reduced.max(least as f64));
         self.since.reduced(path.now);
         self.slow_start.on_congestion();
     }
 
-    /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
+    /// Grows in slow start; returns the bytes left for congestion avoidance once the threshold is
+    /// reached.
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
         let Law { credit, max_window, .. } = *self.law;
         let growth = self.slow_start.on_ack(path, ack, self.bytes(), credit);
@@ -331,13 +338,13 @@ impl Controller for HTcp {
         match signal {
             Signal::Reduce(_) => self.reduce(path),
             Signal::Timeout { reduces, .. } => {
-                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                // A segment that was already retransmitted keeps the threshold (RFC 5681 § 3.1).
                 if reduces {
                     self.reduce(path);
                 }
-                // Each expiry is a congestion event (Linux, `htcp_state`: TCP_CA_Loss): α would
-                // grow with the backoff, and open the window by hundreds of segments at the first
-                // ACK.
+                // Each expiry is a congestion event (Linux, `htcp_state`: TCP_CA_Loss). Otherwise α
+                // would grow during the backoff and open the window by hundreds of segments at the
+                // first ACK.
                 self.since.reduced(path.now);
                 self.cwnd = f64::from(path.mss).min(self.law.max_window);
                 self.slow_start.on_timeout(path);
@@ -357,8 +364,8 @@ impl Controller for HTcp {
         Some(WindowMut { cwnd, ssthresh, most: self.law.max_window })
     }
 
-    /// Also the time since the last reduction, the longest RTT and the throughput of the reduction
-    /// before (Linux, `htcp_cwnd_undo`), and slow start.
+    /// Restores also the time since the last reduction, the longest RTT, the throughput at the
+    /// reduction before (Linux, `htcp_cwnd_undo`), and slow start.
     fn undo(&mut self, mut before: Self, now: Time, after_timeout: bool) {
         restore_window(self, &mut before);
         self.since = before.since;

@@ -1,8 +1,8 @@
-//! HyStart++ (RFC 9406): leaves slow start when the round-trip time rises, before the queue overflows.
+//! HyStart++ (RFC 9406): ends slow start when the RTT rises, before the queue overflows.
 
 use cwnd_quantity::Duration;
 
-/// What the window may do with this ACK.
+/// Growth that an ACK permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Grow as in slow start.
@@ -13,7 +13,7 @@ pub(crate) enum Step {
     Exit,
 }
 
-/// The state of RFC 9406 § 4.2, with its names.
+/// State of HyStart++, with the names of RFC 9406 § 4.2.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HyStart {
     round: Option<u64>,
@@ -36,8 +36,8 @@ impl HyStart {
     /// CSS_GROWTH_DIVISOR (RFC 9406 § 4.3).
     pub(crate) const GROWTH_DIVISOR: u64 = 4;
 
-    /// An ACK in slow start; `round` counts round trips (the RFC's `windowEnd` being acknowledged). The ACK that ends
-    /// a round is the first of the next.
+    /// Handles an ACK in slow start. `round` counts round trips: it rises when the RFC's
+    /// `windowEnd` is acknowledged. The ACK that ends a round is the first of the next.
     pub(crate) fn on_ack(&mut self, round: u64, rtt: Option<Duration>) -> Step {
         if self.round != Some(round) {
             if self.round.is_some() && self.end_round() {
@@ -58,7 +58,7 @@ impl HyStart {
         step
     }
 
-    /// Ends a round; true when it was the last of conservative slow start.
+    /// Ends a round; `true` if it was the last of conservative slow start.
     fn end_round(&mut self) -> bool {
         self.last_round_min_rtt = self.current_round_min_rtt.take();
         self.rtt_sample_count = 0;
@@ -72,7 +72,8 @@ impl HyStart {
         }
     }
 
-    /// Compares the round's least RTT with the last round's, or in conservative slow start with its baseline.
+    /// Compares the round's least RTT with the last round's, or in conservative slow start with its
+    /// baseline.
     fn compare(&mut self, least: Duration) {
         match &self.css {
             // The RTT fell again: the rise was spurious, slow start resumes.
@@ -94,9 +95,9 @@ impl HyStart {
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 /// Rise of the RTT that always counts.
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
-/// Part of the RTT by which it must rise between the two bounds.
+/// Divisor of the last round's RTT that gives the rise which counts, between the two bounds.
 const MIN_RTT_DIVISOR: u64 = 8;
-/// RTT samples in a round before it is judged.
+/// RTT samples in a round before its RTT is compared.
 const N_RTT_SAMPLE: u32 = 8;
 /// Rounds of conservative slow start.
 const CSS_ROUNDS: u32 = 5;
@@ -105,7 +106,7 @@ const CSS_ROUNDS: u32 = 5;
 mod tests {
     use super::*;
 
-    /// A round of so many ACKs with one RTT; gives back the step of an ACK that would follow.
+    /// Feeds a round of `acks` ACKs with one RTT; returns the step that the next ACK would get.
     fn round(h: &mut HyStart, number: u64, acks: u32, rtt_ms: u64) -> Step {
         for _ in 0..acks {
             assert_ne!(h.on_ack(number, Some(Duration::from_millis(rtt_ms))), Step::Exit);

@@ -1,17 +1,17 @@
-//! HyStart as Ha & Rhee proposed it and Linux has it (tcp_cubic.c): slow start ends at the first sign that the pipe is
-//! full, either because a train of ACKs has lasted half a round trip or because the delay has risen.
+//! Classic HyStart (Ha & Rhee; Linux, tcp_cubic.c). Slow start ends at the first sign that the pipe
+//! is full: a train of ACKs has lasted half a round trip, or the delay has risen.
 
 use cwnd_quantity::{Duration, Time};
 
 use crate::controller::{AckSample, Path};
 
-/// What is known of the current round.
+/// State of the current round.
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    /// What was outstanding when it began; it lasts until more than that is acknowledged.
+    /// Payload bytes sent when the round began; it lasts until more than that is acknowledged.
     end: u64,
     start: Time,
-    /// The last ACK of the train.
+    /// Time of the last ACK of the train.
     last_ack: Time,
     least_rtt: Duration,
     samples: u32,
@@ -19,22 +19,23 @@ struct Round {
 
 impl Round {
     fn new(path: &Path, now: Time) -> Self {
-        // Linux's least delay of a round begins as large as can be.
+        // Linux starts a round's least delay at the largest value, too.
         Self { end: path.sent, start: now, last_ack: now, least_rtt: Duration::MAX, samples: 0 }
     }
 }
 
-/// Classic HyStart; its round trips are its own.
+/// Classic HyStart. It counts its own round trips.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HyStartClassic {
     round: Option<Round>,
     delay_min: Option<Duration>,
     whose: Whose,
-    /// What comes at this time is not judged, and whether it may begin a round.
+    /// Time at which ACKs are not judged, and `true` if they may begin a round: an ACK that undoes
+    /// a reduction.
     spared: Option<(Time, bool)>,
 }
 
-/// Whose it is.
+/// Implementation that is followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Whose {
     #[default]
@@ -45,45 +46,48 @@ enum Whose {
 }
 
 impl HyStartClassic {
-    /// That of Linux 3.17: the clock and delays in milliseconds, a rise of a sixteenth, which the first samples of a round
-    /// decide, and no allowance for offloads.
+    /// HyStart of Linux 3.17: the clock counts milliseconds, delays count eighths of one. The rise
+    /// is a sixteenth, by the first samples of a round. There is no allowance for offloads.
     pub(crate) fn of_3_17() -> Self {
         Self { whose: Whose::Linux317, ..Self::default() }
     }
 
-    /// Linux's where it paces: its train is as long as the round trip.
+    /// HyStart of Linux with pacing: the train must last a whole round trip.
     pub(crate) fn of_paced() -> Self {
         Self { whose: Whose::Linux618Paced, ..Self::default() }
     }
 
-    /// ns-3's (tcp-cubic.cc, `HystartUpdate`): a train must last the whole of the least delay, and a rise of the delay, which the first
-    /// samples of a round decide, must be as large as that.
+    /// HyStart of ns-3 (tcp-cubic.cc, `HystartUpdate`): a train must last the whole least delay. A
+    /// rise, by the first samples of a round, must be as large as that delay.
     pub(crate) fn of_ns3() -> Self {
         Self { whose: Whose::Ns3, ..Self::default() }
     }
 
-    /// A round begins at a timeout (Linux, `cubictcp_state`: `bictcp_hystart_reset`): there is no train before the next.
+    /// Begins a round at a timeout (Linux, `cubictcp_state`: `bictcp_hystart_reset`); no train
+    /// counts before the next ACK.
     pub(crate) fn begin(&mut self, path: &Path) {
         if self.whose == Whose::Linux618 {
             self.round = Some(Round::new(path, path.now));
         }
     }
 
-    /// A reduction is taken back by what comes now, which Linux has looked at before, when the window was the reduced one (`pkts_acked`): in
-    /// a recovery that was no slow start, and after a timeout it was too small. Meanwhile the least delay became `least`.
+    /// Exempts the ACK that undoes a reduction now. Linux has judged it before the undo, at the
+    /// reduced window (`pkts_acked`): in a recovery outside slow start, after a timeout below the
+    /// least window. `least` replaces the least delay, if given.
     pub(crate) fn spare(&mut self, now: Time, after_timeout: bool, least: Option<Duration>) {
         self.spared = Some((now, after_timeout));
         self.delay_min = least.or(self.delay_min);
     }
 
-    /// An ACK in slow start that finds this window; true when slow start is over: ssthresh = cwnd.
+    /// Handles an ACK in slow start at a window of `cwnd` bytes; `true` if slow start is over:
+    /// ssthresh = cwnd.
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample, cwnd: u64) -> bool {
         let Some(rtt) = ack.rtt else { return false };
         let spared = self.spared.take().filter(|&(at, _)| at == path.now);
         if spared.is_some_and(|(_, begins)| !begins) {
             return false;
         }
-        // `delay` is in eighths of a millisecond there.
+        // Linux 3.17 keeps `delay` in eighths of a millisecond.
         let of_3_17 = self.whose == Whose::Linux317;
         let rtt = if of_3_17 { rounded(rtt, DELAY_UNIT) } else { rtt };
         let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
@@ -98,7 +102,8 @@ impl HyStartClassic {
         }
         if now.since(round.last_ack) <= ACK_DELTA {
             round.last_ack = now;
-            // Without pacing the train of a full pipe lasts a round trip, of which half is one way.
+            // Without pacing, the train of a full pipe lasts a round trip; half of it is the
+            // one-way delay.
             let threshold = match self.whose {
                 Whose::Linux618 => (delay_min + ack_delay(path, cwnd)) / 2,
                 Whose::Linux618Paced => delay_min + ack_delay(path, cwnd),
@@ -128,13 +133,13 @@ impl HyStartClassic {
     }
 }
 
-/// Cut off to whole units.
+/// Rounds a time down to whole units.
 fn rounded(time: Duration, unit: Duration) -> Duration {
     Duration(time.0 - time.0 % unit.0)
 }
 
-/// How long offloads may hold ACKs back: four of the largest bursts at the rate that slow start would be paced at, twice
-/// the window a round trip.
+/// Time for which offloads may hold ACKs back: that of four of the largest bursts at the rate that
+/// slow start would be paced at, two windows per round trip.
 fn ack_delay(path: &Path, cwnd: u64) -> Duration {
     let srtt = path.srtt.unwrap_or(Duration::ZERO);
     let hold = u128::from(4 * LARGEST_BURST) * u128::from(srtt.0);
@@ -143,9 +148,9 @@ fn ack_delay(path: &Path, cwnd: u64) -> Duration {
 }
 
 // Linux, net/ipv4/tcp_cubic.c.
-/// Segments below which nothing is looked at (`hystart_low_window`).
+/// Segments below which HyStart does not act (`hystart_low_window`).
 const LOW_WINDOW: u64 = 16;
-/// ACKs at most this far apart are of one train (`hystart_ack_delta_us`).
+/// Largest gap between ACKs of one train (`hystart_ack_delta_us`).
 const ACK_DELTA: Duration = Duration::from_millis(2);
 /// Samples of a round before its delay counts (`HYSTART_MIN_SAMPLES`).
 const MIN_SAMPLES: u32 = 8;
@@ -155,17 +160,17 @@ const DELAY_MIN: Duration = Duration::from_millis(4);
 const DELAY_MAX: Duration = Duration::from_millis(16);
 /// The same in ns-3 (`HyStartDelayMax`).
 const DELAY_MAX_NS3: Duration = Duration::from_secs(1);
-/// Part of the least delay by which it must rise between the two.
+/// Divisor of the least delay that gives the rise which counts, between the two bounds.
 const DELAY_DIVISOR: u64 = 8;
 /// The same in Linux 3.17 (`HYSTART_DELAY_THRESH(delay_min >> 4)`).
 const DELAY_DIVISOR_317: u64 = 16;
-/// The clock of Linux 3.17 (`bictcp_clock`).
+/// Resolution of Linux 3.17's clock (`bictcp_clock`).
 const CLOCK_317: Duration = Duration::from_millis(1);
-/// In what Linux 3.17 counts delays (`(rtt_us << 3) / USEC_PER_MSEC`).
+/// Unit in which Linux 3.17 counts delays (`(rtt_us << 3) / USEC_PER_MSEC`).
 const DELAY_UNIT: Duration = Duration::from_micros(125);
-/// The most that offloads are taken to hold ACKs back (`hystart_ack_delay`).
+/// Upper bound of the time for which offloads hold ACKs back (`hystart_ack_delay`).
 const MOST_ACK_DELAY: Duration = Duration::from_millis(1);
-/// `sk_gso_max_size`, bytes.
+/// Largest burst, bytes (`sk_gso_max_size`).
 const LARGEST_BURST: u64 = 65_536;
 
 #[cfg(test)]
@@ -175,7 +180,7 @@ mod tests {
 
     const MSS: u64 = 1000;
 
-    /// Slow start of a window of so many segments, all in flight, with an ACK each `gap_us` for one segment.
+    /// Slow start at a window of `window` segments, all in flight; each ACK is for one segment.
     struct Flow {
         hystart: HyStartClassic,
         now: Time,
@@ -223,28 +228,29 @@ mod tests {
             over
         }
 
-        /// At which ACK it ends, of so many.
+        /// Returns the number of the ACK that ends slow start, if one of `acks` does.
         fn ends_at(&mut self, acks: u32, gap_us: u64, rtt_us: u64) -> Option<u32> {
             (1..=acks).find(|_| self.ack(gap_us, rtt_us))
         }
     }
 
-    /// delay_min 40 ms: the train is over half of 41 ms long. The first ACK begins the round; with 1 ms between ACKs the
-    /// twenty-second is 21 ms after it.
+    /// delay_min is 40 ms: the train must exceed half of 41 ms. The first ACK begins the round;
+    /// with 1 ms between ACKs the twenty-second is 21 ms after it.
     #[test]
     fn a_train_of_half_a_round_trip_ends_slow_start() {
         assert_eq!(Flow::new(30).ends_at(31, 1000, 40_000), Some(22));
     }
 
-    /// delay_min 20 ms, and offloads may hold back another: the twenty-third ACK is 22 ms after the first.
+    /// delay_min is 20 ms, and offloads may add 1 ms: the twenty-third ACK is 22 ms after the
+    /// first.
     #[test]
     fn where_linux_paces_a_train_lasts_a_whole_round_trip() {
         assert_eq!(Flow::paced(30).ends_at(31, 1000, 20_000), Some(23));
         assert_eq!(Flow::paced(30).ends_at(31, 1000, 40_000), None);
     }
 
-    /// Its clock has whole milliseconds: ACKs 2.001 ms apart are 2 ms apart, those 2.4 ms apart every other time 3 ms. The train is
-    /// over 20 ms long with the twelfth, 22 ms after the first.
+    /// The clock has whole milliseconds. ACKs 2.001 ms apart are 2 ms apart, those 2.4 ms apart
+    /// every other time 3 ms. The train exceeds 20 ms with the twelfth, 22 ms after the first.
     #[test]
     fn linux_3_17_takes_gaps_for_what_its_clock_shows() {
         assert_eq!(Flow::in_3_17(30).ends_at(31, 2001, 40_000), Some(12));
@@ -265,7 +271,8 @@ mod tests {
         }
     }
 
-    /// The twenty-second ACK of a train is 21 ms after the first, as above; of the delay the first eight samples of a round tell.
+    /// The twenty-second ACK of a train is 21 ms after the first, as above. The delay is that of
+    /// the first eight samples of a round.
     #[test]
     fn ns3_waits_for_a_train_of_a_round_trip_or_twice_the_delay() {
         assert_eq!(Flow::in_ns3(30).ends_at(31, 1000, 20_000), Some(22));
@@ -285,7 +292,7 @@ mod tests {
     fn acks_more_than_two_milliseconds_apart_are_no_train() {
         assert_eq!(Flow::new(30).ends_at(31, 2000, 40_000), Some(12));
         assert_eq!(Flow::new(30).ends_at(31, 2001, 40_000), None);
-        // One gap ends the train of the round.
+        // One larger gap ends the train for the rest of the round.
         let mut flow = Flow::new(40);
         assert_eq!(flow.ends_at(10, 1000, 40_000), None);
         assert_eq!(flow.ends_at(1, 2001, 40_000), None);
@@ -294,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_delay_that_rose_counts_after_eight_samples_of_a_round() {
-        // The rise is an eighth of the least delay, but from 4 to 16 ms: above it, not at it.
+        // The rise is an eighth of the least delay, bounded to 4–16 ms. The delay must exceed it.
         for (least_ms, rise_ms) in [(8, 4), (32, 4), (80, 10), (128, 16), (400, 16)] {
             let us = |ms: u64| ms * 1000;
             let at = |delay_us: u64| {
@@ -310,8 +317,8 @@ mod tests {
 
     #[test]
     fn below_sixteen_segments_nothing_is_looked_at() {
-        // The window is 16 from the seventh ACK on, which is too late for a train that begins with its round. The next
-        // round begins with the eleventh; half of 3 ms is over at the thirteenth.
+        // The window reaches 16 at the seventh ACK, too late for a train that begins with its
+        // round. The next round begins with the eleventh; half of 3 ms is over at the thirteenth.
         assert_eq!(Flow::new(10).ends_at(20, 1000, 2_000), Some(13));
         assert_eq!(Flow::new(5).ends_at(11, 1000, 2_000), None);
     }

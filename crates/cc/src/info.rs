@@ -9,43 +9,43 @@ use crate::dynamic::DynController;
 /// A mechanism of a controller: the parameter that asks for it, and the counter of its actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mechanism {
-    /// Its name.
+    /// Display name.
     pub name: &'static str,
-    /// The parameter that asks for it, if it is given and differs from `base`; `None` if the kind
+    /// Parameter that asks for it, if that is given and differs from `base`; `None` if the kind
     /// always has it.
     pub key: Option<&'static str>,
-    /// The parameter that holds in its place where it is not asked for, if there is one.
+    /// Parameter that applies in its place while `key` is not given; `None` if there is none.
     pub base: Option<&'static str>,
-    /// The counter of its actions.
+    /// Counter of its actions.
     pub acts_in: Acts,
 }
 
-/// The counter of a mechanism's actions.
+/// Counter of a mechanism's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acts {
-    /// A column of the table of flows, of windows that it reduced.
+    /// Column in the table of flows that counts the windows it reduced.
     Column(&'static str),
-    /// Counters of controllers, and what it means that all of them are zero.
+    /// Counters of the controller, and the meaning of all of them being zero.
     Counters {
-        /// Their names in the activity.
+        /// Names of the counters in the activity.
         names: &'static [&'static str],
         /// End of the sentence "… never acted: …", for counters that stayed zero.
         silence: &'static str,
     },
 }
 
-/// A kind of controller: how it is built, and what others must know of it without its name.
+/// Facts about a kind of controller: its constructor, and what other code needs without its name.
 pub trait ControllerInfo: Params + Declares {
     /// Builds a controller with these parameters at the start of its connection.
     fn build(&self, start: &Start) -> Box<dyn DynController>;
     /// `true` if an ACK alone may lower its window: by a mark, by its delay, or by what routers
     /// wrote. RFC 5681 raises the window on ACKs and lowers it on losses.
     fn lowers_on_acks(&self) -> bool;
-    /// The mechanisms that it may be asked for.
+    /// Mechanisms that its parameters may ask for.
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[]
     }
-    /// Linux's own controller of this kind; `None` if it has none.
+    /// Name of Linux's own controller of this kind; `None` if Linux has none.
     fn linux_name(&self) -> Option<&'static str> {
         None
     }

@@ -1,6 +1,8 @@
-//! LEDBAT++ and LEDBAT: what is sent in the background keeps the delay that it adds near a target, and gives way to others.
+//! LEDBAT++ and LEDBAT: background traffic that keeps the delay it adds near a target and yields to
+//! others.
 //!
-//! draft-irtf-iccrg-ledbat-plus-plus (sections are of its version -01), and RFC 6817 where it builds on that.
+//! draft-irtf-iccrg-ledbat-plus-plus (sections are of its version -01), and RFC 6817 where the
+//! draft builds on it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,7 +43,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
-    /// The queueing delay that it aims at.
+    /// Queueing delay that it aims at.
     #[default(
         Duration::from_millis(60),
         "draft-irtf-iccrg-ledbat-plus-plus § 4.5: 60 ms; RFC 6817 § 2.5: 100 ms at most"
@@ -61,15 +63,15 @@ pub struct Params {
     #[default(1.0, "draft-irtf-iccrg-ledbat-plus-plus § 4.3: 1")]
     #[bounds(above 0.0; "it would never give way")]
     pub constant: f64,
-    /// The largest part of the window that a round trip may take off.
+    /// Largest part of the window that a round trip may take off.
     #[default(0.5, "draft-irtf-iccrg-ledbat-plus-plus § 4.3: W / 2")]
     #[bounds(above 0.0, below 1.0; "it is a part of the window, and some must stay")]
     pub most_decrease: f64,
-    /// The part of the target at which the first slow start ends; none is no slow start.
+    /// Part of the target at which the first slow start ends; none is no slow start.
     #[default(Some(0.75), "draft-irtf-iccrg-ledbat-plus-plus § 4.1: 3/4")]
     #[bounds(above 0.0; "it would end at once")]
     pub slow_start_exit: Option<f64>,
-    /// From the end of a slowdown to the next, in durations of the one that ended; none is no
+    /// Time from the end of a slowdown to the next, in durations of the one that ended; none is no
     /// slowdowns.
     #[default(
         Some(9),
@@ -77,12 +79,12 @@ pub struct Params {
     )]
     #[bounds(from 1; "it would do nothing else")]
     pub slowdown_interval: Option<u32>,
-    /// For how many round trips a slowdown keeps the least window; the first begins as many after
-    /// slow start.
+    /// Round trips for which a slowdown keeps the least window; the first slowdown begins as many
+    /// after slow start.
     #[default(2, "draft-irtf-iccrg-ledbat-plus-plus § 4.4: 2")]
     #[bounds(from 1, up_to 1000; "it counts round trips")]
     pub slowdown_rounds: u32,
-    /// The least window, and at most so much at the start, segments.
+    /// Least window, segments; also the upper bound of the first window.
     #[default(
         2,
         "draft-irtf-iccrg-ledbat-plus-plus § 4.1, 4.4: 2; RFC 6817 § 2.5: INIT_CWND and MIN_CWND \
@@ -90,15 +92,15 @@ pub struct Params {
     )]
     #[bounds(from 2; "ACKs of a single segment may be delayed")]
     pub least_window: u32,
-    /// For how many minutes the base delay is remembered.
+    /// Minutes for which the base delay is remembered.
     #[default(10, "RFC 6817 § 2.5: BASE_HISTORY is 10")]
     #[bounds(from 1, up_to 1000; "it counts minutes")]
     pub base_history: u32,
-    /// The current delay is the least of so many samples.
+    /// Number of newest samples whose least is the current delay.
     #[default(4, "RFC 6817 § 2.5: CURRENT_FILTER is 4")]
     #[bounds(from 1, up_to 1000; "it counts samples")]
     pub current_filter: u32,
-    /// By how many segments the window may exceed what was in flight; none is by any.
+    /// Segments by which the window may exceed the data in flight; none is no limit.
     #[default(None, "RFC 6817 § 2.5: ALLOWED_INCREASE is 1; none in the draft of LEDBAT++")]
     #[bounds(from 1; "it could not grow")]
     pub allowed_increase: Option<u32>,
@@ -145,20 +147,21 @@ impl Declares for Params {
     }
 }
 
-/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+/// LEDBAT's state for one connection. Windows are bytes in floating point, so that fractions of a
+/// byte add up.
 #[derive(Clone, Debug)]
 pub struct Ledbat {
     cwnd: f64,
     ssthresh: u64,
     stage: Stage,
-    /// When the next slowdown begins.
+    /// Time at which the next slowdown begins.
     next: Option<Time>,
     delays: Delays,
     slowdowns: u64,
     law: Arc<Law>,
 }
 
-/// What stays the same.
+/// Constants of a connection.
 #[derive(Debug)]
 struct Law {
     params: Params,
@@ -169,21 +172,21 @@ struct Law {
 enum Stage {
     /// The first slow start, which delay ends.
     First,
-    /// Slow start up to the threshold, whatever the delay: what is left of a slowdown that began then, or what follows a timeout or an idle
-    /// time.
+    /// Slow start up to the threshold, whatever the delay: the rest of a slowdown that began at
+    /// that time, or the growth after a timeout or an idle time.
     Regrowth { slowdown: Option<Time> },
-    /// The window answers the delay.
+    /// The window follows the delay.
     Avoidance,
-    /// A slowdown keeps the least window; `threshold` is what it had before.
+    /// A slowdown keeps the least window; `threshold` is the window before it, bytes.
     Slowdown { since: Time, until: Time, threshold: u64 },
 }
 
-/// RFC 6817 § 2.4.2: base and current delay.
+/// Base and current delay (RFC 6817 § 2.4.2).
 #[derive(Clone, Debug, Default)]
 struct Delays {
-    /// The least of each minute, the newest last.
+    /// Least delay of each minute, the newest last.
     minutes: VecDeque<Duration>,
-    /// Which minute the newest is.
+    /// Number of the newest minute.
     minute: u64,
     newest: VecDeque<Duration>,
 }
@@ -210,7 +213,7 @@ impl Delays {
         self.minutes.iter().min().copied()
     }
 
-    /// The queueing delay, zero where nothing was measured.
+    /// Returns the queueing delay, zero before the first measurement.
     fn queueing(&self) -> Duration {
         match (self.newest.iter().min(), self.base()) {
             (Some(current), Some(base)) => current.saturating_sub(base),
@@ -220,7 +223,7 @@ impl Delays {
 }
 
 impl Ledbat {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let least = u64::from(params.least_window) * u64::from(start.mss);
@@ -236,7 +239,7 @@ impl Ledbat {
         }
     }
 
-    /// The window in whole bytes.
+    /// Returns the window in whole bytes.
     fn bytes(&self) -> u64 {
         self.cwnd as u64
     }
@@ -245,7 +248,7 @@ impl Ledbat {
         f64::from(self.law.params.least_window) * f64::from(path.mss)
     }
 
-    /// GAIN (§ 4.2).
+    /// Returns GAIN (§ 4.2).
     fn gain(&self) -> f64 {
         let params = &self.law.params;
         let Some(most) = params.slowest else { return 1.0 };
@@ -254,7 +257,8 @@ impl Ledbat {
         1.0 / divisor.max(1) as f64
     }
 
-    /// § 4.1: bytes acknowledged times GAIN, up to the threshold. Whether that is reached: less than a byte before it is.
+    /// Adds the bytes acknowledged times GAIN, up to the threshold (§ 4.1). Returns `true` if the
+    /// threshold is reached to within a byte.
     fn slow_start(&mut self, acked: u64) -> bool {
         let grown = self.cwnd + self.gain() * acked as f64;
         let threshold = self.ssthresh as f64;
@@ -263,7 +267,8 @@ impl Ledbat {
         reached
     }
 
-    /// Slow start is over. § 4.4: the next slowdown begins two round trips after the first, and then after nine times what the last one took.
+    /// Ends slow start and schedules the next slowdown (§ 4.4): two round trips after the first
+    /// slow start, later nine times the duration of the last slowdown.
     fn avoid(&mut self, path: &Path, slowdown: Option<Time>) {
         self.stage = Stage::Avoidance;
         let params = &self.law.params;
@@ -279,19 +284,19 @@ impl Ledbat {
         srtt.saturating_mul(self.law.params.slowdown_rounds.into())
     }
 
-    /// § 4.4: the threshold remembers the window.
+    /// Starts a slowdown (§ 4.4); `threshold` keeps the window.
     fn slow_down(&mut self, path: &Path) {
         let threshold = self.bytes().max(min_ssthresh(path.mss));
         self.stage =
             Stage::Slowdown { since: path.now, until: path.now + self.rounds(path), threshold };
         self.cwnd = self.cwnd.min(self.least(path));
-        // Losses of what went before let no more go than that.
+        // Recovery from losses of earlier data must not send more than the least window either.
         self.ssthresh = self.least(path) as u64;
         self.next = None;
         self.slowdowns += 1;
     }
 
-    /// What the delay makes of the window for these bytes acknowledged.
+    /// Moves the window by the delay, for the bytes acknowledged.
     fn answer(&mut self, path: &Path, ack: &AckSample) {
         let may_grow = ack.grow == Grow::Yes;
         let may_shrink = path.phase == Phase::Open;
@@ -300,7 +305,7 @@ impl Ledbat {
         let target = params.target.0 as f64;
         let waited = self.delays.queueing().0 as f64;
         let growth = self.gain() * mss / self.cwnd;
-        // For each byte acknowledged; a window of them is a round trip.
+        // For each byte acknowledged: a window of bytes is a round trip.
         let change = match params.response {
             // RFC 6817 § 2.4.2.
             Response::Linear => growth * (target - waited) / target,
@@ -322,20 +327,21 @@ impl Ledbat {
         self.cwnd = changed.max(floor).min(self.law.max_window);
     }
 
-    /// This part of the window stays, two segments at the least.
+    /// Returns the window in bytes that a loss leaves of `of`, at least two segments.
     fn part(&self, path: &Path, of: f64) -> u64 {
         ((self.law.params.loss_beta * of) as u64).max(min_ssthresh(path.mss))
     }
 
     fn reduce(&mut self, path: &Path) {
-        // It was lost of what went before; the window is the least already.
+        // The loss is of earlier data, and the window is already the least: only the threshold is
+        // reduced.
         if let Stage::Slowdown { threshold, since, until } = self.stage {
             let threshold = self.part(path, threshold as f64);
             self.stage = Stage::Slowdown { threshold, since, until };
             return;
         }
         self.ssthresh = self.part(path, self.cwnd);
-        // A window below two segments is not raised to them.
+        // A window that is already below two segments must not be raised to them.
         self.cwnd = self.cwnd.min(self.ssthresh as f64);
         let slowdown = match self.stage {
             Stage::Regrowth { slowdown } => slowdown,
@@ -344,7 +350,8 @@ impl Ledbat {
         self.avoid(path, slowdown);
     }
 
-    /// The window is what a timeout or an idle time left: it regrows up to the threshold where slow start is asked for.
+    /// Regrows the window after a timeout or an idle time up to the threshold, if slow start is
+    /// configured.
     fn regrow(&mut self) {
         if let Stage::Slowdown { threshold, .. } = self.stage {
             self.ssthresh = threshold;
@@ -409,7 +416,7 @@ impl Controller for Ledbat {
                     _ => self.cwnd,
                 };
                 self.regrow();
-                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                // A segment that was already retransmitted keeps the threshold (RFC 5681 § 3.1).
                 if reduces {
                     self.ssthresh = self.part(path, before);
                 }
@@ -420,7 +427,7 @@ impl Controller for Ledbat {
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { .. } => {
                 self.cwnd = self.cwnd.min(self.least(path));
-                // The first slow start goes on.
+                // The first slow start continues.
                 if self.stage != Stage::First {
                     self.regrow();
                 }
@@ -428,7 +435,7 @@ impl Controller for Ledbat {
         }
     }
 
-    /// Also the stage, and the next slowdown: the reduction may have ended slow start.
+    /// Restores also the stage and the next slowdown: the reduction may have ended slow start.
     fn undo(&mut self, mut before: Self, _: Time, _: bool) {
         restore_window(self, &mut before);
         (self.stage, self.next) = (before.stage, before.next);

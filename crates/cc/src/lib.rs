@@ -1,9 +1,10 @@
 //! Congestion controllers, slow starts and retransmission-timeout policies, one file each.
 //!
-//! **The transport owns facts, the controller owns policy, and its only outputs are cwnd, ssthresh and a pacing rate.**
-//! A transport calls [`Controller::on_ack`] for every ACK and [`Controller::on_signal`] for what is rare. Whether an ACK lets
-//! the window grow, and that it is reduced at most once a window of data whoever asks for it, is the transport's work, done
-//! once for all.
+//! **The transport owns facts, the controller owns policy, and its only outputs are cwnd, ssthresh
+//! and a pacing rate.** A transport calls [`Controller::on_ack`] for every ACK and
+//! [`Controller::on_signal`] for rare events. The transport also decides if an ACK lets the window
+//! grow, and reduces the window at most once per window of data, whatever the cause. No controller
+//! has to repeat this.
 #![forbid(unsafe_code)]
 
 use cwnd_packet::{Contract, Declares};
@@ -80,13 +81,13 @@ impl ControllerParams {
         }
     }
 
-    /// Facts about the kind.
+    /// Returns the facts about the kind of controller.
     #[must_use]
     pub fn info(&self) -> &dyn ControllerInfo {
         each_kind!(self, params => params)
     }
 
-    /// The mechanisms that are asked for.
+    /// Returns the mechanisms that these parameters ask for.
     pub fn asked_for(&self) -> impl Iterator<Item = &'static Mechanism> {
         let all = self.info().mechanisms().iter();
         all.filter(|mechanism| mechanism.is_asked_for(self.params()))

@@ -1,4 +1,4 @@
-//! The least round-trip time: what a controller takes for the round trip without queues.
+//! Least RTT, as a controller's estimate of the RTT without queues.
 
 use core::fmt;
 
@@ -9,38 +9,40 @@ use crate::controller::{AckSample, Controller, Departing, Path, Request, Signal,
 use crate::decrease::Rule;
 use crate::dynamic::DynController;
 
-/// An estimate of the round trip without queues (McCullagh 2008 § 4.1: minRTT for baseRTT).
+/// Estimate of the RTT without queues (McCullagh 2008 § 4.1: minRTT for baseRTT).
 ///
-/// It may be wrong on purpose: then it holds the wrong value from the first reduction on, whatever was measured before, and falls
-/// with every RTT that is less. A wrong value that came before would go with the first packet, which finds an empty queue; § 4.3
-/// studies estimates that were made in a queue.
+/// It may be wrong on purpose. Then it takes the wrong value at the first reduction, whatever was
+/// measured before, and falls with every RTT below it. A wrong value set earlier would be corrected
+/// by the first packet, which finds an empty queue. § 4.3 studies estimates that were made in a
+/// queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MinRtt {
-    /// What it will be at the first reduction.
+    /// Wrong value that it takes at the first reduction; `None` once taken, or if there is none.
     wrong: Option<Duration>,
-    /// Whether that was.
+    /// `true` from the moment at which the wrong value was taken.
     since: bool,
     least: Option<Duration>,
 }
 
 impl MinRtt {
-    /// One that is measured, or wrong from the first reduction on.
+    /// Creates an estimate that is measured, or that is `wrong` from the first reduction on.
     pub(crate) const fn new(wrong: Option<Duration>) -> Self {
         Self { wrong, since: false, least: None }
     }
 
-    /// The estimate; `None` before the first measurement.
+    /// Returns the estimate; `None` before the first measurement.
     pub(crate) const fn get(&self) -> Option<Duration> {
         self.least
     }
 
-    /// Its part of a round-trip time, 1 at the most (minRTT / RTT of McCullagh 2008 eq. 2.6, 4.1); `None` before the first measurement.
+    /// Returns minRTT / RTT, at most 1 (McCullagh 2008 eq. 2.6, 4.1); `None` before the first
+    /// measurement.
     pub(crate) fn part_of(&self, rtt: Option<Duration>) -> Option<f64> {
         let (least, rtt) = (self.least?, rtt?);
         Some(least.0 as f64 / rtt.max(least).0.max(1) as f64)
     }
 
-    /// An ACK came.
+    /// Updates the estimate by an ACK.
     pub(crate) fn hear(&mut self, path: &Path, ack: &AckSample) {
         self.least = match (self.since, self.least, ack.rtt) {
             (true, Some(least), Some(rtt)) => Some(least.min(rtt)),
@@ -50,14 +52,14 @@ impl MinRtt {
         };
     }
 
-    /// The window is about to become smaller.
+    /// Updates the estimate before a reduction; takes the wrong value at the first.
     pub(crate) fn on_signal(&mut self, path: &Path, signal: Signal) {
         if matches!(signal, Signal::Idle { .. } | Signal::Resume { .. }) {
             return;
         }
         if let Some(wrong) = self.wrong.take() {
             self.since = true;
-            // No round trip without queues is longer than the one that was just measured.
+            // The RTT without queues cannot exceed the one just measured.
             self.least = Some(path.rtt.map_or(wrong, |newest| wrong.min(newest)));
         } else if !self.since {
             self.least = path.min_rtt;
@@ -65,7 +67,7 @@ impl MinRtt {
     }
 }
 
-/// A controller that is told of this estimate in place of what the transport measured.
+/// A controller that sees this estimate in place of the transport's least RTT.
 #[derive(Clone, Debug)]
 struct Estimating<C> {
     inner: C,
@@ -85,7 +87,7 @@ impl<C: Controller> Estimating<C> {
 impl<C: Controller> Controller for Estimating<C> {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         self.min_rtt.hear(path, ack);
-        // Of a duplicate the crate's own controllers make nothing.
+        // The controllers of this crate that it wraps ignore duplicates.
         if ack.acked_bytes == 0 {
             return Request::Nothing;
         }
@@ -133,7 +135,7 @@ impl<C: Controller> Controller for Estimating<C> {
     }
 }
 
-/// The controller behind a pointer; with an estimate of its own if its rule goes by that.
+/// Boxes a controller; wraps it with its own estimate if its rule uses adaptive backoff.
 pub(crate) fn estimating<C>(rule: &Rule, controller: C) -> Box<dyn DynController>
 where
     C: Controller + Clone + fmt::Debug + Send + Sync + 'static,

@@ -1,9 +1,10 @@
-//! MLCP: the window grows and shrinks by one of sixteen levels of load that routers write.
+//! MLCP: the window grows and shrinks by one of sixteen load levels that routers write.
 //!
-//! Qazi, Znati, *On the design of load factor based congestion control protocols for next-generation networks*, INFOCOM 2008, of which no
-//! text but the abstract was to be had. The laws are those of BMCC by the same author (Qazi, Andrew, Znati 2009, here BMCC), eq. 2 to
-//! 6, as far as that paper says nothing else of MLCP: it adds from η on for new flows, too (§ VII d i). What follows a decrease, and what
-//! losses do, is as in VCP.
+//! Qazi, Znati, *On the design of load factor based congestion control protocols for
+//! next-generation networks*, INFOCOM 2008. Only its abstract was available. The laws are eq. 2 to
+//! 6 of BMCC by the same author (Qazi, Andrew, Znati 2009, here BMCC). That paper names one
+//! difference: MLCP adds from η on for new flows, too (§ VII d i). The time after a decrease and
+//! the response to losses follow VCP.
 
 use std::sync::Arc;
 
@@ -31,11 +32,11 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(check = Self::consistent)]
 pub struct Params {
-    /// t_p: the interval in which routers measure.
+    /// t_p: interval in which routers measure.
     #[default(Duration::from_millis(200), "BMCC § II-D.1, VCP: 200 ms")]
     #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
     pub interval: Duration,
-    /// κ₂: how fast multiplicative increase goes to a load of 1 (BMCC eq. 2).
+    /// κ₂: speed at which multiplicative increase approaches a load of 1 (BMCC eq. 2).
     #[default(0.35, "BMCC § II-C.1: 0.35, stable below 0.5")]
     #[bounds(above 0.0; "the window would never grow")]
     pub mi_step: f64,
@@ -51,19 +52,19 @@ pub struct Params {
     #[default(0.65, "BMCC § II-D.3: 0.65")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub beta_least: f64,
-    /// η₀ of the routers on the way.
+    /// η₀ of the routers on the path.
     #[default(0.15, "BMCC § II-D.2: 0.15")]
     #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
     pub least: f64,
-    /// η of the routers on the way.
+    /// η of the routers on the path.
     #[default(0.75, "BMCC § II-D.2: 0.75")]
     #[bounds(above 0.0, below 1.0; "it is between idle and full")]
     pub high: f64,
-    /// u of the routers on the way.
+    /// u of the routers on the path.
     #[default(1.2, "BMCC § II-D.3: 1.2")]
     #[bounds(above 1.0; "it is an overload")]
     pub most: f64,
-    /// A longer round-trip time counts as this one for multiplicative increase; none is no bound.
+    /// Upper bound of the round-trip time in multiplicative increase; none is no bound.
     #[default(Some(Duration::from_millis(500)), "none in BMCC's paper; VCP's program: 500 ms")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub mi_rtt_most: Option<Duration>,
@@ -122,12 +123,12 @@ impl Declares for Params {
     }
 }
 
-/// The controller.
+/// MLCP's state for one connection.
 #[derive(Clone, Debug)]
 pub struct Mlcp {
     window: Guided,
     mss: u64,
-    /// What the newest ACK told; new flows take the lowest, as BMCC's do (BMCC § III a).
+    /// Load level of the newest ACK. New flows start at the lowest, as BMCC's do (BMCC § III a).
     level: u8,
     pause: Pause,
     srtt: Option<Duration>,
@@ -135,7 +136,7 @@ pub struct Mlcp {
     law: Arc<Law>,
 }
 
-/// What stays the same: the parameters, and ξ or β of each level.
+/// Constants of a connection: parameters, and ξ or β of each level.
 #[derive(Debug)]
 struct Law {
     params: Params,
@@ -144,7 +145,7 @@ struct Law {
 }
 
 impl Mlcp {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let p = params;
@@ -193,7 +194,7 @@ impl Controller for Mlcp {
         if let Echo::Load { value, .. } = ack.echo {
             self.level = value.min(u16::from(MOST)) as u8;
         }
-        // The first window goes at once, as BMCC's does.
+        // The first window is not paced, as in BMCC.
         if ack.acked_bytes > 0 {
             self.srtt = path.srtt;
         }

@@ -1,5 +1,4 @@
-//! NewReno (RFC 5681): slow start, congestion avoidance, multiplicative decrease. Growth counts
-//! bytes (RFC 3465); the decrease may have a factor of its own for ECN (RFC 8511).
+//! NewReno (RFC 5681): counts bytes (RFC 3465), may decrease less for ECN than for loss (RFC 8511).
 
 mod params;
 mod readings;
@@ -13,8 +12,7 @@ use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Sta
 use crate::decrease::GrowthHold;
 use crate::slow_start::SlowStartState;
 
-/// The controller.
-// In order of use, by cache lines: beyond slow start no ACK reads the last field.
+/// NewReno's state, in order of use: in congestion avoidance no ACK reads the last field.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct NewReno {
@@ -27,7 +25,7 @@ pub struct NewReno {
 }
 
 impl NewReno {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         Self {
@@ -86,7 +84,7 @@ impl Controller for NewReno {
         match signal {
             Signal::Reduce(cause) => self.reduce(path, cause),
             Signal::Timeout { reduces, .. } => {
-                // A segment that was sent again already keeps the threshold (§ 3.1).
+                // A segment that was already retransmitted keeps the threshold (§ 3.1).
                 if reduces {
                     self.reduce(path, Cause::Loss);
                 }
@@ -99,7 +97,7 @@ impl Controller for NewReno {
         }
     }
 
-    /// Takes the larger window back, with its threshold; counting goes on (Linux, `undo_cwnd`).
+    /// Restores the larger window and its threshold; counting goes on (Linux, `undo_cwnd`).
     fn undo(&mut self, before: Self, _: Time, _: bool) {
         if self.window.cwnd > before.window.cwnd {
             return self.raise_threshold(before.window.ssthresh);

@@ -1,6 +1,7 @@
-//! RCP's sender: data leaves at the least rate that a router on its way offers.
+//! RCP's sender: data is paced at the least rate that a router on its path offers.
 //!
-//! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3.
+//! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS
+//! 2005, § 3.
 
 use cwnd_packet::{Ability, Contract, Declares, Echo, Guidance, Header};
 use cwnd_quantity::Rate;
@@ -20,8 +21,8 @@ pub const ENTRY: RegistryEntry =
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
-    /// No more than the rate sends in so many round trips may be outstanding; none has no bound, as
-    /// the paper has it.
+    /// Round trips of data at the current rate that may be outstanding; none is no bound, as in the
+    /// paper.
     #[default(
         Some(4.0),
         "not in Dukkipati et al. 2005: so that a path that falls silent is not filled for ever"
@@ -67,20 +68,21 @@ impl Declares for Params {
     }
 }
 
-/// The controller.
+/// RCP's state for one connection.
 #[derive(Clone, Debug)]
 pub struct Rcp {
-    /// What routers offer; before any does, the first window goes unpaced.
+    /// Rate that routers offer. Before the first, the first window is sent unpaced.
     rate: Option<Rate>,
     cwnd: u64,
     initial_window: u64,
     max_window: u64,
     window_rtts: Option<f64>,
+    /// Number of changes of the rate.
     rates: u64,
 }
 
 impl Rcp {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         Self {
@@ -93,7 +95,7 @@ impl Rcp {
         }
     }
 
-    /// What may be outstanding.
+    /// Sets the window that bounds the data outstanding.
     fn widen(&mut self, path: &Path) {
         let Some(rate) = self.rate else { return };
         let most = match (self.window_rtts, path.srtt) {
@@ -101,7 +103,7 @@ impl Rcp {
             (Some(_), None) => return,
             (None, _) => MOST,
         };
-        // A rate of less than a packet in a round trip still sends one after the other.
+        // At a rate below a packet per round trip, two segments may still be outstanding.
         self.cwnd = most.max(min_ssthresh(path.mss)).min(self.max_window);
     }
 }
@@ -120,10 +122,11 @@ impl Controller for Rcp {
 
     fn on_signal(&mut self, _: &Path, signal: Signal) {
         match signal {
-            // A loss is repaired at the rate: what routers know of the queue that it is from, they have said.
+            // A loss is repaired at the same rate: the routers' rate already reflects the queue
+            // that caused it.
             Signal::Reduce(_) | Signal::Timeout { .. } => {}
             Signal::Resume { .. } => {}
-            // What routers said before an idle time is old.
+            // The rate offered before an idle time is outdated.
             Signal::Idle { .. } => {
                 self.rate = None;
                 self.cwnd = self.cwnd.min(self.initial_window);
@@ -131,7 +134,7 @@ impl Controller for Rcp {
         }
     }
 
-    // § 3: the rate that is wanted, here without a bound, and the newest round trip.
+    // § 3: the desired rate, here unbounded, and the newest RTT.
     fn stamp(&mut self, data: &Departing) -> Header {
         let rtt_us =
             data.rtts.rtt().map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
@@ -146,7 +149,7 @@ impl Controller for Rcp {
         self.rate
     }
 
-    // Sources send at the rate that they heard last, from when they hear it (Dukkipati et al. 2005 § 3).
+    // Sources send at the newest rate from when they receive it (Dukkipati et al. 2005 § 3).
     fn paces_anew(&self) -> bool {
         true
     }
@@ -160,5 +163,5 @@ impl Controller for Rcp {
     }
 }
 
-/// What may be outstanding where there is no bound, bytes: ten seconds at 880 Gbit/s.
+/// Window without a bound on round trips, bytes: ten seconds at 880 Gbit/s.
 const MOST: u64 = 1 << 40;

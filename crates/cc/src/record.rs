@@ -1,4 +1,4 @@
-//! A controller that writes down what it is told and what it answers, for comparisons with other implementations.
+//! Controller that records its calls and its windows, for comparisons with other implementations.
 
 use cwnd_packet::{Guidance, Header};
 use cwnd_quantity::{Duration, Rate, Time};
@@ -7,27 +7,27 @@ use crate::controller::{
     AckSample, Controller, Departing, Path, RateSample, Request, Signal, Window,
 };
 
-/// What a controller was told.
+/// Input of one call.
 #[derive(Clone, Copy, Debug)]
 pub enum Told {
-    /// New data was acknowledged.
+    /// An ACK.
     Ack(AckSample),
-    /// Something rare happened.
+    /// A rare event.
     Signal(Signal),
 }
 
-/// One call of a controller.
+/// One recorded call of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The facts at that moment.
+    /// Facts at that moment.
     pub path: Path,
-    /// What it was told.
+    /// Input of the call.
     pub told: Told,
-    /// The window it allowed then.
+    /// Window that the controller allowed after the call.
     pub window: Window,
 }
 
-/// A controller with its record.
+/// A controller with the record of its calls.
 #[derive(Clone, Debug)]
 pub struct Recorded<C> {
     pub(crate) inner: C,
@@ -35,12 +35,12 @@ pub struct Recorded<C> {
 }
 
 impl<C: Controller> Recorded<C> {
-    /// The same controller, which writes down what it is told from now on.
+    /// Wraps a controller, with an empty record.
     pub(crate) const fn new(inner: C) -> Self {
         Self { inner, entries: Vec::new() }
     }
 
-    /// What it wrote down.
+    /// Returns the recorded calls, oldest first.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }

@@ -1,6 +1,7 @@
-//! Bounds and backoff of the retransmission timeout.
+//! Retransmission timeout: bounds and backoff.
 //!
-//! TCP*(n): Mondal & Kuzmanovic, *Removing Exponential Backoff from TCP*, ACM CCR 38(5), 2008, § 3.1.
+//! TCP*(n): Mondal & Kuzmanovic, *Removing Exponential Backoff from TCP*, ACM CCR 38(5), 2008,
+//! § 3.1.
 
 use cwnd_quantity::{Divisor, Duration};
 use cwnd_schema::Choice;
@@ -11,12 +12,12 @@ pub enum Backoff {
     /// Doubles with every expiry (RFC 6298 § 5.5).
     #[name("exponential")]
     Exponential,
-    /// Stays as it is for the first `rto_backoff_after` expiries in a row, then doubles: TCP*(n).
+    /// Stays the same for the first `rto_backoff_after` expiries in a row, then doubles: TCP*(n).
     #[name("after")]
     After,
     /// Doubles up to 1 s, or stays if it is longer, for the first `rto_backoff_after` expiries in a
     /// row, then doubles; while fewer than four segments are outstanding it stays for six of them:
-    /// TCP*(n) as far as Linux lets a program have it so (`cwnd-kernel`'s tcpstar).
+    /// TCP*(n) as far as Linux lets a program set it (`cwnd-kernel`'s tcpstar).
     #[name("bounded")]
     Bounded,
     /// Never grows: TCP*(∞).
@@ -24,32 +25,34 @@ pub enum Backoff {
     Off,
 }
 
-/// The timeout as an axis of its own: bounds and backoff.
+/// Retransmission timeout as a configuration axis: bounds and backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoPolicy {
     /// Lower bound (RFC 6298 § 2.4).
     pub min: Duration,
-    /// Before the first RTT sample (RFC 6298 § 2.1).
+    /// Timeout before the first RTT sample (RFC 6298 § 2.1).
     pub initial: Duration,
     /// Upper bound, backoff included (RFC 6298 § 2.5).
     pub max: Duration,
     /// Clock granularity G (RFC 6298 § 2), ns.
     pub granularity: Divisor,
-    /// What the timeout is above SRTT at least: G (RFC 6298 § 2.3) or more.
+    /// Least distance of the timeout from SRTT: G (RFC 6298 § 2.3) or more.
     pub variation_min: Duration,
-    /// What is added to the timeout once it is backed off.
+    /// Time added to the timeout after backoff; not itself backed off.
     pub slop: Duration,
     /// Shape of the backoff.
     pub backoff: Backoff,
-    /// n of TCP*(n): expiries in a row before the timeout doubles; used by [`Backoff::After`] and [`Backoff::Bounded`].
+    /// n of TCP*(n): expiries in a row before the timeout doubles. Used by [`Backoff::After`] and
+    /// [`Backoff::Bounded`].
     pub backoff_after: u32,
-    /// Expiries in a row after which it grows no more, doublings or not; none is no such bound.
+    /// Expiries in a row after which the timeout stops growing, doubled or not; `None` is no bound.
     pub backoff_rounds: Option<u32>,
 }
 
 impl RtoPolicy {
-    /// The timeout from the estimator: RTO = SRTT + max(G, 4·RTTVAR), with `variation_min` for G, rounded up to the clock's granularity and
-    /// bounded (RFC 6298 § 2.2–2.5).
+    /// Returns the timeout before backoff: RTO = SRTT + max(G, 4·RTTVAR), with `variation_min` for
+    /// G, rounded up to the clock's granularity and bounded (RFC 6298 § 2.2–2.5). `estimate` is
+    /// (SRTT, RTTVAR).
     #[inline]
     #[must_use]
     pub fn base(&self, estimate: Option<(Duration, Duration)>) -> Duration {
@@ -57,7 +60,8 @@ impl RtoPolicy {
             None => self.initial,
             Some((srtt, rttvar)) => srtt + self.variation_min.max(rttvar * 4),
         };
-        // Rounding up adds less than a tick: most timeouts are their lower bound, for which nothing need be divided.
+        // Rounding up adds less than a tick. Most timeouts are the lower bound, so this check saves
+        // most divisions.
         let tick = self.granularity.get();
         if raw + Duration(tick) <= self.min {
             return self.min.min(self.max);
@@ -69,8 +73,8 @@ impl RtoPolicy {
         Duration(rounded_up).max(self.min).min(self.max)
     }
 
-    /// A bound below which no timeout lies with this estimate, backed off or not; nothing need be
-    /// divided for it.
+    /// Returns a lower bound of all timeouts with this estimate, backed off or not. It needs no
+    /// division.
     #[inline]
     #[must_use]
     pub fn least(&self, estimate: Option<(Duration, Duration)>) -> Duration {
@@ -78,11 +82,12 @@ impl RtoPolicy {
         base.max(self.min).min(self.max)
     }
 
-    /// The timeout that follows `expired` expiries in a row. With base 1: exponential gives 1, 2, 4, 8, …; TCP*(n)
-    /// gives n + 1 times 1 and then 2, 4, …; off gives 1 for ever. With base 0.3 s bounded gives 0.3, 0.6, 1 up to its n, then 2, 4, ….
+    /// Returns the timeout after `expired` expiries in a row. From base 1, exponential gives 1, 2,
+    /// 4, 8, …; TCP*(n) gives n + 1 times 1 and then 2, 4, …; off gives 1 for ever. From base 0.3
+    /// s, bounded gives 0.3, 0.6, 1 up to its n, then 2, 4, ….
     ///
-    /// The paper's footnote 5 ends the doubling at seven expiries in a row, counted from the first, so that TCP*(6) never doubles and is
-    /// TCP*(∞) (§ 3.1): `backoff_rounds` is 6 then.
+    /// The paper's footnote 5 ends the doubling at seven expiries in a row, counted from the first.
+    /// TCP*(6) then never doubles and is TCP*(∞) (§ 3.1); `backoff_rounds` is 6 for that.
     #[inline]
     #[must_use]
     pub fn timeout(&self, base: Duration, expired: u32) -> Duration {
@@ -95,7 +100,7 @@ impl RtoPolicy {
             Backoff::After | Backoff::Bounded => counted.saturating_sub(self.backoff_after),
             Backoff::Off => 0,
         };
-        // Past 2^63 every base is beyond every maximum.
+        // A factor past 2^63 takes every base beyond every maximum.
         let times = |doublings| 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
         let before = match self.backoff {
             Backoff::Bounded => {
@@ -106,8 +111,8 @@ impl RtoPolicy {
         (before * times(doublings)).min(self.max)
     }
 
-    /// The timeout to be armed: from the estimator, backed off, and with the slop, which a first timeout without any estimate lacks (FreeBSD,
-    /// `tcp_newtcpcb` and `TCPT_RANGESET`).
+    /// Returns the timeout to arm: from the estimator, backed off, plus the slop. A first timeout
+    /// without an estimate has no slop (FreeBSD, `tcp_newtcpcb` and `TCPT_RANGESET`).
     #[inline]
     #[must_use]
     pub fn armed(&self, estimate: Option<(Duration, Duration)>, expired: u32) -> Duration {
@@ -125,7 +130,7 @@ impl RtoPolicy {
     }
 }
 
-/// The least by which Linux lets a program bound timeouts (`TCP_RTO_MAX_MS`, since 6.15).
+/// Least upper bound of timeouts that Linux lets a program set (`TCP_RTO_MAX_MS`, since 6.15).
 pub const LEAST_BOUND: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -165,7 +170,8 @@ mod tests {
         assert_eq!(sequence(Backoff::Off, 0), [1; 7]);
     }
 
-    /// What the kernel's own timer does with the bound that `tcpstar` sets at each expiry: the timeout or 1 s, whichever is longer.
+    /// The kernel's own timer with the bound that `tcpstar` sets at each expiry: the timeout or 1
+    /// s, whichever is longer.
     #[test]
     fn a_bounded_timeout_doubles_up_to_a_second_and_then_waits_for_its_n() {
         let ms = Duration::from_millis;
@@ -181,7 +187,7 @@ mod tests {
         assert_eq!(bounded(240, 0), [240, 480, 960, 1920, 3840, 7680, 15_360, 30_720]);
     }
 
-    /// Its footnote 5, and § 3.1: "TCP*(6), which we call TCP*(∞)".
+    /// The paper's footnote 5, and § 3.1: "TCP*(6), which we call TCP*(∞)".
     #[test]
     fn the_timeout_grows_no_more_at_seven_expiries_in_a_row() {
         let star = |backoff, n| {
@@ -207,7 +213,8 @@ mod tests {
         assert_eq!(p.base(slow), Duration::from_millis(1610), "rounded up to the clock");
     }
 
-    /// FreeBSD's TCPT_RANGESET by hand: the slop is added to 1 s · 2^k from the second SYN on, and to 60 ms · 2^k from the first timeout of data on.
+    /// FreeBSD's TCPT_RANGESET by hand. The slop is added to 1 s · 2^k from the second SYN on, and
+    /// to 60 ms · 2^k from the first timeout of data on.
     #[test]
     fn the_slop_is_not_backed_off() {
         let ms = Duration::from_millis;

@@ -1,4 +1,5 @@
-//! H-TCP's increase: the longer ago the last reduction is, the faster. A piece that any additive increase may take.
+//! H-TCP's increase: α grows with the time since the last reduction. Any controller with additive
+//! increase may use it.
 
 use cwnd_quantity::{Duration, Time};
 use cwnd_schema::Schema;
@@ -18,19 +19,20 @@ pub struct Increase {
     pub rtt_scaling: bool,
 }
 
-/// When the window became smaller last.
+/// Time of the window's last reduction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SinceReduction {
     since: Option<Time>,
 }
 
 impl SinceReduction {
-    /// It became smaller now.
+    /// Notes a reduction at `now`.
     pub(crate) fn reduced(&mut self, now: Time) {
         self.since = Some(now);
     }
 
-    /// α, in segments a round trip, of a sender whose backoff left β. Before the first reduction the time is that since the first call.
+    /// Returns α, in segments per round trip, for a sender whose last backoff left the part `beta`.
+    /// Before the first reduction, time counts from the first call.
     pub(crate) fn alpha(
         &mut self,
         increase: &Increase,
@@ -46,10 +48,11 @@ impl SinceReduction {
             let scale = (least.0 as f64 / REFERENCE.0 as f64).clamp(0.1, 2.0);
             factor = (factor * scale).max(1.0);
         }
-        // As fair to Reno as Reno is where β is a half.
+        // With β = 1/2 this is Reno's one segment per round trip; a smaller backoff grows in
+        // proportion less.
         2.0 * (1.0 - beta) * factor
     }
 }
 
-/// The round trip of which growth is not scaled.
+/// RTT at which growth is not scaled.
 const REFERENCE: Duration = Duration::from_millis(100);

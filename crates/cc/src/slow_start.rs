@@ -1,4 +1,4 @@
-//! Slow start as a choice of its own, used by every controller that has one.
+//! Slow start as a separate choice, shared by every controller that has one.
 
 use cwnd_quantity::{Duration, Time};
 use cwnd_schema::{Choice, Schema};
@@ -29,7 +29,7 @@ pub enum SlowStart {
     /// for a rise.
     #[name("hystart-3.17")]
     Classic317,
-    /// The same as ns-3 has it: a train of a whole round trip, or twice the least RTT.
+    /// The same in ns-3's version: a train of a whole round trip, or twice the least RTT.
     #[name("hystart-ns-3")]
     ClassicNs3,
 }
@@ -55,7 +55,7 @@ pub struct Growing {
     pub grow_in_cwr: bool,
 }
 
-/// How much of what an ACK acknowledges counts for growth.
+/// Part of an ACK's acknowledged bytes that counts for growth.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Credit {
     /// The bytes acknowledged, at most `limit` segments (RFC 3465).
@@ -70,7 +70,7 @@ pub(crate) enum Credit {
 }
 
 impl Credit {
-    /// By bytes.
+    /// Credit by bytes, with the limits of `growing`.
     pub(crate) const fn bytes(growing: &Growing) -> Self {
         Self::Bytes { limit: growing.abc_limit, after_timeout: growing.abc_limit_after_timeout }
     }
@@ -84,22 +84,23 @@ impl Credit {
     }
 }
 
-/// What counts of so many bytes under L.
+/// Returns the bytes of `acked` that count under a limit of L segments.
 #[inline]
 pub(crate) fn limited(acked: u64, limit: Option<u32>, mss: u64) -> u64 {
     limit.map_or(acked, |segments| acked.min(u64::from(segments) * mss))
 }
 
-/// What slow start makes of an ACK.
+/// Growth in slow start by one ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// Bytes by which the window grows; at the exit, what counts for congestion avoidance.
+    /// Bytes by which the window grows; at the exit, the bytes that count for congestion avoidance.
     pub(crate) bytes: u64,
-    /// Whether slow start was over when the ACK came: the controller sets ssthresh to its window.
+    /// `true` if slow start was over when the ACK arrived: the controller sets ssthresh to its
+    /// window.
     pub(crate) exit: bool,
 }
 
-/// What looks for the end of slow start before a loss.
+/// Detector of the end of slow start before a loss.
 #[derive(Clone, Debug)]
 enum Exit {
     Nothing,
@@ -107,13 +108,13 @@ enum Exit {
     Classic(Box<HyStartClassic>),
 }
 
-/// Where a connection's slow start stands.
+/// State of a connection's slow start.
 #[derive(Clone, Debug)]
 pub(crate) struct SlowStartState {
     exit: Exit,
-    /// With classic HyStart each timeout begins anew.
+    /// Kept because classic HyStart starts anew at each timeout.
     kind: SlowStart,
-    /// No other slow start came before.
+    /// `true` in a connection's first slow start.
     first: bool,
     after_timeout: bool,
 }
@@ -131,7 +132,7 @@ impl SlowStartState {
         Self { exit, kind, first: true, after_timeout: false }
     }
 
-    /// Classic HyStart at its start, where there is one.
+    /// Classic HyStart in its first state; `Exit::Nothing` for the other kinds.
     fn classic(kind: SlowStart) -> Exit {
         match kind {
             SlowStart::Standard | SlowStart::HyStart => Exit::Nothing,
@@ -142,7 +143,7 @@ impl SlowStartState {
         }
     }
 
-    /// An ACK that finds a window of so many bytes, below the slow-start threshold.
+    /// Handles an ACK at a window of `cwnd` bytes, below the slow-start threshold.
     #[inline]
     pub(crate) fn on_ack(
         &mut self,
@@ -156,13 +157,13 @@ impl SlowStartState {
             Exit::Nothing => {}
             Exit::PlusPlus(hystart) => return Self::on_ack_hystart(hystart, path, ack, credit),
             Exit::Classic(hystart) => {
-                // Of copies: where there is no HyStart, nothing of these need be in memory.
+                // Passes copies: without HyStart, path and sample then need not be in memory.
                 if hystart.on_ack(&{ *path }, &{ *ack }, cwnd) {
                     return Growth { bytes: ack.acked_bytes, exit: true };
                 }
             }
         }
-        // After a timeout one ACK may cover what left the network long ago (RFC 3465 § 2.3).
+        // After a timeout one ACK may cover data that left the network long ago (RFC 3465 § 2.3).
         let bytes = match credit {
             Credit::Bytes { after_timeout, .. } if self.after_timeout => {
                 limited(ack.acked_bytes, after_timeout, mss)
@@ -172,8 +173,8 @@ impl SlowStartState {
         Growth { bytes, exit: false }
     }
 
-    /// What an ACK gave is added to a window that keeps parts of a byte, up to its threshold; gives back the bytes that are left for
-    /// congestion avoidance once that is reached.
+    /// Adds an ACK's growth to a window with fractions of a byte, up to its threshold. Returns the
+    /// bytes left for congestion avoidance once the threshold is reached.
     pub(crate) fn grow(
         &mut self,
         growth: Growth,
@@ -212,7 +213,7 @@ impl SlowStartState {
         }
     }
 
-    /// Where a window stands, given whether it is below its threshold.
+    /// Returns the stage of a window that is below its threshold or not.
     pub(crate) const fn stage(&self, below_threshold: bool) -> Stage {
         match (below_threshold, self.first) {
             (false, _) => Stage::Avoidance,
@@ -221,14 +222,16 @@ impl SlowStartState {
         }
     }
 
-    /// A congestion signal: HyStart++ is for the first slow start only, later ones know where to end (RFC 9406 § 4.3).
+    /// Handles a congestion signal. HyStart++ is for the first slow start only; later ones end at a
+    /// known threshold (RFC 9406 § 4.3).
     pub(crate) fn on_congestion(&mut self) {
         self.exit = Exit::Nothing;
         self.first = false;
     }
 
-    /// A reduction is taken back, after a timeout or in a recovery: where slow start stood `before`. But Linux's HyStart goes on from where it
-    /// is now: a timeout began it anew, and a recovery let it stand, but for the least delay.
+    /// Undoes a reduction after a timeout or in a recovery: slow start returns to its state
+    /// `before`. Linux's HyStart differs. A timeout began it anew, so it continues from its state
+    /// now. A recovery left it as it was, except that `least` replaces the least delay.
     pub(crate) fn undo(
         &mut self,
         before: Self,
@@ -243,7 +246,7 @@ impl SlowStartState {
         }
     }
 
-    /// What SACK alone tells of the delay; whether slow start is over by that.
+    /// Takes an RTT that SACK alone reports; returns `true` if slow start ends by it.
     pub(crate) fn sees(&mut self, path: &Path, rtt: Duration, cwnd: u64) -> bool {
         let sample = AckSample { rtt: Some(rtt), ..AckSample::default() };
         match &mut self.exit {
@@ -252,9 +255,9 @@ impl SlowStartState {
         }
     }
 
-    /// The retransmission timer expired: a slow start follows.
+    /// Starts the slow start that follows an expiry of the retransmission timer.
     pub(crate) fn on_timeout(&mut self, path: &Path) {
-        // Linux's `bictcp_reset`.
+        // As Linux's `bictcp_reset`.
         self.exit = Self::classic(self.kind);
         if let Exit::Classic(hystart) = &mut self.exit {
             hystart.begin(path);
@@ -263,7 +266,7 @@ impl SlowStartState {
         self.after_timeout = true;
     }
 
-    /// The window reached the threshold.
+    /// Ends slow start: the window reached the threshold.
     #[inline]
     pub(crate) fn on_exit(&mut self) {
         self.exit = Exit::Nothing;

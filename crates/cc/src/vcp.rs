@@ -1,7 +1,8 @@
-//! VCP: routers tell of low, high or too much load, and the window is multiplied, grows by a little, or shrinks.
+//! VCP: routers report low load, high load or overload, and the window is multiplied, grows by
+//! addition, or shrinks.
 //!
-//! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005; what it leaves open is from its authors' program
-//! for ns-2 (`vcp-src.cc`).
+//! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005. Details that it
+//! leaves open follow its authors' program for ns-2 (`vcp-src.cc`).
 
 use std::sync::Arc;
 
@@ -33,12 +34,11 @@ pub const ENTRY: RegistryEntry =
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
-    /// ξ: by this part the window grows in t_ρ where the load is low.
+    /// ξ: part by which the window grows in t_ρ at low load.
     #[default(0.0625, "Xia et al. 2005 § 3.3: 0.0625")]
     #[bounds(above 0.0; "the window would never grow")]
     pub xi: f64,
-    /// α: segments by which the window grows in a round trip where the load is high and T is
-    /// `ai_rtt`.
+    /// α: segments by which the window grows in a round trip at high load if T is `ai_rtt`.
     #[default(1.0, "Xia et al. 2005 § 3.3: 1")]
     #[bounds(above 0.0; "the window would never grow")]
     pub alpha: f64,
@@ -46,11 +46,11 @@ pub struct Params {
     #[default(0.875, "Xia et al. 2005 § 3.3: 0.875")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub beta: f64,
-    /// t_ρ: the interval in which routers measure.
+    /// t_ρ: interval in which routers measure.
     #[default(Duration::from_millis(200), "Xia et al. 2005 § 3.2: 200 ms")]
     #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
     pub interval: Duration,
-    /// The round-trip time at which additive increase is α.
+    /// Round-trip time at which additive increase is α.
     #[default(
         Duration::from_millis(200),
         "Qazi et al. 2009 § II-C.2, of VCP: t_ρ, 200 ms; VCP's program: 100 ms"
@@ -60,7 +60,7 @@ pub struct Params {
     /// Scaling of additive increase with the round-trip time.
     #[default(Scaling::Square, "Xia et al. 2005 § 3.4: so that rates grow alike")]
     pub ai_scaling: Scaling,
-    /// A longer round-trip time counts as this one for multiplicative increase; none is no bound.
+    /// Upper bound of the round-trip time in multiplicative increase; none is no bound.
     #[default(Some(Duration::from_millis(500)), "none in the paper; VCP's program: 500 ms")]
     #[bounds(above Duration::ZERO; "no round trip takes no time")]
     pub mi_rtt_most: Option<Duration>,
@@ -106,7 +106,7 @@ impl Declares for Params {
     }
 }
 
-/// The controller.
+/// VCP's state for one connection.
 #[derive(Clone, Debug)]
 pub struct Vcp {
     window: Guided,
@@ -117,7 +117,7 @@ pub struct Vcp {
     params: Arc<Params>,
 }
 
-/// What routers tell.
+/// Load that routers report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Low,
@@ -126,7 +126,8 @@ enum Load {
 }
 
 impl Load {
-    /// The code point of the newest data, if it says anything: a segment that is sent again may not be ECN-capable.
+    /// Decodes the ECN field of the newest data. `None` if it carries no load: a retransmission may
+    /// not be ECN-capable.
     const fn of(code: u16) -> Option<Self> {
         match code {
             0b10 => Some(Self::Low),
@@ -138,7 +139,7 @@ impl Load {
 }
 
 impl Vcp {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         Self {
@@ -151,14 +152,15 @@ impl Vcp {
         }
     }
 
-    /// Segments of additive increase in a round trip (§ 3.4).
+    /// Returns the segments of additive increase in a round trip (§ 3.4).
     fn addition(&self, path: &Path) -> f64 {
         let p = &self.params;
         let ratio = intervals(path, p.ai_rtt, None);
         let scale = match p.ai_scaling {
             Scaling::Square => ratio * ratio,
             Scaling::Bounded => {
-                // `rtt_update` of the program: the slopes beyond are 20 ms' ratio, and 1.
+                // As `rtt_update` of the program: beyond the bounds the slope is the ratio at 20
+                // ms, and 1.
                 let at = |ms: u64| Duration::from_millis(ms).0 as f64 / p.ai_rtt.0 as f64;
                 let (least, most) = (at(20), at(500));
                 match ratio {
@@ -189,8 +191,8 @@ impl Controller for Vcp {
         }
         let grows = ack.grow != Grow::No;
         match self.told {
-            // § 3.3: one decrease, then the window rests until a whole interval was measured after it, then a round trip of
-            // additive increase in which that is heard.
+            // § 3.3: one decrease. The window then rests until a whole interval was measured after
+            // it. Additive increase follows for a round trip, in which the new load arrives.
             Load::Over if self.pause.rests(path.now) => self.counters.rested += 1,
             Load::Over if self.pause.lasts(path.now) => {
                 if grows {
@@ -219,7 +221,7 @@ impl Controller for Vcp {
                 self.counters.decreased += 1;
             }
             Signal::Reduce(_) => self.window.keep(path, self.params.loss_beta),
-            // The program has no slow start to come back by.
+            // As the program, which does not grow back by slow start.
             Signal::Timeout { reduces, .. } => self.window.start_again(path, 0.0, reduces),
             Signal::Idle { .. } => self.window.after_idle(),
             Signal::Resume { .. } => {}

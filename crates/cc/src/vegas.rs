@@ -1,8 +1,10 @@
-//! Vegas: once a round trip the window becomes a segment larger or smaller, so that between α and β segments of it wait in queues.
+//! Vegas: once per round trip the window grows or shrinks by a segment, so that between α and β of
+//! its segments wait in queues.
 //!
-//! Brakmo, Peterson, *TCP Vegas: end to end congestion avoidance on a global Internet*, IEEE JSAC 13 (8), 1995. Equation numbers are of
-//! McCullagh, *Exploring Delay-Based TCP Congestion Control*, M.Sc. thesis, NUI Maynooth 2008, § 2.3.1. Programs: Linux 6.1
-//! `tcp_vegas.c`; the one of Linux 2.6.22, which ns-2.35 has inside; ns-2.35's own `tcp-vegas.cc`.
+//! Brakmo, Peterson, *TCP Vegas: end to end congestion avoidance on a global Internet*, IEEE JSAC
+//! 13 (8), 1995. Equation numbers are of McCullagh, *Exploring Delay-Based TCP Congestion Control*,
+//! M.Sc. thesis, NUI Maynooth 2008, § 2.3.1. Programs: Linux 6.1 `tcp_vegas.c`; that of
+//! Linux 2.6.22, which ns-2.35 includes; ns-2.35's own `tcp-vegas.cc`.
 
 mod params;
 
@@ -39,14 +41,15 @@ impl ControllerInfo for Params {
     }
 }
 
-/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+/// Vegas' state for one connection. Windows are bytes in floating point, so that fractions of a
+/// byte add up.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     cwnd: f64,
     ssthresh: u64,
-    /// baseRTT: the least RTT of a packet of data.
+    /// baseRTT: least RTT of a data packet.
     base: Option<Duration>,
-    /// The round trip that is measured; none while a loss or a mark is answered.
+    /// Round trip being measured; `None` while a loss or a mark is answered.
     round: Option<Round>,
     growth: Growth,
     /// Round trips of slow start since the last in which the window doubled.
@@ -56,7 +59,7 @@ pub struct Vegas {
     law: Arc<Law>,
 }
 
-/// What stays the same.
+/// Constants of a connection.
 #[derive(Debug)]
 struct Law {
     params: Params,
@@ -64,7 +67,7 @@ struct Law {
     max_window: f64,
 }
 
-/// What once-a-round-trip decisions came to.
+/// Number of round trips that raised, lowered or kept the window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     more: u64,
@@ -72,27 +75,27 @@ struct Counters {
     same: u64,
 }
 
-/// How the window grows until the round trip ends.
+/// Growth of the window until the round trip ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Growth {
     Stay,
-    /// Slow start.
+    /// Doubling, as in slow start.
     Double,
-    /// By so many bytes for each byte acknowledged.
+    /// Growth by this many bytes for each byte acknowledged.
     Spread(f64),
 }
 
 /// One round trip: from a packet's departure to its acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    /// What was sent when it began: it is over once more than that is acknowledged.
+    /// Payload bytes sent when it began: it is over once more than that is acknowledged.
     from: u64,
-    /// The same of the round trip before.
+    /// The same of the previous round trip.
     before: u64,
-    /// The window when it began, bytes.
+    /// Window when it began, bytes.
     window: f64,
     samples: u32,
-    /// Of the samples, nanoseconds.
+    /// Sum of the RTT samples, nanoseconds.
     sum: u64,
     least: Duration,
 }
@@ -108,7 +111,8 @@ impl Round {
         self.least = self.least.min(rtt);
     }
 
-    /// The RTT of the round trip, nanoseconds; `newest` is that of the ACK which ends it.
+    /// Returns the RTT that stands for the round trip, nanoseconds; `newest` is that of the ACK
+    /// which ends it.
     fn rtt(&self, which: RoundRtt, newest: Option<Duration>) -> Option<f64> {
         match which {
             RoundRtt::First => newest.map(|rtt| rtt.0 as f64),
@@ -119,17 +123,17 @@ impl Round {
     }
 }
 
-/// What a round trip told, in segments.
+/// Result of a round trip, in segments.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    /// Expected · baseRTT − Actual · baseRTT: how many wait in queues (eq. 2.3).
+    /// Expected · baseRTT − Actual · baseRTT: segments that wait in queues (eq. 2.3).
     diff: f64,
-    /// Actual · baseRTT: how many the path holds without queues.
+    /// Actual · baseRTT: segments that the path holds without queues.
     held: f64,
 }
 
 impl Vegas {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let cwnd = start.initial_cwnd() as f64;
@@ -151,7 +155,7 @@ impl Vegas {
         }
     }
 
-    /// The window in whole bytes.
+    /// Returns the window in whole bytes.
     fn bytes(&self) -> u64 {
         self.cwnd as u64
     }
@@ -160,7 +164,7 @@ impl Vegas {
         self.bytes() < self.ssthresh
     }
 
-    /// Eq. 2.1 to 2.3.
+    /// Computes expected and actual rate and their difference (eq. 2.1 to 2.3).
     fn told(&self, path: &Path, round: &Round, rtt: f64, base: Duration) -> Told {
         let mss = f64::from(path.mss);
         // No packet of this round trip was faster than the fastest.
@@ -172,7 +176,7 @@ impl Vegas {
             Rates::Window | Rates::WindowOverBase => (window, window),
             Rates::Sent => (window, segments(round.from, path.sent)),
             Rates::InFlight => {
-                // ns-2's `t_seqno_ - last_ack_`: with the segment that this ACK lets go.
+                // ns-2's `t_seqno_ - last_ack_`, with the segment that this ACK releases.
                 (segments(path.delivered, path.sent) + 1.0, segments(round.from, path.sent))
             }
             Rates::Acknowledged => {
@@ -194,7 +198,8 @@ impl Vegas {
         Told { diff, held }
     }
 
-    /// A round trip is over: what follows for the next. `may_grow` says whether the transport lets the window grow.
+    /// Sets the growth of the next round trip from the result of the last one. `may_grow` is `true`
+    /// if the transport permits growth.
     fn decide(&mut self, path: &Path, round: &Round, told: Told, may_grow: bool) {
         let params = &self.law.params;
         let mss = f64::from(path.mss);
@@ -244,13 +249,14 @@ impl Vegas {
         self.after_timeout = false;
     }
 
-    /// A smaller window, of two segments at the least, that is no slow start's.
+    /// Lowers the window, to two segments at least, and the threshold so that slow start does not
+    /// follow.
     fn lower_to(&mut self, path: &Path, window: f64) {
         self.cwnd = self.cwnd.min(window.max(min_ssthresh(path.mss) as f64));
         self.ssthresh = self.ssthresh.min(self.bytes()).max(min_ssthresh(path.mss));
     }
 
-    /// Slow start; gives back the bytes that are left once the threshold is reached.
+    /// Grows in slow start; returns the bytes left once the threshold is reached.
     fn slow_start(&mut self, path: &Path, acked: u64) -> u64 {
         let params = &self.law.params;
         let after = params.abc_limit_after_timeout;
@@ -262,14 +268,14 @@ impl Vegas {
         bytes - step
     }
 
-    /// RFC 5681 § 3.1, where there is nothing to compare.
+    /// Grows as Reno does (RFC 5681 § 3.1), as there is nothing to compare.
     fn as_reno(&mut self, path: &Path, acked: u64) {
         let left = if self.in_slow_start() { self.slow_start(path, acked) } else { acked };
         let gain = f64::from(path.mss) * left as f64 / self.cwnd;
         self.cwnd = (self.cwnd + gain).min(self.law.max_window);
     }
 
-    /// This part of the window stays, in whole segments, two at the least.
+    /// Returns this part of the window in whole segments, at least two, as bytes.
     fn part(&self, path: &Path, beta: f64) -> u64 {
         let mss = u64::from(path.mss);
         let reduced = (beta * self.cwnd) as u64;
@@ -278,20 +284,21 @@ impl Vegas {
 
     fn reduce(&mut self, path: &Path, beta: f64) {
         self.ssthresh = self.part(path, beta);
-        // A window below two segments is not raised to them.
+        // A window that is already below two segments must not be raised to them.
         self.cwnd = self.cwnd.min(self.ssthresh as f64);
         self.restart();
         self.after_timeout = false;
     }
 
-    /// What was measured is of no use for what comes.
+    /// Discards the measurement, which does not apply to the next round trip.
     fn restart(&mut self) {
         self.round = None;
         self.growth = Growth::Stay;
         self.stood = 0;
     }
 
-    /// Whether a round trip begins or is over. Whether the window grew for this ACK, or may not.
+    /// Begins or ends a round trip where one is due. Returns `true` if the window has already grown
+    /// for this ACK, or may not.
     fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
         let may_grow = ack.grow == Grow::Yes;
         if path.phase != Phase::Open {
@@ -313,7 +320,8 @@ impl Vegas {
         }
     }
 
-    /// An ACK ends a round trip. Whether the window grew, or may not.
+    /// Ends a round trip at an ACK. Returns `true` if the window has already grown for it, or may
+    /// not.
     fn end_round(&mut self, path: &Path, ack: &AckSample, round: &Round, may_grow: bool) -> bool {
         self.round = Some(Round::begin(path.sent, round.from, self.cwnd));
         let rtt = round.rtt(self.law.params.rtt, ack.rtt);
@@ -346,7 +354,7 @@ impl Controller for Vegas {
             let least = handshakes.map_or(rtt, |least| least.min(rtt));
             self.base = Some(self.base.map_or(least, |base| base.min(least)));
         }
-        // ns-2 counts the ACK that ends a round trip for the next.
+        // ns-2 counts the ACK that ends a round trip as a sample of the next.
         let of_next = params.rtt == RoundRtt::Mean;
         if let (Some(rtt), Some(round), false) = (ack.rtt, &mut self.round, of_next) {
             round.take(rtt);
@@ -381,7 +389,7 @@ impl Controller for Vegas {
                 self.reduce(path, beta);
             }
             Signal::Timeout { reduces, .. } => {
-                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                // A segment that was already retransmitted keeps the threshold (RFC 5681 § 3.1).
                 if reduces {
                     self.ssthresh = self.part(path, 0.5);
                 }

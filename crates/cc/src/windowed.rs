@@ -1,18 +1,18 @@
-//! The least or largest of what was measured within a time.
+//! Least or largest of the values measured within a time window.
 
 use std::collections::VecDeque;
 
 use cwnd_quantity::{Duration, Time};
 
-/// What was measured of late, as far as it may still count: only what nothing newer exceeds.
+/// Recent measurements that may still be the best: only those that no newer one exceeds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Windowed<T> {
     kept: VecDeque<(Time, T)>,
 }
 
 impl<T: Copy> Windowed<T> {
-    /// A value that was measured now; what is older than `window` counts no more. `exceeds` says whether its first argument makes the
-    /// second of no use.
+    /// Adds a value measured now and drops values older than `window`. `exceeds` returns `true` if
+    /// its first argument makes the second useless.
     pub(crate) fn take(
         &mut self,
         now: Time,
@@ -29,7 +29,7 @@ impl<T: Copy> Windowed<T> {
         }
     }
 
-    /// The one that nothing exceeds.
+    /// Returns the value that no other in the window exceeds; `None` before the first.
     pub(crate) fn best(&self) -> Option<T> {
         self.kept.front().map(|&(_, value)| value)
     }

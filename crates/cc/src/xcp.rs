@@ -1,6 +1,7 @@
-//! XCP's sender: its window changes by what routers wrote into its packets.
+//! XCP's sender: routers write window changes into its packets, and it applies them.
 //!
-//! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.2 and 3.3.
+//! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM
+//! 2002, § 3.2 and 3.3.
 
 use cwnd_packet::{Ability, Contract, Declares, Echo, Guidance, Header};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
@@ -21,7 +22,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
-    /// The part of the window that stays after a loss.
+    /// Part of the window that stays after a loss.
     #[default(
         0.5,
         "Katabi et al. 2002 § 3.2: losses are answered as in TCP; RFC 5681 eq. 4: half"
@@ -80,14 +81,14 @@ impl Declares for Params {
     }
 }
 
-/// The controller.
+/// XCP's state for one connection.
 #[derive(Clone, Debug)]
 pub struct Xcp {
     cwnd: u64,
     ssthresh: u64,
     initial_window: u64,
     max_window: u64,
-    /// The newest feedback.
+    /// Newest feedback, bytes; `None` before the first.
     told: Option<i32>,
     params: Params,
     counters: Counters,
@@ -101,7 +102,7 @@ struct Counters {
 }
 
 impl Xcp {
-    /// A controller at the start of its connection.
+    /// Creates the controller of a new connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let cwnd = start.initial_cwnd();
@@ -116,7 +117,7 @@ impl Xcp {
         }
     }
 
-    /// § 3.2: cwnd = max(cwnd + H_feedback, s).
+    /// Applies feedback: cwnd = max(cwnd + H_feedback, s) (§ 3.2).
     fn obey(&mut self, path: &Path, delta: i32) {
         let bytes = u64::from(delta.unsigned_abs());
         if delta < 0 {
@@ -156,11 +157,11 @@ impl Controller for Xcp {
                 self.cwnd = self.cwnd.min(self.ssthresh);
             }
             Signal::Timeout { reduces, .. } => {
-                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                // A segment that was already retransmitted keeps the threshold (RFC 5681 § 3.1).
                 if reduces {
                     self.ssthresh = self.reduced(path);
                 }
-                // From there it grows by feedback alone: there is no slow start.
+                // From here it grows by feedback alone: there is no slow start.
                 self.cwnd = u64::from(path.mss).min(self.max_window);
             }
             Signal::Idle { .. } => self.cwnd = self.cwnd.min(self.initial_window),
@@ -168,8 +169,8 @@ impl Controller for Xcp {
         }
     }
 
-    // § 3.1 and 3.2: the window, the round trip, and the increase that the sender wants, (r·rtt − cwnd) / (packets in cwnd); r·rtt is the
-    // largest window that it may have.
+    // § 3.1 and 3.2: the window, the RTT, and the increase that the sender wants, (r·rtt − cwnd) /
+    // (packets in cwnd). Here r·rtt is the upper bound of the window.
     fn stamp(&mut self, data: &Departing) -> Header {
         let mss = u64::from(data.mss);
         let segments = (self.cwnd / mss).max(1);

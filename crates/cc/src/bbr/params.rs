@@ -8,30 +8,30 @@ use cwnd_schema::{PresetOf, Presets, Schema};
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
-    /// BBRHighGain: of pace and window until the pipe is full.
+    /// BBRHighGain: gain of pacing rate and window until the pipe is full.
     #[default(
         2.885_390_081_777_927,
         "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.2.1: 2 / ln 2"
     )]
     #[bounds(above 1.0; "it would never find more")]
     pub startup_gain: f64,
-    /// Of the pace in the phase that probes for more bandwidth.
+    /// Pacing gain in the phase that probes for more bandwidth.
     #[default(1.25, "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 5/4")]
     #[bounds(above 1.0; "it would never find more")]
     pub probe_gain: f64,
-    /// Of the pace in the phase that follows, which takes away the queue of the probe.
+    /// Pacing gain in the next phase, which drains the queue of the probe.
     #[default(0.75, "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 3/4")]
     #[bounds(above 0.0, below 1.0; "the queue would stay")]
     pub drain_gain: f64,
-    /// The window in bandwidth-delay products once the pipe is full.
+    /// Window in bandwidth-delay products once the pipe is full.
     #[default(2.0, "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.4.1: 2")]
     #[bounds(from 1.0; "it could not use the link")]
     pub cwnd_gain: f64,
-    /// BtlBwFilterLen: the bandwidth is the largest of so many round trips.
+    /// BtlBwFilterLen: round trips over which the bandwidth is the largest sample.
     #[default(10, "draft-cardwell-iccrg-bbr-congestion-control-00 § 2: 10")]
     #[bounds(from 1, up_to 1000; "it counts round trips")]
     pub bandwidth_rounds: u32,
-    /// RTpropFilterLen and ProbeRTTInterval: a least RTT that is so old is looked for again.
+    /// RTpropFilterLen and ProbeRTTInterval: age at which the least RTT is measured again.
     #[default(
         Duration::from_secs(10),
         "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.1.2.2, 4.3.5: 10 s"
@@ -45,17 +45,17 @@ pub struct Params {
         (bbr_update_min_rtt)"
     )]
     pub equal_refreshes: bool,
-    /// ProbeRTTDuration: for how long a probe for the least RTT keeps the least window.
+    /// ProbeRTTDuration: time for which a probe for the least RTT keeps the least window.
     #[default(
         Duration::from_millis(200),
         "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.3.5: 200 ms"
     )]
     pub probe_rtt: Duration,
-    /// BBRMinPipeCwnd: the least window, segments.
+    /// BBRMinPipeCwnd: least window, segments.
     #[default(4, "draft-cardwell-iccrg-bbr-congestion-control-00 § 4.2.3.3: 4")]
     #[bounds(from 2; "ACKs of a single segment may be delayed")]
     pub least_window: u32,
-    /// The part of its pace that it leaves.
+    /// Part by which the pacing rate is lowered.
     #[default(0.0, "Linux 6.18 (bbr_pacing_margin_percent): 1 %; none in the draft")]
     #[bounds(from 0.0, below 1.0; "nothing would go")]
     pub pacing_margin: f64,

@@ -1,29 +1,32 @@
-//! By how much ACKs are ahead of the bandwidth now and then, as where several come together (Linux 6.18, `bbr_update_ack_aggregation`).
+//! ACK aggregation: data acknowledged ahead of the bandwidth estimate, as when several ACKs arrive
+//! together (Linux 6.18, `bbr_update_ack_aggregation`).
 
 use cwnd_quantity::{Duration, Time};
 
 use crate::controller::RateSample;
 
-/// What was delivered beyond what the bandwidth explains; bytes.
+/// Data delivered beyond what the bandwidth explains, bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Surplus {
-    /// The largest of these round trips and of those before them.
+    /// Largest excess in the current period of round trips, and in the one before.
     most: [f64; 2],
-    /// How many of these there were.
+    /// Round trips in the current period.
     rounds: u32,
-    /// Since when it is counted, and what was delivered since.
+    /// Start of the current measurement.
     since: Time,
+    /// Bytes delivered since then.
     delivered: f64,
 }
 
 impl Surplus {
-    /// The count begins anew.
+    /// Starts a new measurement.
     pub(super) const fn restart(&mut self, now: Time) {
         self.since = now;
         self.delivered = 0.0;
     }
 
-    /// An ACK came, while the bandwidth was so many bytes a nanosecond.
+    /// Takes the rate sample of an ACK; `begins` if a round trip begins, `bandwidth` in bytes per
+    /// nanosecond.
     pub(super) fn take(
         &mut self,
         now: Time,
@@ -51,15 +54,16 @@ impl Surplus {
         self.most[0] = self.most[0].max((self.delivered - expected).min(cwnd));
     }
 
-    /// The largest of five to ten round trips, and no more than the bandwidth carries in 100 ms.
+    /// Returns the largest excess of the last five to ten round trips, at most what the bandwidth
+    /// carries in 100 ms.
     pub(super) fn most(&self, bandwidth: f64) -> f64 {
         self.most[0].max(self.most[1]).min(bandwidth * LONGEST.0 as f64)
     }
 }
 
-/// What is ahead by less, in bytes, is not.
+/// Excess, in bytes, below which a new measurement starts.
 const AHEAD: f64 = 0.5;
-/// `bbr_extra_acked_win_rtts`.
+/// Round trips in a period (`bbr_extra_acked_win_rtts`).
 const ROUNDS: u32 = 5;
-/// `bbr_extra_acked_max_us`.
+/// Upper bound of the excess, as a time at the bandwidth (`bbr_extra_acked_max_us`).
 const LONGEST: Duration = Duration::from_millis(100);

@@ -1,37 +1,40 @@
-//! Growth as kernels count it: the window is a whole number of segments, and one is added after so many
-//! acknowledgements. Integers where Linux has them, so that what they truncate is truncated here.
+//! CUBIC's growth as kernels count it: the window is a whole number of segments, and one is added
+//! after a computed number of acknowledgements. Integers where Linux has them, so that truncation
+//! is the same.
 
 use cwnd_quantity::{Duration, Time};
 
 use super::params::{FastConvergencePoint, Growth, Params};
 use crate::controller::{AckSample, Cause, Path, Phase};
 
-/// What grows the window in congestion avoidance, counted in segments.
+/// Growth in congestion avoidance, counted in segments.
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
     stack: Stack,
-    /// Acknowledgements since the window last grew (`snd_cwnd_cnt`, ns-3's `m_cWndCnt`).
+    /// Acknowledgements since the window last grew: segments, or ACKs in Linux 2.6.22 and 3.17
+    /// (`snd_cwnd_cnt`, ns-3's `m_cWndCnt`).
     counted: u64,
-    /// So many acknowledgements make a segment (`cnt`).
+    /// Acknowledgements that add one segment to the window (`cnt`).
     needed: u64,
-    /// The window before the last reduction, lowered by fast convergence; zero when there is none (`last_max_cwnd`).
+    /// Window before the last reduction, segments, lowered by fast convergence; zero if there was
+    /// none (`last_max_cwnd`).
     last_max: u64,
-    /// The window just before the last reduction itself.
+    /// Window just before the last reduction, segments, not lowered.
     prior: u64,
     epoch: Option<Epoch>,
-    /// The smallest RTT since the last timeout, in ns-3 the smallest srtt (`delay_min`).
+    /// Least RTT since the last timeout; in ns-3 the least srtt (`delay_min`).
     delay_min: Option<Duration>,
-    /// When `needed` was last computed, in ticks, and for which window.
+    /// Time of the last computation of `needed`, in ticks, and the window that it was for.
     computed: Option<(u64, u64)>,
-    /// Sixteen times the segments of an ACK, as Linux 2.6.22 smooths them (`delayed_ack`).
+    /// Segments per ACK, times 16, smoothed as in Linux 2.6.22 (`delayed_ack`).
     ack_ratio: u64,
-    /// A tick of the kernel's clock.
+    /// Tick of the kernel's clock, ns.
     tick_ns: u64,
-    /// Bytes acknowledged that make no whole segment yet.
+    /// Acknowledged bytes that do not yet make a whole segment.
     remainder: u64,
-    /// Bytes that the last ACK of a recovery acknowledged and ns-3 has yet to count.
+    /// Bytes acknowledged by the last ACK of a recovery, which ns-3 counts on leaving it.
     ended_recovery: u64,
-    /// Eight times the windows of acknowledgements in which Reno gains a segment (`beta_scale`).
+    /// Windows of acknowledgements in which Reno gains a segment, times 8 (`beta_scale`).
     reno_scale: u64,
     reno_scale_loss: u64,
     reno_scale_ecn: u64,
@@ -42,7 +45,7 @@ pub(super) struct Counted {
     reno_catches_up: bool,
 }
 
-/// Whose counting it is.
+/// Implementation whose counting is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stack {
     /// Linux 6.18, net/ipv4/tcp_cubic.c and tcp_cong.c.
@@ -55,22 +58,22 @@ pub(super) enum Stack {
     Ns3,
 }
 
-/// A stage of congestion avoidance.
+/// A stage of congestion avoidance: from a reduction to the next.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Time,
-    /// The plateau, segments (`bic_origin_point`).
+    /// Plateau, segments (`bic_origin_point`).
     origin: u64,
-    /// Time from the start to the plateau (`bic_K`): seconds; Linux's in whole 1/1024 s.
+    /// Time from the start to the plateau (`bic_K`): seconds in ns-3, whole 1/1024 s in Linux.
     k: f64,
-    /// Segments acknowledged that Reno's window has not been given yet (`ack_cnt`).
+    /// Segments or ACKs acknowledged that have not yet raised Reno's window (`ack_cnt`).
     acks: u64,
-    /// Reno's window (`tcp_cwnd`).
+    /// Estimate of Reno's window, segments (`tcp_cwnd`).
     reno: u64,
 }
 
 impl Counted {
-    /// `None` where growth is not counted.
+    /// Creates the state; `None` if `growth` is the RFC's.
     pub(super) fn new(params: &Params) -> Option<Self> {
         let stack = match params.growth {
             Growth::Fluid => return None,
@@ -104,7 +107,8 @@ impl Counted {
         })
     }
 
-    /// What an ACK tells, whether the window may grow or not; whether its delay counts.
+    /// Takes an ACK's delay and counts, whether the window may grow or not. Returns `true` if
+    /// HyStart may judge its delay.
     #[inline]
     pub(super) fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
         let (delay, guard) = match self.stack {
@@ -120,8 +124,8 @@ impl Counted {
             self.delay_min = Some(delay);
         }
         if self.stack == Stack::Ns3 {
-            // ns-3 leaves recovery first and then grows on all that the ACK acknowledges, which is most of a window. Here
-            // it is known one ACK later.
+            // ns-3 leaves recovery first and then grows by all that the ACK acknowledges, most of a
+            // window. Here the end of recovery is seen one ACK later.
             self.ended_recovery = match path.phase {
                 Phase::Recovery => ack.acked_bytes,
                 Phase::Open => {
@@ -132,8 +136,9 @@ impl Counted {
             };
         }
         if self.counts_acks() && path.phase == Phase::Open {
-            // A sixteenth at a time, rounded: where every ACK is for one segment the ratio comes to rest at 31/16, not 1,
-            // and the window grows nearly twice as fast as the cubic function says.
+            // A sixteenth at a time, rounded. Where every ACK is for one segment, the ratio settles
+            // at 31/16, not 1, and the window grows nearly twice as fast as the cubic function
+            // says.
             let segments = ack.acked_bytes / u64::from(path.mss);
             if segments > 0 {
                 self.ack_ratio = self.ack_ratio - self.ack_ratio / 16 + segments;
@@ -142,17 +147,18 @@ impl Counted {
         settled || self.stack != Stack::Linux
     }
 
-    /// Whether what it learned stays when a reduction is taken back: Linux restores window and threshold alone (`tcp_undo_cwnd_reduction`).
+    /// `true` if the curve's state survives an undo: Linux restores only window and threshold
+    /// (`tcp_undo_cwnd_reduction`).
     pub(super) fn stays(&self) -> bool {
         self.stack == Stack::Linux
     }
 
-    /// The smallest RTT.
+    /// Returns the least RTT.
     pub(super) const fn delay_min(&self) -> Option<Duration> {
         self.delay_min
     }
 
-    /// By how many segments an ACK of `acked` bytes raises a window of `cwnd` segments.
+    /// Returns the segments by which an ACK of `acked` bytes raises a window of `cwnd` segments.
     pub(super) fn growth(&mut self, path: &Path, cwnd: u64, acked: u64) -> u64 {
         let mss = u64::from(path.mss);
         self.remainder += acked;
@@ -162,7 +168,8 @@ impl Counted {
             Stack::Linux => {
                 self.compute(path.now, cwnd, segments);
                 let mut growth = 0;
-                // A count that was kept for a larger number is worth one segment, not several.
+                // A count that was kept while `needed` was larger is worth one segment, not
+                // several.
                 if self.counted >= self.needed {
                     self.counted = 0;
                     growth += 1;
@@ -173,7 +180,8 @@ impl Counted {
                 growth
             }
             Stack::Linux2622 | Stack::Linux317 => {
-                // Counts ACKs, however much they acknowledge, and waits for one more than it needs.
+                // These count ACKs, however much they acknowledge, and wait for one more than
+                // needed.
                 self.compute(path.now, cwnd, 1);
                 if self.counted < self.needed {
                     self.counted += 1;
@@ -186,8 +194,8 @@ impl Counted {
                 if segments == 0 {
                     return 0;
                 }
-                // What was counted for a larger number stays, through reductions too: once the number falls, every ACK
-                // adds a segment until the count is used up.
+                // A count made while `needed` was larger stays, also through reductions. Once
+                // `needed` falls, every ACK adds a segment until the count is used up.
                 self.counted += segments;
                 self.compute(path.now, cwnd, segments);
                 if self.counted < self.needed {
@@ -199,7 +207,7 @@ impl Counted {
         }
     }
 
-    /// Brings `needed` up to date (`bictcp_update`, ns-3's `Update`).
+    /// Updates `needed` (`bictcp_update`, ns-3's `Update`).
     fn compute(&mut self, now: Time, cwnd: u64, acked: u64) {
         let cwnd = cwnd.clamp(1, LARGEST);
         let mut epoch = match self.epoch {
@@ -210,14 +218,15 @@ impl Counted {
         if self.stack != Stack::Ns3 {
             let tick = now.0 / self.tick_ns;
             if let Some((at, of)) = self.computed {
-                // At most 32 times a second for a window that stays; the first after a reduction, too.
+                // At most 32 times a second while the window stays the same, also for the first
+                // after a reduction.
                 if of == cwnd && tick - at <= SECOND_NS / self.tick_ns / 32 {
                     if self.epoch.is_some() {
                         self.epoch = Some(epoch);
                     }
                     return;
                 }
-                // And the cubic function once a tick at most.
+                // And the cubic function at most once a tick.
                 curve = !(self.stack == Stack::Linux && self.epoch.is_some() && tick == at);
             }
             if curve {
@@ -239,19 +248,19 @@ impl Counted {
             }
         }
         self.needed = match self.stack {
-            // At most half as much again each round trip.
+            // Growth of at most half a window per round trip.
             Stack::Linux | Stack::Ns3 => self.needed.max(2),
             Stack::Linux2622 | Stack::Linux317 => (self.needed * 16 / self.ack_ratio).max(1),
         };
         self.epoch = Some(epoch);
     }
 
-    /// Whether ACKs are counted instead of what they acknowledge.
+    /// `true` if growth counts ACKs, not segments acknowledged.
     const fn counts_acks(&self) -> bool {
         matches!(self.stack, Stack::Linux2622 | Stack::Linux317)
     }
 
-    /// So many acknowledgements make a segment by the cubic function.
+    /// Returns the acknowledgements that make a segment by the cubic function.
     fn by_curve(&self, now: Time, cwnd: u64, epoch: &Epoch) -> u64 {
         let (target, convex) = self.target(now, epoch);
         let mut needed = match target.checked_sub(cwnd) {
@@ -259,20 +268,20 @@ impl Counted {
             Some(above) => cwnd / above,
         };
         match self.stack {
-            // Without a loss before it growth is a twentieth each round trip at least.
+            // Without a loss before, growth is at least a twentieth per round trip.
             Stack::Linux | Stack::Linux317 | Stack::Ns3 => {
                 if self.last_max == 0 {
                     needed = needed.min(20);
                 }
             }
             Stack::Linux2622 => {
-                // Beyond the plateau at most 16 segments each 100 ms.
+                // Beyond the plateau at most 16 segments per 100 ms.
                 if let Some(delay) = self.delay_min
                     && convex
                 {
                     needed = needed.max(cwnd * 100 / 16 / millis(delay));
                 }
-                // Without a loss before it a fiftieth, exactly.
+                // Without a loss before, growth is exactly a fiftieth per round trip.
                 if self.last_max == 0 {
                     needed = 50;
                 }
@@ -281,7 +290,8 @@ impl Counted {
         needed
     }
 
-    /// Where the cubic function will be after the smallest RTT, and whether that is beyond the plateau.
+    /// Returns the cubic function's value one least RTT from now, segments, and `true` if that is
+    /// beyond the plateau.
     fn target(&self, now: Time, epoch: &Epoch) -> (u64, bool) {
         let delay = self.delay_min.unwrap_or(Duration::ZERO);
         if self.stack == Stack::Ns3 {
@@ -290,7 +300,7 @@ impl Counted {
             let distance = (self.c * (x * x * x)) as u64;
             return moved(epoch.origin, distance, t >= epoch.k);
         }
-        // In 1/1024 s, from whole ticks; C in 1/1024.
+        // Times are in 1/1024 s, from whole ticks; C is in 1/1024.
         let delay = match self.stack {
             Stack::Linux => delay.0.div_ceil(self.tick_ns),
             Stack::Linux2622 | Stack::Linux317 | Stack::Ns3 => delay.0 / self.tick_ns,
@@ -311,7 +321,8 @@ impl Counted {
                 (self.last_max, libm::cbrt(below as f64 / self.c))
             }
             Some(below) => {
-                // Departs from the kernel, whose root of the same number is off by 0.2 % on average.
+                // Departs from the kernel, whose root of the same number is off by 0.2 % on
+                // average.
                 let cube = below.saturating_mul((1 << 40) / self.c_in_1024ths());
                 (self.last_max, libm::floor(libm::cbrt(cube as f64)))
             }
@@ -323,7 +334,7 @@ impl Counted {
         ((self.c * 1024.0 + 0.5) as u64).clamp(1, u64::from(u32::MAX))
     }
 
-    /// The window was reduced.
+    /// Ends the stage by a reduction from `before` to `after` segments.
     pub(super) fn reduce(&mut self, before: u64, after: u64, cause: Cause) {
         self.prior = before;
         self.last_max = match self.fast_convergence {
@@ -334,7 +345,7 @@ impl Counted {
             _ => before,
         };
         self.reno_scale = match cause {
-            // The one that goes with the factor that was used.
+            // The scale that belongs to the decrease factor that was used.
             Cause::Loss | Cause::Delay | Cause::Quench { marked: false, .. } => {
                 self.reno_scale_loss
             }
@@ -346,7 +357,8 @@ impl Counted {
         }
     }
 
-    /// The retransmission timer expired: almost everything is forgotten (`bictcp_reset`, ns-3's `CubicReset`).
+    /// Resets almost everything after an expiry of the retransmission timer (`bictcp_reset`, ns-3's
+    /// `CubicReset`).
     pub(super) fn on_timeout(&mut self) {
         self.epoch = None;
         self.delay_min = None;
@@ -358,8 +370,8 @@ impl Counted {
         }
     }
 
-    /// Data goes out after a pause, when nothing was outstanding: Linux moves the stage on by the ticks since data went last
-    /// (`cubictcp_cwnd_event`), the others do not notice.
+    /// Shifts the stage past a pause in which nothing was outstanding. Linux adds the ticks since
+    /// data was last sent (`cubictcp_cwnd_event`); the others do not notice a pause.
     pub(super) fn on_resume(&mut self, now: Time, since: Time) {
         if self.stack == Stack::Linux
             && let Some(epoch) = &mut self.epoch
@@ -371,8 +383,8 @@ impl Counted {
     }
 }
 
-/// Eight times the windows of acknowledgements in which Reno gains a segment: 8 (1 + β) / (3 (1 − β)), truncated as
-/// each stack does.
+/// Returns the windows of acknowledgements in which Reno gains a segment, times 8: 8 (1 + β) / (3
+/// (1 − β)), truncated as each stack does.
 fn reno_scale(stack: Stack, beta: f64) -> u64 {
     if stack == Stack::Ns3 {
         return (8.0 * (1024.0 + beta * 1024.0) / 3.0 / (1024.0 - beta * 1024.0)) as u64;
@@ -386,13 +398,14 @@ fn moved(origin: u64, distance: u64, beyond: bool) -> (u64, bool) {
     (to, beyond)
 }
 
-/// Whole milliseconds, at least one.
+/// Converts to whole milliseconds, at least one.
 fn millis(delay: Duration) -> u64 {
     (delay.as_nanos() / 1_000_000).max(1)
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// What is larger than this, segments or 1/1024 s, is taken for this, so that products fit. (2³² segments are 6 TB.)
+/// Upper bound for segments and for times in 1/1024 s, so that products fit. (2³² segments are 6
+/// TB.)
 const LARGEST: u64 = 1 << 32;
-/// Linux 2.6.22 takes two segments to an ACK at first.
+/// Linux 2.6.22 starts with two segments per ACK.
 const FIRST_ACK_RATIO: u64 = 2 * 16;

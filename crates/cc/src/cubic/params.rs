@@ -1,4 +1,4 @@
-//! The parameters of CUBIC, and what the presets set.
+//! Parameters of CUBIC and its presets.
 
 use cwnd_packet::{Contract, Declares};
 use cwnd_quantity::{Duration, Levels};
@@ -7,7 +7,7 @@ use cwnd_schema::{Choice, PresetOf, Presets, Schema};
 use crate::decrease::{Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};
 use crate::slow_start::{Growing, SlowStart};
 
-/// To where fast convergence lowers the maximum.
+/// Window to which fast convergence lowers the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum FastConvergencePoint {
     /// (1 + β) / 2 of the window before the reduction, whatever factor reduced it (RFC 9438 § 4.7).
@@ -65,7 +65,7 @@ pub struct Params {
     /// bandwidth for newcomers.
     #[default(true, "RFC 9438 § 4.7")]
     pub fast_convergence: bool,
-    /// To where fast convergence lowers the maximum.
+    /// Window to which fast convergence lowers the maximum.
     #[default(FastConvergencePoint::Beta, "RFC 9438 § 4.7")]
     #[idle(!self.fast_convergence, "without `fast_convergence`")]
     pub fast_convergence_point: FastConvergencePoint,
@@ -76,7 +76,7 @@ pub struct Params {
     /// back at the window before the reduction.
     #[default(true, "RFC 9438 § 4.3; RFC 8312 § 4.2, and so Linux and ns-3, go on with α")]
     pub reno_catches_up: bool,
-    /// α: what Reno's window is taken to gain each round trip after an ECN reduction, in segments;
+    /// α: gain of the estimate of Reno's window per round trip after an ECN reduction, in segments;
     /// none is 3 (1 − β) / (1 + β), as after a loss.
     #[default(None, "RFC 9438 § 4.3 knows one β")]
     #[bounds(above 0.0; "it is a gain")]
@@ -214,13 +214,13 @@ impl Declares for Params {
 }
 
 impl Params {
-    /// The RFC's CUBIC with another rule of decrease.
+    /// The RFC's CUBIC with another decrease rule.
     fn reading(rule: Rule) -> Self {
         Self { rule, ..Self::default() }
     }
 
-    /// What Linux and ns-3 have in common: whole segments of the window itself, counted growth, none while an ECN-echo is
-    /// answered.
+    /// Settings that Linux and ns-3 share: whole segments of the window itself, counted growth, and
+    /// no growth while an ECN-echo is answered.
     fn kernel(beta: f64) -> Self {
         Self {
             rule: Rule { beta, base: Base::Cwnd, rounding: Rounding::Segments, ..rfc() },
@@ -237,7 +237,7 @@ fn rfc() -> Rule {
     Rule { beta: 0.7, ..Rule::default() }
 }
 
-/// ABE of the window, wherever an ECN-echo comes.
+/// ABE on the window, in slow start too.
 fn abe_in_every_phase() -> Rule {
     Rule {
         beta_ecn: Some(0.85),
@@ -247,7 +247,7 @@ fn abe_in_every_phase() -> Rule {
     }
 }
 
-/// Half of the window for a quench, wherever it comes.
+/// Half of the window for a quench, in slow start too.
 fn becn(rest_after_quench: RestAfterQuench) -> Rule {
     Rule {
         beta_quench: Levels::of(&[0.5]),
@@ -258,15 +258,16 @@ fn becn(rest_after_quench: RestAfterQuench) -> Rule {
     }
 }
 
-/// Growth as kernels have it: every segment counts, and an ECN-echo stops it for a round trip.
+/// Growth rules of kernels: every segment counts, and an ECN-echo stops growth for a round trip.
 fn frozen() -> Growing {
     Growing { abc_limit: None, grow_in_cwr: false, ..Growing::default() }
 }
 
-/// The same in Linux, which makes no difference after a timeout.
+/// The same in Linux, which sets no other limit after a timeout.
 fn linux() -> Growing {
     Growing { abc_limit_after_timeout: None, ..frozen() }
 }
 
-/// quicly's α after an ECN reduction: equal to a Reno that keeps 0.8 on ECN, (1 + 0.8)(1 − 0.85) / ((1 − 0.8)(1 + 0.85)).
+/// quicly's α after an ECN reduction: that of a Reno that keeps 0.8 on ECN, (1 + 0.8)(1 − 0.85) /
+/// ((1 − 0.8)(1 + 0.85)).
 const QUICLY_ALPHA_ECN: f64 = (1.0 + 0.8) * (1.0 - 0.85) / ((1.0 - 0.8) * (1.0 + 0.85));

@@ -1,4 +1,4 @@
-//! Parameters of controllers that back off by delay.
+//! Parameters of delay-based AIMD and its presets.
 
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
@@ -10,13 +10,14 @@ use crate::slow_start::Growing;
 /// Round-trip time that the queueing delay τ is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Filter {
-    /// The newest: one packet that waited too long is enough (§ 3.3.1).
+    /// The newest: one late packet is enough (§ 3.3.1).
     #[name("newest")]
     Newest,
-    /// A mean that forgets exponentially (§ 3.3.4 leaves the filter open).
+    /// An exponentially weighted mean (§ 3.3.4 leaves the filter open).
     #[name("mean")]
     Mean,
-    /// The least of this round trip and the one before: what only some packets meet does not count.
+    /// The least of this round trip and the previous one: delays that only some packets see do not
+    /// count.
     #[name("least")]
     Least,
 }
@@ -27,7 +28,7 @@ pub enum Additive {
     /// One segment a round trip.
     #[name("reno")]
     Reno,
-    /// H-TCP's: the more, the longer ago the last backoff is.
+    /// H-TCP's increase, which rises with the time since the last backoff.
     #[name("h-tcp")]
     HTcp,
 }
@@ -56,7 +57,8 @@ pub struct Params {
     /// filtered delay exceeds τ0.
     #[default(false, "McCullagh 2008 § 3.3.4; off in eq. 2.5")]
     pub per_packet: bool,
-    /// γ of `per_packet`, in segments; none is 1 − δ · minRTT / RTT. Nothing without `per_packet`.
+    /// γ of `per_packet`, in segments; none is 1 − δ · minRTT / RTT. It has no effect without
+    /// `per_packet`.
     #[default(None, "McCullagh 2008 § 3.3.4: one natural choice is 1 − β")]
     #[bounds(above 0.0; "it is what a late packet costs")]
     #[idle(!self.per_packet, "without `per_packet`")]
@@ -65,8 +67,8 @@ pub struct Params {
     #[default(None, "McCullagh 2008 eq. 2.5: the same β")]
     #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
     pub loss_beta: Option<f64>,
-    /// n of α = n (1 − β), segments a round trip, with the β of the last backoff; none is α = 1 as
-    /// in Reno, n = 2 is as fast as Reno where β is a half.
+    /// n of α = n (1 − β), segments per round trip, with the β of the last backoff. None is α = 1
+    /// as in Reno; n = 2 is as fast as Reno if β is a half.
     #[default(None, "McCullagh 2008 § 4.3.2 eq. 4.9; § 2.3.2: Reno's in the thesis")]
     #[bounds(above 0.0; "it is a gain")]
     pub alpha_factor: Option<f64>,
@@ -79,16 +81,16 @@ pub struct Params {
     )]
     #[idle(self.alpha_factor.is_some(), "with `alpha_factor`")]
     pub increase: Additive,
-    /// Δ_L, and whether α is scaled by the round trip; nothing with Reno's.
+    /// Δ_L and RTT scaling of H-TCP's increase; no effect with Reno's.
     #[flatten(Increase::default())]
     pub since: Increase,
     /// Least window that a backoff for delay leaves, in segments; 2 where receivers delay ACKs.
     #[default(1, "McCullagh 2008 § 3.4.3: 1; § 3.4.5: 2 with delayed ACKs")]
     #[bounds(from 1; "a window of no segment never sends again")]
     pub least_window: u32,
-    /// `true` if it allows for receivers that delay ACKs (`ack_every` above 1): it sees the
-    /// round-trip time of the newest segment of an ACK, none of an ACK of one segment alone,
-    /// and a delay leaves two segments at the least. Nothing with `below_one`.
+    /// `true` if it allows for receivers that delay ACKs (`ack_every` above 1). It then sees the
+    /// round-trip time of the newest segment of an ACK, and none of an ACK of one segment alone. A
+    /// delay leaves two segments at the least. It has no effect with `below_one`.
     #[default(
         true,
         "McCullagh 2008 § 3.4.5 and 5.2: the ACK of a lone segment waits for the receiver's timer, \
@@ -186,7 +188,7 @@ impl Params {
         Ok(())
     }
 
-    /// `true` if it makes nothing of ACKs that the receiver may have held back.
+    /// `true` if it ignores ACKs that the receiver may have delayed.
     pub(super) fn ignores_held_acks(&self) -> bool {
         self.allow_delayed_acks && !self.below.allowed()
     }

@@ -4,21 +4,21 @@ use cwnd_schema::{Choice, Invalid, PresetOf, Presets, Schema, key};
 /// Quantities that the rates of eq. 2.1 and 2.2 are computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Rates {
-    /// Both are of the window: diff = W (1 − baseRTT / RTT) (eq. 2.1 to 2.3).
+    /// Both use the window: diff = W (1 − baseRTT / RTT) (eq. 2.1 to 2.3).
     #[name("window")]
     Window,
-    /// Both are of the window, and the rest is divided by baseRTT: diff = W (RTT / baseRTT − 1)
+    /// Both use the window, and the rest is divided by baseRTT: diff = W (RTT / baseRTT − 1)
     /// (Linux).
     #[name("window-over-base")]
     WindowOverBase,
-    /// Expected is of the window, Actual of what was sent in the round trip (Brakmo & Peterson).
+    /// Expected uses the window, Actual the data sent in the round trip (Brakmo & Peterson).
     #[name("sent")]
     Sent,
-    /// Expected is of what is in flight, with the next segment, Actual of what was sent in the
-    /// round trip (ns-2).
+    /// Expected uses the data in flight, with the next segment, Actual the data sent in the round
+    /// trip (ns-2).
     #[name("in-flight")]
     InFlight,
-    /// Both are of what was acknowledged in the round trip (Linux 2.6.22).
+    /// Both use the data acknowledged in the round trip (Linux 2.6.22).
     #[name("acknowledged")]
     Acknowledged,
 }
@@ -26,13 +26,13 @@ pub enum Rates {
 /// RTT that represents a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum RoundRtt {
-    /// That of the packet whose departure began it (Brakmo & Peterson's distinguished segment).
+    /// RTT of the packet whose departure began it (Brakmo & Peterson's distinguished segment).
     #[name("first")]
     First,
-    /// The mean of all in it (ns-2).
+    /// Mean of all RTTs in it (ns-2).
     #[name("mean")]
     Mean,
-    /// The least in it, which no delayed ACK makes longer (Linux).
+    /// Least RTT in it, which no delayed ACK makes longer (Linux).
     #[name("least")]
     Least,
 }
@@ -40,7 +40,7 @@ pub enum RoundRtt {
 /// Rounding of diff before it is compared with α, β and γ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Rounding {
-    /// Not.
+    /// No rounding.
     #[name("none")]
     Not,
     /// To whole segments (ns-2).
@@ -54,10 +54,10 @@ pub enum Rounding {
     HalvesUp,
 }
 
-/// The window with which slow start ends for delay.
+/// Window with which slow start ends by delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Exit {
-    /// The one that it has.
+    /// The window as it is.
     #[name("stay")]
     Stay,
     /// An eighth less (ns-2).
@@ -103,7 +103,7 @@ pub struct Params {
     #[default(2, "Brakmo & Peterson 1995: every other; Linux: 1")]
     #[bounds(from 1, up_to 1000; "it counts round trips")]
     pub double_every: u32,
-    /// The window with which slow start ends for delay.
+    /// Window with which slow start ends by delay.
     #[default(
         Exit::Stay,
         "none in the paper; ns-2 takes an eighth off, Linux sets the window to what the path holds"
@@ -116,7 +116,7 @@ pub struct Params {
     /// `true` if the segment more or less is counted from the window of the previous round trip.
     #[default(false, "Linux 2.6.22 tcp_vegas.c")]
     pub from_round_before: bool,
-    /// With fewer RTTs in a round trip the window grows as Reno's does.
+    /// Least number of RTTs in a round trip; with fewer the window grows as Reno's does.
     #[default(1, "Linux tcp_vegas.c: 3, of which one is of no delayed ACK")]
     #[bounds(from 1; "without an RTT nothing can be compared")]
     pub least_samples: u32,
@@ -136,8 +136,7 @@ pub struct Params {
     #[default(Some(1), "RFC 3465 § 2.3; Linux has no limit (tcp_slow_start)")]
     #[bounds(from 1; "with a limit of 0 slow start never grows")]
     pub abc_limit_after_timeout: Option<u32>,
-    /// `true` if the handshake's RTT counts for baseRTT: that of a packet that takes less time to
-    /// send.
+    /// `true` if the handshake's RTT counts for baseRTT; its packets take less time to send.
     #[default(false, "ns-2.35 tcp-linux.cc; Linux and ns-2's own Vegas take data's")]
     pub base_from_handshake: bool,
     /// `true` if baseRTT is measured anew after an idle time.
