@@ -1,4 +1,4 @@
-//! Copa's window grows no faster than in slow start.
+//! Copa: bounds on the growth of its window.
 
 use cwnd_cc::{Phase, Signal, Start};
 use cwnd_quantity::Duration;
@@ -16,9 +16,8 @@ fn an_ack_of_a_thousand_segments_doubles_a_window_of_one() {
     assert_eq!(copa.cwnd(), 2.0);
 }
 
-/// A queue that stays empty doubles the velocity for as long as it does. The paper keeps it for the
-/// rest of a window once its target is passed; then it moves the window by an eighth of it at the
-/// most.
+/// The velocity doubles for as long as the queue stays empty. The paper keeps it for the rest of a
+/// window once the target is passed; it then moves the window by at most an eighth.
 #[test]
 fn a_velocity_that_is_kept_for_a_window_moves_it_by_an_eighth() {
     let bounded = Start { max_window: 2000 * MSS, ..start(100) };
@@ -34,7 +33,7 @@ fn a_velocity_that_is_kept_for_a_window_moves_it_by_an_eighth() {
         }
         most
     };
-    // Slow start ends with the second; then the queue is empty.
+    // Slow start ends with the second call; then the queue is empty.
     rounds(100, 1);
     rounds(200, 6);
     let most = rounds(100, 25);

@@ -6,8 +6,8 @@ use cwnd_schema::Value;
 
 use crate::script::{MSS, Script, avoiding, params, start, text};
 
-/// Where a window is that starts at `cwnd_epoch` and closes in each round trip R on its target W_cubic(t + R): the
-/// solution of R · w'(t) = W_cubic(t + R) − w(t), with § 4.2, Fig. 1 and 2, in segments and seconds.
+/// Window that starts at `cwnd_epoch` and moves in each round trip R to its target W_cubic(t + R).
+/// It solves R · w'(t) = W_cubic(t + R) − w(t), with § 4.2, Fig. 1 and 2, in segments and seconds.
 fn closed_form(t: f64, rtt: f64, w_max: f64, cwnd_epoch: f64) -> f64 {
     let k = ((w_max - cwnd_epoch) / 0.4).powf(1.0 / 3.0);
     let steady = |t: f64| {
@@ -18,8 +18,8 @@ fn closed_form(t: f64, rtt: f64, w_max: f64, cwnd_epoch: f64) -> f64 {
     steady(t) + (cwnd_epoch - steady(0.0)) * (-t / rtt).exp()
 }
 
-/// Follows the window for some seconds. The ACKs of a round trip are those of the window a round trip ago, which the
-/// closed form leaves out: one part in a thousand.
+/// Compares the window with the closed form for some seconds. The ACKs of a round trip are those of
+/// the window a round trip ago, which the closed form neglects: one part in a thousand.
 fn follows(s: &mut Script, seconds: u64, w_max: f64, cwnd_epoch: f64) {
     let (begin, rtt) = (s.path.now, s.path.srtt.unwrap().as_secs_f64());
     while s.path.now.since(begin) < Duration::from_secs(seconds) {
@@ -44,7 +44,7 @@ fn the_window_follows_the_cubic_function_to_its_plateau_and_beyond() {
     }
 }
 
-/// § 4.2, Fig. 2: after K seconds the window is back.
+/// § 4.2, Fig. 2: the window is back after K seconds.
 #[test]
 fn the_plateau_is_reached_after_k_seconds() {
     let mut s = Script::new(&params("cubic", &[]), &avoiding(1000));
@@ -68,10 +68,11 @@ fn delayed_acks_do_not_slow_the_growth() {
     follows(&mut s, 20, 1000.0, 700.0);
 }
 
-/// § 4.3: AIMD(α = 3 (1 − β) / (1 + β), β) up to the old window, one segment a round trip beyond.
+/// § 4.3: AIMD(α = 3 (1 − β) / (1 + β), β) up to the old window, one segment per round trip beyond.
 #[test]
 fn the_reno_friendly_window_gains_alpha_and_then_one() {
-    // 100 segments at 2 ms: the cubic function takes K = 4.2 s, Reno's window 57 round trips, 0.11 s.
+    // 100 segments at 2 ms: the cubic function takes K = 4.2 s, Reno's window 57 round trips, 0.11
+    // s.
     let rtt = Duration::from_millis(2);
     let mut s = Script::with_rtt(&params("cubic", &[]), &avoiding(100), rtt);
     s.signal(Signal::Reduce(Cause::Loss));
@@ -80,7 +81,8 @@ fn the_reno_friendly_window_gains_alpha_and_then_one() {
     for round in 0..100 {
         let before = s.cwnd();
         let acked = s.round() as f64;
-        // A round acknowledges whole segments, of a window that grows within it: Σ α / cwnd, first order.
+        // A round acknowledges whole segments, of a window that grows within it: Σ α / cwnd, first
+        // order.
         let gain = if before < 100.0 { alpha } else { 1.0 };
         closed += gain * acked / (before + gain / 2.0);
         assert!((s.cwnd() - closed).abs() < 0.5, "round {round}: {} against {closed}", s.cwnd());
@@ -97,12 +99,12 @@ fn the_reno_friendly_window_may_go_on_with_alpha() {
     for _ in 0..100 {
         s.round();
     }
-    // 70 segments and α a round trip: 123, where catching up gives more than 140.
+    // 70 segments plus α per round trip: 123, where catching up gives more than 140.
     let expected = 70.0 + 100.0 * 3.0 * 0.3 / 1.7;
     assert!((s.cwnd() - expected).abs() < 0.5, "{} against {expected}", s.cwnd());
 }
 
-/// quicly's reading: the gain follows the factor that was used, so that an ECN reduction has its own.
+/// quicly: the gain follows the factor that was used, so that an ECN reduction has its own.
 #[test]
 fn the_gain_after_an_ecn_reduction_may_be_its_own() {
     for (signal, gain) in
@@ -120,8 +122,8 @@ fn the_gain_after_an_ecn_reduction_may_be_its_own() {
     }
 }
 
-/// PyTCP's reading: W_max, t and W_est belong to the last loss, so the first ACK after an ECN reduction sets the window to
-/// W_est again (§ 4.3).
+/// PyTCP: W_max, t and W_est belong to the last loss, so the first ACK after an ECN reduction sets
+/// the window to W_est again (§ 4.3).
 #[test]
 fn without_a_new_stage_an_ecn_reduction_is_undone_by_the_next_ack() {
     let rtt = Duration::from_millis(2);
@@ -151,17 +153,18 @@ fn the_reno_friendly_region_can_be_switched_off() {
     follows(&mut s, 6, 100.0, 70.0);
 }
 
-/// § 5, eq. 5: mean = (C (3 + β) / (4 (1 − β)))^¼ · RTT^¾ / p^¾, for a loss after every 1/p segments.
+/// § 5, eq. 5: mean = (C (3 + β) / (4 (1 − β)))^¼ · RTT^¾ / p^¾, for a loss after every 1/p
+/// segments.
 #[test]
 fn the_mean_window_under_regular_loss_is_that_of_the_response_function() {
-    // (RTT in ms, 1/p): where Table 1 and 2 of § 5.1 have CUBIC above Reno.
+    // (RTT in ms, 1/p), where Table 1 and 2 of § 5.1 have CUBIC above Reno.
     for (rtt_ms, spacing) in [(100, 100_000_u64), (100, 1_000_000), (10, 10_000_000)] {
         let off = [("fast_convergence", Value::Bool(false))];
         let rtt = Duration::from_millis(rtt_ms);
         let factor = (0.4_f64 * 3.7 / (4.0 * 0.3)).powf(0.25);
         let closed = factor * (rtt.as_secs_f64() * spacing as f64).powf(0.75);
-        // It starts where the model has it, at the peak: near its plateau CUBIC moves so little that from elsewhere it
-        // would take hundreds of losses.
+        // The start is the model's peak. CUBIC moves so little near its plateau that from elsewhere
+        // it would take hundreds of losses.
         let peak = closed * 4.0 / 3.7;
         let mut s = Script::with_rtt(&params("cubic", &off), &avoiding(peak as u64), rtt);
         s.signal(Signal::Reduce(Cause::Loss));
@@ -172,7 +175,7 @@ fn the_mean_window_under_regular_loss_is_that_of_the_response_function() {
     }
 }
 
-/// § 5.1, Table 1 and 2: where Reno is the faster, CUBIC has Reno's mean, sqrt(3 / (2 p)).
+/// § 5.1, Table 1 and 2: where Reno is faster, CUBIC has Reno's mean, sqrt(3 / (2 p)).
 #[test]
 fn the_mean_window_on_a_short_path_is_renos() {
     for (rtt_ms, spacing) in [(10, 1_000_u64), (10, 10_000), (1, 100_000)] {
@@ -188,7 +191,7 @@ fn the_mean_window_on_a_short_path_is_renos() {
     }
 }
 
-/// § 4.7: reduced below the last maximum, the next maximum is (1 + β) / 2 of the window.
+/// § 4.7: after a reduction below the last maximum, the next maximum is (1 + β) / 2 of the window.
 #[test]
 fn fast_convergence_lowers_the_plateau() {
     for (on, w_max) in [(true, 0.85 * 700.0), (false, 700.0)] {
@@ -201,8 +204,8 @@ fn fast_convergence_lowers_the_plateau() {
     }
 }
 
-/// With β_ecn 0.85, (1 + β) / 2 of the window is the window itself: no way up, the plateau is at once. Halfway between
-/// the windows before and after is 0.925.
+/// With β_ecn 0.85, (1 + β) / 2 of the window is the window itself: the plateau is reached at once.
+/// Halfway between the windows before and after is 0.925.
 #[test]
 fn fast_convergence_after_an_ecn_reduction_depends_on_its_reading() {
     for (point, w_max) in [("beta", 722.5), ("midpoint", 0.925 * 850.0)] {
@@ -223,7 +226,8 @@ fn fast_convergence_after_an_ecn_reduction_depends_on_its_reading() {
     }
 }
 
-/// § 4.8: the window is one segment, ssthresh uses β, and where slow start ends the plateau is: K = 0.
+/// § 4.8: the window is one segment, ssthresh uses β, and the plateau is where slow start ends: K =
+/// 0.
 #[test]
 fn after_a_timeout_the_plateau_is_where_slow_start_ends() {
     let mut s = Script::new(&params("cubic", &[]), &avoiding(1000));
@@ -240,13 +244,14 @@ fn after_a_timeout_the_plateau_is_where_slow_start_ends() {
         s.round();
         let t = s.path.now.since(begin).as_secs_f64();
         let low = 700.0 + 0.4 * (t - 0.1).powi(3);
-        // Reno's window gains up to half a segment a round trip.
+        // Reno's window gains up to half a segment per round trip.
         let high = 700.0 + (0.4 * (t + 0.1).powi(3)).max(t / 0.1 * 0.53) + 0.01;
         assert!(low <= s.cwnd() && s.cwnd() <= high, "at {t} s {}", s.cwnd());
     }
 }
 
-/// § 4.10: a slow start that HyStart++ ended has no maximum yet; the plateau is there, and Reno's gain is one.
+/// § 4.10: a slow start that HyStart++ ended has no maximum yet; the plateau is there, and Reno's
+/// gain is one.
 #[test]
 fn a_slow_start_that_ends_without_a_loss_begins_at_the_plateau() {
     let at = Start { initial_ssthresh: 200 * MSS, ..start(200) };
@@ -278,7 +283,8 @@ fn time_without_use_of_the_window_does_not_count() {
     for _ in 0..100 {
         used.round();
         paused.round();
-        // The pause ends with the first ACK that may grow the window, so the wait for that ACK, 0.1 ms, is part of it.
+        // The pause ends with the first ACK that may grow the window, so it includes the wait for
+        // that ACK, 0.1 ms.
         let difference = used.window().cwnd.abs_diff(paused.window().cwnd);
         assert!(difference < 10, "{difference} B after 10 s without use");
     }
@@ -302,7 +308,8 @@ fn the_window_grows_by_at_most_half_in_a_round_trip() {
     }
 }
 
-/// § 4.6: on an ECN-echo the window may fall to one segment, the threshold not below two; on a loss neither below two.
+/// § 4.6: on an ECN-echo the window may fall to one segment, but the threshold not below two; on a
+/// loss neither falls below two.
 #[test]
 fn an_ecn_echo_may_leave_a_single_segment() {
     for (signal, first, second) in
@@ -332,7 +339,8 @@ fn nothing_grows_in_recovery_nor_on_an_echo() {
     assert_eq!(s.window(), before);
 }
 
-/// What Reno's window is taken to gain goes with the factor that reduced the window: for a delay that of a loss.
+/// The gain of Reno's estimated window belongs to the factor that reduced the window: for a delay,
+/// that of a loss.
 #[test]
 fn growth_after_a_reduction_follows_the_factor_that_was_used() {
     let after = |cause: Cause| {

@@ -1,4 +1,4 @@
-//! DCTCP: what holds whatever is marked.
+//! DCTCP: invariants under any marks.
 
 use cwnd_cc::dctcp::{Dctcp, Params};
 use cwnd_cc::newreno::{self, NewReno};
@@ -18,7 +18,8 @@ fn start() -> Start {
     }
 }
 
-/// Windows of data, some of whose segments are marked; each segment has its ACK, and the mark is answered once.
+/// Sender of windows of data, some of whose segments are marked; each segment has its ACK, and the
+/// controller is reduced once per window.
 struct Sender {
     controller: Dctcp,
     path: Path,
@@ -30,7 +31,7 @@ impl Sender {
         Self { controller: Dctcp::new(params, &start()), path }
     }
 
-    /// A window; which segments are marked goes by their number since the start.
+    /// Sends a window; `is_marked` selects the marked segments by their number since the start.
     fn window(&mut self, is_marked: impl Fn(u64) -> bool) {
         let segments = self.controller.window().cwnd / MSS;
         self.path.sent = self.path.delivered + segments * MSS;
@@ -39,7 +40,7 @@ impl Sender {
             let n = self.path.delivered / MSS;
             self.path.flight_size = self.path.sent - self.path.delivered;
             self.path.delivered += MSS;
-            // Data that answers it: a window of its own.
+            // New data sent for this ACK belongs to the next window.
             self.path.sent += MSS;
             let value = if is_marked(n) { Ecn::Ce } else { Ecn::Ect0 } as u16;
             let echo = Echo::Load { value, bits: 2, changes: 0 };
@@ -59,7 +60,8 @@ impl Sender {
 fn alpha_fades_by_a_sixteenth_in_each_window_without_a_mark() {
     let mut sender = Sender::new(&Params::default());
     for window in 1..40 {
-        // The first ACK ends a window of its own (RFC 8257 § 3.3: WindowEnd begins as SND.UNA), and so the windows of data follow.
+        // The first ACK ends a window of its own (RFC 8257 § 3.3: WindowEnd starts as SND.UNA), and
+        // the windows of data follow.
         sender.window(|_| false);
         let due = (15.0_f64 / 16.0).powi(window);
         let alpha = sender.controller.alpha();
@@ -90,7 +92,8 @@ fn without_estimate_and_with_all_marked_it_halves_as_for_a_loss() {
 }
 
 proptest! {
-    /// Of any marks: α is a part, a mark takes at most half of the window and never raises it.
+    /// Under any marks: α is in [0, 1], and a mark takes at most half of the window and never
+    /// raises it.
     #[test]
     fn alpha_is_a_part_and_a_mark_takes_at_most_half(
         gain in 0.001..=1.0_f64,

@@ -1,4 +1,4 @@
-//! Rules of decrease: those of the parameters, by delay, and one of somebody's own, in any controller that takes one.
+//! Decrease rules: by parameters, by delay, and user-defined, in NewReno and CUBIC.
 
 use cwnd_cc::cubic::{self, Cubic};
 use cwnd_cc::newreno::{self, NewReno};
@@ -19,7 +19,7 @@ fn start() -> Start {
     }
 }
 
-/// 90 segments in flight; the least round trip is 100 ms.
+/// A path with 90 segments in flight; the least RTT is 100 ms.
 fn path(rtt_ms: Option<u64>) -> Path {
     Path {
         now: Time(1_000_000_000),
@@ -36,7 +36,7 @@ fn rule() -> Rule {
     Rule { beta: 0.5, beta_ecn: Some(0.8), ..Rule::default() }
 }
 
-/// Both controllers with a rule; what each leaves.
+/// Reduces NewReno and CUBIC by a rule; returns both windows in segments.
 fn left(rule: impl Decrease + Clone + 'static, path: &Path, cause: Cause) -> [u64; 2] {
     let reno = NewReno::new(&newreno::Params::default(), &start()).decreasing_by(rule.clone());
     let cubic = Cubic::new(&cubic::Params::default(), &start()).decreasing_by(rule);
@@ -61,7 +61,8 @@ fn delay_leaves_delta_times_the_least_round_trip_over_the_newest() {
     assert_eq!(left(by_delay(0.9), &path(None), Cause::Delay), [45, 45], "no sample yet: β");
 }
 
-/// With δ = 1 the queue empties and no more: a window of C · RTT becomes C · RTTmin, whatever the queue held.
+/// With δ = 1 the queue just empties: a window of C · RTT becomes C · RTTmin, whatever the queue
+/// held.
 #[test]
 fn with_a_delta_of_one_what_is_left_is_the_pipe() {
     let bytes_per_ms = 3 * MSS;
@@ -73,8 +74,8 @@ fn with_a_delta_of_one_what_is_left_is_the_pipe() {
     }
 }
 
-/// McCullagh 2008 eq. 4.1: with adaptive backoff a loss leaves δ · minRTT / RTT, and so does an echo without a factor of its own;
-/// β holds before the first measurement.
+/// McCullagh 2008 eq. 4.1: with adaptive backoff a loss leaves δ · minRTT / RTT, and so does an
+/// ECN-echo without `beta_ecn`. β applies before the first measurement.
 #[test]
 fn adaptive_backoff_answers_a_loss_by_the_round_trip() {
     let left = |beta_ecn, path: &Path, cause| {
@@ -95,8 +96,8 @@ fn adaptive_backoff_answers_a_loss_by_the_round_trip() {
     assert_eq!(left(None, &path(None), Cause::Loss), 45);
 }
 
-/// Without a rule of its own a controller takes a request for delay or of a dropped quench as a loss, of a mark or of load as a
-/// mark (RFC 8511 in congestion avoidance).
+/// Without a special rule, a controller treats a delay and a dropped quench as a loss, and a marked
+/// quench and a load as a mark (RFC 8511 in congestion avoidance).
 #[test]
 fn factors_answer_every_cause() {
     let params = newreno::Params { rule: rule(), ..newreno::Params::default() };
@@ -114,7 +115,7 @@ fn factors_answer_every_cause() {
     }
 }
 
-/// Keeps a quarter of the window; in slow start all of it.
+/// User-defined rule: keeps a quarter of the window, in slow start all of it.
 #[derive(Clone, Debug)]
 struct Quarter;
 
@@ -138,8 +139,8 @@ fn a_rule_of_ones_own_goes_into_both_and_keeps_their_bounds() {
     assert_eq!(reno.window().cwnd, 90 * MSS, "it is told where the window stood");
 }
 
-/// `ecn_in_slow_start` is about echoes (RFC 8511): a factor of its own for quenches holds in slow start, too, as in `cwnd-kernel`,
-/// and without one a quench is as an echo.
+/// `ecn_in_slow_start` is about ECN-echoes (RFC 8511). A factor for quenches applies in slow start,
+/// too, as in `cwnd-kernel`; without one a quench counts as an echo.
 #[test]
 fn a_factor_for_quenches_holds_in_slow_start() {
     let quench = Cause::Quench { marked: true, level: 0 };

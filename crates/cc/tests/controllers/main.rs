@@ -1,4 +1,4 @@
-//! Controllers driven by hand: what the transport would tell them, as scripts.
+//! Controllers driven by hand: scripts take the place of the transport.
 
 #[cfg(test)]
 mod copa;

@@ -15,7 +15,8 @@ fn slow_start_doubles_the_window_each_round_trip() {
     }
 }
 
-/// RFC 3465 § 2.2 and § 2.3: with an ACK for every second segment, L = 1 grows by half a round trip and L = 2 doubles.
+/// RFC 3465 § 2.2 and § 2.3: with an ACK for every second segment, L = 1 grows by half per round
+/// trip and L = 2 doubles.
 #[test]
 fn the_abc_limit_decides_what_delayed_acks_cost_slow_start() {
     for (limit, segments) in [(1, 30.0), (2, 40.0), (8, 40.0)] {
@@ -55,7 +56,8 @@ fn bytes_beyond_a_window_count_towards_the_next_segment() {
     assert_eq!(s.cwnd(), 12.0, "two and nine are eleven");
 }
 
-/// Linux, tcp_cong_avoid_ai, by hand: of seven counted in avoidance the third after a pause is the tenth; here they are forgotten.
+/// Linux, tcp_cong_avoid_ai, by hand: seven segments were counted in avoidance, so the third after
+/// a pause is the tenth. Without `keep_count` the seven are forgotten.
 #[test]
 fn what_was_counted_before_a_pause_is_kept_where_linux_does() {
     for (keep, segments) in [(true, 11.0), (false, 10.0)] {
@@ -71,7 +73,7 @@ fn what_was_counted_before_a_pause_is_kept_where_linux_does() {
     }
 }
 
-/// Of more than the smaller window is worth, a segment is left.
+/// A count above the smaller window is worth one segment.
 #[test]
 fn what_was_counted_for_a_large_window_opens_a_small_one_once() {
     let p = params("newreno", &[("keep_count", Value::Bool(true))]);
@@ -84,7 +86,8 @@ fn what_was_counted_for_a_large_window_opens_a_small_one_once() {
         s.ack(segments * MSS);
         s.cwnd()
     });
-    // The first of the ACKs opens it, and counts; 1 + 1 + 8 are below 11, and the next is the eleventh.
+    // The first of the ACKs opens the window, and counts. 1 + 1 + 8 are below 11, and the next is
+    // the eleventh.
     assert_eq!(windows, [11.0, 11.0, 11.0, 12.0, 12.0]);
 }
 
@@ -123,7 +126,7 @@ fn a_loss_halves_what_is_in_flight_and_never_below_two_segments() {
     assert_eq!(s.window(), Window { cwnd: 2 * MSS, ssthresh: 2 * MSS });
 }
 
-/// RFC 5681 § 3.1: ssthresh is held when a segment that was already sent again times out.
+/// RFC 5681 § 3.1: ssthresh is kept when a retransmitted segment times out.
 #[test]
 fn a_second_timeout_of_the_same_segment_keeps_the_threshold() {
     let mut s = Script::new(&params("newreno", &[]), &avoiding(40));
@@ -197,7 +200,7 @@ fn growth_in_the_round_trip_of_a_reduction_is_a_choice() {
     }
 }
 
-/// RFC 5681 § 4.1: the restart window is min(IW, cwnd), and ssthresh remembers.
+/// RFC 5681 § 4.1: the restart window is min(IW, cwnd), and ssthresh is kept.
 #[test]
 fn an_idle_connection_restarts_from_its_initial_window() {
     let mut s = Script::new(&params("newreno", &[]), &start(10));
@@ -223,7 +226,8 @@ fn the_window_stops_at_its_largest() {
     }
 }
 
-/// RFC 9406: a rising RTT turns doubling into growth by a quarter, and five round trips later into avoidance.
+/// RFC 9406: a rising RTT turns doubling into growth by a quarter, and five round trips later into
+/// avoidance.
 #[test]
 fn hystart_leaves_slow_start_when_the_rtt_rises() {
     let mut s = Script::new(&params("newreno", &[("slow_start", text("hystart++"))]), &start(10));
@@ -256,7 +260,7 @@ fn hystart_counts_at_most_eight_segments_of_an_ack() {
     assert_eq!(s.cwnd(), 63.0);
 }
 
-/// RFC 9406 § 4.3: only the first slow start; a later one knows where to end.
+/// RFC 9406 § 4.3: only the first slow start; a later one ends at a known threshold.
 #[test]
 fn hystart_is_for_the_first_slow_start_only() {
     for kind in ["newreno", "cubic"] {

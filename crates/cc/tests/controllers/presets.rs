@@ -1,4 +1,4 @@
-//! The readings of ABE, as a table: what is left of a window, for each signal, in each stage.
+//! The versions of ABE as a table: the threshold that each signal leaves, in each stage.
 
 use cwnd_cc::{Cause, ControllerParams, Signal};
 use cwnd_packet::{Ability, Declares as _};
@@ -7,8 +7,9 @@ use cwnd_schema::Value;
 
 use crate::script::{MSS, Script, avoiding, params, start, text};
 
-/// The window, and what is in flight, in segments: odd and different, so that base and rounding show.
+/// Window in segments, odd and different from `FLIGHT`, so that base and rounding show.
 const CWND: u64 = 101;
+/// Data in flight, segments.
 const FLIGHT: u64 = 81;
 
 #[derive(Clone, Copy)]
@@ -18,14 +19,15 @@ enum Stage {
     Avoidance,
 }
 
-/// A controller with 101 segments in the stage.
+/// Returns a controller with a window of 101 segments in the stage.
 fn at(kind: &str, preset: &str, stage: Stage) -> Script {
     let p = params(kind, &[("preset", text(preset)), ("slow_start", text("standard"))]);
     let s = match stage {
         Stage::First => Script::new(&p, &start(CWND)),
         Stage::Avoidance => Script::new(&p, &avoiding(CWND)),
         Stage::Later => {
-            // Twice doubled, reduced, and idle: back at the initial window, below a known threshold.
+            // Doubled twice, reduced, and idle: back at the initial window, below a known
+            // threshold.
             let mut s = Script::new(&p, &start(CWND));
             s.round();
             s.round();
@@ -46,7 +48,8 @@ fn threshold_after(kind: &str, preset: &str, stage: Stage, signal: Signal) -> f6
     s.ssthresh()
 }
 
-/// Thresholds in segments after a loss and an ECN-echo in: the first slow start, a later one, congestion avoidance.
+/// Thresholds in segments after a loss and an ECN-echo in: the first slow start, a later one,
+/// congestion avoidance.
 type Row = (&'static str, &'static str, [[f64; 2]; 3]);
 
 const TABLE: &[Row] = &[
@@ -147,7 +150,8 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
                 assert!(fresh().params().get(key).is_some(), "{}: no `{key}`", kind.name);
             }
         }
-        // What is no choice against something else is what the kind is.
+        // A mechanism without a base parameter is part of the kind, except for these two, which are
+        // optional.
         let rare = [Some("adaptive_delta"), Some("beta_quench")];
         let own = |m: &&Mechanism| m.base.is_none() && !rare.contains(&m.key);
         let stated = fresh();

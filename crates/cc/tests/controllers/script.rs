@@ -1,4 +1,4 @@
-//! A path on which nothing happens but what the script says.
+//! A controller with a simulated path: only what the script calls happens.
 
 use cwnd_cc::{
     AckSample, AnyController, Cause, Controller, ControllerParams, Grow, Path, Request, Signal,
@@ -7,10 +7,10 @@ use cwnd_cc::{
 use cwnd_quantity::Duration;
 use cwnd_schema::{ParamsChoice, Value};
 
-/// Segment size: round numbers read best.
+/// Segment size; round numbers read best.
 pub const MSS: u64 = 1000;
 
-/// A start with so many segments and no bounds.
+/// Returns a start with `segments` as initial window and no bounds.
 pub fn start(segments: u64) -> Start {
     Start {
         mss: MSS as u32,
@@ -21,12 +21,13 @@ pub fn start(segments: u64) -> Start {
     }
 }
 
-/// A start in congestion avoidance.
+/// Returns a start in congestion avoidance.
 pub fn avoiding(segments: u64) -> Start {
     Start { initial_ssthresh: 0, ..start(segments) }
 }
 
-/// A controller's parameters, as a scenario would set them: `preset` by its name, the rest by theirs.
+/// Returns a controller's parameters as a scenario would set them: `preset` by its name, other keys
+/// by value.
 pub fn params(kind: &str, settings: &[(&str, Value)]) -> ControllerParams {
     let mut params = ControllerParams::of_kind(kind).expect("a kind");
     for (name, value) in settings {
@@ -43,7 +44,7 @@ pub fn text(value: &str) -> Value {
     Value::Text(value.to_owned())
 }
 
-/// A controller and the facts its transport would know.
+/// A controller and the facts that its transport would know.
 #[derive(Clone)]
 pub struct Script {
     pub controller: AnyController,
@@ -68,17 +69,17 @@ impl Script {
         self.controller.window()
     }
 
-    /// The window in segments.
+    /// Returns the window in segments.
     pub fn cwnd(&self) -> f64 {
         self.window().cwnd as f64 / MSS as f64
     }
 
-    /// The slow-start threshold in segments.
+    /// Returns the slow-start threshold in segments.
     pub fn ssthresh(&self) -> f64 {
         self.window().ssthresh as f64 / MSS as f64
     }
 
-    /// An ACK of so many bytes, at once.
+    /// Sends an ACK of `bytes`, without ECE.
     pub fn ack(&mut self, bytes: u64) {
         self.ack_with(bytes, false);
     }
@@ -92,7 +93,8 @@ impl Script {
         assert_eq!(self.controller.on_ack(&self.path, &ack), Request::Nothing);
     }
 
-    /// A round trip: the window's whole segments are acknowledged, evenly spread over the RTT. Gives back how many.
+    /// Runs a round trip: the window's whole segments are acknowledged, evenly spread over the RTT.
+    /// Returns their number.
     pub fn round(&mut self) -> u64 {
         let segments = self.window().cwnd / MSS;
         let (end, rtt) = (self.path.now, self.path.srtt.unwrap());
@@ -107,20 +109,20 @@ impl Script {
         segments
     }
 
-    /// A signal while a full window is in flight.
+    /// Sends a signal while a full window is in flight.
     pub fn signal(&mut self, signal: Signal) {
         let flight = self.window().cwnd;
         self.signal_in_flight(signal, flight);
     }
 
-    /// A signal while so much is in flight.
+    /// Sends a signal while `flight` bytes are in flight.
     pub fn signal_in_flight(&mut self, signal: Signal, flight: u64) {
         self.path.flight_size = flight;
         self.controller.on_signal(&self.path, signal);
     }
 
-    /// The mean window, in segments and over time, of the last half of so many cycles that each end with a loss after
-    /// exactly `spacing` segments: the deterministic loss model (RFC 9438 § 5).
+    /// Returns the mean window, in segments and over time, of the last half of `cycles`. Each ends
+    /// with a loss after exactly `spacing` segments: the deterministic loss model (RFC 9438 § 5).
     pub fn mean_window_at_loss_spacing(&mut self, spacing: u64, cycles: u64) -> f64 {
         let (mut sent, mut area, mut time) = (0, 0.0, 0.0);
         for cycle in 0..cycles {

@@ -1,4 +1,4 @@
-//! Controllers that routers steer: what they make of an echo, and what they write for routers.
+//! Controllers that routers steer: their response to an echo, and the headers that they write.
 
 use cwnd_cc::{AckSample, Cause, Controller, Departing, Path, Signal, Start, rcp, xcp};
 use cwnd_packet::{Echo, Header};
@@ -28,7 +28,7 @@ fn xcp_adds_what_routers_say_down_to_a_segment() {
         let _ = c.on_ack(&path(), &ack(MSS, Echo::Delta(delta)));
         assert_eq!(c.window().cwnd, cwnd, "{delta}");
     }
-    // Nothing of an ACK itself.
+    // An ACK without feedback changes nothing.
     let _ = c.on_ack(&path(), &ack(5 * MSS, Echo::None));
     assert_eq!(c.window().cwnd, 1_001);
 }

@@ -1,4 +1,4 @@
-//! The controller that newcomers copy from does what the RFCs say of every controller.
+//! The example controller against what the RFCs demand of every controller.
 
 use cwnd_cc::{AckSample, Cause, Controller as _, Grow, Path, Request, Signal};
 
@@ -18,14 +18,15 @@ fn of(segments: u64) -> Scalable {
     Scalable { cwnd: (segments * MSS) as f64, ssthresh: f64::INFINITY }
 }
 
-/// One round trip: all of the window is acknowledged.
+/// Runs one round trip: all of the window is acknowledged.
 fn round(c: &mut Scalable) {
     let acked_bytes = c.window().cwnd;
     let ack = AckSample { acked_bytes, grow: Grow::Yes, ..AckSample::default() };
     assert_eq!(c.on_ack(&path(acked_bytes / MSS), &ack), Request::Nothing);
 }
 
-/// RFC 5681 § 3.1, eq. 4: max(FlightSize / 2, 2 · SMSS), once for what times out again and again; the window is one segment.
+/// RFC 5681 § 3.1, eq. 4: max(FlightSize / 2, 2 · SMSS), once for a segment that times out
+/// repeatedly; the window is one segment.
 #[test]
 fn a_timeout_leaves_half_of_what_was_in_flight_as_the_threshold() {
     let mut c = of(80);
@@ -38,8 +39,8 @@ fn a_timeout_leaves_half_of_what_was_in_flight_as_the_threshold() {
     assert_eq!(c.window().ssthresh, 2 * MSS);
 }
 
-/// Slow start doubles from 1 to 32 segments in five round trips, then Kelly's rule adds a hundredth in each: after n more
-/// 32 · 1.01^n.
+/// Slow start doubles from 1 to 32 segments in five round trips, then Kelly's rule adds a hundredth
+/// in each: after n more 32 · 1.01^n.
 #[test]
 fn it_comes_back_from_a_timeout_by_slow_start() {
     let mut c = of(64);
