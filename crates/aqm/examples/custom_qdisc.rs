@@ -1,11 +1,11 @@
-//! A queue discipline of your own: last in, first out, so that an overload delays old packets and not new ones.
-//! Run with `cargo run -p cwnd-aqm --example custom_qdisc`.
+//! A user-defined queue discipline: last in, first out, so that an overload delays old packets and
+//! not new ones. Run with `cargo run -p cwnd-aqm --example custom_qdisc`.
 
 use cwnd_aqm::{Backlog, Context, Packet, Qdisc, Reason};
 use cwnd_packet::Ecn;
 use cwnd_quantity::Time;
 
-/// The newest packet goes first; a full stack drops what arrives.
+/// Last-in, first-out queue; a full stack drops arrivals.
 struct Lifo<P> {
     stack: Vec<(P, Time)>,
     limit: usize,

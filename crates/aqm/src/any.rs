@@ -1,4 +1,4 @@
-//! Any queue discipline, called without a pointer to its methods.
+//! Enum of all queue disciplines, called without a vtable.
 
 use core::fmt;
 
@@ -11,19 +11,19 @@ use crate::meter::{Meter, Metered};
 use crate::qdisc::{Backlog, Context, Packet, Qdisc};
 
 impl<P: Packet + 'static> AnyQdisc<P> {
-    /// A discipline that is not among the kinds.
+    /// Boxes a discipline that is not in the registry.
     pub fn boxed(queue: impl DynQdisc<P> + 'static) -> Self {
         Self::Boxed(Box::new(queue))
     }
 
-    /// The same discipline with a meter beside it; the meter has been told the rate.
+    /// Adds a meter to the discipline; the meter already knows the link's rate.
     #[must_use]
     pub fn with_meter(self, meter: Box<dyn Meter<P>>) -> Self
     where
         P: fmt::Debug + Send,
     {
         match self {
-            // What most of them stand beside is asked without looking up what it is.
+            // Most meters stand beside a FIFO, which is then called directly.
             Self::Fifo(queue) => Self::boxed(Metered { queue, meter }),
             queue => Self::boxed(Metered { queue, meter }),
         }

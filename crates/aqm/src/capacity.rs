@@ -1,4 +1,4 @@
-//! What a router takes the capacity of its link for.
+//! A router's assumption about the capacity of its link.
 
 use cwnd_quantity::Rate;
 use cwnd_schema::Schema;
@@ -13,7 +13,8 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// What it believes a link of this rate to carry, bytes a second; of one that is down more than nothing, so that it divides.
+    /// Returns the assumed capacity of a link of this rate, bytes per second; more than zero also
+    /// if the link is down, as it is a divisor.
     pub(crate) fn of(&self, rate: Rate) -> f64 {
         self.believed * (rate.0 as f64 / 8.0).max(1.0)
     }

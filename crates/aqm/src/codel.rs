@@ -1,5 +1,6 @@
-//! CoDel, controlled delay (RFC 8289): drops or marks at the head when the least sojourn time of an interval stays
-//! above the target, at intervals that shrink with the square root of the count.
+//! CoDel, controlled delay (RFC 8289). It drops or marks at the head once the sojourn time has
+//! stayed above the target for an interval, then at intervals that shrink with the square root of
+//! the count.
 
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::{Bytes, Duration, LinkFacts, QueueSize, Rng, Time};
@@ -9,7 +10,7 @@ use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 use crate::store::Store;
 
-/// CoDel's control law said so at dequeue.
+/// Reason of CoDel's drops and marks, made at dequeue.
 pub const REASON: Reason = Reason::named("codel");
 
 /// Name and description in scenarios.
@@ -63,7 +64,7 @@ impl Declares for Params {
     }
 }
 
-/// Whether target and interval make a CoDel.
+/// Checks that the target is below the interval.
 pub(crate) fn check_delays(target: Duration, interval: Duration) -> Result<(), Invalid> {
     if target >= interval {
         return Err(Invalid {
@@ -77,7 +78,7 @@ pub(crate) fn check_delays(target: Duration, interval: Duration) -> Result<(), I
     Ok(())
 }
 
-/// What CoDel aims at: the part of the parameters that its state machine reads.
+/// CoDel's targets: the parameters that its state machine reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Law {
     pub(crate) target: Duration,
@@ -88,15 +89,16 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    /// Learns the size of an arriving packet.
+    /// Takes the size of an arriving packet into account.
     #[inline]
     pub(crate) fn saw(&mut self, wire_bytes: u32) {
         self.mtu = self.mtu.max(u64::from(wire_bytes));
     }
 
-    /// The time of the next drop: the interval shrinks with the square root of the count (RFC 8289 § 5.6).
+    /// Returns the time of the next drop: the interval shrinks with the square root of the count
+    /// (RFC 8289 § 5.6).
     pub(crate) fn next(&self, from: Time, count: u32) -> Time {
-        // A square root and a division of IEEE numbers are the same bits on every machine.
+        // A square root and a division of IEEE numbers give the same bits on every machine.
         let wait = self.interval.as_nanos() as f64 / f64::from(count.max(1)).sqrt();
         from + Duration(wait as u64)
     }
@@ -105,9 +107,11 @@ impl Law {
 /// CoDel's variables (RFC 8289 § 5.2): the state machine, apart from the queue that it drains.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CoDel {
-    /// When a sojourn time that is above the target will have been so for an interval; `None` while it is below.
+    /// Time from which a sojourn time above the target counts as congestion; `None` while it is
+    /// below.
     first_above: Option<Time>,
-    /// When to drop next, in the dropping state; of use after it too, to tell how long ago that was.
+    /// Time of the next drop in the dropping state; afterwards it shows how long ago that state
+    /// was.
     drop_next: Time,
     /// Drops since the dropping state was entered.
     count: u32,
@@ -116,7 +120,8 @@ pub(crate) struct CoDel {
     dropping: bool,
 }
 
-/// A packet from the queue, and whether it has waited too long for too long.
+/// A packet from the head of the queue; `ok_to_drop` if the delay has been too long for an
+/// interval.
 struct Head<P> {
     packet: P,
     entered: Time,
@@ -124,7 +129,8 @@ struct Head<P> {
 }
 
 impl CoDel {
-    /// The next packet that may leave `store`; those that may not are marked or dropped (RFC 8289 § 5.5, `dequeue`).
+    /// Returns the next packet that may leave `store`; marks or drops those that may not (RFC 8289
+    /// § 5.5, `dequeue`).
     #[inline]
     pub(crate) fn dequeue<P: Packet>(
         &mut self,
@@ -151,14 +157,15 @@ impl CoDel {
         }
     }
 
-    /// The head of the queue, judged (RFC 8289 § 5.6, `dodequeue`).
+    /// Takes the head of the queue and judges its delay (RFC 8289 § 5.6, `dodequeue`).
     #[inline]
     fn head<P: Packet>(&mut self, now: Time, law: &Law, store: &mut Store<P>) -> Option<Head<P>> {
         let Some((packet, entered)) = store.pop() else {
             self.first_above = None;
             return None;
         };
-        // A backlog of up to one packet keeps a slow line busy and is never a standing queue (RFC 8289 § 4.2, § 5.6).
+        // A backlog of up to one packet keeps a slow line busy and is never a standing queue
+        // (RFC 8289 § 4.2, § 5.6).
         let ok_to_drop = if now.since(entered) < law.target || store.bytes() <= law.mtu {
             self.first_above = None;
             false
@@ -171,7 +178,8 @@ impl CoDel {
         Some(Head { packet, entered, ok_to_drop })
     }
 
-    /// In the dropping state, with a drop due: a large backlog may ask for several drops at once (RFC 8289 § 5.5).
+    /// Drops or marks in the dropping state once a drop is due. A large backlog may need several
+    /// drops at once (RFC 8289 § 5.5).
     #[cold]
     fn drop_due<P: Packet>(
         &mut self,
@@ -183,7 +191,8 @@ impl CoDel {
     ) -> Option<(P, Time)> {
         while now >= self.drop_next {
             if congested(now, &mut head.packet, law.ecn, REASON, context) {
-                // The RFC speaks of drops only. A marked packet is sent, so one call marks one packet, as in Linux.
+                // The RFC speaks of drops only. A marked packet is sent, so one call marks one
+                // packet, as in Linux.
                 self.count = self.count.saturating_add(1);
                 self.drop_next = law.next(self.drop_next, self.count);
                 break;
@@ -216,8 +225,8 @@ impl CoDel {
             self.head(now, law, store)
         };
         self.dropping = true;
-        // Soon after the last dropping state, its rate is a good place to start: the drops that it made, less those
-        // that it started with. `drop_next` is at most an interval after the last drop.
+        // Soon after the last dropping state, its rate is a good start: the drops that it made,
+        // less those that it started with. `drop_next` is at most an interval after the last drop.
         let made = self.count.wrapping_sub(self.last_count);
         let recent = now.since(self.drop_next) < law.interval * RECENT_INTERVALS;
         self.count = if made > 1 && recent { made } else { 1 };
@@ -236,7 +245,7 @@ pub struct CoDelQueue<P> {
 }
 
 impl<P: Packet> CoDelQueue<P> {
-    /// An empty queue before this link.
+    /// Creates an empty queue for a link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts) -> Self {
         let law = Law {
@@ -267,5 +276,6 @@ impl<P: Packet> Qdisc<P> for CoDelQueue<P> {
     }
 }
 
-/// Within so many intervals of the last drop a new dropping state goes on where that one was (RFC 8289 § 5.5).
+/// Intervals after the last drop within which a new dropping state continues the count of the old
+/// one (RFC 8289 § 5.5).
 const RECENT_INTERVALS: u64 = 16;

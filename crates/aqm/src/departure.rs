@@ -1,17 +1,18 @@
 use cwnd_quantity::{Duration, Time};
 
-/// PIE's estimator of the departure rate, as Linux had it from 3.14 on (RFC 8033 § 5.2 averages times instead): the
-/// bytes that leave are counted while enough wait to keep the line busy; each full count gives one measurement.
+/// PIE's estimator of the departure rate, as in Linux from 3.14 on (RFC 8033 § 5.2 averages times
+/// instead). It counts departing bytes while enough wait to keep the line busy; each full count
+/// gives one measurement.
 ///
-/// Departs from Linux in arithmetic: floating point instead of 8 fractional bits of a byte per 64 ns, which at
-/// 10 Mbit/s resolve the rate to 5 % only.
+/// Departs from Linux in arithmetic: floating point instead of 8 fractional bits of a byte per 64
+/// ns, which resolve the rate only to 5 % at 10 Mbit/s.
 #[derive(Clone, Debug)]
 pub(crate) struct DepartureRate {
     threshold: u64,
     weight: f64,
-    /// Bytes per nanosecond; zero while none was measured.
+    /// Average rate, bytes per nanosecond; zero before the first measurement.
     average: f64,
-    /// The measurement under way.
+    /// The measurement in progress.
     cycle: Option<Cycle>,
 }
 
@@ -22,23 +23,23 @@ struct Cycle {
 }
 
 impl DepartureRate {
-    /// Nothing measured yet.
+    /// Creates an estimator without a measurement.
     pub(crate) const fn new(threshold: u64, weight: f64) -> Self {
         Self { threshold, weight, average: 0.0, cycle: None }
     }
 
-    /// Whether a rate is known.
+    /// `true` if a rate is known.
     pub(crate) fn is_known(&self) -> bool {
         self.average > 0.0
     }
 
-    /// Forgets rate and measurement.
+    /// Forgets the rate and the measurement in progress.
     pub(crate) const fn reset(&mut self) {
         self.average = 0.0;
         self.cycle = None;
     }
 
-    /// How long `backlog` bytes will take to leave; zero while no rate is known.
+    /// Returns the time that `backlog` bytes take to leave; zero while no rate is known.
     pub(crate) fn delay(&self, backlog: u64) -> Duration {
         if self.is_known() {
             Duration((backlog as f64 / self.average) as u64)
@@ -47,14 +48,16 @@ impl DepartureRate {
         }
     }
 
-    /// A packet left and `backlog` bytes stay. Returns the length of the measurement that this completes, if it does.
+    /// Counts a departed packet, with `backlog` bytes left. Returns the duration of the measurement
+    /// that this completes, if any.
     #[inline]
     pub(crate) fn left(&mut self, now: Time, wire_bytes: u32, backlog: u64) -> Option<Duration> {
         if self.cycle.is_none() && backlog >= self.threshold {
             self.cycle = Some(Cycle { began: now, bytes: 0 });
         }
         let cycle = self.cycle.as_mut()?;
-        // The packet that begins a count from idle is counted at its start, as in Linux: that rate is a packet too high.
+        // The packet that begins a count from idle is counted at its start, as in Linux: that rate
+        // is too high by a packet.
         cycle.bytes += u64::from(wire_bytes);
         if cycle.bytes < self.threshold {
             return None;
@@ -79,7 +82,7 @@ impl DepartureRate {
 mod tests {
     use super::*;
 
-    /// One packet of 1000 B leaves each millisecond from `from`, with `backlog` staying.
+    /// Lets one packet of 1000 B leave each millisecond from `from`, with `backlog` bytes left.
     fn leave(rate: &mut DepartureRate, from: u64, packets: u64, backlog: u64) -> Vec<Duration> {
         (from..from + packets)
             .filter_map(|n| rate.left(Time(n * 1_000_000), 1000, backlog))
@@ -97,7 +100,8 @@ mod tests {
             took,
             [Duration::from_millis(9), Duration::from_millis(10), Duration::from_millis(10)]
         );
-        // 10/9 of a packet a millisecond at first; an eighth of the difference goes with each later count.
+        // 10/9 of a packet per millisecond at first; each later count removes an eighth of the
+        // difference.
         let expected = 1e-3 * (1.0 + 0.875 * 0.875 / 9.0);
         assert!((rate.average / expected - 1.0).abs() < 1e-12);
         assert_eq!(rate.delay(5_000), Duration((5_000.0 / expected) as u64));
@@ -107,7 +111,8 @@ mod tests {
     fn idle_time_is_not_counted() {
         let mut rate = DepartureRate::new(10_000, 1.0);
         leave(&mut rate, 0, 19, 10_000);
-        // The count that ends with little waiting is the last; the next one starts from its own first packet.
+        // The count that ends with a short queue is the last; the next one starts at its own first
+        // packet.
         assert_eq!(leave(&mut rate, 19, 1, 500).len(), 1);
         assert_eq!(leave(&mut rate, 5_000, 10, 10_000), [Duration::from_millis(9)]);
     }

@@ -1,4 +1,4 @@
-//! Queue disciplines of any type, behind a pointer.
+//! Queue disciplines behind a vtable.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use cwnd_quantity::{Rate, Time};
 
 use crate::qdisc::{Backlog, Context, Erased, Packet, Qdisc};
 
-/// A [`Qdisc`] of any type. Each discipline is one by itself.
+/// Object-safe form of [`Qdisc`], implemented by every discipline.
 pub trait DynQdisc<P>: fmt::Debug + Send {
     /// As [`Qdisc::enqueue`].
     fn enqueue_dyn(&mut self, now: Time, packet: P, context: &mut dyn Context<P>);
@@ -59,7 +59,7 @@ impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> DynQdisc<P> for Q {
     }
 }
 
-// Out of the way of the kinds, whose code stays close together.
+// Marked cold, to keep the code of the registered kinds close together.
 impl<P: Packet> Qdisc<P> for Box<dyn DynQdisc<P>> {
     #[cold]
     #[inline(never)]

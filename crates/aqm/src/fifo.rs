@@ -1,4 +1,4 @@
-//! First in, first out, with a hard limit: the queue without an opinion (drop-tail).
+//! First in, first out, with a hard limit: drop-tail.
 
 use cwnd_packet::{Contract, Declares};
 use cwnd_quantity::{LinkFacts, QueueSize, Rng, Time};
@@ -44,7 +44,7 @@ pub struct Fifo<P> {
 }
 
 impl<P: Packet> Fifo<P> {
-    /// An empty queue before this link.
+    /// Creates an empty queue for a link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts) -> Self {
         Self { store: Store::new(params.limit.resolve(link)) }

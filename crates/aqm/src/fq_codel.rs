@@ -1,5 +1,5 @@
-//! FQ-CoDel (RFC 8290): flows hashed to queues, served in deficit round robin with priority for new ones, each under
-//! its own CoDel.
+//! FQ-CoDel (RFC 8290): flows are hashed to queues and served by deficit round robin with priority
+//! for new ones. Each queue has its own CoDel.
 
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::{Bytes, Duration, Limit, LinkFacts, QueueSize, Rng, Time};
@@ -78,15 +78,16 @@ impl Declares for Params {
 struct Flow<P> {
     store: Store<P>,
     codel: CoDel,
-    /// Bytes that it may still send in this turn; negative after a packet larger than what was left.
+    /// Bytes that it may still send in this turn; negative after a packet larger than what was
+    /// left.
     deficit: i64,
-    /// The next in the list that it is on.
+    /// Next queue in its list.
     next: u32,
-    /// Whether it is on a list.
+    /// `true` if it is in a list.
     listed: bool,
 }
 
-/// A first-in, first-out list of flows, linked through [`Flow::next`].
+/// A first-in, first-out list of queues, linked through [`Flow::next`].
 #[derive(Clone, Copy, Debug)]
 struct List {
     head: u32,
@@ -106,29 +107,29 @@ impl List {
         self.tail = index;
     }
 
-    /// Takes the head off; the list must not be empty.
+    /// Removes the head; the list must not be empty.
     fn pop<P>(&mut self, flows: &[Flow<P>]) {
         self.head = flows[self.head as usize].next;
     }
 }
 
-/// Flow queueing with CoDel in each queue.
+/// FQ-CoDel's state for one link.
 #[derive(Debug)]
 pub struct FqCoDel<P> {
     law: Law,
     quantum: i64,
     max: Backlog,
-    /// Keeps flows from being hashed alike in every queue of a path.
+    /// Random value that keeps flows from colliding alike in every queue of a path.
     perturbation: u64,
     flows: Vec<Flow<P>>,
-    /// Queues that came into being since their last turn: served first.
+    /// Queues that became active since their last turn: served first.
     new: List,
     old: List,
     backlog: Backlog,
 }
 
 impl<P: Packet> FqCoDel<P> {
-    /// Empty queues before this link; `rng` gives the perturbation of the hash (RFC 8290 § 4.1).
+    /// Creates empty queues for a link; `rng` gives the perturbation of the hash (RFC 8290 § 4.1).
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts, mut rng: Rng) -> Self {
         let max = match params.limit.resolve(link) {
@@ -162,17 +163,18 @@ impl<P: Packet> FqCoDel<P> {
         }
     }
 
-    /// The queue of a flow (RFC 8290 § 4.1): a perturbed hash, scaled to the number of queues without a division.
+    /// Returns the queue index of a flow (RFC 8290 § 4.1): a perturbed hash, scaled to the number
+    /// of queues without a division.
     #[inline]
     fn bucket(&self, hash: u64) -> u32 {
         let mixed = mix(hash ^ self.perturbation);
         let scaled = (u128::from(mixed) * self.flows.len() as u128) >> u64::BITS;
-        // Below the number of queues, which is a `u32`.
+        // The result is below the number of queues, which is a `u32`.
         scaled as u32
     }
 
-    /// Drops half of the packets of the queue with the most bytes, from its head (RFC 8290 § 4.1), so that one search
-    /// over all queues serves many packets of an overload.
+    /// Drops half of the packets of the queue with the most bytes, from its head (RFC 8290 § 4.1),
+    /// so that one search over all queues serves many packets of an overload.
     #[cold]
     fn drop_from_fattest(&mut self, now: Time, context: &mut impl Context<P>) {
         let Some(fattest) =
@@ -201,7 +203,7 @@ impl<P: Packet> Qdisc<P> for FqCoDel<P> {
         self.backlog.packets += 1;
         self.backlog.bytes += u64::from(size);
         if !flow.listed {
-            // RFC 8290 § 4.1: a queue that was not active is new, with a full turn before it.
+            // RFC 8290 § 4.1: a queue that was not active is new and gets a full quantum.
             flow.listed = true;
             flow.deficit = self.quantum;
             self.new.push(&mut self.flows, index);
@@ -237,7 +239,8 @@ impl<P: Packet> Qdisc<P> for FqCoDel<P> {
                 flow.deficit -= i64::from(packet.wire_bytes());
                 return Some((packet, entered));
             }
-            // An empty new queue takes a pass through the old ones, so that it cannot starve them by coming and going.
+            // An empty new queue moves to the old ones, so that it cannot starve them by leaving
+            // and returning.
             list.pop(&self.flows);
             if from_new {
                 self.old.push(&mut self.flows, index);
@@ -253,7 +256,8 @@ impl<P: Packet> Qdisc<P> for FqCoDel<P> {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea & Flood 2014): every bit of the hash moves every bit of the result.
+/// Finalizer of SplitMix64 (Steele, Lea & Flood 2014): every bit of the hash affects every bit of
+/// the result.
 #[inline]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -263,9 +267,9 @@ fn mix(mut z: u64) -> u64 {
 
 /// End of a list.
 const NOBODY: u32 = u32::MAX;
-/// Packets dropped for one search at most (RFC 8290 § 4.1: 64).
+/// Largest number of packets dropped per search (RFC 8290 § 4.1: 64).
 const DROP_BATCH: u64 = 64;
-/// Most queues (Linux sch_fq_codel: 65536).
+/// Largest number of queues (Linux sch_fq_codel: 65536).
 const MAX_FLOWS: u32 = 1 << 16;
-/// Longest turn in bytes: far above a packet, far below what overflows.
+/// Largest quantum, bytes: far above a packet, far below an overflow.
 const MAX_QUANTUM: u64 = 1 << 30;

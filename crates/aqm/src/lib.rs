@@ -1,9 +1,9 @@
-//! Queue disciplines, markers, meters and messengers: what decides which packet waits, which is marked and which is dropped,
-//! what routers write into packets, and of what they tell sources.
+//! Queue disciplines, markers, meters and messengers of routers. They decide which packet waits, is
+//! marked or is dropped, what is written into packets, and which sources get a message.
 //!
-//! One file each. A discipline is generic over its packet, so the same code serves structs in the simulator and
-//! bytes in a router; time and randomness are arguments; every drop and every mark is reported once, with its
-//! reason, to a [`Context`].
+//! One file each. A discipline is generic over its packet, so the same code serves structs in the
+//! simulator and bytes in a router. Time and randomness are arguments. Every drop and every mark is
+//! reported once, with its reason, to a [`Context`].
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -43,7 +43,7 @@ pub use meters::MeterParams;
 pub use qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 
 impl QueueParams {
-    /// `true` if the queue asks packets for their flow.
+    /// `true` if the queue reads the flow hash of packets.
     #[must_use]
     pub fn tells_flows_apart(&self) -> bool {
         each_kind!(self, params => params.tells_flows_apart())

@@ -1,7 +1,8 @@
-//! The load factor of a link: how much of what it can carry it is asked to, in one interval after the other.
+//! Load factor of a link: demand divided by capacity, in successive intervals.
 //!
-//! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-A eq. 1; Xia, Subramanian, Stoica,
-//! Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2, has the same with other numbers.
+//! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-A eq. 1.
+//! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2, have the
+//! same with other numbers.
 
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::Schema;
@@ -12,7 +13,7 @@ use crate::qdisc::Backlog;
 /// Parameters of the load-factor measurement.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// t_p: how long one measurement takes.
+    /// t_p: duration of one measurement.
     #[default(
         Duration::from_millis(200),
         "BMCC § II-D.1: 200 ms; VCP (Xia et al. 2005): t_ρ, 200 ms"
@@ -26,11 +27,11 @@ pub struct Params {
     /// Capacity that the router assumes for the link.
     #[flatten(Capacity::default())]
     pub capacity: Capacity,
-    /// κ: this part of the mean queue counts as traffic.
+    /// κ: part of the mean queue that counts as traffic.
     #[default(0.75, "BMCC § II-A: 0.75; VCP: 0.5")]
     #[bounds(from 0.0; "it is a part of the queue")]
     pub queue_weight: f64,
-    /// By this part the mean queue follows that of one interval.
+    /// Weight of one interval's queue in the mean queue.
     #[default(0.125, "BMCC § II-A: a time constant of 8 intervals; VCP's program: 0.25")]
     #[bounds(above 0.0, up_to 1.0; "it is a part of the difference")]
     pub queue_gain: f64,
@@ -40,29 +41,31 @@ pub struct Params {
     pub queue_samples: u32,
 }
 
-/// Measures one link.
+/// Measurement of one link's load factor.
 #[derive(Debug)]
 pub struct LoadFactor {
     params: Params,
-    /// λ: bytes that have come in this interval.
+    /// λ: bytes that arrived in this interval.
     arrived: u64,
-    /// Bytes that waited at each look in it, together, and how many looks there were.
+    /// Sum of the backlogs sampled in this interval, bytes.
     waited: u64,
+    /// Samples of the backlog in this interval.
     looks: u32,
     /// q_av, bytes.
     queue: f64,
-    /// Bits that the link could carry in it until `since`, and its rate from then on.
+    /// Bits that the link could carry in this interval until `since`.
     capacity: f64,
+    /// Rate of the link from `since` on.
     rate: Rate,
     since: Time,
-    /// When it should have begun: clocks may be late.
+    /// Time at which the interval should have begun; timer calls may be late.
     due: Time,
     next: Time,
     factor: f64,
 }
 
 impl LoadFactor {
-    /// Measures from time zero on; before the first interval is over the load is 0.
+    /// Creates a measurement from time zero on; the load is 0 until the first interval is over.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         let mut new = Self {
@@ -82,31 +85,31 @@ impl LoadFactor {
         new
     }
 
-    /// f: that of the last interval.
+    /// Returns f of the last interval.
     #[must_use]
     pub const fn factor(&self) -> f64 {
         self.factor
     }
 
-    /// A packet of so many bytes comes, whether or not the queue takes it.
+    /// Counts an arriving packet, whether or not the queue takes it.
     #[inline]
     pub fn arrives(&mut self, bytes: u32) {
         self.arrived += u64::from(bytes);
     }
 
-    /// The link has this rate from now on.
+    /// Sets the link's rate from now on.
     pub fn on_rate(&mut self, now: Time, rate: Rate) {
         self.pass(now);
         self.rate = rate;
     }
 
-    /// When [`LoadFactor::on_timer`] wants to be called.
+    /// Returns the time of the next [`LoadFactor::on_timer`].
     #[must_use]
     pub const fn next_timer(&self) -> Time {
         self.next
     }
 
-    /// Looks at the queue; whether an interval is over, and there is another factor.
+    /// Samples the backlog; `true` if an interval is over and the factor is new.
     pub fn on_timer(&mut self, now: Time, backlog: Backlog) -> bool {
         self.waited = self.waited.saturating_add(backlog.bytes);
         self.looks += 1;
@@ -114,7 +117,7 @@ impl LoadFactor {
         let over = now >= self.due + interval;
         if over {
             self.end(now);
-            // Who calls late misses looks and intervals, but keeps the beat.
+            // A late caller misses samples and intervals, but stays aligned to them.
             self.due = self.due + interval * (now.since(self.due).0 / interval.0);
         }
         let samples = u64::from(self.params.queue_samples);
@@ -126,7 +129,7 @@ impl LoadFactor {
         over
     }
 
-    /// When the queue is looked at for the `nth` time.
+    /// Returns the time of the `nth` sample in the interval.
     fn look(&self, nth: u64) -> Time {
         let samples = u128::from(self.params.queue_samples);
         let after = u128::from(self.params.interval.0) * u128::from(nth) / samples;
@@ -138,14 +141,14 @@ impl LoadFactor {
         self.since = now;
     }
 
-    /// Eq. 1, of the time that has passed in fact.
+    /// Computes eq. 1, over the time that has actually passed.
     fn end(&mut self, now: Time) {
         self.pass(now);
         let mean = self.waited as f64 / f64::from(self.looks);
         self.queue += self.params.queue_gain * (mean - self.queue);
         let bits = 8.0 * (self.arrived as f64 + self.params.queue_weight * self.queue);
         let capacity = self.params.target * self.capacity * self.params.capacity.believed;
-        // A link that could carry nothing is not loaded by nothing.
+        // A link without capacity and without traffic has no load, rather than 0 / 0.
         self.factor = if bits > 0.0 { bits / capacity } else { 0.0 };
         (self.arrived, self.waited, self.looks, self.capacity) = (0, 0, 0, 0.0);
     }

@@ -3,8 +3,9 @@ use cwnd_quantity::Time;
 
 use crate::qdisc::{Context, Packet, Reason};
 
-/// The one place where "congested" becomes a mark or a drop (RFC 3168 § 5: a router that would drop an ECN-capable
-/// packet may set CE instead). Returns whether the packet survives; a packet that does not was reported as dropped.
+/// Marks or drops a packet that meets congestion. All disciplines choose between both here
+/// (RFC 3168 § 5: a router that would drop an ECN-capable packet may set CE instead). Returns
+/// `true` if the packet survives; otherwise it was reported as dropped.
 #[inline]
 pub fn congested<P: Packet>(
     now: Time,
@@ -21,7 +22,8 @@ pub fn congested<P: Packet>(
     }
 }
 
-/// Sets CE in a packet that is ECN-capable, and says so; returns whether it was. Other packets are left alone.
+/// Sets CE in an ECN-capable packet and reports it; leaves other packets alone. Returns `true` if
+/// it was ECN-capable.
 #[inline]
 pub fn mark<P, C: Context<P> + ?Sized>(
     now: Time,

@@ -6,49 +6,51 @@ use cwnd_schema::Params;
 
 use crate::qdisc::{Backlog, Context, Reason};
 
-/// What a queue decided about a packet.
+/// Decision of a queue about a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict<P> {
-    /// When.
+    /// Time of the decision.
     pub at: Time,
-    /// The packet, as it goes on or ended. What it names stays where it waited until the next packet is put there, so
-    /// who wants that reads at once; these words are the reader's for as long as it likes.
+    /// Packet after the decision. The data that it refers to stays in its slot only until another
+    /// packet takes the slot, so a reader reads it at once. This value itself may be kept.
     pub packet: P,
-    /// What it was.
+    /// Outcome for the packet.
     pub what: Outcome,
-    /// Why.
+    /// Reason of the queue.
     pub reason: Reason,
 }
 
-/// What becomes of a packet that meets congestion.
+/// Outcome for a packet that meets congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was dropped.
+    /// The packet was dropped.
     Dropped,
-    /// It was marked and goes on.
+    /// The packet was marked and goes on.
     Marked {
-        /// Whether it carried CE already when it came.
+        /// `true` if it already carried CE on arrival.
         already: bool,
     },
 }
 
-/// A kind of messenger.
+/// Facts about a kind of messenger.
 pub trait MessengerInfo: Params + Declares {
-    /// Builds the messenger at the queue of a link; `None` of the kind that stands for none.
+    /// Builds the messenger at the queue of a link; `None` for the kind without one.
     fn build<P>(&self, link: &LinkFacts) -> Option<Box<dyn Messenger<P>>>;
 }
 
-/// Decides of which of its queue's verdicts a router tells the source of the packet: RED's BECN, a source quench.
+/// Decides which drops and marks of its queue a router reports to the packet's source: RED's BECN,
+/// a source quench.
 pub trait Messenger<P>: fmt::Debug + Send {
-    /// The queue decided this about a packet of data, and so much waits in it then; whether the packet's source is told now, and
-    /// how bad it is, from 0: most know one level. What the packet carries is asked of `context`.
+    /// Takes a decision of the queue about a data packet, and the backlog then. Returns the level
+    /// of congestion, from 0, if the packet's source gets a message now; most messengers have one
+    /// level. The packet's fields are read through `context`.
     fn tells(
         &mut self,
         verdict: &Verdict<P>,
         queued: Backlog,
         context: &dyn Context<P>,
     ) -> Option<u8>;
-    /// Tells what it counted, each by a name that is its own; the activity has them as they are.
+    /// Reports its counters, each by a unique name that the activity uses unchanged.
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let _ = each;
     }

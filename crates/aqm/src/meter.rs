@@ -6,18 +6,18 @@ use cwnd_schema::Params;
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc};
 
-/// A kind of meter.
+/// Facts about a kind of meter.
 pub trait MeterInfo: Params + Declares {
-    /// Builds the meter beside the queue of a link; `None` of the kind that stands for none.
+    /// Builds the meter beside the queue of a link; `None` for the kind without one.
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Option<Box<dyn Meter<P>>>;
 }
 
-/// What a router measures and writes into packets beside queueing them: load factors, headers of XCP and RCP, marks of its
-/// own. It goes with any queue discipline and neither drops nor holds packets.
+/// Measurement of a link, and what a router writes into packets from it: load factors, headers of
+/// XCP and RCP, marks. It combines with any queue discipline and neither drops nor delays packets.
 ///
-/// Headers and ECN fields are the [`Context`]'s; marks are set by [`crate::mark`].
+/// Headers and ECN fields are accessed through the [`Context`]; marks are set by [`crate::mark`].
 pub trait Meter<P>: fmt::Debug + Send {
-    /// A packet comes to the queue, behind `backlog`. The queue may still drop it.
+    /// Handles a packet that arrives at the queue behind `backlog`. The queue may still drop it.
     fn arrives(
         &mut self,
         now: Time,
@@ -27,8 +27,8 @@ pub trait Meter<P>: fmt::Debug + Send {
     ) {
         let _ = (now, packet, backlog, context);
     }
-    /// A packet leaves the queue for the line, or for the device below the queue; `backlog` stays. What is written now is on
-    /// the wire.
+    /// Handles a packet that leaves the queue for the line, or for the device below the queue;
+    /// `backlog` stays. Fields written here are on the wire.
     fn leaves(
         &mut self,
         now: Time,
@@ -38,30 +38,32 @@ pub trait Meter<P>: fmt::Debug + Send {
     ) {
         let _ = (now, packet, backlog, context);
     }
-    /// The link has this rate from now on: said once at the beginning, and whenever it changes. That of a trace is its mean.
+    /// Sets the link's rate from now on: called once at the start, and at each change. The rate of
+    /// a trace is its mean.
     fn on_rate(&mut self, now: Time, rate: Rate) {
         let _ = (now, rate);
     }
-    /// When [`Meter::on_timer`] wants to be called; `None` if it keeps no clock. Asked at the beginning and after each call
-    /// of that, when it must be in the future.
+    /// Returns the time of the next [`Meter::on_timer`]; `None` without a timer. Asked at the start
+    /// and after each call, when it must be in the future.
     fn next_timer(&self) -> Option<Time> {
         None
     }
-    /// Periodic work that is due, maybe late.
+    /// Runs periodic work that is due, possibly late.
     fn on_timer(&mut self, now: Time, backlog: Backlog) {
         let _ = (now, backlog);
     }
-    /// What it steers senders by, for the time series.
+    /// Returns the value that steers senders, for the time series.
     fn guidance(&self) -> Option<Guidance> {
         None
     }
-    /// Tells what it counted, each by a name that is its own; the activity has them as they are.
+    /// Reports its counters, each by a unique name that the activity uses unchanged.
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let _ = each;
     }
 }
 
-/// A queue with a meter beside it. To its line it is a queue, so that lines without a meter know nothing of them.
+/// A queue with a meter beside it, itself a queue, so that lines without a meter have no code for
+/// one.
 #[derive(Debug)]
 pub(crate) struct Metered<P, Q> {
     pub queue: Q,

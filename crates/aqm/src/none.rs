@@ -1,9 +1,9 @@
-//! A link without a meter, or without a messenger: what a scenario has that names none.
+//! Parameters of a link without a meter or without a messenger, the default of a scenario.
 
 use cwnd_packet::{Contract, Declares};
 use cwnd_schema::Schema;
 
-/// Nothing.
+/// Empty parameters.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {}
 

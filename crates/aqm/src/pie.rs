@@ -1,5 +1,6 @@
-//! PIE, proportional integral controller enhanced (RFC 8033): marks or drops on arrival with a probability that a timer
-//! steers so that the queueing delay stays near a reference. Also as Linux had it from 3.14 to 4.5, before the RFC.
+//! PIE, proportional integral controller enhanced (RFC 8033): marks or drops on arrival with a
+//! probability that a timer updates, to hold the queueing delay near a reference. Also as in
+//! Linux 3.14 to 4.5, before the RFC.
 
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::{Bytes, Duration, LinkFacts, QueueSize, Rng, Time};
@@ -10,7 +11,7 @@ use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 use crate::store::Store;
 
-/// PIE's drop probability said so at enqueue.
+/// Reason of PIE's drops and marks, made at enqueue.
 pub const REASON: Reason = Reason::named("pie");
 
 /// Source of the queueing-delay estimate.
@@ -42,7 +43,7 @@ pub enum BurstRenewal {
     #[name("calm")]
     Calm,
     /// Updates without congestion for 1.5 s in a row, once the last allowance is used up: then the
-    /// next arrival begins another. While one lasts the probability stays zero (ns-3).
+    /// next arrival begins another. While an allowance lasts the probability stays zero (ns-3).
     #[name("rest")]
     Rest,
 }
@@ -62,7 +63,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "without `estimator = \"departure-rate\"`"
 )]
 pub struct Params {
-    /// The delay to hold (QDELAY_REF).
+    /// Delay to hold (QDELAY_REF).
     #[default(Duration::from_millis(15), "RFC 8033 § 4.2: 15 ms")]
     #[bounds(above Duration::ZERO; "a target of zero marks whenever anything waits, write 15 ms")]
     pub target: Duration,
@@ -78,7 +79,7 @@ pub struct Params {
     #[default(1.25, "RFC 8033 § 4.2: 1.25")]
     #[bounds(from 0.0; "a negative gain would drop less the more waits")]
     pub beta: f64,
-    /// A burst up to this long passes untouched after a time without congestion.
+    /// Longest burst that passes untouched after a time without congestion.
     #[default(Duration::from_millis(150), "RFC 8033 § 4.4: 150 ms")]
     pub max_burst: Duration,
     /// Condition for a new burst allowance.
@@ -119,7 +120,7 @@ pub struct Params {
     /// `true` if a step is at most 2 % once the probability is 10 % or more.
     #[default(true, "RFC 8033 § 5.5; on as in Linux and FreeBSD")]
     pub cap_adjustment: bool,
-    /// Above this delay the probability grows by another 2 % each time; none never does.
+    /// Delay above which the probability grows by another 2 % at each update; none never does.
     #[default(None, "not in RFC 8033; Linux sch_pie and RFC 8034 have 250 ms")]
     pub surge_above: Option<Duration>,
     /// `true` if drops are derandomised: they come neither in clumps nor far apart.
@@ -131,7 +132,7 @@ pub struct Params {
     /// `true` if ECN-capable packets are marked instead of dropped.
     #[default(true, "RFC 8033 § 5.1; on, as RFC 7567 § 4.2.1 asks of queue managers")]
     pub ecn: bool,
-    /// Above this probability ECN-capable packets are dropped too; none always marks.
+    /// Probability above which ECN-capable packets are dropped too; none always marks.
     #[default(Some(0.1), "RFC 8033 § 5.1 mark_ecnth: 0.1")]
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     #[idle(!self.ecn, "without `ecn`")]
@@ -169,7 +170,7 @@ impl Declares for Params {
 }
 
 impl Params {
-    /// What sch_pie.c has in Linux 3.14 to 4.5.
+    /// Settings of sch_pie.c in Linux 3.14 to 4.5.
     fn linux_3_17() -> Self {
         Self {
             target: Duration::from_millis(20),
@@ -190,29 +191,29 @@ struct Controller {
     probability: f64,
     /// Latest sample of the queueing delay.
     delay: Duration,
-    /// The sample at the last update.
+    /// Sample at the last update.
     delay_old: Duration,
-    /// How long arrivals are still let through untouched.
+    /// Time for which arrivals still pass untouched.
     burst_allowance: Duration,
-    /// With `burst_renewal = "rest"`: what is known of the last burst.
+    /// State of the last burst, with `burst_renewal = "rest"`.
     burst: Burst,
-    /// Probability gathered since the last hit (RFC 8033 § 5.4).
+    /// Probability accumulated since the last hit (RFC 8033 § 5.4).
     gathered: f64,
 }
 
-/// A burst that had an allowance (ns-3).
+/// State of a burst that had an allowance (ns-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Burst {
-    /// There is none: the next arrival begins one.
+    /// No burst: the next arrival begins one.
     Over,
-    /// It was not calm yet since it began.
+    /// A burst began; no update without congestion has followed its allowance yet.
     Began,
-    /// It was calm once, and then for so many updates in a row.
+    /// Updates without congestion in a row, after a first one.
     Calm(u32),
 }
 
 impl Controller {
-    /// The update of every `t_update` with the delay as it is now (RFC 8033 § 4.2).
+    /// Updates the probability, every `t_update`, with the current delay (RFC 8033 § 4.2).
     fn update(&mut self, p: &Params, delay: Duration) {
         self.delay = delay;
         let seconds = delay.as_secs_f64();
@@ -233,15 +234,15 @@ impl Controller {
         self.delay_old = delay;
     }
 
-    /// Whether there was no congestion of late: the probability is zero and the delay below half the target, now and at
-    /// the last update.
+    /// `true` without recent congestion: the probability is zero, and the delay is below half the
+    /// target, now and at the last update.
     #[inline]
     fn is_calm(&self, p: &Params) -> bool {
         let half = p.target / 2;
         self.probability == 0.0 && self.delay < half && self.delay_old < half
     }
 
-    /// The update with `burst_renewal = "rest"`.
+    /// Updates the probability and the burst with `burst_renewal = "rest"`.
     fn update_with_rest(&mut self, p: &Params, delay: Duration) {
         let half = p.target / 2;
         let delay_before = self.delay_old;
@@ -261,7 +262,7 @@ impl Controller {
         };
     }
 
-    /// Whether the arriving packet is hit (RFC 8033 § 4.1, § 4.4 and § 5.4).
+    /// `true` if the arriving packet is hit (RFC 8033 § 4.1, § 4.4 and § 5.4).
     #[inline]
     fn hits(&mut self, p: &Params, backlog: u64, wire_bytes: u32, rng: &mut Rng) -> bool {
         if self.burst_allowance > Duration::ZERO {
@@ -289,7 +290,7 @@ impl Controller {
             self.probability
         };
         if p.derandomise {
-            // RFC 8033 § 5.4: not before 0.85 of a drop is due, never later than after 8.5.
+            // RFC 8033 § 5.4: not before 0.85 of a drop is due, and always after 8.5.
             if self.probability == 0.0 {
                 self.gathered = 0.0;
             }
@@ -308,7 +309,8 @@ impl Controller {
 }
 
 impl Tuning {
-    /// What a step is multiplied by at this probability, so that it stays small against it (RFC 8033 § 4.2).
+    /// Returns the factor on a step at this probability, which keeps the step small against it
+    /// (RFC 8033 § 4.2).
     fn scale(self, probability: f64) -> f64 {
         let table: &[(f64, f64)] = match self {
             Self::Rfc8033 => &RFC_STEPS,
@@ -318,7 +320,7 @@ impl Tuning {
     }
 }
 
-/// A queue under PIE.
+/// PIE's state for one link.
 #[derive(Debug)]
 pub struct Pie<P> {
     params: Params,
@@ -330,11 +332,11 @@ pub struct Pie<P> {
 }
 
 impl<P: Packet> Pie<P> {
-    /// An empty queue before this link.
+    /// Creates an empty queue for a link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts, rng: Rng) -> Self {
         let mut params = params.clone();
-        // A period of zero is refused by the check; without one the timer would never move.
+        // The check refuses a period of zero; with one that bypassed it the timer would never move.
         params.t_update = params.t_update.max(Duration(1));
         Self {
             controller: Controller {
@@ -356,7 +358,7 @@ impl<P: Packet> Pie<P> {
         }
     }
 
-    /// The delay that PIE believes in at an update.
+    /// Returns the delay estimate for an update.
     fn estimate(&self) -> Duration {
         match self.params.estimator {
             Estimator::Timestamp => self.controller.delay,
@@ -364,7 +366,7 @@ impl<P: Packet> Pie<P> {
         }
     }
 
-    /// One periodic update.
+    /// Runs one periodic update.
     fn update(&mut self) {
         let delay = self.estimate();
         if self.params.burst_renewal == BurstRenewal::Rest {
@@ -375,12 +377,13 @@ impl<P: Packet> Pie<P> {
         self.controller.update(&self.params, delay);
         match self.params.estimator {
             Estimator::Timestamp => {
-                // RFC 8033 § 4.4: the allowance runs out with the updates.
+                // RFC 8033 § 4.4: updates use up the allowance.
                 self.controller.burst_allowance =
                     self.controller.burst_allowance - self.params.t_update;
             }
             Estimator::DepartureRate => {
-                // Linux 3.17 starts over when two samples were low, the probability is zero and a rate was known.
+                // Linux 3.17 starts over after two low samples if the probability is zero and a
+                // rate was known.
                 if calm_before
                     && self.controller.is_calm(&self.params)
                     && self.departures.is_known()
@@ -404,7 +407,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
             return;
         }
         if self.controller.hits(p, self.store.bytes(), size, &mut self.rng) {
-            // RFC 8033 § 5.1: too high a probability means that marks are not answered.
+            // RFC 8033 § 5.1: a high probability means that senders do not answer marks.
             let ecn = p.ecn && p.mark_ecnth.is_none_or(|most| self.controller.probability <= most);
             if !congested(now, &mut packet, ecn, REASON, context) {
                 return;
@@ -424,12 +427,13 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
         let (packet, entered) = self.store.pop()?;
         match self.params.estimator {
             Estimator::Timestamp => {
-                // What the last packet of a queue suffered says nothing of the next one: it will find the queue empty.
+                // The delay of the last packet of a queue is not that of the next one, which will
+                // find the queue empty.
                 self.controller.delay =
                     if self.store.is_empty() { Duration::ZERO } else { now.since(entered) };
             }
             Estimator::DepartureRate => {
-                // In Linux 3.17 the allowance runs out with the measured departures.
+                // In Linux 3.17 the measured departures use up the allowance.
                 if let Some(took) =
                     self.departures.left(now, packet.wire_bytes(), self.store.bytes())
                     && self.params.burst_renewal == BurstRenewal::Calm
@@ -452,8 +456,8 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
     }
 
     fn on_timer(&mut self, now: Time) {
-        // A late call makes up for what it missed. In a router that was held up for long, or whose period is shorter than
-        // its way round, that would never end: what is left is let go.
+        // A late call makes up for missed updates. In a router that was delayed for long, or whose
+        // period is shorter than its event loop, that would never end, so the rest is skipped.
         for _ in 0..MOST_AT_ONCE {
             if self.next_update > now || self.next_update == Time::NEVER {
                 return;
@@ -469,7 +473,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
     }
 }
 
-/// Below each probability, what a step is multiplied by (RFC 8033 § 4.2).
+/// Upper bounds of the probability, each with the factor on a step (RFC 8033 § 4.2).
 const RFC_STEPS: [(f64, f64); 6] = [
     (0.000_001, 1.0 / 2048.0),
     (0.000_01, 1.0 / 512.0),
@@ -480,19 +484,20 @@ const RFC_STEPS: [(f64, f64); 6] = [
 ];
 /// The same in Linux 3.14 to 4.5.
 const COARSE_STEPS: [(f64, f64); 2] = [(0.01, 1.0 / 8.0), (0.1, 1.0 / 2.0)];
-/// Updates that a late call makes up for: in so many of 15 ms the decay alone takes any probability below one millionth
-/// (0.98^1000 = 2 · 10⁻⁹).
+/// Updates that a late call makes up for. In that many of 15 ms the decay alone takes any
+/// probability below one millionth (0.98^1000 = 2 · 10⁻⁹).
 const MOST_AT_ONCE: u32 = 1000;
 /// Decay of the probability in each update while nothing waits (RFC 8033 § 4.2).
 const DECAY: f64 = 0.98;
-/// From this probability on a step is capped (RFC 8033 § 5.5).
+/// Probability from which on a step is capped (RFC 8033 § 5.5).
 const CAP_FROM: f64 = 0.1;
-/// The cap (RFC 8033 § 5.5), and what a surge adds.
+/// Cap on a step (RFC 8033 § 5.5), and the step that a surge adds.
 const MAX_STEP: f64 = 0.02;
-/// Below this probability a delay of less than half the target excuses from drops (RFC 8033 § 4.1).
+/// Probability below which a delay of less than half the target prevents drops (RFC 8033 § 4.1).
 const NOT_TOO_HIGH: f64 = 0.2;
-/// How long it must have been calm before another burst has an allowance (ns-3, `BURST_RESET_TIMEOUT`).
+/// Time without congestion before another burst has an allowance (ns-3, `BURST_RESET_TIMEOUT`).
 const REST: Duration = Duration::from_millis(1500);
-/// Bounds of the gathered probability (RFC 8033 § 5.4).
+/// Lower bound of the accumulated probability at a hit (RFC 8033 § 5.4).
 const GATHER_LEAST: f64 = 0.85;
+/// Upper bound of the accumulated probability: from here on the packet is hit.
 const GATHER_MOST: f64 = 8.5;

@@ -2,74 +2,77 @@ use cwnd_packet::{Declares, Ecn, Guidance, Header};
 use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
 use cwnd_schema::Params;
 
-/// What a queue must know of a packet as long as it only waits; the rest is asked of a [`Context`].
+/// Fields of a packet that a queue reads while it waits; a [`Context`] gives access to the others.
 pub trait Packet {
     /// Size on the wire in bytes.
     fn wire_bytes(&self) -> u32;
-    /// Identifies the flow, for fair queueing: equal for the packets of one flow and direction.
+    /// Flow identifier for fair queueing: equal for the packets of one flow and direction.
     fn flow_hash(&self) -> u64;
 }
 
-/// A kind of queue discipline: how it is built, and what others must know of it without its name.
+/// Facts about a kind of queue discipline: its constructor, and what other code needs without its
+/// name.
 pub trait QueueInfo: Params + Declares {
-    /// The queue of packets of any type.
+    /// Queue for packets of type `P`.
     type Queue<P>;
 
-    /// Builds an empty queue before a link; `rng` serves those that draw.
+    /// Builds an empty queue for a link; `rng` serves disciplines that draw random numbers.
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
 
-    /// `true` if it asks packets for their flow.
+    /// `true` if it reads the flow hash of packets.
     fn tells_flows_apart(&self) -> bool {
         false
     }
 }
 
-/// Why a packet was dropped or marked: a name that the mechanism which did it has for it.
+/// Reason of a drop or a mark, named by the mechanism that made it.
 ///
-/// Columns, counters and captures call it so: `codel` in `drops_codel`. It has small letters, and `_` between words.
+/// Columns, counters and captures use the name: `codel` in `drops_codel`. It has lower-case
+/// letters, and `_` between words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reason(&'static str);
 
 impl Reason {
-    /// The queue was full, of whatever discipline.
+    /// The queue was full, in any discipline.
     pub const OVERLIMIT: Self = Self::named("overlimit");
 
-    /// A reason of a mechanism.
+    /// Creates the reason of a mechanism.
     #[must_use]
     pub const fn named(name: &'static str) -> Self {
         Self(name)
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0
     }
 }
 
-/// Whoever has the packets: gives and takes what routers read and write in them, and is told of every drop and every mark,
-/// once each.
+/// Access to packets for queues and meters: reads and writes ECN field and header, and records
+/// every drop and every mark, once each.
 ///
-/// What waits in a queue may be a few words that name the rest. The ECN field and the header are in the rest, so that each
-/// is in one place only; most packets pass without anybody asking for them.
+/// A waiting packet may be a few words that refer to the rest. ECN field and header are stored
+/// once, in that rest; most packets pass without access to them.
 pub trait Context<P> {
-    /// The IP ECN field.
+    /// Returns the IP ECN field.
     fn ecn(&self, packet: &P) -> Ecn;
     /// Sets the IP ECN field, to any code point.
     fn set_ecn(&mut self, packet: &mut P, ecn: Ecn);
-    /// What routers write in it; `None` of a packet that has no place for that, such as an ACK.
+    /// Returns the header that routers write; `None` for a packet without one, such as an ACK.
     fn header<'a>(&'a mut self, _packet: &'a mut P) -> Option<&'a mut Header> {
         None
     }
-    /// Gives it another identification (RFC 791), where that is of no other use: whether it has this one now.
+    /// Replaces the IP identification (RFC 791) if the packet has no other use for it; `true` if it
+    /// was replaced.
     fn set_identification(&mut self, _packet: &mut P, _identification: u16) -> bool {
         false
     }
-    /// `packet` was discarded.
+    /// Records that `packet` was dropped.
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason);
-    /// `packet` now carries CE and goes on; `already` if it did so when it came.
+    /// Records that `packet` now carries CE and goes on; `already` if it did so on arrival.
     fn marked(&mut self, now: Time, packet: &P, reason: Reason, already: bool);
-    /// The same behind a pointer, and behind one only, whoever asks.
+    /// Returns the same context as one trait object, never nested.
     fn erased<'a>(&'a mut self) -> &'a mut (dyn Context<P> + 'a)
     where
         Self: Sized,
@@ -78,7 +81,7 @@ pub trait Context<P> {
     }
 }
 
-/// A context of any type, for code that is there once for all of them.
+/// A context of any type, for code that is compiled once for all of them.
 pub struct Erased<'a, P>(pub &'a mut dyn Context<P>);
 
 impl<P> Context<P> for Erased<'_, P> {
@@ -105,43 +108,47 @@ impl<P> Context<P> for Erased<'_, P> {
     }
 }
 
-/// What is waiting.
+/// Data waiting in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets in the queue.
     pub packets: u64,
-    /// Their bytes on the wire.
+    /// Bytes of these packets on the wire.
     pub bytes: u64,
 }
 
 /// A queue discipline.
 ///
-/// The driver (simulated link or router) calls `enqueue` when a packet arrives, `dequeue` when the line is free, and
-/// `on_timer` at `next_timer`, or later: a late call must be handled. Sojourn time is measured by the queue: `dequeue`
-/// returns the packet with the instant it entered.
+/// The driver (simulated link or router) calls `enqueue` when a packet arrives, `dequeue` when the
+/// line is free, and `on_timer` at `next_timer` or later; late calls must be handled. The queue
+/// measures sojourn time: `dequeue` returns the packet with the time at which it entered.
 pub trait Qdisc<P: Packet> {
-    /// Takes a packet, or drops it (and says so to `context`).
+    /// Takes a packet, or drops it and reports that to `context`.
     fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>);
-    /// The next packet to send, with the time at which it was enqueued; `None` when nothing is left to send.
+    /// Returns the next packet to send, with the time at which it was enqueued; `None` if nothing
+    /// is left to send.
     fn dequeue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<(P, Time)>;
-    /// What is waiting now.
+    /// Returns the data waiting now.
     fn backlog(&self) -> Backlog;
-    /// When [`Qdisc::on_timer`] wants to be called; `None` if this discipline keeps no clock.
+    /// Returns the time of the next [`Qdisc::on_timer`]; `None` without a timer.
     fn next_timer(&self) -> Option<Time> {
         None
     }
-    /// Periodic work that is due.
+    /// Runs periodic work that is due.
     fn on_timer(&mut self, _now: Time) {}
-    /// The link's rate is another from now on. What was sized by the first rate when the queue was made stays as it was.
+    /// Sets the link's rate from now on. Sizes computed from the first rate stay as they were.
     fn on_rate(&mut self, _now: Time, _rate: Rate) {}
-    /// Current drop or mark probability, for the time series; `None` where the discipline has none.
+    /// Returns the current drop or mark probability, for the time series; `None` if the discipline
+    /// has none.
     fn probability(&self) -> Option<f64> {
         None
     }
-    /// What the meter beside it steers senders by, for the time series; `None` where there is none.
+    /// Returns the value by which the meter beside it steers senders, for the time series; `None`
+    /// without one.
     fn guidance(&self) -> Option<Guidance> {
         None
     }
-    /// Tells what it counted besides drops and marks, each by a name that is its own; the activity has them as they are.
+    /// Reports counters other than drops and marks, each by a unique name that the activity uses
+    /// unchanged.
     fn count(&self, _each: &mut dyn FnMut(&'static str, u64)) {}
 }

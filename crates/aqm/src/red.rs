@@ -1,5 +1,5 @@
-//! RED, random early detection (Floyd & Jacobson, IEEE/ACM Trans. Networking 1(4), 1993): marks or drops on arrival
-//! with a probability that grows with a weighted average of the queue length.
+//! RED, random early detection (Floyd & Jacobson, IEEE/ACM Trans. Networking 1(4), 1993): marks or
+//! drops on arrival with a probability that grows with a weighted average of the queue length.
 
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::{Bytes, Limit, LinkFacts, QueueSize, Rate, Rng, Time};
@@ -9,9 +9,10 @@ use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, QueueInfo, Reason};
 use crate::store::Store;
 
-/// RED between its thresholds: by chance.
+/// Reason of random hits between RED's thresholds.
 pub const EARLY: Reason = Reason::named("red_early");
-/// RED above its upper threshold (or twice it, when gentle): always.
+/// Reason of hits above RED's upper threshold (or twice that, if gentle), where every packet is
+/// hit.
 pub const FORCED: Reason = Reason::named("red_forced");
 
 /// Unit of the queue length.
@@ -28,14 +29,14 @@ pub enum Mode {
 /// Treatment of an ECN-capable packet while the average is above the range of random drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Forced {
-    /// It is dropped (RFC 3168 § 7; ns-2).
+    /// Drop (RFC 3168 § 7; ns-2).
     #[name("drop")]
     Drop,
-    /// It is marked (Floyd & Jacobson 1993 mark every packet there).
+    /// Mark (Floyd & Jacobson 1993 mark every packet there).
     #[name("mark")]
     Mark,
-    /// It is dropped when spacing says so of a probability of 1, as are packets without ECN (ns-2
-    /// with `use_mark_p_`).
+    /// Drop by the spacing of a probability of 1, as for packets without ECN (ns-2 with
+    /// `use_mark_p_`).
     #[name("spaced")]
     Spaced,
 }
@@ -56,12 +57,12 @@ pub enum Count {
 /// Rule for the idle time of the queue, and for the ageing of the average over that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Idle {
-    /// From when the last packet leaves it; as many packets as the link could have sent, fractions
-    /// included (Floyd & Jacobson 1993 § 4).
+    /// From the departure of the last packet; as many packets as the link could have sent,
+    /// fractions included (Floyd & Jacobson 1993 § 4).
     #[name("emptied")]
     Emptied,
-    /// From when the line asks for a packet and gets none; whole packets, and the arrival that ends
-    /// it is one more.
+    /// From the first time that the line asks for a packet and gets none; whole packets, and the
+    /// arrival that ends it is one more.
     #[name("unanswered")]
     Unanswered,
 }
@@ -78,12 +79,12 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[schema(presets, check = Self::consistent)]
 #[idle([max_p, gentle, forced], self.min_th == self.max_th, "with `min_th` equal to `max_th`")]
 pub struct Params {
-    /// No packet is marked while the average queue is below this.
+    /// Average queue below which no packet is marked.
     #[default(QueueSize::Packets(5), "Floyd & Jacobson 1993 § 8: 5 packets")]
     pub min_th: QueueSize,
-    /// At this average the probability reaches `max_p`. Equal to `min_th` it is a step: all
-    /// packets that come at it or above are marked or dropped, and `max_p`, `gentle` and
-    /// `forced` have no effect.
+    /// Average queue at which the probability reaches `max_p`. Equal to `min_th` it is a step: all
+    /// packets that arrive at it or above are marked or dropped, and `max_p`, `gentle` and `forced`
+    /// have no effect.
     #[default(
         QueueSize::Packets(15),
         "Floyd & Jacobson 1993 § 8: 15 packets; max_th = 3 min_th in Floyd 1997"
@@ -152,7 +153,7 @@ pub struct Params {
     /// Treatment of packets while the average is above `max_th` (gentle: above twice that).
     #[default(Forced::Drop, "RFC 3168 § 7: drop")]
     pub forced: Forced,
-    /// From this probability (before spacing) on, ECN-capable packets are dropped too.
+    /// Probability (before spacing) from which on ECN-capable packets are dropped too.
     #[default(None, "none in the papers; ns-2 mark_p_ 0.1 with use_mark_p_")]
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     #[idle(!self.ecn, "without `ecn`")]
@@ -208,7 +209,7 @@ impl Params {
             | (QueueSize::MilliBdp(a), QueueSize::MilliBdp(b)) => a <= b,
             (QueueSize::Bytes(a), QueueSize::Bytes(b)) => a <= b,
             (QueueSize::Time(a), QueueSize::Time(b)) => a <= b,
-            // Different units meet only on a link.
+            // Different units can be compared only for a given link.
             _ => true,
         };
         if !ordered {
@@ -234,22 +235,25 @@ impl Declares for Params {
     }
 }
 
-/// A queue under RED.
+/// RED's state for one link.
 #[derive(Debug)]
 pub struct Red<P> {
     law: Law,
+    /// Weighted average of the queue length, in the unit of the mode.
     average: f64,
-    /// Packets, or bytes as the law says, since the last mark or drop; `None` while the average is below the lower threshold (−1 in the paper).
+    /// Packets or bytes since the last mark or drop; `None` while the average is below the lower
+    /// threshold (−1 in the paper).
     count: Option<u32>,
-    /// When the queue became empty, if it is, or the rate changed since.
+    /// Time at which the queue became empty, or of the last rate change since; `None` if it is not
+    /// idle.
     idle_since: Option<Time>,
-    /// Typical packets that the link could have sent while the queue was idle before that.
+    /// Typical packets that the link could have sent in the idle time before that.
     idle_before: f64,
     rng: Rng,
     store: Store<P>,
 }
 
-/// Parameters in the unit of the mode, and what follows from them.
+/// Parameters in the unit of the mode, and values derived from them.
 #[derive(Debug)]
 struct Law {
     min_th: f64,
@@ -266,24 +270,24 @@ struct Law {
     ecn: bool,
     forced: Forced,
     mark_p: f64,
-    /// Typical packets that the link sends in a nanosecond: what idle time is counted in.
+    /// Typical packets that the link sends per nanosecond, to convert idle time.
     packets_per_ns: f64,
-    /// Mean packet size.
+    /// Mean packet size, bytes.
     mean_packet: f64,
     /// 1 / mean packet size.
     per_mean_packet: f64,
 }
 
-/// What the average says.
+/// Range of the average queue length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Zone {
     /// Below the lower threshold.
     Quiet,
-    /// By chance, with p_b.
+    /// Random hits with p_b, between the thresholds.
     Early(f64),
-    /// At or above thresholds with nothing between them on this link: always, marks included.
+    /// At or above equal thresholds: every packet is hit, and may be marked.
     Step,
-    /// Always.
+    /// Above the range of random hits: every packet is hit.
     Forced,
 }
 
@@ -309,7 +313,7 @@ impl Law {
             idle: p.idle,
             ecn: p.ecn,
             forced: p.forced,
-            // Never reached by a probability.
+            // No probability reaches it.
             mark_p: p.mark_p.unwrap_or(f64::INFINITY),
             packets_per_ns: per_ns(link.rate, mean),
             mean_packet: mean,
@@ -317,13 +321,14 @@ impl Law {
         }
     }
 
-    /// How many typical packets the link could have sent meanwhile.
+    /// Returns the number of typical packets that the link could have sent in this time.
     #[inline]
     fn fitting(&self, since: Time, now: Time) -> f64 {
         now.since(since).as_nanos() as f64 * self.packets_per_ns
     }
 
-    /// p_b, the probability before spacing (Floyd & Jacobson 1993 § 4; Floyd 2000 for the gentle part).
+    /// Returns the zone of an average, with p_b, the probability before spacing (Floyd & Jacobson
+    /// 1993 § 4; Floyd 2000 for the gentle part).
     #[inline]
     fn zone(&self, average: f64) -> Zone {
         if average < self.min_th {
@@ -339,7 +344,7 @@ impl Law {
         }
     }
 
-    /// What a packet adds to the count.
+    /// Returns what a packet adds to the count.
     #[inline]
     const fn counted(&self, wire_bytes: u32) -> u32 {
         match (self.mode, self.count) {
@@ -348,12 +353,13 @@ impl Law {
         }
     }
 
-    /// p_a, which spaces marks evenly: `count` packets went unmarked since the last one (Floyd & Jacobson 1993 § 4).
+    /// Returns p_a, which spaces hits evenly: `count` packets passed since the last hit (Floyd &
+    /// Jacobson 1993 § 4).
     #[inline]
     fn spaced(&self, p_b: f64, count: f64) -> f64 {
         let expected = count * p_b;
         if self.wait {
-            // ns-2 `wait_`: nothing for 1/p_b packets, then uniform over the next 1/p_b.
+            // ns-2 `wait_`: no hit for 1/p_b packets, then uniform over the next 1/p_b.
             if expected < 1.0 {
                 0.0
             } else if expected < 2.0 {
@@ -370,7 +376,7 @@ impl Law {
 }
 
 impl<P: Packet> Red<P> {
-    /// An empty queue before this link.
+    /// Creates an empty queue for a link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts, rng: Rng) -> Self {
         Self {
@@ -384,17 +390,18 @@ impl<P: Packet> Red<P> {
         }
     }
 
-    /// The average queue length, in packets or bytes as the mode says.
+    /// Returns the average queue length, in packets or bytes depending on the mode.
     #[must_use]
     pub const fn average(&self) -> f64 {
         self.average
     }
 
-    /// Brings the average up to an arrival (Floyd & Jacobson 1993 § 4, Fig. 2).
+    /// Updates the average at an arrival (Floyd & Jacobson 1993 § 4, Fig. 2).
     #[inline]
     fn update_average(&mut self, now: Time) {
         if let Some(since) = self.idle_since.take() {
-            // The average ages as if m typical packets had arrived at an empty queue in the idle time.
+            // The average ages as if m typical packets had arrived at an empty queue in the idle
+            // time.
             let fitting = self.idle_before + self.law.fitting(since, now);
             self.idle_before = 0.0;
             let m = match self.law.idle {
@@ -407,7 +414,7 @@ impl<P: Packet> Red<P> {
         }
     }
 
-    /// The queue length, in packets or bytes as the mode says.
+    /// Returns the current queue length, in packets or bytes depending on the mode.
     #[inline]
     fn length(&self) -> u64 {
         let backlog = self.store.backlog();
@@ -417,14 +424,14 @@ impl<P: Packet> Red<P> {
         }
     }
 
-    /// Decides by lot whether the arriving packet is hit; if so, with the p_b that hit it.
+    /// Draws at random; `true` if the arriving packet is hit.
     #[inline]
     fn hit_early(&mut self, p_b: f64, wire_bytes: u32) -> bool {
         let law = &self.law;
         let count = self.count.map_or(0, |c| c.saturating_add(law.counted(wire_bytes)));
         self.count = Some(count);
-        // Departs from Floyd & Jacobson 1993 § 4 in the size that counts as one: they divide by the largest packet,
-        // ns-2 and we by the mean one.
+        // Departs from Floyd & Jacobson 1993 § 4 in the reference size: they divide by the largest
+        // packet, ns-2 and this code by the mean one.
         let sized = f64::from(wire_bytes) * law.per_mean_packet;
         let count = f64::from(count);
         let p_a = match (law.mode, law.count) {
@@ -438,10 +445,10 @@ impl<P: Packet> Red<P> {
         p_a > 0.0 && self.rng.chance(p_a)
     }
 
-    /// What RED does to the packet; whether it survives.
+    /// Applies RED to an arriving packet; `true` if it survives.
     #[inline]
     fn judge(&mut self, now: Time, packet: &mut P, context: &mut impl Context<P>) -> bool {
-        // ns-2 asks for a length above 1, in packets or bytes.
+        // ns-2 requires a length above 1, in packets or bytes.
         let spared = self.law.spare_short && self.length() <= 1;
         match if spared { Zone::Quiet } else { self.law.zone(self.average) } {
             Zone::Quiet => {
@@ -483,7 +490,8 @@ impl<P: Packet> Qdisc<P> for Red<P> {
         let was_idle = self.idle_since.is_some();
         self.update_average(now);
         if !self.store.fits(packet.wire_bytes()) {
-            // A full queue drops, whatever the packet's ECN field says; to RED this is a hit like any other.
+            // A full queue drops, whatever the packet's ECN field; RED counts this as any other
+            // hit.
             self.count = self.count.map(|_| 0);
             context.dropped(now, &packet, Reason::OVERLIMIT);
         } else if self.judge(now, &mut packet, context) {
@@ -491,7 +499,7 @@ impl<P: Packet> Qdisc<P> for Red<P> {
             return;
         }
         if was_idle {
-            // The packet is gone and the queue still idle; the average has aged up to now.
+            // The packet was dropped and the queue is still idle; the average has aged up to now.
             self.idle_since = Some(now);
         }
     }
@@ -531,7 +539,7 @@ impl<P: Packet> Qdisc<P> for Red<P> {
     }
 }
 
-/// Packets of this size that a link of this rate sends in a nanosecond.
+/// Returns the packets of this size that a link of this rate sends per nanosecond.
 fn per_ns(rate: Rate, packet: f64) -> f64 {
     rate.bits_per_sec() as f64 / BITS_PER_BYTE / NS_PER_S / packet
 }

@@ -1,4 +1,4 @@
-//! The registry of queue disciplines.
+//! Registry of queue disciplines.
 
 /// Defines the registry of queue disciplines, and an enum over the disciplines themselves.
 macro_rules! queues {
@@ -9,7 +9,7 @@ macro_rules! queues {
             pub enum QueueParams { $( $variant($module), )+ }
         }
 
-        /// Any queue discipline, told apart by a branch instead of a pointer.
+        /// Any queue discipline, dispatched by a branch instead of a vtable.
         #[derive(Debug)]
         pub enum AnyQdisc<P> {
             $(

@@ -4,9 +4,11 @@ use cwnd_quantity::{Limit, Time};
 
 use crate::qdisc::{Backlog, Context, Packet, Reason};
 
-/// The ring in which packets wait in order of arrival, its backlog and its hard limit: what every single queue shares.
+/// Ring buffer of waiting packets in order of arrival, with backlog and hard limit, shared by all
+/// disciplines.
 ///
-/// The ring grows to the largest backlog seen and stays there, so that a queue at work allocates nothing.
+/// The ring grows to the largest backlog seen and stays there, so that a running queue does not
+/// allocate.
 #[derive(Debug)]
 pub(crate) struct Store<P> {
     ring: VecDeque<(Time, P)>,
@@ -16,9 +18,10 @@ pub(crate) struct Store<P> {
 }
 
 impl<P: Packet> Store<P> {
-    /// An empty ring that may hold as much as `limit` says.
+    /// Creates an empty ring with a limit.
     pub(crate) fn new(limit: Limit) -> Self {
-        // Both bounds are always checked; the one that was not asked for never binds. This saves a branch per packet.
+        // Both bounds are always checked; the one that is not set never binds. This saves a branch
+        // per packet.
         let (max_packets, max_bytes) = match limit {
             Limit::Packets(n) => (n, u64::MAX),
             Limit::Bytes(n) => (u64::MAX, n),
@@ -26,19 +29,19 @@ impl<P: Packet> Store<P> {
         Self { ring: VecDeque::new(), bytes: 0, max_packets, max_bytes }
     }
 
-    /// An empty ring without a limit of its own.
+    /// Creates an empty ring without a limit.
     pub(crate) fn unlimited() -> Self {
         Self::new(Limit::Packets(u64::MAX))
     }
 
-    /// Whether a packet of this size would still fit.
+    /// `true` if a packet of this size still fits.
     #[inline]
     pub(crate) fn fits(&self, wire_bytes: u32) -> bool {
         (self.ring.len() as u64) < self.max_packets
             && self.bytes.saturating_add(u64::from(wire_bytes)) <= self.max_bytes
     }
 
-    /// Takes the packet, or drops it if it would exceed the limit; says whether it was taken.
+    /// Takes the packet, or drops it if it would exceed the limit; `true` if it was taken.
     #[inline]
     pub(crate) fn offer(&mut self, now: Time, packet: P, context: &mut impl Context<P>) -> bool {
         let fits = self.fits(packet.wire_bytes());
@@ -57,7 +60,7 @@ impl<P: Packet> Store<P> {
         self.ring.push_back((now, packet));
     }
 
-    /// The oldest packet, with the time at which it was enqueued.
+    /// Removes the oldest packet and returns it with the time at which it was enqueued.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(P, Time)> {
         let (entered, packet) = self.ring.pop_front()?;
@@ -65,19 +68,19 @@ impl<P: Packet> Store<P> {
         Some((packet, entered))
     }
 
-    /// Whether nothing waits.
+    /// `true` if nothing waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
 
-    /// Bytes that wait.
+    /// Returns the bytes waiting.
     #[inline]
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What waits.
+    /// Returns the data waiting.
     #[inline]
     pub(crate) fn backlog(&self) -> Backlog {
         Backlog { packets: self.ring.len() as u64, bytes: self.bytes }

@@ -1,4 +1,4 @@
-//! What a router tells the sources of packets: a file each.
+//! Messengers, one file each: what a router reports to the sources of packets.
 
 use cwnd_packet::{Contract, Declares};
 use cwnd_quantity::LinkFacts;
@@ -16,7 +16,7 @@ registry! {
 }
 
 impl MessengerParams {
-    /// Builds the messenger at the queue of a link, if there is one.
+    /// Builds the messenger at the queue of a link; `None` if there is none.
     #[must_use]
     pub fn build<P>(&self, link: &LinkFacts) -> Option<Box<dyn Messenger<P>>> {
         each_messenger!(self, params => params.build(link))

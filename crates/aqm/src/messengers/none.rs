@@ -1,4 +1,4 @@
-//! A link whose sources hear nothing from their routers.
+//! A link whose routers send no messages to sources.
 
 use cwnd_quantity::LinkFacts;
 use cwnd_schema::RegistryEntry;

@@ -1,4 +1,5 @@
-//! Source quenches: the source of a packet that the queue marks, or drops, is told at once (BECN § IV-A).
+//! Source quenches: the source of a packet that the queue marks or drops gets a message at once
+//! (BECN § IV-A).
 
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::{Duration, Levels, Limit, LinkFacts, QueueSize, Time};
@@ -13,19 +14,19 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "A source quench for each packet that the queue marks or drops (BECN's router).",
 );
 
-/// An ICMP source quench (RFC 792) for what the queue decides about data; one bit says whether the
-/// packet was marked or dropped.
+/// An ICMP source quench (RFC 792) for the queue's decisions about data; one bit distinguishes
+/// marked from dropped packets.
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(check = Self::consistent)]
 pub struct Params {
     /// `true` if only sources of ECN-capable packets receive quenches.
     #[default(true, "BECN § IV-A: if the ECT bit is set; RFC 792 tells all")]
     pub ect_only: bool,
-    /// No two messages leave the router in less time than this; what falls between is not told.
+    /// Least time between two messages of the router; none is sent for what falls between.
     #[default(None, "BECN § IV-A has no limit; RFC 1812 § 4.3.2.8 wants one")]
     pub interval: Option<Duration>,
-    /// Multi-level BECN: from the first of these lengths of the queue on a message says level 1,
-    /// from the second on level 2, and so on up to 7; below all, and without, level 0.
+    /// Multi-level BECN: queue lengths from which on a message carries level 1, 2, and so on up to
+    /// 7; below all, and without, it carries level 0.
     #[default(None, "BECN § VII, future work")]
     pub levels: Option<Levels<QueueSize>>,
 }
@@ -56,20 +57,20 @@ impl Declares for Params {
     }
 }
 
-/// Tells of marks, but of none that came with CE, and of drops.
+/// Reports marks, except on packets that arrived with CE, and drops.
 #[derive(Debug)]
 pub struct Quench {
-    /// Where levels begin.
+    /// Queue lengths at which the levels begin.
     levels: Vec<Limit>,
     ect_only: bool,
     interval: Duration,
-    /// When the next may leave.
+    /// Time from which the next message may be sent.
     free: Time,
     withheld: u64,
 }
 
 impl Quench {
-    /// A messenger with these parameters at the queue of this link.
+    /// Creates the messenger at the queue of a link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts) -> Self {
         let Params { ect_only, interval, levels } = *params;
@@ -78,7 +79,7 @@ impl Quench {
         Self { levels, ect_only, interval, free: Time::ZERO, withheld: 0 }
     }
 
-    /// How many of the lengths are reached.
+    /// Returns the number of the lengths that the backlog reaches.
     fn level(&self, queued: Backlog) -> u8 {
         let reached = |limit: &&Limit| match **limit {
             Limit::Packets(packets) => queued.packets >= packets,
@@ -116,5 +117,5 @@ impl<P> Messenger<P> for Quench {
     }
 }
 
-/// Three bits of the message hold the level, from 0.
+/// Largest number of levels above 0: three bits of the message hold the level.
 const MOST_THRESHOLDS: usize = 7;

@@ -1,7 +1,8 @@
-//! BMCC's router: says of each packet whether the load factor is above the threshold that the packet stands for.
+//! BMCC's router: marks each packet by comparing the load factor with the threshold that the
+//! packet's identification stands for.
 //!
-//! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II; Andrew, Hanly, Chan, Cui, *Adaptive
-//! deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
+//! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II; Andrew,
+//! Hanly, Chan, Cui, *Adaptive deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
 
 use cwnd_packet::{
     Ability, Contract, Declares, Ecn, Guidance, Header,
@@ -14,7 +15,7 @@ use crate::load::{self, LoadFactor};
 use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet, Reason};
 
-/// What it marks for: a load factor of u or more.
+/// Reason of a CE mark by this meter: a load factor of u or more.
 pub const OVERLOAD: Reason = Reason::named("overload");
 
 /// Packet identification that stands for a threshold.
@@ -23,9 +24,9 @@ pub enum Identification {
     /// The one that the packet came with.
     #[name("packet")]
     Packet,
-    /// One that the meter draws by lot and writes into ECN-capable packets that tell of no load
-    /// yet, for senders whose own means nothing; at the first meter on the way only. A counter in
-    /// place of lots could be moved by whoever sends.
+    /// One that the meter draws at random and writes into ECN-capable packets that carry no load
+    /// yet, for senders whose own has no meaning; at the first meter on the path only. A sender
+    /// could influence a counter, but not random values.
     #[name("drawn")]
     Drawn,
 }
@@ -43,7 +44,7 @@ pub struct Params {
     /// Measurement of the load factor.
     #[flatten(load::Params::default())]
     pub load: load::Params,
-    /// η₀: smaller load factors are not told apart.
+    /// η₀: smaller load factors are not distinguished.
     #[default(0.15, "BMCC § II-D.2: 0.15")]
     #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
     pub least: f64,
@@ -97,14 +98,14 @@ impl Declares for Params {
     }
 }
 
-/// Compares the load of the last interval with the thresholds of packets.
+/// Comparison of the last interval's load with the thresholds of packets.
 #[derive(Debug)]
 pub struct Adpm {
     load: LoadFactor,
     scale: Scale,
-    /// Draws identifications.
+    /// Random numbers for identifications; `None` if packets keep their own.
     lots: Option<Rng>,
-    /// How many thresholds the load is above.
+    /// Number of thresholds that the load exceeds.
     above: u32,
     intervals: u64,
     over: u64,
@@ -114,7 +115,7 @@ pub struct Adpm {
 }
 
 impl Adpm {
-    /// A meter at the start of a run, which draws from `rng`.
+    /// Creates a meter that draws from `rng`.
     #[must_use]
     pub fn new(params: &Params, rng: Rng) -> Self {
         Self {
@@ -130,7 +131,7 @@ impl Adpm {
         }
     }
 
-    /// Draws an identification for a packet that nothing is told by yet.
+    /// Draws an identification for a packet that carries no load yet.
     #[cold]
     fn identify<P>(&mut self, packet: &mut P, context: &mut dyn Context<P>) {
         if let Some(lots) = &mut self.lots
@@ -147,7 +148,8 @@ impl<P: Packet> Meter<P> for Adpm {
         self.load.arrives(packet.wire_bytes());
     }
 
-    // § II-B. Of several links the most loaded one is told of: (01) is never taken back, and (11) never changed, whoever wrote it.
+    // § II-B. The most loaded link on the path prevails: (01) is never reset and (11) never
+    // changed, whichever router wrote it.
     fn leaves(&mut self, now: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
         if self.lots.is_some() {
             self.identify(packet, context);
@@ -163,7 +165,7 @@ impl<P: Packet> Meter<P> for Adpm {
             }
             return;
         }
-        // The threshold first: most packets stand for one that the load is below, or are ACKs.
+        // The threshold is checked first: most packets stand for one above the load, or are ACKs.
         let Some(&mut Header::Id(id)) = context.header(packet) else { return };
         if u32::from(hash(id)) < self.above && context.ecn(packet) == Ecn::Ect0 {
             self.told += 1;

@@ -1,8 +1,9 @@
-//! MLCP's router: packets leave with the highest of sixteen levels of load that links on their way have.
+//! MLCP's router: packets leave with the highest of sixteen load levels of the links on their path.
 //!
-//! Qazi, Znati, *On the design of load factor based congestion control protocols for next-generation networks*, INFOCOM 2008, of which
-//! no text but the abstract was to be had: the load factor is that of BMCC by the same author (Qazi, Andrew, Znati 2009, § II-A), and
-//! `cwnd_packet::mlcp` says which loads the levels are.
+//! Qazi, Znati, *On the design of load factor based congestion control protocols for
+//! next-generation networks*, INFOCOM 2008. Only its abstract was available. The load factor is
+//! that of BMCC by the same author (Qazi, Andrew, Znati 2009, § II-A), and `cwnd_packet::mlcp`
+//! defines the loads of the levels.
 
 use cwnd_packet::{
     Ability, Contract, Declares, Guidance, Header,
@@ -30,8 +31,8 @@ pub struct Params {
     #[default(0.15, "BMCC § II-D.2: 0.15")]
     #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
     pub least: f64,
-    /// η: below it the load is low, and has seven levels from `least` on; from it on it is high,
-    /// which is one.
+    /// η: below it the load is low, with seven levels from `least` on; from it on the load is high,
+    /// which is one level.
     #[default(0.75, "BMCC § II-D.2: 0.75")]
     #[bounds(above 0.0, below 1.0; "it is between idle and full")]
     pub high: f64,
@@ -68,19 +69,20 @@ impl Declares for Params {
     }
 }
 
-/// Writes the level of the last interval into packets that tell of a lower one.
+/// Raises the level in packets to that of the last interval.
 #[derive(Debug)]
 pub struct Mlcp {
     load: LoadFactor,
     scale: Scale,
+    /// Level of the last interval.
     now: u8,
-    /// Intervals of low, high and too much load.
+    /// Number of intervals with low load, high load and overload.
     intervals: [u64; 3],
     raised: u64,
 }
 
 impl Mlcp {
-    /// A meter at the start of a run.
+    /// Creates a meter.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {
@@ -98,7 +100,7 @@ impl<P: Packet> Meter<P> for Mlcp {
         self.load.arrives(packet.wire_bytes());
     }
 
-    // Of several links the most loaded one is told of.
+    // The most loaded link on the path prevails.
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
         let Some(Header::Level(told)) = context.header(packet) else { return };
         if *told < self.now {

@@ -1,4 +1,4 @@
-//! What a router writes into packets beside queueing them: a file each.
+//! Meters, one file each: what a router writes into packets beside queueing them.
 
 use cwnd_packet::{Contract, Declares};
 use cwnd_quantity::{LinkFacts, Rng};
@@ -22,7 +22,7 @@ registry! {
 }
 
 impl MeterParams {
-    /// Builds the meter beside the queue of a link, if there is one; `rng` serves those that draw.
+    /// Builds the meter beside the queue of a link, if there is one; `rng` serves meters that draw.
     #[must_use]
     pub fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Option<Box<dyn Meter<P>>> {
         each_meter!(self, params => params.build(link, rng))

@@ -1,8 +1,9 @@
-//! RCP's router: one rate for all flows, found anew every few milliseconds from what comes and what waits; each packet takes the least
-//! rate of the routers on its way to its sender.
+//! RCP's router: one rate for all flows, updated every few milliseconds from arrivals and backlog.
+//! Each packet carries the least rate of the routers on its path.
 //!
-//! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3; what it leaves open as the authors'
-//! ns-2 code (`rcp.cc`) has it. Rates are bytes a second.
+//! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS
+//! 2005, § 3. Details that it leaves open follow the authors' ns-2 code (`rcp.cc`). Rates are bytes
+//! per second.
 
 use cwnd_packet::{Ability, Contract, Declares, Guidance, Header};
 use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
@@ -20,34 +21,34 @@ pub const ENTRY: RegistryEntry =
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets)]
 pub struct Params {
-    /// α: the part of the spare rate that is given in an average round trip.
+    /// α: part of the spare rate that is given per average round trip.
     #[default(0.4, "the authors' ns-2 scripts: 0.4, elsewhere 0.1")]
     #[bounds(above 0.0; "no spare rate would ever be given")]
     pub alpha: f64,
-    /// β: the part of what waits that is taken back in an average round trip.
+    /// β: part of the backlog that is taken back per average round trip.
     #[default(1.0, "the authors' ns-2 scripts: 1")]
     #[bounds(from 0.0; "a negative one gives more the more waits")]
     pub beta: f64,
-    /// γ: the part of the link's rate that is aimed at.
+    /// γ: part of the link's rate that is aimed at.
     #[default(1.0, "Dukkipati et al. 2005 § 3: the whole link")]
     #[bounds(above 0.0, up_to 1.0; "it is a part of the link's rate")]
     pub gamma: f64,
     /// Capacity that the router assumes for the link.
     #[flatten(Capacity::default())]
     pub capacity: Capacity,
-    /// The rate is found anew so often, or once an average round trip where that is shorter.
+    /// Interval between updates of the rate; an average round trip, if that is shorter.
     #[default(Duration::from_millis(10), "the authors' ns-2 code: 10 ms")]
     #[bounds(above Duration::ZERO; "time would never pass, write 10 ms")]
     pub update: Duration,
-    /// The first rate, as a part of the link's.
+    /// First rate, as a part of the link's.
     #[default(0.05, "the authors' ns-2 code: 0.05")]
     #[bounds(above 0.0, up_to 1.0; "it is a part of the link's rate")]
     pub first_rate: f64,
-    /// The average round trip before any packet told of one.
+    /// Average round trip before any packet carried one.
     #[default(Duration::from_millis(200), "the authors' ns-2 code: 200 ms")]
     #[bounds(above Duration::ZERO; "no rate changes in a round trip of no time, write 200 ms")]
     pub first_rtt: Duration,
-    /// The least rate, in packets of 1000 B in an average round trip.
+    /// Least rate, in packets of 1000 B per average round trip.
     #[default(0.01, "the authors' ns-2 code: 0.01")]
     #[bounds(above 0.0; "a rate of nothing never grows")]
     pub least_packets: f64,
@@ -74,37 +75,41 @@ impl Declares for Params {
     }
 }
 
-/// The packets that `least_packets` counts, bytes.
+/// Size of the packets that `least_packets` counts, bytes.
 const PACKET: f64 = 1000.0;
-/// No interval is shorter, whatever senders tell of their round trips.
+/// Shortest interval, whatever round trips senders report.
 const LEAST_INTERVAL: Duration = Duration::from_micros(10);
 
-/// The state of one link's router.
+/// State of RCP's router at one link.
 #[derive(Clone, Debug)]
 pub struct Rcp {
     params: Params,
-    /// What it believes the link to carry, bytes a second.
+    /// Assumed capacity of the link, bytes per second.
     capacity: f64,
-    /// R, bytes a second.
+    /// R, bytes per second.
     rate: f64,
-    /// d: the moving average of round trips, seconds.
+    /// d: moving average of round trips, seconds.
     rtt: f64,
+    /// Start of this interval.
     began: Time,
+    /// End of this interval.
     ends: Time,
-    /// What came in this interval, bytes, and what of its last packets counts for the next.
+    /// Bytes that arrived in this interval.
     arrived: f64,
+    /// Bytes of its last packets that count for the next interval.
     spilled: f64,
     told: Told,
-    /// The last mean of round trips in an interval in which packets told of some, seconds.
+    /// Mean round trip of the last interval in which packets carried some, seconds.
     last_mean: f64,
     counters: Counters,
 }
 
-/// What the packets of an interval told of their round trips.
+/// Round trips that the packets of an interval carried.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
+    /// Σ s over packets that carried a round trip, bytes.
     bytes: f64,
-    /// Σ rtt·s, second bytes.
+    /// Σ rtt·s, seconds times bytes.
     weighted: f64,
 }
 
@@ -116,7 +121,7 @@ struct Counters {
 }
 
 impl Rcp {
-    /// The router of this link.
+    /// Creates the router of a link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts) -> Self {
         let capacity = params.capacity.of(link.rate);
@@ -138,13 +143,14 @@ impl Rcp {
         made
     }
 
-    /// T = min(T₀, d).
+    /// Returns T = min(T₀, d).
     fn interval(&self) -> Duration {
         Duration::from_secs_f64(self.rtt).min(self.params.update).max(LEAST_INTERVAL)
     }
 
-    /// d, from the mean of the packets in the interval. A longer one counts for the part of it that has passed, a shorter one
-    /// for less: more of the packets are those of flows with short round trips.
+    /// Updates d from the mean over the packets of the interval. A longer mean counts for the part
+    /// of it that has passed. A shorter one counts for less, as flows with short round trips send
+    /// more of the packets.
     fn average(&mut self, took: f64) {
         if self.told.bytes > 0.0 {
             self.last_mean = self.told.weighted / self.told.bytes;
@@ -158,7 +164,7 @@ impl Rcp {
         self.rtt += gain.min(1.0) * (mean - self.rtt);
     }
 
-    /// § 3: R ← R (1 + (T / d) (α (γ C − y) − β q / d) / (γ C)).
+    /// Updates the rate (§ 3): R ← R (1 + (T / d) (α (γ C − y) − β q / d) / (γ C)).
     fn update(&mut self, now: Time, waiting: u64) {
         let took = now.since(self.began).as_secs_f64();
         self.average(took);
@@ -182,7 +188,8 @@ impl Rcp {
 impl<P: Packet> Meter<P> for Rcp {
     fn arrives(&mut self, now: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
         let size = f64::from(packet.wire_bytes());
-        // A packet comes during the time that it takes; what is beyond the interval's end counts for the next.
+        // A packet arrives during its transmission time; the part beyond the interval's end counts
+        // for the next.
         let lasts = size / self.capacity;
         let left = self.ends.since(now).as_secs_f64();
         let beyond = (size * (lasts - left) / lasts).max(0.0);

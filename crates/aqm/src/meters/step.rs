@@ -1,4 +1,5 @@
-//! A step: every ECN-capable packet that finds more than a threshold waiting is marked, no other is.
+//! Step marking: every ECN-capable packet that finds more than a threshold waiting is marked, and
+//! no other.
 
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::{Limit, LinkFacts, QueueSize, Rng, Time};
@@ -8,7 +9,7 @@ use crate::mark::mark;
 use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet, Reason};
 
-/// What it marks for.
+/// Reason of this meter's marks.
 pub const STEP: Reason = Reason::named("step");
 
 /// Name and description in scenarios.
@@ -17,11 +18,11 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
     "Marks each packet that finds more than a threshold waiting (DCTCP's router).",
 );
 
-/// Marks at a threshold of what waits (RFC 8257 § 3.1; Alizadeh et al. 2010 § 3.1 (1)). The queue
+/// Marks at a threshold of the backlog (RFC 8257 § 3.1; Alizadeh et al. 2010 § 3.1 (1)). The queue
 /// beside it drops, and may mark, as it does without.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// K: an ECN-capable packet that makes what waits larger than this is marked.
+    /// K: an ECN-capable packet that raises the backlog above this is marked.
     #[default(
         QueueSize::MilliBdp(170),
         "Alizadeh et al. 2010 § 3.4 eq. 13: over a seventh of the BDP; RFC 8257 § 4.1"
@@ -42,14 +43,15 @@ impl Declares for Params {
     }
 }
 
-/// Looks at what waits when a packet comes, as it is then: no average, no lots.
+/// Comparison of the instantaneous backlog with a threshold at each arrival: no average, no random
+/// draw.
 #[derive(Debug)]
 pub struct Step {
     threshold: Limit,
 }
 
 impl Step {
-    /// A threshold at this link.
+    /// Creates the meter for a link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts) -> Self {
         Self { threshold: params.threshold.resolve(link) }
@@ -57,8 +59,8 @@ impl Step {
 }
 
 impl<P: Packet> Meter<P> for Step {
-    // "An arriving packet is marked with the CE codepoint if the queue occupancy is greater than K upon its arrival": itself
-    // included, so that a threshold of nothing marks all.
+    // "An arriving packet is marked with the CE codepoint if the queue occupancy is greater than K
+    // upon its arrival": the packet itself counts, so that a threshold of zero marks all.
     fn arrives(
         &mut self,
         now: Time,

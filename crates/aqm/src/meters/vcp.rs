@@ -1,7 +1,7 @@
-//! VCP's router: each packet leaves with the highest of three loads that links on its way have.
+//! VCP's router: each packet leaves with the highest of three loads of the links on its path.
 //!
-//! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2; what it leaves open is from its authors'
-//! program for ns-2 (`vcp-queue.cc`).
+//! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2. Details
+//! that it leaves open follow its authors' program for ns-2 (`vcp-queue.cc`).
 
 use cwnd_packet::{Ability, Contract, Declares, Ecn, Guidance};
 use cwnd_quantity::{LinkFacts, Rate, Rng, Time};
@@ -11,7 +11,7 @@ use crate::load::{self, LoadFactor};
 use crate::meter::{Meter, MeterInfo};
 use crate::qdisc::{Backlog, Context, Packet, Reason};
 
-/// What it marks for: a load factor of 1 or more.
+/// Reason of a CE mark by this meter: a load factor of `over` or more.
 pub const OVERLOAD: Reason = Reason::named("overload");
 
 /// Name and description in scenarios.
@@ -27,11 +27,11 @@ pub struct Params {
         load::Params { target: 0.98, queue_weight: 0.5, queue_gain: 0.25,..load::Params::default() }
     )]
     pub load: load::Params,
-    /// From this load factor on the load is high.
+    /// Load factor from which on the load is high.
     #[default(0.8, "Xia et al. 2005 § 3.1: 0.8")]
     #[bounds(above 0.0; "a load factor is above 0")]
     pub high: f64,
-    /// From this load factor on there is overload.
+    /// Load factor from which on there is overload.
     #[default(1.0, "Xia et al. 2005 § 3.1: 1")]
     #[bounds(above 0.0; "a load factor is above 0")]
     pub over: f64,
@@ -81,19 +81,22 @@ impl Declares for Params {
     }
 }
 
-/// Writes the load of the last interval into packets that tell of less.
+/// Raises the load in packets to that of the last interval.
 #[derive(Debug)]
 pub struct Vcp {
     load: LoadFactor,
     high: f64,
     over: f64,
+    /// Load of the last interval.
     now: Load,
+    /// Number of intervals with low load, high load and overload.
     intervals: [u64; 3],
 }
 
-/// The three loads. Their code points: ECT(0), ECT(1), CE.
+/// Three loads, carried as ECT(0), ECT(1) and CE.
 ///
-/// Departs from § 3.1, where low is (01) and high is (10): senders of RFC 3168 begin with ECT(0), and nobody reads the two as numbers.
+/// Departs from § 3.1, where low is (01) and high is (10). Senders of RFC 3168 start with ECT(0),
+/// and nothing reads the two bits as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Load {
     Low,
@@ -113,7 +116,7 @@ impl Load {
 }
 
 impl Vcp {
-    /// A meter at the start of a run.
+    /// Creates a meter.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {
@@ -131,7 +134,7 @@ impl<P: Packet> Meter<P> for Vcp {
         self.load.arrives(packet.wire_bytes());
     }
 
-    // "A more congested link overwrites" (§ 3.1): the most loaded one on the way is told of.
+    // "A more congested link overwrites" (§ 3.1): the most loaded link on the path prevails.
     fn leaves(&mut self, now: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
         if self.now == Load::Low {
             return;

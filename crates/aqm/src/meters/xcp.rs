@@ -1,8 +1,9 @@
-//! XCP's router: once an average round trip it finds by how much all flows together shall become faster or slower, and which share
-//! of that each packet carries to its sender.
+//! XCP's router: once per average round trip it computes the change in the rate of all flows
+//! together, and the share of it that each packet carries to its sender.
 //!
-//! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.4 and 3.5; what is left of
-//! what a router gives, and the persistent queue, as draft-falk-xcp-spec-03 § 4.2 and ns-2.35 (`xcpq.cc`) have them. Rates are bytes a second.
+//! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM
+//! 2002, § 3.4 and 3.5. Residual feedback and the persistent queue follow draft-falk-xcp-spec-03
+//! § 4.2 and ns-2.35 (`xcpq.cc`). Rates are bytes per second.
 
 use cwnd_packet::{Ability, Contract, Declares, Guidance, Header};
 use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
@@ -33,16 +34,16 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[schema(presets, check = Self::consistent)]
 pub struct Params {
-    /// α: the part of the spare rate that is given to all flows together in an average round trip.
+    /// α: part of the spare rate that is given to all flows together per average round trip.
     #[default(0.4, "Katabi et al. 2002 § 3.5 and Theorem 1: 0.4")]
     #[bounds(above 0.0; "no spare rate would ever be given")]
     pub alpha: f64,
-    /// β: the part of the persistent queue that is taken back in an average round trip.
+    /// β: part of the persistent queue that is taken back per average round trip.
     #[default(0.226, "Katabi et al. 2002 § 3.5 and Theorem 1: 0.226")]
     #[bounds(from 0.0; "a negative one gives more the longer the queue is")]
     pub beta: f64,
-    /// γ: the part of the traffic that is at least taken and given anew, so that flows come to
-    /// equal rates.
+    /// γ: least part of the traffic that is taken and given anew, so that the rates of flows become
+    /// equal.
     #[default(0.1, "Katabi et al. 2002 § 3.5.2: 0.1")]
     #[bounds(from 0.0, up_to 1.0; "it is a part of the traffic")]
     pub gamma: f64,
@@ -55,19 +56,20 @@ pub struct Params {
         "Katabi et al. 2002 § 3.5.1: the minimum queue seen by an arriving packet"
     )]
     pub queue_seen: QueueSeen,
-    /// The persistent queue is the least one in this part of a round trip without queues.
+    /// Time over which the persistent queue is the least queue, as a part of a round trip without
+    /// queues.
     #[default(1.0, "Katabi et al. 2002 § 3.5.1: a propagation delay")]
     #[bounds(above 0.0, up_to 10.0; "time would never pass, or hardly")]
     pub queue_interval: f64,
-    /// The interval of control before any packet told of a round trip.
+    /// Control interval before any packet carried a round trip.
     #[default(Duration::from_millis(50), "left open by Katabi et al.; ns-2.35: 50 ms")]
     #[bounds(above Duration::ZERO; "time would never pass, write 50 ms")]
     pub first_interval: Duration,
-    /// The shortest interval of control; the persistent queue is that of twice as long.
+    /// Shortest control interval; that of the persistent queue is at least twice as long.
     #[default(Duration::from_millis(1), "left open by Katabi et al.; ns-2.35: 1 ms and 2 ms")]
     #[bounds(above Duration::ZERO; "time would never pass, write 1 ms")]
     pub least_interval: Duration,
-    /// A longer round trip counts as this long in the average.
+    /// Upper bound of a round trip in the average.
     #[default(Duration::from_secs(1), "left open by Katabi et al.; ns-2.35: 1 s")]
     #[bounds(above Duration::ZERO; "time would never pass, write 1 s")]
     pub most_rtt: Duration,
@@ -110,36 +112,37 @@ impl Declares for Params {
     }
 }
 
-/// The state of one link's router.
+/// State of XCP's router at one link.
 #[derive(Clone, Debug)]
 pub struct Xcp {
     params: Params,
-    /// What it believes the link to carry, bytes a second.
+    /// Assumed capacity of the link, bytes per second.
     capacity: f64,
-    /// The average round trip, seconds.
+    /// Average round trip, seconds.
     mean_rtt: f64,
-    /// When this interval of control began, and when it is over.
+    /// Start of this control interval.
     began: Time,
+    /// End of this control interval.
     ends: Time,
-    /// Bytes that came in it, of any packets.
+    /// Bytes that arrived in this interval, of any packets.
     arrived: u64,
-    /// Σ rtt·s/cwnd over its packets that told of a round trip, seconds: 1 / throughput, with the packet's size.
+    /// Σ rtt·s/cwnd over its packets that carried a round trip, seconds: packet size / throughput.
     inverse: f64,
-    /// The same with each packet's round trip as a factor.
+    /// The same sum with each packet's round trip as a factor.
     inverse_by_rtt: f64,
     queue: PersistentQueue,
-    /// What may still be given in this interval, and what for each second of rtt·s/cwnd.
+    /// Rate that may still be given in this interval, and the part for each second of rtt·s/cwnd.
     give: Share,
-    /// What may still be taken in this interval, and what for each byte.
+    /// Rate that may still be taken in this interval, and the part for each byte.
     take: Share,
-    /// φ for each second of the interval, bytes a second.
+    /// φ per second of the interval, bytes per second.
     phi: f64,
-    /// The part of a byte that the last header had no place for.
+    /// Fraction of a byte left over from the last header.
     rest: f64,
     counters: Counters,
 }
 
-/// What is handed out in an interval, bytes a second, in equal parts as long as there is any.
+/// Rate distributed in an interval, bytes per second, in equal parts while any is left.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     left: f64,
@@ -160,11 +163,11 @@ impl Share {
     }
 }
 
-/// The queue that does not go away within a round trip, bytes.
+/// Queue that does not drain within a round trip, bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct PersistentQueue {
     bytes: u64,
-    /// The least since the last look.
+    /// Least backlog since the last update, bytes.
     least: u64,
     ends: Time,
 }
@@ -178,7 +181,7 @@ struct Counters {
 }
 
 impl Xcp {
-    /// The router of this link.
+    /// Creates the router of a link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts) -> Self {
         let first = Time::ZERO + params.first_interval;
@@ -200,12 +203,14 @@ impl Xcp {
         }
     }
 
-    /// What is given and taken in the interval that begins now, from what came in the last one.
+    /// Computes what is given and taken in the interval that begins now, from the arrivals of the
+    /// last one.
     fn control(&mut self, now: Time) {
         let params = &self.params;
         let took = now.since(self.began).as_secs_f64();
-        // § 3.2: the average over the flows, from their headers. A flow's packets carry rtt²·s/cwnd and rtt·s/cwnd; in an interval the
-        // latter sum up to the same for each flow, whatever its rate.
+        // § 3.2: the average over flows, from their headers. A flow's packets carry rtt²·s/cwnd and
+        // rtt·s/cwnd; over an interval the latter have the same sum for each flow, whatever its
+        // rate.
         self.mean_rtt = if self.inverse > 0.0 {
             self.inverse_by_rtt / self.inverse
         } else {
@@ -213,10 +218,11 @@ impl Xcp {
         };
         (self.give, self.take) = if self.arrived > 0 {
             let input = self.arrived as f64 / took;
-            // § 3.5.1: φ = α d S − β Q, here for each second of d.
+            // § 3.5.1: φ = α d S − β Q, here per second of d.
             let queue = self.queue.bytes as f64 / self.mean_rtt;
             let phi = params.alpha * (self.capacity - input) - params.beta * queue;
-            // § 3.5.2: h = max(0, γ y − |φ|), taken from all in proportion to their rates and given to all alike.
+            // § 3.5.2: h = max(0, γ y − |φ|), taken from flows in proportion to their rates and
+            // given to all in equal parts.
             self.phi = phi;
             let shuffled = (params.gamma * input - phi.abs()).max(0.0);
             // ξp = (h + max(φ, 0)) / Σ rtt·s/cwnd, ξn = (h + max(−φ, 0)) / Σ s.
@@ -237,7 +243,8 @@ impl Xcp {
         self.counters.intervals += 1;
     }
 
-    /// § 3.5.1: the persistent queue is "the minimum queue seen by an arriving packet during the last propagation delay".
+    /// Updates the persistent queue, "the minimum queue seen by an arriving packet during the last
+    /// propagation delay" (§ 3.5.1).
     fn look(&mut self, now: Time, waiting: u64) {
         self.queue.bytes = self.queue.least.min(waiting);
         self.queue.least = waiting;
@@ -247,11 +254,12 @@ impl Xcp {
         self.queue.ends = now + Duration::from_secs_f64(interval).max(least);
     }
 
-    /// What the packet's sender shall add to its window, bytes, where routers before this one left it `before`.
+    /// Returns the change of the sender's window that the packet carries on, bytes; `before` is
+    /// what it carried on arrival.
     fn feedback(&mut self, size: f64, cwnd: u32, rtt_us: u32, before: i32) -> i32 {
         let rtt = seconds(rtt_us);
         if rtt == 0.0 {
-            // § 3.1: a sender that knows no round trip yet. Both of its parts are zero.
+            // § 3.1: the sender knows no RTT yet. Both of its parts are zero.
             return before.min(0);
         }
         let mut gives = self.give.of(inverse(size, cwnd, rtt));
@@ -259,13 +267,15 @@ impl Xcp {
         let ours = gives - takes;
         let (wanted, left) = (ours * rtt + self.rest, f64::from(before));
         let told = if left >= ours * rtt {
-            // Whole bytes go into the header, and the rest to the next packet: in sum nothing is lost.
+            // Whole bytes fit into the header, and the rest is carried to the next packet, so that
+            // none is lost in sum.
             let told = wanted.floor().min(left);
             self.rest = (wanted - told).min(1.0);
             told as i32
         } else {
-            // draft-falk-xcp-spec-03 § 4.2.3: another router, or the sender, wants less. What it leaves of what is given here is the
-            // others', and what it takes besides is taken from what is to be taken here.
+            // draft-falk-xcp-spec-03 § 4.2.3: another router, or the sender, requests less. What it
+            // leaves of the share given here stays for other flows. What it takes beyond counts as
+            // taken here.
             let before = left / rtt;
             takes = (takes + (ours - before)).min(self.take.left);
             gives = (before + takes).max(0.0);
@@ -336,7 +346,7 @@ impl<P: Packet> Meter<P> for Xcp {
     }
 }
 
-/// rtt·s/cwnd, seconds.
+/// Returns rtt·s/cwnd, seconds.
 fn inverse(size: f64, cwnd: u32, rtt: f64) -> f64 {
     rtt * size / f64::from(cwnd.max(1))
 }
