@@ -11,7 +11,8 @@ fn codel(params: Params) -> CoDelQueue<Pkt> {
     CoDelQueue::new(&params, &link())
 }
 
-/// Packets come and go every `tick`, behind a standing queue of 40: every sojourn time is 40 ticks.
+/// One packet arrives and one leaves every `tick`, with a standing queue of 40: every sojourn time
+/// is 40 ticks.
 struct Standing {
     queue: CoDelQueue<Pkt>,
     log: Log,
@@ -33,7 +34,7 @@ impl Standing {
         }
     }
 
-    /// One tick: the queue is filled up to its depth, one packet leaves.
+    /// Runs one tick: fills the queue up to its depth and lets one packet leave.
     fn step(&mut self, packet: impl Fn(u64) -> Pkt) -> Option<(Pkt, Time)> {
         self.now += self.tick;
         while self.queue.backlog().packets < Self::DEPTH {
@@ -52,16 +53,19 @@ impl Standing {
 
 #[test]
 fn drops_follow_the_control_law() {
-    // A tick of 0.2 ms: the sojourn time is 8 ms, above the target, and a drop is at most a tick late.
+    // A tick of 0.2 ms: the sojourn time is 8 ms, above the target, and a drop is at most a tick
+    // late.
     let mut world = Standing::new(Duration::from_micros(200));
     world.run_until(ms(2000), Pkt::plain);
     let drops: Vec<Time> = world.log.drops.iter().map(|d| d.0).collect();
     assert!(world.log.drops.iter().all(|d| d.2 == cwnd_aqm::codel::REASON));
 
-    // The first sojourn time of 5 ms or more is seen 5 ms in; the first drop follows an interval later.
+    // The first sojourn time of 5 ms or more is seen at 5 ms; the first drop follows an interval
+    // later.
     let first = ms(105) + Duration::from_micros(200);
     assert!(drops[0] >= ms(105) && drops[0] <= first, "{:?}", drops[0]);
-    // RFC 8289 § 5.6: drop n+1 comes interval/√n after drop n was due. Each is made at the next dequeue.
+    // RFC 8289 § 5.6: drop n+1 is due interval/√n after drop n was due. Each is made at the next
+    // dequeue.
     let mut due = drops[0].as_secs_f64();
     for (n, dropped) in (1..).zip(&drops[1..]) {
         due += 0.1 / f64::from(n).sqrt();
@@ -76,7 +80,7 @@ fn drops_follow_the_control_law() {
 fn nothing_is_dropped_while_the_delay_stays_above_target_for_less_than_an_interval() {
     let mut world = Standing::new(Duration::from_micros(200));
     world.run_until(ms(104), Pkt::plain);
-    // One packet that went through quickly starts the observation anew.
+    // One packet with a short delay restarts the observation.
     while world.queue.dequeue(world.now, &mut world.log).is_some() {}
     world.run_until(ms(208), Pkt::plain);
     assert!(world.log.drops.is_empty());
@@ -114,7 +118,8 @@ fn a_new_dropping_state_goes_on_at_the_rate_of_a_recent_one() {
         let again: Vec<Time> = world.log.drops[count..].iter().map(|d| d.0).collect();
         (count, again[1].since(again[0]).as_secs_f64())
     };
-    // `count` was the number of drops and `lastcount` 1: the next state starts with the difference (RFC 8289 § 5.5).
+    // `count` was the number of drops and `lastcount` 1: the next state starts with the difference
+    // (RFC 8289 § 5.5).
     let (count, gap) = gap_after_reentry(Duration::ZERO);
     let expected = 0.1 / ((count - 1) as f64).sqrt();
     assert!((gap - expected).abs() <= 0.000_201, "{gap} against {expected} after {count} drops");
@@ -125,7 +130,7 @@ fn a_new_dropping_state_goes_on_at_the_rate_of_a_recent_one() {
 
 #[test]
 fn a_backlog_of_one_packet_is_never_a_standing_queue() {
-    // 1 packet stays behind each time; every sojourn time is 20 ms.
+    // One packet stays each time; every sojourn time is 10 ms.
     for (mtu, size) in [(1500, 1500), (1500, 9000), (100, 1500), (1500, 700)] {
         let mut queue = codel(Params { mtu: Bytes(mtu), ..Params::default() });
         let mut log = Log::default();
@@ -161,7 +166,7 @@ fn an_ecn_capable_packet_is_marked_and_sent_and_each_call_marks_one() {
     }
     assert!(world.log.drops.is_empty());
     assert_eq!(world.log.marks.iter().map(|m| (m.0, m.1.id)).collect::<Vec<_>>(), marked);
-    // The same instants at which packets that do not speak ECN would have been dropped.
+    // The times at which packets without ECN would have been dropped.
     let mut plain = Standing::new(Duration::from_micros(200));
     plain.run_until(ms(1000), Pkt::plain);
     assert_eq!(marked.len(), plain.log.drops.len());
@@ -175,7 +180,7 @@ fn with_ecn_off_ecn_capable_packets_are_dropped() {
     assert!(world.log.marks.is_empty() && !world.log.drops.is_empty());
 }
 
-/// The pseudo-code of RFC 8289 § 5, with its own names, over a list of arrival times and sizes.
+/// Pseudo-code of RFC 8289 § 5, with its own names, over a list of arrival times and sizes.
 struct Rfc8289 {
     queue: Vec<(u64, u64, u32)>,
     bytes: u64,
@@ -247,7 +252,8 @@ impl Rfc8289 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Phases of arrivals and departures at random rates: overload, drain, idleness, in every order.
+    /// Phases of arrivals and departures at random rates: overload, drain and idle time, in every
+    /// order.
     #[test]
     fn codel_does_what_the_pseudo_code_of_the_rfc_does(
         phases in prop::collection::vec((1u64..4000, 1u64..4000, 50u64..600, 40u32..1501), 1..12)

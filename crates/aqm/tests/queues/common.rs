@@ -1,10 +1,10 @@
-//! A packet, a context that remembers, and a link to put queues before.
+//! Test packets, a context that records drops and marks, and a link.
 
 use cwnd_aqm::{Context, Packet, Qdisc, Reason};
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, LinkFacts, Rate, Time};
 
-/// A packet of which only what queues look at is there, and a number to tell it by.
+/// A packet with the fields that queues read, and a number to identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pkt {
     pub id: u64,
@@ -14,12 +14,12 @@ pub struct Pkt {
 }
 
 impl Pkt {
-    /// A full packet of a flow that does not speak ECN.
+    /// Returns a full packet of a flow without ECN.
     pub fn plain(id: u64) -> Self {
         Self { id, flow: 1, size: 1500, ecn: Ecn::NotEct }
     }
 
-    /// A full packet of a flow that does.
+    /// Returns a full packet of an ECN-capable flow.
     pub fn ect(id: u64) -> Self {
         Self { ecn: Ecn::Ect0, ..Self::plain(id) }
     }
@@ -42,12 +42,12 @@ impl Packet for Pkt {
     }
 }
 
-/// Remembers all drops and marks.
+/// Context that records all drops and marks.
 #[derive(Default)]
 pub struct Log {
     pub drops: Vec<(Time, Pkt, Reason)>,
     pub marks: Vec<(Time, Pkt, Reason)>,
-    /// Marks of packets that were marked when they came.
+    /// Number of marks on packets that were already marked on arrival.
     pub marked_again: u64,
 }
 
@@ -68,7 +68,8 @@ impl Context<Pkt> for Log {
     }
 }
 
-/// 10 Mbit/s, 100 ms: a bandwidth-delay product of 125 kB, 1.2 ms for a full packet.
+/// Returns a link of 10 Mbit/s and 100 ms: a bandwidth-delay product of 125 kB, 1.2 ms for a full
+/// packet.
 pub fn link() -> LinkFacts {
     LinkFacts { rate: Rate::from_mbit(10), bdp_rtt: Duration::from_millis(100) }
 }
@@ -77,7 +78,7 @@ pub fn ms(n: u64) -> Time {
     Time(n * 1_000_000)
 }
 
-/// Puts in packets `ids`, all at `now`.
+/// Enqueues `packets`, all at `now`.
 pub fn fill(
     queue: &mut impl Qdisc<Pkt>,
     now: Time,

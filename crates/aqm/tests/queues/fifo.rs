@@ -37,7 +37,8 @@ fn a_limit_in_bytes_drops_what_would_exceed_it_and_takes_what_still_fits() {
 
 #[test]
 fn a_limit_in_time_or_bdp_is_what_the_link_sends_in_it() {
-    // 10 Mbit/s · 60 ms = 75 kB = 50 packets of 1500 B; 1 BDP = 125 kB, which is 83 packets and a third.
+    // 10 Mbit/s · 60 ms = 75 kB = 50 packets of 1500 B; 1 BDP = 125 kB, which is 83 packets and a
+    // third.
     for (limit, packets) in [
         (QueueSize::Time(Duration::from_millis(60)), 50),
         (QueueSize::MilliBdp(1000), 83),

@@ -27,8 +27,8 @@ fn backlogged_flows_share_the_line_by_bytes_whatever_their_packet_size() {
         let (packet, _) = queue.dequeue(ms(1), &mut log).unwrap();
         sent[packet.flow as usize - 1] += u64::from(packet.size);
     }
-    // Deficit round robin (Shreedhar & Varghese 1995): two backlogged flows differ by less than a quantum and a packet
-    // each way.
+    // Deficit round robin (Shreedhar & Varghese 1995): two backlogged flows differ by less than a
+    // quantum and one packet each.
     let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
     assert!(most - least <= 1514 + 2 * 1500, "{sent:?}");
     assert!(log.drops.is_empty());
@@ -56,8 +56,8 @@ fn a_flow_that_comes_and_goes_cannot_starve_the_old_ones() {
     let sparse = Pkt::plain(0).of_flow(2).of_size(100);
     queue.enqueue(ms(1), sparse, &mut Log::default());
     assert_eq!(next(&mut queue), 2);
-    // Its queue is found empty now and takes a place behind the old ones (RFC 8290 § 4.2). Back at once, it is not new
-    // again: flow 1 goes on with what is left of its turn.
+    // Its queue is now found empty and moves behind the old ones (RFC 8290 § 4.2). If it returns at
+    // once, it is not new again: flow 1 continues with the rest of its turn.
     assert_eq!(next(&mut queue), 1);
     queue.enqueue(ms(1), sparse, &mut Log::default());
     assert_eq!([next(&mut queue), next(&mut queue)], [1, 2]);
@@ -77,7 +77,7 @@ fn the_largest_packet_seen_is_never_a_standing_queue() {
 
 #[test]
 fn each_queue_has_its_own_codel() {
-    // Flow 1 stands; flow 2 sends a packet now and then and never waits.
+    // Flow 1 has a standing queue; flow 2 sends a packet now and then and never waits.
     let (mut queue, mut log) = (fq(&Params::default()), Log::default());
     let mut sparse_sent = 0;
     for n in 0..20_000u64 {
@@ -110,7 +110,7 @@ fn overload_drops_from_the_head_of_the_longest_queue_in_one_batch() {
     fill(&mut queue, ms(0), &mut log, (0..60).map(|n| Pkt::ect(n).of_flow(2).of_size(100)));
     assert!(log.drops.is_empty());
     queue.enqueue(ms(1), Pkt::ect(60).of_flow(2).of_size(100), &mut log);
-    // Half of 40 packets, oldest first, dropped though they are ECN-capable.
+    // Half of 40 packets, oldest first, dropped although they are ECN-capable.
     assert_eq!(
         log.drops.iter().map(|d| (d.1.flow, d.1.id)).collect::<Vec<_>>(),
         (0..20).map(|n| (1, n)).collect::<Vec<_>>()
@@ -158,9 +158,9 @@ fn with_one_queue_it_is_codel() {
 
 #[test]
 fn flows_spread_evenly_over_the_queues() {
-    // 64 packets of as many flows, one queue each but for collisions: counted through the order of service. The line
-    // serves a second packet of a queue only after a round; with 1024 queues 64 flows meet about two collisions
-    // (64·63/2/1024 = 1.97).
+    // 64 packets of as many flows, one queue each except for collisions, which show in the order of
+    // service. The second packet of a queue is served only after a round. With 1024 queues 64 flows
+    // have about two collisions (64·63/2/1024 = 1.97).
     let mut collisions = 0;
     for seed in 0..100 {
         let mut queue = FqCoDel::new(&Params::default(), &link(), Rng::named(seed, "fq"));

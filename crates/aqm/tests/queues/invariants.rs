@@ -1,4 +1,4 @@
-//! What holds for every discipline under any sequence of calls.
+//! Invariants of every discipline under any sequence of calls.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Every kind, every preset of each, with a small limit in packets and one in bytes.
+/// Returns every kind and every preset of each, with a small limit in packets and one in bytes.
 fn all_params() -> Vec<(String, QueueParams)> {
     let mut all = Vec::new();
     for kind in QueueParams::KINDS {
@@ -137,7 +137,7 @@ proptest! {
                 let before = last.insert(packet.flow, packet.id);
                 prop_assert!(before.is_none_or(|before| before < packet.id));
             }
-            // Marks: on packets that were ECN-capable, once each; CE is on no other packet.
+            // Marks are on packets that were ECN-capable, once each; no other packet carries CE.
             let mut marked: Vec<u64> = world.log.marks.iter().map(|m| m.1.id).collect();
             for id in &marked {
                 prop_assert!(world.arrived[id].0.ecn.is_ect(), "{}", &name);

@@ -1,4 +1,5 @@
-//! Meters of the load: the vectors of `vectors/load.json`, event by event, and what holds whatever comes.
+//! Meters of the load: the vectors of `vectors/load.json`, event by event, and invariants under any
+//! input.
 
 use cwnd_aqm::load::LoadFactor;
 use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Reason};
@@ -10,10 +11,10 @@ use serde_json::Value as Json;
 
 use crate::common::Pkt;
 
-/// How far a load factor may be from the vector's, relatively; the file says so, too.
+/// Relative tolerance of a load factor against the vector's; the file states it, too.
 const NEAR: f64 = 1e-12;
 
-/// Has the header of the one packet that is looked at.
+/// Context with the header of the one packet that is checked.
 #[derive(Default)]
 struct One {
     header: Header,
@@ -71,7 +72,7 @@ fn params(case: &Json) -> MeterParams {
     params
 }
 
-/// Sends one packet through; its ECN field then.
+/// Sends one packet through the meter; returns its ECN field afterwards.
 fn pass(meter: &mut dyn Meter<Pkt>, now: Time, packet: Pkt, id: Option<u16>) -> Ecn {
     let mut context = One { header: id.map_or(Header::None, Header::Id), marks: 0 };
     let mut packet = packet;
@@ -80,7 +81,7 @@ fn pass(meter: &mut dyn Meter<Pkt>, now: Time, packet: Pkt, id: Option<u16>) -> 
     packet.ecn
 }
 
-/// Sends one packet through that tells of a level; what it tells then.
+/// Sends one packet with a level through the meter; returns its level afterwards.
 fn raise(meter: &mut dyn Meter<Pkt>, now: Time, mut packet: Pkt, level: u8) -> u8 {
     let mut context = One { header: Header::Level(level), marks: 0 };
     let before = packet.ecn;
@@ -135,7 +136,7 @@ fn load_factors_and_what_routers_write_of_them_are_those_of_equation_1() {
     }
 }
 
-/// A link of 10 Mbit/s that was asked for so much of that for one interval.
+/// A meter on a link of 10 Mbit/s whose load was this part of the rate for one interval.
 fn loaded(kind: &str, part: f64) -> Box<dyn Meter<Pkt>> {
     let rate = Rate::from_mbit(10);
     let mut meter = build(&MeterParams::of_kind(kind).unwrap(), rate);
@@ -150,7 +151,8 @@ fn loaded(kind: &str, part: f64) -> Box<dyn Meter<Pkt>> {
 const LEVELS: [Ecn; 3] = [Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
 
 proptest! {
-    /// § II-B, § 3.1: of several links the most loaded is told of, in whatever order they come; marks of others stay.
+    /// § II-B, § 3.1: the most loaded of several links prevails, whatever their order; marks of
+    /// others stay.
     #[test]
     fn the_order_of_links_is_of_no_matter(
         first in 0.0..1.5_f64,
@@ -178,7 +180,7 @@ proptest! {
         }
     }
 
-    /// The same of levels, and a level that came higher stays, whatever it is.
+    /// The same for levels: a higher level stays, wherever it comes from.
     #[test]
     fn the_highest_level_is_told(
         first in 0.0..1.5_f64,
@@ -193,12 +195,12 @@ proptest! {
         let both = through(&[first, second], came);
         prop_assert_eq!(both, through(&[second, first], came));
         prop_assert_eq!(both, through(&[first], 0).max(through(&[second], 0)).max(came));
-        // A packet without a level is nobody's.
+        // A packet without a level is left alone.
         let ecn = pass(&mut *loaded("mlcp", first), Time(200_000_001), Pkt::ect(0), Some(7));
         prop_assert_eq!(ecn, Ecn::Ect0);
     }
 
-    /// Whoever calls late gets a factor of the time that has passed, and no interval twice.
+    /// A late timer gives a factor over the time that has passed, and counts no interval twice.
     #[test]
     fn a_late_clock_measures_what_has_passed(
         late in prop::collection::vec(0u64..900_000_000, 1..30),
@@ -211,7 +213,7 @@ proptest! {
         let mut last = 0;
         for late in late {
             let now = Time(load.next_timer().0 + late);
-            // 8 Mbit/s are a byte in a microsecond.
+            // 8 Mbit/s are one byte per microsecond.
             let bytes = ((now.0 / 1000 - last / 1000) as f64 * part) as u32;
             last = now.0;
             load.arrives(bytes);
@@ -232,7 +234,7 @@ fn a_link_whose_rate_changes_is_loaded_by_what_it_could_carry() {
     load.arrives(75_000);
     while !load.on_timer(load.next_timer(), Backlog::default()) {}
     assert!((load.factor() - 0.5).abs() < 1e-12);
-    // A link that is down carries nothing: what comes is overload, and nothing is none.
+    // A link that is down carries nothing: any arrival is overload, and no arrival is no load.
     load.on_rate(Time(200_000_000), Rate(0));
     load.arrives(40);
     while !load.on_timer(load.next_timer(), Backlog::default()) {}
@@ -256,7 +258,8 @@ fn a_router_that_believes_in_half_of_its_capacity_finds_twice_the_load() {
 
 #[test]
 fn half_of_the_packets_tell_of_a_load_between_one_and_u() {
-    // § II-B: ¼ of the thresholds below η, ¼ up to 1, half up to u. At 1.1 three quarters lie below it.
+    // § II-B: ¼ of the thresholds is below η, ¼ up to 1, half up to u. At 1.1 three quarters are
+    // below the load.
     let mut meter = loaded("adpm", 1.1);
     let told = (0..=u16::MAX)
         .filter(|&id| {

@@ -1,4 +1,4 @@
-//! Meters that write into headers: the vectors of `vectors/`, and what holds whatever comes.
+//! Meters that write headers: the vectors of `vectors/`, and invariants under any input.
 
 use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Packet, Reason};
 use cwnd_packet::{Ecn, Header};
@@ -7,7 +7,7 @@ use cwnd_schema::{ParamsChoice, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
-/// A packet that has a header, or a place for none.
+/// A packet with a header, or without room for one.
 #[derive(Clone, Copy, Debug)]
 struct Carrier {
     size: u32,
@@ -23,7 +23,7 @@ impl Packet for Carrier {
     }
 }
 
-/// Neither marks nor drops.
+/// Context with headers only, which fails on a mark or a drop.
 struct Headers;
 
 impl Context<Carrier> for Headers {
@@ -44,7 +44,7 @@ impl Context<Carrier> for Headers {
     }
 }
 
-/// A meter, and what waits beside it.
+/// A meter, and the backlog of the queue beside it.
 struct Beside {
     meter: Box<dyn Meter<Carrier>>,
     waiting: Backlog,
@@ -115,7 +115,7 @@ fn header(told: &Json) -> Option<Header> {
     })
 }
 
-/// Whether a header is what a vector says, to the byte of a window, or to a billionth of a rate.
+/// `true` if a header equals the vector's: window changes to the byte, rates to a billionth.
 fn is_told(header: Option<Header>, told: &Json) -> bool {
     match header {
         Some(Header::Xcp { delta, .. }) => told.as_i64() == Some(i64::from(delta)),
@@ -127,7 +127,8 @@ fn is_told(header: Option<Header>, told: &Json) -> bool {
     }
 }
 
-/// Replays all cases of a file, on links of `1 / believed` times the rate, whose routers believe in so much of it.
+/// Replays all cases of a file on links of `1 / believed` times the rate, whose routers assume the
+/// part `believed` of it.
 fn replay(text: &str, believed: f64) {
     let file: Json = serde_json::from_str(text).unwrap();
     for case in file["cases"].as_array().unwrap() {
@@ -193,7 +194,8 @@ fn any_header() -> impl Strategy<Value = Option<Header>> {
 }
 
 proptest! {
-    /// Whatever senders write, the rate stays between a packet in a while and the link's, and no header has more than before.
+    /// Whatever senders write, the rate stays above zero and at most the link's, and no header's
+    /// rate rises.
     #[test]
     fn rcp_offers_no_more_than_the_link_and_never_nothing(
         steps in prop::collection::vec(
@@ -225,8 +227,9 @@ proptest! {
         }
     }
 
-    /// Whatever senders write, lies too: no router gives more than those before it, all that is given in a second is what efficiency
-    /// and shuffling allow, and headers of other kinds stay as they are.
+    /// Whatever senders write, even false values, no router gives more than those before it. The
+    /// total given per second is at most what efficiency and shuffling allow. Other headers stay
+    /// unchanged.
     #[test]
     fn xcp_gives_no_more_than_there_is_and_never_more_than_was_left(
         steps in prop::collection::vec(
@@ -259,7 +262,8 @@ proptest! {
                 ) => {
                     prop_assert_eq!((cwnd, rtt_us), (same, rtt));
                     prop_assert!(delta <= left);
-                    // α C + γ y at the most, for a round trip, and the rest of a byte. What came is at most a packet of each step.
+                    // At most α C + γ y per round trip, and the rest of a byte. The arrivals are at
+                    // most one packet per step.
                     let most = 0.4 * 1.25e6 + 0.1 * 300.0 * 1500.0 / 0.001;
                     prop_assert!(f64::from(delta) <= most * f64::from(rtt) / 1e6 + 1.0);
                 }
@@ -268,7 +272,8 @@ proptest! {
         }
     }
 
-    /// Flows that do as they are told, from any windows: their rates come together, the link is busy, and nothing waits for long.
+    /// Flows that apply all feedback, from any windows: their rates become equal, the link is busy,
+    /// and no long queue remains.
     #[test]
     fn xcp_brings_windows_to_equal_rates_and_the_link_to_its_capacity(
         windows in prop::collection::vec(1_500.0..120_000.0_f64, 2..8),
@@ -279,7 +284,8 @@ proptest! {
         let rtt = f64::from(rtt_us) / 1e6;
         let mut windows = windows;
         let mut due = vec![0.0_f64; windows.len()];
-        // A fluid model: each flow is paced at cwnd / RTT, and hears a round trip later. The line is one of bytes.
+        // A fluid model: each flow is paced at cwnd / RTT and gets feedback a round trip later. The
+        // line serves bytes.
         let mut told = std::collections::VecDeque::<(f64, usize, i32)>::new();
         let mut free = 0.0_f64;
         let mut waiting = std::collections::VecDeque::<(f64, usize, Carrier)>::new();
@@ -317,7 +323,7 @@ proptest! {
                 sent += 1000.0;
             }
         }
-        // At this moment; whether the link is full, all moments tell.
+        // Windows are those of this moment; the utilization is over the second half of the run.
         let share = windows.iter().sum::<f64>() / windows.len() as f64;
         for window in &windows {
             prop_assert!((window / share - 1.0).abs() < 0.05, "{windows:?} of {share}");

@@ -1,4 +1,4 @@
-//! PIE against the equations of RFC 8033, computed apart, and the rules of Linux 3.17.
+//! PIE against the equations of RFC 8033, computed separately, and the rules of Linux 3.17.
 
 use crate::common::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::pie::{BurstRenewal, Params, Pie};
@@ -18,7 +18,8 @@ fn preset(name: &str) -> Params {
     params
 }
 
-/// Shows `queue` a sojourn time of `delay` just before its next update, with two packets left behind; then updates.
+/// Gives `queue` a sojourn time of `delay` just before its next update, with one packet left
+/// behind, and then updates.
 fn update_with(queue: &mut Pie<Pkt>, delay: Duration) {
     let due = queue.next_timer().unwrap();
     let mut log = Log::default();
@@ -66,7 +67,8 @@ fn the_probability_follows_the_equations_of_the_rfc_through_every_step_of_its_ta
     let mut queue = pie(&Params::default());
     let mut rfc = Rfc8033 { drop_prob: 0.0, qdelay_old: 0.0 };
     let mut steps_seen = [false; 7];
-    // Up slowly, up fast, about the target, and down to nothing; the clock starts late enough for the longest delay.
+    // Up slowly, up fast, near the target, and down to zero; the clock starts late enough for the
+    // longest delay.
     queue.on_timer(ms(2000));
     let up = (0..400u64).map(|n| 15 + n / 8);
     let fast = (0..80u64).map(|n| 65 + 5 * (n % 7));
@@ -89,7 +91,7 @@ fn the_probability_follows_the_equations_of_the_rfc_through_every_step_of_its_ta
     assert_eq!(rfc.drop_prob, 0.0);
 }
 
-/// Drives the probability up until it is at least `wanted`, then stops.
+/// Raises the probability until it is at least `wanted`.
 fn raise(queue: &mut Pie<Pkt>, wanted: f64) {
     queue.on_timer(ms(2000));
     let mut delay = 20;
@@ -142,11 +144,12 @@ fn a_timer_that_is_late_by_a_lifetime_ends_soon_and_goes_on_from_there() {
     let late = Time(1 << 62);
     queue.on_timer(late);
     assert_eq!(queue.next_timer(), Some(late + Duration(1)));
-    // A thousand updates at 100 ms are enough to know that this is too much.
+    // A thousand updates at 100 ms are enough to reach a probability of 1.
     assert_eq!(queue.probability(), Some(1.0));
 }
 
-/// A queue with this probability, no burst allowance, a delay above the target and `packets` waiting.
+/// Returns a queue with at least the probability `wanted`, no burst allowance, a delay above the
+/// target and `packets` waiting.
 fn congested(params: &Params, wanted: f64, packets: u64) -> (Pie<Pkt>, f64) {
     let mut queue = pie(params);
     raise(&mut queue, wanted);
@@ -189,11 +192,11 @@ fn derandomised_hits_come_neither_in_clumps_nor_far_apart() {
     let gaps: Vec<f64> = ids.windows(2).map(|w| (w[1] - w[0]) as f64).collect();
     let (least, most) =
         (gaps.iter().copied().fold(f64::MAX, f64::min), gaps.iter().copied().fold(0.0, f64::max));
-    // RFC 8033 § 5.4: from 0.85 gathered to 8.5.
+    // RFC 8033 § 5.4: hits need 0.85 accumulated, and come at 8.5 at the latest.
     assert!(least >= (0.85 / p).floor() && least <= (0.85 / p).ceil() + 2.0, "{least} with p {p}");
-    // Of 20000 geometric times some would be longer than that.
+    // Of 20000 geometric intervals some would be longer than that.
     assert!((most - 8.5 / p).abs() <= 1.0, "{most} with p {p}");
-    // Afterwards chance decides with p: the mean is 0.85/p to be waited for, then a geometric time.
+    // After 0.85/p packets each is hit with p: the mean is 0.85/p plus that of a geometric time.
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     assert!((mean * p - 1.85).abs() < 0.08, "{}", mean * p);
 }
@@ -220,7 +223,8 @@ fn byte_mode_hits_small_packets_less() {
 
 #[test]
 fn a_queue_of_two_packets_and_a_low_delay_are_left_alone() {
-    // Every arrival finds two packets: none is hit, no matter how high the probability. With three some are.
+    // Every arrival finds two packets: none is hit, however high the probability. With three some
+    // are.
     for (waiting, excused) in [(2, true), (3, false)] {
         let (mut queue, _) = congested(&Params::default(), 0.5, waiting);
         let now = queue.next_timer().unwrap();
@@ -233,7 +237,7 @@ fn a_queue_of_two_packets_and_a_low_delay_are_left_alone() {
         }
         assert_eq!(log.drops.is_empty(), excused, "{waiting} packets");
     }
-    // A delay below half the target: excused below a probability of 0.2, not above.
+    // A delay below half the target prevents hits below a probability of 0.2, not above.
     for (wanted, delay, excused) in [(0.3, 7, true), (0.3, 9, false), (0.6, 7, false)] {
         let (mut queue, _) = congested(&Params::default(), wanted, 10);
         let due = queue.next_timer().unwrap();
@@ -249,7 +253,8 @@ fn a_queue_of_two_packets_and_a_low_delay_are_left_alone() {
 
 #[test]
 fn a_burst_passes_untouched_for_its_allowance() {
-    // A gain so high that the probability is 1 soon after the delay is seen: only the allowance holds drops back.
+    // A gain so high that the probability is 1 soon after the delay is seen: only the allowance
+    // prevents drops.
     let params = Params {
         limit: QueueSize::Packets(1_000_000),
         alpha: 1000.0,
@@ -267,11 +272,13 @@ fn a_burst_passes_untouched_for_its_allowance() {
             queue.dequeue(ms(n), &mut log);
         }
     }
-    // The first delay is seen right after the update at 60 ms. The ten updates from 75 to 210 ms use up 150 ms.
+    // The first delay is seen right after the update at 60 ms. The ten updates from 75 to 210 ms
+    // use up 150 ms.
     assert_eq!(log.drops[0].0, ms(210));
 }
 
-/// When the first packet is hit, if one comes every millisecond from `from` on, and from `stop` on each waits 60 ms.
+/// Returns the time of the first hit. A packet arrives every millisecond from `from` on. The line
+/// stops for 60 ms at `stop`, so that packets wait 60 ms from then on.
 fn first_hit(burst_renewal: BurstRenewal, from: u64, stop: u64) -> Time {
     let params = Params {
         burst_renewal,
@@ -294,7 +301,7 @@ fn first_hit(burst_renewal: BurstRenewal, from: u64, stop: u64) -> Time {
         if let Some(hit) = log.drops.first() {
             return hit.0;
         }
-        // ns-3 keeps it at zero for as long as the allowance lasts.
+        // ns-3 keeps the probability at zero for as long as the allowance lasts.
         let holds = burst_renewal == BurstRenewal::Rest && n < from + 150;
         assert!(!holds || queue.probability() == Some(0.0), "at {n} ms");
     }
@@ -303,14 +310,16 @@ fn first_hit(burst_renewal: BurstRenewal, from: u64, stop: u64) -> Time {
 
 #[test]
 fn a_burst_after_calm_arrivals_has_a_new_allowance_or_none_before_a_rest() {
-    // The delay is seen right after the update at 660 ms. By the RFC each calm arrival until then began another allowance; in ns-3 the
-    // first packet's was used up at 150 ms.
+    // The delay is seen right after the update at 660 ms. By the RFC each calm arrival until then
+    // began another allowance; in ns-3 that of the first packet was used up at 150 ms.
     assert_eq!(first_hit(BurstRenewal::Calm, 0, 600), ms(810));
     assert_eq!(first_hit(BurstRenewal::Rest, 0, 600), ms(675));
-    // ns-3 counts from when the burst begins, not from when it is seen; then one more update makes the probability.
+    // ns-3 counts from the start of the burst, not from when it is seen; one more update then
+    // raises the probability.
     assert_eq!(first_hit(BurstRenewal::Calm, 3000, 3000), ms(3210));
     assert_eq!(first_hit(BurstRenewal::Rest, 3000, 3000), ms(3165));
-    // It is calm from 150 ms on, so that 101 updates later, at 1665 ms, another begins.
+    // There is no congestion from 150 ms on, so that 101 updates later, at 1665 ms, another
+    // allowance begins.
     assert_eq!(first_hit(BurstRenewal::Rest, 0, 1610), ms(1830));
     assert_eq!(first_hit(BurstRenewal::Rest, 0, 1530), ms(1605));
 }
@@ -360,8 +369,8 @@ fn linux_step(prob: f64, qdelay: f64, qdelay_old: f64) -> f64 {
     next
 }
 
-/// A saturated line of one full packet every 1.2 ms under the given parameters, with `depth(t)` packets kept waiting.
-/// Returns the probability after each update, with the backlog in bytes at that time.
+/// Runs a saturated line of one full packet every 1.2 ms with `depth(t)` packets kept waiting.
+/// Returns the probability after each update with the backlog in bytes at that time, and the log.
 fn saturated(
     params: &Params,
     duration: Time,
@@ -393,8 +402,9 @@ fn linux_3_17_takes_the_delay_from_the_backlog_and_the_departure_rate() {
     let (seen, _) = saturated(&params, ms(3000), |t| if t < ms(2500) { 34 } else { 260 });
     let (mut rate, mut prob, mut old, mut measured) = (0.0, 0.0, 0.0, 0);
     for (n, (p, backlog)) in seen.iter().enumerate() {
-        // Packet 25n leaves at the instant of update n, after it. A count of 10 kB is seven packets. The first count
-        // begins with a packet that takes no time, so that seven seem to leave in the time of six.
+        // Packet 25n leaves at the time of update n, after it. A count of 10 kB is seven packets.
+        // The first count begins with a packet that takes no time, so that seven seem to leave in
+        // the time of six.
         while (measured + 1) * 7 < 25 * (n + 1) {
             rate = if measured == 0 { 7.0 / 6.0 } else { rate + 0.125 * (1.0 - rate) };
             measured += 1;
@@ -402,7 +412,7 @@ fn linux_3_17_takes_the_delay_from_the_backlog_and_the_departure_rate() {
         let qdelay = *backlog as f64 / (rate * 1_250_000.0);
         prob = linux_step(prob, qdelay, old);
         old = qdelay;
-        // Delays are whole nanoseconds; the trend is weighted with 1.25 each time.
+        // Delays are whole nanoseconds; the trend has a weight of 1.25 each time.
         assert!((p - prob).abs() < 1e-6, "update {n}: {p} against {prob}");
     }
     assert!(
@@ -417,8 +427,9 @@ fn linux_3_17_grants_a_new_burst_after_calm_and_counts_it_down_by_departures() {
     let params = Params { beta: 1000.0, ..preset("abe") };
     let calm = |t: Time| ms(500) <= t && t < ms(1500);
     let (_, log) = saturated(&params, ms(2000), |t| if calm(t) { 2 } else { 34 });
-    // The first count of seven packets ends 7.2 ms after the first of them left, the next ones 8.4 ms later each. The
-    // thirteenth completes 100 ms, after 108 ms; the packet that comes 1.2 ms later is hit.
+    // The first count of seven packets ends 7.2 ms after the first of them left, each later one 8.4
+    // ms after the one before. The thirteenth completes 100 ms, after 108 ms; the packet that
+    // arrives 1.2 ms later is hit.
     for first_left in [Time(1_200_000), ms(1500)] {
         let hit = log.marks.iter().map(|m| m.0).find(|t| *t >= first_left).unwrap();
         assert_eq!(hit.since(first_left), Duration::from_micros(109_200));

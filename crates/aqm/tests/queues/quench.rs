@@ -1,4 +1,4 @@
-//! The messenger of source quenches: of which verdicts it tells.
+//! Source quenches: the decisions that lead to a message.
 
 use cwnd_aqm::messengers::quench;
 use cwnd_aqm::{Backlog, Messenger, MessengerParams, Outcome, Reason, Verdict};
@@ -22,7 +22,7 @@ fn verdict(at: Time, ecn: Ecn, what: Outcome) -> Verdict<Pkt> {
 
 const NEW_MARK: Outcome = Outcome::Marked { already: false };
 
-/// The three cases of BECN § IV-A, and those that it leaves out.
+/// The three cases of BECN § IV-A, and those that it does not cover.
 #[test]
 fn sources_hear_of_new_marks_and_of_drops_of_capable_packets() {
     let mut becn = messenger(quench::Params::default());
@@ -63,7 +63,7 @@ fn no_two_messages_leave_within_the_interval_and_what_is_withheld_is_counted() {
     assert_eq!(counted, [("quenches_withheld", 45)]);
 }
 
-/// Multi-level BECN: each length that the queue has reached is a level more, whatever unit it is written in.
+/// Multi-level BECN: each length that the queue has reached is one level more, in any unit.
 #[test]
 fn a_message_says_how_many_lengths_the_queue_has_reached() {
     // 8 Mbit/s: 5 ms are 5000 B.

@@ -11,7 +11,7 @@ fn red(params: &Params) -> Red<Pkt> {
     Red::new(params, &link(), Rng::named(1, "red"))
 }
 
-/// Thresholds far away, so that nothing is dropped.
+/// Returns parameters with distant thresholds, so that nothing is dropped.
 fn quiet() -> Params {
     Params {
         min_th: QueueSize::Packets(100_000),
@@ -21,8 +21,8 @@ fn quiet() -> Params {
     }
 }
 
-/// Offers `arrivals` packets to a queue whose length and average are `depth`; says how many arrivals after the one
-/// before each hit came.
+/// Offers `arrivals` packets to a queue whose length and average are `depth`. Returns the arrivals
+/// from each hit to the next, and the log.
 fn gaps_between_hits(
     params: &Params,
     depth: u64,
@@ -51,7 +51,7 @@ fn gaps_between_hits(
     (gaps, log)
 }
 
-/// Checks that `gaps` are spread evenly over `range` and over nothing else.
+/// Checks that `gaps` are uniform over `range` and never outside it.
 fn assert_uniform(gaps: &[u64], range: core::ops::RangeInclusive<u64>) {
     let values = range.clone().count() as f64;
     let expected = gaps.len() as f64 / values;
@@ -100,16 +100,16 @@ fn the_average_ages_at_the_rate_that_the_link_had_meanwhile() {
         let (mut queue, mut log) = (red(&params), Log::default());
         fill(&mut queue, ms(0), &mut log, (0..1000).map(Pkt::plain));
         let before = queue.average();
-        // Nothing is idle yet.
+        // The queue is not idle yet.
         queue.on_rate(ms(100), Rate::from_mbit(30));
         while queue.dequeue(ms(500), &mut log).is_some() {}
-        // 60 ms of 0.4 ms a packet, 600 ms of 1.2 ms, 120 ms of 0.12 ms: 150 + 500 + 1000.
+        // 60 ms at 0.4 ms per packet, 600 ms at 1.2 ms, 120 ms at 0.12 ms: 150 + 500 + 1000.
         queue.on_rate(ms(560), Rate::from_mbit(10));
         queue.on_rate(ms(1160), Rate::from_mbit(100));
         queue.enqueue(ms(1280), Pkt::plain(0), &mut log);
         let expected = before * (1.0f64 - 0.002).powi(1650 + more);
         assert!((queue.average() / expected - 1.0).abs() < 1e-9, "{}", queue.average() / expected);
-        // What was idle then is counted once.
+        // The earlier idle time is counted only once.
         assert!(queue.dequeue(ms(1280), &mut log).is_some());
         assert!(queue.dequeue(ms(1280), &mut log).is_none());
         queue.enqueue(ms(1292), Pkt::plain(0), &mut log);
@@ -129,7 +129,8 @@ fn idle_time_may_begin_unanswered_and_count_whole_packets_and_the_arrival() {
         assert!(queue.dequeue(ms(400), &mut log).is_some());
     }
     assert!(queue.dequeue(ms(500), &mut log).is_none());
-    // 1500 B take 1.2 ms at 10 Mbit/s; from the question on, 599 ms are 499.2 packets: m = 499.
+    // 1500 B take 1.2 ms at 10 Mbit/s; from the unanswered request on, 599 ms are 499.2 packets: m
+    // = 499.
     queue.enqueue(ms(1099), Pkt::plain(0), &mut log);
     let expected = before * (1.0f64 - 0.002).powi(500);
     assert!((queue.average() / expected - 1.0).abs() < 1e-9);
@@ -137,8 +138,8 @@ fn idle_time_may_begin_unanswered_and_count_whole_packets_and_the_arrival() {
 
 #[test]
 fn the_first_packet_above_the_threshold_may_be_spared() {
-    // With w_q = 1 the third arrival is the first above `min_th`, at p_b = 0.5: hit with p_b / (1 − 0 · p_b) = 0.5. In ns-2's
-    // red.cc (`old` was 0) it is let in; the fourth finds p_b = 1.
+    // With w_q = 1 the third arrival is the first above `min_th`, at p_b = 0.5: hit with p_b / (1 −
+    // 0 · p_b) = 0.5. ns-2's red.cc admits it (`old` was 0); the fourth finds p_b = 1.
     let drawn = Params {
         w_q: 1.0,
         min_th: QueueSize::Bytes(Bytes(2_250)),
@@ -184,8 +185,8 @@ fn a_packet_dropped_from_an_idle_queue_does_not_end_the_idleness() {
 
 #[test]
 fn hits_are_spread_evenly_between_one_and_one_over_p_packets() {
-    // Half way from 5 to 15 with max_p 0.2: p_b = 0.1. The count rises before it is used (Fig. 2 of the paper), so
-    // the last of the ten chances is never needed.
+    // Halfway from 5 to 15 with max_p 0.2: p_b = 0.1. The count rises before it is used (Fig. 2 of
+    // the paper), so the last of the ten chances is never needed.
     let params = Params { max_p: 0.2, ..Params::default() };
     let (gaps, log) = gaps_between_hits(&params, 10, 100_000, Pkt::plain);
     assert_uniform(&gaps, 1..=9);
@@ -233,7 +234,8 @@ fn thresholds_are_read_in_any_unit_and_either_mode() {
     }
 }
 
-/// A queue whose average is exactly that of `depth` packets of 1500 B, by one packet of that size altogether.
+/// Returns the probability at an average of exactly `depth` packets of 1500 B, made by a single
+/// packet of that total size, and the queue.
 fn probability_at(params: &Params, depth: u32) -> (f64, Red<Pkt>) {
     let mut queue = red(&Params { w_q: 1.0, mode: Mode::Bytes, ..params.clone() });
     let mut log = Log::default();
@@ -274,7 +276,7 @@ fn equal_thresholds_are_a_step_whatever_the_line_above_it_would_be() {
             assert_eq!(probability_at(&params, depth).0, expected, "at {depth}");
         }
     }
-    // Thresholds in two units may meet, or change places, on a link.
+    // Thresholds in two units may be equal, or in reverse order, on a link.
     for packets in [10, 8] {
         let max_th = QueueSize::Bytes(Bytes(packets * params.mean_packet.0));
         let mixed = Params { max_th, gentle: true, ..params.clone() };
@@ -282,7 +284,8 @@ fn equal_thresholds_are_a_step_whatever_the_line_above_it_would_be() {
             assert_eq!(probability_at(&mixed, depth).0, expected, "{packets}, at {depth}");
         }
     }
-    // Each packet is hit: marked if it can be, and below ns-2's bound on the probability.
+    // Each packet is hit: marked if it is ECN-capable and ns-2's bound on the probability permits
+    // it.
     for (ecn, mark_p, marks) in [(true, None, 50), (false, None, 0), (true, Some(1.0), 0)] {
         let (_, mut queue) = probability_at(&Params { ecn, mark_p, ..params.clone() }, 10);
         let mut log = Log::default();
@@ -339,7 +342,7 @@ fn a_full_queue_drops_whatever_the_ecn_field_says() {
     assert_eq!(log.drops, [(Time::ZERO, Pkt::ect(3), Reason::OVERLIMIT)]);
 }
 
-/// A queue with p_b = 0.1 at ten packets, that hits nothing for ten packets after the last hit.
+/// Returns parameters with p_b = 0.1 at ten packets and no hit for ten packets after the last one.
 fn waiting_ten() -> Params {
     Params {
         max_p: 0.2,
@@ -369,7 +372,8 @@ fn a_drop_for_lack_of_space_counts_as_a_hit() {
 fn below_the_lower_threshold_the_count_starts_over() {
     let (mut queue, mut log) = (red(&waiting_ten()), Log::default());
     for _ in 0..500 {
-        // Up to ten packets, a few more arrivals, and down again before ten of them were above the threshold.
+        // Up to ten packets, a few more arrivals, and down again before ten of them were above the
+        // threshold.
         fill(&mut queue, ms(0), &mut log, (0..10).map(Pkt::plain));
         for n in 0..4 {
             queue.enqueue(ms(0), Pkt::plain(n), &mut log);
@@ -382,7 +386,8 @@ fn below_the_lower_threshold_the_count_starts_over() {
 
 #[test]
 fn a_short_queue_is_spared_only_where_that_is_asked() {
-    // 30 kB a packet, which counts as 20: the average is above both thresholds from the second arrival on.
+    // 30 kB per packet, which counts as 20: the average is above both thresholds from the second
+    // arrival on.
     let giants = Params { w_q: 1.0, gentle: false, mean_packet: Bytes(1500), ..Params::default() };
     let admitted = |params: &Params| {
         let (mut queue, mut log) = (red(params), Log::default());
@@ -394,7 +399,8 @@ fn a_short_queue_is_spared_only_where_that_is_asked() {
     // Any byte that waits is a queue of more than one byte.
     assert_eq!(admitted(&Params { spare_short: true, ..bytes }), 1);
 
-    // In packets, with thresholds up to one packet: the second and last of them finds one waiting.
+    // In packets, with thresholds of up to one packet: the second and last one admitted finds one
+    // waiting.
     let low = Params {
         min_th: QueueSize::Bytes(Bytes(150)),
         max_th: QueueSize::Bytes(Bytes(1_500)),
@@ -412,7 +418,8 @@ fn the_becn_preset_is_the_setting_of_the_paper() {
     params.w_q = 1.0;
     let (mut queue, mut log) = (red(&params), Log::default());
     let packet = |n| Pkt::plain(n).of_size(1000);
-    // 15 packets of 1000 B are let in untouched; the sixteenth finds 15 KB and p_b = 0; at 45 KB all are dropped.
+    // 15 packets of 1000 B are admitted; the sixteenth finds 15 KB and p_b = 0; at 45 KB all are
+    // dropped.
     fill(&mut queue, ms(0), &mut log, (0..16).map(packet));
     assert!(log.drops.is_empty());
     assert_eq!(queue.probability(), Some(0.0));
@@ -442,7 +449,8 @@ fn contradictory_parameters_are_refused() {
 
 #[test]
 fn a_small_packet_that_follows_a_drop_is_let_in_where_bytes_are_counted() {
-    // ns-2's red.cc, modify_p: 40 B after a drop are no whole packet, so that count · p_b is 0; a packet of the mean size is one.
+    // ns-2's red.cc, modify_p: 40 B after a drop are less than a packet, so that count · p_b is 0;
+    // a packet of the mean size is one.
     let params = Params {
         w_q: 1.0,
         min_th: QueueSize::Bytes(Bytes(1_000)),
@@ -461,7 +469,7 @@ fn a_small_packet_that_follows_a_drop_is_let_in_where_bytes_are_counted() {
         fill(&mut queue, ms(0), &mut log, (0..9).map(|id| Pkt { size: 1000, ..Pkt::plain(id) }));
         let mut dropped = 0;
         for id in 0..100 {
-            // Until one of 1000 B is dropped; the packet in question is next.
+            // Until a packet of 1000 B is dropped; the packet under test is next.
             let before = log.drops.len();
             while log.drops.len() == before {
                 queue.enqueue(ms(1), Pkt { size: 1000, ..Pkt::plain(id) }, &mut log);

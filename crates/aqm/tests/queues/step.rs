@@ -1,4 +1,4 @@
-//! The step beside queues: who is marked is decided by what waits when it comes, and by nothing else.
+//! Step marking beside queues: only the backlog at arrival decides which packet is marked.
 
 use cwnd_aqm::meters::step;
 use cwnd_aqm::{AnyQdisc, MeterParams, Qdisc as _, QueueParams, red};
@@ -16,7 +16,7 @@ fn beside(queue: &str, threshold: QueueSize) -> AnyQdisc<Pkt> {
 }
 
 proptest! {
-    /// RFC 8257 § 3.1: CE where the queue is longer than K on arrival, the packet itself counted; the model is a number.
+    /// RFC 8257 § 3.1: CE if the queue is longer than K on arrival, the packet itself counted.
     #[test]
     fn a_packet_is_marked_where_it_makes_what_waits_longer_than_the_threshold(
         steps in prop::collection::vec((0u32..3, 40u32..1501, any::<bool>()), 1..400),
@@ -82,7 +82,8 @@ proptest! {
 
 #[test]
 fn a_threshold_in_time_or_bdp_is_what_the_link_sends_in_it() {
-    // 12.5 kB of the 10 Mbit/s in 10 ms, and a tenth of the 125 kB: eight full packets fit, the ninth does not.
+    // 10 ms at 10 Mbit/s are 12.5 kB, as is a tenth of the 125 kB: eight full packets fit, the
+    // ninth does not.
     for threshold in [QueueSize::Time(Duration::from_millis(10)), QueueSize::MilliBdp(100)] {
         for kind in ["fifo", "codel", "fq-codel"] {
             let (mut queue, mut log) = (beside(kind, threshold), Log::default());
