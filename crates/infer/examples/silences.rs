@@ -1,4 +1,5 @@
-//! Reads captures and prints what was found, and how fast: `cargo run --release -p cwnd-infer --example silences -- FILE…`.
+//! Reads captures, and prints connections, silences and reading speed:
+//! `cargo run --release -p cwnd-infer --example silences -- FILE…`.
 
 use std::fs::File;
 use std::process::ExitCode;

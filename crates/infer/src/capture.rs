@@ -1,4 +1,4 @@
-//! Frames of a capture file: pcap in all its forms, and pcapng.
+//! Reader of capture files: all variants of pcap, and pcapng.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -10,27 +10,27 @@ use pcap_parser::traits::{PcapNGPacketBlock as _, PcapReaderIterator};
 use pcap_parser::{Block, LegacyPcapReader, PcapBlockOwned, PcapError, PcapNGReader};
 use thiserror::Error;
 
-/// What is wrong with a file.
+/// Error of a capture file.
 #[derive(Debug, Error)]
 pub enum CaptureError {
-    /// It is no capture.
+    /// The file is no capture.
     #[error("neither pcap nor pcapng, nor one of them packed by gzip or zstd")]
     Unknown,
-    /// It is empty.
+    /// The file is empty.
     #[error("empty: there is not even the header of a capture")]
     Empty,
-    /// It ends within its header.
+    /// The file ends within its header.
     #[error("cut off within the header of the file")]
     Header,
-    /// A block contradicts the format.
+    /// A block violates the format.
     #[error("damaged at byte {at} of the unpacked file: {what}")]
     Damaged {
-        /// Where the block begins.
+        /// Offset of the block in the unpacked file, bytes.
         at: u64,
-        /// What is wrong there.
+        /// Violation found there.
         what: &'static str,
     },
-    /// The system, gzip or zstd says so.
+    /// Error of the operating system, gzip or zstd.
     #[error(transparent)]
     Read(#[from] io::Error),
 }
@@ -38,47 +38,49 @@ pub enum CaptureError {
 /// A captured frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// When; nanoseconds since 1970.
+    /// Capture time, nanoseconds since 1970.
     pub at: Time,
-    /// The link-layer type, as tcpdump.org numbers them.
+    /// Link-layer type, as numbered by tcpdump.org.
     pub link: i32,
-    /// What was kept of it.
+    /// Captured bytes, from the first.
     pub data: &'a [u8],
-    /// How long it was.
+    /// Length on the wire, bytes.
     pub length: u32,
 }
 
-/// What a file still holds.
+/// Kind of the block that was just read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum More {
-    /// Another frame was given.
+    /// A frame, which was passed to the caller.
     Frame,
-    /// A packet was passed that a link of ours lost: captures of links hold those, too.
+    /// A packet that a simulated or emulated link dropped; captures of such links contain them.
     Dropped,
-    /// A packet without a time was passed: there is nothing to infer from it.
+    /// A packet without a time, which cannot be used.
     Untimed,
-    /// A block that is no frame was passed.
+    /// A block that holds no packet.
     Other,
-    /// The file is over.
+    /// The end of the file.
     End,
-    /// The file ends within a block, as that of a capture that was killed does.
+    /// The end of the file within a block, as left by a capture process that was killed.
     CutOff,
 }
 
 const NG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// Micro- and nanoseconds, both ways round, and Kuznetzov's form.
+/// Magic numbers of pcap with micro- and nanoseconds and of Kuznetzov's variant, in both byte
+/// orders.
 const MAGICS: [u32; 6] =
     [0xa1b2_c3d4, 0xd4c3_b2a1, 0xa1b2_3c4d, 0x4d3c_b2a1, 0xa1b2_cd34, 0x34cd_b2a1];
-/// The length of the header of a pcap file.
+/// Length of the header of a pcap file, bytes.
 const HEADER: usize = 24;
-/// A block's kind and its length, twice.
+/// Length of the shortest pcapng block, bytes: its type, and its length twice.
 const LEAST_BLOCK: usize = 12;
-/// Wireshark refuses longer packets and blocks, too (`WTAP_MAX_PACKET_SIZE_*`, 128 MiB for the largest kind).
+/// Longest packet or block accepted, bytes. Wireshark has such a limit, too
+/// (`WTAP_MAX_PACKET_SIZE_*`, 128 MiB for the largest kind).
 const LONGEST_BLOCK: usize = 16 << 20;
 const BUFFER: usize = 1 << 20;
 const NANOS: u64 = 1_000_000_000;
 
-/// Keeps the error of a read that pcap-parser drops.
+/// Reader that keeps the I/O error which pcap-parser drops.
 struct Keeping<R> {
     inner: R,
     failed: Rc<RefCell<Option<io::Error>>>,
@@ -103,7 +105,7 @@ impl<R: Read> Read for Keeping<R> {
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: i32,
-    /// Ticks in a second.
+    /// Ticks per second.
     resolution: u64,
     offset_s: i64,
 }
@@ -126,12 +128,12 @@ impl Interface {
     }
 }
 
-/// Reads a file frame by frame.
+/// Reader that returns a capture file frame by frame.
 pub struct Capture<'a> {
     reader: Box<dyn PcapReaderIterator + 'a>,
     failed: Rc<RefCell<Option<io::Error>>>,
     interfaces: Vec<Interface>,
-    /// Of pcap files: type of the link, nanoseconds in a tick.
+    /// Link-layer type and nanoseconds per tick of a pcap file.
     legacy: (i32, u64),
     is_legacy: bool,
     capacity: usize,
@@ -145,12 +147,12 @@ impl std::fmt::Debug for Capture<'_> {
 }
 
 impl<'a> Capture<'a> {
-    /// Begins to read.
+    /// Reads the header of a file.
     ///
     /// # Errors
-    /// When the file does not begin as a capture does.
+    /// If the file does not begin like a capture.
     pub fn new(mut bytes: impl Read + 'a) -> Result<Self, CaptureError> {
-        // The header at once: pcap-parser looks at its first read only.
+        // The whole header is read here, because pcap-parser looks at its first read only.
         let mut head = Vec::new();
         bytes.by_ref().take(HEADER as u64).read_to_end(&mut head)?;
         if head.is_empty() {
@@ -173,7 +175,7 @@ impl<'a> Capture<'a> {
         let reader: Result<Box<dyn PcapReaderIterator + 'a>, _> = if legacy {
             LegacyPcapReader::new(BUFFER, whole).map(|r| Box::new(r) as _)
         } else {
-            // Its first block may be longer than a pcap header.
+            // The first pcapng block may be longer than a pcap header.
             PcapNGReader::new(BUFFER, Greedy(whole)).map(|r| Box::new(r) as _)
         };
         match reader {
@@ -200,14 +202,14 @@ impl<'a> Capture<'a> {
         }
     }
 
-    /// Hands the next frame to `each`, or passes what is none.
+    /// Reads the next block, and passes it to `each` if it is a frame.
     ///
     /// # Errors
-    /// When the file is damaged there or cannot be read.
+    /// If the file is damaged there or cannot be read.
     pub fn next(&mut self, each: impl FnOnce(Frame<'_>)) -> Result<More, CaptureError> {
         loop {
             let at = self.read;
-            // Of some kinds of blocks the parser would subtract their head from less.
+            // pcap-parser would underflow on a block that claims to be shorter than its own header.
             if !self.is_legacy && self.reader.data().len() >= 8 && self.announced() < LEAST_BLOCK {
                 let what = "a block that is shorter than its own head";
                 return Err(CaptureError::Damaged { at, what });
@@ -262,7 +264,7 @@ impl<'a> Capture<'a> {
 }
 
 impl Capture<'_> {
-    /// How long the packet or block that begins here says that it is, whichever order its bytes have.
+    /// Length claimed by the packet or block that begins here: the smaller of both byte orders.
     fn announced(&self) -> usize {
         let place = if self.is_legacy { 8..12 } else { 4..8 };
         let word = self.reader.data().get(place).and_then(|word| word.try_into().ok());
@@ -271,7 +273,7 @@ impl Capture<'_> {
     }
 }
 
-/// Fills what it is asked to fill as far as there is anything.
+/// Reader that fills the whole buffer unless its source ends.
 struct Greedy<R>(R);
 
 impl<R: Read> Read for Greedy<R> {
@@ -298,7 +300,7 @@ fn take(
 ) -> Result<More, &'static str> {
     match block {
         PcapBlockOwned::LegacyHeader(header) => {
-            // The upper bits say how long frame check sequences are.
+            // The upper bits give the length of frame check sequences.
             let link = header.network.0 & 0x03ff_ffff;
             *legacy = (link, if header.is_nanosecond_precision() { 1 } else { 1000 });
             Ok(More::Other)
@@ -338,8 +340,8 @@ fn take(
     }
 }
 
-/// Whether a comment says that the packet was dropped there, maybe after what else befell it, as `crates/sim` and
-/// `crates/linux/router` write it.
+/// `true` if a comment says that the packet was dropped, possibly after other impairments, in the
+/// format that `crates/sim` and `crates/linux/router` write.
 fn is_loss(comment: &[u8]) -> bool {
     let mut parts = comment.split(|&byte| byte == b',');
     parts.any(|part| part.trim_ascii().starts_with(b"dropped: "))

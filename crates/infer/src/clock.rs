@@ -1,50 +1,54 @@
-//! Round-trip times as they can be seen from one point of the path: from a packet to what answers it.
+//! Round-trip times seen from one point of the path: from a packet to its response.
 
 use std::collections::VecDeque;
 
 use cwnd_quantity::{Duration, Time};
 
-/// Packets whose echo is waited for; with more, every other one is forgotten, so that they still span a round trip.
+/// Packets whose echo is awaited. With more, every other one is removed, so that the rest still
+/// spans a round trip.
 const MOST: usize = 128;
 
-/// A packet of the observed receiver, and what it had acknowledged by then.
+/// A packet of the observed receiver, and the acknowledged position by then. Packets with the same
+/// TSval share an entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// Its TSval.
+    /// TSval of the packet.
     pub value: u32,
-    /// When the first packet with this TSval went, and the last.
+    /// Capture time of the first packet with this TSval.
     pub at: Time,
-    /// The last of them.
+    /// Capture time of the last packet with this TSval.
     pub until: Time,
-    /// What they acknowledged, and whether data beyond a hole had come.
+    /// Position that the last of them acknowledged.
     pub acked: u64,
-    /// See `acked`.
+    /// `true` if data beyond a hole had been captured by then.
     pub holes: bool,
-    /// When that had advanced, or data had been sent: what starts the other side's timer.
+    /// Time when `acked` had last advanced or new data had been sent by then: either starts the
+    /// sender's timer.
     pub stirred: Time,
-    /// Who hears it echoes it: nothing was sent before it that is not known to have been heard (RFC 7323 § 4.3).
+    /// `true` if the sender echoes this TSval once it receives the packet: all data before it are
+    /// known to have been received (RFC 7323 § 4.3).
     pub echoes: bool,
-    /// It was echoed.
+    /// `true` once the TSval was echoed.
     pub echoed: bool,
 }
 
-/// TSvals on their way and their echoes: what Nichols' `pping` does (K. Nichols 2017, "Listening to networks").
+/// TSvals that await their echo, as in `pping` (K. Nichols 2017, "Listening to networks").
 #[derive(Clone, Debug, Default)]
 pub struct Echoes {
     sent: VecDeque<Sent>,
 }
 
-/// What the timestamps of a packet tell.
+/// Information in the echoed timestamp of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard {
-    /// The newest packet that its sender had heard, as far as it is remembered.
+    /// Newest packet that the sender had received, among those remembered.
     pub last: Sent,
-    /// Time from the first packet with that TSval to its first echo.
+    /// Time from the first packet with the echoed TSval to its first echo.
     pub sample: Option<Duration>,
 }
 
 impl Echoes {
-    /// The observed receiver sent a packet.
+    /// Records a packet sent by the observed receiver.
     #[inline]
     pub fn sent(&mut self, sent: Sent) {
         if let Some(newest) = self.sent.back_mut() {
@@ -59,7 +63,7 @@ impl Echoes {
         }
         if self.sent.len() == MOST {
             let mut nth = 0;
-            // The newest and the one that was heard last stay.
+            // The newest and the last one echoed stay.
             self.sent.retain(|_| {
                 nth += 1;
                 nth % 2 == 1 || nth == MOST
@@ -68,7 +72,8 @@ impl Echoes {
         self.sent.push_back(sent);
     }
 
-    /// The other side sent a packet that echoes this; `hears` is told of each that it had not echoed before.
+    /// Processes an echo from the other end. Calls `hears` for each packet that it echoes for the
+    /// first time, older ones included.
     #[inline]
     pub fn heard(&mut self, echo: u32, now: Time, mut hears: impl FnMut(&Sent)) -> Option<Heard> {
         let not_after = |sent: &Sent| echo.wrapping_sub(sent.value) <= i32::MAX as u32;
@@ -87,47 +92,48 @@ impl Echoes {
     }
 }
 
-/// From what a round-trip time is known; the better ones last.
+/// Source of a round-trip time, from the least to the most reliable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// It is not known.
+    /// Nothing: the RTT is not known.
     #[default]
     None,
-    /// From an acknowledgement of all to the data that follow it.
+    /// Time from an acknowledgement of all data to the next new data.
     Flights,
-    /// From SYN to SYN-ACK, or from SYN-ACK to its ACK.
+    /// Time from SYN to SYN-ACK, or from SYN-ACK to its ACK.
     Handshake,
-    /// From a TSval to its echo.
+    /// Time from a TSval to its echo.
     Timestamps,
 }
 
 impl Source {
-    /// As in the tables.
+    /// Names in the column `rtt_from`, in the order of the variants.
     pub const NAMES: [&'static str; 4] = ["none", "flights", "handshake", "timestamps"];
 }
 
-/// SRTT and RTTVAR (RFC 6298 § 2) of what was seen.
+/// Estimator of SRTT and RTTVAR (RFC 6298 § 2) from the observed samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rtt {
     /// SRTT.
     pub smoothed: Duration,
     /// RTTVAR.
     pub variation: Duration,
-    /// RTTVAR as Linux has it (`tcp_rtt_estimator`): it follows what is larger at once, and falls once a round trip.
+    /// RTTVAR in the manner of Linux (`tcp_rtt_estimator`): it rises at once and falls once per
+    /// round trip.
     pub lasting: Duration,
-    /// The largest RTTVAR since that round trip began, and when that was.
+    /// Largest RTTVAR since `round`.
     most: Duration,
     round: Time,
-    /// The least sample.
+    /// Least sample.
     pub min: Duration,
-    /// From what it is known.
+    /// Most reliable source of a sample.
     pub source: Source,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
 }
 
 impl Rtt {
-    /// Takes a sample, unless better ones are there.
+    /// Adds a sample, unless better ones exist.
     #[inline]
     pub fn sample(&mut self, now: Time, sample: Duration, source: Source) {
         if source < self.source && self.source == Source::Timestamps {
@@ -152,7 +158,8 @@ impl Rtt {
         }
     }
 
-    /// It is no shorter than this: of the first flights of a connection, one began when the one before was acknowledged.
+    /// Restarts the estimate from a longer sample. Among the first flights of a connection, one
+    /// began when the one before was acknowledged: the RTT is the longest of their intervals.
     pub fn at_least(&mut self, sample: Duration) {
         if self.source <= Source::Flights && sample > self.smoothed {
             *self = Self {
@@ -167,7 +174,7 @@ impl Rtt {
         }
     }
 
-    /// Whether there is any.
+    /// `true` if there is a sample.
     pub fn is_known(&self) -> bool {
         self.source != Source::None
     }

@@ -1,4 +1,4 @@
-//! Both ends of a connection, its handshake, and which end is the server.
+//! A connection: its two ends, its handshake, and the choice of the end that is the server.
 
 use cwnd_quantity::{Duration, Time};
 
@@ -8,14 +8,15 @@ use crate::event::{Event, Evidence, Kind, Probe, Timer, What, is_long};
 use crate::half::{Half, Kept};
 use crate::headers::{Host, Segment, flag};
 
-/// Repeated SYNs and SYN-ACKs that are remembered.
+/// Maximum number of repeated SYNs and SYN-ACKs recorded for a connection.
 const MOST_HANDSHAKES: usize = 32;
-/// What took longer may have been lost and sent again (RFC 6298 § 2.1).
+/// Initial retransmission timeout (RFC 6298 § 2.1). An ACK that follows its SYN-ACK this late may
+/// answer a lost retransmission, and gives no RTT sample.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// A round trip so many times the other's says on which side the capture was made.
+/// Ratio of the minimum RTTs to both ends from which the farther end is taken for the server.
 const CLEARLY: u64 = 2;
 
-/// How a connection ended, as far as the capture goes.
+/// Reason why a connection ended in the capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
     /// The capture ended first.
@@ -23,88 +24,91 @@ pub enum End {
     Open,
     /// Both ends sent FIN.
     Closed,
-    /// RST.
+    /// One end sent RST.
     Reset,
-    /// Nothing came for long.
+    /// No packet came for [`Limits::idle`](crate::Limits::idle).
     Expired,
-    /// There were too many others.
+    /// Too many other connections were open.
     GivenUp,
-    /// Another one began between the same ports.
+    /// A new connection began between the same addresses and ports.
     Replaced,
 }
 
 impl End {
-    /// As in the tables.
+    /// Names in the column `end`, in the order of the variants.
     pub const NAMES: [&'static str; 6] =
         ["open", "closed", "reset", "expired", "given_up", "replaced"];
 }
 
-/// When SYN and SYN-ACK were seen.
+/// SYN and SYN-ACK of a connection, with their capture times.
 #[derive(Clone, Debug, Default)]
 struct Handshake {
-    /// By which end, its number, when first and when last.
+    /// Index of the end that sent the SYN, its sequence number, and the times of its first and last
+    /// copy.
     syn: Option<(usize, u32, Time, Time)>,
     syn_ack: Option<(Time, Time)>,
-    /// The second of each says nothing about round trips (Karn).
+    /// `true` once a SYN or SYN-ACK came again: then neither gives an RTT sample (Karn's
+    /// algorithm).
     again: bool,
     done: bool,
     ecn: bool,
     events: Vec<Event>,
 }
 
-/// A connection between two ends; the first is the lesser.
+/// State of an open connection. The ends are sorted by address and port; the lesser is the first.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// The ends.
+    /// Addresses and ports of both ends.
     pub ends: [Host; 2],
-    /// What each of them sent.
+    /// Data sent by each end.
     pub halves: [Half; 2],
-    /// The first packet.
+    /// Capture time of the first packet.
     pub began: Time,
-    /// The last.
+    /// Capture time of the last packet of either end.
     pub last: Time,
-    /// The last of each end.
+    /// Capture time of the last packet of each end.
     lasts: [Time; 2],
-    /// The time after which copies of the handshake came.
+    /// Longest time from a SYN or SYN-ACK to a second capture of the same packet.
     copied_after: Duration,
-    /// The file of the first packet.
+    /// Number of the file that holds the first packet.
     file: u32,
     handshake: Handshake,
     fins: [bool; 2],
     reset: bool,
 }
 
-/// What was found of a connection.
+/// Result of a finished connection.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The ends: client and server.
+    /// Address and port of the client.
     pub client: Host,
-    /// See `client`.
+    /// Address and port of the server.
     pub server: Host,
-    /// Whether the client sent the SYN, if one was seen.
+    /// `true` if the client sent the SYN; `None` if no SYN was captured.
     pub client_opened: Option<bool>,
-    /// What client and server sent.
+    /// Data sent by the client and by the server, in this order.
     pub halves: [Kept; 2],
-    /// First and last packet.
+    /// Capture time of the first packet.
     pub began: Time,
-    /// When the handshake was over, as far as it was seen.
+    /// Capture time of the last SYN-ACK; that of the first packet if none was captured.
     pub shaken: Time,
-    /// See `began`.
+    /// Capture time of the last packet.
     pub last: Time,
-    /// The file of the first packet.
+    /// Number of the file that holds the first packet.
     pub file: u32,
     /// `true` if the SYN-ACK agreed to ECN (RFC 3168 § 6.1.1).
     pub ecn: bool,
-    /// Round trips from here to the server, as a part of those to both ends: one if captured at the client.
+    /// Minimum RTT from the capture point to the server, as a fraction of the sum of those to both
+    /// ends: 1 if captured at the client.
     pub position: Option<f64>,
-    /// SYN or SYN-ACK sent again.
+    /// Retransmissions of SYN and SYN-ACK.
     pub handshakes: Vec<Event>,
-    /// How it ended.
+    /// Reason of its end.
     pub end: End,
 }
 
 impl Connection {
-    /// A connection begins with this segment.
+    /// Creates the state of a connection whose first packet is `segment`.
     pub fn new(segment: &Segment) -> Self {
         let ends = if segment.from < segment.to {
             [segment.from, segment.to]
@@ -125,17 +129,19 @@ impl Connection {
         }
     }
 
-    /// A SYN with another number than the one that began this connection: the ports are used again.
+    /// `true` if `segment` is a SYN with another sequence number than this connection's: the ports
+    /// are reused.
     pub fn is_replaced_by(&self, segment: &Segment) -> bool {
         let opens = segment.has(flag::SYN) && !segment.has(flag::ACK);
         opens && self.handshake.syn.is_none_or(|(_, seq, ..)| seq != segment.seq)
     }
 
-    /// `true` for a copy of a packet that was seen `since` ago, not for data that were sent again.
+    /// `true` if `segment` is a second capture of the packet that was seen `since` ago, and `false`
+    /// if it is a retransmission.
     ///
-    /// Identifications tell copies from retransmissions. Without, a copy comes within the time that
-    /// a copy of the handshake took, about, and no acknowledgement is repeated unless something
-    /// came.
+    /// A copy has the same IPv4 identification, a retransmission does not. Without identifications,
+    /// a copy may take `duplicates::TIMES` times as long as a copy of the handshake took. A pure
+    /// ACK is not a copy if the other end sent a packet in between.
     pub fn is_duplicate(&mut self, segment: &Segment, since: Duration) -> bool {
         if segment.id.is_some_and(|id| id != 0) {
             return since <= duplicates::IDENTIFIED;
@@ -151,11 +157,11 @@ impl Connection {
         since <= most && !answer
     }
 
-    /// Takes a segment of either end.
+    /// Processes a segment of either end.
     #[inline]
     pub fn take(&mut self, segment: &Segment) {
         let from = usize::from(segment.from != self.ends[0]);
-        // Clocks of captures go back now and then: time stands still meanwhile.
+        // Clocks of captures step back now and then: times of a connection never decrease.
         self.last = self.last.max(segment.at);
         let segment = &Segment { at: self.last, ..*segment };
         self.lasts[from] = self.last;
@@ -164,7 +170,7 @@ impl Connection {
             self.shake(segment, from);
         }
         let scale = self.halves[from].scale().filter(|_| !segment.has(flag::SYN));
-        // Windows are scaled only if both ends said how.
+        // Windows are scaled only if both ends sent the option (RFC 7323 § 2.2).
         let scale = scale.filter(|_| self.halves[1 - from].scale().is_some());
         self.halves[from].sent(segment);
         self.halves[1 - from].answered(segment, scale);
@@ -198,7 +204,7 @@ impl Connection {
                 Some((_, last)) => {
                     let began = std::mem::replace(last, now);
                     shake.again = true;
-                    // A SYN that came again was answered again.
+                    // A SYN that came again is answered by another SYN-ACK without any timeout.
                     if shake.syn.is_none_or(|(_, _, _, syn)| syn <= began) {
                         self.sent_again(What::SynAck, began, now);
                     }
@@ -256,12 +262,12 @@ impl Connection {
         });
     }
 
-    /// Whether both ends have said that they are done, or one that it won't have it.
+    /// `true` if both ends sent FIN, or one sent RST.
     pub fn is_over(&self) -> bool {
         self.reset || self.fins == [true; 2]
     }
 
-    /// What was found; `end` where the packets do not say it.
+    /// Ends the connection. `end` is its reason, unless it was closed or reset before.
     pub fn finish(mut self, end: End) -> Summary {
         self.halves.iter_mut().for_each(Half::end);
         let server = self.server();
@@ -271,7 +277,7 @@ impl Connection {
             let both = far + near;
             (both > 0.0).then(|| far / both)
         });
-        // What the sender measures has the way from here to the other end besides.
+        // The sender's RTT includes the path from the capture point to the other end.
         let beyond = self.halves[1 - server].rtt.min;
         for event in &mut self.halves[server].events {
             event.delay = event.delay.max(beyond);
@@ -298,7 +304,8 @@ impl Connection {
         }
     }
 
-    /// The end that is farther away if that is clear, else the one that sent more.
+    /// Index of the server: the end that is clearly farther away, else the one that sent more
+    /// bytes.
     fn server(&self) -> usize {
         let [a, b] = &self.halves;
         if a.rtt.is_known() && b.rtt.is_known() {
@@ -310,7 +317,8 @@ impl Connection {
                 return 1;
             }
         }
-        // Who opened it is near, and it is not known how far the other is: its answer to the SYN came late.
+        // The distance of the opener is known, the other's is not, since its SYN-ACK came late: the
+        // opener is near.
         if let Some((by, ..)) = self.handshake.syn
             && self.halves[by].rtt.is_known()
             && !self.halves[1 - by].rtt.is_known()

@@ -1,11 +1,11 @@
-//! Counts of what was read of captures, and of what was left out.
+//! Counts of the blocks and packets read from captures, and of those left out.
 
 use std::ops::AddAssign;
 
 use crate::capture::More;
 use crate::headers::{Segment, Skip};
 
-/// Blocks and packets that are counted.
+/// Kind of counted block, packet or event of reading.
 #[derive(Clone, Copy, Debug)]
 pub enum Count {
     Frames,
@@ -24,7 +24,7 @@ pub enum Count {
 }
 
 impl Count {
-    /// The counts of the result, in the order of the variants.
+    /// Names of the counts in the result, in the order of the variants.
     pub const NAMES: [&'static str; 13] = [
         "frames",
         "tcp_segments",
@@ -42,17 +42,17 @@ impl Count {
     ];
 }
 
-/// A number for each [`Count`], in the order of the variants.
+/// Value of each [`Count`], in the order of the variants.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts(pub [u64; Count::NAMES.len()]);
 
 impl Counts {
-    /// Counts so many more.
+    /// Adds `more` to a count.
     pub const fn add(&mut self, count: Count, more: u64) {
         self.0[count as usize] += more;
     }
 
-    /// Counts a block, and its frame if it holds one.
+    /// Counts a block, and the frame that it holds, if any.
     pub fn block(&mut self, block: More, frame: Option<&Result<Segment, Skip>>) {
         if let Some(frame) = frame {
             self.add(Count::Frames, 1);

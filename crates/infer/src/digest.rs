@@ -1,12 +1,12 @@
-//! Digests of headers, by which copies of a packet are known.
+//! Digest of packet headers, by which copies of a packet are found.
 
-/// A digest of the headers of IP and TCP without the fields that routers change: the time to live
-/// and the checksum over it.
+/// Returns a digest of the IP and TCP headers without the fields that routers change: the time to
+/// live and the IPv4 header checksum.
 ///
-/// Payload is in it by its length and by the checksum of TCP.
+/// The payload counts only by its length and by the TCP checksum.
 #[inline]
 pub fn digest(headers: &[u8]) -> u64 {
-    /// Bytes 8, 10 and 11 of IPv4 and byte 7 of IPv6.
+    /// Masks that clear bytes 8, 10 and 11 of IPv4 and byte 7 of IPv6.
     const IPV4: [u64; 2] = [u64::MAX, !0xffff_00ff];
     const IPV6: [u64; 2] = [u64::MAX >> 8, u64::MAX];
     let masks = if headers.first().is_some_and(|byte| byte >> 4 == 4) { IPV4 } else { IPV6 };
@@ -20,7 +20,7 @@ pub fn digest(headers: &[u8]) -> u64 {
     mix(sum, u64::from_le_bytes(last))
 }
 
-/// The product of both, folded, as wyhash does.
+/// Multiplies both and folds the product, as wyhash does.
 #[inline]
 const fn mix(sum: u64, word: u64) -> u64 {
     /// 2⁶⁴ divided by the golden ratio, and a prime of xxHash.

@@ -1,27 +1,29 @@
-//! Duplicates: packets that captures of all interfaces or of mirror ports hold more than once.
+//! Duplicates: packets that captures of all interfaces or of mirror ports contain more than once.
 
 use cwnd_quantity::{Duration, Time};
 
 use crate::headers::Segment;
 
-/// Sets of the table and packets of each, which fit a cache line. A copy is found while fewer than
-/// four packets since then fall into its set: 1,000 packets between both miss 1 in 10,000.
+/// Number of sets of the table. The packets of a set fit a cache line. A copy is found while fewer
+/// than four later packets fall into its set: with 1,000 packets in between, 1 copy in 10,000 is
+/// missed.
 const SETS: usize = 1 << 12;
 const WAYS: usize = 4;
 
 /// Longest time to a copy that has the same IPv4 identification.
 pub const IDENTIFIED: Duration = Duration::from_millis(100);
-/// Longest time to a copy of a SYN, which is sent again after a second (RFC 6298 § 2.1).
+/// Longest time to a copy of a SYN. A retransmission comes after a second (RFC 6298 § 2.1).
 pub const HANDSHAKE: Duration = Duration::from_millis(1);
 /// Longest time to a copy without identification: at 1 Gbit/s two full segments are 12 µs apart.
 pub const AT_ONCE: Duration = Duration::from_micros(10);
-/// … or so many times what a copy of the handshake took: queues of a mirror port vary.
+/// Longest time to a copy without identification, as a multiple of that of the handshake's copy:
+/// queues of a mirror port vary.
 pub const TIMES: u64 = 8;
 
-/// The packets seen last, by the digests of their headers.
+/// Table of the packets seen last, by the digests of their headers.
 #[derive(Debug)]
 pub struct Duplicates {
-    /// Digest and time, the newest first.
+    /// Digest and capture time of the packets of each set, newest first.
     sets: Vec<[(u64, Time); WAYS]>,
 }
 
@@ -32,7 +34,7 @@ impl Default for Duplicates {
 }
 
 impl Duplicates {
-    /// The time since the packet was seen last, if it was seen before; remembers it.
+    /// Returns the time since the same packet was last seen, if it was, and records this packet.
     #[inline]
     pub fn since(&mut self, segment: &Segment) -> Option<Duration> {
         let set = &mut self.sets[segment.digest as usize % SETS];

@@ -1,92 +1,95 @@
-//! Kinds of silences of a sender, and the evidence for them.
+//! Silences of a sender: their kinds, and the evidence for them.
 
 use cwnd_quantity::{Duration, Time};
 
-/// The paper's rule: a gap of more than 200 ms … (TCP*(n), § 2.4, footnote 3).
+/// Gap that a silence must exceed by the paper's rule (TCP*(n), § 2.4, footnote 3).
 pub const GAP: Duration = Duration::from_millis(200);
-/// … that is more than 1.2 times the round-trip time as well, as a fraction.
+/// Multiple of the round-trip time that a silence must exceed as well, 1.2, as a fraction.
 pub const TIMES_RTT: (u64, u64) = (6, 5);
 
-/// Whether a span is longer than both.
+/// `true` if a span exceeds both [`GAP`] and 1.2 round-trip times.
 #[inline]
 pub fn is_long(span: Duration, rtt: Duration) -> bool {
     span > GAP && span > rtt * TIMES_RTT.0 / TIMES_RTT.1
 }
 
-/// What it was.
+/// Cause of a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The retransmission timer of the sender expired.
     Timeout,
-    /// A timeout and a pause of the application look the same here.
+    /// A timeout or a pause of the application: the packets do not tell them apart.
     Ambiguous,
     /// The application had nothing to send.
     Pause,
-    /// The sender probed for a loss at the tail of what it had sent (RFC 8985 § 7).
+    /// The sender sent a tail loss probe (RFC 8985 § 7).
     Probe,
-    /// Loss recovery that took that long, without a timeout.
+    /// Loss recovery without a timeout took that long.
     Recovery,
     /// The receiver's window was closed.
     Window,
-    /// The client was late, not the server: it delayed an acknowledgement.
+    /// The client delayed an acknowledgement.
     Client,
 }
 
 impl Kind {
-    /// As in the tables.
+    /// Names in the column `kind`, in the order of the variants.
     pub const NAMES: [&'static str; 7] =
         ["timeout", "ambiguous", "pause", "probe", "recovery", "window", "client"];
 }
 
-/// What told.
+/// Evidence for the kind of a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// The segment after it filled the first hole.
     Filled,
     /// The segment after it had arrived before.
     Repeated,
-    /// The segment after it filled the first hole, the sender had waited, and sent nothing else for a round trip.
+    /// The segment after it filled the first hole; the sender had waited, and sent nothing else for
+    /// a round trip.
     Stalled,
-    /// IPv4 identifications say that packets were sent meanwhile.
+    /// IPv4 identifications show that packets were sent during the silence.
     Identification,
-    /// IPv4 identifications say that none was sent meanwhile.
+    /// IPv4 identifications show that no packet was sent during the silence.
     NothingSent,
-    /// One full segment after it, and the next when that was acknowledged: a window of one.
+    /// One full segment came after it, and the next after its acknowledgement: a window of one
+    /// segment.
     SlowStart,
-    /// One full segment after it; with the length of this server's timeouts, it is one.
+    /// One full segment came after it. It counts as a timeout if its length fits this server's
+    /// timeouts.
     Single,
     /// The segment before it was full and without PSH: the sender had more to send.
     MoreToSend,
-    /// Several segments at once after it: a window that no timeout leaves.
+    /// Several segments came at once after it: a timeout leaves no such window.
     Burst,
-    /// What came after it was beyond a hole.
+    /// The segment after it was beyond a hole.
     Beyond,
-    /// Nothing but a FIN came after it.
+    /// Only a FIN came after it.
     Close,
     /// The receiver's window was closed.
     Window,
-    /// The last segment came again though earlier ones were not acknowledged to the sender.
+    /// The last segment came again, although the sender knew of no acknowledgement of earlier ones.
     Tail,
-    /// A hole was filled that is not the first.
+    /// The segment after it filled a hole that is not the first.
     LaterHole,
-    /// The sender answered an acknowledgement that had just come.
+    /// The sender responded to an acknowledgement that had just arrived.
     Clocked,
-    /// The silence was shorter than timeouts of this server are.
+    /// The silence was shorter than timeouts of this server.
     TooShort,
-    /// SYN or SYN-ACK came again.
+    /// A SYN or SYN-ACK came again.
     Handshake,
-    /// An acknowledgement had said that it was sent before.
+    /// The sequence number of an earlier pure ACK shows that the segment had been sent before.
     Announced,
-    /// Packets are missing, and the client had to repeat its request: what it had acknowledged was not heard.
+    /// Packets are missing, and the client repeated its request: the ACK in the first one was lost.
     Unheard,
-    /// After the time of a tail loss probe, from a sender that sends such.
+    /// It lasted as long as the probe timer of a sender that may send tail loss probes.
     Probed,
-    /// Nothing tells.
+    /// There is no evidence.
     None,
 }
 
 impl Evidence {
-    /// As in the tables.
+    /// Names in the column `evidence`, in the order of the variants.
     pub const NAMES: [&'static str; 21] = [
         "filled_hole",
         "repeated_data",
@@ -112,7 +115,7 @@ impl Evidence {
     ];
 }
 
-/// What was sent again.
+/// Kind of segment that ended a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Data.
@@ -126,92 +129,97 @@ pub enum What {
 }
 
 impl What {
-    /// As in the tables.
+    /// Names in the column `what`, in the order of the variants.
     pub const NAMES: [&'static str; 4] = ["data", "syn", "syn_ack", "fin"];
 }
 
-/// What a silence was to a tail loss probe (RFC 8985 § 7).
+/// Relation of a silence to a tail loss probe (RFC 8985 § 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// The sender was in recovery, knew of a hole, or had sent one before: its timer is the next to expire.
+    /// No probe was due: the sender was in recovery, knew of a hole, or had sent a probe before.
     No,
-    /// It would have sent one in it, and what came after it is none: not the last segment that was sent.
+    /// A probe was due during the silence; the segment after it is none, since it is not the last
+    /// one sent.
     Before,
-    /// What came after it may be the probe of the only segment that was not acknowledged.
+    /// The segment after it may be the probe of the only unacknowledged segment.
     Only,
-    /// … or of the last of several.
+    /// The segment after it may be the probe of the last of several unacknowledged segments.
     Last,
 }
 
-/// What the timers of a sender go by; zero if that is not known.
+/// Retransmission timer of a sender; its times are zero if not known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timer {
     /// SRTT.
     pub smoothed: Duration,
-    /// The retransmission timeout.
+    /// Retransmission timeout.
     pub timeout: Duration,
-    /// No data had been acknowledged yet: the handshake is all that it knew.
+    /// `true` if the handshake was the only RTT sample: no data had been acknowledged yet.
     pub first: bool,
 }
 
-/// A silence of a sender, and what came after it.
+/// A silence of a sender, and the segment that ended it.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// The last segment before.
+    /// Arrival of the last segment before it, or the later request that it follows.
     pub began: Time,
-    /// The first after.
+    /// Arrival of the first segment after it.
     pub ended: Time,
-    /// SRTT and RTTVAR before.
+    /// SRTT before it, between the capture point and the sender.
     pub rtt: Duration,
-    /// See `rtt`.
+    /// RTTVAR before it.
     pub variation: Duration,
-    /// RTTVAR as Linux has it: it falls but once a round trip.
+    /// RTTVAR before it in the manner of Linux, which falls only once per round trip.
     pub lasting: Duration,
-    /// How much longer that round trip was than the shortest: what waits in a queue is gone after a silence.
+    /// SRTT minus the shortest round trip: queueing delay that is gone after a silence.
     pub queued: Duration,
-    /// The sender's timers if they are Linux's.
+    /// The sender's retransmission timer, if it is Linux.
     pub linux: Timer,
-    /// How long acknowledgements waited at the receiver, which the sender's round-trip times have besides.
+    /// Delay of acknowledgements at the receiver, which is part of the RTT that the sender
+    /// measures.
     pub delay: Duration,
-    /// Without timestamps, a timeout stays as long as it had grown until something is acknowledged that was sent once (Karn's
-    /// rule; RFC 6298 § 5.7): another timeout was so near before it that this may be so.
+    /// `true` if the RTO may still be backed off from a recent timeout. Without timestamps it stays
+    /// so until a segment that was sent once is acknowledged (Karn's algorithm; RFC 6298 § 5.7).
     pub held: bool,
-    /// How long the sender's timers took together, as far as it can be seen.
+    /// Time that the sender's timers took in total, as far as it can be seen.
     pub waited: Duration,
-    /// What it had heard last was a request: when it answered and began a timer is not known.
+    /// `true` if the last packet that the sender received was a request: the time of its response,
+    /// and so the start of its timer, is not known.
     pub asked: bool,
-    /// That request had been sent before, and again: it may have been heard only then.
+    /// `true` if that request was a repetition, and may not have been received before.
     pub repeated: bool,
-    /// What came after it has PSH, or is shorter than others.
+    /// `true` if the segment after it has PSH, or is shorter than others.
     pub pushed: bool,
-    /// All before it had been acknowledged: when it was written is not known.
+    /// `true` if all data before that segment had been acknowledged: the time of its write is not
+    /// known.
     pub written: bool,
-    /// How long the sender had heard nothing when it sent that segment.
+    /// Time for which the sender had received nothing when it sent that segment.
     pub idle: Duration,
-    /// What it was to a tail loss probe, if the sender sends such.
+    /// Relation to a tail loss probe, if the sender sends such probes.
     pub probe: Probe,
-    /// Packets that the sender sent in it and that never came, where it counts its packets.
+    /// Packets sent during the silence that never arrived, if the sender numbers its packets.
     pub missing: Option<u32>,
-    /// What came after it had not come before, nor anything beyond it.
+    /// `true` if that segment had not arrived before, nor any beyond it.
     pub new: bool,
-    /// The sender had heard of the hole just before, and sent it again at once, as RFC 8985 has it: that was lost, too.
+    /// `true` if the sender had just learnt of the hole and had retransmitted it at once (RFC
+    /// 8985): that retransmission was lost, too.
     pub twice: bool,
-    /// Where the segment after it begins in the stream; its first byte is 0.
+    /// Position of that segment in the stream; the first byte is 0.
     pub offset: u64,
-    /// The paper's rule calls it a timeout.
+    /// `true` if the paper's rule calls the silence a timeout.
     pub rule: bool,
-    /// What came after it.
+    /// Kind of the segment that ended it.
     pub what: What,
-    /// What it was.
+    /// Cause of the silence.
     pub kind: Kind,
-    /// What told.
+    /// Evidence for the cause.
     pub evidence: Evidence,
-    /// The sender had heard nothing new since the timeout before.
+    /// `true` if the sender had received nothing new since the previous timeout.
     pub again: bool,
-    /// Timeouts in a row before it, with those that left no trace of their own.
+    /// Consecutive timeouts before it, including those that left no silence of their own.
     pub before: u32,
     /// Timeouts in it: more than one if retransmissions were lost, too.
     pub timeouts: u32,
-    /// The timeout that the row began with, as it was inferred.
+    /// Inferred RTO, before backoff.
     pub rto: Duration,
 }

@@ -1,4 +1,5 @@
-//! Data that one end of a connection sends, as it is seen from near the other.
+//! Data that one end of a connection, the sender, sends, as seen from near the other end, the
+//! receiver.
 
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
@@ -17,84 +18,84 @@ use answers::Answers;
 use silence::{Arrival, Open};
 use theirs::Theirs;
 
-/// What a connection remembers at most; the rest is counted.
+/// Maximum number of silences kept for a direction; the rest is only counted.
 const MOST_EVENTS: usize = 4096;
-/// No window is larger (RFC 7323 § 2.3): a segment further on is not of this connection.
+/// Largest window (RFC 7323 § 2.3): a segment beyond it does not belong to the connection.
 const FARTHEST: u64 = 1 << 30;
-/// An Ethernet's, where no SYN said another.
+/// MSS assumed if the other end's SYN had none, that of Ethernet, bytes.
 const USUAL_MSS: u32 = 1460;
-/// What timestamps take of each segment.
+/// Length of the timestamps option in each segment, bytes.
 const TIMESTAMPS: u16 = 12;
-/// Round-trip times far from the others are believed after so many in a row.
+/// Consecutive outlying RTT samples that are rejected; the next one is accepted.
 const STRANGE: u32 = 2;
-/// No acknowledgement waits longer (RFC 9293 § 3.8.6.3).
+/// Maximum delay of an acknowledgement (RFC 9293 § 3.8.6.3).
 const MOST_DELAY: Duration = Duration::from_millis(500);
-/// Segments whose longest wait is a round trip, if there was no handshake.
+/// First segments among which the longest wait is taken for the RTT, if no handshake was captured.
 const FIRST_FLIGHTS: u64 = 16;
-/// After this a SYN-ACK goes again (RFC 6298 § 2.1).
+/// Initial timeout, after which a SYN-ACK is sent again (RFC 6298 § 2.1).
 const INITIAL: Duration = Duration::from_secs(1);
-/// Sequence numbers begin here, so that those before the first are positive.
+/// Offset of unwrapped sequence numbers, which keeps those before the first one positive.
 const ORIGIN: u64 = 1 << 33;
 
-/// Counts of what came.
+/// Counts of packets of one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Packets of any kind.
     pub packets: u64,
-    /// Packets that may be marked, and that were (RFC 3168 § 5).
+    /// Packets with ECT or CE (RFC 3168 § 5).
     pub ect: u64,
-    /// See `ect`.
+    /// Packets with CE.
     pub ce: u64,
-    /// Packets that say that a mark came (RFC 3168 § 6.1.3), without SYNs.
+    /// Packets with ECE (RFC 3168 § 6.1.3), without SYNs.
     pub ece: u64,
     /// Segments with data, SYN or FIN.
     pub segments: u64,
-    /// Their data.
+    /// Payload bytes of these segments.
     pub bytes: u64,
-    /// When the last of them came.
+    /// Capture time of the last of these segments.
     pub last: Time,
     /// Segments that filled a hole.
     pub filled: u64,
-    /// Segments that had arrived before.
+    /// Segments whose bytes had all arrived before.
     pub repeated: u64,
-    /// Segments that cannot be of this connection.
+    /// Segments outside any possible window.
     pub strange: u64,
     /// Keep-alives and probes of a closed window.
     pub probes: u64,
-    /// DSACK blocks of the receiver (RFC 2883).
+    /// D-SACK blocks sent by the receiver (RFC 2883).
     pub dsacks: u64,
-    /// Events that were not remembered.
+    /// Silences and byte ranges not recorded, because there were too many.
     pub forgotten: u64,
 }
 
-/// What is kept of a direction whose connection is over.
+/// Results of one direction of a finished connection.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    /// The round trip from here to the sender and back.
+    /// RTT between the capture point and the sender.
     pub rtt: Rtt,
-    /// Counts of what came.
+    /// Counts of the sender's packets.
     pub counts: Counts,
-    /// Tail loss probes that came too soon for timeouts.
+    /// Tail loss probes seen that came too early to be timeouts.
     pub tails: u32,
-    /// It is Linux, by its identifications.
+    /// `true` if IPv4 identifications show that the sender is Linux.
     pub linux: bool,
-    /// SRTT of the sender if it is Linux; zero if it is not known.
+    /// SRTT of the sender if it is Linux; zero if not known.
     pub smoothed: Duration,
-    /// What was found.
+    /// Silences found.
     pub events: Vec<Event>,
 }
 
-/// One direction of data.
+/// State of one direction of an open connection.
 #[derive(Clone, Debug)]
 pub struct Half {
     seen: Option<Seen>,
-    /// The first byte, or the first that was seen.
+    /// Position of the first byte of the stream, or of the first byte captured.
     first: u64,
-    /// The longest segment, as one packet.
+    /// Longest segment seen, as one packet, bytes.
     mss: u32,
-    /// What the other end takes: a longer one was put together by a network card.
+    /// Longest segment that the receiver accepts, bytes. A longer one was merged by a network card.
     most: u32,
-    /// Scale of the windows that this end advertises.
+    /// Window scale of this end.
     scale: Option<u8>,
     last: Option<Time>,
     last_full: bool,
@@ -104,34 +105,36 @@ pub struct Half {
     answers: Answers,
     echoes: Echoes,
     theirs: Theirs,
-    /// Packets that the sender sent since its last data and that never came; `None` if it does not count them.
+    /// Packets sent since the last data that did not arrive; `None` if the sender does not number
+    /// packets.
     missing: Option<u32>,
-    /// Of those before, what no hole explains, since all had come: it may have been the end of what was sent.
+    /// Earlier missing packets that no hole explains: they may have been the end of the data sent.
     unexplained: u32,
-    /// Up to where it had sent, as its acknowledgements say.
+    /// Highest position sent, according to the sequence numbers of the sender's pure ACKs.
     announced: u64,
-    /// Since when there are holes.
+    /// Start of the period with holes; zero once a retransmission arrived in it.
     holed: Option<Time>,
-    /// Its newest timestamp.
+    /// Newest TSval of the sender.
     stamp: Option<u32>,
-    /// What it knew to have arrived when it last sent.
+    /// Position that the sender knew to be acknowledged when it last sent.
     knew: u64,
-    /// Where the recovery ends that it is in: what it had sent by then must be acknowledged.
+    /// Position whose acknowledgement ends the current recovery.
     recovers: u64,
-    /// Whether more was behind what it sent again then.
+    /// `true` if more data followed the segment whose retransmission began that recovery.
     behind: bool,
-    /// Segments that came again sooner than after any timeout, with nothing beyond them: tail loss probes.
+    /// Number of segments at the end of the data that came again earlier than any timeout: tail
+    /// loss probes.
     tails: u32,
-    /// Round-trip times in a row that were not believed.
+    /// Consecutive RTT samples that were rejected.
     strange: u32,
-    /// The round trip from here to the sender and back.
+    /// RTT between the capture point and the sender.
     pub rtt: Rtt,
     open: Option<Open>,
-    /// Where the segment began that came last after a silence, when it came, and whether it was sent again.
+    /// Start and arrival of the segment that ended the last silence; `true` if that was a timeout.
     timeout: Option<(u64, Time, bool)>,
-    /// What was found so far.
+    /// Silences found so far.
     pub events: Vec<Event>,
-    /// Counts of what came.
+    /// Counts of the sender's packets.
     pub counts: Counts,
 }
 
@@ -180,14 +183,15 @@ impl Half {
         self.counts.ece += u64::from(segment.has(flag::ECE) && !segment.has(flag::SYN));
     }
 
-    /// This end sent a segment.
+    /// Processes a segment that this end sent.
     pub fn sent(&mut self, segment: &Segment) {
         self.count_missing(segment);
         let heard = self.hear(segment);
         if let Some(scale) = segment.scale {
             self.scale = Some(scale);
         }
-        // Data may have waited for long, and a SYN-ACK for its timer; acknowledgements don't.
+        // An ACK is sent at once. Data may have waited for the application and a SYN-ACK for its
+        // timer, so that only short samples of theirs are RTTs.
         let most = if segment.has(flag::SYN) { INITIAL } else { GAP };
         let prompt = |sample: &Duration| segment.space() == 0 || *sample < most;
         let sample = heard.and_then(|heard| heard.sample).filter(prompt);
@@ -244,7 +248,8 @@ impl Half {
         let whole = self.seen.as_ref().is_some_and(|seen| !seen.has_holes());
         self.holed = match fresh {
             _ if whole => None,
-            // What the sender sent again of the first hole went before.
+            // The sender was repairing holes before: the retransmission of the first one would be
+            // older.
             Fresh::Fills | Fresh::Nothing => Some(Time::ZERO),
             Fresh::Next | Fresh::Beyond => self.holed.or(Some(at)),
         };
@@ -258,16 +263,17 @@ impl Half {
         self.last = Some(at);
     }
 
-    /// What a segment says that its sender had heard.
+    /// Reads from the echoed timestamp which packets the sender had received.
     fn hear(&mut self, segment: &Segment) -> Option<Heard> {
         let (value, echo) = segment.timestamps.filter(|_| segment.has(flag::ACK))?;
         let Self { echoes, theirs, seen, answers, .. } = self;
         answers.taken = Some(segment.ack);
-        // It says that the request came twice (RFC 2883 § 4): it had heard it before.
+        // A D-SACK (RFC 2883 § 4) reports the repeated request as a duplicate: the first one was
+        // received.
         if segment.blocks[0].is_some_and(|(start, _)| precedes(start, segment.ack)) {
             answers.repeated = None;
         }
-        // A request that came again and was answered at once had not been heard before.
+        // A request that was repeated, and then answered at once, had not been received before.
         let again =
             answers.repeated.filter(|&again| answers.asked.is_some_and(|asked| asked < again));
         let clocked = |again: &Time| {
@@ -291,11 +297,12 @@ impl Half {
         heard
     }
 
-    /// What is missing is the hole that shows it, retransmissions, or what lay behind all that came.
+    /// Attributes missing packets to the hole that shows them, to retransmissions, or to the end of
+    /// the data sent.
     fn explain_missing(&mut self, fresh: Fresh, beyond: u64, late: bool, end: bool) {
         let missing = self.missing.replace(0).unwrap_or(0);
         self.unexplained = match fresh {
-            // It was one of them, maybe, but not their last.
+            // This segment may be one of the missing ones, but not their last.
             Fresh::Next if !end => self.unexplained.saturating_sub(1),
             Fresh::Next => 0,
             Fresh::Beyond => {
@@ -303,13 +310,13 @@ impl Half {
                 self.unexplained
                     .saturating_add(missing.saturating_sub(hole.min(u64::from(u32::MAX)) as u32))
             }
-            // In a long silence they were retransmissions.
+            // Packets lost during a long silence were retransmissions.
             Fresh::Fills | Fresh::Nothing if late => self.unexplained,
             Fresh::Fills | Fresh::Nothing => self.unexplained.saturating_add(missing),
         };
     }
 
-    /// An acknowledgement bears the number of what comes next: what lies before was sent.
+    /// Notes the sequence number of a pure ACK: all data before it were sent.
     fn announce(&mut self, segment: &Segment) {
         let Some(seen) = &self.seen else { return };
         let ahead = segment.seq.wrapping_sub(seen.high() as u32).cast_signed();
@@ -318,15 +325,16 @@ impl Half {
         }
     }
 
-    /// Identifications count what was sent between.
+    /// Counts packets that were sent in between and did not arrive, by their identifications.
     fn count_missing(&mut self, segment: &Segment) {
-        // Who counts from the handshake on sent nothing before its first acknowledgement, which is that of a request.
+        // A Linux sender numbers packets from the handshake on. Before its first ACK, which
+        // acknowledges the request, it sent nothing.
         if self.identifications.begins() && segment.space() == 0 && segment.blocks[0].is_none() {
             self.missing = Some(0);
             self.identifications.between(segment, self.mss);
             return;
         }
-        // The first that is long may be as long as segments get.
+        // The first long segment may be of the full size.
         let longest = self.mss.max(segment.length.min(self.most));
         let between = self.identifications.between(segment, longest);
         self.missing = self.missing.zip(between).map(|(sum, more)| sum + u32::from(more));
@@ -345,7 +353,7 @@ impl Half {
         self.last = Some(segment.at);
     }
 
-    /// Where a segment is in the stream; `None` if it cannot be of this stream.
+    /// Returns the range of a segment in the stream; `None` if it cannot belong to the stream.
     fn place(&mut self, segment: &Segment) -> Option<(u64, u64)> {
         let seen = self.seen.get_or_insert_with(|| {
             self.first = ORIGIN + u64::from(segment.seq);
@@ -361,7 +369,8 @@ impl Half {
         Some((start, end))
     }
 
-    /// Keep-alives (RFC 9293 § 3.8.4) repeat a byte that was acknowledged; probes of a closed window (§ 3.8.6.1) send one.
+    /// `true` for keep-alives (RFC 9293 § 3.8.4), which repeat an acknowledged byte, and for probes
+    /// of a closed window (§ 3.8.6.1), which send one byte.
     fn is_probe(&self, segment: &Segment, start: u64, end: u64) -> bool {
         let Some(seen) = &self.seen else { return false };
         let tiny = segment.length <= 1 && !segment.has(flag::FIN);
@@ -371,13 +380,14 @@ impl Half {
         tiny && ((keep_alive && long_ago) || (self.answers.closed && start >= seen.next()))
     }
 
-    /// Takes round-trip times where the sender did not wait for anything else.
+    /// Adds an RTT sample if the sender waited for nothing else.
     fn measure(&mut self, it: &Arrival, silent: Duration, rule: bool) {
         if rule {
             return;
         }
         if let Some(sample) = it.heard.and_then(|heard| heard.sample) {
-            // A sender that waits for something else makes samples long, and is silent for that long.
+            // A wait for something else inflates the sample; the sender is then silent for most of
+            // it.
             let Rtt { smoothed, variation, .. } = self.rtt;
             let usual = smoothed + (variation * 4).max(smoothed / 2);
             let strange = self.rtt.is_known() && silent > sample / 2 && sample > usual;
@@ -386,7 +396,8 @@ impl Half {
                 self.rtt.sample(it.at, sample, Source::Timestamps);
             }
         } else if it.heard.is_none() && it.fresh == Fresh::Next && it.start <= self.answers.acked {
-            // Without timestamps: all was acknowledged, and the next data came a round trip later.
+            // Without timestamps: all data were acknowledged, and the next data came a round trip
+            // later.
             let since =
                 it.at.since(self.answers.advanced.max(self.answers.asked.unwrap_or(Time::ZERO)));
             if self.counts.segments <= FIRST_FLIGHTS && self.rtt.source <= Source::Flights {
@@ -401,20 +412,20 @@ impl Half {
         }
     }
 
-    /// The connection is over.
+    /// Ends the connection: judges a silence that is still open.
     pub fn end(&mut self) {
         self.counts.forgotten += self.seen.as_ref().map_or(0, Seen::forgotten);
         if let Some(open) = self.open.take() {
             self.judge(&open, false);
         }
-        // What came before there was a round-trip time is looked at with the one that was found since.
+        // Silences before the first RTT sample use the minimum RTT found since.
         for event in self.events.iter_mut().filter(|event| event.rtt == Duration::ZERO) {
             (event.rtt, event.variation) = (self.rtt.min, self.rtt.min / 2);
             event.lasting = event.variation;
         }
     }
 
-    /// What was found: no more packets come.
+    /// Returns the results; no more packets come.
     pub fn into_kept(mut self) -> Kept {
         self.events.shrink_to_fit();
         Kept {
@@ -427,7 +438,7 @@ impl Half {
         }
     }
 
-    /// Scale of the windows that this end advertises.
+    /// Returns the window scale of this end.
     pub const fn scale(&self) -> Option<u8> {
         self.scale
     }

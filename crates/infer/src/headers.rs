@@ -1,4 +1,4 @@
-//! From a captured frame to what its TCP header says.
+//! Reader of a captured frame's headers, down to the TCP options.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -9,16 +9,17 @@ use cwnd_quantity::Time;
 use crate::capture::Frame;
 use crate::digest::digest;
 
-/// One end of a connection. IPv4 addresses are mapped into IPv6 (RFC 4291 § 2.5.5.2).
+/// Address and port of one end of a connection. IPv4 addresses are mapped into IPv6 (RFC 4291 §
+/// 2.5.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Host {
     address: u128,
-    /// The port.
+    /// TCP port.
     pub port: u16,
 }
 
 impl Host {
-    /// An address and a port.
+    /// Creates an end from an address and a port.
     #[must_use]
     pub fn new(address: IpAddr, port: u16) -> Self {
         let address = match address {
@@ -28,64 +29,64 @@ impl Host {
         Self { address: address.to_bits(), port }
     }
 
-    /// The address.
+    /// Returns the address, as IPv4 if it was mapped.
     #[must_use]
     pub fn address(self) -> IpAddr {
         Ipv6Addr::from_bits(self.address).to_canonical()
     }
 }
 
-/// What is in the header of a TCP segment that matters here.
+/// Fields of a captured TCP segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
-    /// When it was captured.
+    /// Capture time.
     pub at: Time,
-    /// Who sent it.
+    /// Sender.
     pub from: Host,
-    /// To whom.
+    /// Destination.
     pub to: Host,
-    /// Sequence number of its first byte.
+    /// Sequence number of the first byte.
     pub seq: u32,
-    /// What it acknowledges, if ACK is set.
+    /// Acknowledgment number, valid if ACK is set.
     pub ack: u32,
-    /// FIN, SYN, RST, PSH, ACK as in byte 13 of the header.
+    /// Flags of byte 13 of the header.
     pub flags: u8,
-    /// The window, not scaled.
+    /// Window, unscaled.
     pub window: u16,
-    /// Bytes of data, those that were not captured included.
+    /// Payload bytes, including those that were not captured.
     pub length: u32,
     /// TSval and TSecr (RFC 7323 § 3.2).
     pub timestamps: Option<(u32, u32)>,
-    /// The maximum segment size, on a SYN.
+    /// MSS option of a SYN.
     pub mss: Option<u16>,
-    /// The window's shift, on a SYN (RFC 7323 § 2.2).
+    /// Window scale option of a SYN (RFC 7323 § 2.2).
     pub scale: Option<u8>,
-    /// The first two SACK blocks (RFC 2018).
+    /// First two SACK blocks (RFC 2018).
     pub blocks: [Option<(u32, u32)>; 2],
-    /// The identification of an IPv4 header.
+    /// Identification field of the IPv4 header.
     pub id: Option<u16>,
-    /// The ECN field of the IP header (RFC 3168 § 5).
+    /// ECN field of the IP header (RFC 3168 § 5).
     pub ecn: Ecn,
-    /// A digest of the headers, the same for each copy of a packet.
+    /// Digest of the headers, the same for each copy of a packet.
     pub digest: u64,
-    /// The number of the file that it is from.
+    /// Number of the file that contains it.
     pub file: u32,
 }
 
 impl Segment {
-    /// Whether all of these flags are set.
+    /// `true` if all of these flags are set.
     #[must_use]
     pub const fn has(&self, flags: u8) -> bool {
         self.flags & flags == flags
     }
 
-    /// The sequence numbers that it takes: its data, SYN and FIN.
+    /// Returns its length in sequence numbers: data, SYN and FIN.
     #[must_use]
     pub const fn space(&self) -> u32 {
         self.length + self.has(flag::SYN) as u32 + self.has(flag::FIN) as u32
     }
 
-    /// `true` if it acknowledges what `other` brought, by SACK maybe.
+    /// `true` if it acknowledges the data of `other`, cumulatively or by SACK.
     #[must_use]
     pub fn answers(&self, other: &Self) -> bool {
         let end = other.seq.wrapping_add(other.space());
@@ -98,10 +99,11 @@ impl Segment {
             && (!precedes(self.ack, end) || self.blocks.iter().flatten().any(in_block))
     }
 
-    /// `true` if it goes before `other`: it is earlier, or as early and `other` answers it.
+    /// `true` if it sorts before `other`: it is earlier, or equally early and acknowledged by
+    /// `other`.
     ///
-    /// If the order in the file says nothing (`shuffled`), an acknowledgement goes before data of
-    /// the same time that it does not acknowledge, and numbers of one end go up.
+    /// If the order in the file is not reliable (`shuffled`), an ACK sorts before data of the same
+    /// time that it does not acknowledge, and packets of one end sort by their numbers.
     #[must_use]
     pub fn precedes(&self, other: &Self, shuffled: bool) -> bool {
         if self.at != other.at {
@@ -119,31 +121,31 @@ impl Segment {
     }
 }
 
-/// `true` if a sequence number or timestamp is before another: their difference is signed
-/// (RFC 9293 § 3.4, RFC 7323 § 5.2).
+/// `true` if a sequence number or timestamp is before another, by their signed difference (RFC 9293
+/// § 3.4, RFC 7323 § 5.2).
 pub const fn precedes(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
 }
 
-/// Why a frame is not looked at.
+/// Reason why a frame is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// It is of a link type that is not known here.
+    /// Its link-layer type is not supported.
     Link,
-    /// It is no TCP over IP.
+    /// It is not TCP over IP.
     Other,
-    /// A fragment of an IP packet.
+    /// It is a fragment of an IP packet.
     Fragment,
-    /// So little was captured that its header is not whole.
+    /// Its headers were not captured entirely.
     Short,
-    /// Its headers contradict themselves.
+    /// Its headers are inconsistent.
     Malformed,
 }
 
-/// Reads the headers of a frame.
+/// Reads the headers of a frame down to TCP.
 ///
 /// # Errors
-/// Why it is not looked at.
+/// If the frame is skipped, with the reason.
 #[inline]
 pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
     let (protocol, at) = network(frame)?;
@@ -161,7 +163,7 @@ pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
     if ip.fragment != Fragment::Whole {
         return Err(Skip::Fragment);
     }
-    // A packet that the network card is yet to cut has no length (Linux, BIG TCP).
+    // A packet that the network card has yet to segment has no length field (Linux, BIG TCP).
     let whole = ip.length.unwrap_or_else(|| (frame.length as usize).saturating_sub(at));
     let content = whole.checked_sub(ip.header_bytes).ok_or(Skip::Malformed)?;
     let tcp = TcpHeader::read(ip.content).map_err(|error| match error {
@@ -191,17 +193,18 @@ pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
     })
 }
 
-/// EtherTypes.
+/// EtherType of IPv4.
 const IPV4: u16 = 0x0800;
+/// EtherType of IPv6.
 const IPV6: u16 = 0x86dd;
-/// 802.1Q, 802.1ad and what was used for QinQ before.
+/// 802.1Q, 802.1ad, and the value used for QinQ before.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// <https://www.tcpdump.org/linktypes.html>
+/// Link-layer types of captures (<https://www.tcpdump.org/linktypes.html>).
 mod link {
     pub const NULL: i32 = 0;
     pub const ETHERNET: i32 = 1;
     pub const RAW: i32 = 101;
-    /// What captures of BSD and OpenBSD call it.
+    /// Value of raw IP in captures of BSD and OpenBSD.
     pub const RAW_BSD: [i32; 2] = [12, 14];
     pub const LOOP: i32 = 108;
     pub const LINUX_SLL: i32 = 113;
@@ -210,14 +213,14 @@ mod link {
     pub const LINUX_SLL2: i32 = 276;
 }
 
-/// What is said to follow the link's header, and where that begins.
+/// Returns the EtherType, if the link layer gives one, and the offset of the IP header.
 fn network(frame: &Frame<'_>) -> Result<(Option<u16>, usize), Skip> {
     let short = |at: usize| u16_at(frame.data, at).ok_or(Skip::Short);
     let (mut protocol, mut at) = match frame.link {
         link::ETHERNET => (short(12)?, 14),
         link::LINUX_SLL => (short(14)?, 16),
         link::LINUX_SLL2 => (short(0)?, 20),
-        // The address family, whose numbers differ: the version of IP tells.
+        // The address family has system-dependent numbers: the version field of IP is read instead.
         link::NULL | link::LOOP => return Ok((None, 4)),
         link::RAW | link::IPV4 | link::IPV6 => return Ok((None, 0)),
         other if link::RAW_BSD.contains(&other) => return Ok((None, 0)),

@@ -1,41 +1,44 @@
-//! IPv4 identifications, where a sender counts its packets by them, as Linux does for each connection.
+//! Number of packets sent in between, from IPv4 identifications of senders that number their
+//! packets, as Linux does for each connection.
 //!
-//! RFC 6864 lets a sender write what it likes into packets that may not be fragmented, so it's believed only after it counted
-//! several packets by one.
+//! RFC 6864 lets a sender write any value into packets that may not be fragmented. The field is
+//! therefore believed only after several consecutive values.
 
 use crate::headers::{Segment, flag};
 
-/// Packets that were counted by one before it is believed that some were sent between two. That none was is believed at
-/// once: who writes what it likes there does not write the next number.
+/// Score from which larger steps count as missing packets. A step of one is believed at once: a
+/// sender that writes arbitrary values rarely writes the next number.
 const BELIEVED: u32 = 1;
-/// Each of those makes good for two steps that are longer, of so many.
+/// Points that a step of one adds to the score; each larger step takes one away.
 const MAKES_GOOD: u32 = 2;
 const MOST: u32 = 64;
-/// A step of more than this is a counter that others use as well, or none at all.
+/// Largest step that counts as missing packets. A larger one shows a counter shared with others, or
+/// none.
 const FARTHEST: u16 = 256;
 
-/// The counter of one end.
+/// State of one sender's identifications.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Identifications {
-    /// What the next packet has if none is lost.
+    /// Identification of the next packet if none is lost.
     expected: Option<u16>,
     steady: u32,
-    /// It wrote zero into its SYN-ACK, as Linux does, and what comes then is counted.
+    /// `true` if the SYN-ACK had zero, as from Linux, and later packets are numbered.
     zero: bool,
 }
 
 impl Identifications {
-    /// It counts its packets, and none came yet.
+    /// `true` if the sender numbers its packets like Linux, and none of them has come yet.
     pub const fn begins(&self) -> bool {
         self.zero && self.expected.is_none()
     }
 
-    /// It writes zero into its SYN-ACK and counts what comes then, as Linux does, and no other stack that is known here.
+    /// `true` if the sender wrote zero into its SYN-ACK and numbers later packets. Among the stacks
+    /// known here only Linux does.
     pub const fn is_linux(&self) -> bool {
         self.zero
     }
 
-    /// How many packets were sent between the last one and this: `None` if nothing can be said.
+    /// Returns the number of packets sent between the last one and this; `None` if unknown.
     #[inline]
     pub fn between(&mut self, segment: &Segment, mss: u32) -> Option<u16> {
         let id = segment.id?;
@@ -43,12 +46,12 @@ impl Identifications {
             (self.zero, self.expected) = (id == 0, None);
             return None;
         }
-        // Who always writes zero does not count.
+        // A sender that always writes zero does not number its packets.
         self.zero &= self.expected.is_some() || id != 0;
-        // Segments that a network card put together were several packets.
+        // A segment merged by a network card was several packets.
         let packets = if mss == 0 { 1 } else { segment.length.div_ceil(mss).max(1) };
         let step = self.expected.map(|expected| id.wrapping_sub(expected));
-        // A packet that was overtaken says nothing.
+        // A reordered packet shows nothing.
         if step.is_some_and(|step| step.wrapping_neg() <= FARTHEST && step != 0) {
             return None;
         }

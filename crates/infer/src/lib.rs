@@ -1,13 +1,15 @@
-//! Timeouts of servers and whether they back off, from captures made at their clients (TCP*(n), § 2.4).
+//! Inference of server timeouts and of their backoff from captures made at clients (TCP*(n), §
+//! 2.4).
 //!
 //! ```text
 //! bytes ──unpacked──▶ Capture ──Frame──▶ segment ──Segment──▶ merged
 //! ──▶ Watch ──▶ Connection ──▶ Half ──Event──▶ rto::fit ──▶
 //! tables
 //! ```
-//! Files are merged in the order of time, and copies of packets removed ([`Input`], `Duplicates`).
-//! A [`half`] is what one end sends as the other sees it: a silence of it becomes an [`event::Event`], whose kind and evidence say
-//! what it was. What bounds memory is in [`Limits`]; what was left out is counted.
+//! Files are merged in time order, and duplicate packets are removed ([`Input`], `Duplicates`). A
+//! [`half`] is the data that one end sends, as seen from near the other end. Each silence in it
+//! becomes an [`event::Event`] with a kind and evidence. [`Limits`] bounds memory; omitted input is
+//! counted.
 
 pub mod capture;
 pub mod clock;
@@ -46,18 +48,18 @@ pub use source::{Meter, unpacked};
 pub use watch::Limits;
 use watch::Watch;
 
-/// What was found in captures.
+/// Tables and counts inferred from captures.
 #[derive(Debug)]
 pub struct Found {
-    /// A row for each connection.
+    /// Table with a row for each connection.
     pub connections: Table,
-    /// A row for each silence of a server.
+    /// Table with a row for each silence of a server.
     pub silences: Table,
-    /// What was read, left out and given up.
+    /// Counts of frames read, of frames left out, and of connections and silences given up.
     pub counts: Activity,
 }
 
-/// Tables and counts of captures.
+/// Reader of captures that accumulates their connections.
 #[derive(Debug, Default)]
 pub struct Inference {
     limits: Limits,
@@ -66,23 +68,26 @@ pub struct Inference {
     counts: Counts,
 }
 
-/// A clock that shows less than this, in 1979, begins at zero, as in simulations and experiments.
+/// Capture time below which a clock counts as not set (in 1979): simulations and experiments start
+/// their clock at zero.
 const CLOCK_SET: Time = Time(10 * 365 * 86_400 * 1_000_000_000);
 
 impl Inference {
-    /// Nothing was read yet.
+    /// Creates a reader that has read nothing.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Reads files as one capture, in the order of time; connections end with it.
+    /// Reads files as one capture, merged in time order. Connections do not continue in the next
+    /// call.
     ///
-    /// Files whose clocks begin at zero belong together only if they are in the same directory, as
-    /// those of a run are. Reading stops when `go_on` returns `false`.
+    /// Files whose clocks begin at zero are merged only with files of the same directory, as those
+    /// of one run are. Reading stops when `go_on` returns `false`.
     ///
     /// # Errors
-    /// If a file is no capture, is damaged, cannot be read or sorted, or `go_on` said no.
+    /// If a file is no capture, is damaged, cannot be read or sorted, or if `go_on` returned
+    /// `false`.
     pub fn read(
         &mut self,
         inputs: &[Input<'_>],
@@ -115,7 +120,8 @@ impl Inference {
         }
     }
 
-    /// Reads all parts of all files, until one turns out not to be in order.
+    /// Reads all parts of all files; fails at the first block that is out of order beyond the
+    /// window.
     fn attempt(
         &self,
         inputs: &[Input<'_>],
@@ -148,7 +154,7 @@ impl Inference {
         Ok(counts)
     }
 
-    /// What was found.
+    /// Infers timeouts from all connections read, and returns the tables.
     #[must_use]
     pub fn finish(mut self) -> Found {
         remembered::recall(self.summaries.iter_mut());

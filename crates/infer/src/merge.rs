@@ -1,7 +1,7 @@
-//! Captures as one sequence of segments in the order of time.
+//! Merges captures into one sequence of segments in time order.
 //!
-//! Packets of several queues of a network card, or of two captures one behind the other, are not in
-//! that order. Each part of a file is sorted within a window, and parts are merged.
+//! Packets from several queues of a network card, or of two concatenated captures, are out of
+//! order. Each part of a file is sorted within a window, and the parts are merged.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -13,21 +13,22 @@ use crate::counts::{Count, Counts};
 use crate::headers::{Segment, segment};
 use crate::source::{Meter, unpacked};
 
-/// A segment may stand behind so many that are later.
+/// Maximum number of later segments that may stand before a segment in its part.
 const WINDOW: usize = 1024;
-/// Parts of a file, each in order within the window.
+/// Maximum number of parts of a file, each in order within the window.
 pub const MOST_PARTS: usize = 16;
-/// Of more files each is closed until its first packet is due.
+/// Maximum number of files that stay open until their first packet is due; of more, each is
+/// reopened.
 pub const MOST_OPEN: usize = 16;
-/// Blocks between two questions whether to go on.
+/// Number of blocks between calls of `go_on`.
 const ASKED_EVERY: u64 = 1 << 14;
 
-/// A reader of a capture, from its first byte.
+/// Reader of a capture, from its first byte.
 pub type Bytes<'a> = Box<dyn Read + 'a>;
 
-/// A capture and how it is opened.
+/// A capture file and the function that opens it.
 pub struct Input<'a> {
-    /// The name of the file.
+    /// Name of the file.
     pub name: String,
     open: Box<dyn Fn() -> io::Result<Bytes<'a>> + 'a>,
 }
@@ -39,13 +40,13 @@ impl std::fmt::Debug for Input<'_> {
 }
 
 impl<'a> Input<'a> {
-    /// A capture that each call of `open` reads from its first byte: a file out of order is read
-    /// several times.
+    /// Creates an input. Each call of `open` returns a reader from the first byte: a file out of
+    /// order is read several times.
     pub fn new(name: impl Into<String>, open: impl Fn() -> io::Result<Bytes<'a>> + 'a) -> Self {
         Self { name: name.into(), open: Box::new(open) }
     }
 
-    /// A capture in memory, packed perhaps.
+    /// Creates an input from a capture in memory, compressed or not.
     #[must_use]
     pub fn of(name: impl Into<String>, bytes: &'a [u8]) -> Self {
         Self::new(name, move || unpacked(bytes, Meter::default()).map(|bytes| bytes as Bytes<'a>))
@@ -56,60 +57,61 @@ impl<'a> Input<'a> {
     }
 }
 
-/// A part of a file in the order of time.
+/// A part of a file in time order.
 pub struct Part<'a, 'i> {
     input: &'i Input<'a>,
     file: u32,
-    /// The blocks that belong to it.
+    /// First block of the part.
     from: u64,
+    /// First block behind the part.
     until: u64,
     capture: Option<Capture<'a>>,
     block: u64,
     ended: bool,
-    /// Sorted segments; the first goes next.
+    /// Sorted segments; the first is the next to be taken.
     window: VecDeque<Segment>,
     /// `true` once a segment stood behind a later one.
     shuffled: bool,
-    /// The time of the last segment that was taken.
+    /// Capture time of the last segment taken.
     taken: Time,
-    /// The time of the first segment.
+    /// Capture time of the first segment.
     pub first: Option<Time>,
     counts: Counts,
 }
 
-/// A reason why captures were not read to their end.
+/// Error while captures are read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file is no capture, damaged, or cannot be read.
+    /// A file is not a capture, is damaged, or cannot be read.
     #[error("{name}: {error}")]
     Capture {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// The fault.
+        /// Fault found.
         error: CaptureError,
     },
-    /// A file holds more parts that are out of order than can be merged.
+    /// A file has more parts out of order than can be merged.
     #[error(
         "{name}: time goes back {MOST_PARTS} times past {WINDOW} packets, last by {:.3} s: \
          sort it first, as `reordercap {name} sorted.pcapng` does",
         .back.as_secs_f64()
     )]
     Disordered {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// The last step of its clock back.
+        /// Last step back of its clock.
         back: Duration,
     },
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("stopped")]
     Cancelled,
 }
 
-/// A reason to stop reading.
+/// Reason to stop reading.
 pub enum Stop {
     Failed(Error),
-    /// A part of the file begins at a segment that stands behind more later ones than the window
-    /// holds.
+    /// Another part of the file begins at this block: its segment stands behind more later ones
+    /// than the window holds.
     Part {
         file: u32,
         block: u64,
@@ -124,7 +126,7 @@ impl From<Error> for Stop {
 }
 
 impl<'a, 'i> Part<'a, 'i> {
-    /// The parts of an input that begin at its first block and at `splits`.
+    /// Returns the parts of an input that begin at its first block and at `splits`.
     pub fn of(
         input: &'i Input<'a>,
         file: u32,
@@ -164,8 +166,8 @@ impl<'a, 'i> Part<'a, 'i> {
         }
     }
 
-    /// The blocks where further parts of an input begin, behind one that begins at `from`, and how
-    /// far its clock steps back there: as many as can be merged, and one more.
+    /// Returns the blocks at which further parts begin after the part that begins at `from`, each
+    /// with the step back of the clock: one more than can be merged at most.
     pub fn splits(
         input: &'i Input<'a>,
         from: u64,
@@ -186,14 +188,13 @@ impl<'a, 'i> Part<'a, 'i> {
         Ok(splits)
     }
 
-    /// Closes the file; it is read again from its beginning.
+    /// Closes the file, which is read again from its beginning.
     fn close(&mut self) {
         (self.capture, self.block, self.counts) = (None, 0, Counts::default());
         (self.window, self.ended, self.shuffled) = (VecDeque::new(), false, false);
     }
 
-    /// Reads until the window is full. Where another part begins it is an error, and this is that
-    /// part from then on.
+    /// Fills the window. The start of another part is an error; from then on, `self` is that part.
     fn fill(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), Stop> {
         let name = &self.input.name;
         let failed = |error| Stop::Failed(Error::Capture { name: name.clone(), error });
@@ -233,7 +234,7 @@ impl<'a, 'i> Part<'a, 'i> {
         Ok(())
     }
 
-    /// Inserts a segment where its time is.
+    /// Inserts a segment by its time.
     #[inline]
     fn insert(&mut self, segment: Segment) {
         let place = match self.window.back() {
@@ -249,7 +250,7 @@ impl<'a, 'i> Part<'a, 'i> {
         }
     }
 
-    /// Place of a segment that is not later than all others.
+    /// Returns the index of a segment that is not later than all others.
     fn place_of(&self, segment: &Segment) -> usize {
         let from = self.window.partition_point(|other| other.at < segment.at);
         let mut others = self.window.range(from..);
@@ -258,12 +259,12 @@ impl<'a, 'i> Part<'a, 'i> {
             .map_or(self.window.len(), |behind| from + behind)
     }
 
-    /// The time of the segment that goes next.
+    /// Returns the time of the next segment.
     fn next(&self) -> Option<Time> {
         self.window.front().map(|segment| segment.at)
     }
 
-    /// Takes the first segment, and reads on.
+    /// Takes the first segment and refills the window.
     #[inline]
     fn take(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Segment>, Stop> {
         let Some(segment) = self.window.pop_front() else { return Ok(None) };
@@ -273,13 +274,13 @@ impl<'a, 'i> Part<'a, 'i> {
     }
 }
 
-/// Hands the segments of all parts to `each`, in the order of time; what was counted.
+/// Passes the segments of all parts to `each` in time order, and returns the counts.
 pub fn merged(
     mut parts: Vec<Part<'_, '_>>,
     go_on: &mut dyn FnMut() -> bool,
     mut each: impl FnMut(&Segment),
 ) -> Result<Counts, Stop> {
-    // The one that begins first is the last.
+    // Parts are taken from the end: the earliest is the last.
     parts.sort_by_key(|part| std::cmp::Reverse(part.first));
     let mut counts = Counts::default();
     let mut open: Vec<Part<'_, '_>> = Vec::new();

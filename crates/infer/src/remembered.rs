@@ -1,6 +1,5 @@
-//! Metrics that Linux keeps of a client from one connection to the next (`tcp_metrics`): its
-//! timeout before the first data are acknowledged follows them if it was longer than the handshake
-//! took.
+//! Metrics that Linux keeps of a client across connections (`tcp_metrics`). The timeout before the
+//! first data are acknowledged follows them if they are longer than the handshake took.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,10 +8,11 @@ use cwnd_quantity::{Duration, Time};
 
 use crate::connection::{End, Summary};
 
-/// What is added to a round-trip time at least (`TCP_RTO_MIN`).
+/// Least amount added to a round-trip time (`TCP_RTO_MIN`).
 const LEAST: Duration = Duration::from_millis(200);
 
-/// Puts into the silences what their server remembered: what the connections of the same two hosts ended with before.
+/// Sets the RTO of first silences to what their server remembered from earlier connections with the
+/// same client.
 pub fn recall<'a>(summaries: impl Iterator<Item = &'a mut Summary>) {
     let mut all: Vec<&mut Summary> = summaries.collect();
     let mut moments: Vec<(Time, bool, usize)> = Vec::new();
@@ -36,7 +36,8 @@ pub fn recall<'a>(summaries: impl Iterator<Item = &'a mut Summary>) {
                 }
             }
         } else if server.smoothed > Duration::ZERO {
-            // It follows what is longer at once, and what is shorter by an eighth (`tcp_update_metrics`).
+            // A longer SRTT replaces it at once, a shorter one counts an eighth
+            // (`tcp_update_metrics`).
             let round = known.entry(hosts).or_default();
             *round = if server.smoothed > *round {
                 server.smoothed

@@ -1,4 +1,4 @@
-//! Findings, as tables.
+//! Result tables.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::connection::{End, Summary};
 use crate::event::{Event, Evidence, Kind, What};
 use crate::rto::Backoff;
 
-/// Each text once, and its number.
+/// Distinct texts and their numbers.
 #[derive(Debug, Default)]
 pub struct Labels {
     numbers: BTreeMap<String, u32>,
@@ -57,7 +57,7 @@ macro_rules! rows {
 }
 
 rows! {
-    /// A row for each connection.
+    /// Columns with a row for each connection.
     Connections {
         connection: u64 => U64,
         file: Name => Name,
@@ -105,7 +105,7 @@ rows! {
 }
 
 rows! {
-    /// A row for each silence.
+    /// Columns with a row for each silence.
     Silences {
         connection: u64 => U64,
         began_s: f64 => F64,
@@ -142,7 +142,7 @@ fn texts(names: &[&str]) -> Vec<String> {
 }
 
 impl Silences {
-    /// Adds the silences of a connection.
+    /// Adds a silence of a connection.
     pub fn push(&mut self, connection: u64, event: &Event) {
         let timeout = event.kind == Kind::Timeout;
         self.connection.push(connection);
@@ -162,7 +162,7 @@ impl Silences {
         self.offset.push(event.offset);
     }
 
-    /// The finished table.
+    /// Returns the finished table.
     pub fn into_table(self) -> Table {
         self.columns(|column| match column {
             "what" => texts(&What::NAMES),
@@ -172,7 +172,8 @@ impl Silences {
     }
 }
 
-/// The longest row of silences that the paper's rule takes for timeouts, none of which brought anything new.
+/// Returns the length of the longest run of silences that the paper's rule takes for timeouts, with
+/// nothing new in between.
 fn longest_by_rule(events: &[Event]) -> u64 {
     let (mut longest, mut row, mut last) = (0, 0, None);
     for event in events.iter().filter(|event| event.rule && event.what == What::Data) {
@@ -245,7 +246,7 @@ impl Connections {
         self.forgotten.push(server.counts.forgotten);
     }
 
-    /// The finished table.
+    /// Returns the finished table.
     pub fn into_table(self, files: &[String], hosts: &Labels) -> Table {
         self.columns(|column| match column {
             "file" => files.to_vec(),

@@ -1,27 +1,28 @@
-//! Number of timeouts in a silence, and their backoff.
+//! Number of timeouts in each silence, and their backoff.
 //!
-//! Of timeouts whose retransmission was lost, too, the client sees one silence only. Its length tells: it is RTO · (1 + 2 + 4 + …)
-//! with backoff, RTO · (1 + 1 + 1 + …) without. The RTO is computed from the round-trip times before it (RFC 6298 § 2) under each
-//! of the rules that stacks have for its minimum; of these, the one that explains the silences of a server best is taken.
+//! If retransmissions were lost as well, several timeouts appear as one silence. Its length gives
+//! their number: it is RTO · (1 + 2 + 4 + …) with backoff and RTO · (1 + 1 + 1 + …) without. The
+//! RTO is computed from the round-trip times before it (RFC 6298 § 2), with each lower bound that
+//! stacks use. For each server, the rule that explains its silences best is chosen.
 
 use cwnd_quantity::Duration;
 
 use crate::event::{Event, Evidence, Kind, Probe, Timer, What};
 
-/// A rule for the timeout.
+/// Rule by which a stack computes its RTO.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
-    /// What is added to SRTT, or what all is at least.
+    /// Lower bound of the RTO or of its variance term.
     least: Least,
-    /// Whether the sender probes before (RFC 8985 § 7).
+    /// `true` if the sender sends tail loss probes first (RFC 8985 § 7).
     probes: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Least {
-    /// max(m, SRTT + 4·RTTVAR) (RFC 6298 § 2.4).
+    /// RTO = max(m, SRTT + 4·RTTVAR) (RFC 6298 § 2.4).
     AtLeast(Duration),
-    /// SRTT + max(m, 4·RTTVAR), as Linux has it.
+    /// RTO = SRTT + max(m, 4·RTTVAR), as in Linux.
     Plus(Duration),
 }
 
@@ -29,9 +30,9 @@ const fn at_least(ms: u64) -> Rule {
     Rule { least: Least::AtLeast(Duration::from_millis(ms)), probes: false }
 }
 
-/// Linux's.
+/// Linux's lower bound.
 const LINUX: Least = Least::Plus(Duration::from_millis(200));
-/// Rules that are tried; the first is the RFC's, then Linux's without tail loss probes and with them.
+/// Candidate rules: RFC 6298's, Linux's without and with tail loss probes, then other lower bounds.
 const RULES: [Rule; 9] = [
     at_least(1000),
     Rule { least: LINUX, probes: false },
@@ -44,87 +45,97 @@ const RULES: [Rule; 9] = [
     at_least(3000),
 ];
 
-/// Consecutive timeouts that do not double, before they do: the n of TCP*(n); the last stands for ∞.
+/// Consecutive timeouts before backoff begins, the n of TCP*(n); the last value stands for ∞.
 const PATTERNS: [u32; 5] = [0, 1, 2, 3, u32::MAX];
-/// In a row, the timeout grows to 2⁶ times the first at most (TCP*(n), footnote 5).
+/// Maximum number of doublings of the RTO in a row of timeouts (TCP*(n), footnote 5).
 const MOST_DOUBLINGS: u32 = 6;
-/// Timeouts in one silence.
+/// Maximum number of timeouts considered in one silence.
 const MOST: u32 = 10;
-/// Deviations of logarithms that are as usual as not.
+/// Standard deviation of the logarithm of a silence's length from its expected value.
 const DEVIATION: f64 = 0.12;
-/// What is worse than this is explained by nothing.
+/// Cost up to which the deviation of a silence counts in full.
 const WORST: f64 = 12.0;
-/// … where what is off by as much as this begins, as a logarithm (√(2 · 12) deviations), and what the rest of it costs.
+/// Logarithmic deviation at which that cost is reached, √(2 · 12) deviations, and the cost per
+/// further unit.
 const FAR: f64 = 0.588;
 const COST_OF_FARTHER: f64 = 1.5;
-/// What a timeout more, or a pattern that nobody has by default, must explain.
+/// Cost of each further timeout, and of a pattern that no known stack has by default.
 const COST_OF_ONE: f64 = 0.8;
 const COST_OF_RARE: f64 = 6.0;
-/// What a timer that began later than is seen must explain, and where that is usual.
+/// Cost of a timer that began later than seen here; and with Linux or after a request, where that
+/// is common.
 const COST_OF_LATER: f64 = 2.0;
 const COST_OF_LATER_HERE: f64 = 0.3;
+/// Cost of time left for the application or the server, per unit of the logarithm.
 const COST_OF_THINKING: f64 = 2.0;
-/// What speaks for a sender that probes: that it did, once or so many times.
+/// Cost of rules without probes for each probe seen, and the number of probes that count at most.
 const WORTH_OF_A_PROBE: f64 = 2.0;
 const MOST_PROBES: u32 = 20;
-/// What Linux must explain if it does not probe, as it was told not to.
+/// Cost of a Linux server that sends no probes, which must have been configured.
 const COST_OF_NOT_PROBING: f64 = 0.9;
-/// What a timer must explain that is shorter than Linux's is thought to be.
+/// Cost of a timer shorter than Linux's is computed to be.
 const COST_OF_SHORTER: f64 = 0.8;
-/// What a timeout without a probe before it must explain, and a packet more than the sender sent.
+/// Cost of a timeout without a probe before it: if the segment may be the probe, and if it cannot
+/// be.
 const COST_OF_NO_PROBE: f64 = 8.0;
 const COST_OF_NO_PROBE_BEFORE: f64 = 2.0;
+/// Cost of each packet beyond those sent.
 const COST_OF_A_PACKET: f64 = 20.0;
-/// What a probe must explain if more is missing than the segment that it repeats, or more was to be sent.
+/// Cost of a probe for each packet missing besides the segment that it repeats, and for data behind
+/// it.
 const COST_OF_MORE: f64 = 2.0;
 const MOST_MORE: u32 = 4;
-/// What a request must explain that was not heard before it was repeated.
+/// Cost of a request that was received only when it was repeated.
 const COST_OF_REPEATED: f64 = 1.4;
-/// Linux's timers are late by up to an eighth, as a logarithm: its wheel of timers is that coarse.
+/// Delay of Linux's timers, as a logarithm: the granularity of its timer wheel is up to an eighth.
 const LATE: f64 = 0.118;
-/// A tail loss probe goes after two round-trip times and two ticks of a clock; if it is of the only segment that is not
-/// acknowledged, it waits for an acknowledgement that was delayed as well (RFC 8985 § 7.2, with Linux's numbers).
+/// Parts of the probe timeout beyond two round trips (RFC 8985 § 7.2, with Linux's numbers): two
+/// clock ticks, and the delay of an ACK if only one segment is unacknowledged.
 const TICKS: Duration = Duration::from_millis(10);
 const DELAYED: Duration = Duration::from_millis(200);
-/// RACK waits for a round trip and this part of one for segments that another has overtaken (RFC 8985 § 6.2, step 4).
+/// Part of a round trip (1 / 4) that RACK's reordering window adds to a round trip (RFC 8985 § 6.2,
+/// step 4).
 const RACK_WAITS: u64 = 4;
-/// A difference of costs that is none, and one that decides.
+/// Cost difference that counts as none.
 const EQUAL: f64 = 1e-9;
+/// Cost differences that decide for backoff, and for no backoff.
 const CLEARLY: f64 = 0.4;
 const CLEARLY_CONSTANT: f64 = 2.0;
+/// Cost difference from which it is clear that a server sends probes, or sends none.
 const CLEARLY_PROBES: f64 = 1.0;
-/// What is worse explained than this, and not needed, was something else.
+/// Cost above which a silence explained by [`Evidence::Unheard`] was something else.
 const UNLIKELY: f64 = 3.0;
-/// What fits that well, with so few timeouts, is one; with more it must fit better.
+/// Logarithmic deviation that suffices for up to `FEW` timeouts.
 const WELL: f64 = 0.12;
 const FEW: u32 = 3;
+/// Deviation that suffices for more timeouts, up to `MANY`, and for weaker evidence.
 const EXACTLY: f64 = 0.04;
 const MANY: u32 = 7;
-/// The timeout before there is a round-trip time (RFC 6298 § 2.1).
+/// RTO before the first round-trip time (RFC 6298 § 2.1).
 const INITIAL: Duration = Duration::from_secs(1);
 
-/// How the timeouts of a connection grew.
+/// Growth of consecutive timeouts of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backoff {
-    /// There were none in a row.
+    /// There were no consecutive timeouts.
     #[default]
     None,
-    /// Each was twice as long as the one before.
+    /// Each timeout was twice as long as the one before.
     Doubled,
-    /// The first few were as long as each other, then they doubled.
+    /// The first few were equally long, the later ones doubled.
     Late,
-    /// All were as long as each other.
+    /// All were equally long.
     Constant,
-    /// Both would explain what was seen.
+    /// Several patterns explain the silences.
     Unclear,
 }
 
 impl Backoff {
-    /// As in the tables.
+    /// Names in the column `backoff`, in the order of the variants.
     pub const NAMES: [&'static str; 5] = ["none", "doubled", "late", "constant", "unclear"];
 }
 
-/// How well each rule and pattern explains the silences of a server.
+/// Cost of each rule and pattern over the silences of a server.
 #[derive(Clone, Debug)]
 pub struct Scores {
     costs: [[f64; PATTERNS.len()]; RULES.len()],
@@ -144,7 +155,7 @@ impl Default for Scores {
 }
 
 impl Scores {
-    /// Takes the silences of a connection into account.
+    /// Adds the silences of a connection.
     pub fn add(&mut self, events: &[Event], tails: u32, linux: bool) {
         self.linux |= linux;
         self.tails = self.tails.saturating_add(tails);
@@ -156,7 +167,8 @@ impl Scores {
         }
     }
 
-    /// The rule and the pattern that explain most, the first of those that are as good; of rules that `may` be.
+    /// Returns the rule and pattern of least cost, the first of equals, among rules for which `may`
+    /// is `true`; and that cost.
     fn best(&self, may: impl Fn(Rule) -> bool) -> ((Rule, u32), f64) {
         let (mut best, mut least) = ((RULES[0], PATTERNS[0]), f64::INFINITY);
         let seen = WORTH_OF_A_PROBE * f64::from(self.tails.min(MOST_PROBES));
@@ -178,15 +190,14 @@ impl Scores {
     }
 }
 
-/// Decides by the rule of their server what could not be decided before, and writes into the events how many timeouts are in
-/// each.
+/// Decides ambiguous silences by the rule of their server, and sets the number of timeouts in each.
 pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
     let ((rule, pattern), cost) = scores.best(|_| true);
     for event in events.iter_mut() {
         decide(event, rule, pattern, scores.timeouts);
     }
     let found = explained(events, rule, pattern);
-    // Where it is not clear whether the server probes, a probe may as well be a timeout.
+    // If it is not clear that the server sends probes, a probe may also be a timeout.
     let (other, other_cost) = scores.best(|each| each.probes != rule.probes);
     let unclear = other_cost < cost + CLEARLY_PROBES;
     let others = if unclear { explained(events, other.0, other.1) } else { found.clone() };
@@ -209,7 +220,7 @@ pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
         let may_be = either && may_be_longest.unwrap_or(0) > 1;
         return if may_be { Backoff::Unclear } else { Backoff::None };
     }
-    // Doubled or not is what is asked.
+    // The costs of both extremes decide between doubled and constant.
     let cost = |pattern| explain(events, rule, pattern, |_| ());
     let (doubled, constant) = (cost(0), cost(u32::MAX));
     match pattern {
@@ -226,7 +237,7 @@ fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
         return;
     }
     let least = rto(event, rule);
-    // What was not looked at further must fit better, and so must many timeouts.
+    // Silences by weaker evidence must fit better, and so must many timeouts.
     let well = if event.evidence == Evidence::Clocked { EXACTLY } else { WELL };
     let fits = known > 0
         && guesses(event, rule, false).take_while(|guess| guess.count <= MANY).any(|guess| {
@@ -236,13 +247,13 @@ fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
             guess.count > 0 && off(event.waited, expected, rule).abs() < near
         });
     let short = match rule.least {
-        // A sample that was long may not have been taken.
+        // A long RTT sample may have been rejected.
         Least::Plus(_) => (event.waited + event.queued) * 4 < least.min(seen(event, rule)) * 3,
         Least::AtLeast(_) => event.waited * 5 < least * 3,
     };
     let usual = matches!(rule.least, Least::Plus(_));
     match (event.kind, event.evidence) {
-        // A timer that began later than is seen here took less than `waited`, never more.
+        // A timer that began later than seen here took less than `waited`, never more.
         (Kind::Timeout, _) if short && !(rule.probes && event.probe == Probe::Last) => {
             (event.kind, event.evidence) = (Kind::Recovery, Evidence::TooShort);
         }
@@ -251,7 +262,8 @@ fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
         }
         (Kind::Ambiguous, Evidence::Stalled | Evidence::Clocked) if fits => {
             event.evidence = Evidence::Stalled;
-            // Linux finds lost retransmissions without its timer (RFC 8985), some as late as a timeout.
+            // Linux finds lost retransmissions without its timer (RFC 8985), some as late as a
+            // timeout.
             if !usual {
                 event.kind = Kind::Timeout;
             }
@@ -267,13 +279,14 @@ fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
     }
 }
 
-/// The sender had heard of a hole since its timer began: what it heard last acknowledged nothing new.
+/// `true` if the sender had received duplicate ACKs since its timer began, and so knew of a hole.
 fn heard_duplicates(event: &Event) -> bool {
     event.waited > event.idle + event.rtt / RACK_WAITS && !event.asked
 }
 
-/// What comes no later after the last duplicate may as well have been sent by RACK's timer, which expires a round trip and a quarter after
-/// what it takes for lost was sent, as have acknowledgements that a queue held.
+/// `true` if RACK's timer may have sent the segment: it came within one and a half round trips
+/// after the last duplicate ACK. That timer expires one and a quarter round trips after the lost
+/// segment was sent; ACKs may have waited in a queue.
 fn may_be_rack(event: &Event) -> bool {
     heard_duplicates(event) && event.idle < event.rtt * 3 / 2
 }
@@ -282,7 +295,7 @@ fn is_timeout(event: &Event) -> bool {
     event.kind == Kind::Timeout && event.what == What::Data
 }
 
-/// The timeout by the round-trip times that are seen here, and nothing that was lost.
+/// Returns the RTO by the RTTs seen here, without the replayed timer of Linux.
 fn seen(event: &Event, rule: Rule) -> Duration {
     rto(&Event { linux: Timer::default(), ..*event }, rule)
 }
@@ -300,7 +313,8 @@ fn rto(event: &Event, rule: Rule) -> Duration {
     }
 }
 
-/// How far a span is from what it should be, as a logarithm.
+/// Returns the logarithm of a span divided by its expected value, corrected for Linux's late
+/// timers.
 fn off(span: Duration, expected: f64, rule: Rule) -> f64 {
     let off = (span.0 as f64 / expected.max(1.0)).max(1e-9).ln();
     match rule.least {
@@ -309,18 +323,18 @@ fn off(span: Duration, expected: f64, rule: Rule) -> f64 {
     }
 }
 
-/// What may have been in a silence.
+/// Possible composition of a silence.
 #[derive(Clone, Copy, Debug)]
 struct Guess {
-    /// Timeouts.
+    /// Number of timeouts.
     count: u32,
-    /// How long a probe before them took, or what RACK's timer sent again, ns; zero if there was none.
+    /// Time of a probe or of RACK's timer before them, ns; zero if there was none.
     probe: f64,
-    /// What must be explained besides.
+    /// Cost of this composition.
     cost: f64,
 }
 
-/// What may have been in a silence, fewest timeouts first.
+/// Returns the possible compositions of a silence, fewest timeouts first.
 fn guesses(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Guess> {
     let probing = rule.probes && !row;
     let seen = event.rtt + event.delay;
@@ -333,14 +347,15 @@ fn guesses(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Guess> 
         Probe::Last => Some(last),
         Probe::No | Probe::Before => None,
     };
-    // RACK's timer expired after the last duplicate (RFC 8985 § 6.3), and the other began anew with what went again.
+    // RACK's timer expired after the last duplicate ACK (RFC 8985 § 6.3), and its retransmission
+    // restarted the RTO timer.
     let rack =
         (matches!(rule.least, Least::Plus(_)) && !row && heard_duplicates(event)).then(|| {
             let until = event.waited.saturating_sub(event.idle);
             (until + seen + seen / RACK_WAITS).0 as f64
         });
     let free = event.probe == Probe::No || !probing;
-    // Of the only segment no more was lost than once, and who has more to send says so.
+    // A single segment is lost only once before its probe, and a sender with more data omits PSH.
     let more = event.missing.map_or(0, |missing| missing.saturating_sub(u32::from(event.new)));
     let cost = COST_OF_MORE * f64::from(more.min(MOST_MORE) + u32::from(!event.pushed));
     let none = at_once.filter(|_| probing).map(|probe| Guess { count: 0, probe, cost });
@@ -358,14 +373,14 @@ fn guesses(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Guess> 
     none.into_iter().chain(some.flatten())
 }
 
-/// What a silence was found to be.
+/// Best composition of a silence.
 #[derive(Clone, Copy, Debug)]
 struct Explained {
-    /// Timeouts in a row before it.
+    /// Consecutive timeouts before it.
     before: u32,
-    /// Timeouts in it; none if it was a probe.
+    /// Number of timeouts in it; zero if it was a probe.
     count: u32,
-    /// How badly that explains it.
+    /// Cost of the composition.
     cost: f64,
 }
 
@@ -375,14 +390,14 @@ fn explained(events: &[Event], rule: Rule, pattern: u32) -> Vec<Explained> {
     all
 }
 
-/// A silence with the timer that Linux is thought to have had; and if that is longer than what is seen here asks for, with this.
+/// Returns a silence with Linux's replayed timer, and also without if that is clearly shorter.
 fn readings(event: &Event, rule: Rule) -> impl Iterator<Item = (Event, f64)> {
     let other = Event { linux: Timer::default(), ..*event };
     let longer = rto(event, rule) > rto(&other, rule) * 11 / 10;
     [(*event, 0.0)].into_iter().chain(longer.then_some((other, COST_OF_SHORTER)))
 }
 
-/// How badly a rule and a pattern explain silences; tells for each that ends with a retransmission what it was.
+/// Returns the cost of a rule and pattern over silences; passes the composition of each to `each`.
 fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Explained)) -> f64 {
     let mut total = 0.0;
     let mut row: Option<(u32, Duration)> = None;
@@ -390,7 +405,7 @@ fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Expl
         let mut best = (f64::INFINITY, (0, rto(event, rule)), 1);
         for (event, cost) in readings(event, rule) {
             let own = (0, rto(&event, rule));
-            // How many came before, and how long the first was.
+            // Timeouts before this one in its row, and the first RTO of the row.
             let mut begins = [Some(own), None];
             match row {
                 Some(row) if event.again => begins = [Some(row), None],
@@ -414,7 +429,8 @@ fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Expl
     total
 }
 
-/// How badly a guess explains a silence, after so many timeouts in a row the first of which was so long.
+/// Returns the cost of a composition, given the number of timeouts before it in a row and their
+/// first RTO.
 fn explain_one(
     event: &Event,
     rule: Rule,
@@ -422,10 +438,11 @@ fn explain_one(
     (before, first): (u32, Duration),
     guess: Guess,
 ) -> f64 {
-    // Linux's timer begins anew with a retransmission, too: it began at some time between what is seen and the last
-    // acknowledgement that the sender heard.
+    // Linux's timer also restarts at a retransmission: it began between the start seen here and the
+    // last ACK that the sender received.
     let usual = matches!(rule.least, Least::Plus(_));
-    // When the application wrote is not known, nor how long a server thinks: the less is left for that, the better.
+    // The times of application writes and of a server's processing are not known: the less is left
+    // for them, the better.
     let open = event.asked || event.written || event.new;
     let later = if usual || event.asked { COST_OF_LATER_HERE } else { COST_OF_LATER };
     let least = if open { Duration::ZERO } else { event.idle };
@@ -434,7 +451,7 @@ fn explain_one(
     let square = |off: f64| (off / DEVIATION).powi(2) / 2.0;
     let mut exact = square(off(event.waited, length, rule));
     if event.evidence == Evidence::Unheard {
-        // The next timer had not expired when the server heard of it.
+        // The next timer had not expired when the server received the repeated request.
         let next = length + factor(before + guess.count, pattern) * first.0 as f64;
         exact = square(off(event.waited, length, rule).min(0.0))
             + square(off(event.waited, next, rule).max(0.0));
@@ -449,20 +466,22 @@ fn explain_one(
     let between = later + square(above) + square(below) + COST_OF_THINKING * rest;
     let sent = guess.count + u32::from(guess.probe > 0.0);
     let between = if event.evidence == Evidence::Unheard { WORST } else { between };
-    // A timer that was longer than is known explains it, too: the less, the likelier.
+    // A timer that was longer than known explains it as well: the smaller the deviation, the
+    // likelier.
     let beyond = (off(event.waited, length, rule).abs() - FAR).max(0.0);
     let worst = WORST + COST_OF_FARTHER * beyond;
     exact.min(between).min(worst) + guess.cost + COST_OF_A_PACKET * excess(event, sent)
 }
 
-/// How many packets more than were sent there would have been: what arrived last, those before it that were lost, and the
-/// first of them, if that was lost in the same silence.
+/// Returns the number of packets that a composition assumes beyond those sent. Sent were the last
+/// arrival, the lost ones before it, and the first transmission if it was lost in the same silence.
 fn excess(event: &Event, sent: u32) -> f64 {
     let first = u32::from((event.new && !event.again) || event.twice);
     event.missing.map_or(0.0, |missing| f64::from((sent + first).saturating_sub(missing + 1)))
 }
 
-/// The `nth` timeout in a row, counted from zero, as a multiple of the first (TCP*(n), Fig. 1).
+/// Returns the length of the `nth` consecutive timeout, from zero, as a multiple of the first
+/// (TCP*(n), Fig. 1).
 fn factor(nth: u32, pattern: u32) -> f64 {
     f64::from(1 << nth.saturating_sub(pattern).min(MOST_DOUBLINGS))
 }

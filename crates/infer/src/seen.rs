@@ -1,47 +1,47 @@
-//! Bytes of a stream that were seen.
+//! Bytes of a stream that were captured.
 
 use cwnd_packet::{Range, Ranges};
 
-/// More ranges than these are not remembered; a window full of SACK holes has fewer.
+/// Maximum number of ranges kept; a window full of SACK holes has fewer.
 const MOST: usize = 512;
 
-/// Relation of a run of bytes to those seen before.
+/// Relation of a segment's bytes to those captured before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fresh {
-    /// It begins where all had ended.
+    /// They begin at the highest position.
     Next,
-    /// It begins further on: something before it is missing.
+    /// They begin beyond the highest position: bytes in between are missing.
     Beyond,
-    /// It has bytes that were missing among those seen.
+    /// Some of them were missing below the highest position.
     Fills,
-    /// All of it was seen before.
+    /// All of them were captured before.
     Nothing,
 }
 
-/// All bytes below a point, and ranges above it. Numbers of bytes are not wrapped.
+/// Set of captured bytes: all below a position, and ranges above it. Positions do not wrap.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// All before it was seen.
+    /// Position below which all bytes were captured.
     next: u64,
-    /// The end of the last byte that was seen.
+    /// Position behind the highest captured byte.
     high: u64,
-    /// Above `next`.
+    /// Captured ranges above `next`.
     ranges: Ranges,
     forgotten: u64,
 }
 
 impl Seen {
-    /// Nothing was seen, and what comes begins here.
+    /// Creates an empty set of a stream that begins at `start`.
     pub const fn from(start: u64) -> Self {
         Self { next: start, high: start, ranges: Ranges::new(), forgotten: 0 }
     }
 
-    /// All before it was seen.
+    /// Returns the position below which all bytes were captured or acknowledged.
     pub const fn next(&self) -> u64 {
         self.next
     }
 
-    /// The end of the last byte that was seen.
+    /// Returns the position behind the highest captured or acknowledged byte.
     pub const fn high(&self) -> u64 {
         self.high
     }
@@ -51,12 +51,12 @@ impl Seen {
         self.next < self.high
     }
 
-    /// Ranges that were not remembered, since there were too many.
+    /// Returns the number of ranges that were not kept, because there were too many.
     pub const fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Adds a run of bytes.
+    /// Adds a range of bytes, and returns its relation to those before.
     #[inline]
     pub fn add(&mut self, start: u64, end: u64) -> Fresh {
         if start == self.high && self.ranges.is_empty() {
@@ -84,7 +84,7 @@ impl Seen {
         fresh
     }
 
-    /// All before this was received, whether it was seen or not.
+    /// Adds all bytes below `to`: they were received, captured or not.
     pub fn acknowledged(&mut self, to: u64) {
         if to > self.next {
             self.high = self.high.max(to);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a table of every byte.
+        /// Comparison with a table that has an entry for each byte.
         #[test]
         fn bytes_are_accounted_for_one_by_one(
             stretches in proptest::collection::vec((0_u64..120, 1_u64..20), 0..60)

@@ -1,4 +1,4 @@
-//! Bytes of a capture, unpacked if they are packed: what they are says their beginning, not the name of a file.
+//! Decompression of capture files. The first bytes decide the format, not the file name.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
-/// RFC 1952 § 2.3.1: ID1 and ID2.
+/// First two bytes of gzip, ID1 and ID2 (RFC 1952 § 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// RFC 8878 § 3.1.1: the magic number of a Zstandard frame.
+/// Magic number of a Zstandard frame (RFC 8878 § 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// As much as is read at once.
+/// Size of a read, bytes.
 const BUFFER: usize = 1 << 18;
 
-/// Counts what is read of a file, before it is unpacked.
+/// Counter of the bytes read from a file, before decompression.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Arc<AtomicU64>);
 
 impl Meter {
-    /// Bytes that were read so far.
+    /// Returns the number of bytes read so far.
     #[must_use]
     pub fn read(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -40,10 +40,10 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
-/// The unpacked bytes of a file.
+/// Returns a reader of the decompressed content of a file.
 ///
 /// # Errors
-/// If the beginning cannot be read, or a Zstandard frame asks for a window of more than 100 MiB.
+/// If the beginning cannot be read, or if a Zstandard frame requires a window above 100 MiB.
 pub fn unpacked<'a>(
     file: impl Read + Send + 'a,
     meter: Meter,
@@ -60,7 +60,7 @@ pub fn unpacked<'a>(
     Ok(Box::new(bytes))
 }
 
-/// Zstandard frames one after the other, as `zstd` writes them when it appends (RFC 8878 § 3).
+/// Reader of consecutive Zstandard frames, as `zstd` writes them when it appends (RFC 8878 § 3).
 struct Frames<R: BufRead> {
     frame: StreamingDecoder<R, FrameDecoder>,
 }
@@ -82,8 +82,7 @@ impl<R: BufRead> Read for Frames<R> {
 }
 
 impl<R: BufRead> Frames<R> {
-    /// Compares the checksum of a frame that was read to its end (RFC 8878 § 3.1.1), if it has
-    /// one.
+    /// Compares the checksum of a frame that was read to its end (RFC 8878 § 3.1.1), if it has one.
     fn verify(&self) -> io::Result<()> {
         let decoder = &self.frame.decoder;
         match decoder.get_checksum_from_data() {
@@ -95,7 +94,7 @@ impl<R: BufRead> Frames<R> {
         }
     }
 
-    /// Begins the next frame; bytes of a skippable frame (RFC 8878 § 3.1.2) are read and dropped.
+    /// Begins the next frame; skips the content of a skippable frame (RFC 8878 § 3.1.2).
     fn begin_frame(&mut self) -> io::Result<()> {
         let mut decoder = FrameDecoder::new();
         let source = self.frame.get_mut();

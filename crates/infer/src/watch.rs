@@ -1,4 +1,4 @@
-//! All connections of a capture: those that go on, in bounded memory, and what was found of those that are over.
+//! Open connections of a capture, in bounded memory.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use cwnd_quantity::{Duration, Time};
 use crate::connection::{Connection, End, Summary};
 use crate::headers::{Host, Segment, flag};
 
-/// What bounds the memory.
+/// Bounds of memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections that go on at once; the ones that were quiet longest are given up.
+    /// Maximum number of open connections; beyond it, those that were quiet longest are given up.
     pub connections: usize,
-    /// A connection is over when nothing came for so long.
+    /// Time without packets after which a connection ends.
     pub idle: Duration,
 }
 
@@ -22,30 +22,31 @@ impl Default for Limits {
     }
 }
 
-/// One of so many connections is given up at once, so that looking for them is rare.
+/// Fraction of the connections that is given up at once (1 / 8), so that the search for them is
+/// rare.
 const PORTION: usize = 8;
-/// After FIN or RST, what is still under way belongs to the connection for so long.
+/// Time after FIN or RST for which late packets still belong to the connection.
 const LINGER: Duration = Duration::from_secs(10);
-/// How often the quiet ones are looked for.
+/// Interval between searches for connections that have ended.
 const SWEEP: Duration = Duration::from_secs(10);
 
 type Ends = [Host; 2];
 
-/// The connections of a capture.
+/// Open connections, by their ends.
 #[derive(Debug)]
 pub struct Watch<F> {
     limits: Limits,
     places: BTreeMap<Ends, u32>,
     connections: Vec<Option<Connection>>,
     free: Vec<u32>,
-    /// The place that was used last: most packets follow one of their own.
+    /// Ends and index of the connection used last: most packets follow one of the same connection.
     recent: Option<(Ends, u32)>,
     swept: Time,
     over: F,
 }
 
 impl<F: FnMut(Summary)> Watch<F> {
-    /// No connection yet; `over` is told of each when it is over.
+    /// Creates a watch without connections; `over` receives the summary of each ended connection.
     pub const fn new(limits: Limits, over: F) -> Self {
         Self {
             limits,
@@ -58,8 +59,8 @@ impl<F: FnMut(Summary)> Watch<F> {
         }
     }
 
-    /// Takes a segment in, unless it is a duplicate: the same packet was seen `since` ago. `true`
-    /// if it is one.
+    /// Processes a segment, and returns `true` if it is only a duplicate of the packet seen `since`
+    /// ago.
     #[inline]
     pub fn take(&mut self, segment: &Segment, since: Option<Duration>) -> bool {
         let ends = if segment.from < segment.to {
@@ -88,7 +89,7 @@ impl<F: FnMut(Summary)> Watch<F> {
                     place
                 }
             }
-            // What follows the end of a connection does not begin one.
+            // A RST after the end of a connection does not begin another one.
             None if segment.has(flag::RST) => return false,
             None => self.open(ends, segment),
         };
@@ -99,7 +100,7 @@ impl<F: FnMut(Summary)> Watch<F> {
         false
     }
 
-    /// No more segments come.
+    /// Ends all connections: the capture is over.
     pub fn finish(mut self) {
         for place in 0..self.connections.len() {
             self.close(place as u32, End::Open);
@@ -145,7 +146,7 @@ impl<F: FnMut(Summary)> Watch<F> {
         }
     }
 
-    /// The quietest part goes.
+    /// Gives up the connections that were quiet longest.
     fn give_up(&mut self) {
         let live = self.connections.iter().zip(0..);
         let mut quiet: Vec<(Time, u32)> =

@@ -1,4 +1,4 @@
-//! Segments of the receiving end: acknowledgements, requests, windows.
+//! Segments of the receiver: acknowledgements, requests, windows.
 
 use cwnd_quantity::{Duration, Time};
 
@@ -7,44 +7,50 @@ use crate::clock::Sent;
 use crate::headers::{Segment, flag, precedes};
 use crate::seen::Seen;
 
-/// Packets among which is the last that the sender heard, where no timestamps tell.
+/// Packets kept to find the last one that the sender had received, if there are no timestamps.
 const RECENT: usize = 8;
 
-/// A packet of the end that receives.
+/// A packet of the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Said {
     pub at: Time,
-    /// What it acknowledged, and whether data beyond a hole had come.
+    /// Highest position acknowledged by then.
     pub acked: u64,
-    /// See `acked`.
+    /// `true` if data beyond a hole had been captured by then.
     pub holes: bool,
 }
 
-/// What the end that receives said last.
+/// State of the receiver according to its packets.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
+    /// Highest position acknowledged.
     pub acked: u64,
+    /// Capture time of the ACK that last advanced `acked`.
     pub advanced: Time,
-    /// When it last sent data that were new, a request maybe, where they end, and when it last sent some again.
+    /// Capture time of its last new data, possibly a request.
     pub asked: Option<Time>,
+    /// Sequence number behind its last new data.
     end: Option<u32>,
-    /// What of it the sender has acknowledged.
+    /// Sequence number of its data that the sender has acknowledged.
     pub taken: Option<u32>,
+    /// Capture time of the last data that it sent again.
     pub repeated: Option<Time>,
-    /// How many packets it sent since the last data came, without repeated ones.
+    /// Packets since the last data of the sender, without repeated data.
     pub packets: u32,
-    /// Since when the window lets something through, or not.
+    /// `true` while its window admits no full segment.
     pub closed: bool,
+    /// Capture time of the packet that last opened the window.
     pub opened: Option<Time>,
-    /// Its last packets, the newest first.
+    /// Its last packets, newest first.
     pub recent: [Said; RECENT],
-    /// When the first data came that it has not acknowledged, and how long that takes as a rule.
+    /// Arrival of the first data that it has not acknowledged yet.
     pub owes: Option<Time>,
+    /// Smoothed delay of its acknowledgements.
     pub delay: Duration,
 }
 
 impl Half {
-    /// The end that receives sent a segment; `scale` is that of its windows.
+    /// Processes a segment of the receiver; `scale` is its window scale.
     pub fn answered(&mut self, segment: &Segment, scale: Option<u8>) {
         let Self { seen, answers, .. } = self;
         if let Some(mss) = segment.mss.filter(|&mss| mss > TIMESTAMPS) {
@@ -75,7 +81,7 @@ impl Half {
                         delay => Duration(delay.0 / 8 * 7 + late.0 / 8),
                     };
                 }
-                // What was acknowledged arrived, captured or not.
+                // Acknowledged data arrived, even if they were not captured.
                 seen.acknowledged(acked);
             }
             let window = u64::from(segment.window) << scale.unwrap_or(0);
@@ -95,7 +101,8 @@ impl Half {
         self.answers.recent[0] = Said { at: segment.at, acked: self.answers.acked, holes };
         if let Some((value, _)) = segment.timestamps {
             let stirred = self.answers.advanced.max(self.answers.asked.unwrap_or(Time::ZERO));
-            // What a sender missed of this end is echoed first (RFC 7323 § 4.3).
+            // While data of the receiver are missing, the sender echoes an older timestamp (RFC
+            // 7323 § 4.3).
             let behind = |taken: u32| segment.seq.wrapping_sub(taken).cast_signed() <= 0;
             self.echoes.sent(Sent {
                 value,

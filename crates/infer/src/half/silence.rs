@@ -1,4 +1,4 @@
-//! Silences of the end that sends, and what they turn out to be.
+//! Silences of a sender, and their classification by the segments that follow.
 
 use cwnd_quantity::{Duration, Time};
 
@@ -8,36 +8,37 @@ use crate::event::{Event, Evidence, GAP, Kind, Probe, What, is_long};
 use crate::half::answers::Said;
 use crate::seen::Fresh;
 
-/// Round trips within which a timeout that had grown may still be as long.
+/// Round trips after a timeout for which the RTO may stay backed off.
 const HELD: u64 = 10;
-/// No tail loss probe comes later than this after two round-trip times.
+/// Latest time of a tail loss probe, beyond two round trips.
 const PROBED: Duration = Duration::from_millis(260);
 
-/// A silence whose meaning what follows will tell.
+/// A silence whose kind depends on the segments that follow.
 #[derive(Clone, Debug)]
 pub struct Open {
     event: Event,
-    /// Segments that came with the first.
+    /// Segments that arrived together with the one that ended it, including that one.
     burst: u32,
-    /// The first was as long as segments get.
+    /// `true` if the segment that ended it is of full size.
     full: bool,
-    /// The last before the silence was, and had no PSH though others have.
+    /// `true` if the last segment before it was full and had no PSH, although others have.
     more: bool,
-    /// Only a FIN came.
+    /// `true` if only a FIN ended it.
     close: bool,
-    /// The retransmission of the first hole after a stall, else data that are new.
+    /// `true` if a retransmission of the first hole ended it after a stall; `false` if new data
+    /// did.
     stall: bool,
-    /// The sender had waited, as far as round-trip times tell.
+    /// `true` if the sender had waited for longer than RTTs vary.
     idle: bool,
-    /// … and for so long that only its timer can have ended it.
+    /// `true` if it had waited for so long that only its timer can have ended the silence.
     long: bool,
-    /// It was known to have been sent before.
+    /// `true` if an ACK had shown that the segment was sent before.
     announced: bool,
-    /// It may have been sent before what came last.
+    /// `true` if the segment may have been sent before the last arrival.
     unexplained: bool,
 }
 
-/// An arrival, and what is known of it.
+/// A data segment that arrived, with the state at its arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     pub at: Time,
@@ -47,7 +48,7 @@ pub struct Arrival {
     pub high_before: u64,
     pub next_before: u64,
     pub heard: Option<Heard>,
-    /// It was sent before what came before it.
+    /// `true` if an earlier arrival was sent later.
     pub overtaken: bool,
     pub data: u32,
     pub push: bool,
@@ -59,7 +60,7 @@ impl Half {
         let Some(last) = self.last else { return };
         let silent = it.at.since(last);
         let new = matches!(it.fresh, Fresh::Next | Fresh::Beyond);
-        // New data may answer a request: the server was silent since that.
+        // New data may respond to a request: then the silence began with the request.
         let began = if new { last.max(self.answers.asked.unwrap_or(last)) } else { last };
         let gap = it.at.since(began);
         let rule = is_long(gap, self.rtt.smoothed);
@@ -76,26 +77,26 @@ impl Half {
         self.recover(it, rule);
     }
 
-    /// Notes that the sender sends again: in recovery, or as a probe.
+    /// Tracks recoveries and tail loss probes.
     fn recover(&mut self, it: &Arrival, rule: bool) {
         let again = matches!(it.fresh, Fresh::Fills | Fresh::Nothing);
         let lost = self.surplus(it).is_some_and(|packets| packets > 0) || it.start < self.announced;
         let heard = self.last_heard(it);
-        // Beyond a hole it is a probe if it had been sent with what is missing there.
+        // Beyond a hole it is a probe only if it was sent before, with the missing segments.
         let sent = it.fresh != Fresh::Beyond || lost;
         let alone = it.end >= it.high_before && sent && !heard.holes;
         let waited = it.at.since(heard.at).saturating_sub(self.rtt.smoothed);
-        // No stack has timeouts that are this short.
+        // No stack has such short timeouts.
         let short = waited < GAP && waited > self.rtt.smoothed * 3 / 2;
         let tail = alone && short && it.data > 0 && (it.fresh == Fresh::Nothing || lost);
         let late = rule && lost && self.was_idle(self.idle(it));
-        // In a recovery nothing but a timeout begins another.
+        // During a recovery only a timeout begins another one.
         let recovering = heard.acked < self.recovers && !late;
         if again && !it.overtaken {
             self.announce_lost(it, heard);
         }
         if it.overtaken || !(again || late || tail) || recovering {
-            // What was lost behind the segment that a timeout repeated comes one by one.
+            // Segments lost behind the one that a timeout repeated come one by one.
             if self.behind && self.recovers > it.start && it.fresh == Fresh::Next && !it.overtaken {
                 self.recovers = self.recovers.max(it.end + u64::from(!it.push));
             }
@@ -103,12 +104,13 @@ impl Half {
             return;
         }
         self.tails += u32::from(tail);
-        // A probe that repaired a loss is over when more than it is acknowledged (Linux); so is a recovery if there was more.
-        // Of a single packet that is missing it was the first timer, however late.
+        // A recovery by a probe ends when more than the probe is acknowledged (Linux), and so does
+        // one with more data behind it. A single missing packet was sent by the first timer,
+        // however late.
         let first = waited < self.rtt.smoothed * 2 + PROBED || (late && self.missing == Some(1));
         let probed = alone && it.fresh != Fresh::Nothing && first;
         self.behind = alone && !it.push;
-        // What is missing may be the end of what had been sent, unless that came.
+        // Missing packets may be the end of the data sent, unless that end arrived.
         let ended = if it.end >= it.high_before {
             it.push && it.data < self.mss
         } else {
@@ -120,20 +122,23 @@ impl Half {
         self.knew = heard.acked;
     }
 
-    /// After a timeout more packets are missing than its timers sent: they were the end of what had been sent, lost with what a
-    /// probe repeated of it, and what follows comes again.
+    /// Finds data lost at the end of what was sent: after a timeout, more packets are missing than
+    /// its timers sent. They were lost together with the data that a probe repeated, and are sent
+    /// again next.
     fn announce_lost(&mut self, it: &Arrival, heard: Said) {
         let this = |event: &&Event| event.ended == it.at && event.kind == Kind::Timeout;
         let Some((event, missing)) = self.events.last().filter(this).zip(self.missing) else {
             return;
         };
-        // As many as fit, each twice as long as the one before, and no shorter than any stack's.
+        // The most timeouts that fit: each twice as long as the one before, the first as short as
+        // any stack's.
         let (mut timeouts, mut timer) = (0, GAP + self.rtt.smoothed);
         let mut left = event.waited + event.waited / 16;
         while left >= timer {
             (timeouts, left, timer) = (timeouts + 1, left - timer, timer * 2);
         }
-        // The first of them repeated a probe at most; requests were acknowledged besides, and a hole repaired at once.
+        // The first of them repeated a probe at most. ACKs of requests and the immediate repair of
+        // a hole are packets, too.
         let since = |at: Option<Time>| u32::from(at > self.last);
         let acknowledged = since(self.answers.asked) + since(self.answers.repeated);
         if missing > timeouts.max(1) + u32::from(heard.holes) + acknowledged {
@@ -141,7 +146,7 @@ impl Half {
         }
     }
 
-    /// Packets that are missing, without those of a hole that this shows.
+    /// Returns the number of missing packets outside the hole that this segment shows.
     fn surplus(&self, it: &Arrival) -> Option<u32> {
         let hole = match it.fresh {
             Fresh::Beyond => {
@@ -153,16 +158,17 @@ impl Half {
         self.missing.map(|missing| missing.saturating_sub(hole.min(u64::from(u32::MAX)) as u32))
     }
 
-    /// The client had to repeat its request, since nothing of it was heard: nor was what it had acknowledged, and the
-    /// server's timer went on.
+    /// Returns the silence as a timeout if the client had to repeat its request, since the server
+    /// received none of it. Then the server did not receive the ACK in it either, and its timer
+    /// went on.
     fn unheard(&self, it: &Arrival) -> Option<Event> {
         let (last, heard) = (self.last?, it.heard?.last);
         let repeated = self.answers.repeated.is_some_and(|at| at > last && heard.until >= at);
-        // What was announced was sent since the request had been heard, with what it acknowledged.
+        // Data known as sent were sent after the request was received, together with its ACK.
         let answered = it.start < self.announced;
         let missing = self.missing.filter(|&packets| packets > 0)?;
         let waited = heard.until.since(last) + self.rtt.smoothed;
-        // An acknowledgement besides the request may have been heard all the same.
+        // Another ACK besides the request may have been received.
         let twice = self.answers.packets > 1;
         if !repeated
             || answered
@@ -187,7 +193,7 @@ impl Half {
         })
     }
 
-    /// The last packet of the other end that the sender had heard when it sent this.
+    /// Returns the last packet of the receiver that the sender had received when it sent this.
     fn last_heard(&self, it: &Arrival) -> Said {
         match it.heard {
             Some(Heard { last: Sent { until, acked, holes, .. }, .. }) => {
@@ -201,11 +207,12 @@ impl Half {
         }
     }
 
-    /// What a tail loss probe had to do with a silence that ended so.
+    /// Returns the relation of this silence to a tail loss probe.
     fn probe(&self, it: &Arrival) -> Probe {
         let heard = self.last_heard(it);
         let more = u64::from(self.unexplained > 0);
-        // What was lost before the last arrival and is not all: it was sent again in a recovery, and lost again.
+        // Lost before the last arrival, with more still missing: a recovery sent it again, and it
+        // was lost again.
         let twice =
             more > 0 && it.fresh == Fresh::Next && self.missing.is_some_and(|missing| missing > 0);
         if twice || heard.holes || heard.acked < self.recovers + more || self.is_again(it) {
@@ -225,13 +232,15 @@ impl Half {
         }
     }
 
-    /// A retransmission of the first hole that came late though others came in time: S is how long the sender's timer took.
+    /// Finds stalls: a retransmission of the first hole came late, while other segments came in
+    /// time. The wait is the time that the sender's timer took.
     fn look_for_stall(&mut self, it: &Arrival, began: Time) {
         let event = Event { rule: false, ..self.event(it, began) };
         if it.start > it.next_before {
             return;
         }
-        // Linux's timer may count from when the hole was sent, a round trip before what acknowledged what lay before it.
+        // Linux's timer may have started with the lost segment, a round trip before the ACK of
+        // earlier data.
         let sent = event.waited + self.rtt.smoothed;
         if is_long(event.waited, self.rtt.smoothed) {
             self.begin(event, it, true);
@@ -240,10 +249,10 @@ impl Half {
         }
     }
 
-    /// What had arrived comes again although more came since: its acknowledgement was lost, and while the sender's timer ran the
-    /// application wrote more.
+    /// Finds timeouts whose segment had arrived although later data came since: the ACK was lost,
+    /// and the application wrote more while the sender's timer ran.
     fn look_for_late(&mut self, it: &Arrival, began: Time) {
-        // A probe would have sent the last segment.
+        // A probe would have repeated the last segment.
         let first = self.last_heard(it).acked == it.start && it.end < it.high_before;
         let event = Event { rule: false, ..self.event(it, began) };
         let long =
@@ -263,7 +272,8 @@ impl Half {
             }
             Fresh::Fills if it.start <= it.next_before => (Kind::Timeout, Evidence::Filled),
             Fresh::Fills => (Kind::Recovery, Evidence::LaterHole),
-            // RFC 8985 § 7.3: a probe sends the last segment, a timeout the first that is not acknowledged.
+            // RFC 8985 § 7.3: a probe sends the last segment, a timeout the first unacknowledged
+            // one.
             _ if it.end == it.high_before && heard.is_some_and(|h| h.acked < it.start) => {
                 (Kind::Probe, Evidence::Tail)
             }
@@ -275,7 +285,7 @@ impl Half {
     fn silence_before_new(&mut self, it: &Arrival, began: Time) {
         let answers = &self.answers;
         let event = self.event(it, began);
-        // The window was closed, or opened so late that the data came when they could.
+        // The window was closed, or it opened so late that the data could not come earlier.
         let late = answers.opened.is_some_and(|at| !is_long(it.at.since(at), self.rtt.smoothed));
         if answers.closed || late {
             self.found(Event { kind: Kind::Window, evidence: Evidence::Window, ..event });
@@ -326,51 +336,57 @@ impl Half {
         }
     }
 
-    /// The sender had heard of the first hole, and sent it again at once, after all that came: the hole was seen only then, or what
-    /// is missing before has other reasons, and Linux repairs what it hears of (RFC 8985).
+    /// `true` if the sender knew of the first hole and retransmitted it at once, after the last
+    /// arrival. That holds for a young hole, and for Linux, which repairs each hole that it knows
+    /// (RFC 8985).
     fn was_repaired(&self, it: &Arrival) -> bool {
         let heard = self.last_heard(it);
         let after = self.last.is_some_and(|last| heard.at >= last) && self.unexplained == 0;
         heard.holes && (self.is_young() || (after && self.identifications.is_linux()))
     }
 
-    /// The first hole was seen so late that what the sender sent again at once would have come after all that came.
+    /// `true` if the first hole appeared so late that its immediate retransmission would have come
+    /// after the last arrival.
     fn is_young(&self) -> bool {
         let round = self.rtt.smoothed * 5 / 4;
         self.holed.zip(self.last).is_some_and(|(holed, last)| last.since(holed) < round)
     }
 
-    /// What the sender had heard last was a request that had been sent before.
+    /// `true` if the last packet that the sender had received was a repeated request.
     fn is_repeated(&self, it: &Arrival) -> bool {
         let (asked, again) = (self.answers.asked, self.answers.repeated);
         let heard = self.last_heard(it).at;
         asked.zip(again).is_some_and(|(asked, again)| again > asked && heard >= again)
     }
 
-    /// The same segment as after the timeout before: the sender heard of nothing new.
+    /// `true` if the previous timeout sent the same segment: the sender has received nothing new
+    /// since.
     fn is_again(&self, it: &Arrival) -> bool {
         self.timeout.is_some_and(|(start, _, again)| again && start == it.start)
     }
 
-    /// How long the sender had heard nothing: what answers an acknowledgement comes a round trip after that went.
+    /// Returns for how long the sender had received nothing. The response to an ACK arrives a round
+    /// trip after the ACK left.
     fn idle(&self, it: &Arrival) -> Duration {
         it.at.since(self.last_heard(it).at).saturating_sub(self.rtt.smoothed)
     }
 
-    /// What is within the noise of round-trip times is no waiting.
+    /// `true` if `idle` is longer than RTTs vary.
     fn was_idle(&self, idle: Duration) -> bool {
         let Rtt { smoothed, variation, .. } = self.rtt;
         idle > (variation * 4).max(smoothed / 16).max(Duration::from_millis(5))
     }
 
-    /// From when the sender's timer began (RFC 6298 § 5) to when it sent this, as far as it can be seen: the timer begins anew
-    /// when new data are acknowledged, and that is half a round trip away, as the retransmission is.
+    /// Returns the time from the start of the sender's timer (RFC 6298 § 5) to its retransmission.
+    /// The ACK of new data that starts it takes half a round trip to the sender, the retransmission
+    /// the other half.
     fn waited(&self, it: &Arrival, began: Time) -> Duration {
         if let Some((_, at, _)) = self.timeout.filter(|(start, ..)| *start == it.start) {
             return it.at.since(at);
         }
         let stirred = match it.heard {
-            // What had been sent when the request was heard again was sent then.
+            // Unless the data are new, the timer counts from the repeated request: the first one
+            // may be lost.
             Some(Heard { last: Sent { until, .. }, .. })
                 if it.fresh != Fresh::Next && self.is_repeated(it) =>
             {
@@ -398,7 +414,8 @@ impl Half {
         });
     }
 
-    /// What came after a silence tells what it was.
+    /// Counts the segments that came together after an open silence; judges it once a later one
+    /// comes.
     fn follow(&mut self, it: &Arrival) {
         let Some(mut open) = self.open.take() else { return };
         let since = it.at.since(open.event.ended);
@@ -411,7 +428,8 @@ impl Half {
         self.judge(&open, clocked);
     }
 
-    /// `clocked`: the next segment answered the acknowledgement of the one after the silence.
+    /// Classifies an open silence. `clocked` is `true` if the next segment responded to the ACK of
+    /// the one after the silence.
     pub(super) fn judge(&mut self, open: &Open, clocked: bool) {
         let alone = open.burst <= 1;
         let (kind, evidence) = match open.event.missing.map(|packets| packets > 0) {

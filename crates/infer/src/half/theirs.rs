@@ -1,7 +1,9 @@
-//! The timers of the end that sends, as Linux sets them: replayed from what it is known to have heard.
+//! Linux's RTT estimator and timer of the sender, replayed from the packets that it is known to
+//! have received.
 //!
-//! An acknowledgement that was lost makes the next sample long: it is taken from when the first segment was sent that nobody had
-//! acknowledged to the sender before. Which were lost its next packets say, by the timestamps that they echo.
+//! A lost ACK makes the sender's next sample longer: it counts from the oldest segment that no
+//! received ACK had covered. The timestamps echoed by the sender's later packets show which ACKs
+//! were lost.
 
 use std::collections::VecDeque;
 
@@ -10,22 +12,22 @@ use cwnd_quantity::{Duration, Time};
 use crate::clock::Sent;
 use crate::event::Timer;
 
-/// Segments whose acknowledgement is waited for; with more, the sender has other samples.
+/// Maximum number of segments that await their ACK; with more, the sender has other samples.
 const MOST: usize = 256;
-/// RTTVAR is no less (`TCP_RTO_MIN`).
+/// Lower bound of RTTVAR times four, ns (`TCP_RTO_MIN`).
 const LEAST: u64 = 200_000_000;
 
-/// SRTT and RTTVAR as Linux has them (`tcp_rtt_estimator`), ns.
+/// SRTT and RTTVAR as computed by Linux (`tcp_rtt_estimator`), ns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Estimator {
     smoothed: u64,
-    /// Four deviations.
+    /// Mean deviation times four (`mdev_us`).
     deviation: u64,
-    /// The largest since a round trip began.
+    /// Largest deviation since the round trip began (`mdev_max_us`).
     most: u64,
-    /// The largest, which falls but once a round trip.
+    /// Largest deviation, which falls only once per round trip (`rttvar_us`).
     lasting: u64,
-    /// What had been sent when that began.
+    /// Position sent when that round trip began (`rtt_seq`).
     round: u64,
 }
 
@@ -40,7 +42,7 @@ impl Estimator {
         }
         let off = sample.abs_diff(self.smoothed);
         let change = off.cast_signed() - (self.deviation / 4).cast_signed();
-        // What is shorter than before makes the timeout no longer.
+        // As in Linux, a shorter sample raises the deviation by an eighth only.
         let shorter = sample < self.smoothed && change > 0;
         let change = if shorter { change / 8 } else { change };
         self.smoothed = self.smoothed - self.smoothed / 8 + sample / 8;
@@ -54,32 +56,34 @@ impl Estimator {
     }
 }
 
-/// A segment that came, and that the sender has not heard of.
+/// A segment that arrived, and whose ACK the sender is not known to have received.
 #[derive(Clone, Copy, Debug)]
 struct Came {
     at: Time,
     end: u64,
-    /// It had been sent before.
+    /// `true` if it is a retransmission or was retransmitted.
     again: bool,
 }
 
-/// What is known of the sender's timers.
+/// Replayed state of the sender's timer.
 #[derive(Clone, Debug, Default)]
 pub struct Theirs {
     estimator: Estimator,
-    /// Samples of data: the first is that of the handshake.
+    /// Number of samples; the first is that of the handshake.
     samples: u32,
     came: VecDeque<Came>,
-    /// Up to when nothing but `heard` had been heard: what was said between was lost.
+    /// Time of the receiver's packets up to which all that would be echoed were lost, after
+    /// `heard`.
     lost: Time,
-    /// … and what would not have been echoed, too.
+    /// Time of the receiver's packets up to which all were lost, whether they would be echoed or
+    /// not.
     unheard: Time,
-    /// When the newest packet was said that was heard.
+    /// Time of the newest packet of the receiver that the sender received.
     heard: Time,
 }
 
 impl Theirs {
-    /// What its timers are; zero if there was no sample.
+    /// Returns the timer; its times are zero if there was no sample.
     pub const fn timer(&self) -> Timer {
         let Estimator { smoothed, lasting, .. } = self.estimator;
         Timer {
@@ -89,33 +93,35 @@ impl Theirs {
         }
     }
 
-    /// When the newest packet was said that it heard.
+    /// Returns the time of the newest packet of the receiver that the sender received.
     pub const fn newest(&self) -> Time {
         self.heard
     }
 
-    /// A segment came.
+    /// Records the arrival of a segment.
     pub fn came(&mut self, at: Time, end: u64, again: bool) {
         if again {
             self.came.iter_mut().filter(|came| came.end == end).for_each(|came| came.again = true);
         }
-        // Of the oldest the samples are taken.
+        // Samples are taken from the oldest segments.
         if self.came.len() < MOST {
             self.came.push_back(Came { at, end, again });
         }
     }
 
-    /// It sent a packet when it had heard nothing newer than before, and so long ago that all said by `until` was lost.
+    /// Records that the packets of the receiver up to `until` were lost: the sender sent a packet
+    /// whose echo was no newer.
     pub fn silent(&mut self, until: Time) {
         self.lost = self.lost.max(until);
     }
 
-    /// It heard nothing of what was said before.
+    /// Records that the sender received no packet of the receiver up to `before`.
     pub fn unheard(&mut self, before: Time) {
         self.unheard = self.unheard.max(before);
     }
 
-    /// It heard this, by what it echoes later; a round trip from here to it and back takes `round`, and it had sent so much.
+    /// Records that the sender received `said`, and takes its RTT sample. `round` is the RTT
+    /// between the capture point and the sender, `sent` the highest position sent.
     pub fn hears(&mut self, said: &Sent, round: Duration, sent: u64) {
         let lost = said.until <= self.unheard || (said.echoes && said.until <= self.lost);
         if lost || said.until <= self.heard {
@@ -133,7 +139,8 @@ impl Theirs {
                 sacked = sacked.or(Some(came.at));
             }
         }
-        // Karn's rule: of what was sent again there is no sample, but by SACK, or of the packet whose timestamp is echoed.
+        // Karn's algorithm: a retransmission gives no sample, except by SACK or by its echoed
+        // timestamp.
         let from = first.filter(|_| !again).or(sacked).or(newest);
         if let Some(from) = from.filter(|_| round > Duration::ZERO) {
             self.samples += 1;
@@ -170,7 +177,7 @@ mod tests {
         // SRTT is 50 + 800/8 ms, four deviations are the 800 ms.
         let long = estimator.smoothed + estimator.lasting;
         assert!(long.abs_diff(950_000_000) < 5_000_000, "{long}");
-        // Nothing that was sent since is acknowledged: only SRTT falls.
+        // No data sent since then are acknowledged: only SRTT falls.
         let before = estimator.lasting;
         estimator.sample(SHORT, 150, 250);
         assert_eq!(estimator.lasting, before);

@@ -6,7 +6,7 @@ use cwnd_tables::Table;
 
 type Packet = (f64, Vec<u8>);
 
-/// A long flight, a hole, duplicates, two timeouts, and a flight more.
+/// Packets of a long flight, a hole, duplicates, two timeouts, and another flight.
 fn talk(v6: bool, counts: bool, timestamps: bool) -> Talk {
     let mut talk = Talk::empty();
     (talk.v6, talk.counts, talk.timestamps) = (v6, counts, timestamps);
@@ -41,7 +41,7 @@ fn found<'a>(packets: impl IntoIterator<Item = &'a Packet>) -> Found {
     read(&pcap(packets)).expect("it is a capture")
 }
 
-/// Both tables without the names of files.
+/// Returns both tables without the names of files.
 fn tables(found: &Found) -> [Table; 2] {
     let mut connections = found.connections.clone();
     connections.columns.retain(|column| column.name != "file");
@@ -56,7 +56,7 @@ fn copy((at, bytes): &Packet, later_ms: f64) -> Packet {
     (at + later_ms, bytes.clone())
 }
 
-/// A packet as a mirror port one hop further sees it.
+/// Returns a packet as captured at a mirror port one hop further on.
 fn hop(packet: &Packet) -> Packet {
     let (at, mut bytes) = copy(packet, 0.02);
     if bytes[0] >> 4 == 4 {
@@ -150,7 +150,8 @@ fn several_files_are_merged_in_whatever_order_they_are_given() {
 #[test]
 fn a_file_that_is_closed_and_read_again_is_sorted_as_one_that_stays_open() {
     let mut talk = Talk::new(20);
-    // An ACK and data that it does not acknowledge at one time, and later packets out of order.
+    // An ACK and data that it does not acknowledge have the same time; later packets are out of
+    // order.
     talk.packets.swap(5, 6);
     talk.packets[5].0 = talk.packets[6].0;
     talk.packets.swap(20, 21);
@@ -176,7 +177,7 @@ fn runs_whose_clocks_begin_at_zero_are_told_apart_by_their_directories() {
     };
     assert_eq!(connections(["out/0001/near.pcapng", "out/0002/near.pcapng"]), 2);
     assert_eq!(connections(["out/0001/near.pcapng", "out/0001/copy.pcapng"]), 1);
-    // A clock that was set: 1 January 2026.
+    // A clock that was set, to 1 January 2026.
     let mut real = talk(false, false, true);
     real.packets.iter_mut().for_each(|(at, _)| *at += 1_767_225_600_000.0);
     let real = real.pcap();
@@ -184,7 +185,7 @@ fn runs_whose_clocks_begin_at_zero_are_told_apart_by_their_directories() {
     assert_eq!(read_all(&inputs).expect("they are captures").connections.len(), 1);
 }
 
-/// Data that the server sends twice, `later` ms apart.
+/// Returns data that the server sends twice, `later` ms apart.
 fn sent_twice(counts: bool, later: f64) -> Talk {
     let mut talk = Talk::empty();
     talk.counts = counts;
@@ -199,8 +200,9 @@ fn sent_twice(counts: bool, later: f64) -> Talk {
 
 #[test]
 fn data_that_were_sent_again_are_no_duplicates() {
-    // Another identification, however soon, or a time after which they may be sent again: after
-    // a timeout the simulator's sender did so 60 µs later, within a tick of its timestamps.
+    // A retransmission has another identification, however soon it comes. Without identifications
+    // it may come 60 µs later: after a timeout the simulator's sender did so, within a tick of its
+    // timestamps.
     for (counts, later) in [(true, 0.005), (true, 60.0), (false, 60.0), (false, 0.06)] {
         let talk = sent_twice(counts, later);
         let found = talk.found();

@@ -1,4 +1,5 @@
-//! The same connection in every kind of file and behind every link's header gives the same; what is none is told.
+//! File formats and link-layer types give the same result for the same connection; other files are
+//! errors.
 
 use std::io::Write as _;
 
@@ -94,7 +95,7 @@ fn both_resolutions_and_both_orders_of_bytes_are_read() {
     }
 }
 
-/// A pcapng file whose clock has so many ticks a second, as a power of ten.
+/// Returns a pcapng file whose clock has 10^`power` ticks per second.
 fn pcapng(talk: &Talk, power: u8) -> Vec<u8> {
     let block = |kind: u32, body: &[u8]| {
         let length = (body.len() as u32 + 12).to_le_bytes();
@@ -125,12 +126,12 @@ fn pcapng_is_read_whatever_its_clock() {
     for power in [6, 9, 4] {
         is_found(&pcapng(&talk(false), power), "pcapng");
     }
-    // A section more begins with interfaces of its own.
+    // Another section begins with its own interfaces.
     let twice = [pcapng(&talk(false), 6), pcapng(&Talk::empty(), 9)].concat();
     is_found(&twice, "two sections");
 }
 
-/// A Zstandard frame.
+/// Returns a Zstandard frame.
 fn zstd(plain: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(plain, ruzstd::encoding::CompressionLevel::Fastest)
 }
@@ -142,7 +143,7 @@ fn packed_files_are_known_by_how_they_begin() {
     gzip.write_all(&plain).expect("memory takes it");
     is_found(&gzip.finish().expect("memory takes it"), "gzip");
     is_found(&zstd(&plain), "zstd");
-    // `zstd` appends frames, and other programs leave notes between them.
+    // `zstd` appends frames, and other programs leave skippable frames between them.
     let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
     let (first, second) = plain.split_at(plain.len() / 2);
     is_found(&[zstd(first), skippable, zstd(second)].concat(), "two frames");
@@ -152,13 +153,13 @@ fn packed_files_are_known_by_how_they_begin() {
 fn a_zstandard_frame_with_a_flipped_bit_is_an_error_or_the_same() {
     let whole = zstd(&talk(false).pcap());
     let expected = format!("{:?}", read(&whole).expect("it is a capture"));
-    // Behind the magic number and the header of the frame.
+    // Offsets behind the magic number and the frame header.
     for at in 18..whole.len() {
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << (at % 8);
         match read(&damaged) {
             Err(Error::Capture { .. }) => {}
-            // Bits that pad a stream, or an offset that another code stands for, too.
+            // Padding bits of a stream, and offsets with two encodings, may change without effect.
             found => assert_eq!(format!("{:?}", found.expect("it is whole")), expected, "{at}"),
         }
     }
@@ -243,7 +244,7 @@ fn of_too_many_connections_the_quiet_ones_are_given_up() {
     for port in 1..=100_u16 {
         for (at, packet) in &talk(false).packets[..2] {
             let mut packet = packet.clone();
-            // The client's port: first in what it sends.
+            // The client's port is the first in packets from the client.
             let place = if packet[20..22] == 80_u16.to_be_bytes() { 22 } else { 20 };
             packet[place..place + 2].copy_from_slice(&port.to_be_bytes());
             file.extend(frame(*at + f64::from(port) * 1000.0, 1, &packet, packet.len()));
@@ -271,7 +272,7 @@ fn a_reader_that_is_told_to_stop_stops() {
 }
 
 proptest! {
-    /// Any byte of a capture may be any other.
+    /// Replaces any byte of a capture by any other.
     #[test]
     fn damage_is_an_error_or_counted(at in 0_usize..4000, to: u8, cut in 0_usize..4000) {
         for mut file in [talk(false).pcap(), pcapng(&talk(false), 6)] {

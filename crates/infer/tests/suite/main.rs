@@ -1,4 +1,4 @@
-//! Reading of captures, and kinds of silences found in them.
+//! Tests of reading captures, and of classifying their silences.
 
 mod disorder;
 mod formats;

@@ -1,5 +1,5 @@
-//! Silences that look like timeouts and are none, and timeouts that do not look like one: each
-//! silence gets a kind, and the evidence for it.
+//! Silences that look like timeouts but are none, and timeouts that do not look like one, with
+//! their kind and evidence.
 
 use crate::talk::{MSS, Say, Talk, names, of_connection};
 
@@ -42,7 +42,7 @@ fn identifications_tell_what_was_sent_meanwhile() {
     talk.counts = true;
     talk.open();
     talk.flight(101.0, 0, 10);
-    // Sent and lost.
+    // A segment that is sent and lost.
     let packets = talk.packets.clone();
     talk.server(110.0, 10 * MSS, MSS);
     talk.packets = packets;
@@ -124,7 +124,7 @@ fn a_server_waits_for_a_window_that_is_closed() {
     let closed = Say { window: Some(0), ..Say::default() };
     talk.server(151.0, 4 * MSS, MSS);
     talk.client_says(151.1, 0, 5 * MSS, closed);
-    // A probe, which the client answers.
+    // A window probe, which the client acknowledges.
     talk.server(500.0, 5 * MSS, 1);
     talk.client_says(500.1, 0, 5 * MSS, closed);
     talk.client(1000.0, 0, 5 * MSS);
@@ -183,7 +183,8 @@ fn a_connection_that_is_closed_late_had_paused() {
 #[test]
 fn the_last_segment_alone_is_a_probe_if_others_were_not_acknowledged() {
     let mut talk = Talk::new(1);
-    // Three segments, whose acknowledgements are lost beyond the capture: the server echoes what it heard before.
+    // The ACKs of three segments are lost beyond the capture point: the server echoes an older
+    // timestamp.
     for i in 1..4 {
         talk.server(151.0 + f64::from(i), i * MSS, MSS);
     }
@@ -200,7 +201,7 @@ fn timeouts_in_a_row_double_or_do_not() {
         let mut at = 101.4;
         for gap in gaps {
             at += gap;
-            // What the client answers does not get through.
+            // The client's ACK does not reach the server.
             talk.server_says(at, 0, MSS, Say::default());
         }
         let found = talk.found();
@@ -215,7 +216,7 @@ fn timeouts_that_left_no_trace_are_in_the_length_of_a_silence() {
     let mut talk = Talk::new(4);
     let mut at = 151.0;
     let mut segment = 4;
-    // RTO = 50 + 200 ms. The third time the retransmission is lost, too: 250 + 500 ms.
+    // RTO = 50 + 200 ms. The third retransmission is lost: 250 + 500 ms.
     for waits in [250.0, 250.0, 750.0] {
         talk.server(at, (segment + 1) * MSS, MSS);
         talk.client(at + 0.1, 0, segment * MSS);
@@ -251,7 +252,7 @@ fn syns_that_come_again_are_the_clients_timeouts() {
     assert_eq!(names(&found.silences, "what"), ["syn", "syn", "syn_ack"]);
     assert_eq!(of_connection(&found, "syn_timeouts"), 2.0);
     assert_eq!(of_connection(&found, "syn_ack_timeouts"), 1.0);
-    // Timestamps say what was answered.
+    // Timestamps show which packet was answered.
     assert!((of_connection(&found, "rtt_ms") - 50.0).abs() < 1.0);
 }
 

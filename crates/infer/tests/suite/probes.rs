@@ -1,4 +1,4 @@
-//! Tail loss probes beside timeouts, packets that are missing, and requests that nobody heard.
+//! Tail loss probes and timeouts, missing packets, and requests that did not reach the server.
 
 use crate::talk::{MSS, Say, Talk, names, numbers, of_connection};
 
@@ -9,10 +9,11 @@ fn is(found: &[(String, String)], expected: &[(&str, &str)]) {
 
 const PUSH: Say = Say { syn: false, fin: false, psh: true, window: None, dsack: None };
 
-/// What follows four full segments, as long as this.
+/// Length of the segments that follow four full ones, bytes.
 const SHORT: u32 = 300;
 
-/// The last segment comes again two round trips after it was acknowledged, that often: no timer is that short.
+/// Repeats the last segment two round trips after it was acknowledged, `times` times. No timeout is
+/// that short.
 fn probing(times: u32) -> Talk {
     let mut talk = Talk::new(4);
     for i in 0..times {
@@ -26,7 +27,7 @@ fn probing(times: u32) -> Talk {
     talk
 }
 
-/// The only segment that is not acknowledged comes again after SRTT + 200 ms, and after as long once more.
+/// Repeats the only unacknowledged segment after SRTT + 200 ms, and again after the same time.
 fn and_lost_acknowledgements(mut talk: Talk, shorts: u32) -> Talk {
     for at in [9000.0, 9260.0, 9520.0] {
         talk.server_says(at, 4 * MSS + shorts * SHORT, SHORT, PUSH);
@@ -54,7 +55,7 @@ fn of_a_server_of_which_nothing_is_known_it_may_be_either() {
 #[test]
 fn what_an_acknowledgement_announced_was_sent_before() {
     let mut talk = Talk::new(4);
-    // A segment is lost; what acknowledges a request bears the number behind it.
+    // A segment is lost. The ACK of a request has the sequence number behind it.
     talk.server(200.0, 5 * MSS, 0);
     talk.server(900.0, 4 * MSS, MSS);
     talk.client(900.1, 0, 5 * MSS);
@@ -68,11 +69,11 @@ fn what_was_announced_was_sent_when_the_request_came_first() {
     talk.open();
     talk.flight(101.0, 0, 4);
     talk.client(160.0, 100, 4 * MSS);
-    // The answer is lost, and what acknowledged the request; that comes again, and so does its acknowledgement.
+    // The response and the ACK of the request are lost. The request and its ACK are repeated.
     talk.lose(1);
     talk.client_again(410.0, 100, 4 * MSS);
     talk.server(460.0, 4 * MSS + SHORT, 0);
-    // RTO = 50 + 200 ms, then 500 ms; the first retransmission is lost, too.
+    // RTO = 50 + 200 ms, then 500 ms; the first retransmission is lost.
     talk.lose(1);
     talk.server_says(960.0, 4 * MSS, SHORT, PUSH);
     let found = talk.found();
@@ -98,7 +99,7 @@ fn data_behind_a_hole_are_no_timeout() {
     let mut talk = Talk::new(4);
     talk.server(151.0, 5 * MSS, MSS);
     talk.client(151.1, 0, 4 * MSS);
-    // A timeout would send what is missing.
+    // A timeout would send the missing segment.
     talk.server(600.0, 6 * MSS, MSS);
     talk.client(600.1, 0, 4 * MSS);
     is(&talk.silences(), &[("pause", "beyond_hole")]);
@@ -115,7 +116,8 @@ fn a_fin_that_comes_again_is_no_timeout_of_data() {
     assert_eq!(of_connection(&found, "timeouts"), 0.0);
 }
 
-/// What acknowledged four segments was lost, and what came after them by 600 ms says so: the next sample is that long.
+/// Packets after a long RTT sample: the ACK of four segments was lost, and the next one, by 600 ms,
+/// acknowledges them.
 fn with_a_long_sample() -> Talk {
     let mut talk = Talk::empty();
     talk.open();
@@ -129,7 +131,7 @@ fn with_a_long_sample() -> Talk {
     talk
 }
 
-/// … and a timeout whose length is that of such a timer.
+/// Adds a timeout as long as the RTO after that sample.
 fn with_a_long_timeout() -> Talk {
     let mut talk = with_a_long_sample();
     let next = 4 * MSS + 2 * SHORT;
@@ -142,7 +144,8 @@ fn with_a_long_timeout() -> Talk {
 
 #[test]
 fn an_acknowledgement_that_was_lost_makes_the_timeout_of_linux_long() {
-    // With samples of 50 ms it would be two timeouts of 250 and 500 ms; one that took in 650 ms is as long.
+    // With samples of 50 ms there would be two timeouts, of 250 and 500 ms; with one of 650 ms,
+    // only one.
     let found = with_a_long_timeout().found();
     let timeouts = numbers(&found.silences, "timeouts");
     let timers = numbers(&found.silences, "rto_ms");
@@ -159,7 +162,7 @@ fn what_was_sent_again_at_once_and_lost_is_no_timeout() {
     talk.lose(1);
     talk.server(152.0, 5 * MSS, MSS);
     talk.client(152.1, 0, 4 * MSS);
-    // The hole is repaired at once, and that is lost; the timer of 250 ms begins with it, or later.
+    // The immediate repair of the hole is lost; the timer of 250 ms begins with it, or later.
     talk.lose(1);
     talk.server(952.0, 4 * MSS, MSS);
     let found = talk.found();
@@ -174,7 +177,7 @@ fn a_server_remembers_how_far_its_client_is() {
     first.client_says(1621.0, 0, end, fin);
     first.server_says(1672.0, end, 0, fin);
     first.client(1672.1, 0, end + 1);
-    // Nothing of the second's data is acknowledged to it.
+    // The server receives no ACK of the second connection's data.
     let mut second = Talk::empty();
     second.open();
     second.deaf = 100.0;
@@ -194,7 +197,7 @@ fn a_server_remembers_how_far_its_client_is() {
     };
     let after = timer([&first, &second]);
     assert!((300.5..350.0).contains(&after), "three of the round trips that it remembers: {after}");
-    // Who has not ended yet is not remembered.
+    // Metrics of a connection that has not ended are not kept.
     first.packets.truncate(first.packets.len() - 3);
     let before = timer([&first, &second]);
     assert!(before < 300.5, "{before}");
@@ -205,18 +208,20 @@ fn a_server_that_was_idle_fills_a_hole_by_its_timer_whatever_follows() {
     let mut talk = Talk::new(4);
     talk.server(151.0, 5 * MSS, MSS);
     talk.client(151.1, 0, 4 * MSS);
-    // What was sent again at once is lost. The application writes more just before the timer expires …
+    // The immediate retransmission is lost. The application writes more just before the timer
+    // expires …
     talk.server(365.0, 6 * MSS, MSS);
     talk.client(365.1, 0, 4 * MSS);
     talk.server(412.0, 4 * MSS, MSS);
     talk.client(412.1, 0, 7 * MSS);
-    // … and what the client said of that lets go more.
+    // … and the client's ACK of that releases more.
     talk.server(416.0, 7 * MSS, MSS);
     talk.server(416.1, 8 * MSS, MSS);
     is(&talk.silences(), &[("pause", "beyond_hole"), ("timeout", "stalled")]);
 }
 
-/// Four segments of a server that counts its packets; of Linux, if its SYN-ACK has the number zero.
+/// Four segments of a server that numbers its packets. If the SYN-ACK has the number zero, it is
+/// Linux.
 fn counting(zero: bool) -> Talk {
     let mut talk = Talk::empty();
     (talk.counts, talk.zero) = (true, zero);
@@ -232,7 +237,7 @@ fn linux_repairs_a_hole_when_it_hears_of_what_came_last() {
         talk.lose(1);
         talk.server(152.0, 5 * MSS, MSS);
         talk.client(152.1, 0, 4 * MSS);
-        // That was not heard; the next is, and what is sent again at once is lost.
+        // The server misses that ACK and receives the next; its immediate retransmission is lost.
         talk.server(220.0, 6 * MSS, MSS);
         talk.client(220.1, 0, 4 * MSS);
         talk.lose(1);
@@ -247,7 +252,7 @@ fn linux_repairs_a_hole_when_it_hears_of_what_came_last() {
 fn more_packets_than_a_timer_sends_were_the_end_of_what_was_written() {
     let after = |lost| {
         let mut talk = counting(true);
-        // The acknowledgement of this is lost; what follows it is, too, and its probe.
+        // The ACK of this is lost, and so are the following segment and its probe.
         talk.deaf = 150.0;
         talk.server(152.0, 4 * MSS, MSS);
         talk.client(152.1, 0, 5 * MSS);
@@ -260,7 +265,7 @@ fn more_packets_than_a_timer_sends_were_the_end_of_what_was_written() {
         talk.silences().pop().expect("there are some")
     };
     assert_eq!(after(2), ("timeout".to_owned(), "announced".to_owned()));
-    // A single one may have been the probe of what came again.
+    // A single missing packet may have been the probe of the segment that was repeated.
     assert_eq!(after(1), ("pause".to_owned(), "ip_id_next".to_owned()));
 }
 
@@ -271,7 +276,7 @@ fn a_server_of_which_only_a_late_syn_ack_comes_is_none_that_times_out() {
     for at in [0.0, 1000.0, 3020.0] {
         talk.client_says(at, 0, 0, syn);
     }
-    // It answers the second SYN, after the third went.
+    // The server responds to the second SYN after the third was sent.
     talk.server_says(3050.0, 0, 0, syn);
     talk.client(3050.1, 0, 0);
     talk.client(3050.2, 100, 0);
@@ -289,7 +294,8 @@ fn linux_has_the_timers_of_linux_though_others_would_fit_better() {
         let mut talk = Talk::empty();
         (talk.counts, talk.zero) = (true, linux);
         talk.open();
-        // Nothing that the client says after its request is heard: 300 ms after that was, the first comes again.
+        // No packet of the client after its request arrives: 300 ms after the request, the first
+        // segment comes again.
         talk.deaf = 100.0;
         talk.flight(101.0, 0, 4);
         talk.server(402.0, 0, MSS);
@@ -305,7 +311,7 @@ fn a_timer_that_is_longer_than_known_was_as_many_as_packets_are_missing() {
     talk.lose(1);
     talk.server(152.0, 5 * MSS, MSS);
     talk.client(152.1, 0, 4 * MSS);
-    // At once, by its timer, and this: after 6.7 s, and after 13.3 s more.
+    // Sent at once, by the timer, and now: after 6.7 s, and 13.3 s later.
     talk.lose(2);
     talk.server(20_200.0, 4 * MSS, MSS);
     assert_eq!(of_connection(&talk.found(), "timeouts"), 2.0);

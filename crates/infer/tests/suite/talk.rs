@@ -1,33 +1,33 @@
-//! Connections as they would be captured at a client, packet by packet.
+//! Builder of connections as captured at a client, packet by packet.
 
 use cwnd_infer::{Error, Found, Inference, Input, Limits};
 use cwnd_tables::{ColumnData, Table};
 use etherparse::{PacketBuilder, TcpOptionElement};
 
 pub const MSS: u32 = 1448;
-/// The server's first byte; near the end of the numbers, so that they wrap.
+/// Sequence number of the server's first byte; near the maximum, so that numbers wrap.
 pub const FIRST: u32 = u32::MAX - 20_000;
 pub const REQUEST: u32 = 5_000;
 
-/// Packets with their times in milliseconds: IP, without a link's header.
+/// Captured IP packets with their times in milliseconds, without link-layer headers.
 #[derive(Clone, Debug)]
 pub struct Talk {
     pub packets: Vec<(f64, Vec<u8>)>,
     pub timestamps: bool,
-    /// Identifications count the server's packets.
+    /// `true` if identifications number the server's packets.
     pub counts: bool,
-    /// … but its SYN-ACK has none, as Linux has it.
+    /// `true` if its SYN-ACK has the identification zero, as Linux's.
     pub zero: bool,
     pub v6: bool,
-    /// The server hears nothing that the client sends after this.
+    /// Time after which the server receives nothing from the client, ms.
     pub deaf: f64,
     id: u16,
     heard: u32,
-    /// Bytes that the client has asked with.
+    /// Bytes of the client's requests so far.
     asked: u32,
 }
 
-/// What a packet says besides.
+/// Further flags and options of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Say {
     pub syn: bool,
@@ -38,7 +38,8 @@ pub struct Say {
 }
 
 impl Talk {
-    /// A handshake over a round trip of 50 ms, and a request that is answered by `flight` segments at 101 ms.
+    /// Creates a handshake over a round trip of 50 ms, and a request answered by `flight` segments
+    /// at 101 ms.
     pub fn new(flight: u32) -> Self {
         let mut talk = Self::empty();
         talk.open();
@@ -68,7 +69,7 @@ impl Talk {
         self.client(50.2, 100, 0);
     }
 
-    /// Segments one after the other from a number of a segment on, each acknowledged.
+    /// Adds consecutive segments from a segment number on, each acknowledged.
     pub fn flight(&mut self, at: f64, from: u32, segments: u32) {
         for i in from..from + segments {
             let at = at + f64::from(i - from) * 0.1;
@@ -88,17 +89,17 @@ impl Talk {
         self.packet(at, true, (seq, REQUEST + 100), length, (stamp(at - 25.0), echo), say);
     }
 
-    /// An acknowledgement, or a request that follows the first.
+    /// Adds an ACK, or another request of the client.
     pub fn client(&mut self, at: f64, length: u32, acked: u32) {
         self.client_says(at, length, acked, Say::default());
     }
 
-    /// Packets of the server that are lost.
+    /// Loses the server's next packets: their identifications are skipped.
     pub fn lose(&mut self, packets: u16) {
         self.id = self.id.wrapping_add(packets);
     }
 
-    /// The last request again.
+    /// Repeats the last request.
     pub fn client_again(&mut self, at: f64, length: u32, acked: u32) {
         self.asked -= length;
         self.client(at, length, acked);
@@ -117,7 +118,8 @@ impl Talk {
         );
     }
 
-    /// The newest packet of the client that is half a round trip older than this.
+    /// Returns the timestamp of the newest packet of the client that the server received before it
+    /// sent the packet that is captured at `at`, a round trip later.
     fn heard(&self, at: f64) -> u32 {
         let mine = |(sent, bytes): &&(f64, Vec<u8>)| {
             *sent <= (at - 50.0 + 0.001).min(self.deaf) && !from_server(bytes, self.v6)
@@ -205,7 +207,7 @@ impl Talk {
         }
     }
 
-    /// Whether packets are in order of time, and as raw IP in a pcap file of nanoseconds.
+    /// Returns a pcap file of raw IP packets with a clock of nanoseconds.
     pub fn pcap(&self) -> Vec<u8> {
         let mut file = header(0xa1b2_3c4d, 101);
         for (at, bytes) in &self.packets {
@@ -219,7 +221,7 @@ impl Talk {
         read(&self.pcap()).expect("it is a capture")
     }
 
-    /// Kind and evidence of each silence.
+    /// Returns kind and evidence of each silence.
     pub fn silences(&self) -> Vec<(String, String)> {
         silences(&self.found())
     }
@@ -230,7 +232,7 @@ fn from_server(bytes: &[u8], v6: bool) -> bool {
     bytes[at..at + 2] == 80_u16.to_be_bytes()
 }
 
-/// A clock of 10 kHz.
+/// Returns the timestamp of a clock of 10 kHz.
 fn stamp(at: f64) -> u32 {
     (at * 10.0) as u32 + 1000
 }
@@ -245,7 +247,7 @@ pub fn header(magic: u32, link: u32) -> Vec<u8> {
     file
 }
 
-/// `tick_ns` is what a unit of the fraction is.
+/// Returns a record of a pcap file; `tick_ns` is the unit of its time fraction.
 pub fn frame(at_ms: f64, tick_ns: u64, bytes: &[u8], length: usize) -> Vec<u8> {
     let ns = (at_ms * 1e6) as u64;
     let mut record = Vec::new();
@@ -290,7 +292,7 @@ pub fn numbers(table: &Table, column: &str) -> Vec<f64> {
     }
 }
 
-/// The only connection's value.
+/// Returns a value of the only connection.
 pub fn of_connection(found: &Found, column: &str) -> f64 {
     let [value] = numbers(&found.connections, column)[..] else { panic!("one connection") };
     value
