@@ -1,5 +1,5 @@
-//! Speed of the router on this machine: TCP as fast as it goes through two TUN devices, both
-//! directions limited to a rate. Needs root.
+//! Measures the speed of the router on this machine: TCP through two TUN devices, both directions
+//! limited to a rate. Needs root.
 //!
 //! `cargo run --release -p cwnd-router --example blast -- RATE QUEUE DELAY SECONDS SPIN` writes one
 //! line of JSON.

@@ -1,8 +1,8 @@
-//! Packets written to a capture file as they pass.
+//! Capture files of the packets that pass a router.
 //!
-//! On the line a packet is captured when its last byte leaves it, as in the simulator: what was queued is behind it, propagation
-//! is before it; why a packet was marked or dropped is its comment. At a side it is captured when it comes in there or
-//! goes out, as the host there sees it.
+//! On the line, a packet is captured when its last byte leaves it, as in the simulator: after
+//! queueing and before propagation. Its comment gives the reason of a mark or drop. At a side, it
+//! is captured when it enters or leaves the router there, as the host at that side sees it.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -15,16 +15,16 @@ use cwnd_scenario::LinkRate;
 use crate::config::{Direction, Side};
 use crate::packet::headers_length;
 
-/// Where a capture goes.
+/// Destination of a capture file.
 pub type Output = Box<dyn Write + Send>;
 
-/// Where packets are seen.
+/// Point at which packets are captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Point {
-    /// As they leave the lines.
+    /// Exit of the lines.
     #[default]
     Line,
-    /// As the host at a side sends and receives them.
+    /// A side of the router, where its host sends and receives.
     At(Side),
 }
 
@@ -32,28 +32,28 @@ pub enum Point {
 #[derive(Debug)]
 pub struct Capture {
     point: Point,
-    /// How much of a packet is kept.
+    /// Part of each packet that is written.
     keeps: Keeps,
     files: Vec<File>,
-    /// Where the router's time begins in that of the files.
+    /// Start of the router's time in the time of the files.
     epoch: Time,
-    /// Whether that is the time of day, which is known when the router begins.
+    /// `true` if that is the time of day, read when the router starts.
     of_day: bool,
     packet: Headers,
 }
 
-/// How much of a packet a capture keeps.
+/// Part of a packet that a capture writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
     All,
     Headers,
 }
 
-/// A capture file.
+/// State of a capture file.
 struct File {
-    /// `None` after the output failed.
+    /// Writer of the file; `None` after it failed.
     writer: Option<Writer<Output>>,
-    /// By direction: the number of its interface, where the file has it.
+    /// Number of each direction's interface in the file; `None` if the file lacks the direction.
     interfaces: [Option<u32>; 2],
     failure: Option<io::Error>,
 }
@@ -67,7 +67,7 @@ impl fmt::Debug for File {
 }
 
 impl Capture {
-    /// Begins a file about a router with these directions, as they look from `point`.
+    /// Creates a capture with one file that has both directions, seen from `point`.
     ///
     /// # Errors
     /// Those of the output.
@@ -86,7 +86,8 @@ impl Capture {
         Ok(capture)
     }
 
-    /// A capture of what leaves the lines, without a file yet; of packets it keeps the headers only.
+    /// Creates a capture of packets that leave the lines, with their headers only and without a
+    /// file yet.
     #[must_use]
     pub const fn of_headers() -> Self {
         Self::empty(Point::Line, Keeps::Headers)
@@ -103,7 +104,8 @@ impl Capture {
         }
     }
 
-    /// Adds a file with these directions: their places in the router (0 from A to B, 1 from B to A), and what they are for people.
+    /// Adds a file with these directions. Each has its index in the router (0 from A to B, 1 from B
+    /// to A), and a description that is written into the file.
     ///
     /// # Errors
     /// Those of the output.
@@ -132,13 +134,14 @@ impl Capture {
         Ok(())
     }
 
-    /// The same capture; its files have the time of day where a router runs in real time, not the time since that began.
+    /// Uses the time of day in the files of a router in real time, in place of the time since its
+    /// start.
     #[must_use]
     pub fn with_time_of_day(self) -> Self {
         Self { of_day: true, ..self }
     }
 
-    /// The router's time begins now.
+    /// Sets the start of the router's time to now, if the files have the time of day.
     #[cfg(target_os = "linux")]
     pub(crate) fn begins(&mut self, time_of_day: impl FnOnce() -> Time) {
         if self.of_day {
@@ -146,7 +149,7 @@ impl Capture {
         }
     }
 
-    /// Where it sees packets.
+    /// Returns the point at which packets are captured.
     pub(crate) const fn point(&self) -> Point {
         self.point
     }
@@ -158,7 +161,7 @@ impl Capture {
         }
     }
 
-    /// A packet was dropped, maybe after it was marked.
+    /// Writes a packet that was dropped, possibly after it was marked.
     #[cold]
     pub(crate) fn dropped(
         &mut self,
@@ -186,12 +189,12 @@ impl Capture {
         }
     }
 
-    /// Ends the files.
+    /// Flushes and closes all files.
     ///
     /// # Errors
-    /// The first that an output had.
+    /// The first error of any file.
     pub fn finish(self) -> io::Result<()> {
-        // All are ended, whatever one of them says.
+        // All files are closed, even if one of them fails.
         let ended: Vec<io::Result<()>> = self.files.into_iter().map(File::finish).collect();
         ended.into_iter().collect()
     }

@@ -1,4 +1,4 @@
-//! Configuration of a router.
+//! Configuration of a router: its two directions, pacing and limits.
 
 use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
@@ -15,17 +15,17 @@ use crate::packet::Endpoint;
 /// One of the two sides of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where the first direction starts.
+    /// Side at which the first direction starts.
     A,
-    /// Where it ends.
+    /// Side at which the first direction ends.
     B,
 }
 
 impl Side {
-    /// Both.
+    /// Both sides.
     pub const BOTH: [Self; 2] = [Self::A, Self::B];
 
-    /// The other one.
+    /// Returns the opposite side.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -35,75 +35,78 @@ impl Side {
     }
 }
 
-/// A router between two sides, A and B.
+/// Configuration of a router between two sides, A and B.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// From A to B, and from B to A.
+    /// Direction from A to B, and direction from B to A.
     pub directions: [Direction; 2],
     /// Seed of every random stream.
     pub seed: u64,
-    /// In whose name its messages go.
+    /// Source address of the router's ICMP messages.
     pub address: Ipv4Addr,
-    /// Cut from the start before anything is counted.
+    /// Time from the start for which nothing is counted.
     pub warmup: Duration,
     /// Interval of the time series; `None` records none.
     pub sample: Option<Duration>,
-    /// How the loop runs.
+    /// Scheduling of the real-time loop.
     pub pacing: Pacing,
-    /// When a run is no longer what was asked for.
+    /// Limits beyond which a run is invalid.
     pub limits: Limits,
 }
 
-/// One direction: queue, then line rate, then propagation, as a link of a scenario.
+/// One direction: a queue, a line with a rate, and propagation, like a link of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Direction {
-    /// Name, which also names its random streams as the simulator does.
+    /// Name, which also names its random streams, as in the simulator.
     pub name: String,
-    /// How fast it sends.
+    /// Rate of the line.
     pub rate: LinkRate,
-    /// What waits before it; of no effect where the rate is unlimited.
+    /// Queue before the line; without effect if the rate is unlimited.
     pub queue: QueueParams,
-    /// What writes into its packets beside the queue.
+    /// Meter, which writes into packets in addition to the queue.
     pub meter: MeterParams,
-    /// What tells the sources of its packets what the queue decides.
+    /// Messenger, which reports decisions of the queue to the sources of packets.
     pub messenger: MessengerParams,
-    /// The one source that it may tell; `None` is all. Networks that packets come from may be none of ours.
+    /// Only source that may receive such reports; `None` is all. Packets may come from networks
+    /// that the user is not responsible for.
     pub told: Option<Ipv4Addr>,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
-    /// The round-trip time that sizes in BDP refer to.
+    /// Round-trip time that sizes in BDP refer to.
     pub bdp_rtt: Duration,
     /// One-way propagation delay.
     pub delay: Duration,
-    /// How far receivers are beyond the link, by the ends of their senders: data waits so long behind the link, and an ACK before
-    /// its queue. An end with port zero is all ports of its address.
+    /// Additional one-way delay between link and receiver, by the sender's endpoint. Data waits for
+    /// it behind the link, and an ACK before the queue. Port zero stands for all ports of an
+    /// address.
     pub flow_delays: BTreeMap<Endpoint, Duration>,
-    /// What goes wrong on it.
+    /// Impairments of packets on the link.
     pub impairments: Impairments,
 }
 
-/// How the real-time loop gets its time.
+/// Scheduling of the real-time loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pacing {
-    /// Whether to ask for a real-time priority; without the right to it the loop runs at what it has.
+    /// `true` to request a real-time priority; without the right to it, the loop keeps its
+    /// priority.
     pub realtime: bool,
-    /// The processor to stay on; `None` leaves it to the kernel.
+    /// Processor to run on; `None` leaves the choice to the kernel.
     pub cpu: Option<usize>,
-    /// How long before a deadline the loop stops sleeping and looks at the clock instead.
+    /// Time before a deadline at which the loop stops sleeping and polls the clock.
     pub spin: Duration,
 }
 
-/// What a router may fall behind by; beyond it the run is reported as invalid.
+/// Limits on the router's lag; beyond them, a run is reported as invalid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// 99th percentile of the time from when a packet was due to when it was sent.
+    /// Highest allowed 99th percentile of lateness: from when a packet is due to when it is sent.
     pub lateness_p99: Duration,
-    /// Least share of the time in which the loop waited for something to do.
+    /// Least allowed fraction of the time for which the loop waits for work.
     pub idle: f64,
 }
 
 impl Config {
-    /// A router with these directions, and the defaults for the rest.
+    /// Creates a configuration with these directions and defaults for the rest.
     #[must_use]
     pub fn new(a_to_b: Direction, b_to_a: Direction) -> Self {
         Self {
@@ -119,7 +122,7 @@ impl Config {
 }
 
 impl Direction {
-    /// No queue, no rate, no delay: what comes goes on.
+    /// Creates a direction without queue, rate and delay, which passes packets at once.
     #[must_use]
     pub fn unlimited(name: &str) -> Self {
         Self {
@@ -137,7 +140,7 @@ impl Direction {
         }
     }
 
-    /// A direction with a constant rate.
+    /// Creates a direction with a constant rate.
     #[must_use]
     pub fn limited(name: &str, rate: Rate, queue: QueueParams, delay: Duration) -> Self {
         Self {
@@ -149,7 +152,8 @@ impl Direction {
         }
     }
 
-    /// Why its meter would do nothing, if that is so: it fills headers that simulated packets have, and real ones have not.
+    /// Returns a message if the meter has no effect: it writes headers that simulated packets have
+    /// and real ones lack.
     #[must_use]
     pub fn unfilled(&self) -> Option<String> {
         let in_options = |meter: &MeterParams| {
@@ -168,7 +172,7 @@ impl Direction {
         })
     }
 
-    /// What a scenario says of a link.
+    /// Creates the direction that corresponds to a link of a scenario.
     #[must_use]
     pub fn of_link(link: &Link) -> Self {
         Self {
@@ -213,18 +217,20 @@ impl Default for Limits {
     }
 }
 
-/// Measured with `examples/blast.rs`: at 1 Gbit/s more of it costs a processor, without it packets are 4 µs late.
+/// Default spin, measured with `examples/blast.rs`. At 1 Gbit/s, more of it costs a processor;
+/// without it, packets are 4 µs late.
 const SPIN: Duration = Duration::from_micros(5);
-/// A serialisation time of 1500 B at 12 Mbit/s: what a queue's delay is measured against is of this order.
+/// Default limit of lateness: the time of 1500 B at 12 Mbit/s. Queueing delays are of this order.
 const LATENESS_P99: Duration = Duration::from_millis(1);
-/// Who is busy all the time can't know what it would have done with more.
+/// Default limit of idle time: a loop that is always busy cannot prove that it kept up.
 const IDLE: f64 = 0.02;
-/// Who sends ICMP messages and has no IPv4 address of its own sends them in the name of this one (RFC 7600; Linux has it as INADDR_DUMMY).
+/// Source address of ICMP messages from hosts without an IPv4 address (RFC 7600; `INADDR_DUMMY` in
+/// Linux).
 const NO_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
-/// What routers write in options of TCP: no system sends these.
+/// Abilities of meters that write TCP options, which no operating system sends.
 const IN_OPTIONS: [Ability; 3] = [Ability::WritesXcp, Ability::WritesRcp, Ability::WritesLevel];
 
-/// `a, b and c`.
+/// Joins names as `a, b and c`.
 fn listed(names: &[String]) -> String {
     match names.split_last() {
         Some((last, [])) => last.clone(),

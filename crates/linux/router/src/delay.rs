@@ -1,4 +1,4 @@
-//! Propagation: what enters leaves a delay later; what the faults of a link do to it; and how far from it receivers are.
+//! Propagation: the link's delay, its impairments, and the additional delay to far receivers.
 
 use core::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -10,7 +10,7 @@ use crate::config::Direction;
 use crate::packet::Endpoint;
 use crate::pool::Packet;
 
-/// Packets under way: who arrives first leaves first, and of an instant who entered first.
+/// Packets under way, ordered by arrival, and by entry if they arrive at the same time.
 #[derive(Debug, Default)]
 pub struct UnderWay {
     packets: BinaryHeap<Reverse<Traveller>>,
@@ -31,19 +31,19 @@ impl UnderWay {
         self.entered += 1;
     }
 
-    /// The next packet, and when it arrives.
+    /// Returns the next packet and its arrival.
     #[inline]
     pub fn first(&self) -> Option<(Time, &Packet)> {
         self.packets.peek().map(|Reverse(first)| (first.arrival, &first.packet))
     }
 
-    /// When the next packet arrives.
+    /// Returns the arrival of the next packet, or [`Time::NEVER`].
     #[inline]
     pub fn next(&self) -> Time {
         self.first().map_or(Time::NEVER, |(arrival, _)| arrival)
     }
 
-    /// The packet that has arrived by now, and when it did.
+    /// Removes the next packet that has arrived by now, and returns it with its arrival.
     #[inline]
     pub fn leave(&mut self, now: Time) -> Option<(Time, Packet)> {
         if self.next() > now {
@@ -52,7 +52,7 @@ impl UnderWay {
         self.packets.pop().map(|Reverse(first)| (first.arrival, first.packet))
     }
 
-    /// How many there are.
+    /// Returns the number of packets under way.
     pub fn held(&self) -> u64 {
         self.packets.len() as u64
     }
@@ -78,11 +78,12 @@ impl PartialEq for Traveller {
 
 impl Eq for Traveller {}
 
-/// The way behind a line.
+/// Propagation of packets behind a line.
 #[derive(Debug)]
 pub struct Delay {
     delay: Duration,
-    /// With receivers that are not as far, packets of different flows pass each other.
+    /// Packets under way. Those of different flows may overtake each other, as receivers differ in
+    /// distance.
     pub under_way: UnderWay,
     last_exit: Time,
     last_late_exit: Time,
@@ -100,7 +101,8 @@ impl Delay {
         }
     }
 
-    /// A packet enters; whether it is under way. One that isn't is lost.
+    /// Lets a packet enter, and returns `true` if it is under way, `false` if an impairment lost
+    /// it.
     #[inline]
     pub fn enter(&mut self, now: Time, packet: Packet) -> bool {
         let mut exit = now + self.delay;
@@ -115,7 +117,7 @@ impl Delay {
                 Fate::Delayed(by) => exit += by,
             }
         }
-        // Order is kept, but for the packets that are held back.
+        // Packets keep their order, except those that an impairment holds back.
         let last = if late { &mut self.last_late_exit } else { &mut self.last_exit };
         exit = exit.max(*last);
         *last = exit;
@@ -123,19 +125,19 @@ impl Delay {
         true
     }
 
-    /// The shortest time from entry to exit.
+    /// Returns the shortest time from entry to exit.
     #[inline]
     pub const fn shortest(&self) -> Duration {
         self.delay
     }
 
-    /// What was lost.
+    /// Returns the numbers of packets lost.
     pub fn lost(&self) -> Losses {
         self.faults.as_ref().map(|faults| faults.lost()).unwrap_or_default()
     }
 }
 
-/// How far receivers are beyond a link ([`Direction::flow_delays`]).
+/// Additional delays of receivers beyond a link ([`Direction::flow_delays`]).
 #[derive(Debug)]
 pub struct Receivers(BTreeMap<Endpoint, Duration>);
 
@@ -144,7 +146,7 @@ impl Receivers {
         Self(of.flow_delays.clone())
     }
 
-    /// How far those of this sender are.
+    /// Returns the additional delay of the receivers of this sender.
     #[inline]
     pub fn of(&self, sender: Endpoint) -> Duration {
         if self.0.is_empty() { Duration::ZERO } else { self.find(sender) }

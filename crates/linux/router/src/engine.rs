@@ -1,4 +1,5 @@
-//! The router without input or output: packets and the time go in, packets come out when they are due.
+//! Router without input and output: takes packets and the time, and returns packets when they are
+//! due.
 
 use cwnd_quantity::{Duration, Time};
 
@@ -7,20 +8,21 @@ use crate::config::{Config, Side};
 use crate::lane::Lane;
 use crate::report::{DirectionReport, Report, Work};
 
-/// A router. Its time starts at zero, never goes back, and may come late: what was due in the meantime is then done as of
-/// when it was due, so that a late call delays packets but changes neither rates nor decisions of queues.
+/// A router in virtual time. Its time starts at zero and never decreases. After a late call, it
+/// does overdue work as of the time when it was due. A late call delays packets, but changes
+/// neither rates nor decisions of queues.
 #[derive(Debug)]
 pub struct Engine {
-    /// The first takes what comes from A, the second what comes from B.
+    /// Direction from A to B, and direction from B to A.
     lanes: [Lane; 2],
-    /// Whether sources of packets may be told something.
+    /// `true` if a direction has a messenger, so that sources may receive messages.
     tells: bool,
     capture: Option<Capture>,
     config: Config,
 }
 
 impl Engine {
-    /// An empty router.
+    /// Creates an empty router.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         let lanes = [0, 1].map(|i| Lane::new(i, config));
@@ -28,7 +30,7 @@ impl Engine {
         Self { lanes, tells, capture: None, config: config.clone() }
     }
 
-    /// The same router; what passes or ends where `capture` looks is written to it.
+    /// Adds a capture of the packets that pass its point or are dropped there.
     #[must_use]
     pub fn with_capture(mut self, capture: Capture) -> Self {
         if capture.point() == Point::Line {
@@ -37,7 +39,8 @@ impl Engine {
         Self { capture: Some(capture), ..self }
     }
 
-    /// A packet comes in at a side. Anything may be in it; what can't be forwarded is counted.
+    /// Takes a packet that arrives at a side. It may hold any bytes; what cannot be forwarded is
+    /// counted.
     #[inline]
     pub fn arrive(&mut self, now: Time, at: Side, bytes: &[u8]) {
         self.advance(at as usize, now);
@@ -48,7 +51,8 @@ impl Engine {
         }
     }
 
-    /// A packet that leaves at a side, now or before: when it was due, and its bytes until the next call.
+    /// Removes a packet that has left at a side by now. Returns when it was due, and its bytes,
+    /// which are valid until the next call.
     #[inline]
     pub fn depart(&mut self, now: Time, at: Side) -> Option<(Time, &[u8])> {
         let lane = at.other() as usize;
@@ -62,7 +66,8 @@ impl Engine {
         Some((due, bytes))
     }
 
-    /// Whether what leaves at a side next is a message to a source there. Of an instant it is behind all else, as in the simulator.
+    /// `true` if the next packet to leave at a side is a message to a source there. At equal times
+    /// it comes last, as in the simulator.
     #[cold]
     fn message_is_first(&mut self, now: Time, at: Side) -> bool {
         self.advance(at as usize, now);
@@ -70,7 +75,8 @@ impl Engine {
         message <= now && message < self.lanes[at.other() as usize].next_arrival()
     }
 
-    /// One direction does what was due until `now`. Where lines are captured both do it, in order of time: a file may have both.
+    /// Advances one direction to `now`. If lines are captured, it advances both in time order,
+    /// because a file may have both.
     #[inline]
     fn advance(&mut self, lane: usize, now: Time) {
         match on(Point::Line, &mut self.capture) {
@@ -79,25 +85,26 @@ impl Engine {
         }
     }
 
-    /// When to ask [`Engine::depart`] again if nothing arrives before.
+    /// Returns when [`Engine::depart`] must be called again if nothing arrives before.
     #[inline]
     #[must_use]
     pub fn next(&self) -> Time {
         self.lanes[0].next_exit().min(self.lanes[1].next_exit())
     }
 
-    /// Packets inside, and messages.
+    /// Returns the number of packets and messages inside.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.held() + lane.messages()).sum()
     }
 
-    /// What happened before `end`; `work` is what the loop around it says of itself. The capture is ended.
+    /// Reports on the run until `end`, and closes the capture. `work` is the account of the loop
+    /// around the engine.
     ///
     /// # Errors
     /// Those of the capture's output.
     pub fn finish(mut self, end: Time, work: Work) -> std::io::Result<Report> {
-        // What would happen at the end is behind it, as in the simulator.
+        // Events at the end itself are excluded, as in the simulator.
         let last = Time(end.0.saturating_sub(1));
         (0..self.lanes.len()).for_each(|lane| self.advance(lane, last));
         if let Some(capture) = self.capture {
@@ -143,7 +150,7 @@ fn advance_in_order(lanes: &mut [Lane; 2], now: Time, capture: &mut Capture) {
     }
 }
 
-/// The capture, if it looks there.
+/// Returns the capture if it is at this point.
 #[inline]
 fn on(point: Point, capture: &mut Option<Capture>) -> Option<&mut Capture> {
     capture.as_mut().filter(|capture| capture.point() == point)

@@ -1,4 +1,5 @@
-//! One direction of a router: what comes from far, queue, line, propagation, and what was counted there.
+//! One direction of a router: delay from far receivers, queue, line, propagation, and their
+//! counters.
 
 use cwnd_aqm::{Outcome, Packet as _};
 use cwnd_link::{Line, Reader, Settings};
@@ -14,33 +15,34 @@ use crate::packet::{flow_hash, parse};
 use crate::pool::{Packet, Pool};
 use crate::report::Counters;
 
-/// One direction at work. Its clock is what it is told: what was due earlier is done as of when it was due.
+/// Running state of one direction. The caller supplies the time; overdue work is done as of when it
+/// was due.
 #[derive(Debug)]
 pub struct Lane {
     index: usize,
     receivers: Receivers,
-    /// On their way from far receivers to the queue.
+    /// Packets that have yet to reach the queue, as their senders are far receivers.
     coming: UnderWay,
-    /// `None` where the rate is unlimited.
+    /// Queue and transmitter; `None` if the rate is unlimited.
     line: Option<Line<Packet>>,
-    /// Reads for the capture, if there is one.
+    /// Position of the capture in the queue's verdicts, if there is a capture.
     reader: Option<Reader>,
-    /// Reads for the sources of packets, if they are told.
+    /// Messenger that reports to the sources of packets, if there is one.
     office: Option<Box<Office>>,
-    /// Whether anybody reads what the queue decides.
+    /// `true` if a capture or a messenger reads the queue's verdicts.
     is_read: bool,
     delay: Delay,
-    /// A packet that leaves the line need not be looked at for this long.
+    /// Least time from the line to the exit, for which a packet needs no attention.
     lead: Duration,
-    /// The line never sends faster; `None` if that is not known.
+    /// Highest rate of the line; `None` if not known.
     fastest: Option<Rate>,
     pool: Pool,
-    /// What only a router counts; and of the link what no line and no fault does.
+    /// Counters of the router; also of the link, where there is no line or impairment to count.
     counters: Counters,
-    /// What was counted before the end of the warm-up.
+    /// Counters at the end of the warm-up.
     before: Option<Counters>,
     warmup: Time,
-    /// Whether the queue tells flows apart.
+    /// `true` if the queue needs a hash of the flow.
     needs_flows: bool,
     sample: Option<Duration>,
     next_sample: Time,
@@ -62,7 +64,8 @@ impl Lane {
             line,
             reader: None,
             is_read: office.is_some(),
-            // What is told when a packet leaves the queue is told at once.
+            // A message is written at the time at which a packet leaves the queue: it cannot wait
+            // for a lead.
             lead: if office.is_some() { Duration::ZERO } else { delay.shortest() },
             office,
             delay,
@@ -77,7 +80,7 @@ impl Lane {
         }
     }
 
-    /// Bytes come in. What is no packet is counted and goes no further.
+    /// Takes arriving bytes. Those that are not a valid packet are counted and dropped.
     #[inline]
     pub fn arrive(&mut self, now: Time, bytes: &[u8], capture: Option<&mut Capture>) {
         let Some(packet) = parse(bytes) else {
@@ -97,7 +100,7 @@ impl Lane {
         }
     }
 
-    /// A packet reaches the queue.
+    /// Takes a packet that reaches the queue.
     #[inline]
     fn reach(&mut self, now: Time, packet: Packet, capture: Option<&mut Capture>) {
         match &mut self.line {
@@ -113,7 +116,7 @@ impl Lane {
         }
     }
 
-    /// Does everything that was due until `now`, in order.
+    /// Does all work that was due by `now`, in order.
     #[inline]
     pub fn advance(&mut self, now: Time, mut capture: Option<&mut Capture>) {
         let mut idle_ticks = 0;
@@ -127,7 +130,7 @@ impl Lane {
                 continue;
             }
             if self.next_on_line() > at {
-                // Of an instant the line comes first, as where a packet comes in.
+                // At equal times the line comes first, as for arriving packets.
                 if let Some((_, packet)) = self.coming.leave(at) {
                     self.reach(at, packet, capture.as_deref_mut());
                 }
@@ -135,7 +138,8 @@ impl Lane {
             }
             let Some(line) = &mut self.line else { return };
             if idle_ticks > MOST_TICKS {
-                // The queue's clock ticks faster than anything happens: it catches up in one call, or as far as it will.
+                // The queue's clock ticks more often than anything happens: it is advanced in one
+                // call.
                 line.set_clock(now);
                 idle_ticks = 0;
                 continue;
@@ -152,7 +156,7 @@ impl Lane {
         }
     }
 
-    /// When something is to be done next.
+    /// Returns when the next work is due.
     #[inline]
     pub fn due(&self) -> Time {
         self.next_on_line().min(self.next_note()).min(self.coming.next())
@@ -163,7 +167,7 @@ impl Lane {
         self.line.as_ref().map_or(Time::NEVER, Line::next)
     }
 
-    /// From now on drops are captured.
+    /// Starts to keep verdicts of the queue for a capture.
     pub fn keep_verdicts(&mut self) {
         if self.reader.is_none() {
             self.reader = self.line.as_mut().map(Line::reader);
@@ -171,7 +175,7 @@ impl Lane {
         }
     }
 
-    /// Everybody reads what the queue decided of late.
+    /// Passes recent verdicts of the queue to their readers, if there are any.
     #[inline]
     fn tell(&mut self, now: Time, capture: Option<&mut Capture>) {
         if self.is_read {
@@ -183,7 +187,7 @@ impl Lane {
     fn tell_readers(&mut self, now: Time, mut capture: Option<&mut Capture>) {
         self.tell_capture(now, capture.as_deref_mut());
         let (Some(line), Some(office)) = (&mut self.line, &mut self.office) else { return };
-        // What is captured leaves where packets of the other direction arrive.
+        // A message leaves at the side where packets of the opposite direction arrive.
         let back = 1 - self.index;
         office.read(now, line, &self.pool, |message| {
             if let Some(capture) = &mut capture {
@@ -192,7 +196,7 @@ impl Lane {
         });
     }
 
-    /// Tells the capture what the queue dropped.
+    /// Writes packets that the queue dropped to the capture.
     fn tell_capture(&mut self, now: Time, capture: Option<&mut Capture>) {
         let (Some(line), Some(reader), Some(capture)) = (&mut self.line, self.reader, capture)
         else {
@@ -207,7 +211,7 @@ impl Lane {
         }
     }
 
-    /// The last byte of a packet has left the line.
+    /// Moves a packet from the line to propagation, once its last byte has been sent.
     #[inline]
     fn sent(&mut self, now: Time, packet: Packet, capture: Option<&mut Capture>) {
         let under_way = self.delay.enter(now, packet);
@@ -225,7 +229,7 @@ impl Lane {
         }
     }
 
-    /// When a packet leaves next, as far as is known now: an earlier call gives nothing.
+    /// Returns the earliest time at which a packet may leave, as far as is known now.
     #[inline]
     pub fn next_exit(&self) -> Time {
         let line = self.line.as_ref().map_or(Time::NEVER, Line::free_at);
@@ -238,7 +242,7 @@ impl Lane {
             .min(self.next_from_far())
     }
 
-    /// No packet that comes from far leaves before.
+    /// Returns the earliest time at which a packet on its way to the queue may leave.
     fn next_from_far(&self) -> Time {
         let Some((arrival, packet)) = self.coming.first() else { return Time::NEVER };
         let bytes = Bytes(u64::from(packet.wire_bytes()));
@@ -246,7 +250,8 @@ impl Lane {
         arrival + on_line + self.lead
     }
 
-    /// A packet that has arrived at the other end by now: when it was due, and its bytes until the next call.
+    /// Removes a packet that has arrived at the other side by now. Returns when it was due, and its
+    /// bytes, which are valid until the next call.
     #[inline]
     pub fn depart(&mut self, now: Time) -> Option<(Time, &[u8])> {
         let (due, packet) = self.delay.under_way.leave(now)?;
@@ -257,23 +262,24 @@ impl Lane {
         Some((due, bytes))
     }
 
-    /// Whether sources of packets may be told something.
+    /// `true` if the direction has a messenger.
     pub const fn tells(&self) -> bool {
         self.office.is_some()
     }
 
-    /// When the first message was written that has not left yet.
+    /// Returns the time of the oldest message that has not left yet.
     #[inline]
     pub fn next_message(&self) -> Time {
         self.office.as_ref().map_or(Time::NEVER, |office| office.next())
     }
 
-    /// When a packet arrives at the other end next, as far as is known now.
+    /// Returns the next arrival at the other side, as far as is known now.
     pub fn next_arrival(&self) -> Time {
         self.delay.under_way.next()
     }
 
-    /// That message: when it was written, and its bytes until the next call.
+    /// Removes the oldest message. Returns its time, and its bytes, which are valid until the next
+    /// call.
     pub fn message(&mut self) -> Option<(Time, &[u8])> {
         self.office.as_mut()?.leave()
     }
@@ -284,7 +290,7 @@ impl Lane {
         self.next_sample.min(warmup)
     }
 
-    /// The end of the warm-up, or a row of the time series.
+    /// Records counters at the end of the warm-up, or a row of the time series.
     #[cold]
     fn take_note(&mut self, at: Time) {
         if self.before.is_none() && self.warmup <= at {
@@ -298,17 +304,17 @@ impl Lane {
         self.next_sample = self.sample.map_or(Time::NEVER, |interval| at + interval);
     }
 
-    /// Packets in the queue, in the device and on the line.
+    /// Returns the number of packets in the queue, in the device and on the line.
     pub fn queued(&self) -> u64 {
         self.line.as_ref().map_or(0, Line::held)
     }
 
-    /// Packets that have not reached the queue.
+    /// Returns the number of packets that have yet to reach the queue.
     pub fn coming(&self) -> u64 {
         self.coming.held()
     }
 
-    /// All packets inside.
+    /// Returns the number of all packets inside.
     pub fn held(&self) -> u64 {
         debug_assert_eq!(
             self.pool.held(),
@@ -317,17 +323,17 @@ impl Lane {
         self.pool.held()
     }
 
-    /// Messages that have not left yet.
+    /// Returns the number of messages that have not left yet.
     pub fn messages(&self) -> u64 {
         self.office.as_ref().map_or(0, |office| office.held())
     }
 
-    /// How many messages the router has written about its packets.
+    /// Returns the number of messages that the router has written about its packets.
     pub fn quenches(&self) -> u64 {
         self.office.as_ref().map_or(0, |office| office.sent())
     }
 
-    /// What was counted until now, and until the end of the warm-up.
+    /// Returns the counters by now, and those at the end of the warm-up.
     pub fn counters(&mut self, now: Time) -> (Counters, Counters) {
         (self.counted(now), self.before.clone().unwrap_or_default())
     }
@@ -340,7 +346,7 @@ impl Lane {
         Counters { link: link.without(self.delay.lost()), ..self.counters.clone() }
     }
 
-    /// What its queue, meter and messenger counted of their own, by name.
+    /// Returns the named counters of its queue, meter and messenger.
     pub fn counted_by_name(&self) -> Activity {
         let mut counted = Activity::default();
         if let Some(line) = &self.line {
@@ -352,21 +358,22 @@ impl Lane {
         counted
     }
 
-    /// Distribution of the queueing delay after the warm-up.
+    /// Returns the distribution of the queueing delay after the warm-up.
     pub fn qdelay(&self) -> Histogram {
         self.line.as_ref().map(|line| line.qdelay().clone()).unwrap_or_default()
     }
 
-    /// Takes the time series.
+    /// Removes and returns the time series.
     pub fn take_samples(&mut self) -> LinkSamples {
         core::mem::take(&mut self.samples)
     }
 }
 
-/// So often in a row a line may do something without sending a packet, before its queue's clock is set in one call.
+/// Number of consecutive ticks of a queue without a packet, after which its clock is advanced in
+/// one call.
 const MOST_TICKS: u32 = 1000;
 
-/// How fast a line sends at the most. A trace lets a packet go at an instant.
+/// Returns the highest rate of a line; `None` for a trace, which sends each packet at an instant.
 fn fastest(rate: &LinkRate) -> Option<Rate> {
     let known = !matches!(rate, LinkRate::Trace(_));
     known.then(|| rate.highest_bit_s().map(|rate| Rate(rate as u64))).flatten()

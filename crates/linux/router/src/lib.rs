@@ -1,6 +1,8 @@
-//! A router between two network devices: real packets through the simulator's queues, lines and faults.
+//! Router between two network devices: passes real packets through the simulator's queues, lines
+//! and impairments.
 //!
-//! [`Engine`] is the router without input or output, for virtual time; on Linux [`start`] runs it between two TUN devices.
+//! [`Engine`] is the router without input and output, in virtual time. On Linux, [`start`] runs it
+//! between two TUN devices.
 #![forbid(unsafe_code)]
 
 mod capture;

@@ -1,5 +1,5 @@
-//! Messages of a router to the sources of packets: its messenger reads the verdicts of the queue,
-//! and source quenches go back.
+//! Messages of a router to the sources of packets: a messenger reads the verdicts of the queue and
+//! sends source quenches back.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
@@ -14,19 +14,19 @@ use crate::config::{Config, Direction};
 use crate::packet::parse;
 use crate::pool::{Packet, Pool};
 
-/// A router's messenger at the queue of a direction, and the messages that have not left yet.
+/// Messenger at the queue of a direction, with the messages that have not left yet.
 ///
-/// They leave where that direction begins, at once and past all queues: the router stands at the sources, as in a dumbbell of the
-/// simulator.
+/// Messages leave at once at the side where the direction begins, past all queues: the router is at
+/// the sources, as in a dumbbell of the simulator.
 pub struct Office {
     reader: Reader,
     messenger: Box<dyn Messenger<Packet>>,
-    /// In whose name messages go.
+    /// Source address of the messages.
     address: Ipv4Addr,
-    /// The one source that may be told, if it is one.
+    /// Only source that may receive messages; `None` is all.
     told: Option<Ipv4Addr>,
     out: VecDeque<(Time, Vec<u8>)>,
-    /// The one that left last.
+    /// Bytes of the message that left last.
     leaving: Vec<u8>,
     sent: u64,
     unsaid: u64,
@@ -39,7 +39,7 @@ impl fmt::Debug for Office {
 }
 
 impl Office {
-    /// That of a direction, if it has a messenger and a queue.
+    /// Creates the messenger of a direction, if the direction has one and a queue.
     pub fn new(config: &Config, of: &Direction, line: &mut Line<Packet>) -> Option<Self> {
         let (facts, _) = Settings::from(of).facts(&Streams::new(config.seed))?;
         Some(Self {
@@ -54,7 +54,7 @@ impl Office {
         })
     }
 
-    /// Reads what the queue decided of late; `each` is told of the messages that follow from it.
+    /// Reads recent verdicts of the queue, and passes the resulting messages to `each`.
     #[cold]
     pub fn read(
         &mut self,
@@ -70,7 +70,7 @@ impl Office {
                 continue;
             };
             let marked = matches!(verdict.what, Outcome::Marked { .. });
-            // As it goes on or ended.
+            // The message quotes the packet as it was forwarded or dropped.
             let quench = SourceQuench { about: bytes, marked, level };
             let quench = quench.headers(self.address.octets(), source).bytes;
             each(&quench);
@@ -88,7 +88,7 @@ impl Office {
                 let is_told = self.told.is_none_or(|told| told == source);
                 (may && is_told).then_some(source.octets())
             }
-            // ICMPv6 has no such message: its type 4 is another (RFC 4443 § 3.4).
+            // ICMPv6 has no source quench: its type 4 is Parameter Problem (RFC 4443 § 3.4).
             _ => {
                 self.unsaid += 1;
                 None
@@ -96,30 +96,31 @@ impl Office {
         }
     }
 
-    /// When the first message that waits was written.
+    /// Returns the time of the oldest message that waits.
     #[inline]
     pub fn next(&self) -> Time {
         self.out.front().map_or(Time::NEVER, |&(at, _)| at)
     }
 
-    /// The first message that waits: when it was written, and its bytes until the next call.
+    /// Removes the oldest message. Returns its time, and its bytes, which are valid until the next
+    /// call.
     pub fn leave(&mut self) -> Option<(Time, &[u8])> {
         let (at, bytes) = self.out.pop_front()?;
         self.leaving = bytes;
         Some((at, &self.leaving))
     }
 
-    /// Messages that have not left yet.
+    /// Returns the number of messages that have not left yet.
     pub fn held(&self) -> u64 {
         self.out.len() as u64
     }
 
-    /// How many messages it has written.
+    /// Returns the number of messages written.
     pub const fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Tells what was counted, by name.
+    /// Passes its counters to `each`, by name.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("quenches_sent", self.sent);
         each("quenches_unsaid_ipv6", self.unsaid);
@@ -127,21 +128,23 @@ impl Office {
     }
 }
 
-/// RFC 1812 § 4.3.2.7: no message goes to what is no single host.
+/// `true` if an address may be that of a single host: others receive no ICMP error (RFC 1812 §
+/// 4.3.2.7).
 const fn is_a_host(address: Ipv4Addr) -> bool {
     let this_network = address.octets()[0] == 0;
     !(this_network || address.is_loopback() || is_many(address) || is_class_e(address))
 }
 
-/// Nor about what goes to many.
+/// `true` for multicast and broadcast addresses: no ICMP error is sent about packets to them (RFC
+/// 1812 § 4.3.2.7).
 const fn is_many(address: Ipv4Addr) -> bool {
     address.is_multicast() || address.is_broadcast()
 }
 
-/// RFC 1122 § 3.2.1.3: no host's.
+/// `true` for reserved addresses, which no host has (RFC 1122 § 3.2.1.3).
 const fn is_class_e(address: Ipv4Addr) -> bool {
     address.octets()[0] >= CLASS_E
 }
 
-/// 240.0.0.0/4.
+/// First octet of reserved addresses, 240.0.0.0/4.
 const CLASS_E: u8 = 240;

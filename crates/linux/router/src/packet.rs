@@ -1,31 +1,31 @@
-//! Facts that a queue needs of an IP packet.
+//! Header fields of IP packets that queues and impairments need.
 
 use core::net::IpAddr;
 
 use cwnd_packet::{Ecn, Fragment, IpPacket, TcpHeader, checksum_holds, flag, protocol};
 
-/// Facts of a packet that may be forwarded.
+/// Header fields of a packet that may be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
-    /// Bytes of the packet by its header; more may have come.
+    /// Length by the IP header, bytes; the buffer may be longer.
     pub length: usize,
     /// ECN field.
     pub ecn: Ecn,
-    /// Identification of an IPv4 header; IPv6 has none.
+    /// Identification field of IPv4; IPv6 has none.
     pub identification: Option<u16>,
-    /// `true` if something follows the transport header.
+    /// `true` if there is payload behind the transport header.
     pub has_payload: bool,
-    /// `true` if a message may go to the source, which can slow down.
+    /// `true` if a router may send a message about the packet, to a source that can slow down.
     pub answerable: bool,
     /// Source address and port.
     pub source: Endpoint,
     /// Destination address and port.
     pub destination: Endpoint,
-    /// IP protocol number of what follows.
+    /// IP protocol number of the content.
     pub protocol: u8,
 }
 
-/// An address and a port; port zero where there is none, or where any is meant.
+/// An address and a port; the port is zero if there is none, or for any port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
     /// IPv4 or IPv6 address.
@@ -35,7 +35,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// All ports of an address.
+    /// Creates an endpoint that stands for all ports of an address.
     #[must_use]
     pub const fn any_port(address: IpAddr) -> Self {
         Self { address, port: 0 }
@@ -49,7 +49,7 @@ pub fn parse(bytes: &[u8]) -> Option<Parsed> {
     let length = match (ip.length, ip.source) {
         (Some(length), _) => length,
         (None, IpAddr::V4(_)) => return None,
-        // A jumbogram or nothing behind the header: this router forwards no jumbograms.
+        // A jumbogram, or a header without content: this router forwards no jumbograms.
         (None, IpAddr::V6(_)) => {
             (ip.content, ip.header_bytes) = (&[], V6_HEADER);
             V6_HEADER
@@ -76,7 +76,8 @@ pub fn parse(bytes: &[u8]) -> Option<Parsed> {
     })
 }
 
-/// Returns the bytes of IP and transport headers; all bytes if the latter has no known length.
+/// Returns the length of the IP and transport headers, bytes; that of all bytes if the transport
+/// header has no known length.
 pub fn headers_length(bytes: &[u8]) -> usize {
     let all = bytes.len();
     let headers =
@@ -84,8 +85,8 @@ pub fn headers_length(bytes: &[u8]) -> usize {
     headers.map_or(all, |headers| headers.min(all))
 }
 
-/// `true` if the source can slow down what the packet is of: neither acknowledgments alone nor ICMP
-/// can be, and no message is sent about an error (RFC 1122 § 3.2.2).
+/// `true` if the packet is one that its source can slow down. Pure ACKs and ICMP are not, and no
+/// message is sent about an ICMP error (RFC 1122 § 3.2.2).
 fn may_slow_down(ip: &IpPacket<'_>, has_payload: bool) -> bool {
     match ip.protocol {
         protocol::ICMP | protocol::ICMP_V6 => false,
@@ -94,12 +95,12 @@ fn may_slow_down(ip: &IpPacket<'_>, has_payload: bool) -> bool {
     }
 }
 
-/// `true` if a TCP segment asks for a connection.
+/// `true` for a SYN without ACK.
 fn opens(content: &[u8]) -> bool {
     TcpHeader::read(content).is_ok_and(|header| header.flags & (flag::SYN | flag::ACK) == flag::SYN)
 }
 
-/// Hashes the 5-tuple for fair queueing (RFC 8290 § 4.1).
+/// Returns a hash of the 5-tuple for fair queueing (RFC 8290 § 4.1).
 #[must_use]
 pub fn flow_hash(packet: &Parsed) -> u64 {
     let address = |a: IpAddr| match a {
@@ -109,7 +110,8 @@ pub fn flow_hash(packet: &Parsed) -> u64 {
     let Parsed { source, destination, protocol, .. } = packet;
     let ports =
         u64::from(source.port) << 32 | u64::from(destination.port) << 16 | u64::from(*protocol);
-    // Fibonacci hashing spreads neighbours; a rotation brings the upper bits down to the next step.
+    // Fibonacci hashing spreads neighbours; the rotation moves the upper bits down for the next
+    // step.
     [address(source.address), address(destination.address), ports]
         .into_iter()
         .fold(0, |hash: u64, part| {
@@ -117,7 +119,7 @@ pub fn flow_hash(packet: &Parsed) -> u64 {
         })
 }
 
-/// Bytes of an IPv6 header (RFC 8200 § 3).
+/// Length of an IPv6 header, bytes (RFC 8200 § 3).
 const V6_HEADER: usize = 40;
 
 #[cfg(test)]
@@ -171,7 +173,7 @@ mod tests {
             .write(&mut udp, &[9; 30])
             .expect("memory takes it");
         assert_eq!(headers_length(&udp), 40 + 8);
-        // A fragment that is not the first has no transport header.
+        // A later fragment has no transport header.
         tcp[7] = 1;
         assert_eq!(headers_length(&tcp), tcp.len());
         assert_eq!(headers_length(&[]), 0);
@@ -218,7 +220,7 @@ mod tests {
                 buckets[(flow_hash(&one) % 64) as usize] += 1;
             }
         }
-        // 2000 flows over 64 places: chi-square with 63 degrees of freedom is below 103.4 in 99.9 %
+        // 2000 flows in 64 buckets: chi-square with 63 degrees of freedom is below 103.4 in 99.9 %
         // of cases.
         let mean = 2000.0 / 64.0;
         let chi: f64 = buckets.iter().map(|&n| (f64::from(n) - mean).powi(2) / mean).sum();

@@ -1,4 +1,4 @@
-//! Memory for the bytes of packets that wait.
+//! Buffers of the bytes of packets inside a router.
 
 use cwnd_aqm::{Context, Reason};
 use cwnd_packet::{Ecn, Header};
@@ -6,11 +6,11 @@ use cwnd_quantity::{Duration, Time};
 
 use crate::packet::Parsed;
 
-/// Buffers that are used again, so that a router at work allocates nothing.
+/// Pool of buffers that are reused, so that a running router allocates nothing.
 #[derive(Debug, Default)]
 pub struct Pool {
     buffers: Vec<Buffer>,
-    /// The last one that was freed is used first, while it is in the cache.
+    /// Free buffers; the last one freed is reused first, while it is in the cache.
     free: Vec<u32>,
 }
 
@@ -21,20 +21,20 @@ struct Buffer {
     header: Header,
 }
 
-/// What queues hand on of a packet; its bytes stay in their buffer.
+/// Handle of a packet that queues hold; its bytes stay in the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Names its buffer.
+    /// Index of its buffer in the pool.
     pub buffer: u32,
     wire_bytes: u32,
     has_payload: bool,
     flow_hash: u64,
-    /// How far its receiver is beyond the link.
+    /// Additional delay of its receiver beyond the link.
     pub beyond: Duration,
 }
 
 impl Pool {
-    /// Takes the bytes of a packet in, of which `parsed` is known, and how far its receiver is beyond the link.
+    /// Stores a packet, with its parsed headers and the additional delay of its receiver.
     #[inline]
     pub fn put(
         &mut self,
@@ -68,32 +68,33 @@ impl Pool {
         self.buffers.len() as u32 - 1
     }
 
-    /// The bytes in a buffer.
+    /// Returns the bytes in a buffer.
     #[inline]
     pub fn bytes(&self, buffer: u32) -> &[u8] {
         &self.buffers[buffer as usize].bytes
     }
 
-    /// Why the packet in this buffer was marked, if it was.
+    /// Returns the reason for which the packet in this buffer was marked, if it was.
     #[inline]
     pub fn marked(&self, buffer: u32) -> Option<Reason> {
         self.buffers[buffer as usize].marked
     }
 
-    /// The packet in this buffer has left or is lost; its bytes stay until the next is put in.
+    /// Frees the buffer of a packet that has left or is lost; its bytes stay until the buffer is
+    /// reused.
     #[inline]
     pub fn remove(&mut self, buffer: u32) {
         self.free.push(buffer);
     }
 
-    /// How many packets there are.
+    /// Returns the number of packets stored.
     #[must_use]
     pub const fn held(&self) -> u64 {
         (self.buffers.len() - self.free.len()) as u64
     }
 }
 
-/// What routers read and write is in the bytes, and what they decide happens to them.
+/// Access of queues and meters to the bytes of packets.
 impl Context<Packet> for Pool {
     #[inline]
     fn ecn(&self, packet: &Packet) -> Ecn {
@@ -105,7 +106,8 @@ impl Context<Packet> for Pool {
         cwnd_packet::set_ecn(&mut self.buffers[packet.buffer as usize].bytes, ecn);
     }
 
-    /// Of real packets' headers it is the identification that is known, where they have one; what is written here stays in this router.
+    /// Returns the identification, the only field of real headers known here, if the packet has
+    /// one. What is written to it stays in this router.
     #[inline]
     fn header<'a>(&'a mut self, packet: &'a mut Packet) -> Option<&'a mut Header> {
         let header = &mut self.buffers[packet.buffer as usize].header;
@@ -128,7 +130,7 @@ impl Context<Packet> for Pool {
 
     #[inline]
     fn marked(&mut self, _now: Time, packet: &Packet, reason: Reason, _already: bool) {
-        // By the first that did it, if a meter finds it marked by the queue.
+        // The first reason stays if a meter marks a packet that the queue has marked.
         self.buffers[packet.buffer as usize].marked.get_or_insert(reason);
     }
 }
@@ -152,5 +154,5 @@ impl cwnd_aqm::Packet for Packet {
     }
 }
 
-/// A buffer has room for a packet of Ethernet's MTU from the start, in bytes.
+/// Initial capacity of a buffer, bytes: a packet of Ethernet's MTU fits.
 const ROOM: usize = 1536;

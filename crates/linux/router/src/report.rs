@@ -1,4 +1,4 @@
-//! Report of a router on a run: the fate of packets, and its lag.
+//! Report of a router's run: packets forwarded, dropped and marked, and the lag of the router.
 
 use cwnd_aqm::Reason;
 use cwnd_link::{ReasonTable, Summary};
@@ -8,96 +8,99 @@ use cwnd_tables::{Activity, Histogram, LinkRow, LinkSamples, Links, QueueDelays,
 
 use crate::config::Limits;
 
-/// What a direction counted; everything only grows, so differences count a part of the run.
+/// Counters of a direction. They only grow, so that differences count a part of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// What came to the link, and what became of it there.
+    /// Packets that arrived at the link, and their fate there.
     pub link: cwnd_link::Counters,
-    /// What came and was no packet that may be forwarded.
+    /// Arrivals that were not packets that may be forwarded.
     pub malformed: u64,
-    /// Packets that arrived at the other side.
+    /// Packets that left at the other side.
     pub delivered: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub delivered_bytes: u64,
-    /// The largest packet that came, in bytes.
+    /// Largest packet that arrived, bytes.
     pub largest: u32,
 }
 
-/// What the loop around an engine says of itself.
+/// Account of the loop around an engine.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
     /// Start of the run on the machine's monotonic clock.
     pub started: Time,
-    /// By direction: from when packets were due to when they were sent.
+    /// Lateness of each direction: from when packets were due to when they were sent.
     pub lateness: [Histogram; 2],
-    /// By direction: packets that the other side's device would not take.
+    /// Packets of each direction that the other side's device rejected.
     pub undelivered: [u64; 2],
-    /// By direction: packets that the sending device dropped because nobody took them in time; `None` if not known.
+    /// Packets of each direction that the sending device dropped because the router did not read
+    /// them in time; `None` if not known.
     pub lost_before: [Option<u64>; 2],
-    /// How long the loop waited for something to do.
+    /// Time for which the loop waited for work.
     pub idle: Duration,
-    /// The longest time between two looks at the clock, sleep up to a deadline left out.
+    /// Longest time between two readings of the clock, without sleep up to a deadline.
     pub longest_turn: Duration,
-    /// Processor time that the loop took.
+    /// Processor time used by the loop.
     pub cpu: Duration,
-    /// How the thread was scheduled: `fifo` or `normal`.
+    /// Scheduling policy of the thread: `fifo` or `normal`.
     pub scheduling: &'static str,
 }
 
-/// A finished run.
+/// Report of a finished run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// From A to B, and from B to A.
+    /// Direction from A to B, and direction from B to A.
     pub directions: [DirectionReport; 2],
-    /// The time series of both, with the simulator's columns; empty if none was asked for.
+    /// Time series of both directions, with the simulator's columns; empty if none was requested.
     pub samples: Table,
-    /// What was counted: from the end of the warm-up to the end.
+    /// Length of the counted part: from the end of the warm-up to the end.
     pub window: Duration,
     /// Length of the run, warm-up included.
     pub elapsed: Duration,
     /// Start of the run on the machine's monotonic clock.
     pub started: Time,
-    /// Share of the time in which the loop waited for something to do.
+    /// Fraction of the time for which the loop waited for work.
     pub idle: f64,
-    /// Share of the time for which the loop held a processor.
+    /// Fraction of the time for which the loop used a processor.
     pub cpu: f64,
-    /// The longest time between two looks at the clock, sleep up to a deadline left out.
+    /// Longest time between two readings of the clock, without sleep up to a deadline.
     pub longest_turn: Duration,
-    /// How the thread was scheduled: `fifo` or `normal`.
+    /// Scheduling policy of the thread: `fifo` or `normal`.
     pub scheduling: &'static str,
-    /// Why the run is not what was asked for; empty if it is.
+    /// Reasons why the run is invalid; empty if it is valid.
     pub flaws: Vec<String>,
     warmup: Time,
 }
 
-/// What happened in one direction.
+/// Report of one direction.
 #[derive(Clone, Debug)]
 pub struct DirectionReport {
-    /// Its name.
+    /// Name of the direction.
     pub name: String,
-    /// Its rate.
+    /// Rate of its line.
     pub rate: LinkRate,
-    /// What was counted in the whole run.
+    /// Counters of the whole run.
     pub total: Counters,
-    /// What of it was counted before the end of the warm-up.
+    /// Counters at the end of the warm-up.
     pub before: Counters,
-    /// What its queue, meter and messenger counted of their own in the whole run, by name.
+    /// Named counters of its queue, meter and messenger in the whole run.
     pub counted: Activity,
-    /// Source quenches that were sent about its packets in the whole run.
+    /// Source quenches sent about its packets in the whole run.
     pub quenches: u64,
     /// Queueing delay after the warm-up.
     pub qdelay: Histogram,
-    /// Packets waiting or being sent at the end.
+    /// Packets in the queue or in transmission at the end.
     pub queued: u64,
-    /// Packets inside at the end, those under way included.
+    /// Packets inside at the end, including those under way.
     pub held: u64,
-    /// Packets at the end that had not reached the queue, as they come from receivers that are far: they have not arrived.
+    /// Packets at the end that had not reached the queue, as they came from far receivers. They are
+    /// not counted as arrived.
     pub coming: u64,
-    /// From when packets were due to when they were sent.
+    /// Time from when packets were due to when they were sent.
     pub lateness: Histogram,
-    /// Packets that the other side's device would not take.
+    /// Packets that the other side's device rejected.
     pub undelivered: u64,
-    /// Packets that the sending device dropped because nobody took them in time; `None` if not known.
+    /// Packets that the sending device dropped because the router did not read them in time; `None`
+    /// if not known.
     pub lost_before: Option<u64>,
 }
 
@@ -136,13 +139,13 @@ impl Report {
         }
     }
 
-    /// Whether the run is what was asked for: the router itself was not the bottleneck.
+    /// `true` if the router itself was not the bottleneck, so that the run is valid.
     #[must_use]
     pub fn valid(&self) -> bool {
         self.flaws.is_empty()
     }
 
-    /// The links at the end, with the simulator's columns.
+    /// Returns the table of links at the end, with the simulator's columns.
     #[must_use]
     pub fn links(&self) -> Table {
         let mut links = Links::default();
@@ -152,7 +155,7 @@ impl Report {
         links.into_table(|column| labels(&self.names(), column))
     }
 
-    /// Drops and marks by reason, with the simulator's columns.
+    /// Returns the table of drops and marks by reason, with the simulator's columns.
     #[must_use]
     pub fn reasons(&self) -> Table {
         let mut reasons = ReasonTable::default();
@@ -160,7 +163,7 @@ impl Report {
         reasons.into_table(self.names().to_vec())
     }
 
-    /// The distribution of the queueing delay, with the simulator's columns.
+    /// Returns the distribution of the queueing delay, with the simulator's columns.
     #[must_use]
     pub fn qdelay(&self) -> Table {
         let mut rows = QueueDelays::default();
@@ -173,7 +176,7 @@ impl Report {
         (0..).zip(&self.directions).map(move |(id, of)| of.summary(id, self.warmup, end))
     }
 
-    /// What the links' mechanisms tell that has no column, by the names that they gave.
+    /// Returns the sums of the named counters of both directions.
     #[must_use]
     pub fn counted(&self) -> Activity {
         let mut counted = Activity::default();
@@ -189,19 +192,19 @@ impl Report {
 }
 
 impl DirectionReport {
-    /// Packets dropped after the warm-up for this reason.
+    /// Returns the number of packets dropped after the warm-up for this reason.
     #[must_use]
     pub fn drops(&self, reason: Reason) -> u64 {
         self.total.link.drops.of(reason) - self.before.link.drops.of(reason)
     }
 
-    /// Packets marked after the warm-up for this reason.
+    /// Returns the number of packets marked after the warm-up for this reason.
     #[must_use]
     pub fn marks(&self, reason: Reason) -> u64 {
         self.total.link.marks.of(reason) - self.before.link.marks.of(reason)
     }
 
-    /// This direction as a link, which is counted until `end`.
+    /// Returns the summary of this direction as a link that is counted until `end`.
     fn summary(&self, id: u32, warmup: Time, end: Time) -> Summary<'_> {
         Summary {
             id,
@@ -216,7 +219,7 @@ impl DirectionReport {
     }
 }
 
-/// What keeps a run from being what was asked for.
+/// Returns the reasons why a run is invalid.
 fn flaws(directions: &[DirectionReport; 2], idle: f64, limits: Limits) -> Vec<String> {
     let mut flaws = Vec::new();
     for of in directions {

@@ -1,5 +1,5 @@
-//! Messages that the keeper of a link understands, and those that it refuses: their sender is not
-//! trusted.
+//! Messages to and from the privileged process of a link: valid ones are read, others are rejected,
+//! as their sender is not trusted.
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,5 +1,5 @@
-//! Names, and hosts over IPv6, that are reached from behind a link. Every test has a network
-//! namespace of its own; where that is not allowed, the tests say so and stop.
+//! DNS servers and IPv6 hosts reached from behind a link. Every test has its own network namespace;
+//! the tests are skipped with a message if that is not permitted.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -16,21 +16,22 @@ use cwnd_router::linux::{Ends, Netlink, Route, monotonic};
 use cwnd_router::{Config, Direction, Link, Namespace, Report, Running, Tun, start};
 use cwnd_schema::ParamsChoice;
 
-/// Where systemd-resolved listens.
+/// Address of systemd-resolved.
 const STUB: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 53);
-/// The addresses that a link has where no other was.
+/// Addresses of the first link in a network namespace.
 const FIRST: Ends<Ipv4Addr> =
     Ends { caller: Ipv4Addr::new(198, 18, 0, 1), behind: Ipv4Addr::new(198, 18, 0, 2) };
 const ONE_WAY: Duration = Duration::from_millis(20);
 
-/// A machine, and a link on it.
+/// A simulated machine, and a link on it.
 struct World {
     machine: Namespace,
     link: Link,
 }
 
 impl World {
-    /// Prepares a machine and makes a link there; `None`, said aloud, where this machine or user can't.
+    /// Prepares a machine and creates a link on it; `None`, with a message, if that is not
+    /// permitted here.
     fn new(
         test: &str,
         config: Config,
@@ -55,7 +56,7 @@ impl World {
         }
     }
 
-    /// Does something on a thread behind the link.
+    /// Does `work` on a thread behind the link.
     fn behind<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| {
             let thread = scope.spawn(|| {
@@ -66,7 +67,8 @@ impl World {
         })
     }
 
-    /// A server for names on the machine: it answers a query with the same query, the flag of an answer, and its word.
+    /// Starts a DNS server on the machine, which returns each query with the response flag and
+    /// `word`.
     fn resolver(&self, at: SocketAddr, word: &'static [u8]) {
         let (udp, tcp) = self
             .machine
@@ -104,14 +106,14 @@ fn answer(query: &[u8], word: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// A query for the address of `a`: number, flags, counts, question (RFC 1035 § 4.1).
+/// Returns a query for the address of `a`: ID, flags, counts, question (RFC 1035 § 4.1).
 fn query(number: u8) -> Vec<u8> {
     let mut query = vec![0, number, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     query.extend([1, b'a', 0, 0, 1, 0, 1]);
     query
 }
 
-/// Asks in datagrams, all at once; the answers in order of their numbers, and how long they took.
+/// Sends queries over UDP all at once; returns the answers sorted by ID, and the time they took.
 fn ask(server: SocketAddr, count: u8) -> (Vec<Vec<u8>>, Duration) {
     let began = monotonic();
     let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("a free port");
@@ -132,7 +134,7 @@ fn ask(server: SocketAddr, count: u8) -> (Vec<Vec<u8>>, Duration) {
     (answers, took)
 }
 
-/// Asks twice in one connection (RFC 7766 § 6.2.1).
+/// Sends two queries over one TCP connection (RFC 7766 § 6.2.1).
 fn ask_connected(server: SocketAddr) -> io::Result<Vec<Vec<u8>>> {
     let mut stream = TcpStream::connect(server)?;
     let mut answers = Vec::new();
@@ -158,12 +160,12 @@ fn at(address: impl Into<IpAddr>, port: u16) -> SocketAddr {
     SocketAddr::new(address.into(), port)
 }
 
-/// Does something meanwhile.
+/// Does `work` on another thread.
 fn begin<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> thread::JoinHandle<T> {
     thread::Builder::new().spawn(work).expect("a thread more")
 }
 
-/// Connects, within some time.
+/// Connects within 3 s.
 fn connect(to: impl ToSocketAddrs) -> io::Result<TcpStream> {
     let to = to.to_socket_addrs()?.next().expect("an address");
     TcpStream::connect_timeout(&to, Wall::from_secs(3))
@@ -174,7 +176,7 @@ fn a_resolver_on_loopback_answers_behind_the_link_and_over_it() {
     let name = "a_resolver_on_loopback_answers_behind_the_link_and_over_it";
     let Some(mut world) = World::new(name, delayed(), || Ok(())) else { return };
     world.resolver(at(STUB, 53), b"stub");
-    // The second can be reached like everything else, or not: it is left alone.
+    // The second server is not on a loopback address, and is not relayed.
     let servers = [STUB.into(), Ipv4Addr::new(192, 0, 2, 1).into()];
     world.link.relay_names(&servers, None).expect("there are sockets");
     world.behind(|| {
@@ -196,7 +198,7 @@ fn where_no_resolver_listens_the_answer_is_a_failure_at_once() {
     world.link.relay_names(&[STUB.into()], None).expect("there are sockets");
     world.behind(|| {
         let (answers, took) = ask(at(STUB, 53), 1);
-        // Of the query, the flag of an answer and code 2 (RFC 1035 § 4.1.1).
+        // The query with the response flag and code 2 (RFC 1035 § 4.1.1).
         assert_eq!(answers[0][..4], [0, 0, 0x81, 2]);
         assert_eq!(answers[0][4..], query(0)[4..]);
         assert!(took < Duration::from_millis(500), "{took}");
@@ -265,7 +267,7 @@ fn whom_a_connection_of_an_earlier_link_still_sends_to_is_nobody_in_the_next() {
     let next = again();
     assert_ne!(next.ends().behind, FIRST.behind);
     assert_eq!(next.finish().expect("the router runs").directions[0].total.link.arrived, 0);
-    // Closed with something unsaid it ends at once.
+    // With unsent data, close sends a RST and leaves no connection.
     rustix::net::sockopt::set_socket_linger(&answering, Some(Wall::ZERO)).expect("it can be set");
     drop(answering);
     assert_eq!(again().ends().behind, FIRST.behind);
@@ -305,7 +307,8 @@ fn nothing_crosses_a_link_that_nobody_sends() {
     for forwards in ["0", "1"] {
         let prepare = || fs::write("/proc/sys/net/ipv6/conf/all/forwarding", forwards);
         let Some(world) = World::new(name, delayed(), prepare) else { return };
-        // Reports of groups come within 1 s (RFC 9777 § 9.11), searches for routers as well (RFC 4861 § 10).
+        // Multicast listener reports come within 1 s (RFC 9777 § 9.11), as do router solicitations
+        // (RFC 4861 § 10).
         thread::sleep(Wall::from_millis(2500));
         let report = world.end();
         let came = report.directions.each_ref().map(|d| (d.total.link.arrived, d.total.malformed));
@@ -313,7 +316,7 @@ fn nothing_crosses_a_link_that_nobody_sends() {
     }
 }
 
-/// The wide world: one more machine, at the end of a wire.
+/// A second machine, at the other end of a wire.
 struct Beyond {
     world: Namespace,
     _wire: Running,
@@ -323,7 +326,7 @@ const NEAR: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
 const FAR: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 2);
 
 impl Beyond {
-    /// Wires the calling thread's machine to the world.
+    /// Connects the calling thread's machine to it.
     fn wired() -> io::Result<Self> {
         let world = Namespace::fresh()?;
         let near = Tun::open("wire%d")?;
@@ -387,7 +390,7 @@ fn a_link_has_addresses_although_a_vpn_routes_the_whole_internet() {
         for half in [Ipv4Addr::new(0, 0, 0, 0), Ipv4Addr::new(128, 0, 0, 0)] {
             vpn.add_route(&Route::to(half.into(), 1))?;
         }
-        // Somebody has the first addresses as well.
+        // A route covers the first addresses.
         vpn.add_route(&Route::to(Ipv4Addr::new(198, 18, 0, 0).into(), 24))?;
         std::mem::forget(vpn);
         Ok(())

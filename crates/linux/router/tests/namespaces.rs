@@ -1,4 +1,5 @@
-//! A router between two network namespaces of the kernel. Where that is not allowed, the tests say so and stop.
+//! A router between two network namespaces of the kernel. The tests are skipped with a message if
+//! that is not permitted.
 #![cfg(target_os = "linux")]
 
 use std::io::{self, Write};
@@ -22,7 +23,7 @@ struct World {
 }
 
 impl World {
-    /// `None`, said aloud, where this machine or user can't.
+    /// Creates the namespaces; `None`, with a message, if that is not permitted here.
     fn new(test: &str, config: Config) -> Option<Self> {
         match Self::build(config) {
             Ok(world) => Some(world),
@@ -61,7 +62,7 @@ fn both_ways(rate: Rate, delay: Duration, kind: &str) -> Config {
     Config::new(direction("there"), direction("back"))
 }
 
-/// Sends `bytes` from A to B over TCP; how long that took.
+/// Sends `bytes` from A to B over TCP; returns the time it took.
 fn transfer(world: &World, bytes: usize) -> io::Result<Wall> {
     thread::scope(|scope| {
         let listener = world.b.inside(|| TcpListener::bind((B, 5001)))?;
@@ -88,7 +89,7 @@ fn a_transfer_takes_what_its_bytes_take_at_the_rate() {
     let bytes = 4_000_000;
     let took = transfer(&world, bytes).expect("the transfer works").as_secs_f64();
     let report = world.end();
-    // 1500 B on the line carry 1448 B; a handshake and the slow start come on top.
+    // 1500 B on the line carry 1448 B of data; the handshake and slow start take time, too.
     let least = bytes as f64 * 8.0 / 20e6 * 1500.0 / 1448.0;
     assert!(took > least && took < least + 0.5, "{took} s, {least} s at least");
     let there = &report.directions[0];
@@ -111,7 +112,8 @@ fn codel_marks_real_connections_that_ask_for_ecn() {
     let report = world.end();
     let there = &report.directions[0];
     assert!(there.marks(codel::REASON) > 5, "{} marks", there.marks(codel::REASON));
-    // What is no data is not ECN-capable (RFC 3168 § 6.1.4): a pure ACK or a SYN may be dropped.
+    // Packets without data are not ECN-capable (RFC 3168 § 6.1.4): a pure ACK or a SYN may be
+    // dropped.
     assert!(there.drops(codel::REASON) <= 1);
     assert_eq!(there.undelivered, 0, "the kernel takes every packet: checksums are right");
 }

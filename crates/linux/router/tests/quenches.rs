@@ -1,5 +1,6 @@
-//! Forged source quenches as real packets: an attacker's raw socket, Linux and a TUN device between it and a host that is ours, the
-//! reader of packets and the sender that the simulator has. Where that is not allowed, the tests say so and stop.
+//! Forged source quenches as real packets: an attacker's raw socket, Linux, a TUN device, and the
+//! simulator's packet reader and sender. The tests are skipped with a message if that is not
+//! permitted.
 #![cfg(target_os = "linux")]
 
 use std::io;
@@ -19,45 +20,45 @@ use cwnd_tcp::{Body, Config, Flags, Params, Segment, Sender};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
 
-/// Where the attacker is, and the host that it attacks.
+/// Addresses of the attacker and of the attacked host.
 const ATTACKER: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 2);
-/// Where it is seen from the host's peer, and that peer.
+/// Address of the attacker towards the host's peer, and the peer's.
 const ATTACKER_TOO: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
-/// The router in whose name it sends.
+/// Router that forged quenches name as their source.
 const ROUTER: [u8; 4] = [192, 0, 2, 1];
-/// The connection that it is after.
+/// Attacked connection.
 const CONNECTION: Endpoints = Endpoints {
     source: HOST.octets(),
     source_port: 49_152,
     destination: PEER.octets(),
     destination_port: 443,
 };
-/// The first byte's number.
+/// Sequence number of the first byte.
 const ISN: u32 = 0xffff_f000;
 const NOW: Time = Time(1_000_000_000);
 
-/// An attacker and what it attacks.
+/// An attacker and the attacked sender.
 struct World {
     raw: OwnedFd,
     tun: Tun,
     sender: Sender,
-    /// Packets that no connection of the host is named in, or that are no quenches.
+    /// Packets that are no quench or quote no connection of the host.
     others: u64,
-    /// Packets that went through a router.
+    /// Packets sent through a router.
     sent: u64,
 }
 
 impl World {
-    /// `None`, said aloud, where this machine or user can't.
+    /// Creates the attacker's namespace; `None`, with a message, if that is not permitted here.
     fn new(test: &str) -> Option<Self> {
         let made = Namespace::fresh().and_then(|ns| {
             ns.inside(|| {
                 let tun = Tun::open("cwnd%d")?;
                 tun.add_address(ATTACKER, HOST)?;
                 tun.add_address(ATTACKER_TOO, PEER)?;
-                // It writes IP headers itself.
+                // Raw sockets of this protocol take packets with their IP headers.
                 let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW))?;
                 Ok((raw, tun))
             })
@@ -71,13 +72,14 @@ impl World {
         }
     }
 
-    /// The attacker sends a packet; what comes out of the device is the host's.
+    /// Sends a packet of the attacker to the host.
     fn send(&mut self, packet: &[u8]) {
         let bytes = self.pass(packet, HOST);
         self.take(&bytes);
     }
 
-    /// The attacker sends a packet to the peer by way of a router that marks it and tells its source, which the host may be.
+    /// Sends a packet of the attacker to the peer, through a router that marks it and reports to
+    /// its source, which may be the host.
     fn send_through(&mut self, router: &mut Engine, packet: &[u8]) {
         let bytes = self.pass(packet, PEER);
         self.sent += 1;
@@ -92,7 +94,7 @@ impl World {
         self.take(&told);
     }
 
-    /// Linux passes a packet on.
+    /// Lets Linux forward a packet, and returns what leaves the TUN device.
     fn pass(&mut self, packet: &[u8], to: Ipv4Addr) -> Vec<u8> {
         let to = SocketAddrV4::new(to, 0);
         let sent = sendto(&self.raw, packet, SendFlags::empty(), &to).expect("it is sent");
@@ -103,7 +105,7 @@ impl World {
         bytes
     }
 
-    /// What a host does with a packet: it reads it, looks for the connection, and tells that.
+    /// Reads a packet as the host does, and passes a quench about the connection to its sender.
     fn take(&mut self, bytes: &[u8]) {
         let heard = HeardQuench::read(bytes).filter(|heard| heard.about == CONNECTION);
         let Some((heard, number)) = heard.and_then(|heard| Some((heard, heard.sequence?))) else {
@@ -124,14 +126,14 @@ impl World {
         self.sender.on_segment(NOW, &about.quench(heard.marked, heard.level, 0));
     }
 
-    /// Believed, refused, reductions, and what reached no connection.
+    /// Returns the numbers of accepted and refused quenches, of reductions, and of other packets.
     fn counts(&self) -> [u64; 4] {
         let c = self.sender.counters();
         [c.quenches, c.quenches_refused, c.reductions_for_quenches(), self.others]
     }
 }
 
-/// Reads a packet, which Linux hands over at once or a little later.
+/// Reads a packet, which Linux forwards at once or a little later.
 fn read(tun: &Tun, bytes: &mut [u8]) -> io::Result<usize> {
     for _ in 0..1000 {
         match rustix::io::read(tun, &mut *bytes) {
@@ -142,7 +144,7 @@ fn read(tun: &Tun, bytes: &mut [u8]) -> io::Result<usize> {
     Err(io::ErrorKind::TimedOut.into())
 }
 
-/// Ten segments of 1000 B are outstanding.
+/// Returns a sender with ten segments of 1000 B outstanding.
 fn sender() -> Sender {
     let mut params = Params::default();
     params.packets.mss = Bytes(1000);
@@ -158,7 +160,7 @@ fn sender() -> Sender {
     sender
 }
 
-/// A segment of this connection, ECN-capable.
+/// Returns the headers of an ECN-capable segment of this connection.
 fn segment(of: Endpoints, sequence: u32) -> Headers {
     let segment = Tcp {
         sequence,
@@ -181,14 +183,14 @@ fn segment(of: Endpoints, sequence: u32) -> Headers {
     segment.headers(of)
 }
 
-/// The whole of it.
+/// Returns a whole segment.
 fn data(of: Endpoints, sequence: u32) -> Vec<u8> {
     let Headers { mut bytes, total } = segment(of, sequence);
     bytes.resize(total.into(), 0);
     bytes
 }
 
-/// As a router would write it that marked a segment of this connection.
+/// Returns a quench as sent by a router that marked a segment of this connection.
 fn quench(of: Endpoints, sequence: u32) -> Vec<u8> {
     let about = segment(of, sequence);
     SourceQuench { about: &about.bytes, marked: true, level: 0 }
@@ -196,12 +198,12 @@ fn quench(of: Endpoints, sequence: u32) -> Vec<u8> {
         .bytes
 }
 
-/// A router that marks every packet that is ECN-capable, and tells its source.
+/// Returns a router that marks every ECN-capable packet and reports to its source.
 fn router() -> Engine {
     router_that_tells(None)
 }
 
-/// It tells this one alone, if it is given.
+/// Returns such a router that reports only to this source, if one is given.
 fn router_that_tells(told: Option<Ipv4Addr>) -> Engine {
     let mut meter = MeterParams::of_kind("step").expect("it is registered");
     let all = Value::Text("1 B".to_owned());
@@ -229,7 +231,7 @@ fn who_guesses_ports_and_numbers_reaches_no_connection() {
     let [believed, refused, reduced, others] = world.counts();
     assert_eq!((believed, reduced), (0, 0));
     assert_eq!(others + refused, MANY);
-    // One port of 64,512.
+    // One port of 64,512 is right.
     assert!(refused < 5, "{refused}");
 }
 
@@ -241,7 +243,8 @@ fn who_guesses_numbers_is_not_believed() {
         world.send(&quench(CONNECTION, rng.bits() as u32));
     }
     assert_eq!(world.counts(), [0, MANY, 0, 0]);
-    // And has made the connection deaf for this round trip: a right one comes too late.
+    // The refused guesses also make the connection ignore quenches for this round trip: a right one
+    // has no effect.
     world.send(&quench(CONNECTION, ISN));
     assert_eq!(world.counts(), [0, MANY + 1, 0, 0]);
 }
@@ -250,7 +253,7 @@ fn who_guesses_numbers_is_not_believed() {
 fn who_sees_the_packets_is_believed_and_reduces_the_window_once_in_a_round_trip() {
     let Some(mut world) = World::new("an attacker on the path") else { return };
     for n in 0..MANY {
-        // Any of what is outstanding, over the end of the numbers.
+        // Any of the outstanding segments, across the wrap of sequence numbers.
         world.send(&quench(CONNECTION, ISN.wrapping_add((n % 10_000) as u32)));
     }
     assert_eq!(world.counts(), [MANY, 0, 1, 0]);
@@ -261,7 +264,8 @@ fn who_sees_the_packets_is_believed_and_reduces_the_window_once_in_a_round_trip(
 fn what_is_damaged_or_about_others_changes_nothing() {
     let Some(mut world) = World::new("damaged quenches") else { return };
     let right = quench(CONNECTION, ISN);
-    // Linux writes the header's checksum, length and, where it is zero, identification itself: bits behind the header.
+    // Linux writes the header's checksum and length, and the identification if it is zero. Only
+    // bits behind the header are flipped.
     for bit in 20 * 8..right.len() * 8 {
         let mut wrong = right.clone();
         wrong[bit / 8] ^= 1 << (bit % 8);
@@ -296,7 +300,7 @@ fn who_forges_data_has_the_router_tell_a_host_what_it_does_not_believe() {
 #[test]
 fn who_forges_data_from_where_a_host_is_not_reaches_nobody_there() {
     let (mut router, at) = (router(), Time::ZERO + Duration::from_millis(1));
-    // It knows all, but it is on the peer's side of the router.
+    // The attacker knows the connection, but is on the peer's side of the router.
     router.arrive(at, Side::B, &data(CONNECTION, ISN));
     let then = at + Duration::from_millis(1);
     let (_, passed) = router.depart(then, Side::A).expect("it goes on");

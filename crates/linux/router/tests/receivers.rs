@@ -1,4 +1,4 @@
-//! Receivers that are far from the router: data is longer on its way behind the line, and ACKs are before it.
+//! Receivers at a distance from the router: data is delayed behind the line, and ACKs before it.
 
 use core::net::Ipv4Addr;
 
@@ -8,12 +8,12 @@ use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_router::{Config, Direction, Endpoint, Engine, Side, Work};
 
 const FAR: Duration = Duration::from_millis(40);
-/// Senders on either side, and who receives from them there.
+/// Senders on both sides, and the address that receives from A.
 const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const FROM_A: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const B: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
-/// 1 Mbit/s: a byte takes 8 µs.
+/// Returns an engine with lines of 1 Mbit/s, on which a byte takes 8 µs.
 fn engine() -> Engine {
     let fifo = || QueueParams::Fifo(fifo::Params::default());
     let line = |name| Direction::limited(name, Rate::from_mbit(1), fifo(), Duration::ZERO);
@@ -25,7 +25,7 @@ fn engine() -> Engine {
     Engine::new(&config)
 }
 
-/// Headers alone, 40 bytes.
+/// Returns a packet of 40 bytes, headers only.
 fn packet(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16)) -> Vec<u8> {
     let ends = Endpoints {
         source: source.0.octets(),
@@ -37,7 +37,8 @@ fn packet(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16)) -> Vec<u8> {
     headers.bytes[..].to_vec()
 }
 
-/// All that leaves at a side, in µs, at the engine's own pace, and from whom it is.
+/// Returns the times at which packets leave at a side, in µs, and their sources. The engine is
+/// called whenever it is due.
 fn leaves(engine: &mut Engine, at: Side) -> Vec<(u64, [u8; 4])> {
     let mut left = Vec::new();
     while engine.next() != Time::NEVER {
@@ -62,7 +63,7 @@ fn data_waits_behind_the_line_and_acks_before_it() {
     data.arrive(Time::ZERO, Side::A, &packet((A, 5001), (FROM_A, 80)));
     assert_eq!(leaves(&mut data, Side::B), [(on_line + 40_000, A.octets())]);
 
-    // The ACK comes first, and what comes later is on the line before it.
+    // The ACK arrives first, but the later packet is on the line before it.
     let mut acks = engine();
     acks.arrive(Time::ZERO, Side::B, &packet((FROM_A, 80), (A, 5001)));
     acks.arrive(Time(1_000_000), Side::B, &packet((B, 80), (A, 9)));
@@ -77,7 +78,7 @@ fn what_comes_from_far_queues_behind_what_came_before() {
     let on_line = packet((B, 1), (A, 9)).len() as u64 * 8;
     let mut engine = engine();
     engine.arrive(Time::ZERO, Side::B, &packet((FROM_A, 80), (A, 5001)));
-    // Nobody's receiver: it comes a moment before the ACK does.
+    // A packet without delay, which arrives just before the ACK reaches the queue.
     let now = Time(40_000_000 - 1);
     engine.arrive(now, Side::B, &packet((FROM_A, 81), (A, 9)));
     let left: Vec<u64> = leaves(&mut engine, Side::A).into_iter().map(|(at, _)| at).collect();

@@ -1,5 +1,5 @@
-//! The router against the simulator: what came to a simulated link, given to the engine, leaves it at the same nanosecond
-//! with the same bytes, marks and drops.
+//! Router and simulator compared. Packets that reached a simulated link are given to the engine:
+//! they leave it at the same nanosecond, with the same bytes, marks and drops.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -15,8 +15,8 @@ mod captured;
 
 use captured::{Caught, Kept, of_interface};
 
-/// Rates without common divisors, so that nothing happens at the same instant by design; no handshake, since a simulated SYN
-/// is as long as any other header.
+/// Scenario around a bottleneck. Rates have no common divisors, so that events do not coincide.
+/// There is no handshake, as a simulated SYN is as long as any other header.
 fn text(bottleneck: &str) -> String {
     format!(
         r#"
@@ -72,7 +72,7 @@ fn scenario(text: &str) -> Arc<Scenario> {
 }
 
 const LINKS: [&str; 3] = ["access", "bottleneck", "exit"];
-/// A way for what the router tells the sender.
+/// Link for messages from the router to the sender.
 const HOME: &str = "
 [link.home]
 from = 'router'
@@ -89,8 +89,8 @@ fn bottleneck(scenario: &Scenario) -> (usize, &Link) {
     link(scenario, "bottleneck").expect("it is there")
 }
 
-/// What was captured of a simulation: what came to the bottleneck, what left it or was dropped, what arrived behind it, and what
-/// the router told the sender.
+/// Captures of a simulation: packets that reached the bottleneck, those that left it or were
+/// dropped, those that arrived behind it, and messages to the sender.
 struct Simulated {
     came: Vec<Caught>,
     left: Vec<Caught>,
@@ -113,7 +113,7 @@ fn simulate(scenario: &Arc<Scenario>) -> (Records, Simulated) {
     (records, Simulated { came, left, beyond, told: told.packets() })
 }
 
-/// What the engine did: its report, its own capture, what arrived behind it, and what it told the sender.
+/// Output of the engine: its report, its capture, packets that arrived, and messages to the sender.
 struct Routed {
     report: Report,
     captured: Vec<Caught>,
@@ -121,14 +121,14 @@ struct Routed {
     told: Vec<Caught>,
 }
 
-/// Gives the engine what came to the bottleneck.
+/// Gives the engine the packets that reached the bottleneck.
 fn route(scenario: &Scenario, came: &[Caught], point: Point) -> Routed {
     let (_, link) = bottleneck(scenario);
     let mut config = Config::new(Direction::of_link(link), Direction::unlimited("back"));
     config.seed = scenario.run.seed;
     config.warmup = scenario.run.warmup;
     config.sample = scenario.run.sample;
-    // The address of a node in the simulator's captures.
+    // Address of a node in the simulator's captures.
     config.address = Ipv4Addr::from_bits(0x0a00_0001 + link.from as u32);
     let kept = Kept::default();
     let capture =
@@ -136,7 +136,7 @@ fn route(scenario: &Scenario, came: &[Caught], point: Point) -> Routed {
     let mut engine = Engine::new(&config).with_capture(capture);
     let [mut arrived, mut told] = [Vec::new(), Vec::new()];
     let mut drain = |engine: &mut Engine, until: Time| {
-        // At its own pace, which may be late: whenever the next packet comes in.
+        // The engine is called when the next packet arrives, which may be late.
         for (side, seen) in [(Side::B, &mut arrived), (Side::A, &mut told)] {
             while let Some((at, bytes)) = engine.depart(until, side) {
                 let (length, headers) = (bytes.len(), bytes[..bytes.len().min(60)].to_vec());
@@ -157,7 +157,7 @@ fn route(scenario: &Scenario, came: &[Caught], point: Point) -> Routed {
     Routed { report, captured: kept.packets(), arrived, told }
 }
 
-/// The same packet, but for payload, which the simulator does not write out.
+/// `true` if two packets are equal, apart from payload, which the simulator does not write.
 fn same(routed: &Caught, simulated: &Caught) -> bool {
     let n = simulated.headers.len().min(60);
     routed.at == simulated.at
@@ -172,7 +172,8 @@ fn compare(what: &str, routed: &[Caught], simulated: &[Caught]) {
     assert_eq!(routed.len(), simulated.len(), "{what}");
 }
 
-/// Values of one row of a table of links, as text, but for number and name, and for what only a simulator knows.
+/// Returns the values of a row of a table of links as text, without number and name, and without
+/// columns that only the simulator fills.
 fn row(table: &Table, row: usize) -> Vec<(&'static str, String)> {
     let value = |data: &ColumnData| match data {
         ColumnData::U64(v) => v[row].to_string(),
@@ -186,7 +187,7 @@ fn row(table: &Table, row: usize) -> Vec<(&'static str, String)> {
     numbers.map(|c| (c.name, value(&c.data))).collect()
 }
 
-/// Runs both on a bottleneck; `decisions` of each kind are wanted, so that there is something to compare. What both gave.
+/// Runs both on a bottleneck, and returns their results. Each of `decisions` must occur.
 fn both(link: &str, decisions: &[&str]) -> (Records, Simulated, Routed) {
     both_of(&text(link), decisions)
 }
@@ -226,7 +227,8 @@ fn both_of(text: &str, decisions: &[&str]) -> (Records, Simulated, Routed) {
     (records, simulated, routed)
 }
 
-/// How often it was counted in the simulator, which is as often as in the router; zero where nobody tells.
+/// Returns a counter of the simulator, after checking that the router's is equal; zero if neither
+/// has it.
 fn counted(name: &str, records: &Records, routed: &Routed) -> u64 {
     let simulated = records.activity.get(name).unwrap_or(0);
     assert_eq!(routed.report.counted().get(name).unwrap_or(0), simulated, "{name}");
@@ -326,14 +328,16 @@ fn source_quenches_of_several_levels_about_all_that_is_dropped_or_marked_on_depa
     let sent = counted("quenches_sent", &records, &routed);
     assert!(sent > 20 && counted("quenches_withheld", &records, &routed) > 20);
     assert_eq!(routed.told.len() as u64, sent);
-    // Of each kind there are some: the fifth octet of the ICMP header says whether the packet was marked, and the level.
+    // All kinds of messages occur: the fifth octet of the ICMP header contains the mark and the
+    // level.
     let fifth: Vec<u8> = simulated.told.iter().map(|c| c.headers[24]).collect();
     for wanted in [0x80, 0x00, 0x01, 0x02] {
         assert!(fifth.contains(&wanted), "{wanted:#x}: {fifth:x?}");
     }
 }
 
-/// The scenario with these flows in place of the first group, and a meter at the fast link before them, too.
+/// Returns the scenario with these flows in place of the first group, and with the meter also at
+/// the fast link before the bottleneck.
 fn steered(bottleneck: &str, controller: &str, endpoint: &str, meter: &str) -> String {
     let (old, rate) = (
         "controller = { kind = \"newreno\", beta_ecn = 0.8 }\n\
@@ -357,7 +361,7 @@ fn vcps_meter_beside_a_queue_that_marks() {
     let (records, simulated, routed) = both_of(&text, &["marked: overload"]);
     assert!(simulated.left.iter().any(|packet| packet.comment == "marked: pie"), "PIE marked");
     for level in ["load_intervals_low", "load_intervals_high", "load_intervals_over"] {
-        // The fast link's are in the simulator's, too.
+        // The simulator also counts the fast link's.
         let (ours, all) = (routed.report.counted().get(level), records.activity.get(level));
         assert!(ours.is_some_and(|ours| ours > 0) && ours <= all, "{level}: {ours:?}, {all:?}");
     }
@@ -389,7 +393,7 @@ fn adpm_on_identifications_that_it_draws() {
     assert!(counted("packets_below_load", &records, &routed) > 100);
     let identified = counted("packets_identified", &records, &routed);
     assert!(identified > 1000);
-    // All that left as ECT(0) or ECT(1) has one, and they are different.
+    // All packets that left as ECT(0) or ECT(1) have an identification, and these differ.
     let capable = |packet: &&Caught| matches!(packet.headers[1] & 0b11, 0b01 | 0b10);
     let of = |packet: &Caught| u16::from_be_bytes([packet.headers[4], packet.headers[5]]);
     let drawn: BTreeSet<u16> = simulated.left.iter().filter(capable).map(of).collect();
@@ -421,7 +425,7 @@ fn a_file_with_both_directions_is_in_order_of_time_however_late_the_router_is_ca
     let (_, link) = bottleneck(&scenario);
     let directions = [Direction::of_link(link), Direction::of_link(link)];
     let mut capture = Capture::of_headers();
-    // Both, the first, the second.
+    // Directions of each file: both, the first, the second.
     let files = [&[0, 1][..], &[0], &[1]].map(|lanes| {
         let kept = Kept::default();
         let seen = lanes.iter().map(|&lane| (lane, &directions[lane], "a direction"));
@@ -433,7 +437,7 @@ fn a_file_with_both_directions_is_in_order_of_time_however_late_the_router_is_ca
     for packet in &came {
         let mut bytes = packet.headers.clone();
         bytes.resize(packet.length, 0);
-        // One side is looked after at each packet, the other now and then: all that it did meanwhile is told at once.
+        // One side is emptied at each packet, the other only rarely, so that its work is done late.
         engine.arrive(packet.at, Side::A, &bytes);
         engine.arrive(packet.at, Side::B, &bytes);
         while engine.depart(packet.at, Side::B).is_some() {}
@@ -442,7 +446,7 @@ fn a_file_with_both_directions_is_in_order_of_time_however_late_the_router_is_ca
     let [both, forth, back] = files.map(|file| file.packets());
     assert_eq!(both.len(), forth.len() + back.len());
     assert!(both.is_sorted_by_key(|packet| packet.at));
-    // Each direction is what it is alone, and of packets the headers are kept.
+    // Each file equals the capture of its direction alone, with headers only.
     for file in [forth, back] {
         let same = |(routed, simulated): (&Caught, &Caught)| {
             (routed.at, &routed.headers, routed.length, &routed.comment)

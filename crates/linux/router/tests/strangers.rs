@@ -1,5 +1,5 @@
-//! Forged packets of a stranger have no effect on those of others: identifications, code points and
-//! options, whatever the router measures and writes.
+//! Forged packets of an attacker have no effect on packets of others: identifications, code points
+//! and options, with any meter.
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_packet::{Ecn, Endpoints, Experiment, Options, Tcp};
@@ -15,21 +15,21 @@ const HOST: Endpoints = Endpoints {
 };
 const STRANGER: Endpoints = Endpoints { source: [203, 0, 113, 9], ..HOST };
 
-/// What a stranger writes in his packets.
+/// Fields that an attacker forges.
 #[derive(Clone, Copy)]
 enum Forges {
-    /// As any host.
+    /// Nothing.
     Nothing,
-    /// The same identification in all, or any.
+    /// Identifications: the same in all packets, or random ones.
     Identifications(Option<u16>),
-    /// Loads that no router told.
+    /// Code points of a load that no router measured.
     CodePoints,
-    /// Headers of explicit feedback, of the kinds that simulated packets have.
+    /// Options with headers of explicit feedback, as in simulated packets.
     Options,
 }
 
 fn packet(of: Endpoints, number: u16, ecn: Ecn, experiment: Option<Experiment>) -> Vec<u8> {
-    // Of one length whatever is in it.
+    // All packets have the same length.
     let tcp = Tcp {
         sequence: u32::from(number) * 1000,
         flags: 0x10,
@@ -63,14 +63,15 @@ fn router(queue: &str, meter: &str, identification: Option<&str>) -> Engine {
     Engine::new(&Config::new(there, Direction::unlimited("back")))
 }
 
-/// What of a host's packets arrives beside a stranger's, and what the host is told, with the times.
+/// Returns the packets that arrive from a host, and the messages to it, next to an attacker's, with
+/// their times.
 fn beside(mut router: Engine, forges: Forges) -> Vec<(Time, Vec<u8>)> {
     let (mut rng, mut lots) = (Rng::named(1, "arrivals"), Rng::named(2, "forged"));
     let (mut now, mut seen) = (Time::ZERO, Vec::new());
     let mut drain = |router: &mut Engine, now| {
         for side in [Side::A, Side::B] {
             while let Some((at, bytes)) = router.depart(now, side) {
-                // A packet of the host, or a message to it.
+                // A packet from the host, or a message to it.
                 if bytes[12..16] == HOST.source || bytes[16..20] == HOST.source {
                     seen.push((at, bytes.to_vec()));
                 }
@@ -78,7 +79,7 @@ fn beside(mut router: Engine, forges: Forges) -> Vec<(Time, Vec<u8>)> {
         }
     };
     for number in 0..6000_u16 {
-        // A little more than the link carries.
+        // Load slightly above the capacity of the link.
         now += Duration::from_micros(500 + rng.below(540));
         drain(&mut router, now);
         let bytes = if rng.chance(0.5) {
@@ -108,7 +109,7 @@ fn beside(mut router: Engine, forges: Forges) -> Vec<(Time, Vec<u8>)> {
     seen
 }
 
-/// What a stranger may forge without a difference to anybody else.
+/// Fields that an attacker may forge without an effect on others.
 const WITHOUT_EFFECT: [Forges; 3] =
     [Forges::Identifications(None), Forges::Identifications(Some(0)), Forges::Options];
 
@@ -128,7 +129,7 @@ fn identifications_and_options_of_a_stranger_change_nothing_of_a_hosts_packets()
         for forges in WITHOUT_EFFECT {
             assert!(beside(fresh(), forges) == honest, "{queue}, {meter}, {identification:?}");
         }
-        // Meters that write into IP headers had something to write, each time.
+        // Meters that write IP headers did so in each case.
         if ["adpm", "vcp"].contains(&meter) {
             let told = honest.iter().filter(|(_, b)| b[1] & 0b11 != 0b10 && b[9] == 6);
             assert!(told.count() > 100, "{queue}, {meter}");
@@ -154,7 +155,7 @@ fn what_another_queue_marked_stays_marked_and_what_is_not_capable_stays_so() {
         let mut now = Time::ZERO;
         let (mut low, mut loaded) = (0, 0);
         for number in 0..8000_u16 {
-            // First almost idle, then a little too much.
+            // The link is almost idle first, then slightly overloaded.
             now += Duration::from_micros(if number < 1000 { 5000 } else { 780 });
             while let Some((_, bytes)) = router.depart(now, Side::B) {
                 let sent = u32::from_be_bytes([bytes[24], bytes[25], bytes[26], bytes[27]]) / 1000;

@@ -1,5 +1,5 @@
-//! Source quenches of a router to real hosts about their packets, as Linux takes them. Where that
-//! is not allowed, the tests say so and stop.
+//! Source quenches of a router to real hosts about their packets, as Linux receives them. The tests
+//! are skipped with a message if that is not permitted.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ const A: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 1);
 const B: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 2);
 const PORT: u16 = 5001;
 
-/// Two namespaces with a router between them, and a socket that hears all ICMP at A.
+/// Two namespaces with a router between them, and a socket that receives all ICMP at A.
 struct World {
     a: Namespace,
     b: Namespace,
@@ -35,7 +35,7 @@ struct World {
 }
 
 impl World {
-    /// `None`, said aloud, where this machine or user can't.
+    /// Creates the namespaces; `None`, with a message, if that is not permitted here.
     fn new(test: &str, there: Direction) -> Option<Self> {
         Self::with_capture(test, there, None)
     }
@@ -56,7 +56,8 @@ impl World {
             ns.inside(|| {
                 let tun = Tun::open("cwnd0")?;
                 tun.add_address(own, peer)?;
-                // No route leads to the address of the router.
+                // No route leads to the router's address, so that reverse path filtering would drop
+                // its messages.
                 for of in ["all", "cwnd0"] {
                     std::fs::write(format!("/proc/sys/net/ipv4/conf/{of}/rp_filter"), "0")?;
                 }
@@ -76,7 +77,7 @@ impl World {
         Ok(Self { a, b, icmp, router })
     }
 
-    /// The ICMP packets that have come to A.
+    /// Returns the ICMP packets that have arrived at A.
     fn heard(&self) -> Vec<Vec<u8>> {
         let mut bytes = [0; 2048];
         let mut heard = Vec::new();
@@ -89,7 +90,7 @@ impl World {
         }
     }
 
-    /// What Linux at A counted under this name of ICMP.
+    /// Returns a counter of ICMP by Linux at A.
     fn counted(&self, name: &str) -> u64 {
         let snmp = self.a.inside(|| std::fs::read_to_string("/proc/thread-self/net/snmp"));
         let snmp = snmp.expect("Linux tells");
@@ -117,7 +118,7 @@ fn limited(queue: &str) -> Direction {
     Direction::limited("there", Rate::from_mbit(10), queue, Duration::from_millis(10))
 }
 
-/// Sends datagrams of so many bytes of payload, with this TOS.
+/// Sends datagrams with payloads of these sizes and this TOS; returns the source port.
 fn send(world: &World, tos: u8, sizes: &[usize]) -> u16 {
     let socket = world.a.inside(|| UdpSocket::bind((A, 0))).expect("a socket");
     set_ip_tos(&socket, tos).expect("it can be set");
@@ -127,7 +128,7 @@ fn send(world: &World, tos: u8, sizes: &[usize]) -> u16 {
     socket.local_addr().expect("it has one").port()
 }
 
-/// Sends so many bytes from A to B over TCP.
+/// Sends this many bytes from A to B over TCP.
 fn transfer(world: &World, bytes: usize) {
     thread::scope(|scope| {
         let listener = world.b.inside(|| TcpListener::bind((B, PORT))).expect("the port is free");
@@ -143,7 +144,7 @@ fn transfer(world: &World, bytes: usize) {
     });
 }
 
-/// Everything that was sent has passed.
+/// Waits until all packets sent have passed.
 fn wait() {
     thread::sleep(Wall::from_millis(150));
 }
@@ -160,7 +161,8 @@ fn linux_hears_a_quench_about_each_ecn_capable_packet_that_was_marked_and_of_no_
     let port = send(&world, ECT0, &[100, 200, 300, 400, 1000]);
     send(&world, 0, &[100; 7]);
     wait();
-    // Nobody listens at B: Linux there says so, which is no quench, and about which no quench is sent.
+    // No socket listens at B: Linux there sends an ICMP error, which is no quench and about which
+    // no quench is sent.
     let heard: Vec<HeardQuench> =
         world.heard().iter().filter_map(|packet| HeardQuench::read(packet)).collect();
     assert_eq!(heard.len(), 5, "{heard:?}");
@@ -171,7 +173,7 @@ fn linux_hears_a_quench_about_each_ecn_capable_packet_that_was_marked_and_of_no_
         assert_eq!((about.source, about.source_port), (A.octets(), port));
         assert_eq!((about.destination, about.destination_port), (B.octets(), PORT));
     }
-    // Linux believes the checksums, and does nothing (RFC 6633).
+    // Linux accepts the checksums, and otherwise ignores quenches (RFC 6633).
     assert_eq!(world.counted("InSrcQuenchs"), 5);
     assert_eq!(world.counted("InCsumErrors"), 0);
     let report = world.end();
@@ -220,7 +222,7 @@ fn a_connection_of_linux_is_told_of_each_mark_and_goes_on_as_if_it_were_not() {
     assert!(quenches.clone().all(|q| q.marked && q.about.destination_port == PORT));
     assert!(quenches.clone().all(|q| q.sequence.is_some()));
     assert_eq!(quenches.count() as u64, marks);
-    // A capture has them among what goes to A, and each quotes a packet that the capture shows as marked.
+    // A capture contains the messages among packets to A; each quotes a packet captured as marked.
     let marked: BTreeSet<[u8; 4]> = of_interface(0, &kept.packets())
         .iter()
         .filter(|caught| caught.comment == "marked: codel")
@@ -254,7 +256,7 @@ fn linux_counts_the_packets_of_a_connection_in_their_identifications_and_adpm_re
             sent.iter().filter(|c| c.headers.len() > 200).map(|c| &c.headers[..]).collect();
         assert!(data.len() > 2000, "{}", data.len());
         let id = |packet: &[u8]| u16::from_be_bytes([packet[4], packet[5]]);
-        // Linux forbids fragments (path MTU discovery) and counts all the same.
+        // Linux forbids fragmentation (path MTU discovery), and still numbers the packets.
         assert!(data.iter().all(|packet| packet[6] & 0x40 != 0));
         let next = data.windows(2).filter(|two| id(two[1]) == id(two[0]).wrapping_add(1)).count();
         if counts {
@@ -262,7 +264,7 @@ fn linux_counts_the_packets_of_a_connection_in_their_identifications_and_adpm_re
         } else {
             assert!(next < 20, "{next} of {}", data.len());
         }
-        // The link was full, and not all packets say so: by their thresholds.
+        // The link was full, but only some packets say so, as their thresholds differ.
         let of = |ecn: u8| data.iter().filter(|packet| packet[1] & 0b11 == ecn).count();
         let [low, high] = [of(0b10), of(0b01)];
         assert!(low > 200 && high > 200, "{which}: {low}, {high}");

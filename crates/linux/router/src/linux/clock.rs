@@ -1,19 +1,19 @@
 use cwnd_quantity::Time;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// The machine's monotonic clock.
+/// Returns the time of the machine's monotonic clock.
 #[must_use]
 pub fn monotonic() -> Time {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// The time of day: since 1970, as captures count it.
+/// Returns the time of day since 1970, as used in captures.
 #[must_use]
 pub fn time_of_day() -> Time {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
-/// Processor time that the calling thread has taken.
+/// Returns the processor time used by the calling thread.
 pub fn thread_time() -> Time {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
@@ -22,7 +22,7 @@ const fn nanoseconds(t: Timespec) -> Time {
     Time(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }
 
-/// A clock that starts at zero.
+/// Monotonic clock that starts at zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Time,
@@ -33,7 +33,7 @@ impl Clock {
         Self { started: monotonic() }
     }
 
-    /// Its zero on the machine's clock.
+    /// Returns its start on the machine's monotonic clock.
     pub const fn started(self) -> Time {
         self.started
     }

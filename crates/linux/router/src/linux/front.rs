@@ -1,5 +1,6 @@
-//! The process that a user sees: it runs the router and waits for COMMAND. It needs no rights: a keeper passes on what it
-//! took them to make.
+//! Unprivileged process of `cwnd link`, which the user sees: it runs the router and waits for
+//! COMMAND. It has no rights; a privileged keeper passes on the descriptors whose creation required
+//! them.
 
 mod terminal;
 
@@ -36,27 +37,28 @@ use crate::linux::run::{Running, start};
 use crate::linux::tun::Tun;
 use crate::report::Report;
 
-/// Who has the rights.
+/// Channel to the privileged process, the keeper.
 #[derive(Debug)]
 pub struct Keeper(Channel);
 
 impl Keeper {
-    /// Starts one with the rights of this process.
+    /// Starts a keeper with the rights of this process.
     ///
     /// # Errors
-    /// If it can't be started.
+    /// If it cannot be started.
     pub fn start(program: &Program) -> io::Result<Self> {
         let (ours, theirs) = Channel::pair()?;
-        // It ends with the channel; who waits for it is whoever waits for the children of this process.
+        // The keeper ends when the channel closes. Its exit status is left to whoever reaps the
+        // children of this process.
         drop(start_keeper(program, theirs.into_socket(), Stdio::null())?);
         Ok(Self(ours))
     }
 
-    /// Starts one by a command that grants rights, as sudo(8) does. `say` is told the whole command before it runs, `name` is
-    /// a name that nobody guesses.
+    /// Starts a keeper through a command that grants rights, such as sudo(8). `say` receives the
+    /// whole command before it runs. `name` must be hard to guess.
     ///
     /// # Errors
-    /// `PermissionDenied` if the command fails: then it has said why itself.
+    /// `PermissionDenied` if the command fails; it has then printed the reason itself.
     pub fn ask(
         granting: &[OsString],
         program: &Program,
@@ -77,7 +79,7 @@ impl Keeper {
         if !command.status()?.success() {
             return Err(ErrorKind::PermissionDenied.into());
         }
-        // Others may have come, too: only root has what is wanted.
+        // Other processes may connect as well: only root has the requested rights.
         loop {
             let socket = rustix::net::accept_with(&door, SocketFlags::CLOEXEC)?;
             if socket_peercred(&socket)?.uid.is_root() {
@@ -91,7 +93,7 @@ impl Keeper {
         request: &Request,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<(Answer, Vec<OwnedFd>)> {
-        // If it has ended, what it said before is still to be read.
+        // If the keeper has ended, its last message can still be read.
         let sent = self.0.send(&request.to_bytes(), descriptors);
         let Some(parcel) = self.0.receive()? else {
             sent?;
@@ -114,10 +116,11 @@ impl Keeper {
     }
 }
 
-/// Creates a file, or empties one that is there. A symbolic link is none: where others may write, it can lead anywhere.
+/// Creates a file, or truncates an existing one. Symbolic links are not followed: in a directory
+/// that others can write, they could lead anywhere.
 ///
 /// # Errors
-/// What the kernel says.
+/// Those of the kernel.
 pub fn create_file(path: &Path) -> io::Result<File> {
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -128,7 +131,7 @@ pub fn create_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A link whose rights another process has.
+/// A link whose rights belong to another process, the keeper.
 #[derive(Debug)]
 pub struct Front {
     keeper: Keeper,
@@ -140,28 +143,29 @@ pub struct Front {
     patience: Duration,
 }
 
-/// How COMMAND is run.
+/// Options with which COMMAND is run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manner {
-    /// It may gain rights by set-user-ID programs.
+    /// `true` if COMMAND may gain rights through set-user-ID programs.
     pub allow_sudo: bool,
-    /// What it writes to its standard output goes where errors go.
+    /// `true` if its standard output goes to standard error.
     pub output_to_errors: bool,
 }
 
-/// How COMMAND ended.
+/// Result of COMMAND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Its exit code, as a shell gives it.
+    /// Exit code, as a shell gives it.
     pub code: i32,
-    /// Whether it had a `/proc` of its own.
+    /// `true` if COMMAND had its own `/proc`.
     pub own_proc: bool,
 }
 
 impl Front {
-    /// Has a place made and runs its router; side A of the router is behind the link. Queries for names go on to `servers` as
-    /// this machine sees them, or all of them to `dns`. Signals of this process are the link's from here on, until it is
-    /// dropped; to be called from the main thread.
+    /// Lets the keeper create the namespace behind the link, and runs the router, whose side A is
+    /// behind the link. DNS queries go on to `servers` as seen from this machine, or all of them to
+    /// `dns`. The link receives this process's signals until it is dropped; call this from the main
+    /// thread.
     ///
     /// # Errors
     /// Those of the keeper: without `/dev/net/tun` (`NotFound`) or the rights (`PermissionDenied`).
@@ -177,7 +181,7 @@ impl Front {
         let patience = patience.min(Duration::from_millis(MOST_PATIENCE_MS.into()));
         let (made, Devices { inner, outer }) = keeper.make(make)?;
         let signals = Signals::take()?;
-        // Nobody beyond this machine gets a source quench (RFC 6633).
+        // No source quench leaves this machine (RFC 6633).
         let [up, down] = &mut config.directions;
         (up.told, down.told) = (Some(made.ends.behind), Some(made.ends.caller));
         let (names, relayed) = AtCaller::open(servers, dns, made.ends)?.unzip();
@@ -187,22 +191,23 @@ impl Front {
         Ok(Self { keeper, made, router, names, relayed, signals, patience })
     }
 
-    /// What there is to know of the place.
+    /// Returns the facts about the namespace behind the link.
     #[must_use]
     pub const fn made(&self) -> &Made {
         &self.made
     }
 
-    /// Runs COMMAND and waits for its end, and for that of its connections.
+    /// Runs COMMAND, and waits for its end and for the end of its connections.
     ///
     /// # Errors
-    /// What keeps it from starting; if the router or the keeper ended before it, which kills it.
+    /// If COMMAND cannot be started, or if the router or the keeper ends before it, which kills it.
     pub fn run(&mut self, spec: &Spec, manner: Manner) -> io::Result<Ended> {
         let (ours, theirs) = Channel::pair()?;
         let mut terminal = Terminal::of_this_process()?;
         let directory =
             open(".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        // Where this user may not be, COMMAND is where this process began.
+        // If this user may not open the directory, COMMAND runs in the one in which the keeper
+        // began.
         let directory = directory.ok();
         let umask = rustix::process::umask(Mode::empty());
         rustix::process::umask(umask);
@@ -234,7 +239,8 @@ impl Front {
             terminal.begin()?;
         }
         let code = self.look_after(&ours, &mut terminal)?;
-        // Its parent sees that nobody waits any more; the keeper sees that it is gone.
+        // COMMAND's parent sees that its caller is gone, and the keeper sees that the parent is
+        // gone.
         drop(ours);
         let _ = wait_for(self.keeper.0.as_fd(), LONGEST_END);
         Ok(Ended { code, own_proc })
@@ -259,7 +265,7 @@ impl Front {
             if signalled {
                 for number in self.signals.arrived() {
                     if ended.is_some() && Signal::from_named_raw(number) == Some(Signal::INT) {
-                        // Who is tired of waiting need not.
+                        // An interrupt after COMMAND's end ends the wait for its connections.
                         return Ok(ended.unwrap_or_default());
                     }
                     self.pass_on(number, inside, terminal);
@@ -287,7 +293,8 @@ impl Front {
         }
     }
 
-    /// Waits, and carries what is said at the terminal; whether there is something from COMMAND's parent, and a signal.
+    /// Waits for events, and copies data between the terminals. Returns `true` for a message from
+    /// COMMAND's parent, and for a signal.
     fn wait(
         &self,
         inside: &Channel,
@@ -327,15 +334,15 @@ impl Front {
                 }
                 return;
             }
-            // As a terminal sends them: to all in the foreground.
+            // A terminal sends these to the whole foreground group.
             Some(Signal::INT | Signal::QUIT | Signal::TSTP) => Order::SignalAll(number),
             _ => Order::Signal(number),
         };
-        // If it has just ended there is nobody to tell.
+        // COMMAND may have just ended.
         let _ = inside.send(&order.to_bytes(), &[]);
     }
 
-    /// COMMAND is stopped: so is this process, for whoever started it.
+    /// Stops this process as well when COMMAND is stopped, for the shell that started it.
     fn stop_with_it(
         &self,
         signal: i32,
@@ -346,7 +353,8 @@ impl Front {
         let wants_terminal = matches!(signal, Some(Signal::TTIN | Signal::TTOU));
         if wants_terminal && let Some(terminal) = terminal {
             if !terminal.take_over()? {
-                // Somebody else has it. A shell starts this process again when it is its turn.
+                // Another process has the terminal. The shell continues this process when it is its
+                // turn.
                 self.signals.stop(if signal == Some(Signal::TTIN) {
                     Named::SIGTTIN
                 } else {
@@ -368,10 +376,10 @@ impl Front {
         Ok(())
     }
 
-    /// Ends the router.
+    /// Ends the router, and returns its report.
     ///
     /// # Errors
-    /// What ended it before, or those of the capture's output.
+    /// The error that ended the router before, or those of the capture's output.
     pub fn finish(self) -> io::Result<Report> {
         let Self { names, router, .. } = self;
         drop(names);
@@ -379,7 +387,8 @@ impl Front {
     }
 }
 
-/// Signals to this process, which wait to be read until it is dropped. Threads that are started meanwhile get none of them.
+/// Signals to this process that are blocked and read from a descriptor until it is dropped. Threads
+/// started in the meantime receive none of them.
 #[derive(Debug)]
 struct Signals(SignalFd);
 
@@ -402,7 +411,8 @@ impl Signals {
         numbers
     }
 
-    /// Stops this process with all of its group, until a shell lets it go on. Where no shell looks after it, it is not stopped.
+    /// Stops the process group of this process until a shell continues it. Without a shell it is
+    /// not stopped.
     fn stop(&self, signal: Named) -> io::Result<()> {
         let set: SigSet = [signal].into_iter().collect();
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(0), signal)?;
@@ -415,12 +425,12 @@ impl Signals {
 impl Drop for Signals {
     fn drop(&mut self) {
         self.arrived();
-        // What can't be undone is no reason to fail at the end.
+        // An error at the end cannot be handled.
         let _ = Self::set().thread_unblock();
     }
 }
 
-/// Waits until a descriptor is readable or closed at its other end.
+/// Waits until a descriptor is readable or its other end is closed, for `most` at most.
 fn wait_for(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
     let until = monotonic() + most;
     loop {
@@ -450,15 +460,15 @@ const TAKEN: [Named; 11] = [
     Named::SIGTTIN,
     Named::SIGTTOU,
 ];
-/// Connections may be silent for so many round-trip times after COMMAND's end: a lost segment is sent again after one, its
-/// copy after two more, and queues make each longer.
+/// Round trips for which connections may be silent after COMMAND's end. A lost segment is sent
+/// again after one, its copy after two more, and queues extend both.
 const PATIENCE_RTTS: u64 = 10;
-/// Five of the shortest retransmission timeouts of Linux (200 ms).
+/// Lower bound of that time: five minimum retransmission timeouts of Linux (200 ms).
 const LEAST_PATIENCE: Duration = Duration::from_secs(1);
-/// How often the router is looked after, and whether it is empty at the end.
+/// Intervals at which the router is checked: for its end, and after COMMAND's for being empty.
 const LONG_LOOK: Duration = Duration::from_secs(1);
 const SHORT_LOOK: Duration = Duration::from_millis(2);
-/// The processes of a link end in less.
+/// Time within which the processes of a link end.
 const LONGEST_END: Duration = Duration::from_secs(5);
 const NS_PER_S: u64 = 1_000_000_000;
 const NS_PER_MS: u64 = 1_000_000;

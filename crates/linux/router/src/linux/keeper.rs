@@ -1,14 +1,15 @@
-//! The process that has the rights which a link needs, and gives them up before COMMAND starts.
+//! Privileged process of a link, the keeper, which drops its rights before COMMAND starts.
 //!
 //! ```text
-//! cwnd link ──Make──▶ keeper      makes the place: namespace, devices, addresses, translation
+//! cwnd link ──Make──▶ keeper      creates namespace, devices, addresses and translation
 //! (the caller) ◀──Made── (root)   passes the devices on
-//!              ──Start──▶         starts COMMAND's parent in the place, which becomes the caller; becomes the caller itself
+//!              ──Start──▶         starts COMMAND's parent in the namespace, which changes to the
+//!                                 caller's user; drops its own rights
 //!              ◀─Started─
 //!              ◀══════════ inside ── COMMAND     signals one way, its end the other
 //! ```
-//! It trusts nobody but who started it: what it is asked for has a fixed shape, a bounded length and one user. It opens no
-//! file that is named to it, and executes nothing but its own program.
+//! It trusts only the process that started it. Requests have a fixed shape, a bounded length and
+//! one user. It opens no file that a request names, and executes nothing but its own program.
 
 mod channel;
 mod command;
@@ -42,31 +43,32 @@ pub use message::{Answer, MOST_PATIENCE_MS, Made, Make, Request, Start};
 pub use rights::{User, give_up, keep_only, limits};
 pub use rustix::thread::CapabilitySet;
 
-/// How this program is started again, in another role: an interpreter and its script.
+/// Command that starts this program again in another role: an interpreter and its script.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The interpreter.
+    /// Interpreter.
     pub interpreter: PathBuf,
-    /// What it runs: it calls [`play`].
+    /// Script, which calls [`play`].
     pub script: PathBuf,
 }
 
 impl Program {
-    /// A command that plays a role, without anything of the environment.
+    /// Returns the command that plays a role, with an empty environment.
     #[must_use]
     pub fn role(&self, role: &str) -> Command {
         let mut command = Command::new(&self.interpreter);
-        // Nothing of the caller's or the working directory is imported, nor what an installation adds to every start.
+        // Isolated mode: imports nothing from the caller's environment or the working directory,
+        // and nothing that an installation adds to every start.
         command.args(["-I", "-S"]).arg(&self.script).arg(role).env_clear();
         command
     }
 }
 
-/// Plays a role until its end: that of the keeper itself, whose channel is its standard input; of who connects to a socket
-/// of this name and starts the keeper; or of those that the keeper starts.
+/// Plays a role until its end: the keeper, whose channel is standard input; the process that
+/// connects to a socket of this name and starts the keeper; or a process that the keeper starts.
 ///
 /// # Errors
-/// If there is no such role, or nobody at the other end.
+/// If the role is unknown, or if the other end of a channel is closed.
 pub fn play(program: &Program, role: &str) -> io::Result<u8> {
     match role {
         KEEP => keep(program).map(|()| 0),
@@ -77,7 +79,7 @@ pub fn play(program: &Program, role: &str) -> io::Result<u8> {
     }
 }
 
-/// Who called a program that changed to root; `None` if root did.
+/// Returns the user that called a program which changed to root; `None` if root did.
 ///
 /// # Errors
 /// If there is no such user.
@@ -101,7 +103,7 @@ pub fn caller() -> io::Result<Option<u32>> {
     Ok(None)
 }
 
-/// Connects to who asked for rights, and starts the keeper for it.
+/// Connects to the process that requested rights, and starts the keeper for it.
 fn answer(program: &Program, name: &str) -> io::Result<()> {
     let socket =
         socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -111,41 +113,42 @@ fn answer(program: &Program, name: &str) -> io::Result<()> {
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     }
     let mut keeper = start_keeper(program, socket, Stdio::piped())?;
-    // Once it has left this session, the end of this process does not touch it.
+    // Once the keeper has left this session, the end of this process does not affect it.
     let mut said = [0];
     keeper.stdout.take().ok_or(ErrorKind::BrokenPipe)?.read_exact(&mut said)
 }
 
-/// Starts the keeper with this end of its channel. On its output it says a word when it has left its session.
+/// Starts the keeper with its end of the channel. It writes a byte to its output when it has left
+/// its session.
 ///
 /// # Errors
-/// If it can't be started.
+/// If it cannot be started.
 pub fn start_keeper(program: &Program, channel: OwnedFd, output: Stdio) -> io::Result<Child> {
     let called_by = CALLERS.into_iter().filter_map(|name| Some((name, env::var_os(name)?)));
     let mut keeper = program.role(KEEP);
     keeper.envs(called_by).stdin(channel).stdout(output).stderr(Stdio::null()).spawn()
 }
 
-/// The end of a channel that is this process's standard input.
+/// Returns the channel that is this process's standard input.
 fn own_channel() -> io::Result<Channel> {
     Ok(Channel::of(rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?))
 }
 
 fn keep(program: &Program) -> io::Result<()> {
-    // It may be a leader already.
+    // It may already be a session leader, in which case this fails.
     let _ = setsid();
     io::stdout().write_all(b"k")?;
     io::stdout().flush()?;
     let channel = own_channel()?;
     let told = serve(program, &channel);
     if let Err(error) = &told {
-        // Who asked may be gone.
+        // The requester may be gone.
         let _ = channel.send(&Answer::failed(error).to_bytes(), &[]);
     }
     told
 }
 
-/// One place, one command.
+/// Serves one link and one COMMAND.
 fn serve(program: &Program, channel: &Channel) -> io::Result<()> {
     let peer = socket_peercred(channel)?.pid;
     let caller = caller()?;
@@ -161,10 +164,10 @@ fn serve(program: &Program, channel: &Channel) -> io::Result<()> {
     let user = User::of(make.user)?;
     let (place, devices) = Place::make()?;
     if let Some(ecn) = make.ecn {
-        // ip-sysctl: 1 asks for ECN and accepts it, 0 does neither.
+        // Values of `tcp_ecn` (ip-sysctl): 1 requests and accepts ECN, 0 does neither.
         place.behind.inside(|| fs::write(TCP_ECN, if ecn { "1" } else { "0" }))?;
     }
-    // Opened by who has no rights, it gives none to whom it is passed on.
+    // A socket opened without rights passes none to the process that receives it.
     let counts = place.behind.inside(|| {
         rights::become_on_this_thread(&user)?;
         Netlink::route()
@@ -192,9 +195,9 @@ fn serve(program: &Program, channel: &Channel) -> io::Result<()> {
     start_command(program, channel, &place, &user, (start, descriptors))
 }
 
-/// Lets a process give a thread of its own a real-time priority; returns its limits before.
+/// Allows a process a real-time priority for its threads; returns its limits before.
 fn let_be_realtime(process: Pid, limit: Rlimit) -> Option<Rlimit> {
-    // Where it can't, the router says that it has none.
+    // If that fails, the router reports that it runs without priority.
     prlimit(Some(process), Resource::Rtprio, limit).ok()
 }
 
@@ -219,27 +222,27 @@ fn start_command(
     drop(descriptors);
     let ready = inside.receive()?.ok_or(ErrorKind::UnexpectedEof)?;
     let ready = Answer::of_bytes(&ready.bytes)?.checked()?;
-    // What is left to do needs no rights: where COMMAND has those of root, nobody's will do.
+    // The remaining work needs no rights: if COMMAND runs as root, user nobody suffices here.
     let nobody = User { id: NOBODY, group: NOBODY, groups: Vec::new() };
     give_up(if user.is_root() { &nobody } else { user })?;
     let _relay = doors.map(Behind::serve).transpose()?;
     channel.send(&ready.to_bytes(), &[])?;
     inside.send(inside::GO, &[])?;
     wait(channel, &inside)?;
-    // Without this process there is nothing to stay for.
+    // COMMAND's parent ends when the keeper's end of this channel closes.
     drop(inside);
     child.wait()?;
     Ok(())
 }
 
-/// Starts COMMAND's parent as the first process of a namespace of its own.
+/// Starts COMMAND's parent as the first process of a new PID namespace.
 fn start_inside(program: &Program, channel: Channel) -> io::Result<Child> {
     let own = open("/proc/self/ns/pid", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     leave(UnshareFlags::NEWPID)?;
     let mut inside = program.role(INSIDE);
     let child =
         inside.stdin(channel.into_socket()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    // In the other one no thread could be started.
+    // In the other namespace no thread could be started.
     move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
     Ok(child)
 }
@@ -249,7 +252,7 @@ fn leave(what: UnshareFlags) -> io::Result<()> {
     Ok(rustix::thread::unshare(what)?)
 }
 
-/// Waits until one of the two is gone.
+/// Waits until the other end of either channel is closed or has sent something.
 fn wait(channel: &Channel, inside: &Channel) -> io::Result<()> {
     let watched = |channel| PollFd::from_borrowed_fd(channel, PollFlags::IN);
     let mut watched = [watched(channel.as_fd()), watched(inside.as_fd())];
@@ -261,16 +264,16 @@ fn out_of_turn() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "a message that is out of turn")
 }
 
-/// Roles.
+/// Names of roles.
 pub const KEEP: &str = "keep";
 const INSIDE: &str = "inside";
 const COMMAND: &str = "command";
-/// The name of a socket begins with it.
+/// First character of a socket's name.
 pub const DOOR: char = '@';
-/// sudo(8), pkexec(1), doas(1)
+/// Variables that contain the caller, set by sudo(8), pkexec(1) and doas(1).
 const CALLERS: [&str; 3] = ["SUDO_UID", "PKEXEC_UID", "DOAS_USER"];
 const TCP_ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
 const PRIORITY_LIMIT: Rlimit =
     Rlimit { current: Some(PRIORITY as u64), maximum: Some(PRIORITY as u64) };
-/// Who owns nothing (user_namespaces(7)).
+/// User that owns nothing (user_namespaces(7)).
 const NOBODY: u32 = 65_534;

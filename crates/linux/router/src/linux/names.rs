@@ -1,6 +1,7 @@
-//! Names behind a link. A server on a loopback address (systemd-resolved, dnsmasq) is at another place there: nobody would
-//! answer. So somebody listens at that address behind the link and passes queries over it to the caller's end, where they go
-//! on to the server. What is in them is not looked at.
+//! Relay of DNS queries from behind a link. A server on a loopback address (systemd-resolved,
+//! dnsmasq) cannot be reached from another namespace. The relay listens at that address behind the
+//! link and forwards queries over it to the caller's end, and from there to the server. It does not
+//! read them.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -18,7 +19,7 @@ use crate::linux::place::{Ends, Place};
 use crate::linux::resolver::{refusal, servers_in};
 use crate::linux::run::Stop;
 
-/// Passes queries on until it is dropped.
+/// DNS relay that runs until it is dropped.
 #[derive(Debug)]
 pub struct Names {
     _behind: Relay,
@@ -26,10 +27,11 @@ pub struct Names {
 }
 
 impl Names {
-    /// Passes on what is sent to `servers` behind a link: by way of the caller's end to the same servers, those of them that are on a loopback address, or all to `to`. `None` if there are none.
+    /// Relays queries to `servers` from behind a link, through the caller's end: to those of the
+    /// same servers that are on a loopback address, or all to `to`. `None` if there are none.
     ///
     /// # Errors
-    /// If there are no sockets for it.
+    /// If its sockets cannot be opened.
     pub fn relay(
         servers: &[IpAddr],
         to: Option<SocketAddr>,
@@ -45,27 +47,28 @@ impl Names {
     }
 }
 
-/// A server that programs behind a link ask for names, and the ports at the caller's end where queries to it go on.
+/// A DNS server that programs behind a link use, and the ports at the caller's end that lead to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// As programs know it.
+    /// Address that programs use.
     pub server: IpAddr,
-    /// For datagrams.
+    /// UDP port at the caller's end.
     pub udp: u16,
-    /// For connections.
+    /// TCP port at the caller's end.
     pub tcp: u16,
 }
 
-/// The half of a relay that is at the caller's end: it needs no rights. It passes queries on until it is dropped.
+/// Part of the relay at the caller's end, which needs no rights. It runs until it is dropped.
 #[derive(Debug)]
 pub struct AtCaller(Relay);
 
 impl AtCaller {
-    /// Listens at the caller's end for those servers that are on a loopback address, or for all if they are to go to `to`;
-    /// `None` if there are none. In the network namespace of the calling thread.
+    /// Listens at the caller's end for the servers on a loopback address, or for all of them if
+    /// queries go to `to`; `None` if there are none. Works in the calling thread's network
+    /// namespace.
     ///
     /// # Errors
-    /// If there are no sockets for it.
+    /// If its sockets cannot be opened.
     pub fn open(
         servers: &[IpAddr],
         to: Option<SocketAddr>,
@@ -93,7 +96,7 @@ impl AtCaller {
     }
 }
 
-/// The other half, behind the link: to listen where servers do needs rights, to serve none.
+/// Part of the relay behind the link. To listen there needs rights, to forward queries does not.
 #[derive(Debug)]
 pub struct Behind(Vec<Door>);
 
@@ -116,7 +119,7 @@ impl Behind {
         Ok(Self(names.iter().map(door).collect::<io::Result<_>>()?))
     }
 
-    /// Passes queries on, from the calling thread's network namespace, until what it returns is dropped.
+    /// Forwards queries, from the calling thread's network namespace, until the relay is dropped.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -125,26 +128,26 @@ impl Behind {
     }
 }
 
-/// The servers that programs of this system ask for names.
+/// Returns the DNS servers of this system.
 #[must_use]
 pub fn system_servers() -> Vec<IpAddr> {
     servers_in(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default())
 }
 
-/// Where queries go from a door.
+/// Destinations of queries from a listening address.
 #[derive(Clone, Copy, Debug)]
 struct Next {
     udp: SocketAddr,
     tcp: SocketAddr,
 }
 
-/// Where queries come in, in datagrams and in connections (RFC 1035 § 4.2).
+/// Sockets that receive queries, by UDP and TCP (RFC 1035 § 4.2).
 #[derive(Debug)]
 struct Door {
     udp: UdpSocket,
     tcp: TcpListener,
     next: Next,
-    /// Who may come in; `None` is everybody who can.
+    /// Only permitted client; `None` permits all.
     from: Option<IpAddr>,
 }
 
@@ -161,10 +164,10 @@ impl Door {
     }
 }
 
-/// A thread that serves doors, in the network namespace of the thread that starts it.
+/// Thread that forwards queries in the network namespace of the thread that starts it.
 #[derive(Debug)]
 pub struct Relay {
-    /// Those of its doors.
+    /// Local addresses of its sockets.
     addresses: Vec<Next>,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
@@ -188,24 +191,24 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.stop.stop();
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say, whatever its end.
+            // The thread returns nothing, whatever its end.
             let _ = thread.join();
         }
     }
 }
 
-/// What a relay's thread works on.
+/// State of a relay's thread.
 struct Clerk {
     doors: Vec<Door>,
     stop: Stop,
     queries: Vec<Query>,
-    /// The client's end of each connection, which ends it.
+    /// Client's socket of each TCP connection, whose shutdown ends the connection.
     connections: Vec<(TcpStream, JoinHandle<()>)>,
 }
 
-/// A datagram that waits for its answer.
+/// UDP query that awaits its response.
 struct Query {
-    /// Only who was asked can answer here.
+    /// Connected socket, which receives only from the server.
     upstream: UdpSocket,
     client: SocketAddr,
     door: usize,
@@ -218,7 +221,7 @@ impl Clerk {
         while !self.stop.asked() {
             let Ok(ready) = self.wait() else { break };
             let (doors, queries) = ready.split_at(self.doors.len() * 2);
-            // From the last, so that those before keep their places.
+            // Backwards, because a removal moves the later ones.
             for (i, _) in queries.iter().enumerate().rev().filter(|&(_, &ready)| ready) {
                 self.answer(i);
             }
@@ -236,7 +239,8 @@ impl Clerk {
         }
     }
 
-    /// Waits until something is there: for each door datagrams, connections; then for each query.
+    /// Waits for events. Returns for each pair of sockets two flags, UDP then TCP, followed by one
+    /// for each query.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let mut sockets = Vec::new();
         for door in &self.doors {
@@ -296,7 +300,7 @@ impl Clerk {
         let to = self.doors[i].next.tcp;
         let Ok(end) = client.try_clone() else { return };
         let thread = thread::Builder::new().spawn(move || {
-            // A client whose server can't be reached sees the end of its connection.
+            // A client whose server cannot be reached sees the end of its connection.
             let _ = carry(&client, to);
             let _ = client.shutdown(Shutdown::Both);
         });
@@ -306,7 +310,7 @@ impl Clerk {
     }
 }
 
-/// Sends a query from a socket of its own: the port is as hard to guess as the kernel makes it (RFC 5452 § 4.5).
+/// Sends a query from its own socket, whose port is chosen by the kernel (RFC 5452 § 4.5).
 fn ask(server: SocketAddr, text: &[u8]) -> io::Result<UdpSocket> {
     let any: IpAddr = if server.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = UdpSocket::bind((any, 0))?;
@@ -319,12 +323,12 @@ fn ask(server: SocketAddr, text: &[u8]) -> io::Result<UdpSocket> {
 /// Answers a query with "server failure".
 fn refuse(door: &UdpSocket, client: SocketAddr, query: &[u8]) {
     if let Some(answer) = refusal(query) {
-        // A client that is gone asks no more.
+        // A client that is gone repeats no query.
         let _ = door.send_to(&answer, client);
     }
 }
 
-/// Copies what either end says to the other, until both are silent.
+/// Copies data in both directions until both ends have closed.
 fn carry(client: &TcpStream, to: SocketAddr) -> io::Result<()> {
     let server = TcpStream::connect_timeout(&to, PATIENCE_TCP)?;
     client.set_nonblocking(false)?;
@@ -345,15 +349,17 @@ fn carry(client: &TcpStream, to: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// RFC 1035 § 4.2.
+/// Port of DNS (RFC 1035 § 4.2).
 const PORT: u16 = 53;
-/// Servers that are relayed: programs ask no more than three (resolv.conf(5), MAXNS).
+/// Maximum number of relayed servers; the C library uses at most three (resolv.conf(5), MAXNS).
 pub const MOST_NAMES: usize = 8;
-/// The largest datagram, in bytes.
+/// Largest UDP datagram, bytes.
 const LARGEST: usize = 65_535;
-/// Queries that wait at a time, and connections; the oldest query makes room, a connection is not taken.
+/// Maximum numbers of pending queries and of connections. Beyond them, the oldest query is dropped,
+/// and a connection is closed.
 const MOST_QUERIES: usize = 256;
 const MOST_CONNECTIONS: usize = 64;
-/// Nobody waits longer for an answer: clients ask again after 5 s (resolv.conf(5), `timeout`).
+/// Time for which a query or connection waits: clients repeat a query after 5 s (resolv.conf(5),
+/// `timeout`).
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_TCP: Wall = Wall::from_secs(10);

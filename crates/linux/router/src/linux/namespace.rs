@@ -5,12 +5,12 @@ use std::thread;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-/// A network namespace without a name: it is gone when nobody holds it, no process is in it and none of its sockets is open.
+/// Unnamed network namespace. It exists as long as a descriptor, a process or a socket of it.
 #[derive(Debug)]
 pub struct Namespace(OwnedFd);
 
 impl Namespace {
-    /// That of the calling thread.
+    /// Returns the calling thread's namespace.
     ///
     /// # Errors
     /// Without `/proc`.
@@ -19,7 +19,8 @@ impl Namespace {
         Ok(Self(open("/proc/thread-self/ns/net", flags, Mode::empty())?))
     }
 
-    /// A new one, with nothing but a loopback device that is down. The calling thread stays where it is.
+    /// Creates a namespace with only a loopback device, which is down. The calling thread does not
+    /// move.
     ///
     /// # Errors
     /// Without the right to administer the system.
@@ -30,7 +31,7 @@ impl Namespace {
         })
     }
 
-    /// Moves the calling thread into it.
+    /// Moves the calling thread into the namespace.
     ///
     /// # Errors
     /// Without the right to administer the system.
@@ -39,10 +40,10 @@ impl Namespace {
         Ok(())
     }
 
-    /// Does something in it, on a thread of its own.
+    /// Does `work` in the namespace, on a separate thread.
     ///
     /// # Errors
-    /// Without the right to administer the system, or those of `work`.
+    /// Without the right to administer the system; those of `work`.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         on_a_thread(|| {
             self.enter()?;

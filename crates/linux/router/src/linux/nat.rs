@@ -1,4 +1,5 @@
-//! Address translation, so that what comes from behind a link can be answered from beyond this machine (nf_tables).
+//! Source address translation for packets from behind a link to hosts beyond this machine
+//! (nf_tables).
 
 use std::io;
 use std::net::IpAddr;
@@ -7,19 +8,19 @@ use rustix::net::netlink;
 
 use crate::linux::netlink::{ACK, CREATE, NESTED, Netlink, Request, octets, push_attribute};
 
-/// A table of nf_tables that hides an address behind those of this machine. It belongs to its socket: the kernel removes it
-/// when that is closed, by whatever end of the process.
+/// A table of nf_tables that translates a source address to those of this machine. Its socket owns
+/// it: the kernel removes the table when the socket is closed, however the process ends.
 #[derive(Debug)]
 pub struct Nat {
     _socket: Netlink,
 }
 
 impl Nat {
-    /// Hides `address` from now on, with a table of this name in the calling thread's network namespace.
+    /// Translates `address` with a table of this name in the calling thread's network namespace.
     ///
     /// # Errors
-    /// What the kernel says: it may lack nf_tables or translation (`EOPNOTSUPP`, `ENOENT`), or know no owners of tables
-    /// (before Linux 5.12: `EOPNOTSUPP`).
+    /// Those of the kernel: without nf_tables or translation (`EOPNOTSUPP`, `ENOENT`), or without
+    /// ownership of tables (before Linux 5.12: `EOPNOTSUPP`).
     pub fn hide(address: IpAddr, table: &str) -> io::Result<Self> {
         let mut socket = Netlink::open(Some(netlink::NETFILTER))?;
         let table = terminated(table);
@@ -54,7 +55,7 @@ const fn generic_header(family: u8, resource: u16) -> [u8; 4] {
     [family, 0, high, low]
 }
 
-/// Behind the decision where a packet goes, at the place of source translation.
+/// Encodes the hook after routing, at the priority of source translation.
 fn hook() -> Vec<u8> {
     let mut hook = Vec::new();
     push_attribute(&mut hook, HOOK_NUMBER, &HOOK_POSTROUTING.to_be_bytes());
@@ -62,7 +63,7 @@ fn hook() -> Vec<u8> {
     hook
 }
 
-/// `ip saddr ADDRESS masquerade`, or the same of `ip6`.
+/// Encodes the rule `ip saddr ADDRESS masquerade`, or the same with `ip6`.
 fn expressions(address: IpAddr) -> Vec<u8> {
     let source = if address.is_ipv4() { SOURCE_OFFSET } else { SOURCE_OFFSET_V6 };
     let address = octets(address);
@@ -101,20 +102,20 @@ fn terminated(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// linux/netfilter/nfnetlink.h, linux/netlink.h
+/// Constants of linux/netfilter/nfnetlink.h and linux/netlink.h.
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 const SUBSYSTEM: u16 = 10;
 const FAMILY_IPV4: u8 = 2;
 const FAMILY_IPV6: u8 = 10;
 const APPEND: u16 = 0x800;
-/// linux/netfilter/nf_tables.h
+/// Constants of linux/netfilter/nf_tables.h.
 const NEWTABLE: u16 = 0;
 const NEWCHAIN: u16 = 3;
 const NEWRULE: u16 = 6;
 const TABLE_NAME: u16 = 1;
 const TABLE_FLAGS: u16 = 2;
-/// The table goes with the socket that made it.
+/// Flag that lets the socket own the table.
 const TABLE_OWNED: u32 = 0x2;
 const CHAIN_TABLE: u16 = 1;
 const CHAIN_NAME: u16 = 3;
@@ -137,7 +138,7 @@ const PAYLOAD_OFFSET: u16 = 3;
 const PAYLOAD_LENGTH: u16 = 4;
 const REGISTER_1: u32 = 1;
 const NETWORK_HEADER: u32 = 1;
-/// Where the source address is in an IPv4 header (RFC 791 § 3.1) and an IPv6 header (RFC 8200 § 3), in bytes.
+/// Offset of the source address in IPv4 (RFC 791 § 3.1) and IPv6 headers (RFC 8200 § 3), bytes.
 const SOURCE_OFFSET: u32 = 12;
 const SOURCE_OFFSET_V6: u32 = 8;
 const COMPARE_FROM: u16 = 1;

@@ -1,4 +1,4 @@
-//! Requests to the kernel about interfaces, addresses and routes (rtnetlink(7)), without tools and without their text.
+//! Netlink requests about interfaces, addresses and routes (rtnetlink(7)), without external tools.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use rustix::net::{
     socket_with,
 };
 
-/// A netlink socket; it speaks of the network namespace in which it was opened.
+/// A netlink socket. It serves the network namespace in which it was opened.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
@@ -22,15 +22,15 @@ impl AsFd for Netlink {
     }
 }
 
-/// A network interface, by its index.
+/// Index of a network interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface(pub u32);
 
-/// An answer: its type, and what follows the message's header.
+/// Type and body of a reply, without the message header.
 pub type Answer = (u16, Vec<u8>);
 
 impl Netlink {
-    /// A socket to rtnetlink in the calling thread's network namespace.
+    /// Opens a socket to rtnetlink in the calling thread's network namespace.
     ///
     /// # Errors
     /// Those of the kernel.
@@ -38,7 +38,8 @@ impl Netlink {
         Self::open(None)
     }
 
-    /// A socket to this family of netlink (none is rtnetlink) in the calling thread's network namespace.
+    /// Opens a socket to a netlink family (`None` is rtnetlink) in the calling thread's network
+    /// namespace.
     ///
     /// # Errors
     /// Those of the kernel.
@@ -48,16 +49,16 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// A socket that another process opened and passed on.
+    /// Wraps a socket that another process opened and passed on.
     #[must_use]
     pub const fn passed(socket: OwnedFd) -> Self {
         Self { socket, sequence: 0 }
     }
 
-    /// Sends requests in one message and waits until all of them are answered; an error is that of the first that failed.
+    /// Sends requests in one datagram, waits for all replies, and returns them.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Those of the kernel: the error of the first request that failed.
     pub fn request(&mut self, requests: &[Request]) -> io::Result<Vec<Answer>> {
         let mut bytes = Vec::new();
         let mut replies = Replies::default();
@@ -77,7 +78,7 @@ impl Netlink {
         Ok(replies.answers)
     }
 
-    /// The interface of this name.
+    /// Returns the interface with this name.
     ///
     /// # Errors
     /// If there is none.
@@ -85,10 +86,10 @@ impl Netlink {
         Ok(Interface(netdevice::name_to_index(&self.socket, name)?))
     }
 
-    /// Brings an interface up, with this MTU and room for so many packets where both are given.
+    /// Brings an interface up, and sets its MTU in bytes and its queue length in packets if given.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Those of the kernel.
     pub fn bring_up(
         &mut self,
         interface: Interface,
@@ -106,27 +107,29 @@ impl Netlink {
         self.request(&[request]).map(drop)
     }
 
-    /// Makes an interface one that knows no groups, so that the kernel joins none through it, with this MTU.
+    /// Clears the multicast flag of an interface, so that the kernel joins no group through it, and
+    /// sets its MTU.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Those of the kernel.
     pub fn without_groups(&mut self, interface: Interface, mtu: u32) -> io::Result<()> {
         let request = Request::new(RTM_NEWLINK, ACK).put(&[0; 4]).number(interface.0);
         let request = request.number(0).number(IFF_MULTICAST);
         self.request(&[request.attribute(IFLA_MTU, &mtu.to_ne_bytes())]).map(drop)
     }
 
-    /// Gives an interface an address, with the peer's at its other end, of the same family.
+    /// Adds an address to an interface, with its peer's address of the same family.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Those of the kernel.
     pub fn add_address(
         &mut self,
         interface: Interface,
         own: IpAddr,
         peer: IpAddr,
     ) -> io::Result<()> {
-        // Nobody else is there who might have the address (RFC 4862 § 5.4).
+        // No other host can have the address: duplicate address detection is skipped (RFC 4862 §
+        // 5.4).
         let flags = if own.is_ipv6() { IFA_F_NODAD } else { 0 };
         let request = Request::new(RTM_NEWADDR, ACK | CREATE | EXCL)
             .put(&[family(own), whole(own), flags, 0])
@@ -136,10 +139,10 @@ impl Netlink {
         self.request(&[request]).map(drop)
     }
 
-    /// Adds a route.
+    /// Adds a route through an interface.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Those of the kernel.
     pub fn add_route(&mut self, interface: Interface, route: &Route) -> io::Result<()> {
         let (to, prefix) = route.to;
         let scope = if route.gateway.is_some() { SCOPE_UNIVERSE } else { SCOPE_LINK };
@@ -162,10 +165,10 @@ impl Netlink {
         self.request(&[request]).map(drop)
     }
 
-    /// Whether the kernel takes packets for an address; one that was just added it may not take yet.
+    /// `true` if the kernel accepts packets to an address; a new IPv6 address may not work at once.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Those of the kernel.
     pub fn takes(&mut self, address: IpAddr) -> io::Result<bool> {
         let request = Request::new(RTM_GETROUTE, ACK)
             .put(&[family(address), whole(address), 0, 0])
@@ -178,10 +181,10 @@ impl Netlink {
         }
     }
 
-    /// Packets that an interface dropped instead of sending them.
+    /// Returns the number of packets that an interface dropped instead of sending them.
     ///
     /// # Errors
-    /// What the kernel says, or if it does not tell.
+    /// Those of the kernel; if the reply lacks the number.
     pub fn dropped(&mut self, interface: Interface) -> io::Result<u64> {
         let request = Request::new(RTM_GETLINK, ACK).put(&[0; 4]).number(interface.0).put(&[0; 8]);
         self.request(&[request])?
@@ -191,13 +194,14 @@ impl Netlink {
             .ok_or_else(|| io::Error::other("the kernel has no statistics of the interface"))
     }
 
-    /// Addresses in use, of both families, each with its prefix length, and where routes lead.
+    /// Returns addresses in use and destinations of routes, of both families, with their prefix
+    /// lengths.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Those of the kernel.
     pub fn taken(&mut self) -> io::Result<Vec<(IpAddr, u8)>> {
         let mut taken = Vec::new();
-        // The kernel dumps one thing at a time.
+        // The kernel performs one dump at a time on a socket.
         for family in [AF_INET, AF_INET6] {
             let addresses = Request::new(RTM_GETADDR, DUMP).put(&[family, 0, 0, 0]).number(0);
             let routes = Request::new(RTM_GETROUTE, DUMP).put(&[family, 0, 0, 0]).put(&[0; 8]);
@@ -213,20 +217,20 @@ impl Netlink {
     }
 }
 
-/// What the kernel replied to requests, as far as it did.
+/// Replies to requests received so far.
 #[derive(Clone, Debug, Default)]
 pub struct Replies {
-    /// Requests, by their sequence numbers, that the kernel has yet to acknowledge, or whose dump has yet to end.
+    /// Sequence numbers of requests without an acknowledgement, or without the end of their dump.
     pub pending: Vec<u32>,
-    /// What it told.
+    /// Replies other than acknowledgements.
     pub answers: Vec<Answer>,
 }
 
 impl Replies {
-    /// Reads what came at one time: whole messages, one after the other. What is none ends them.
+    /// Reads a datagram of consecutive messages, up to the first malformed one.
     ///
     /// # Errors
-    /// The first that the kernel tells of.
+    /// The first error that the kernel reports.
     pub fn read(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while let Some((kind, sequence, body, after)) = split(bytes) {
             bytes = after;
@@ -246,22 +250,22 @@ impl Replies {
     }
 }
 
-/// Packets that an interface dropped instead of sending them, if an answer about it tells.
+/// Returns the number of packets that an interface dropped when sending, if a reply contains it.
 #[must_use]
 pub fn dropped_in(answer: &[u8]) -> Option<u64> {
     let statistics = attribute(answer.get(LINK_HEADER..)?, IFLA_STATS64)?;
     statistics.get(TX_DROPPED * 8..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))
 }
 
-/// The prefix in an answer about an address or a route of this family.
+/// Returns the prefix in a reply about an address or a route, if it is of this family.
 fn prefix_in(answer: &[u8], family: u8, header: usize, kind: u16) -> Option<(IpAddr, u8)> {
-    // A kernel without IPv6 answers for all families that it has.
+    // A kernel without IPv6 replies with all families that it has.
     let &[of, prefix] = answer.first_chunk::<2>()?;
     let found = attribute(answer.get(header..)?, kind).and_then(address)?;
     (of == family && found.is_ipv4() == (family == AF_INET)).then_some((found, prefix))
 }
 
-/// The prefixes in an answer about an address or a route, whatever it is about.
+/// Returns all prefixes in a reply about an address or a route of any family.
 #[must_use]
 pub fn prefixes_in(answer: &[u8]) -> Vec<(IpAddr, u8)> {
     let kinds = [(ADDRESS_HEADER, IFA_ADDRESS), (ROUTE_HEADER, RTA_DST)];
@@ -272,31 +276,31 @@ pub fn prefixes_in(answer: &[u8]) -> Vec<(IpAddr, u8)> {
 /// A route to a prefix.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// First address and length of the prefix.
+    /// First address of the prefix, and its length.
     pub to: (IpAddr, u8),
-    /// Who takes the packets at the other end, where it is not whom they are for.
+    /// Next hop, unless the destination is reached directly.
     pub gateway: Option<IpAddr>,
-    /// The address that packets carry, where it is not the interface's.
+    /// Source address of packets, unless it is the interface's.
     pub source: Option<IpAddr>,
-    /// What connections are to know of the way: `RTAX_…` attributes.
+    /// Encoded metrics for connections: `RTAX_…` attributes.
     pub metrics: Vec<u8>,
 }
 
 impl Route {
-    /// A route without anything special.
+    /// Creates a route to a prefix, without gateway, source or metrics.
     #[must_use]
     pub const fn to(address: IpAddr, prefix: u8) -> Self {
         Self { to: (address, prefix), gateway: None, source: None, metrics: Vec::new() }
     }
 
-    /// A route to one address.
+    /// Creates a route to one address.
     #[must_use]
     pub const fn to_host(address: IpAddr) -> Self {
         Self::to(address, whole(address))
     }
 }
 
-/// Length of the prefix that is one address.
+/// Returns the prefix length of a single address.
 const fn whole(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
@@ -305,7 +309,7 @@ const fn family(address: IpAddr) -> u8 {
     if address.is_ipv4() { AF_INET } else { AF_INET6 }
 }
 
-/// An address as the kernel takes it.
+/// Returns the bytes of an address in network byte order.
 pub fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -320,7 +324,7 @@ fn address(octets: &[u8]) -> Option<IpAddr> {
     <[u8; 16]>::try_from(octets).ok().map(IpAddr::from)
 }
 
-/// A request on its way.
+/// A request to the kernel.
 #[derive(Clone, Debug)]
 pub struct Request {
     kind: u16,
@@ -329,26 +333,26 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request of this type, with these flags besides `NLM_F_REQUEST`.
+    /// Creates a request of this type, with these flags and `NLM_F_REQUEST`.
     #[must_use]
     pub const fn new(kind: u16, flags: u16) -> Self {
         Self { kind, flags: REQUEST | flags, body: Vec::new() }
     }
 
-    /// Adds bytes.
+    /// Appends bytes to the body.
     #[must_use]
     pub fn put(mut self, bytes: &[u8]) -> Self {
         self.body.extend_from_slice(bytes);
         self
     }
 
-    /// Adds a number as this machine writes it.
+    /// Appends a number to the body in native byte order.
     #[must_use]
     pub fn number(self, n: u32) -> Self {
         self.put(&n.to_ne_bytes())
     }
 
-    /// Adds an attribute.
+    /// Appends an attribute to the body.
     #[must_use]
     pub fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
         push_attribute(&mut self.body, kind, value);
@@ -367,7 +371,7 @@ impl Request {
     }
 }
 
-/// Adds an attribute to a list of them, which may be the value of another.
+/// Appends an attribute to a list, which may be the value of another attribute.
 pub fn push_attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let length = (ATTRIBUTE_HEADER + value.len()) as u16;
     to.extend_from_slice(&length.to_ne_bytes());
@@ -376,7 +380,7 @@ pub fn push_attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     to.resize(to.len().next_multiple_of(ALIGN), 0);
 }
 
-/// The value of an attribute in a list of them.
+/// Returns the value of the first attribute of this type in a list.
 #[must_use]
 pub fn attribute(mut list: &[u8], kind: u16) -> Option<&[u8]> {
     loop {
@@ -390,7 +394,7 @@ pub fn attribute(mut list: &[u8], kind: u16) -> Option<&[u8]> {
     }
 }
 
-/// The first message: type, sequence number, body; and what follows it.
+/// Splits off the first message: returns its type, sequence number and body, and the rest.
 fn split(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
     let header = bytes.first_chunk::<MESSAGE_HEADER>()?;
     let word = |at: usize| {
@@ -404,27 +408,27 @@ fn split(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
 
 /// Flags and types of messages (linux/netlink.h).
 const REQUEST: u16 = 0x1;
-/// The kernel acknowledges the request.
+/// Flag that requests an acknowledgement.
 pub const ACK: u16 = 0x4;
-/// All objects are asked for.
+/// Flag that requests all objects.
 pub const DUMP: u16 = 0x300;
-/// The object must not exist.
+/// Flag that requires that the object does not exist.
 pub const EXCL: u16 = 0x200;
-/// The object is to be made.
+/// Flag that creates the object if it does not exist.
 pub const CREATE: u16 = 0x400;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
-/// The upper bits of an attribute's type are flags.
+/// Mask of an attribute's type, whose upper bits are flags.
 const ATTRIBUTE_KIND: u16 = 0x3fff;
-/// The attribute holds attributes.
+/// Flag of an attribute that contains attributes.
 pub const NESTED: u16 = 0x8000;
-/// Sizes and alignment in bytes.
+/// Sizes and alignment, bytes.
 const MESSAGE_HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
 const ALIGN: usize = 4;
 const ANSWER_ROOM: usize = 1 << 16;
 
-/// linux/rtnetlink.h
+/// Constants of linux/rtnetlink.h.
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
@@ -442,9 +446,9 @@ const SCOPE_UNIVERSE: u8 = 0;
 const SCOPE_LINK: u8 = 253;
 const UNICAST: u8 = 1;
 const LOCAL: u8 = 2;
-/// The type of a route in `struct rtmsg`.
+/// Offset of the route type in `struct rtmsg`.
 const ROUTE_TYPE: usize = 7;
-/// linux/if_link.h, linux/if_addr.h, net/if.h
+/// Constants of linux/if_link.h, linux/if_addr.h and net/if.h.
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_STATS64: u16 = 23;
@@ -452,14 +456,14 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFF_UP: u32 = 0x1;
 const IFF_MULTICAST: u32 = 0x1000;
-/// No other host is asked whether it has the address.
+/// Flag that skips duplicate address detection.
 const IFA_F_NODAD: u8 = 0x02;
-/// linux/socket.h
+/// Address families (linux/socket.h).
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
-/// `tx_dropped` among the numbers of `struct rtnl_link_stats64`.
+/// Index of `tx_dropped` in `struct rtnl_link_stats64`.
 const TX_DROPPED: usize = 7;
-/// Bytes of `struct ifinfomsg`, `struct ifaddrmsg`, `struct rtmsg`.
+/// Sizes of `struct ifinfomsg`, `struct ifaddrmsg` and `struct rtmsg`, bytes.
 const LINK_HEADER: usize = 16;
 const ADDRESS_HEADER: usize = 8;
 const ROUTE_HEADER: usize = 12;

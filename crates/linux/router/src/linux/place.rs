@@ -1,5 +1,5 @@
-//! A place behind an emulated link: a network namespace of its own with a device at each end of what leads out. It is made
-//! with the rights of root; what keeps it needs none.
+//! Network namespace behind an emulated link, with a TUN device at each end of the link. Its
+//! creation needs root's rights, keeping it does not.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -13,54 +13,55 @@ use crate::linux::nat::Nat;
 use crate::linux::netlink::{Netlink, Route};
 use crate::linux::tun::Tun;
 
-/// A place behind a link, without the router. Nothing of it is left when it is dropped, or its process ends in whatever way:
-/// namespace and translation have no name of their own and go with their files.
+/// A network namespace behind a link, without the router. Nothing remains when it is dropped or its
+/// process ends: namespace and address translation have no name and end with their descriptors.
 #[derive(Debug)]
 pub struct Place {
-    /// Where it was made.
+    /// Namespace in which the link was created, the caller's.
     pub caller: Namespace,
-    /// The place itself.
+    /// Namespace behind the link.
     pub behind: Namespace,
     addresses: Addresses,
     way_out: io::Result<Nat>,
-    /// Those of IPv6: its addresses, and the way out.
+    /// Error of IPv6, for which the link then has no addresses.
     ipv6: io::Result<()>,
     way_out6: io::Result<Nat>,
 }
 
-/// What its two devices are.
+/// Both TUN devices of a link.
 #[derive(Debug)]
 pub struct Devices {
-    /// In the place.
+    /// Device in the namespace behind the link.
     pub inner: Tun,
-    /// Where the place was made.
+    /// Device in the caller's namespace.
     pub outer: Tun,
 }
 
-/// The two ends of a link.
+/// Values for both ends of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends<A> {
-    /// At the caller's end.
+    /// Caller's end.
     pub caller: A,
-    /// Behind the link.
+    /// End behind the link.
     pub behind: A,
 }
 
-/// The addresses of a link. No other link of the same network namespace has these.
+/// Addresses of a link; no other link of the same network namespace has them.
 #[derive(Debug)]
 pub struct Addresses {
     v4: Ends<Ipv4Addr>,
     v6: Ends<Ipv6Addr>,
     number: u16,
-    /// Whoever holds this name in the network namespace has the number.
+    /// Socket in the network namespace whose name reserves the number.
     _reserved: UnixListener,
 }
 
 impl Place {
-    /// Makes a place from the calling thread's network namespace.
+    /// Creates a namespace behind a link from the calling thread's network namespace.
     ///
     /// # Errors
-    /// Without `/dev/net/tun` (`NotFound`) or the right to administer the network and the system (`PermissionDenied`).
+    /// Without `/dev/net/tun` (`NotFound`), or without the right to administer the network and the
+    /// system (`PermissionDenied`).
     pub fn make() -> io::Result<(Self, Devices)> {
         let caller = Namespace::current()?;
         let addresses = Addresses::reserve()?;
@@ -72,7 +73,7 @@ impl Place {
             let mut control = Netlink::route()?;
             let loopback = control.interface("lo")?;
             control.bring_up(loopback, None, None)?;
-            // For links in this link. Where it can't be set, they say so.
+            // For links within this link. If it cannot be set, they report it.
             let _ = fs::write(FORWARDING, "1");
             let _ = fs::write(FORWARDING6, "1");
             let inner = Tun::open("cwnd%d")?;
@@ -90,32 +91,32 @@ impl Place {
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         };
         if way_out6.is_ok() {
-            // Only then: a program that knows both families tries this one first (RFC 6724 § 6).
+            // Not without a way out: programs prefer IPv6 if they see a route (RFC 6724 § 6).
             inner.add_route(&Route::to(ANY6, 0))?;
         }
         let place = Self { caller, behind, addresses, way_out, ipv6, way_out6 };
         Ok((place, Devices { inner, outer }))
     }
 
-    /// Its two ends.
+    /// Returns the IPv4 addresses of both ends.
     #[must_use]
     pub const fn ends(&self) -> Ends<Ipv4Addr> {
         self.addresses.v4
     }
 
-    /// The same for IPv6; `None` where the caller's machine has none.
+    /// Returns the IPv6 addresses of both ends; `None` if the caller's machine has no IPv6.
     #[must_use]
     pub fn ends6(&self) -> Option<Ends<Ipv6Addr>> {
         self.ipv6.is_ok().then_some(self.addresses.v6)
     }
 
-    /// Why what is beyond the caller's machine can't be reached; `None` if it can.
+    /// Returns why hosts beyond the caller's machine cannot be reached; `None` if they can.
     #[must_use]
     pub fn confined(&self) -> Option<String> {
         self.way_out.as_ref().err().map(ToString::to_string)
     }
 
-    /// Why it can't be reached over IPv6; `None` if it can.
+    /// Returns why they cannot be reached over IPv6; `None` if they can.
     #[must_use]
     pub fn confined6(&self) -> Option<String> {
         self.way_out6.as_ref().err().map(ToString::to_string)
@@ -123,8 +124,8 @@ impl Place {
 }
 
 impl Addresses {
-    /// Takes two addresses that nothing in this network namespace has or routes to, or still sends to: what is left of a
-    /// connection over an earlier link would cross this one.
+    /// Reserves addresses that nothing in this network namespace uses, routes to, or still sends
+    /// to: late segments of a connection over an earlier link would reach this one.
     fn reserve() -> io::Result<Self> {
         let mut taken = Netlink::route()?.taken()?;
         taken.extend(spoken_to()?);
@@ -157,10 +158,11 @@ impl Addresses {
     }
 }
 
-/// Whom connections of the calling thread's network namespace have something to say to, each with the length of an address.
+/// Returns the peers of unfinished connections in the calling thread's network namespace, as
+/// prefixes of one address.
 fn spoken_to() -> io::Result<impl Iterator<Item = (IpAddr, u8)>> {
     let unfinished = match Connections::here().and_then(|mut all| all.unfinished()) {
-        // A kernel may be without the module that tells (CONFIG_INET_DIAG).
+        // The kernel may lack the module (CONFIG_INET_DIAG).
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         found => found?,
     };
@@ -168,8 +170,8 @@ fn spoken_to() -> io::Result<impl Iterator<Item = (IpAddr, u8)>> {
     Ok(peers.map(|peer| (peer, if peer.is_ipv4() { 32 } else { 128 })))
 }
 
-/// Whether a prefix that is in use has addresses of a block. The widest ones are ways out, and mean no address: VPNs route
-/// the whole Internet in two halves.
+/// `true` if a prefix in use overlaps a block. The shortest prefixes are default routes and do not
+/// count: VPNs route the whole Internet as two halves.
 fn overlap(used: (IpAddr, u8), block: (IpAddr, u8)) -> bool {
     let prefix = used.1.min(block.1);
     match (used.0, block.0) {
@@ -183,7 +185,7 @@ fn overlap(used: (IpAddr, u8), block: (IpAddr, u8)) -> bool {
     }
 }
 
-/// Whether devices are to have IPv6 in the calling thread's network namespace.
+/// Returns an error if new devices in the calling thread's network namespace have no IPv6.
 fn wants_ipv6() -> io::Result<()> {
     let disabled = fs::read_to_string(DISABLED6)
         .map_err(|_| io::Error::new(ErrorKind::Unsupported, "this machine has no IPv6"))?;
@@ -193,7 +195,8 @@ fn wants_ipv6() -> io::Result<()> {
     Err(io::Error::new(ErrorKind::Unsupported, "net.ipv6.conf.default.disable_ipv6 is 1"))
 }
 
-/// Lets packets from behind the link go on from the caller's network namespace.
+/// Translates addresses of packets from behind the link, if the caller's namespace forwards
+/// packets.
 fn open_way_out(behind: IpAddr, table: &str) -> io::Result<Nat> {
     let (file, name) = match behind {
         IpAddr::V4(_) => (FORWARDING, "net.ipv4.ip_forward"),
@@ -208,21 +211,23 @@ fn open_way_out(behind: IpAddr, table: &str) -> io::Result<Nat> {
     })
 }
 
-/// Set aside for measurements of devices (RFC 2544 § C.2.2, RFC 6890): 198.18.0.0/15, in blocks of four.
+/// First address of links, in blocks of four: 198.18.0.0/15 is reserved for benchmarks of devices
+/// (RFC 2544 § C.2.2, RFC 6890).
 const FIRST: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
 const BLOCKS: u16 = 1 << (30 - 15);
 const BLOCK_PREFIX: u8 = 30;
-/// The same for IPv6 (RFC 5180 § 8, RFC 6890): 2001:2::/48, in blocks of 2⁶⁴.
+/// First IPv6 address of links, in blocks of 2⁶⁴: 2001:2::/48 is reserved for benchmarks (RFC 5180
+/// § 8, RFC 6890).
 const FIRST6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 0);
 const BLOCK6_PREFIX: u8 = 64;
-/// Shorter prefixes are ways out.
+/// Shortest prefixes that count as used; shorter ones are default routes.
 const NARROW: u8 = 8;
 const NARROW6: u8 = 16;
-/// Prefixes of length zero: everything.
+/// Destinations of default routes.
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const ANY6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-/// Whether the calling thread's network namespace forwards packets.
+/// Files that are 1 if the network namespace of the calling thread forwards packets.
 const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 const FORWARDING6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
-/// Whether new devices there have no IPv6.
+/// File that is 1 if new devices there have no IPv6.
 const DISABLED6: &str = "/proc/sys/net/ipv6/conf/default/disable_ipv6";

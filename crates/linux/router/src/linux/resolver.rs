@@ -1,9 +1,9 @@
-//! Files and answers for programs that look up names: the file that names servers, an answer that
-//! refuses.
+//! Parts of DNS without input and output: the file that lists servers, and a failure response.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The servers that a file names; this host, if it names none (resolv.conf(5)). Addresses of a single link can't be anywhere else.
+/// Returns the servers listed in a file (resolv.conf(5)); this host if there are none. Link-local
+/// addresses are left out, as they are not valid on another link.
 #[must_use]
 pub fn servers_in(file: &str) -> Vec<IpAddr> {
     let named: Vec<&str> = file
@@ -25,8 +25,8 @@ pub fn servers_in(file: &str) -> Vec<IpAddr> {
     servers
 }
 
-/// The answer "server failure" to a query (RFC 1035 § 4.1.1), on which a client asks the next server at once; none to what is
-/// too short for a query.
+/// Returns the response "server failure" to a query (RFC 1035 § 4.1.1), after which a client asks
+/// the next server at once; `None` if the query is too short.
 #[must_use]
 pub fn refusal(query: &[u8]) -> Option<Vec<u8>> {
     let mut answer = query.to_vec();
@@ -36,7 +36,7 @@ pub fn refusal(query: &[u8]) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// Flags of a message (RFC 1035 § 4.1.1).
+/// Flags of a DNS message (RFC 1035 § 4.1.1).
 const IS_RESPONSE: u8 = 0x80;
 const CODE: u8 = 0x0f;
 const SERVER_FAILURE: u8 = 2;

@@ -1,4 +1,4 @@
-//! The engine in real time, between two devices.
+//! Real-time loop that runs the engine between two devices.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,26 +22,26 @@ use crate::linux::clock::{Clock, thread_time, time_of_day};
 use crate::linux::tun::Tun;
 use crate::report::{Report, Work};
 
-/// Stops a running router, from any thread.
+/// Handle that stops a running router from any thread.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<Signal>);
 
 #[derive(Debug)]
 struct Signal {
     asked: AtomicBool,
-    /// Whether the router has got its priority, and runs.
+    /// `true` once the router has its priority and runs.
     runs: AtomicBool,
-    /// Whether the router holds no packet.
+    /// `true` while the router holds no packet.
     empty: AtomicBool,
-    /// Wakes the router up.
+    /// Event counter that wakes the router.
     event: OwnedFd,
 }
 
 impl Stop {
-    /// Nobody has asked yet.
+    /// Creates a handle without a request to stop.
     ///
     /// # Errors
-    /// If the process has too many files open.
+    /// If the process has too many open files.
     pub fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self(Arc::new(Signal {
@@ -52,34 +52,34 @@ impl Stop {
         })))
     }
 
-    /// The router is to end soon.
+    /// Requests the router to end.
     pub fn stop(&self) {
         self.0.asked.store(true, Ordering::Release);
-        // A counter that can't take another 1 wakes the router as well.
+        // A counter that cannot be increased wakes the router as well.
         let _ = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes());
     }
 
-    /// Whether somebody has asked.
+    /// `true` once a stop was requested.
     pub(crate) fn asked(&self) -> bool {
         self.0.asked.load(Ordering::Acquire)
     }
 }
 
-/// Can be read once somebody has asked.
+/// Descriptor that is readable once a stop was requested.
 impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.event.as_fd()
     }
 }
 
-/// A router on a thread of its own.
+/// A router on its own thread.
 #[derive(Debug)]
 pub struct Running {
     stop: Stop,
     thread: JoinHandle<io::Result<Report>>,
 }
 
-/// Starts a router on a thread of its own; `a` and `b` are its sides.
+/// Starts a router on its own thread; `a` and `b` are the devices of its sides.
 ///
 /// # Errors
 /// If no thread can be started.
@@ -93,36 +93,37 @@ pub fn start(config: Config, a: Tun, b: Tun, capture: Option<Capture>) -> io::Re
 }
 
 impl Running {
-    /// Ends the router; the devices are gone afterwards.
+    /// Ends the router, closes its devices, and returns its report.
     ///
     /// # Errors
-    /// What ended the router before, or those of the capture's output.
+    /// The error that ended the router before, or those of the capture's output.
     pub fn stop(self) -> io::Result<Report> {
         self.stop.stop();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// Waits until it has the priority that it gets, or has ended.
+    /// Waits until the router has its final priority, or has ended.
     pub fn wait_until_it_runs(&self) {
         while !self.stop.0.runs.load(Ordering::Acquire) && !self.has_ended() {
             thread::sleep(BETWEEN_LOOKS);
         }
     }
 
-    /// Whether it holds no packet: none that waits and none that is on its way.
+    /// `true` if the router holds no packet, neither queued nor under way.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stop.0.empty.load(Ordering::Acquire)
     }
 
-    /// Whether it has ended by itself: only an error does that.
+    /// `true` if the router has ended by itself, which only an error causes.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 }
 
-/// Runs a router on this thread until it is stopped. The thread keeps the priority and processor that were asked for.
+/// Runs a router on this thread until it is stopped. The thread keeps the priority and processor
+/// that were requested.
 ///
 /// # Errors
 /// Those of the devices, and of the capture's output.
@@ -160,7 +161,7 @@ pub fn run(
     shell.engine.finish(end, work)
 }
 
-/// Gets the thread what it can; says how it is scheduled.
+/// Sets timer slack, processor and priority of the thread; returns its scheduling policy.
 fn prepare(pacing: &Pacing) -> io::Result<&'static str> {
     set_current_timer_slack(core::num::NonZeroU64::new(1))?;
     if let Some(cpu) = pacing.cpu {
@@ -174,7 +175,8 @@ fn prepare(pacing: &Pacing) -> io::Result<&'static str> {
     Ok(if pacing.realtime && realtime(PRIORITY) { "fifo" } else { "normal" })
 }
 
-/// Asks for a real-time priority for the calling thread, from 0 to 99; whether it was granted.
+/// Requests a real-time priority from 0 to 99 for the calling thread; returns `true` if it was
+/// granted.
 pub fn realtime(priority: u8) -> bool {
     let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
     let priority = ThreadPriorityValue::try_from(priority).map(ThreadPriority::Crossplatform);
@@ -212,7 +214,7 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Sends what is due; says how many packets that were.
+    /// Sends due packets; returns their number.
     fn send_due(&mut self) -> io::Result<u32> {
         let mut sent = 0;
         for side in Side::BOTH {
@@ -224,7 +226,7 @@ impl Shell<'_> {
                 sent += 1;
                 match rustix::io::write(self.devices[side as usize], bytes) {
                     Ok(_) => {}
-                    // The device is down, or the kernel has no memory or no use for the packet.
+                    // The device is down, or the kernel lacks memory or rejects the packet.
                     Err(Errno::IO | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN | Errno::INVAL) => {
                         self.work.undelivered[lane] += 1;
                     }
@@ -236,7 +238,8 @@ impl Shell<'_> {
         Ok(sent)
     }
 
-    /// Reads what has come, but not so much that something else is late; says how many packets that were.
+    /// Reads arrived packets, a bounded number so that nothing else is delayed; returns their
+    /// number.
     fn receive(&mut self) -> io::Result<u32> {
         let mut received = 0;
         for side in Side::BOTH {
@@ -256,7 +259,7 @@ impl Shell<'_> {
         Ok(received)
     }
 
-    /// Sleeps until something comes, or almost until `next`.
+    /// Sleeps until a packet arrives, or until `spin` before `next`.
     fn sleep(&mut self, now: Time, next: Time, stop: &Stop) -> io::Result<()> {
         let until = Time(next.0 - self.spin.0);
         let wait = until.since(now).min(LONGEST_SLEEP);
@@ -279,14 +282,14 @@ impl Shell<'_> {
     }
 }
 
-/// Of the range from 0 to 99: above all that is not real-time, below what the kernel itself needs.
+/// Priority from 0 to 99: above all that is not real-time, below the kernel's own threads.
 pub const PRIORITY: u8 = 50;
 /// Packets read from one device before the other's turn.
 const BATCH: u32 = 16;
-/// The largest packet that there can be, in bytes (RFC 791 § 3.1).
+/// Size of the largest packet, bytes (RFC 791 § 3.1).
 const LARGEST_READ: usize = 65_535;
-/// A router without anything to do looks up this often.
+/// Longest sleep of an idle router.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// A thread starts in less than a millisecond.
+/// Interval of checks that the thread has started, which takes less than a millisecond.
 const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_micros(100);
 const NS_PER_S: u64 = 1_000_000_000;

@@ -11,13 +11,14 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::linux::netlink::{Interface, Netlink, Route};
 
-/// A TUN device: what the kernel sends to it is read, what is written to it the kernel receives. It has no offloads, so
-/// that packets are no larger than its MTU. It is gone when it is dropped, or its process ends in whatever way.
+/// A TUN device: packets that the kernel sends through it are read here, packets written here are
+/// received by the kernel. Without offloads, packets are no larger than its MTU. The device is
+/// removed when it is dropped, or when its process ends.
 pub struct Tun {
     device: OwnedFd,
     name: String,
     interface: Interface,
-    /// Opened in the device's network namespace.
+    /// Netlink socket opened in the device's network namespace.
     control: Mutex<Netlink>,
 }
 
@@ -28,11 +29,12 @@ impl fmt::Debug for Tun {
 }
 
 impl Tun {
-    /// Makes a device in the calling thread's network namespace; it is up, and has no address. `name` may hold `%d` for a
-    /// number that is free.
+    /// Creates a device in the calling thread's network namespace, up and without address. `%d` in
+    /// `name` stands for a free number.
     ///
     /// # Errors
-    /// Without `/dev/net/tun`, without the right to administer the network, or if the name is taken.
+    /// Without `/dev/net/tun`, without the right to administer the network, or if the name is
+    /// taken.
     pub fn open(name: &str) -> io::Result<Self> {
         let device = tappers::linux::Tun::create_named(tappers::Interface::from_cstr(
             &std::ffi::CString::new(name)?,
@@ -41,52 +43,53 @@ impl Tun {
         let name = device.name()?.name().to_string_lossy().into_owned();
         let mut control = Netlink::route()?;
         let interface = control.interface(&name)?;
-        // The kernel would greet routers and groups through it (RFC 4861 § 6.3.7, RFC 3810): packets that nobody asked for.
-        // A machine that forwards packets has joined the group of routers already; it forgets this without a word on a
-        // device too narrow for IPv6 (RFC 8200 § 5).
+        // The kernel would send messages to routers and groups through it (RFC 4861 § 6.3.7, RFC
+        // 3810), which no program asked for. A forwarding machine has joined the routers' group
+        // already; it leaves it silently on a device whose MTU is too small for IPv6 (RFC 8200 §
+        // 5).
         control.without_groups(interface, TOO_NARROW)?;
         control.without_groups(interface, MTU)?;
-        // Where there is no IPv6, there is nothing to switch off.
+        // Without IPv6 the file does not exist.
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         control.bring_up(interface, Some(MTU), Some(QUEUE_PACKETS))?;
         let device = device.as_fd().try_clone_to_owned()?;
         Ok(Self { device, name, interface, control: Mutex::new(control) })
     }
 
-    /// A device that another process made and passed on. `control` was opened in the device's network namespace; it need
-    /// have no rights, but then only what is read from the device's counts works.
+    /// Wraps a device that another process created and passed on. `control` was opened in the
+    /// device's network namespace. Without rights it can only read the device's counters.
     ///
     /// # Errors
-    /// If there is no device of this name where `control` was opened.
+    /// If `control`'s namespace has no device of this name.
     pub fn passed(device: OwnedFd, name: String, control: Netlink) -> io::Result<Self> {
         let interface = control.interface(&name)?;
         Ok(Self { device, name, interface, control: Mutex::new(control) })
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Gives the device an address, with the peer's at its other end, of the same family; for a thread in the device's
-    /// network namespace.
+    /// Adds an address to the device, with its peer's address of the same family. The calling
+    /// thread must be in the device's network namespace.
     ///
     /// # Errors
-    /// What the kernel says; `NotFound` if it has no IPv6.
+    /// Those of the kernel; `NotFound` if it has no IPv6.
     pub fn add_address(&self, own: impl Into<IpAddr>, peer: impl Into<IpAddr>) -> io::Result<()> {
         let (own, peer) = (own.into(), peer.into());
         let mut control = self.control();
         if own.is_ipv4() {
             return control.add_address(self.interface, own, peer);
         }
-        // Without an address of the kernel's own, with which it would look for routers.
+        // No link-local address of the kernel's own, with which it would solicit routers.
         for (name, value) in [("addr_gen_mode", "1"), ("accept_ra", "0"), ("disable_ipv6", "0")] {
             fs::write(format!("/proc/sys/net/ipv6/conf/{}/{name}", self.name), value)?;
         }
         control.add_address(self.interface, own, own)?;
         control.add_route(self.interface, &Route::to_host(peer))?;
-        // The kernel makes addresses of IPv6 work when it finds the time.
+        // The kernel activates IPv6 addresses asynchronously.
         for _ in 0..LOOKS {
             if control.takes(own)? {
                 return Ok(());
@@ -96,18 +99,19 @@ impl Tun {
         Err(io::ErrorKind::TimedOut.into())
     }
 
-    /// Leads packets through the device.
+    /// Adds a route through the device.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Those of the kernel.
     pub fn add_route(&self, route: &Route) -> io::Result<()> {
         self.control().add_route(self.interface, route)
     }
 
-    /// Packets that the device dropped because its queue was full: nobody read them in time.
+    /// Returns the number of packets that the device dropped because its queue was full: they were
+    /// not read in time.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Those of the kernel.
     pub fn dropped(&self) -> io::Result<u64> {
         self.control().dropped(self.interface)
     }
@@ -123,13 +127,13 @@ impl AsFd for Tun {
     }
 }
 
-/// How often and for how long an address may take to work: 1 s at most.
+/// Number and interval of checks that an address works: 1 s in total.
 const LOOKS: u32 = 1000;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
-/// That of Ethernet, in bytes.
+/// Ethernet's MTU, bytes.
 const MTU: u32 = 1500;
-/// Below the least MTU of IPv6, in bytes.
+/// Largest MTU below the minimum of IPv6, bytes.
 const TOO_NARROW: u32 = 1279;
-/// The device's own queue: enough for what comes while the router looks elsewhere, so that no second bottleneck is here.
-/// 10000 packets of 1500 B are 120 ms at 1 Gbit/s.
+/// Length of the device's queue: it holds arrivals while the router is busy, so that it is no
+/// second bottleneck. 10000 packets of 1500 B are 120 ms at 1 Gbit/s.
 const QUEUE_PACKETS: u32 = 10_000;

@@ -1,4 +1,4 @@
-//! Captures that are kept in memory, and read back.
+//! Captures in memory, and their packets.
 
 use cwnd_quantity::Time;
 use pcap_parser::pcapng::OptionCode;
@@ -10,11 +10,11 @@ mod kept;
 
 pub use kept::Kept;
 
-/// A captured packet: its headers, or all of it, and what was said of it.
+/// A captured packet: its headers or all of it, and its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caught {
     pub at: Time,
-    /// Which of the file's interfaces.
+    /// Number of the interface in the file.
     pub interface: u32,
     pub headers: Vec<u8>,
     pub length: usize,
@@ -22,7 +22,7 @@ pub struct Caught {
 }
 
 impl Kept {
-    /// All packets; none if nothing was captured.
+    /// Returns all packets; none if nothing was captured.
     pub fn packets(&self) -> Vec<Caught> {
         let bytes = self.bytes();
         if bytes.is_empty() {
@@ -47,7 +47,7 @@ impl Kept {
     }
 }
 
-/// Those of one of the file's interfaces.
+/// Returns the packets of one interface of the file.
 pub fn of_interface(interface: u32, packets: &[Caught]) -> Vec<Caught> {
     packets.iter().filter(|caught| caught.interface == interface).cloned().collect()
 }

@@ -1,4 +1,5 @@
-//! A terminal for COMMAND alone: what it says to it reaches the user's terminal, but it can't make it say anything.
+//! Pseudo-terminal for COMMAND: its output reaches the user's terminal, but it cannot insert input
+//! there.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,26 +13,26 @@ use rustix::termios::{
     OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr, tcsetwinsize,
 };
 
-/// COMMAND's terminal, and the user's.
+/// The user's terminal, and the pseudo-terminal of COMMAND.
 #[derive(Debug)]
 pub struct Terminal {
     users: OwnedFd,
     ours: OwnedFd,
-    /// COMMAND's end, until it has it.
+    /// COMMAND's end of the pseudo-terminal, until it is passed on.
     theirs: Option<OwnedFd>,
     conversation: bool,
-    /// Whether what the user types goes to COMMAND.
+    /// `true` if the user's input goes to COMMAND.
     reads: bool,
-    /// How the user's terminal was before.
+    /// Settings of the user's terminal before.
     before: Option<Termios>,
     typed: Vec<u8>,
 }
 
 impl Terminal {
-    /// One in place of this process's; `None` if its standard input and outputs are none.
+    /// Creates a pseudo-terminal; `None` if no standard stream of this process is a terminal.
     ///
     /// # Errors
-    /// If there is no more room for terminals.
+    /// If the system has no more pseudo-terminals.
     pub fn of_this_process() -> io::Result<Option<Self>> {
         let (input, output, errors) = (io::stdin(), io::stdout(), io::stderr());
         let own = [input.as_fd(), output.as_fd(), errors.as_fd()];
@@ -59,51 +60,52 @@ impl Terminal {
         Ok(Some(terminal))
     }
 
-    /// Whether input and output are both the user's. Otherwise another program may talk to the user meanwhile, and COMMAND
-    /// gets the terminal when it asks for it.
+    /// `true` if standard input and output are both the user's terminal. Otherwise another program
+    /// may read from the user meanwhile, and COMMAND gets the terminal when it requests it.
     pub const fn is_conversation(&self) -> bool {
         self.conversation
     }
 
-    /// What COMMAND gets for a descriptor of ours.
+    /// Returns the descriptor that COMMAND gets in place of one of ours.
     pub fn instead_of<'a>(&'a self, own: BorrowedFd<'a>) -> BorrowedFd<'a> {
         self.theirs().filter(|_| isatty(own)).unwrap_or(own)
     }
 
-    /// COMMAND's end.
+    /// Returns COMMAND's end of the pseudo-terminal, if it was not passed on yet.
     pub fn theirs(&self) -> Option<BorrowedFd<'_>> {
         self.theirs.as_ref().map(AsFd::as_fd)
     }
 
-    /// COMMAND has its end.
+    /// Closes COMMAND's end here once COMMAND has it, and starts to read from the user.
     pub fn begin(&mut self) -> io::Result<()> {
         self.theirs = None;
         if self.conversation {
-            // Who is in the background gets it later.
+            // A process in the background gets the terminal later.
             self.reads = true;
             self.resume();
         }
         Ok(())
     }
 
-    /// Gives COMMAND what the user types; whether this process may.
+    /// Passes the user's input to COMMAND; returns `true` if this process is in the foreground.
     pub fn take_over(&mut self) -> io::Result<bool> {
         self.reads = self.is_foreground();
         self.resume();
         Ok(self.reads)
     }
 
-    /// As the user's terminal was before.
+    /// Restores the settings of the user's terminal.
     pub fn pause(&mut self) {
         if let Some(before) = &self.before
             && self.is_foreground()
         {
-            // One that is gone can't be set.
+            // A terminal that is gone cannot be set.
             let _ = tcsetattr(&self.users, OptionalActions::Drain, before);
         }
     }
 
-    /// Has the user's terminal pass on each key as it is, if it is ours to set.
+    /// Sets the user's terminal to raw mode, if this process is in the foreground and reads from
+    /// it.
     pub fn resume(&mut self) {
         if !self.reads || !self.is_foreground() {
             return;
@@ -117,7 +119,7 @@ impl Terminal {
         self.resize();
     }
 
-    /// Makes COMMAND's terminal as large as the user's.
+    /// Sets COMMAND's terminal to the size of the user's.
     pub fn resize(&self) {
         if let Ok(size) = tcgetwinsize(&self.users) {
             let _ = tcsetwinsize(&self.ours, size);
@@ -128,7 +130,7 @@ impl Terminal {
         tcgetpgrp(&self.users).is_ok_and(|group| group == getpgrp())
     }
 
-    /// What to wait for: COMMAND's end, the user's.
+    /// Returns the descriptors to poll: COMMAND's terminal, then the user's.
     pub fn watched(&self) -> [PollFd<'_>; 2] {
         let write = if self.typed.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         let reads = self.reads && self.typed.is_empty() && self.is_foreground();
@@ -139,7 +141,7 @@ impl Terminal {
         ]
     }
 
-    /// Carries what is there both ways, given what came of waiting.
+    /// Copies available data in both directions, given the result of polling.
     pub fn carry(&mut self, ready: &[PollFlags]) {
         let &[ours, users] = ready else { return };
         if ours.intersects(PollFlags::IN | PollFlags::HUP) {
@@ -160,7 +162,7 @@ impl Terminal {
         }
     }
 
-    /// Shows what COMMAND wrote; whether there was something.
+    /// Writes COMMAND's output to the user's terminal; returns `true` if there was any.
     fn show(&self) -> bool {
         let mut said = [0; ROOM];
         let Ok(length @ 1..) = rustix::io::read(&self.ours, &mut said) else { return false };
@@ -176,7 +178,7 @@ impl Terminal {
         true
     }
 
-    /// COMMAND has ended: shows the rest of what it wrote.
+    /// Writes the rest of COMMAND's output after its end.
     pub fn end(self) {
         let mut looks = 0;
         while looks < LOOKS {
@@ -186,7 +188,7 @@ impl Terminal {
             let mut watched = [PollFd::from_borrowed_fd(self.ours.as_fd(), PollFlags::IN)];
             let wait = super::timespec(super::SHORT_LOOK);
             match rustix::event::poll(&mut watched, Some(&wait)) {
-                // Nobody has the other end any more, and nothing is left.
+                // The other end is closed, and no output is left.
                 Ok(1) if !watched[0].revents().contains(PollFlags::IN) => break,
                 _ => looks += 1,
             }
@@ -200,7 +202,8 @@ impl Drop for Terminal {
     }
 }
 
-/// What is carried at a time, in bytes.
+/// Bytes copied at a time.
 const ROOM: usize = 1 << 14;
-/// Whoever gained rights may hold COMMAND's terminal: nobody waits long for more from there.
+/// Number of waits for more output at the end: a process that gained rights may still hold
+/// COMMAND's terminal.
 const LOOKS: u32 = 20;

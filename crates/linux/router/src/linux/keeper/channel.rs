@@ -1,4 +1,4 @@
-//! Messages and descriptors between two processes of one link, over a socket that keeps messages apart.
+//! Messages with descriptors between two processes of a link, over a SEQPACKET socket.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,44 +10,44 @@ use rustix::net::{
     sendmsg, socketpair,
 };
 
-/// One end.
+/// One end of a channel.
 #[derive(Debug)]
 pub struct Channel(OwnedFd);
 
-/// What came in one piece.
+/// A received message.
 #[derive(Debug)]
 pub struct Parcel {
-    /// The message.
+    /// Content of the message.
     pub bytes: Vec<u8>,
-    /// What came with it.
+    /// Descriptors received with it.
     pub descriptors: Vec<OwnedFd>,
 }
 
 impl Channel {
-    /// Two ends.
+    /// Creates a channel, and returns both ends.
     ///
     /// # Errors
-    /// If the process has too many files open.
+    /// If the process has too many open files.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
         let (one, other) = socketpair(AddressFamily::UNIX, kind, flags, None)?;
         Ok((Self(one), Self(other)))
     }
 
-    /// An end that is open already.
+    /// Wraps a socket that is already open.
     pub const fn of(socket: OwnedFd) -> Self {
         Self(socket)
     }
 
-    /// Its socket.
+    /// Returns its socket.
     pub fn into_socket(self) -> OwnedFd {
         self.0
     }
 
-    /// Sends a message; the descriptors stay open here, too.
+    /// Sends a message; the descriptors stay open here.
     ///
     /// # Errors
-    /// `InvalidInput` if it is empty or too long, or what the kernel says.
+    /// `InvalidInput` if the message is empty or too long; those of the kernel.
     pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
         let mut control = SendAncillaryBuffer::new(&mut room);
@@ -62,10 +62,10 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message; `None` after the last, when the other end is closed.
+    /// Returns the next message; `None` once the other end is closed and all messages are read.
     ///
     /// # Errors
-    /// `InvalidData` if there was more than a message may be, or what the kernel says.
+    /// `InvalidData` if a message or its descriptors exceed their limit; those of the kernel.
     pub fn receive(&self) -> io::Result<Option<Parcel>> {
         let mut bytes = vec![0; MOST_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
@@ -78,7 +78,7 @@ impl Channel {
                 RecvFlags::CMSG_CLOEXEC,
             )
         })?;
-        // What came is closed if it is too much.
+        // Received descriptors are owned from here on, so that those beyond the limit are closed.
         let mut descriptors = Vec::new();
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(sent) = message {
@@ -99,6 +99,6 @@ impl AsFd for Channel {
     }
 }
 
-/// A message is no longer, and has no more descriptors with it.
+/// Maximum length of a message, bytes, and maximum number of descriptors with it.
 pub const MOST_BYTES: usize = 4096;
 pub const MOST_DESCRIPTORS: usize = 8;

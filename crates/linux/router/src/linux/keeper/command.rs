@@ -1,4 +1,4 @@
-//! The last step before COMMAND: its group, its terminal, its standard input and outputs, its environment.
+//! Last step before COMMAND: its process group, terminal, standard streams and environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,20 +16,20 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use crate::linux::keeper::inside::give_terminal;
 use crate::linux::keeper::own_channel;
 
-/// What is executed. Nobody with rights reads it.
+/// Program to execute. No privileged process reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub command: Vec<OsString>,
-    /// Its environment, all of it.
+    /// Complete environment.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Spec {
-    /// As a file of memory.
+    /// Writes it to an anonymous file in memory.
     ///
     /// # Errors
-    /// What the kernel says; `InvalidInput` if something holds a zero byte.
+    /// Those of the kernel; `InvalidInput` if a string contains a zero byte.
     pub fn to_file(&self) -> io::Result<OwnedFd> {
         let mut bytes = Vec::new();
         let mut put = |text: &OsStr| {
@@ -53,10 +53,10 @@ impl Spec {
         Ok(file.into())
     }
 
-    /// What is in such a file.
+    /// Reads such a file.
     ///
     /// # Errors
-    /// What the kernel says; `InvalidData` if it is none.
+    /// Those of the kernel; `InvalidData` if the file has another format.
     pub fn of_file(file: OwnedFd) -> io::Result<Self> {
         let mut file = File::from(file);
         let mut bytes = Vec::new();
@@ -70,7 +70,7 @@ impl Spec {
         let command = (0..count).map(|_| next()).collect::<Result<_, _>>()?;
         let mut environment = Vec::new();
         while let Ok(name) = next() {
-            // Behind the last zero there is nothing.
+            // The last string is followed by a zero byte, hence by an empty string.
             let Ok(value) = next() else { break };
             environment.push((name, value));
         }
@@ -78,7 +78,7 @@ impl Spec {
     }
 }
 
-/// Becomes COMMAND. Where it can't, it says why as a shell says it; the exit code is a shell's, too.
+/// Executes COMMAND. If that fails, prints the reason and returns the exit code as a shell does.
 pub fn become_command() -> io::Result<u8> {
     let parcel = own_channel()?.receive()?.ok_or(ErrorKind::UnexpectedEof)?;
     let mut descriptors = parcel.descriptors.into_iter();
@@ -92,7 +92,8 @@ pub fn become_command() -> io::Result<u8> {
     dup2_stdout(&stdio[1])?;
     dup2_stderr(&stdio[2])?;
     drop(stdio);
-    // Its parent waits for children by a signal that it blocks.
+    // COMMAND's parent blocks the signal by which it waits for children, and blocked signals are
+    // inherited.
     SigSet::all().thread_unblock()?;
     let [program, arguments @ ..] = &spec.command[..] else {
         return Err(ErrorKind::InvalidData.into());
@@ -103,12 +104,12 @@ pub fn become_command() -> io::Result<u8> {
         ErrorKind::NotFound => (NOT_FOUND, "command not found".to_owned()),
         _ => (NOT_EXECUTABLE, text.split(" (os error").next().unwrap_or_default().to_lowercase()),
     };
-    // Its output may be closed.
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "cwnd link: {}: {reason}", program.display());
     Ok(code)
 }
 
-/// What shells return for a command that is not there, or cannot be executed.
+/// Exit codes of shells for a command that does not exist or cannot be executed.
 const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 

@@ -1,6 +1,6 @@
-//! The first process of COMMAND's namespace: it starts COMMAND, looks after it and what it leaves, and tells how it ended. It
-//! has the rights of COMMAND and no others before COMMAND starts. Without it, or the two that it answers to, nothing of its
-//! namespace is left.
+//! First process of COMMAND's PID namespace. It starts COMMAND, supervises it and its descendants,
+//! and reports its end. Before COMMAND starts, it drops all rights that COMMAND does not have. If
+//! it ends, or either process that it reports to does, all processes of the namespace end.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,35 +29,35 @@ use crate::linux::keeper::rights::{User, give_up, give_up_for_now, lower_limits}
 use crate::linux::keeper::{COMMAND, Program, leave, own_channel};
 use crate::linux::linger::Connections;
 
-/// What is told of COMMAND.
+/// Report about COMMAND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It has ended, with this exit code as a shell gives it.
+    /// COMMAND ended, with this exit code as given by a shell.
     Ended(i32),
-    /// A signal has stopped it.
+    /// COMMAND was stopped by this signal.
     Stopped(i32),
-    /// Its connections have nothing to say any more.
+    /// Its connections have no more to send.
     Quiet,
 }
 
-/// What is asked for COMMAND.
+/// Request of the caller concerning COMMAND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// A signal for it.
+    /// Sends a signal to COMMAND.
     Signal(i32),
-    /// A signal as of its terminal: for its group.
+    /// Sends a signal to COMMAND's process group, as its terminal would.
     SignalAll(i32),
-    /// It goes on.
+    /// Continues COMMAND.
     Continue,
-    /// It goes on, and has its terminal.
+    /// Puts COMMAND into the foreground of its terminal, and continues it.
     Foreground,
 }
 
-/// The message that lets COMMAND start.
+/// Message that lets COMMAND start.
 pub const GO: &[u8] = b"go";
 
 impl Event {
-    /// As it is sent.
+    /// Encodes the report.
     pub fn to_bytes(self) -> [u8; 5] {
         match self {
             Self::Ended(code) => pack(1, code),
@@ -66,7 +66,7 @@ impl Event {
         }
     }
 
-    /// What was sent; `None` if it is none of these.
+    /// Decodes a report; `None` if it is malformed.
     pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
         match unpack(bytes)? {
             (1, code) => Some(Self::Ended(code)),
@@ -78,7 +78,7 @@ impl Event {
 }
 
 impl Order {
-    /// As it is sent.
+    /// Encodes the request.
     pub fn to_bytes(self) -> [u8; 5] {
         match self {
             Self::Signal(number) => pack(1, number),
@@ -88,7 +88,7 @@ impl Order {
         }
     }
 
-    /// What was sent; `None` if it is none of these.
+    /// Decodes a request; `None` if it is malformed.
     pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
         match unpack(bytes)? {
             (1, number) => Some(Self::Signal(number)),
@@ -110,7 +110,7 @@ fn unpack(bytes: &[u8]) -> Option<(u8, i32)> {
     Some((kind, i32::from_ne_bytes(number)))
 }
 
-/// Prepares the place, gives up its rights, and looks after COMMAND until its end.
+/// Prepares the namespace, drops rights, and supervises COMMAND until its end.
 pub fn supervise(program: &Program) -> io::Result<u8> {
     let keeper = own_channel()?;
     let Some(parcel) = keeper.receive()? else { return Ok(1) };
@@ -130,9 +130,9 @@ pub fn supervise(program: &Program) -> io::Result<u8> {
 }
 
 struct Supervisor {
-    /// To who asked for COMMAND.
+    /// Channel to the process that requested COMMAND.
     caller: Channel,
-    /// What it executes.
+    /// File with the program to execute.
     spec: OwnedFd,
     stdio: Vec<OwnedFd>,
     terminal: Option<OwnedFd>,
@@ -143,7 +143,7 @@ struct Supervisor {
     exit_code: i32,
 }
 
-/// All that needs rights, and their end; whether there is a `/proc` of its own.
+/// Does all that needs rights, and drops them. Returns `true` if a separate `/proc` is mounted.
 fn prepare(parcel: Parcel) -> io::Result<(Supervisor, bool)> {
     let Inside { user, group, groups, start } = Inside::of_bytes(&parcel.bytes)?;
     if parcel.descriptors.len() != start.descriptors() {
@@ -163,7 +163,7 @@ fn prepare(parcel: Parcel) -> io::Result<(Supervisor, bool)> {
     if !user.is_root() {
         if start.allow_sudo { give_up_for_now(&user) } else { give_up(&user) }?;
     }
-    // Both are forgotten by a change of user.
+    // A change of user resets both.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     setsid()?;
@@ -191,7 +191,7 @@ fn prepare(parcel: Parcel) -> io::Result<(Supervisor, bool)> {
     Ok((supervisor, own_proc))
 }
 
-/// Shows this namespace's processes where programs look for them, to nobody else.
+/// Mounts a `/proc` with the processes of this PID namespace, in a separate mount namespace.
 fn mount_proc() -> io::Result<()> {
     leave(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
@@ -200,14 +200,15 @@ fn mount_proc() -> io::Result<()> {
 }
 
 impl Supervisor {
-    /// Starts COMMAND in a group of its own: what a terminal stops, this process lets go on.
+    /// Starts COMMAND in its own process group: if its terminal stops the group, this process keeps
+    /// running.
     fn start(&mut self, program: &Program) -> io::Result<()> {
         let (ours, theirs) = Channel::pair()?;
         let mut stage = program.role(COMMAND);
         stage.stdin(theirs.into_socket()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = stage.process_group(0).spawn()?;
         self.command = Pid::from_raw(child.id() as i32);
-        // The system tells of its end, with that of all others.
+        // SIGCHLD reports its end, together with that of all other children.
         drop(child);
         let foreground = self.terminal.as_ref().filter(|_| self.foreground);
         let passed = [&self.spec].into_iter().chain(&self.stdio).chain(foreground);
@@ -230,7 +231,8 @@ impl Supervisor {
         self.linger(keeper)
     }
 
-    /// Waits for something to happen, and does what is asked for; whether to go on.
+    /// Waits for an event, and carries out a request. Returns `false` if the caller or keeper is
+    /// gone.
     fn wait(&self, keeper: &Channel, most: Option<Wall>) -> io::Result<bool> {
         let most = most.map(|most| Timespec {
             tv_sec: most.as_secs() as i64,
@@ -259,7 +261,7 @@ impl Supervisor {
 
     fn obey(&self, order: Order) {
         let Some(command) = self.command else { return };
-        // It may have ended; then there is nobody to tell.
+        // COMMAND may have ended; then there is no process to signal.
         let _ = match order {
             Order::Signal(number) => {
                 Signal::from_named_raw(number).map_or(Ok(()), |s| kill_process(command, s))
@@ -277,7 +279,7 @@ impl Supervisor {
         };
     }
 
-    /// Looks at all children that have something to tell.
+    /// Handles all children with a changed status.
     fn tell_of(&mut self, command: Pid) -> io::Result<()> {
         loop {
             match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
@@ -297,10 +299,11 @@ impl Supervisor {
         }
     }
 
-    /// Ends what COMMAND left running, and tells how it ended itself; whether to go on.
+    /// Kills what COMMAND left running, then reports its exit code. Returns `false` if the caller
+    /// or keeper is gone.
     fn end_the_rest(&mut self, keeper: &Channel) -> io::Result<bool> {
         let until = monotonic() + LONGEST_END;
-        // Nobody may be left, or only who gained rights: they go with this process.
+        // There may be no process left, or only such as gained rights; those end with this process.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(-1), NixSignal::SIGKILL);
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -313,13 +316,13 @@ impl Supervisor {
                 Ok(None) | Err(_) => break,
             }
         }
-        // What they wrote to it is all there is to read.
+        // Closing the terminal here ends the caller's reading after their last output.
         self.terminal = None;
         self.tell(Event::Ended(self.exit_code));
         Ok(true)
     }
 
-    /// Stays until connections have said all, or have said nothing new for some time.
+    /// Waits until connections have sent all their data, or have made no progress for some time.
     fn linger(&self, keeper: &Channel) -> io::Result<()> {
         let mut connections = Connections::here()?;
         let mut before = Vec::new();
@@ -339,18 +342,19 @@ impl Supervisor {
             }
         }
         self.tell(Event::Quiet);
-        // The network is there as long as somebody is in it.
+        // The network namespace exists as long as a process is in it.
         while self.wait(keeper, None)? {}
         Ok(())
     }
 
     fn tell(&self, event: Event) {
-        // Who does not listen any more has no use for it.
+        // A caller that is gone needs no report.
         let _ = self.caller.send(&event.to_bytes(), &[]);
     }
 }
 
-/// Gives a terminal to a group of this session; who is not in the foreground may do so only if it ignores to be stopped.
+/// Gives a terminal to a process group of this session. A background process may do so only while
+/// it blocks SIGTTOU.
 pub fn give_terminal(terminal: &OwnedFd, group: Pid) -> io::Result<()> {
     let mut stopped = SigSet::empty();
     stopped.add(NixSignal::SIGTTOU);
@@ -360,8 +364,8 @@ pub fn give_terminal(terminal: &OwnedFd, group: Pid) -> io::Result<()> {
     Ok(given?)
 }
 
-/// Shells report a process that a signal ended as 128 + its number.
+/// Offset of exit codes that shells give to processes ended by a signal.
 const SIGNALLED: i32 = 128;
 const BETWEEN_LOOKS: Wall = Wall::from_millis(5);
-/// What is killed takes no longer to be gone.
+/// Time within which killed processes end.
 const LONGEST_END: Duration = Duration::from_secs(1);

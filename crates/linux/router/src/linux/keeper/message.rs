@@ -1,5 +1,5 @@
 //! Messages between the processes of a link. Each has a fixed shape and a bounded length; any other
-//! is refused as a whole.
+//! is rejected as a whole.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,83 +7,84 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::linux::names::{MOST_NAMES, Name};
 use crate::linux::place::Ends;
 
-/// What the unprivileged process asks of the keeper, in this order, each once.
+/// Request of the unprivileged process to the keeper; each comes once, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// To make the place.
+    /// Creates the namespace behind the link.
     Make(Make),
-    /// To start COMMAND there.
+    /// Starts COMMAND in it.
     Start(Start),
 }
 
-/// A place.
+/// Request for a namespace behind a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Make {
-    /// Who COMMAND is to run as: the number of a user.
+    /// User that COMMAND will run as.
     pub user: u32,
-    /// Whether its connections ask for ECN; `None` leaves it to the system.
+    /// `true` if connections request ECN, `false` if they do not; `None` leaves it to the system.
     pub ecn: Option<bool>,
 }
 
-/// COMMAND. With it come its descriptors, see [`Start::descriptors`].
+/// Request to start COMMAND. Its descriptors are listed at [`Start::descriptors`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Whether it may gain rights by set-user-ID programs.
+    /// `true` if COMMAND may gain rights through set-user-ID programs.
     pub allow_sudo: bool,
-    /// Whether it gets a terminal of its own.
+    /// `true` if COMMAND gets its own terminal.
     pub terminal: bool,
-    /// Whether it is in the foreground there from the start.
+    /// `true` if COMMAND starts in the foreground of that terminal.
     pub foreground: bool,
-    /// Whether a descriptor of its working directory comes with it.
+    /// `true` if a descriptor of its working directory is passed.
     pub directory: bool,
-    /// Permissions that its files don't get.
+    /// File mode creation mask (umask(2)).
     pub umask: u16,
-    /// How long its connections may be silent after its end before they are given up, ms.
+    /// Time for which connections may be silent after COMMAND's end before they are given up, ms.
     pub patience_ms: u32,
-    /// Servers for names that are relayed.
+    /// DNS servers to relay to.
     pub names: Vec<Name>,
-    /// Limits of its resources, the soft and the hard one, by the number of the resource.
+    /// Soft and hard resource limits, in the order of the resources' numbers.
     pub limits: Vec<[u64; 2]>,
 }
 
-/// What the keeper answers.
+/// Response of the keeper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The place is there. The inner and outer device come with it, and a netlink socket of the inner network.
+    /// The namespace exists. The inner and outer device are passed, and a netlink socket of the
+    /// inner network.
     Made(Made),
-    /// COMMAND is about to start, and nobody has rights any more.
+    /// COMMAND is about to start, and no process has rights any more.
     Started {
-        /// Whether it has a `/proc` of its own.
+        /// `true` if COMMAND has its own `/proc`.
         own_proc: bool,
     },
-    /// It is not to be had.
+    /// The request failed.
     Failed {
-        /// The number of the system's error; 0 if it is none.
+        /// Error number of the system; 0 if the error is another one.
         errno: i32,
-        /// What it says.
+        /// Message of the error.
         text: String,
     },
 }
 
-/// What there is to know of a place.
+/// Facts about the namespace behind a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Names of its devices: inside, outside.
+    /// Names of the inner and of the outer device.
     pub devices: [String; 2],
-    /// Its two ends.
+    /// IPv4 addresses of both ends.
     pub ends: Ends<Ipv4Addr>,
-    /// The same for IPv6, where there is some.
+    /// IPv6 addresses of both ends, if there is IPv6.
     pub ends6: Option<Ends<Ipv6Addr>>,
-    /// Why what is beyond this machine can't be reached; `None` if it can.
+    /// Reason why hosts beyond this machine cannot be reached; `None` if they can.
     pub confined: Option<String>,
-    /// Why it can't be reached over IPv6.
+    /// Reason why they cannot be reached over IPv6; `None` if they can.
     pub confined6: Option<String>,
 }
 
-/// What the keeper tells the process that is to be COMMAND's parent.
+/// Instructions of the keeper to the process that becomes COMMAND's parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inside {
-    /// Who it becomes.
+    /// User that it changes to.
     pub user: u32,
     pub group: u32,
     pub groups: Vec<u32>,
@@ -91,8 +92,8 @@ pub struct Inside {
 }
 
 impl Start {
-    /// How many descriptors come with it: the channel to who started it, what it is to execute, standard input, output and
-    /// errors, the terminal if it gets one, its working directory if that is given.
+    /// Returns the number of descriptors passed with it: the channel to the caller, the program to
+    /// execute, the standard streams, the terminal if any, and the working directory if given.
     pub fn descriptors(&self) -> usize {
         5 + usize::from(self.terminal) + usize::from(self.directory)
     }
@@ -142,7 +143,7 @@ impl Start {
 }
 
 impl Request {
-    /// As it is sent.
+    /// Encodes the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut to = Vec::new();
         match self {
@@ -159,10 +160,10 @@ impl Request {
         to
     }
 
-    /// What was sent.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// If it is none of these messages, or has more or less in it.
+    /// If it has another type or another length.
     pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
         read(bytes, |from| {
             Some(match from.byte()? {
@@ -184,7 +185,7 @@ impl Request {
 }
 
 impl Answer {
-    /// As it is sent.
+    /// Encodes the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut to = Vec::new();
         match self {
@@ -217,10 +218,10 @@ impl Answer {
         to
     }
 
-    /// What was sent.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// If it is none of these messages, or has more or less in it.
+    /// If it has another type or another length.
     pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
         read(bytes, |from| {
             Some(match from.byte()? {
@@ -250,16 +251,16 @@ impl Answer {
         })
     }
 
-    /// An error as an answer.
+    /// Creates the response that reports an error.
     pub fn failed(error: &io::Error) -> Self {
         let text = error.to_string().chars().take(LONGEST_TEXT).collect();
         Self::Failed { errno: error.raw_os_error().unwrap_or(0), text }
     }
 
-    /// An answer that is an error as one.
+    /// Turns a reported failure into an error.
     ///
     /// # Errors
-    /// Then.
+    /// If the response is [`Answer::Failed`].
     pub fn checked(self) -> io::Result<Self> {
         match self {
             Self::Failed { errno: 0, text } => Err(io::Error::other(text)),
@@ -270,7 +271,7 @@ impl Answer {
 }
 
 impl Inside {
-    /// As it is sent.
+    /// Encodes the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut to = Vec::new();
         to.extend(self.user.to_ne_bytes());
@@ -281,10 +282,10 @@ impl Inside {
         to
     }
 
-    /// What was sent.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// If it is no such message.
+    /// If it has another format or another length.
     pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
         read(bytes, |from| {
             let (user, group, count) = (from.number()?, from.number()?, from.number()?);
@@ -353,9 +354,9 @@ const START: u8 = 2;
 const MADE: u8 = 1;
 const STARTED: u8 = 2;
 const FAILED: u8 = 3;
-/// Nobody waits longer for connections that are silent.
+/// Maximum of [`Start::patience_ms`].
 pub const MOST_PATIENCE_MS: u32 = 60_000;
-/// The resources that Linux knows (getrlimit(2)).
+/// Number of resources in Linux (getrlimit(2)).
 pub const MOST_LIMITS: u8 = 16;
-/// Of an error, in characters: of four bytes at most, so that a message has room for it.
+/// Maximum length of an error message in characters, of up to four bytes each: it fits a message.
 const LONGEST_TEXT: usize = 800;

@@ -1,4 +1,4 @@
-//! User that a process runs for, and how the process gives its rights up.
+//! Users that processes run as, and the dropping of rights.
 
 use std::ffi::CString;
 use std::io::{self, ErrorKind};
@@ -14,19 +14,19 @@ use rustix::thread::{
 /// A user with its groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its number.
+    /// User ID.
     pub id: u32,
-    /// The number of its group.
+    /// ID of its primary group.
     pub group: u32,
-    /// All of its groups.
+    /// IDs of all its groups.
     pub groups: Vec<u32>,
 }
 
 impl User {
-    /// The user of a number, as the system's data base knows it.
+    /// Returns the user with this ID, from the system's user database.
     ///
     /// # Errors
-    /// If it knows none.
+    /// If there is no such user.
     pub fn of(id: u32) -> io::Result<Self> {
         let found = nix::unistd::User::from_uid(Uid::from_raw(id))?
             .ok_or_else(|| io::Error::new(ErrorKind::NotFound, format!("there is no user {id}")))?;
@@ -35,18 +35,18 @@ impl User {
         Ok(Self { id, group: found.gid.as_raw(), groups })
     }
 
-    /// Whether it is root.
+    /// `true` for root.
     #[must_use]
     pub const fn is_root(&self) -> bool {
         self.id == 0
     }
 }
 
-/// Makes the process that of a user, for good: no thread of it has any right left, and other processes of the user can't
-/// look into it. Its one thread must be the caller.
+/// Changes the process to a user for good: no thread keeps any right, and other processes of the
+/// user cannot inspect it. Only the calling thread may exist.
 ///
 /// # Errors
-/// What the kernel refuses; then the process must end.
+/// Those of the kernel; then the process must end.
 pub fn give_up(user: &User) -> io::Result<()> {
     set_no_new_privs(true)?;
     empty_bounds()?;
@@ -56,10 +56,10 @@ pub fn give_up(user: &User) -> io::Result<()> {
     Ok(())
 }
 
-/// The same for a process that is to execute what may gain rights again.
+/// Changes the process to a user, but lets programs that it executes gain rights again.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// Those of the kernel.
 pub fn give_up_for_now(user: &User) -> io::Result<()> {
     clear_ambient_capability_set()?;
     change(user)?;
@@ -68,12 +68,13 @@ pub fn give_up_for_now(user: &User) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the process that of a user who keeps of its rights these and no others; what it executes has them, too.
+/// Changes the process to a user that keeps only these capabilities; executed programs have them,
+/// too.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// Those of the kernel.
 pub fn keep_only(user: &User, rights: CapabilitySet) -> io::Result<()> {
-    // A container's root may lack some.
+    // Root of a container may lack some.
     let rights = rights & capabilities(None)?.permitted;
     set_keep_capabilities(true)?;
     change(user)?;
@@ -86,10 +87,10 @@ pub fn keep_only(user: &User, rights: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the calling thread alone that of a user, as long as it lasts.
+/// Changes only the calling thread to a user, until it ends.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// Those of the kernel.
 pub fn become_on_this_thread(user: &User) -> io::Result<()> {
     let id = rustix::process::Uid::from_raw(user.id);
     Ok(rustix::thread::set_thread_res_uid(id, id, id)?)
@@ -104,13 +105,13 @@ fn change(user: &User) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes from the process what executing a file could give it.
+/// Removes the capabilities that executing a file could grant.
 fn empty_bounds() -> io::Result<()> {
     clear_ambient_capability_set()?;
     for number in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
             Ok(()) => {}
-            // The kernel knows no more of them.
+            // There are no more capabilities in this kernel.
             Err(Errno::INVAL) => break,
             Err(error) => return Err(error.into()),
         }
@@ -118,7 +119,8 @@ fn empty_bounds() -> io::Result<()> {
     Ok(())
 }
 
-/// The limits of this process, by the number of the resource, the soft and the hard one.
+/// Returns the resource limits of this process, soft and hard, in the order of the resources'
+/// numbers.
 #[must_use]
 pub fn limits() -> Vec<[u64; 2]> {
     let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
@@ -126,10 +128,10 @@ pub fn limits() -> Vec<[u64; 2]> {
     RESOURCES.map(|resource| both(rustix::process::getrlimit(resource))).to_vec()
 }
 
-/// Lowers the limits of this process to those given; none is raised.
+/// Lowers the resource limits of this process to those given; raises none.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// Those of the kernel.
 pub fn lower_limits(to: &[[u64; 2]]) -> io::Result<()> {
     for ((&resource, own), to) in RESOURCES.iter().zip(limits()).zip(to) {
         let [hard, soft] = [own[1].min(to[1]), own[0].min(to[0])];
@@ -144,9 +146,9 @@ const NONE: CapabilitySets = CapabilitySets {
     permitted: CapabilitySet::empty(),
     inheritable: CapabilitySet::empty(),
 };
-/// As many groups as a message has room for.
+/// Maximum number of groups, which fit a message.
 const MOST_GROUPS: usize = 512;
-/// In the order of their numbers.
+/// Resources in the order of their numbers.
 const RESOURCES: [Resource; 16] = [
     Resource::Cpu,
     Resource::Fsize,
