@@ -1,4 +1,5 @@
-//! Runs a scenario file on this machine's kernel: a line of JSON for each cell, with its tables by column and what is known of the run.
+//! Runs a scenario file on this machine's kernel. Prints a line of JSON for each cell: its tables
+//! by column, and facts about the run.
 
 use std::error::Error;
 

@@ -1,5 +1,5 @@
-//! Does the router do what it is told? Before a run it is given the run's rates, delays and a buffer, and what comes out
-//! is measured with datagrams between the two namespaces.
+//! Calibration of the router: before a run, it gets the run's rates and delays and a known buffer,
+//! and its output is measured with datagrams between the two namespaces.
 
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::clock::{monotonic_ns, sleep_until};
 use crate::world::Side;
 
-/// A socket for datagrams in the namespace of a side.
+/// UDP socket in the namespace of a side.
 #[derive(Debug)]
 pub struct Probe {
     socket: UdpSocket,
@@ -23,13 +23,13 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Opens it; in the thread that has the side's namespace.
+    /// Opens the socket; the calling thread must be in the side's namespace.
     pub fn open(side: Side) -> io::Result<Self> {
         let socket = UdpSocket::bind(SocketAddrV4::new(side.address(0), PORT))?;
         Ok(Self { socket, side })
     }
 
-    /// Sends a datagram of this size on the wire, headers included, that carries a number.
+    /// Sends a datagram that carries a number; its size on the wire includes the headers.
     fn send(&self, to: Side, number: u32, wire_bytes: usize) -> io::Result<()> {
         let mut payload = vec![0; wire_bytes - HEADERS];
         payload[..4].copy_from_slice(&number.to_be_bytes());
@@ -37,7 +37,7 @@ impl Probe {
         Ok(())
     }
 
-    /// The next datagram: its number, and when it was there; `None` after some time without any.
+    /// Returns the number and arrival time of the next datagram; `None` after a timeout.
     fn receive(&self) -> io::Result<Option<(u32, u64)>> {
         let mut payload = [0; 2048];
         match self.socket.recv(&mut payload) {
@@ -53,7 +53,7 @@ impl Probe {
     }
 }
 
-/// What went in, and what came out.
+/// Comparison of the router's settings with measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// One row for each quantity.
@@ -63,20 +63,20 @@ pub struct Calibration {
 /// A quantity that was set and measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Link and quantity.
+    /// Name of the link and quantity.
     pub what: String,
-    /// Unit of both.
+    /// Unit of both values.
     pub unit: &'static str,
-    /// What the router was told.
+    /// Value set in the router.
     pub set: f64,
-    /// What was seen.
+    /// Measured value.
     pub measured: f64,
-    /// By how much they may differ.
+    /// Largest accepted difference.
     pub tolerance: f64,
 }
 
 impl Row {
-    /// Whether what was seen is what was set.
+    /// `true` if the measured value is within the tolerance.
     #[must_use]
     pub fn holds(&self) -> bool {
         (self.measured - self.set).abs() <= self.tolerance
@@ -84,7 +84,7 @@ impl Row {
 }
 
 impl Calibration {
-    /// For the manifest.
+    /// Returns the rows for the manifest.
     #[must_use]
     pub fn json(&self) -> Value {
         let row = |row: &Row| {
@@ -100,7 +100,7 @@ impl Calibration {
         Value::Array(self.rows.iter().map(row).collect())
     }
 
-    /// What did not come out as it was set.
+    /// Returns a message for each quantity outside its tolerance.
     pub fn flaws(&self) -> impl Iterator<Item = String> + '_ {
         self.rows.iter().filter(|row| !row.holds()).map(|row| {
             let Row { what, unit, set, measured, .. } = row;
@@ -109,11 +109,11 @@ impl Calibration {
     }
 }
 
-/// Measures a router like that of the run, but with plain buffers and without the flows' own
-/// delays.
+/// Measures a router like that of the run, but with plain FIFO buffers and with equal delays of all
+/// flows.
 ///
-/// Packets are as large as the run's, which the hosts' devices let through whole. It ends early,
-/// with an error, once it is stopped.
+/// Packets are at most as large as the run's, as larger ones exceed the devices' MTU. Stops early
+/// with an error once `stopped` is set.
 pub fn calibrate(
     config: &Config,
     largest: Bytes,
@@ -134,7 +134,7 @@ pub fn calibrate(
             other.impairments = Default::default();
             other.queue = QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(room) });
             other.device_queue = 0;
-            // The flows' delays are tested with the first of them.
+            // The additional delays of flows are represented by the first of them.
             other.delay += other.flow_delays.values().next().copied().unwrap_or_default();
             other.flow_delays.clear();
             let rate = hold_highest(&mut other.rate);
@@ -194,22 +194,23 @@ fn hold_highest(rate: &mut LinkRate) -> Option<Rate> {
     Some(highest)
 }
 
-/// A buffer that takes as long to leave as forty packets of 1500 B do, so that times are measured as well with smaller ones.
+/// Returns the size of a buffer that drains in the time of forty packets of 1500 B, so that smaller
+/// packets give the same precision.
 fn packets_of(largest: Bytes) -> u64 {
     (BUFFER * FULL).div_ceil(largest.0.max(1))
 }
 
-/// What is sent at once.
+/// A train of packets sent back to back.
 #[derive(Clone, Copy, Debug)]
 struct Train {
     rate: Rate,
     largest: Bytes,
-    /// Packets that the buffer has room for.
+    /// Packets that fit the buffer.
     room: u64,
 }
 
 impl Train {
-    /// Packets that are on the line or have left after so long.
+    /// Returns the number of packets that are on the line or have left after this time.
     fn left(&self, ns: u64) -> f64 {
         1.0 + (ns as f64 / self.rate.time_for(self.largest).0 as f64).floor()
     }
@@ -217,7 +218,8 @@ impl Train {
 
 struct Measured {
     delay_ns: f64,
-    /// Bit/s, and packets that fitted besides those that were sent meanwhile.
+    /// Rate in bit/s, and the number of packets that passed without those that left during
+    /// transmission.
     train: Option<(f64, f64)>,
 }
 
@@ -249,7 +251,7 @@ fn measure(
         })?;
         let mut sent = Vec::new();
         for number in 0..DELAYS {
-            // The threads may not run yet, and the packets shall not meet.
+            // The threads may not run yet, and the packets must not queue.
             sleep_until(monotonic_ns() + BETWEEN_NS);
             sent.push(monotonic_ns());
             from.send(to.side, number, probe)?;
@@ -258,7 +260,7 @@ fn measure(
         let began = monotonic_ns();
         let mut train_ns = 0;
         if let Some(train) = train {
-            // More than fits, at once.
+            // More than fit the buffer.
             let more = train.room * 3 / 2;
             for number in (DELAYS..).take(MOST_SENT * more as usize) {
                 if f64::from(number - DELAYS) - train.left(train_ns) >= more as f64 {
@@ -280,14 +282,14 @@ fn measure(
     let passed: Vec<u64> = arrivals.iter().filter(|(n, _)| *n >= DELAYS).map(|a| a.1).collect();
     let train = train.map(|train| {
         let bits = train.largest.0 as f64 * 8.0;
-        // One is on the line, and what left while the rest was still being written made room.
+        // One packet is on the line, and those that left during transmission made room for others.
         (bits / gap_ns(&passed) * 1e9, passed.len() as f64 - train.left(train_ns))
     });
     Ok(Measured { delay_ns, train })
 }
 
-/// From one packet of a train to the next: the median over pairs that are half a train apart, which a few that were
-/// noticed late do not move.
+/// Returns the time between packets of a train, ns: the median over pairs half a train apart, which
+/// a few late readings do not affect.
 fn gap_ns(arrivals: &[u64]) -> f64 {
     let half = (arrivals.len() / 2).max(1).min(arrivals.len());
     let mut gaps: Vec<f64> = arrivals
@@ -299,28 +301,29 @@ fn gap_ns(arrivals: &[u64]) -> f64 {
     gaps.get(gaps.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
-/// Where probes are sent.
+/// UDP port of probes.
 const PORT: u16 = 5002;
-/// IPv4 and UDP, bytes.
+/// Length of IPv4 and UDP headers, bytes.
 const HEADERS: usize = 28;
-/// A small packet, bytes on the wire.
+/// Size of a small packet on the wire, bytes.
 const PROBE: usize = 100;
-/// Small packets, one by one.
+/// Number of small packets, sent one by one.
 const DELAYS: u32 = 9;
-/// The buffer that is tried, in packets of so many bytes; one of them is what may be missed.
+/// Size of the tested buffer, in packets of `FULL` bytes; the tolerance is one packet.
 const BUFFER: u64 = 40;
 const FULL: u64 = 1500;
-/// So many times what does not fit is sent at most, where packets leave about as fast as they are written.
+/// Limit of packets sent, as a multiple of those needed, if packets leave about as fast as they are
+/// sent.
 const MOST_SENT: usize = 4;
-/// Between two looks at whether to go on.
+/// Longest time between checks of `stopped`.
 const LOOK: Duration = Duration::from_millis(20);
-/// Nothing came for so long, besides its delay: nothing more comes.
+/// Time without packets, beyond the delay, after which no more are expected.
 const SILENCE: Duration = Duration::from_millis(150);
-/// Between small packets.
+/// Time between small packets.
 const BETWEEN_NS: u64 = 5_000_000;
-/// What the clock and the scheduler may add to a delay.
+/// Tolerance for delays, caused by clock and scheduler, ms.
 const DELAY_TOLERANCE_MS: f64 = 1.0;
-/// Share of a rate.
+/// Tolerance for rates, as a fraction.
 const RATE_TOLERANCE: f64 = 0.01;
 
 #[cfg(test)]

@@ -1,27 +1,27 @@
-//! The clock of a run: CLOCK_MONOTONIC in nanoseconds.
+//! Clock of a run: CLOCK_MONOTONIC in nanoseconds.
 
 use cwnd_quantity::Time;
 use rustix::time::{ClockId, clock_gettime};
 
-/// When a run began.
+/// Time since the start of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start_ns: u64,
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Returns CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
 impl Clock {
-    /// A run that starts at this instant.
+    /// Creates the clock of a run that starts at this instant.
     pub const fn starting_at(start_ns: u64) -> Self {
         Self { start_ns }
     }
 
-    /// Time since the start; zero before it.
+    /// Returns the time since the start; zero before it.
     pub fn now(&self) -> Time {
         Time(monotonic_ns().saturating_sub(self.start_ns))
     }

@@ -1,4 +1,4 @@
-//! Facts of a run besides its tables; they go into the manifest.
+//! Facts about a run for its manifest, in addition to the tables.
 
 use cwnd_quantity::Duration;
 use cwnd_router::{DirectionReport, Report};
@@ -10,28 +10,28 @@ use crate::host::Seen;
 use crate::timeouts::Bounded;
 use crate::world::World;
 
-/// What a side's namespace said.
+/// Facts about a side's network namespace.
 #[derive(Clone, Debug, Default)]
 pub struct SideFacts {
-    /// Settings that matter, as they were read back.
+    /// Relevant sysctls, as read back.
     pub sysctls: Vec<(String, String)>,
-    /// What the kernel counted of TCP.
+    /// TCP counters of the kernel.
     pub counters: Vec<(String, i64)>,
 }
 
-/// What is known of a run when it is over.
+/// Results of a finished run.
 pub struct Done {
-    /// Of the router.
+    /// Report of the router.
     pub report: Report,
-    /// Of the hosts.
+    /// Observations of both sides' hosts.
     pub seen: [Seen; 2],
-    /// Of their namespaces.
+    /// Facts about both sides' namespaces.
     pub sides: [SideFacts; 2],
-    /// Of the router before the run.
+    /// Calibration of the router before the run, if there was one.
     pub calibration: Option<Calibration>,
 }
 
-/// Everything, as one document.
+/// Returns all facts as one document.
 pub fn facts(
     world: &World,
     Done { report, seen, sides, calibration }: &Done,
@@ -69,7 +69,7 @@ pub fn facts(
     })
 }
 
-/// Why the run is not what was asked for.
+/// Returns the reasons why the run is invalid.
 fn flaws(seen: &[Seen; 2], report: &Report, calibration: Option<&Calibration>) -> Vec<String> {
     let mut flaws = report.flaws.clone();
     for (flow, why) in seen.iter().flat_map(|side| &side.failures) {
@@ -102,7 +102,7 @@ fn object<T: Clone + Into<Value>>(pairs: &[(String, T)]) -> Value {
     Value::Object(pairs.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect())
 }
 
-/// The running kernel's own name for its version.
+/// Returns the release of the running kernel.
 fn kernel() -> String {
     crate::namespace::sysctl("kernel.osrelease").unwrap_or_default()
 }

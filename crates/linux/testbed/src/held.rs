@@ -1,5 +1,5 @@
-//! State of a group in the kernel besides sockets: its controller, the bounds of its timeouts, and
-//! the misbehaviour of its receivers.
+//! State of a group in the kernel besides its sockets: controller, bounds of timeouts, and
+//! misbehaviour of receivers.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -11,19 +11,19 @@ use crate::kernel::{Controller, End, Loaded, Place};
 use crate::lab;
 use crate::timeouts::Bounds;
 
-/// All of it, for one group.
+/// Kernel state of one group.
 #[derive(Debug)]
 pub struct Held {
-    /// What its sockets ask for.
+    /// Controller that its sockets request.
     pub controller: Controller,
-    /// What bounds its timeouts, if the kernel's own are others.
+    /// Program that bounds its timeouts, if they differ from the kernel's.
     pub bounds: Option<Bounds>,
-    /// What makes its receivers cheat, if they do.
+    /// Program that makes its receivers misbehave, if they do.
     cheat: Option<Loaded>,
 }
 
 impl Held {
-    /// Provides it, as far as it needs no namespace.
+    /// Loads what needs no namespace, and prepares the rest.
     pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Self, Error> {
         Ok(Self {
             controller: Controller::of(group, program)?,
@@ -34,7 +34,8 @@ impl Held {
         })
     }
 
-    /// There is this end of the group's connections, in the namespace of the calling thread: what belongs there is loaded.
+    /// Loads what belongs to this end of the group's connections, in the calling thread's
+    /// namespace.
     pub fn meets(&self, end: End, interface: &str, address: Ipv4Addr) -> Result<(), Error> {
         let bounds = self.bounds.as_ref().map(|bounds| &bounds.loaded);
         let mut all = [self.controller.loaded(), bounds, self.cheat.as_ref()].into_iter().flatten();

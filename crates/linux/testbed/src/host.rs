@@ -1,4 +1,4 @@
-//! The hosts of one side: its senders and receivers, in one thread that waits for sockets and for the clock.
+//! Hosts of one side: its senders and receivers, in one thread that waits for sockets and timers.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -21,74 +21,74 @@ use crate::inet_diag::{TcpInfo, tcp_info};
 use crate::sender::{Sender, State, bind_listener};
 use crate::world::{PORT, Side, World};
 
-/// What a side saw of a flow's sending end.
+/// Observations of a flow's sending end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sent {
-    /// The last that was told of its socket.
+    /// Last `tcp_info` of its socket.
     pub info: TcpInfo,
-    /// What was told at the end of the warm-up.
+    /// `tcp_info` at the end of the warm-up.
     pub before: TcpInfo,
-    /// Whether it was told anything.
+    /// `true` if `info` was read at least once.
     pub seen: bool,
-    /// When its application stopped, if it did before the end.
+    /// Time when its application stopped, if it did before the end.
     pub stopped: Option<Time>,
 }
 
-/// What a side saw of a flow's receiving end.
+/// Observations of a flow's receiving end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Received {
-    /// The last that was told of its socket.
+    /// Last `tcp_info` of its socket.
     pub info: TcpInfo,
-    /// What was told at the end of the warm-up.
+    /// `tcp_info` at the end of the warm-up.
     pub before: TcpInfo,
-    /// Whether it was told anything.
+    /// `true` if `info` was read at least once.
     pub seen: bool,
     /// Bytes delivered by the end of the warm-up.
     pub delivered_before: u64,
 }
 
-/// A socket at one instant.
+/// State of a socket at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// When, on the grid of the samples.
+    /// Time on the grid of samples.
     pub at: Time,
-    /// Whose.
+    /// Number of the flow.
     pub flow: usize,
-    /// What was told of it.
+    /// `tcp_info` of the sender.
     pub info: TcpInfo,
-    /// What its receiver had.
+    /// Bytes that the receiving application had.
     pub delivered: u64,
 }
 
-/// All that a side saw.
+/// Observations of a side.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// By flow; of those that this side sends.
+    /// Flows that this side sends, by number.
     pub sent: BTreeMap<usize, Sent>,
-    /// By flow; of those that this side receives.
+    /// Flows that this side receives, by number.
     pub received: BTreeMap<usize, Received>,
-    /// In order of time.
+    /// Samples in time order.
     pub samples: Vec<Sample>,
-    /// How much later than due sockets were looked at.
+    /// Lateness of readings of the sockets.
     pub lateness: Histogram,
-    /// Looks that were left out because the one before took too long.
+    /// Readings left out because the previous one took too long.
     pub missed: u64,
-    /// Connections that failed, and why.
+    /// Connections that failed, and the reason.
     pub failures: Vec<(usize, String)>,
 }
 
-/// What happens when the clock says so; equal times in the order of flows.
+/// Timed action. At equal times, starts precede wakes, wakes precede stops, and flows go by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Alarm {
-    /// The application starts the flow.
+    /// Starts a flow.
     Start(usize),
-    /// It wanted to be woken.
+    /// Wakes an application, as it requested.
     Wake(usize),
-    /// It ends it.
+    /// Ends a flow.
     Stop(usize),
 }
 
-/// The hosts of a side, ready to run.
+/// Hosts of a side, ready to run.
 pub struct Hosts<'w> {
     world: &'w World,
     clock: Clock,
@@ -103,7 +103,7 @@ pub struct Hosts<'w> {
 }
 
 impl<'w> Hosts<'w> {
-    /// Opens what listens; in the thread that has the side's namespace.
+    /// Opens the listening sockets; the calling thread must be in the side's namespace.
     pub fn open(world: &'w World, side: Side) -> io::Result<Self> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut listeners = BTreeMap::new();
@@ -223,7 +223,7 @@ impl<'w> Hosts<'w> {
         self.carry_out(flow, what)
     }
 
-    /// Does what the application of a flow says.
+    /// Carries out an action of a flow's application.
     fn carry_out(&mut self, flow: usize, what: Do) -> io::Result<()> {
         let Some(sender) = self.senders.get_mut(&flow) else { return Ok(()) };
         sender.take(what);
@@ -236,7 +236,7 @@ impl<'w> Hosts<'w> {
         }
     }
 
-    /// The application of a flow ends it.
+    /// Ends a flow because its application stops.
     fn stop(&mut self, flow: usize) -> io::Result<()> {
         if let Some(sender) = self.senders.remove(&flow) {
             self.ask(flow, &sender)?;
@@ -265,7 +265,7 @@ impl<'w> Hosts<'w> {
             self.seen.failures.push((flow, error.to_string()));
             return self.drop_sender(flow);
         }
-        // A socket that has nothing to write would always be ready.
+        // A socket without data to write would always be ready.
         let flags = if sender.state == State::Writing {
             epoll::EventFlags::OUT | epoll::EventFlags::RDHUP
         } else {
@@ -324,7 +324,7 @@ impl<'w> Hosts<'w> {
         Ok(())
     }
 
-    /// Looks at all sockets: what the time series shows, and whether a transfer is over.
+    /// Reads all sockets: records a sample if `record` is set, and finds finished transfers.
     fn look(&mut self, at: Time, record: bool) -> io::Result<()> {
         let senders = core::mem::take(&mut self.senders);
         for (&flow, sender) in &senders {
@@ -359,7 +359,8 @@ impl<'w> Hosts<'w> {
         told.into_iter().try_for_each(|(flow, what)| self.carry_out(flow, what))
     }
 
-    /// All that was written is acknowledged: the connection is over, or its application wants to hear of it.
+    /// Handles the acknowledgement of all written data: ends the connection or reports to its
+    /// application.
     fn drained(&mut self, flow: usize) -> io::Result<()> {
         let now = self.clock.now();
         let Some(sender) = self.senders.get_mut(&flow) else { return Ok(()) };
@@ -404,13 +405,13 @@ fn token(kind: u64, index: usize) -> epoll::EventData {
     epoll::EventData::new_u64(kind | index as u64)
 }
 
-/// What a token's upper bits say.
+/// Upper bits of a token: kind of the socket.
 const SENDER: u64 = 0;
 const LISTENER: u64 = 1 << 62;
 const RECEIVER: u64 = 2 << 62;
 const INDEX: u64 = (1 << 62) - 1;
-/// Events that are taken at a time.
+/// Maximum number of events handled at a time.
 const EVENTS: usize = 64;
-/// What is written and read at once, bytes.
+/// Size of a read or write, bytes.
 const BUFFER_BYTES: usize = 1 << 18;
 const NS_PER_S: u64 = 1_000_000_000;

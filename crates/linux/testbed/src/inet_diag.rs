@@ -1,4 +1,4 @@
-//! Information of the kernel about a TCP socket: `struct tcp_info`, over sock_diag(7).
+//! Kernel's information about a TCP socket: `struct tcp_info`, read through sock_diag(7).
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -6,24 +6,24 @@ use std::net::SocketAddrV4;
 use cwnd_router::linux::netlink::{ACK, Netlink, Request, attribute};
 use rustix::io::Errno;
 
-/// A part of `struct tcp_info` (linux/tcp.h), as far as it is used here. What came later than the kernel is `None`.
+/// Part of `struct tcp_info` (linux/tcp.h). Fields newer than the running kernel are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// `TCP_CA_Open` … `TCP_CA_Loss`.
+    /// State from `TCP_CA_Open` to `TCP_CA_Loss`.
     pub ca_state: u8,
-    /// Retransmission timeout with its backoff, µs.
+    /// Retransmission timeout including backoff, µs.
     pub rto_us: u32,
-    /// Payload of a full segment that is sent.
+    /// Payload of a full segment sent, bytes.
     pub snd_mss: u32,
-    /// Segments that are not acknowledged.
+    /// Unacknowledged segments.
     pub unacked: u32,
-    /// Of these, acknowledged selectively.
+    /// Unacknowledged segments that were acknowledged selectively.
     pub sacked: u32,
-    /// Of these, presumed lost.
+    /// Unacknowledged segments presumed lost.
     pub lost: u32,
-    /// Of these, sent again.
+    /// Unacknowledged segments that were retransmitted.
     pub retrans: u32,
-    /// Smoothed RTT and its variation, µs; 0 before the first sample.
+    /// Smoothed RTT, µs; 0 before the first sample.
     pub rtt_us: u32,
     /// RTT variation, µs.
     pub rttvar_us: u32,
@@ -31,30 +31,32 @@ pub struct TcpInfo {
     pub snd_ssthresh: u32,
     /// Congestion window, segments.
     pub snd_cwnd: u32,
-    /// Segments sent again so far.
+    /// Segments retransmitted so far.
     pub total_retrans: u32,
-    /// Smallest RTT, µs.
+    /// Minimum RTT, µs.
     pub min_rtt_us: Option<u32>,
-    /// Data segments received, and sent, so far.
+    /// Data segments received so far.
     pub data_segs_in: Option<u32>,
-    /// Data segments sent so far, retransmissions included.
+    /// Data segments sent so far, including retransmissions.
     pub data_segs_out: Option<u32>,
-    /// Payload sent so far, retransmissions included.
+    /// Payload sent so far, including retransmissions, bytes.
     pub bytes_sent: Option<u64>,
-    /// Packets delivered whose ACK carried ECE.
+    /// Delivered packets whose ACK carried ECE.
     pub delivered_ce: Option<u32>,
-    /// Expiries of the retransmission timer, and how many of them were the first in a row (Linux 6.7).
+    /// Expiries of the retransmission timer (Linux 6.7).
     pub total_rto: Option<u16>,
-    /// Times that a timeout began to be repaired.
+    /// Recoveries from timeouts, including unfinished ones; timeouts in a row count once (Linux
+    /// 6.7).
     pub total_rto_recoveries: Option<u16>,
     /// Segments received with CE (Linux 6.18).
     pub received_ce: Option<u32>,
-    /// Bytes that the application wrote and that are not acknowledged.
+    /// Bytes written by the application that are not acknowledged.
     pub unacked_bytes: u32,
 }
 
 impl TcpInfo {
-    /// Reads a `struct inet_diag_msg` with what follows it; `None` if the kernel told less than every kernel does.
+    /// Reads a `struct inet_diag_msg` and its attributes; `None` if it lacks fields that all
+    /// kernels have.
     #[must_use]
     pub fn read(answer: &[u8]) -> Option<Self> {
         let unacked_bytes = u32_at(answer, WQUEUE)?;
@@ -85,7 +87,7 @@ impl TcpInfo {
         })
     }
 
-    /// Segments presumed in the network: `tcp_packets_in_flight` of the kernel.
+    /// Returns the segments presumed in the network, as the kernel's `tcp_packets_in_flight`.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         let out = self.unacked.saturating_add(self.retrans);
@@ -93,7 +95,7 @@ impl TcpInfo {
     }
 }
 
-/// Asks for the state of a socket of this namespace; `None` if there is none between these addresses any more.
+/// Reads the state of a socket of this namespace; `None` if no socket has these addresses any more.
 pub fn tcp_info(
     netlink: &mut Netlink,
     local: SocketAddrV4,
@@ -106,7 +108,7 @@ pub fn tcp_info(
     Ok(answers.first().and_then(|(_, body)| TcpInfo::read(body)))
 }
 
-/// `struct inet_diag_req_v2` for one socket.
+/// Encodes `struct inet_diag_req_v2` for one socket.
 fn request(local: SocketAddrV4, remote: SocketAddrV4) -> Request {
     let address = |a: SocketAddrV4| [a.ip().octets(), [0; 4], [0; 4], [0; 4]].concat();
     Request::new(SOCK_DIAG_BY_FAMILY, ACK)
@@ -137,7 +139,7 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const AF_INET: u8 = 2;
 const IPPROTO_TCP: u8 = 6;
 const INET_DIAG_INFO: u16 = 2;
-/// Bytes of `struct inet_diag_msg`, and where `idiag_wqueue` is in it: for a connection what is written and not
-/// acknowledged.
+/// Size of `struct inet_diag_msg`, and offset of its `idiag_wqueue`: written and unacknowledged
+/// bytes of a connection.
 const INET_DIAG_MSG: usize = 72;
 const WQUEUE: usize = 60;

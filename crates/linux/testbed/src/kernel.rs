@@ -1,4 +1,4 @@
-//! Congestion controllers of the kernel for the groups of a scenario; those of `cwnd-kernel` are
+//! Congestion controllers in the kernel for the groups of a scenario; those of `cwnd-kernel` are
 //! loaded for the run.
 
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -18,52 +18,52 @@ use crate::error::Error;
 use crate::lab;
 use crate::programs::{self, Hears};
 
-/// What a controller of ours counted.
+/// Counters that every controller of `cwnd-kernel` may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Windows reduced for an ECN-echo.
+    /// Window reductions for ECN-echoes.
     pub ecn: u64,
-    /// Windows reduced for a loss.
+    /// Window reductions for losses.
     pub loss: u64,
-    /// Windows reduced for delay; `None` where it never does that.
+    /// Window reductions for delay; `None` if the controller has none.
     pub delay: Option<u64>,
-    /// The same for a router's source quench.
+    /// Window reductions for source quenches; `None` if the controller has none.
     pub quench: Option<u64>,
-    /// Source quenches that it believed; `None` where it hears of none.
+    /// Source quenches accepted; `None` if the controller receives none.
     pub believed: Option<u64>,
-    /// Those that it did not believe.
+    /// Source quenches refused; `None` if the controller receives none.
     pub refused: Option<u64>,
 }
 
-/// All that a controller of ours counted.
+/// All counters of a controller of `cwnd-kernel`.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
-    /// What every controller of ours may count.
+    /// Common counters.
     pub counts: Counts,
-    /// What is the mechanism's own, by the names that it has in the simulator.
+    /// Counters of the mechanism, by their names in the simulator.
     pub named: Vec<(&'static str, u64)>,
 }
 
-/// A controller that a group uses.
+/// Controller of a group.
 #[derive(Debug)]
 pub struct Controller {
-    /// What sockets ask for.
+    /// Name that sockets request.
     pub name: String,
-    /// How it is loaded, if it is one of ours.
+    /// Loaded program, if it is a controller of `cwnd-kernel`.
     ours: Option<Ours>,
 }
 
-/// A controller of ours.
+/// A controller of `cwnd-kernel`.
 #[derive(Debug)]
 struct Ours {
     loaded: Loaded,
-    /// Whether an ECN-echo tells it to make its window smaller.
+    /// `true` if an ECN-echo reduces its window.
     reduces_for_ecn: bool,
-    /// What it counts under names of its own.
+    /// Names of the mechanism's counters.
     counters: &'static [&'static str],
 }
 
-/// What `cwnd-kernel` holds in the kernel, from when it is started.
+/// State that `cwnd-kernel` keeps in the kernel while its process runs.
 #[derive(Debug)]
 pub struct Loaded {
     program: PathBuf,
@@ -73,42 +73,42 @@ pub struct Loaded {
     helper: OnceLock<Helper>,
 }
 
-/// Where it is started, and what it is told of that place.
+/// Place where the process is started, and its options that describe the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Anywhere, at once.
+    /// Any namespace, immediately.
     Anywhere,
-    /// With the senders: their interface.
+    /// Senders' namespace, with their interface.
     SendersInterface,
-    /// With the senders: their namespace and address.
+    /// Senders' namespace, with their address.
     SendersAddress,
-    /// With the receivers: their interface and address.
+    /// Receivers' namespace, with their interface and address.
     ReceiversInterface,
-    /// With the receivers: their namespace and address.
+    /// Receivers' namespace, with their address.
     ReceiversAddress,
 }
 
 /// An end of a group's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Where data goes from.
+    /// End that sends data.
     Sender,
-    /// Where it goes to.
+    /// End that receives data.
     Receiver,
 }
 
-/// A process that holds it while it lives.
+/// Process of `cwnd-kernel`, which keeps the state while it runs.
 #[derive(Debug)]
 struct Helper {
     process: Child,
-    /// Closed with this, and the process ends.
+    /// Standard input; the process ends when it is closed.
     _input: Option<ChildStdin>,
 }
 
-/// Numbers the controllers of this process.
+/// Number of programs loaded by this process, for unique names.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// What `cwnd-kernel` is to load for a group's controller; `None` if the kernel's own does it.
+/// Returns the arguments of `cwnd-kernel` for a group's controller; `None` if the kernel has it.
 pub fn of_our_own(group: &FlowGroup) -> Option<Vec<String>> {
     let program = programs::asked_for(&group.controller).next()?;
     let mut words = vec!["hold".to_owned()];
@@ -125,7 +125,7 @@ pub fn of_our_own(group: &FlowGroup) -> Option<Vec<String>> {
 }
 
 impl Loaded {
-    /// Under a name of its own; it is started when its place is there.
+    /// Prepares a program under a unique name. It is started when its place exists.
     pub fn new(
         mut arguments: Vec<String>,
         place: Place,
@@ -142,7 +142,8 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// There is this end, in the namespace of the calling thread: it is started, if that is its place.
+    /// Starts the program if this end of the connections, in the calling thread's namespace, is its
+    /// place.
     pub fn meets(&self, end: End, interface: &str, address: Ipv4Addr) -> Result<(), Error> {
         let address = &address.to_string()[..];
         let here: &[&str] = match (self.place, end) {
@@ -158,7 +159,7 @@ impl Loaded {
         self.start(here)
     }
 
-    /// Has the program load it, in the namespace of the calling thread.
+    /// Starts the process, which loads the program in the calling thread's namespace.
     fn start(&self, more: &[&str]) -> Result<(), Error> {
         let failed = |why: String| Error::KernelHelper(self.program.display().to_string(), why);
         let mut process = Command::new(&self.program)
@@ -182,12 +183,12 @@ impl Loaded {
             }
             return Err(failed(said.trim().to_owned()));
         }
-        // Who asks twice has the second one end at once.
+        // A second process ends at once.
         drop(self.helper.set(helper));
         Ok(())
     }
 
-    /// What the program says of it.
+    /// Returns the program's entry in `cwnd-kernel status`.
     pub fn card(&self) -> Option<Value> {
         let output = Command::new(&self.program).args(["status", "--json"]).output().ok()?;
         let said: Value = serde_json::from_slice(&output.stdout).ok()?;
@@ -199,7 +200,8 @@ impl Loaded {
     }
 }
 
-/// Whether the kernel has a controller of this name. Asking a socket for it makes the kernel load its module, where that is there.
+/// Checks that the kernel has a controller. Requesting it for a socket loads its module, if there
+/// is one.
 fn has(name: &str) -> Result<(), Error> {
     let asked = format!("a socket for the congestion controller {name}");
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
@@ -215,7 +217,7 @@ fn has(name: &str) -> Result<(), Error> {
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// What a kernel without a controller lacks, and where to get it.
+/// Returns a message about a missing controller and how to get it.
 fn lacking(name: &str, available: &str) -> String {
     let there = available.split_whitespace().collect::<Vec<_>>().join(", ");
     format!(
@@ -227,11 +229,12 @@ fn lacking(name: &str, available: &str) -> String {
 }
 
 impl Controller {
-    /// Provides a group's: the kernel's own, or one that `program` loads, now or once there is where it hears of the path.
+    /// Provides a group's controller: the kernel's, or one that `program` loads now or once its
+    /// place exists.
     pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Self, Error> {
         let asked_for = programs::asked_for(&group.controller).next();
         let (Some(of), Some(arguments)) = (asked_for, of_our_own(group)) else {
-            // A kind that Linux does not have was refused before.
+            // A kind that Linux lacks was refused before.
             let name = group.controller.info().linux_name().unwrap_or(group.controller.kind());
             has(name)?;
             return Ok(Self { name: name.to_owned(), ours: None });
@@ -242,18 +245,18 @@ impl Controller {
             Hears::Receiver => Place::ReceiversAddress,
         };
         let loaded = Loaded::new(arguments, place, program)?;
-        // An ECN-echo of what tells a load reduces nothing.
+        // Echoes of a load are no reason to reduce the window.
         let reduces_for_ecn = of.hears != Hears::Receiver;
         let ours = Ours { reduces_for_ecn, counters: of.counters, loaded };
         Ok(Self { name: ours.loaded.name.clone(), ours: Some(ours) })
     }
 
-    /// What is loaded for it, if it is one of ours.
+    /// Returns the loaded program, if the controller is one of `cwnd-kernel`.
     pub fn loaded(&self) -> Option<&Loaded> {
         self.ours.as_ref().map(|ours| &ours.loaded)
     }
 
-    /// What it counted so far; `None` for a controller of the kernel's own.
+    /// Returns the counters so far; `None` for a controller of the kernel.
     pub fn counts(&self) -> Option<Counted> {
         let ours = self.ours.as_ref()?;
         let card = ours.loaded.card()?;

@@ -1,5 +1,5 @@
-//! Parameters of an endpoint that Linux takes by a setting, or by a program of `cwnd-kernel`.
-//! Laboratories study with them what Linux does otherwise.
+//! Parameters of an endpoint that Linux takes from a setting or from a program of `cwnd-kernel`,
+//! for studies of behaviour that Linux lacks.
 
 use cwnd_quantity::Duration;
 use cwnd_scenario::{FlowGroup, Scenario};
@@ -8,13 +8,13 @@ use cwnd_tcp::{Params, RttFrom, TsoParams, TsoSizing};
 
 use crate::programs;
 
-/// Parameters of this group's endpoint that Linux can have as they are given.
+/// Returns the parameters of this group's endpoint that Linux can provide as given.
 pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     let endpoint = &group.endpoint;
     let mut free = Vec::new();
     let told = programs::asked_for(&group.controller).any(|program| program.by_rtt);
     match (endpoint.timing.rtt_from, endpoint.rtt.rtt_from_notes) {
-        // That is what the kernel tells of.
+        // The kernel passes this RTT to controllers.
         (RttFrom::Sack, true) => free.push(key!(Params: timing.rtt_from)),
         (RttFrom::Oldest, true) if told => free.push(key!(Params: timing.rtt_from)),
         (RttFrom::Timer, _) if told => free.push(key!(Params: rtt.rtt_from_notes)),
@@ -23,7 +23,7 @@ pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     if subtracted_ms(endpoint).is_some() {
         free.push(key!(Params: cheat.cheat_timestamps));
     }
-    // They are settings of a whole host.
+    // TSO settings apply to a whole host.
     let tso = &endpoint.tso;
     if scenario.flows.iter().all(|other| other.endpoint.tso == *tso) {
         free.push(key!(Params: tso.tso_window_part));
@@ -31,7 +31,7 @@ pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
             (Some(_), TsoSizing::Full, Some(DEFERS)) if least_segments(endpoint).is_some() => {
                 free.extend([key!(Params: tso.tso), key!(Params: tso.tso_defer)]);
             }
-            // That is what it does by itself.
+            // This is the kernel's own behaviour.
             (Some(_), TsoSizing::Unpaced, None) => {
                 free.extend([key!(Params: tso.tso), key!(Params: tso.tso_sizing)])
             }
@@ -41,24 +41,25 @@ pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     free
 }
 
-/// What `cwnd-kernel` is told besides of a controller that hears of round trips otherwise than the kernel has it.
+/// Returns additional arguments of `cwnd-kernel` for a controller with another RTT than the
+/// kernel's.
 pub fn seen(endpoint: &Params) -> Vec<String> {
     let from = match (endpoint.timing.rtt_from, endpoint.rtt.rtt_from_notes) {
         (RttFrom::Oldest, _) => Some("oldest"),
-        // The timer keeps its notes.
+        // Only the controller's RTT comes from timestamps: Linux's timer keeps its send times.
         (RttFrom::Timer, false) => Some("timestamps"),
         _ => None,
     };
     from.into_iter().flat_map(|word| ["--rtt-from", word]).map(str::to_owned).collect()
 }
 
-/// What `cwnd-kernel` is told for receivers that cheat; `None` for honest ones.
+/// Returns the arguments of `cwnd-kernel` for misbehaving receivers; `None` for honest ones.
 pub fn cheats(endpoint: &Params) -> Option<Vec<String>> {
     let ms = subtracted_ms(endpoint)?.to_string();
     Some(["hold", "cheat_stamps", "--subtract", &ms].map(str::to_owned).to_vec())
 }
 
-/// Settings of the hosts for how segments are handed down, where they are not the kernel's own.
+/// Returns the hosts' sysctls for TSO that differ from the kernel's defaults.
 pub fn chunks(scenario: &Scenario) -> Vec<(&'static str, String)> {
     let Some(group) = scenario.flows.first() else { return Vec::new() };
     let tso = &group.endpoint.tso;
@@ -72,13 +73,13 @@ pub fn chunks(scenario: &Scenario) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// Linux's timestamps count milliseconds.
+/// Returns how much receivers subtract from timestamps, which count milliseconds in Linux.
 fn subtracted_ms(endpoint: &Params) -> Option<u64> {
     let ns = endpoint.cheat.cheat_timestamps.0;
     (ns > 0 && ns.is_multiple_of(NS_PER_MS)).then_some(ns / NS_PER_MS)
 }
 
-/// Segments that a chunk has at the least, where it is to be as large as `tso` says.
+/// Returns the least segments of a TSO packet, if it is to be as large as `tso` allows.
 fn least_segments(endpoint: &Params) -> Option<u64> {
     let tso = endpoint.tso.tso.filter(|_| endpoint.tso.tso_sizing == TsoSizing::Full)?;
     let segments = tso.0 / endpoint.packets.mss.0;
@@ -86,7 +87,7 @@ fn least_segments(endpoint: &Params) -> Option<u64> {
 }
 
 const NS_PER_MS: u64 = 1_000_000;
-/// `tcp_tso_should_defer`: how long ago the last segment went, and how soon an ACK is due, at most.
+/// Limit in `tcp_tso_should_defer` of the time since the last segment, and until an ACK is due.
 const DEFERS: Duration = Duration::from_millis(1);
-/// `tcp_min_tso_segs` is a byte.
+/// Largest value of `tcp_min_tso_segs`, a byte.
 const MOST_LEAST_SEGMENTS: u64 = 255;

@@ -1,11 +1,11 @@
-//! Real Linux endpoints around our router: a scenario in network namespaces of its own, in real time, with the simulator's
-//! tables as its result.
+//! Testbed with real Linux endpoints around our router: runs a scenario in separate network
+//! namespaces, in real time. Its result are the simulator's tables.
 //!
 //! ```text
-//! ┌ left: namespace, senders, tcp_info ┐── TUN ── router (the scenario's links) ── TUN ──┌ right: namespace, receivers ┐
+//! ┌ left: namespace, senders, tcp_info ┐─ TUN ─ router ─ TUN ─┌ right: namespace, receivers ┐
 //! ```
-//! Namespaces and devices have no names outside and belong to the threads of a run, so runs never meet, and nothing is
-//! left when a process ends, however it ends.
+//! The router has the scenario's links. Namespaces and devices have no names outside and belong to
+//! the threads of a run: runs do not affect each other, and nothing remains when a process ends.
 #![forbid(unsafe_code)]
 
 mod lab;
@@ -57,7 +57,7 @@ pub use rights::lacks;
 #[cfg(target_os = "linux")]
 pub use run::{CaptureFile, Options, Outcome, run};
 
-/// Whether a scenario has controllers, timeouts or receivers that the kernel has not by itself.
+/// `true` if a scenario has controllers, timeouts or receivers that need `cwnd-kernel`.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn needs_kernel_helper(scenario: &cwnd_scenario::Scenario) -> bool {

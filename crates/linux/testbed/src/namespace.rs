@@ -1,4 +1,4 @@
-//! Settings and counters of the network namespace of a side; for the thread that is in it.
+//! Settings and counters of a side's network namespace, in which the calling thread must be.
 
 use std::fs;
 use std::io;
@@ -7,24 +7,24 @@ use std::net::Ipv4Addr;
 use cwnd_router::linux::Route;
 use cwnd_router::linux::netlink::{Interface, Netlink, push_attribute};
 
-/// A way to an address.
+/// A route to one address, with metrics for its connections.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteTo {
-    /// Where it leads.
+    /// Destination address.
     pub destination: Ipv4Addr,
-    /// The address that packets carry.
+    /// Source address of packets.
     pub source: Ipv4Addr,
-    /// Whether connections that begin here ask for ECN.
+    /// `true` if connections opened from here request ECN.
     pub ecn: bool,
-    /// First congestion window in segments, if it is not the kernel's own.
+    /// Initial congestion window in segments, unless it is the kernel's default.
     pub initial_window: Option<u32>,
-    /// Least retransmission timeout in milliseconds, if it is not the kernel's own.
+    /// Minimum retransmission timeout in ms, unless it is the kernel's default.
     pub rto_min_ms: Option<u32>,
-    /// Whether what arrives from there is acknowledged segment by segment.
+    /// `true` if each segment received over it is acknowledged at once.
     pub quick_acks: bool,
 }
 
-/// Leads packets for an address out of an interface, with what connections there are to know.
+/// Adds a route through an interface.
 pub fn add_route(netlink: &mut Netlink, interface: Interface, route: &RouteTo) -> io::Result<()> {
     let mut metrics = Vec::new();
     if route.ecn {
@@ -43,13 +43,13 @@ pub fn add_route(netlink: &mut Netlink, interface: Interface, route: &RouteTo) -
     netlink.add_route(interface, &Route { source: Some(route.source.into()), metrics, ..way })
 }
 
-/// Reads a sysctl of the calling thread's namespace; `None` where the kernel has no such.
+/// Reads a sysctl of the calling thread's namespace; `None` if the kernel lacks it.
 pub fn sysctl(name: &str) -> Option<String> {
     let text = fs::read_to_string(sysctl_file(name)).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Writes one.
+/// Writes a sysctl of the calling thread's namespace.
 pub fn set_sysctl(name: &str, value: &str) -> io::Result<()> {
     fs::write(sysctl_file(name), value)
         .map_err(|error| io::Error::new(error.kind(), format!("sysctl {name}={value}: {error}")))
@@ -59,13 +59,13 @@ fn sysctl_file(name: &str) -> String {
     format!("/proc/sys/{}", name.replace('.', "/"))
 }
 
-/// What the namespace counted of TCP that is not zero: `/proc/net/snmp` and `/proc/net/netstat`.
+/// Returns the namespace's nonzero TCP counters, from `/proc/net/snmp` and `/proc/net/netstat`.
 pub fn tcp_counters() -> Vec<(String, i64)> {
     let mut found = Vec::new();
     for file in ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"] {
         let text = fs::read_to_string(file).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
-        // A line of names, a line of numbers, each with the protocol in front.
+        // Pairs of lines, names and values, each after the protocol.
         for pair in lines.chunks_exact(2).filter(|pair| pair[0].starts_with("Tcp")) {
             let (names, values) = (pair[0].split_whitespace(), pair[1].split_whitespace());
             for (name, value) in names.zip(values).skip(1) {
@@ -78,7 +78,7 @@ pub fn tcp_counters() -> Vec<(String, i64)> {
     found
 }
 
-// linux/rtnetlink.h.
+// Constants of linux/rtnetlink.h.
 const RTAX_INITCWND: u16 = 11;
 const RTAX_FEATURES: u16 = 12;
 const RTAX_FEATURE_ECN: u32 = 1;

@@ -1,5 +1,5 @@
-//! Flows of a run: drawn from the same streams as in the simulator, so that both worlds have the
-//! same starts, sizes and round-trip times.
+//! Flows of a run, drawn from the same random streams as in the simulator: both have the same
+//! starts, sizes and round-trip times.
 
 use cwnd_apps::Session;
 use cwnd_quantity::{Duration, Rng, Streams, Time};
@@ -8,19 +8,19 @@ use cwnd_scenario::Scenario;
 /// A flow that will start.
 #[derive(Clone, Debug)]
 pub struct FlowPlan {
-    /// Index of its group.
+    /// Index of its group in the scenario.
     pub group: usize,
-    /// When it starts.
+    /// Start of the flow.
     pub start: Time,
-    /// What it adds to the round-trip time of the links.
+    /// Round-trip time in addition to that of the links.
     pub edge_rtt: Duration,
-    /// Bytes of its transfer; `None` when without end, or of several transfers.
+    /// Size of its only transfer, bytes; `None` if it is endless or has several transfers.
     pub size: Option<u64>,
-    /// Draws of its application.
+    /// Random stream of its application.
     pub rng: Rng,
 }
 
-/// The flows of a run in the order of their numbers.
+/// Returns the flows of a run in the order of their numbers.
 pub fn flows(scenario: &Scenario) -> Vec<FlowPlan> {
     let random = Streams::new(scenario.run.seed);
     let end = Time(scenario.run.duration.0);
@@ -50,7 +50,7 @@ pub fn flows(scenario: &Scenario) -> Vec<FlowPlan> {
             }
         }
     }
-    // Those that arrive are numbered as they do.
+    // Arriving flows are numbered in the order of arrival.
     arrivals.sort_by_key(|flow| flow.start);
     flows.extend(arrivals);
     flows
@@ -67,7 +67,7 @@ fn flow(
     // Runs on Linux have one path.
     let links = scenario.propagation(&of.ways[0]);
     let edge_rtt = scenario.draw_edge_rtt(of, links, name, (&mut rng, random));
-    // What it will do first is seen in one that does the same with the same draws.
+    // Another application with the same random draws shows the size of the transfer.
     let mut session = Session::new(of.workload.maker()(), rng.clone());
     let _ = session.start(start);
     FlowPlan { group, start, edge_rtt, size: session.size(), rng }
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// The same columns of the simulator's own run.
+    /// Returns starts, round-trip times and sizes of flows in a run of the simulator.
     fn simulated(scenario: &Scenario) -> (Vec<f64>, Vec<f64>, Vec<Option<u64>>) {
         let records = cwnd_sim::World::new(Arc::new(scenario.clone())).run(|_| true).unwrap();
         let numbers = |name: &str| match records.flows.column(name) {

@@ -1,4 +1,4 @@
-//! The controllers of `cwnd-kernel`: which of them does what a group asks for, and its options.
+//! Controllers of `cwnd-kernel`: the one that a group requires, and its command-line options.
 
 use cwnd_cc::{ControllerParams, Mechanism};
 use cwnd_quantity::parse_duration;
@@ -7,55 +7,55 @@ use cwnd_schema::{ParamsChoice as _, Value};
 /// A controller that `cwnd-kernel` loads.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The mechanism that it is for.
+    /// Mechanism that it implements.
     pub mechanism: &'static str,
     name: Name,
     options: &'static [Opt],
-    /// Its source of facts about the path, besides ACKs.
+    /// Source of its facts about the path, besides ACKs.
     pub hears: Hears,
-    /// `true` if it goes by round trips: by the least of its connection, which Linux reports for
-    /// each socket, and by those that it is given (`--rtt-from`).
+    /// `true` if it uses round-trip times: the minimum of its connection, which Linux reports for
+    /// each socket, and samples chosen by `--rtt-from`.
     pub by_rtt: bool,
-    /// Its counters, under the names that the simulator's controller has for them.
+    /// Names of its counters, as in the simulator's controller.
     pub counters: &'static [&'static str],
 }
 
-/// Its name on the command line.
+/// Name of the controller on the command line.
 #[derive(Debug, PartialEq, Eq)]
 enum Name {
-    /// This, `_`, and the name of the kernel's controller of the same kind.
+    /// Prefix, followed by `_` and the name of the kernel's controller of the same kind.
     Before(&'static str),
-    /// This, which is the kind's with `_` for `-`.
+    /// Name of the kind with `_` for `-`.
     Kind(&'static str),
 }
 
-/// A parameter of the controller, and the option that sets it.
+/// Parameter of the controller, command-line option that sets it, and form of the value.
 #[derive(Debug, PartialEq, Eq)]
 struct Opt(&'static str, &'static str, As);
 
-/// The form of a parameter's value.
+/// Form of a parameter's value on the command line.
 #[derive(Debug, PartialEq, Eq)]
 enum As {
-    /// As in a scenario.
+    /// Form used in scenarios.
     Plain,
-    /// In milliseconds.
+    /// Number of milliseconds.
     Ms,
-    /// By a word for each.
+    /// Word for each value.
     Words(&'static [(&'static str, &'static str)]),
 }
 
-/// The source of a controller's facts about the path, besides ACKs.
+/// Source of a controller's facts about the path, besides ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hears {
-    /// Nowhere else.
+    /// No other source.
     Acks,
-    /// Packets of routers, at the sender's interface.
+    /// Messages of routers, read at the sender's interface.
     Interface,
-    /// Packets of data, at the receiver, which reports by the endpoint's `echo`.
+    /// Data packets, read at the receiver, which reports them according to the endpoint's `echo`.
     Receiver,
 }
 
-/// No round trip is longer, ms.
+/// Value of a time without limit, ms: no round trip is longer.
 const LONGEST_MS: f64 = 60_000.0;
 
 const PROGRAMS: [Program; 5] = [
@@ -136,7 +136,7 @@ const PROGRAMS: [Program; 5] = [
     },
 ];
 
-/// The programs for a kind of controller, whatever is asked of it.
+/// Returns the programs for a kind of controller, with any parameters.
 pub fn of_kind(controller: &ControllerParams) -> impl Iterator<Item = &'static Program> {
     PROGRAMS.iter().filter(|program| {
         let names = |m: &Mechanism| m.name == program.mechanism;
@@ -148,19 +148,19 @@ pub fn of_kind(controller: &ControllerParams) -> impl Iterator<Item = &'static P
     })
 }
 
-/// The programs for what is asked of a controller; Linux runs the first.
+/// Returns the programs for the mechanisms that a controller uses; Linux runs the first.
 pub fn asked_for(controller: &ControllerParams) -> impl Iterator<Item = &'static Program> {
     of_kind(controller)
         .filter(|program| controller.asked_for().any(|m| m.name == program.mechanism))
 }
 
 impl Program {
-    /// The parameters that it takes.
+    /// Returns the names of the parameters that it supports.
     pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
         self.options.iter().map(|Opt(key, ..)| *key)
     }
 
-    /// Its name and options on the command line of `cwnd-kernel`.
+    /// Returns its name and options on the command line of `cwnd-kernel`.
     pub fn words(&self, controller: &ControllerParams) -> Vec<String> {
         let name = match (&self.name, controller.info().linux_name()) {
             (Name::Before(mechanism), Some(own)) => format!("{mechanism}_{own}"),
@@ -194,7 +194,7 @@ fn written(value: Value, form: &As) -> String {
 mod tests {
     use super::*;
 
-    /// A kind as one of its presets has it.
+    /// Returns a kind with the values of one of its presets.
     fn preset(kind: &str, name: &str) -> ControllerParams {
         let mut params = ControllerParams::of_kind(kind).unwrap();
         assert!(params.params_mut().apply_preset(name) || name.is_empty(), "{kind} {name}");

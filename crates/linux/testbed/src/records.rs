@@ -1,4 +1,5 @@
-//! From what both sides and the router saw to the simulator's tables. What Linux can't tell is null.
+//! Conversion of observations of both sides and the router to the simulator's tables. Values that
+//! Linux lacks are null.
 
 use std::iter::repeat_n;
 
@@ -17,16 +18,16 @@ use crate::kernel::{self, Counts};
 use crate::programs;
 use crate::world::World;
 
-/// The states of `TCP_CA_*` in their order; the simulator has no `Disorder`.
+/// Names of `TCP_CA_*` in their order; the simulator has no `Disorder`.
 const STATES: [&str; 5] = ["Open", "Disorder", "Cwr", "Recovery", "Loss"];
-/// A threshold that was never set (`TCP_INFINITE_SSTHRESH`).
+/// Slow-start threshold that was never set (`TCP_INFINITE_SSTHRESH`).
 const NO_SSTHRESH: u32 = 0x7fff_ffff;
-/// `minmax` before the first sample.
+/// Minimum RTT before the first sample (kernel's `minmax`).
 const NO_MIN_RTT: u32 = u32::MAX;
-/// Headers of a data segment: IPv4, TCP, timestamps.
+/// Length of the headers of a data segment, bytes: IPv4, TCP, timestamps.
 const HEADER_BYTES: f64 = 52.0;
 
-/// What was counted of a flow; `None` is what the kernel does not tell.
+/// Values of a flow after the warm-up; `None` for those that the kernel does not report.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     throughput_bit_s: Option<f64>,
@@ -39,7 +40,7 @@ struct Counted {
     by_controller: Option<Counts>,
 }
 
-/// Makes the tables; `by_controllers` has what each group's controller counted, where it counts.
+/// Returns the tables. `by_controllers` has the counters of each group's controller, if it has any.
 pub fn records(
     world: &World,
     seen: &[Seen; 2],
@@ -107,7 +108,7 @@ pub fn records(
     }
 }
 
-/// How long a flow was counted.
+/// Returns the time for which a flow was counted, s.
 fn seconds(world: &World, flow: usize, sent: &Sent) -> f64 {
     let run = &world.scenario.run;
     let end = Time(run.duration.0);
@@ -133,8 +134,8 @@ fn count(
     let segments_sent = since(|i| i.data_segs_out.map(u64::from));
     let bytes_sent = since(|i| i.bytes_sent);
     let segments_received = arrived(|i| i.data_segs_in.map(u64::from));
-    // The kernel counts segments that arrive and not their bytes: those of a connection are of one size, but for the last of
-    // a transfer.
+    // The kernel counts received segments, but not their bytes. Segments of a connection are of
+    // equal size, except for the last of a transfer.
     let payload = match (bytes_sent, segments_sent) {
         (Some(bytes), Some(segments)) if segments > 0 => Some(bytes as f64 / segments as f64),
         _ => None,
@@ -153,19 +154,19 @@ fn count(
         segments_received,
         timeouts: since(|i| i.total_rto.map(u64::from)),
         first_timeouts: since(|i| i.total_rto_recoveries.map(u64::from)),
-        // It counts from the start, so a warm-up would be counted, too.
+        // These counters run from the start, and would include the warm-up.
         by_controller: by_controller.filter(|_| world.scenario.run.warmup == Duration::ZERO),
     }
 }
 
-/// A row with what is always known; the rest is put in its place afterwards.
+/// Returns a row with the values that are always known; `with_nulls` fills in the others.
 fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f64) -> FlowRow {
     let plan = &world.flows[flow];
     let group = &world.scenario.flows[plan.group];
     let base_rtt = world.scenario.propagation(&group.ways[0]) + plan.edge_rtt;
     let whole = world.delivered(flow);
     let delivered = whole - received.delivered_before;
-    // The kernel's minimum is that of the whole connection (of its last five minutes).
+    // The kernel's minimum covers the whole connection (its last five minutes).
     let no_warmup = world.scenario.run.warmup == Duration::ZERO;
     let least = least_rtt_us(&sent.info).filter(|_| sent.seen);
     let rtt_min_us = least.filter(|_| no_warmup);
@@ -188,8 +189,8 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
     }
 }
 
-/// The table of links without what only a simulator knows: what became of packets further on. What the router told their sources it
-/// knows.
+/// Returns the table of links with null for the fate of packets beyond the link, which only a
+/// simulator knows. Source quenches are known to the router.
 fn untold(mut links: Table) -> Table {
     let untold = |column: &&mut Column| column.rare && column.name != "quenches_total_pkts";
     for column in links.columns.iter_mut().filter(untold) {
@@ -199,7 +200,7 @@ fn untold(mut links: Table) -> Table {
     links
 }
 
-/// Puts what was counted, or null, into the columns that Linux may not be able to tell.
+/// Fills columns that Linux may not report with counted values or null.
 fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
     type Count = fn(&Counted) -> Option<u64>;
     type Measure = fn(&Counted) -> Option<f64>;
@@ -220,7 +221,7 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         ("cwnd_reductions_loss", |c| Some(c.by_controller?.loss)),
         ("cwnd_reductions_ecn", |c| Some(c.by_controller?.ecn)),
         ("cwnd_reductions_rto", |c| c.timeouts),
-        // What had become of a segment, no endpoint knows.
+        // No endpoint knows the fate of a segment.
         ("rto_syn", |_| None),
         ("rto_request", |_| None),
         ("rto_under_way", |_| None),
@@ -280,7 +281,7 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
     }
     let mut table = rows.into_table(|column| labels(&world.scenario, column));
     let samples = table.len();
-    // What the kernel does not tell.
+    // The kernel does not report these columns.
     for column in table.columns.iter_mut().filter(|column| column.rare) {
         if matches!(column.data, ColumnData::U64(_)) {
             column.data = ColumnData::OptionalU64(repeat_n(None, samples).collect());
@@ -289,12 +290,12 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
     table
 }
 
-/// Whether its controller is one of ours that goes by the least RTT that the kernel has measured.
+/// `true` if its controller is one of `cwnd-kernel` that uses the kernel's minimum RTT.
 fn goes_by_rtt(group: &FlowGroup) -> bool {
     programs::asked_for(&group.controller).any(|program| program.by_rtt)
 }
 
-/// The least RTT that the kernel has measured.
+/// Returns the kernel's minimum RTT, µs.
 fn least_rtt_us(info: &TcpInfo) -> Option<f64> {
     info.min_rtt_us.filter(|&us| us != NO_MIN_RTT).map(f64::from)
 }

@@ -1,4 +1,4 @@
-//! Keys of a scenario that real Linux can't provide: reported by name before anything starts.
+//! Checks for keys of a scenario that real Linux cannot provide, reported by name before a run.
 
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
@@ -16,7 +16,7 @@ use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
 
 mod timeouts;
 
-/// All that Linux can't provide of a scenario; empty if it can be run.
+/// Returns everything in a scenario that Linux cannot provide; empty if it can be run.
 #[must_use]
 pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
     let mut found = Vec::new();
@@ -58,13 +58,13 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
     found
 }
 
-/// One router between two hosts, as `[dumbbell]` writes it; links that come to the same count, too.
+/// `true` for one router between two hosts, written as `[dumbbell]` or as equivalent links.
 fn is_dumbbell(scenario: &Scenario) -> bool {
     matches!(&scenario.links[..], [forward, reverse]
         if forward.from == reverse.to && forward.to == reverse.from && scenario.nodes.len() == 2)
 }
 
-/// The router between the hosts reads and writes IP headers: of what is behind them Linux writes nothing that routers fill.
+/// Refuses meters that write other than IP headers: Linux's packets have no fields for them.
 fn meters(scenario: &Scenario, found: &mut Vec<Refusal>) {
     let dumbbell = is_dumbbell(scenario);
     for (i, link) in scenario.links.iter().enumerate() {
@@ -78,10 +78,10 @@ fn meters(scenario: &Scenario, found: &mut Vec<Refusal>) {
     }
 }
 
-/// The router between the hosts hands on what is behind the IP header as it came.
+/// Refuses tampering with TCP options: the router forwards bytes behind the IP header unchanged.
 fn middleboxes(scenario: &Scenario, found: &mut Vec<Refusal>) {
     let dumbbell = is_dumbbell(scenario);
-    // What a dumbbell says holds for both of its links.
+    // Keys of a dumbbell apply to both of its links; they are reported once.
     let said = if dumbbell { &scenario.links[..1] } else { &scenario.links[..] };
     for link in said {
         let of = link.tampering;
@@ -179,7 +179,7 @@ fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     endpoint(scenario, group, found);
 }
 
-/// The kernel's controllers do what the preset `linux` says; mechanisms besides are those of `cwnd-kernel`.
+/// Refuses controllers that differ from the preset `linux`, apart from mechanisms of `cwnd-kernel`.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     let programs = || programs::of_kind(&group.controller);
     let free: Vec<&str> = programs().flat_map(Program::parameters).collect();
@@ -211,7 +211,7 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
 }
 
 fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
-    // What a route, a sysctl or the MTU sets.
+    // Parameters that a route, a sysctl or the MTU sets.
     let mut free = vec![
         key!(Endpoint: packets.mss),
         key!(Endpoint: ecn.ecn),
@@ -226,7 +226,7 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
         ]);
         found.extend(timeouts.refusals(group));
     } else if group.endpoint.rto.rto_backoff_after == 0 {
-        // TCP*(0) is TCP.
+        // TCP*(0) is standard TCP.
         free.extend([key!(Endpoint: rto.rto_backoff), key!(Endpoint: rto.rto_backoff_after)]);
     } else {
         free.push(key!(Endpoint: rto.rto_backoff_after));
@@ -235,7 +235,7 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
         free.push(key!(Endpoint: acks.ack_every));
     }
     free.extend(lab::free(scenario, group));
-    // Who hears source quenches there is the controller.
+    // On Linux, the controller receives source quenches, not the endpoint.
     let hears = group.controller.contract().asks.iter().any(|a| a.ability == Ability::ObeysQuench);
     let obeys = group.endpoint.contract().provides.contains(&Ability::ObeysQuench);
     if hears {
@@ -250,7 +250,7 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
             Some("set `obey_quench = true`"),
         ));
     }
-    // Who hears marks at the receiver brings a program that tells them, as `echo` says.
+    // A controller that reads marks at the receiver has a program that echoes them.
     if programs::asked_for(&group.controller).any(|program| program.hears == Hears::Receiver) {
         free.push(key!(Endpoint: acks.echo));
     }
@@ -264,8 +264,8 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     }
 }
 
-/// The TCP that Linux has, with what of it this group may set and sets: parts of the stack, and
-/// keys of the endpoint.
+/// Returns the setting that gives Linux's TCP, with this group's values of settable parameters:
+/// parts of the stack, and keys of the endpoint.
 fn remedy(group: &FlowGroup, kernels: &Endpoint, free: &[&str]) -> String {
     let part = |key: &&str| Endpoint::FIELDS.iter().find(|f| f.name == *key).and_then(|f| f.part);
     let (of_parts, keys): (Vec<&str>, Vec<&str>) = free.iter().partition(|key| part(key).is_some());
@@ -288,8 +288,8 @@ fn remedy(group: &FlowGroup, kernels: &Endpoint, free: &[&str]) -> String {
     }
 }
 
-/// Names the parameters in which what is given differs from what the kernel has: each by itself, or all at once where it
-/// is another thing altogether.
+/// Reports parameters whose given value differs from the kernel's, one by one, or in one message if
+/// there are many.
 fn differ(
     group: &FlowGroup,
     key: &str,
@@ -298,7 +298,7 @@ fn differ(
     (what, help): (&str, &str),
     found: &mut Vec<Refusal>,
 ) {
-    // Such as `ecn_at_one` without `ecn`: no world hears of it.
+    // For example `ecn_at_one` without `ecn`, which has no effect in the simulator either.
     let without_effect: Vec<&str> = given.idle().iter().map(|idle| idle.key).collect();
     let different: Vec<(&str, Value, Value)> = given
         .fields()
@@ -320,8 +320,8 @@ fn differ(
     }
 }
 
-/// What of the parameters that Linux leaves to a scenario this one sets: a remedy says them again, or who follows it would
-/// run something else.
+/// Returns this group's values of parameters that Linux leaves to the scenario. A remedy repeats
+/// them, as following it would change them otherwise.
 fn kept((given, kernels): (&dyn Params, &dyn Params), free: &[&str]) -> String {
     free.iter()
         .filter_map(|&name| Some((name, given.get(name)?, kernels.get(name)?)))
@@ -352,7 +352,7 @@ fn refusal(key: &[&str], message: &str, help: Option<&str>) -> Refusal {
     }
 }
 
-/// What Linux's TCP and our router between its hosts can give each other.
+/// Abilities of Linux's TCP, and of our router between its hosts.
 const CAN: [Ability; 12] = [
     Ability::Ect,
     Ability::ObeysEce,
@@ -367,13 +367,13 @@ const CAN: [Ability; 12] = [
     Ability::SendsId,
     Ability::EchoesEstimate,
 ];
-/// The presets of controllers and endpoints that say what Linux does.
+/// Name of the presets of controllers and endpoints that describe Linux.
 pub const PRESET: &str = "linux";
-/// More parameters than these are told of in one sentence.
+/// Maximum number of parameters reported one by one.
 const MOST_NAMED: usize = 3;
-/// `TCP_MIN_MSS` and the room that timestamps take.
+/// Least MSS: `TCP_MIN_MSS` plus the room for timestamps.
 const LEAST_MSS: Bytes = Bytes(88);
-/// Beyond it no packet could be looked at in user space, bit/s.
+/// Highest rate that the router in user space is allowed, bit/s.
 const MOST_BIT_S: u64 = 10_000_000_000;
 
 #[cfg(test)]

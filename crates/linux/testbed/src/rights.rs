@@ -1,14 +1,14 @@
-//! Rights that the machine must grant.
+//! Rights and devices that runs on Linux need.
 
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::thread::CapabilitySet;
 
 use crate::error::Error;
 
-/// Whether this machine can run scenarios.
+/// Checks that this machine can run scenarios.
 ///
 /// # Errors
-/// What it lacks, and how to get it.
+/// If it lacks a requirement, with the remedy.
 pub fn lacks() -> Result<(), Error> {
     let rights = rustix::thread::capabilities(None).map_or(NONE, |own| own.effective);
     if !rights.contains(NEEDED) {
@@ -32,6 +32,6 @@ pub fn lacks() -> Result<(), Error> {
 }
 
 const TUN: &str = "/dev/net/tun";
-/// What namespaces and devices need.
+/// Capabilities for network namespaces and TUN devices.
 const NEEDED: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::SYS_ADMIN);
 const NONE: CapabilitySet = CapabilitySet::empty();

@@ -1,4 +1,4 @@
-//! A run: two namespaces, a router between them, and what they saw.
+//! A run on Linux: two namespaces with a router between them.
 
 use std::fmt;
 use std::io;
@@ -31,20 +31,20 @@ use crate::rights::lacks;
 use crate::timeouts;
 use crate::world::{Side, World};
 
-/// How a run is done.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The program that loads controllers of our own; `None` if there is none.
+    /// Path of `cwnd-kernel`; `None` if it is not installed.
     pub kernel_helper: Option<PathBuf>,
-    /// Whether the router is measured before.
+    /// `true` to measure the router before the run.
     pub calibrate: bool,
 }
 
-/// A capture file that a run writes, as the simulator would.
+/// A capture file written by a run, with the same format as the simulator's.
 pub struct CaptureFile {
-    /// Where it goes.
+    /// Destination of the file.
     pub to: Output,
-    /// The links whose packets it has, by their place in the scenario.
+    /// Indices of the captured links in the scenario.
     pub links: Vec<usize>,
 }
 
@@ -54,21 +54,22 @@ impl fmt::Debug for CaptureFile {
     }
 }
 
-/// What a run gave.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The simulator's tables.
+    /// Tables of the simulator.
     pub records: Records,
-    /// What else is known of it: kernel, settings, calibration, router, whether it is valid and if not why.
+    /// Facts for the manifest: kernel, settings, calibration, router, validity and its flaws.
     pub facts: Value,
 }
 
-/// Runs a scenario on this machine's kernel, in real time; `go_on` is asked several times a second and told how far it is. What
-/// `captures` hold when a run is stopped stays there.
+/// Runs a scenario on this machine's kernel, in real time. Calls `go_on` several times per second
+/// with the time reached, and stops if it returns `false`. Captures of a stopped run keep their
+/// content.
 ///
 /// # Errors
-/// If the scenario asks for what Linux can't provide, the machine lacks something, a capture can't be written, or the run was
-/// stopped.
+/// If the scenario has keys that Linux cannot provide, if the machine lacks a requirement, if a
+/// capture cannot be written, or if the run was stopped.
 pub fn run(
     scenario: &Scenario,
     options: &Options,
@@ -98,13 +99,13 @@ pub fn run(
     Ok(Outcome { records, facts })
 }
 
-/// A side that is ready.
+/// Device and probe of a side that is ready.
 struct Ready {
     tun: Tun,
     probe: Probe,
 }
 
-/// The router of a run, and what is captured in it.
+/// Configuration of the router, and its capture.
 type Routed<'a> = (&'a Config, Option<Capture>);
 
 fn between_namespaces(
@@ -128,7 +129,7 @@ fn between_namespaces(
         for (_, told, _) in &sides {
             match told.recv() {
                 Ok(side) => ready.push(side),
-                // It ended with an error, which its thread has.
+                // The side failed; its thread returns the error.
                 Err(_) => break,
             }
         }
@@ -161,7 +162,7 @@ fn sides_begin(sides: &[SideThread<'_>]) -> Vec<Sender<Clock>> {
     sides.iter().map(|(_, _, begin)| begin.clone()).collect()
 }
 
-/// Runs the router, first for the calibration, then for the run; the sides begin with it.
+/// Runs the router, first for calibration, then for the run, with which the sides start.
 fn router(
     world: &World,
     options: &Options,
@@ -183,7 +184,7 @@ fn router(
             .map_err(Error::at("the router's thread"))?;
         let clock = Clock::starting_at(monotonic().0);
         for side in begin {
-            // A side that has ended says why by itself.
+            // A side that has ended returns its error itself.
             let _ = side.send(clock);
         }
         let mut cancelled = false;
@@ -204,7 +205,7 @@ fn router(
     })
 }
 
-/// Measures the router from a thread that does not wait for others.
+/// Measures the router on a thread with real-time priority, while this one calls `go_on`.
 fn calibrate(
     config: &Config,
     largest: Bytes,
@@ -230,7 +231,7 @@ fn calibrate(
     measured.map_err(Error::at("the calibration"))
 }
 
-/// The life of a side, in a thread and a namespace of its own.
+/// Runs a side in its own thread and namespace.
 fn live(
     world: &World,
     held: &[Held],
@@ -256,9 +257,9 @@ fn live(
     if tell.send(Ready { tun, probe }).is_ok()
         && let Ok(clock) = begun.recv()
     {
-        // Applications that are late would be seen in the ACKs; without the right to it they are what they are. Not before: a
-        // thread that sets a namespace up tries again and again where another has the kernel's lock, and one with this
-        // priority would keep that other from ever giving it back.
+        // Delays of applications would appear in ACKs; without the right, priority stays as it is.
+        // Not during setup: threads that set up namespaces retry while another holds a kernel lock,
+        // and a retrying thread with priority could keep the holder from running.
         realtime(HOSTS_PRIORITY);
         seen = hosts.run(clock).map_err(at("its sockets"))?;
     }
@@ -313,12 +314,13 @@ fn kernels_endpoint() -> cwnd_tcp::Params {
     params
 }
 
-/// The router of a scenario: its links in the order of the sides, and what flows have on top of their delay.
+/// Returns the router's configuration: the scenario's links in the order of the sides, and
+/// additional delays of flows.
 fn config(world: &World) -> Config {
     let scenario = &world.scenario;
     let mut directions = [0, 1].map(|i| Direction::of_link(&scenario.links[i]));
     for (i, flow) in world.flows.iter().enumerate() {
-        // Half before the receiver, half after it, as in the simulator.
+        // Half of the delay is before the receiver, half behind it, as in the simulator.
         let half = flow.edge_rtt / 2;
         let varies = scenario.has_own_delays(&scenario.flows[flow.group]);
         let sender = world.sender(i);
@@ -334,8 +336,8 @@ fn config(world: &World) -> Config {
     config.seed = scenario.run.seed;
     config.warmup = scenario.run.warmup;
     config.sample = scenario.run.sample.map(|_| world.interval());
-    // Next to the time that a packet takes, what a thread takes to wake up is nothing, and looking at the clock instead would
-    // take the processor from the runs beside this one.
+    // The time of a thread to wake up is negligible compared with that of a packet, and polling the
+    // clock would take the processor from parallel runs.
     let fastest = scenario.links.iter().filter_map(|link| link.rate.highest_bit_s());
     if fastest.fold(0.0, f64::max) <= SPIN_FROM_BIT_S {
         config.pacing.spin = Duration::ZERO;
@@ -343,7 +345,8 @@ fn config(world: &World) -> Config {
     config
 }
 
-/// What is captured of the router's links, in the time of the run; of packets the headers, as in the simulator.
+/// Creates the capture of the router's links, in the run's time and with headers only, as in the
+/// simulator.
 fn capture(
     scenario: &Scenario,
     config: &Config,
@@ -370,30 +373,31 @@ fn capture(
     Ok(Some(capture))
 }
 
-/// Above this a packet of 1500 B takes less than 120 µs.
+/// Rate above which the router polls the clock: a packet of 1500 B takes less than 120 µs.
 const SPIN_FROM_BIT_S: f64 = 100e6;
 
-/// Above all that is not real-time, below the router's.
+/// Real-time priority of hosts, below the router's.
 const HOSTS_PRIORITY: u8 = 40;
-/// How often it is asked whether to go on.
+/// Intervals between calls of `go_on`.
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_IN_CALIBRATION: core::time::Duration = core::time::Duration::from_millis(10);
-/// Packets that wait for the router to take them; more than any window here, so that no second bottleneck is there.
+/// Length of the devices' queues in packets: above any window, so that they are no second
+/// bottleneck.
 const DEVICE_QUEUE: u32 = 20_000;
-/// What is set; all else is as a new namespace has it.
+/// Sysctls that are set; all others have the defaults of a new namespace.
 const SETTINGS: [(&str, &str); 6] = [
-    // No route leads to the address in whose name the router's messages come.
+    // No route leads to the source address of the router's messages.
     ("net.ipv4.conf.all.rp_filter", "0"),
     ("net.ipv4.conf.default.rp_filter", "0"),
     // Buffers that never limit a window: 16 MiB.
     ("net.ipv4.tcp_rmem", "4096 131072 16777216"),
     ("net.ipv4.tcp_wmem", "4096 16384 16777216"),
-    // A connection learns nothing from the one before it.
+    // A connection learns nothing from an earlier one.
     ("net.ipv4.tcp_no_metrics_save", "1"),
-    // ECN is asked for by route and granted to whoever asks.
+    // ECN is requested by route and accepted from any peer.
     ("net.ipv4.tcp_ecn", "2"),
 ];
-/// What is read back and kept with the results.
+/// Sysctls that are read back and kept with the results.
 const RECORDED: [&str; 19] = [
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_ecn",

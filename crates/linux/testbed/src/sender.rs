@@ -1,4 +1,4 @@
-//! A sending application: a socket with a controller of its own, and what it has still to write.
+//! A sending application: its socket, with a congestion controller, and the data left to write.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -13,29 +13,29 @@ use rustix::net::{
 
 use crate::world::World;
 
-/// What an application is about.
+/// State of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It connects, or has more to write.
+    /// It is connecting, or has data to write.
     Writing,
-    /// All is written and not yet acknowledged.
+    /// All data are written, but not acknowledged yet.
     Draining,
-    /// It has nothing to write for now.
+    /// It has no data to write for now.
     Waiting,
-    /// It has told its peer that this was all.
+    /// It has closed its direction of the connection.
     Closing,
 }
 
-/// A sender.
+/// A sender of one flow.
 #[derive(Debug)]
 pub struct Sender {
     /// Its socket.
     pub socket: OwnedFd,
-    /// What it is about.
+    /// Its state.
     pub state: State,
-    /// The application.
+    /// Its application.
     pub session: Session,
-    /// Bytes still to be written.
+    /// Bytes left to write.
     left: u64,
 }
 
@@ -58,7 +58,7 @@ impl Sender {
         Ok(Self { socket, state: State::Waiting, session, left: 0 })
     }
 
-    /// Writes as much as the socket takes.
+    /// Writes zeros while the socket accepts them.
     pub fn write(&mut self, zeros: &[u8]) -> io::Result<()> {
         while self.state == State::Writing {
             let most = self.left.min(zeros.len() as u64) as usize;
@@ -69,7 +69,7 @@ impl Sender {
                         self.state = State::Draining;
                     }
                 }
-                // Not connected yet, or full.
+                // The socket is not connected yet, or its buffer is full.
                 Err(Errno::AGAIN | Errno::NOTCONN | Errno::INTR) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
@@ -77,7 +77,7 @@ impl Sender {
         Ok(())
     }
 
-    /// The application writes.
+    /// Adds the data that the application writes.
     pub fn take(&mut self, what: Do) {
         self.left = self.left.saturating_add(what.write);
         if what.write > 0 {
@@ -85,20 +85,20 @@ impl Sender {
         }
     }
 
-    /// Tells the peer that this was all.
+    /// Closes the sending direction (FIN).
     pub fn close(&mut self) {
         self.state = State::Closing;
-        // A connection that is gone already needs no farewell.
+        // The connection may be gone already.
         let _ = shutdown(&self.socket, Shutdown::Write);
     }
 
-    /// Why the connection is gone.
+    /// Returns the error of the connection, if it failed.
     pub fn error(&self) -> Option<Errno> {
         sockopt::socket_error(&self.socket).ok().and_then(Result::err)
     }
 }
 
-/// A socket that waits for connections.
+/// Opens a socket that accepts connections.
 pub fn bind_listener(at: SocketAddrV4) -> io::Result<OwnedFd> {
     let socket = open()?;
     bind(&socket, &at)?;
@@ -113,11 +113,11 @@ fn open() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A socket that is closed is gone: what the kernel would still want to send would keep the namespace alive for minutes
-/// after its process was killed.
+/// Lets close reset the connection. Otherwise unsent data would keep the namespace alive for
+/// minutes after its process was killed.
 pub fn reset_on_close(socket: &OwnedFd) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(socket, Some(core::time::Duration::ZERO))?)
 }
 
-/// Connections that wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 4096;

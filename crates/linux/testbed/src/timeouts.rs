@@ -1,4 +1,5 @@
-//! TCP*(n) beside any controller: the program of `cwnd-kernel` that bounds timeouts, for the connections of one group.
+//! TCP*(n) with any controller: the program of `cwnd-kernel` that bounds timeouts of a group's
+//! connections.
 
 use std::path::Path;
 
@@ -9,28 +10,29 @@ use crate::error::Error;
 use crate::kernel::{Loaded, Place};
 use crate::refuse::Timeouts;
 
-/// What holds a group's timeouts.
+/// Bounds of a group's timeouts.
 #[derive(Debug)]
 pub struct Bounds {
     asked: Timeouts,
     group: String,
-    /// The program.
+    /// Program that sets them.
     pub loaded: Loaded,
 }
 
-/// What it did in a run.
+/// Effect of the bounds in a run.
 #[derive(Clone, Debug, Default)]
 pub struct Bounded {
-    /// For whoever wants to look: what was asked for, and what was counted.
+    /// Requested values and counters of each group, for the manifest.
     pub facts: Vec<Value>,
-    /// Sentences about what Linux does otherwise.
+    /// Notes on differences from TCP*(n).
     pub notes: Vec<String>,
-    /// Why the run is not what was asked for.
+    /// Reasons why the run is invalid.
     pub flaws: Vec<String>,
 }
 
 impl Bounds {
-    /// Names what a group's timeouts need; it is loaded once there is a namespace. `None` if they are the kernel's own.
+    /// Prepares the program for a group's timeouts, which is loaded in its namespace. `None` if
+    /// they are the kernel's.
     pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Option<Self>, Error> {
         let Some(asked) = Timeouts::of(&group.endpoint) else { return Ok(None) };
         let (after, syns) = (asked.after.to_string(), asked.syn_after.to_string());
@@ -41,7 +43,7 @@ impl Bounds {
     }
 }
 
-/// What the programs of all groups did; to be asked while they are there.
+/// Returns the effect of all groups' programs; call it while they run.
 pub fn told<'a>(all: impl Iterator<Item = &'a Bounds>) -> Bounded {
     let mut found = Bounded::default();
     for bounds in all {

@@ -1,4 +1,4 @@
-//! Addresses and ports of the flows, and the counts of both sides together.
+//! Addresses and ports of the flows, and progress shared by both sides.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -9,25 +9,26 @@ use cwnd_scenario::{FlowGroup, Scenario};
 
 use crate::plan::FlowPlan;
 
-/// The two sides of the dumbbell, in the order of its nodes.
+/// Sides of the dumbbell, in the order of its nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where flows with `direction = "forward"` begin.
+    /// Side at which flows with `direction = "forward"` begin.
     Left,
-    /// Where they end.
+    /// Side at which they end.
     Right,
 }
 
 impl Side {
-    /// Both.
+    /// Both sides.
     pub const BOTH: [Self; 2] = [Self::Left, Self::Right];
 
-    /// The side of a node of the scenario.
+    /// Returns the side of a node of the scenario.
     pub const fn of_node(node: usize) -> Self {
         if node == 0 { Self::Left } else { Self::Right }
     }
 
-    /// The address that a group has here: RFC 2544 § C.2.2 sets 198.18.0.0/15 aside for test benches.
+    /// Returns a group's address on this side, in 198.18.0.0/15, which is reserved for benchmarks
+    /// (RFC 2544 § C.2.2).
     pub const fn address(self, group: usize) -> Ipv4Addr {
         let host = match self {
             Self::Left => 1,
@@ -37,34 +38,34 @@ impl Side {
     }
 }
 
-/// Groups that have addresses.
+/// Maximum number of groups, which have an address each.
 pub const MOST_GROUPS: usize = 512;
-/// Flows of a group that have ports.
+/// Maximum number of flows of a group, which have a port each.
 pub const MOST_FLOWS_OF_GROUP: usize = 50_000;
-/// Where receivers listen.
+/// Port of receivers.
 pub const PORT: u16 = 5001;
-/// The port of a group's first flow.
+/// Port of a group's first flow.
 const FIRST_PORT: u16 = 10_000;
 
-/// The flows of a run, and what their receivers have.
+/// Flows of a run, and the data that their receivers have.
 #[derive(Debug)]
 pub struct World {
-    /// What is run.
+    /// Scenario of the run.
     pub scenario: Scenario,
-    /// The flows, by number.
+    /// Flows by number.
     pub flows: Vec<FlowPlan>,
-    /// The kernel's name of each group's controller.
+    /// Kernel's name of each group's controller.
     pub controllers: Vec<String>,
     ports: Vec<u16>,
     by_sender: BTreeMap<SocketAddrV4, usize>,
     delivered: Vec<AtomicU64>,
-    /// When the last byte of a transfer came, ns; 0 before.
+    /// Time at which the last byte of a transfer arrived, ns; 0 before.
     finished: Vec<AtomicU64>,
     stop: AtomicBool,
 }
 
 impl World {
-    /// The largest packet of the run, headers included; both hosts have it for their MTU.
+    /// Returns the size of the run's largest packet including headers, the MTU of both hosts.
     pub fn packet(&self) -> Bytes {
         let packet = |group: &FlowGroup| {
             Bytes(group.endpoint.packets.mss.0 + group.endpoint.packets.header.0)
@@ -72,7 +73,7 @@ impl World {
         self.scenario.flows.iter().map(packet).max().unwrap_or(Bytes(1500))
     }
 
-    /// The world of a scenario, with the kernel's name of each group's controller.
+    /// Creates the world of a scenario, with the kernel's name of each group's controller.
     pub fn new(scenario: Scenario, flows: Vec<FlowPlan>, controllers: Vec<String>) -> Self {
         let mut next = vec![FIRST_PORT; scenario.flows.len()];
         let ports = flows
@@ -98,18 +99,18 @@ impl World {
         world
     }
 
-    /// Where a flow's sender is.
+    /// Returns the side of a flow's sender.
     pub fn sender_side(&self, flow: usize) -> Side {
         Side::of_node(self.scenario.flows[self.flows[flow].group].ways[0].from)
     }
 
-    /// A flow's own end: sender's address and port.
+    /// Returns the address and port of a flow's sender.
     pub fn sender(&self, flow: usize) -> SocketAddrV4 {
         let side = self.sender_side(flow);
         SocketAddrV4::new(side.address(self.flows[flow].group), self.ports[flow])
     }
 
-    /// Where it sends to.
+    /// Returns the address and port of a flow's receiver.
     pub fn receiver(&self, flow: usize) -> SocketAddrV4 {
         let side = match self.sender_side(flow) {
             Side::Left => Side::Right,
@@ -118,12 +119,12 @@ impl World {
         SocketAddrV4::new(side.address(self.flows[flow].group), PORT)
     }
 
-    /// The flow whose sender is there.
+    /// Returns the flow with this sender.
     pub fn flow_of(&self, sender: SocketAddrV4) -> Option<usize> {
         self.by_sender.get(&sender).copied()
     }
 
-    /// Counts what an application received.
+    /// Counts bytes that a receiving application read.
     pub fn deliver(&self, flow: usize, bytes: u64, now: Time) {
         let delivered = self.delivered[flow].fetch_add(bytes, Ordering::Relaxed) + bytes;
         if self.flows[flow].size.is_some_and(|size| delivered >= size) {
@@ -136,32 +137,32 @@ impl World {
         }
     }
 
-    /// Payload that the receiving application has.
+    /// Returns the payload that the receiving application has read, bytes.
     pub fn delivered(&self, flow: usize) -> u64 {
         self.delivered[flow].load(Ordering::Relaxed)
     }
 
-    /// When its transfer was complete.
+    /// Returns the time at which its transfer was complete.
     pub fn finished(&self, flow: usize) -> Option<Time> {
         let at = self.finished[flow].load(Ordering::Relaxed);
         (at > 0).then_some(Time(at))
     }
 
-    /// Asks both sides to end.
+    /// Requests both sides to end.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether they were asked to.
+    /// `true` if they were requested to end.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// How often sockets are looked at: every sample, and at least every 10 ms.
+    /// Returns the interval between readings of sockets: that of samples, at most 10 ms.
     pub fn interval(&self) -> Duration {
         self.scenario.run.sample.map_or(LONGEST_INTERVAL, |sample| sample.min(LONGEST_INTERVAL))
     }
 }
 
-/// Sockets are looked at no less often than this.
+/// Longest interval between readings of sockets.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(10);

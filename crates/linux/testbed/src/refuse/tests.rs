@@ -164,7 +164,7 @@ fn bmcc_runs_with_a_receiver_that_tells_loads_and_what_only_the_simulator_has_is
         let found = with(&format!(r#"{{ kind = "bmcc", {key} = "{value}" }}"#), tells);
         assert_eq!(found, [format!("flow.main.controller.{key}")]);
     }
-    // Nobody else's receivers tell loads.
+    // Only receivers of such a controller echo loads.
     assert_eq!(refused(&[(ENDPOINT, tells)]), ["flow.main.endpoint.echo"]);
     let meters = format!("{RATE}\nmeter = \"vcp\"\nreverse_meter = \"vcp\"");
     let tells = r#"{ preset = "linux", ecn = true, echo = "changes" }"#;
@@ -179,7 +179,7 @@ fn each_parameter_that_the_kernel_has_otherwise_is_named() {
     assert_eq!(found, ["flow.main.controller.c", "flow.main.controller.fast_convergence"]);
     let found = refused(&[(ENDPOINT, r#"{ preset = "linux", prr = false, ack_every = 4 }"#)]);
     assert_eq!(found, ["flow.main.endpoint.prr", "flow.main.endpoint.ack_every"]);
-    // Of mechanisms only what `cwnd-kernel` has is free.
+    // Only mechanisms of `cwnd-kernel` may differ.
     let wrong =
         r#"{ kind = "newreno", preset = "linux", adaptive_delta = 0.8, initial_min_rtt = "1 s" }"#;
     let found = told(&[(CONTROLLER, wrong)]);
@@ -215,7 +215,7 @@ fn a_remedy_is_not_refused_and_leaves_out_nothing_that_linux_can_do() {
     }
     let endpoint = r#"{ ecn = true, mss = "1000 B" }"#;
     let remedy = remedy(&[(ENDPOINT, endpoint)]);
-    // The timeout is that of the RFC, which a route can set.
+    // The minimum RTO is the RFC's, which a route can set.
     let all = r#"endpoint = { preset = "linux", mss = "1 kB", ecn = true, rto_min = "1 s" }"#;
     assert_eq!(remedy, all);
     assert!(refused(&[(&format!("endpoint = {ENDPOINT}"), &remedy)]).is_empty());

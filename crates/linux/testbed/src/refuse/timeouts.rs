@@ -1,23 +1,23 @@
-//! Timeouts that Linux does not have by itself, and how far a program may have it have them.
+//! Timeouts that Linux lacks, and the limits within which a program can provide them.
 
 use cwnd_cc::Backoff;
 use cwnd_scenario::{FlowGroup, Refusal};
 
 use super::of;
 
-/// The timeouts that a group asks for, where the kernel's own are others: `cwnd-kernel` has a program that bounds them.
+/// Timeouts of a group that differ from the kernel's: a program of `cwnd-kernel` bounds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Expiries in a row after which the timeout doubles.
+    /// Consecutive timeouts before the RTO doubles, the n of TCP*(n).
     pub after: u32,
-    /// The same of SYNs.
+    /// Consecutive timeouts of SYNs before the RTO doubles.
     pub syn_after: u32,
-    /// Whether what is asked for is TCP*(n) itself, and not what the kernel lets a program do of it.
+    /// `true` for TCP*(n) itself, `false` for the bounds that the kernel allows a program to set.
     pub exactly: bool,
 }
 
 impl Timeouts {
-    /// Those of an endpoint; `None` if each timeout doubles.
+    /// Returns the timeouts of an endpoint; `None` if each timeout doubles the RTO.
     pub fn of(endpoint: &cwnd_tcp::Params) -> Option<Self> {
         let exactly = match endpoint.rto.rto_backoff {
             Backoff::After => true,
@@ -30,7 +30,7 @@ impl Timeouts {
         (after > 0).then_some(Self { after, syn_after, exactly })
     }
 
-    /// What of it the kernel does not let a program do.
+    /// Returns refusals of values that the kernel does not allow.
     pub(super) fn refusals(self, group: &FlowGroup) -> Vec<Refusal> {
         let mut found = Vec::new();
         if self.after > MOST {
@@ -50,7 +50,7 @@ impl Timeouts {
     }
 }
 
-/// Of `cwnd-kernel`; 1 s each or more, so that nobody sees the next.
+/// Maximum n in `cwnd-kernel`: with 1 s or more each, no run sees the next timeout.
 const MOST: u32 = 255;
-/// `net.ipv4.tcp_syn_linear_timeouts`.
+/// Kernel's default of `net.ipv4.tcp_syn_linear_timeouts`.
 const LINEAR_SYNS: u32 = 4;
