@@ -1,23 +1,23 @@
 //! Adaptive deterministic packet marking (Andrew, Hanly, Chan, Cui, IEEE Comm. Letters 10 (11),
 //! 2006) as routers, receivers and senders of BMCC share it (Qazi, Andrew, Znati, § II-B).
 //!
-//! Each packet stands for a threshold that follows from its IP identification. There are 2^16 of them, in order: a number from 0 on
-//! is the place of a threshold. A router says of a packet whether its load factor is above the packet's threshold; a receiver keeps
-//! the place of the last threshold that told it something, and needs no parameter for that; a sender makes a load factor of the
-//! place.
+//! The IP identification of a packet selects one of 2^16 thresholds. Thresholds are sorted; the
+//! *place* of a threshold is its index from 0. A router marks whether its load factor is above the
+//! packet's threshold. A receiver keeps the place of the last threshold that tightened its
+//! estimate, which takes no parameter. A sender converts the place into a load factor.
 
-/// Thresholds there are.
+/// Number of thresholds, and of places.
 pub const PLACES: u32 = 1 << 16;
-/// A quarter of them lies below η, as many between η and 1, half above 1 (BMCC § II-B).
+/// A quarter of the thresholds lies below η, a quarter between η and 1, half above 1 (BMCC § II-B).
 const QUARTER: u32 = PLACES / 4;
 const HALF: u32 = PLACES / 2;
-/// The place of a load of u or more, which is told by CE.
+/// Place of a load of u or more, which CE signals.
 pub const MOST: u16 = u16::MAX;
 
-/// The place of the threshold of a packet with this identification: each place has one identification.
+/// Returns the place of the threshold that an IP identification selects; a bijection.
 ///
-/// The paper leaves the hash open. This one (C. Wellons, hash prospector, in the public domain) makes numbers in a row look drawn by
-/// lot, which is what eq. 13 of the paper counts with.
+/// The paper leaves the hash open. This one (C. Wellons, hash prospector, public domain) makes
+/// consecutive identifications look uniformly random, as eq. 13 of the paper assumes.
 #[must_use]
 pub const fn hash(id: u16) -> u16 {
     let mut x = id;
@@ -28,25 +28,26 @@ pub const fn hash(id: u16) -> u16 {
     x ^ x >> 9
 }
 
-/// Whether a place is that of a load of 1 or more.
+/// `true` if a place stands for a load of 1 or more.
 #[must_use]
 pub const fn is_over(place: u16) -> bool {
     place as u32 >= HALF
 }
 
-/// Which load factors the thresholds are: a quarter of them in (η₀, η), a quarter in (η, 1), half in (1, u).
+/// Load factors of the thresholds: a quarter of them in (η₀, η), a quarter in (η, 1), half in (1,
+/// u).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// η₀: smaller loads are not told apart.
+    /// η₀: smaller loads are not distinguished.
     pub least: f64,
-    /// η: between low and high load.
+    /// η: the boundary between low and high load.
     pub high: f64,
-    /// u: larger loads are not told apart.
+    /// u: larger loads are not distinguished.
     pub most: f64,
 }
 
 impl Scale {
-    /// The threshold at a place; the last one counts as u.
+    /// Returns the load factor at a place; the last place stands for u.
     #[must_use]
     pub fn load(&self, place: u16) -> f64 {
         let at = u32::from(place);
@@ -61,7 +62,7 @@ impl Scale {
         }
     }
 
-    /// How many thresholds a load is above: all of them from u on.
+    /// Returns the number of thresholds below a load; from u on, all of them.
     #[must_use]
     pub fn above(&self, load: f64) -> u32 {
         let within = |from: f64, to: f64, of: u32| {
@@ -96,7 +97,8 @@ mod tests {
 
     #[test]
     fn numbers_in_a_row_look_drawn_by_lot() {
-        // Of any 256 in a row about a quarter, a quarter and a half lie in the three ranges: within five deviations of a binomial.
+        // Of any 256 consecutive identifications, about a quarter, a quarter and a half lie in the
+        // three ranges, within five standard deviations of a binomial.
         for first in (0..=u16::MAX).step_by(256) {
             let places: Vec<u16> = (0..256).map(|i| hash(first + i)).collect();
             let low = places.iter().filter(|&&p| u32::from(p) < QUARTER).count() as f64;
@@ -126,7 +128,7 @@ mod tests {
     }
 
     proptest! {
-        /// A load is above as many thresholds as `above` says, and above no other.
+        /// A load is above the first `above` thresholds, and above no other.
         #[test]
         fn a_load_is_above_the_thresholds_before_its_place(load in 0.0..1.3_f64) {
             let above = BMCC.above(load);

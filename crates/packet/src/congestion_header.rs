@@ -1,16 +1,18 @@
 use cwnd_quantity::Rate;
 
-/// What routers and the two ends of a connection write for each other, beside what every packet carries.
+/// Congestion header of a data packet: fields that senders and routers write for each other, beyond
+/// those that every packet carries.
 ///
-/// Data has it, routers change it on the way, and the receiver answers it by an [`Echo`].
+/// Senders write it, routers change it, and the receiver answers it with an [`Echo`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
-    /// Nothing.
+    /// No congestion header.
     #[default]
     None,
-    /// The identification of the IP header (RFC 791), where it means something: ADPM derives a threshold from it.
+    /// Identification of the IP header (RFC 791), where a mechanism uses it: ADPM derives a
+    /// threshold from it.
     Id(u16),
-    /// A level of load in four bits (MLCP: Qazi & Znati 2008): the highest one of the links on the way.
+    /// Load level in four bits (MLCP: Qazi & Znati 2008): the highest of all links passed so far.
     Level(u8),
     /// XCP's congestion header (Katabi, Handley, Rohrs 2002, § 3.1).
     Xcp {
@@ -18,73 +20,75 @@ pub enum Header {
         cwnd: u32,
         /// `H_rtt`: the sender's round-trip time, µs; zero before the first sample.
         rtt_us: u32,
-        /// `H_feedback`: by how much the window shall change, bytes.
+        /// `H_feedback`: requested change of the window, bytes.
         delta: i32,
     },
     /// RCP's congestion header (Dukkipati et al. 2005, § 3).
     Rcp {
-        /// The least rate that a router on the way offers.
+        /// Lowest rate that a router on the path offers.
         rate: Rate,
         /// The sender's round-trip time, µs; zero before the first sample.
         rtt_us: u32,
     },
 }
 
-/// What a router steers senders by, or a sender is steered by, at one instant: for time series.
+/// Congestion feedback at one instant, as a router gives it or a sender receives it; for time
+/// series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Guidance {
-    /// A load factor: what a link is asked to carry, over what it can.
+    /// Load factor: offered load divided by capacity.
     Load(f64),
-    /// A rate for each flow.
+    /// Rate offered to each flow.
     Rate(Rate),
-    /// Feedback of a router: by how much the rates of all flows together shall change in an interval, bit/s.
+    /// Feedback that a router distributes: requested change of the aggregate rate of all flows per
+    /// control interval, bit/s.
     Aggregate(f64),
-    /// Feedback that reached a sender: by how much its window shall change, bytes.
+    /// Feedback that reached a sender: requested change of its window, bytes.
     Window(i32),
 }
 
-/// What an ACK tells of what routers wrote into the data that it is for.
+/// Feedback in an ACK on what routers wrote into the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Echo {
-    /// Nothing; a mark is echoed by ECE.
+    /// No field of its own; ECE echoes marks.
     #[default]
     None,
-    /// The sum of XCP's `H_feedback` since the last ACK, bytes.
+    /// Sum of XCP's `H_feedback` since the last ACK, bytes.
     Delta(i32),
-    /// RCP's rate in the newest data.
+    /// RCP's rate in the newest data packet.
     Rate(Rate48),
-    /// A load factor that the receiver estimates, and how often it has changed.
+    /// Load factor that the receiver estimates, with a counter of its changes.
     Load {
-        /// The estimate, in parts that the mechanism defines.
+        /// The estimate, in units of the mechanism.
         value: u16,
-        /// How many bits of it ACKs have room for.
+        /// Width of the estimate in an ACK, bits.
         bits: u8,
-        /// Changes so far, in the circle of 256: what lost ACKs told is noticed.
+        /// Changes so far, modulo 256; a gap shows that lost ACKs carried other estimates.
         changes: u8,
     },
-    /// How many data packets have arrived with CE so far, in the circle of 2³².
+    /// Data packets that have arrived with CE so far.
     Ce {
-        /// Packets.
+        /// Count of packets, modulo 2³².
         packets: u32,
     },
-    /// One-way delay of the newest data, by the clocks of both ends (RFC 6817 § 2.3),
-    /// modulo 2³².
+    /// One-way delay of the newest data, by the clocks of both ends (RFC 6817 § 2.3).
     Delay {
-        /// µs.
+        /// Delay in µs, modulo 2³².
         us: u32,
     },
 }
 
-/// Kinds of TCP options for experiments (RFC 4727 § 2.2): of an estimate of the load, and of the headers below.
+/// Kinds of the experimental TCP options (RFC 4727 § 2.2): that of a load estimate, and that of
+/// options with an experiment identifier.
 const ESTIMATE: u8 = 253;
 const IDENTIFIED: u8 = 254;
-/// How they tell which one they are (RFC 6994 § 3).
+/// Experiment identifiers of the options of kind 254 (RFC 6994 § 3).
 const XCP: [u8; 2] = *b"XC";
 const RCP: [u8; 2] = *b"RC";
 const LEVEL: [u8; 2] = *b"ML";
 
 impl Header {
-    /// As an option of a TCP header: its kind, and what is behind kind and length; `None` if it says nothing there.
+    /// Returns the header as a TCP option: its kind and its data; `None` if it has no option.
     #[must_use]
     pub fn option(self) -> Option<(u8, Vec<u8>)> {
         let behind = match self {
@@ -101,7 +105,7 @@ impl Header {
         Some((IDENTIFIED, behind))
     }
 
-    /// How many bits the numbers of its option have; none if it has no option.
+    /// Returns the number of bits in the numeric fields of its option; 0 without an option.
     #[must_use]
     pub const fn option_bits(self) -> u32 {
         match self {
@@ -112,7 +116,7 @@ impl Header {
         }
     }
 
-    /// The same with one of those bits as it was not.
+    /// Returns the header with one of those bits inverted, numbered from 0.
     #[must_use]
     pub fn with_flipped(self, bit: u32) -> Self {
         debug_assert!(bit < self.option_bits(), "no bit of the option");
@@ -134,19 +138,20 @@ impl Header {
 }
 
 impl Echo {
-    /// As an option of a TCP header: its kind, and what is behind kind and length; `None` if it says nothing there.
+    /// Returns the echo as a TCP option: its kind and its data; `None` if it has no option.
     #[must_use]
     pub fn option(self) -> Option<(u8, Vec<u8>)> {
         match self {
             Self::Delta(delta) => Some((IDENTIFIED, [&XCP[..], &delta.to_be_bytes()].concat())),
             Self::Rate(rate) => Some((IDENTIFIED, [&RCP[..], &rate.0].concat())),
-            // The four bytes that it takes in a simulated ACK have no room for an identifier.
+            // The four bytes that the option takes in a simulated ACK leave no room for an
+            // identifier.
             Self::Load { value, .. } => Some((ESTIMATE, value.to_be_bytes().to_vec())),
             Self::None | Self::Ce { .. } | Self::Delay { .. } => None,
         }
     }
 
-    /// How many bits the numbers of its option have; none if it has no option.
+    /// Returns the number of bits in the numeric fields of its option; 0 without an option.
     #[must_use]
     pub const fn option_bits(self) -> u32 {
         match self {
@@ -157,7 +162,7 @@ impl Echo {
         }
     }
 
-    /// The same with one of those bits as it was not.
+    /// Returns the echo with one of those bits inverted, numbered from 0.
     #[must_use]
     pub fn with_flipped(self, bit: u32) -> Self {
         debug_assert!(bit < self.option_bits(), "no bit of the option");
@@ -172,14 +177,14 @@ impl Echo {
     }
 }
 
-/// A rate in six bytes, up to 281 Tbit/s; more is that.
+/// A rate in six bytes, bit/s; higher rates saturate at 281 Tbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate48([u8; 6]);
 
 const RATE_BITS: u32 = 48;
 
 impl Rate48 {
-    /// The same with one bit as it was not, counted from the smallest.
+    /// Returns the rate with one bit inverted; bit 0 is the least significant.
     #[must_use]
     pub const fn with_flipped(self, bit: u32) -> Self {
         let Self(mut bytes) = self;
@@ -196,7 +201,7 @@ impl From<Rate> for Rate48 {
 }
 
 impl From<Rate48> for Rate {
-    /// The rate; none is the slowest there is.
+    /// Returns the rate; zero becomes 1 bit/s, the lowest rate.
     fn from(rate: Rate48) -> Self {
         let [a, b, c, d, e, f] = rate.0;
         Self(u64::from_be_bytes([0, 0, a, b, c, d, e, f]).max(1))
@@ -209,7 +214,7 @@ const _: () = assert!(size_of::<Header>() == 16 && size_of::<Echo>() == 8);
 mod tests {
     use super::*;
 
-    /// Bits in which what two options carry differs.
+    /// Returns the number of bits in which the data of two options differs.
     fn distance(a: Option<(u8, Vec<u8>)>, b: Option<(u8, Vec<u8>)>) -> u32 {
         let ((kind, a), (same, b)) = (a.expect("an option"), b.expect("an option"));
         assert_eq!((kind, a.len()), (same, b.len()));

@@ -1,46 +1,46 @@
-//! Needs of the parts of a path, and what they provide: known before any packet is sent.
+//! Requirements of the parts of a path and the abilities they provide, checked before a run.
 //!
-//! A controller that waits for what no router writes would run into a wall without a word. So each controller, endpoint,
-//! echo policy, queue and meter states its [`Contract`], and a scenario is checked along each of its paths.
+//! A controller that waits for feedback that no router writes would stall without a message. So
+//! each controller, endpoint, echo policy, queue and meter states its [`Contract`], and a scenario
+//! is checked along each of its paths.
 
-/// Something that one part of a path can provide and another can need.
+/// An ability that one part of a path can provide and another can require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Ability {
     /// Data is sent as ECN-capable (RFC 3168 § 6.1).
     Ect,
-    /// An ECN-echo reduces the window (RFC 3168 § 6.1.2): not the same as sending ECT.
+    /// An ECN-echo reduces the window (RFC 3168 § 6.1.2); sending ECT alone does not imply it.
     ObeysEce,
     /// A router's source quench reduces the window.
     ObeysQuench,
     /// Segments carry timestamps (RFC 7323).
     Timestamps,
-    /// Round-trip times that the controller sees have no time in them for which the receiver held
-    /// an ACK back.
+    /// RTT samples of the controller exclude the time for which the receiver delayed an ACK.
     PromptRtt,
-    /// Segments leave at a rate that the controller gives.
+    /// Segments are paced at the controller's rate.
     Pacing,
-    /// Data carries the identification of its IP header in a way that means something.
+    /// The IP identification of data carries a value that routers use.
     SendsId,
-    /// Data carries XCP's header.
+    /// Data carries XCP's congestion header.
     SendsXcp,
-    /// Data carries RCP's header.
+    /// Data carries RCP's congestion header.
     SendsRcp,
     /// ACKs carry ECE (RFC 3168 § 6.1.3).
     EchoesEce,
-    /// ACKs sum what routers wrote.
+    /// ACKs carry the sum of what routers wrote into the data since the last ACK.
     EchoesSum,
-    /// ACKs carry what routers wrote last.
+    /// ACKs carry what routers wrote into the newest data.
     EchoesLast,
-    /// ACKs carry the newest ECN code point and how often it changed.
+    /// ACKs carry the newest ECN code point and a counter of its changes.
     EchoesChanges,
-    /// ACKs count the packets that came with CE.
+    /// ACKs carry the count of packets that arrived with CE.
     EchoesCount,
-    /// ACKs carry how long data took one way.
+    /// ACKs carry the one-way delay of data.
     EchoesDelay,
-    /// Packets are marked instead of dropped.
+    /// A queue marks packets instead of dropping them.
     Marks,
-    /// Senders are told of drops or marks by source quenches.
+    /// A queue reports drops or marks to senders by source quenches.
     Quenches,
     /// Routers write a load factor into the ECN field.
     WritesLoad,
@@ -48,33 +48,36 @@ pub enum Ability {
     WritesXcp,
     /// Routers fill RCP's header.
     WritesRcp,
-    /// Routers say whether their load factor is above the threshold of a packet's identification (ADPM).
+    /// Routers mark whether their load factor is above the threshold of a packet's identification
+    /// (ADPM).
     WritesBounds,
     /// ACKs carry the receiver's estimate of a load factor.
     EchoesEstimate,
-    /// Data carries a level of load.
+    /// Data carries a load level.
     SendsLevel,
-    /// Routers raise the level of load that data carries.
+    /// Routers raise the load level that data carries.
     WritesLevel,
-    /// ACKs carry the level of load of the newest data.
+    /// ACKs carry the load level of the newest data.
     EchoesLevel,
 }
 
-/// Where on a path something is provided.
+/// Position on a path at which an ability is provided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Where data comes from: controller and endpoint.
+    /// At the source of the data: controller and endpoint.
     Sender,
-    /// Where data goes to: the echo policy.
+    /// At the destination of the data: the echo policy.
     Receiver,
-    /// By one link on the way at least: what it tells is enough.
+    /// At one link of the path at least: its signal is enough.
     SomeLink,
-    /// By each link on the way that has a rate: a link that is silent would be taken for an idle one.
+    /// At each link of the path that has a rate: a link that writes nothing would be taken for an
+    /// idle one.
     EveryLink,
 }
 
 impl Ability {
-    /// All of them: where they are provided, what is said where they are not (of a link what it would do), and how they are had.
+    /// One row per ability: its place; the text for its absence (for links, the verb phrase of what
+    /// is missing); and the remedy.
     const TABLE: [(Self, Place, &'static str, &'static str); 25] = {
         use Ability as A;
         use Place as P;
@@ -207,84 +210,87 @@ impl Ability {
         &Self::TABLE[self as usize]
     }
 
-    /// All of them.
+    /// Iterates over all abilities.
     pub fn all() -> impl Iterator<Item = Self> {
         Self::TABLE.iter().map(|row| row.0)
     }
 
-    /// Where it is provided.
+    /// Returns the position on the path at which it must be provided.
     #[must_use]
     pub fn place(self) -> Place {
         self.row().1
     }
 
-    /// What is said where a sender or a receiver does not provide it; what a link would do that does.
+    /// Returns the phrase for messages: for a sender or a receiver, what is missing; for a link,
+    /// the action that it lacks.
     #[must_use]
     pub fn said(self) -> &'static str {
         self.row().2
     }
 
-    /// How it is had.
+    /// Returns the remedy for messages: how to provide it.
     #[must_use]
     pub fn fix(self) -> &'static str {
         self.row().3
     }
 }
 
-/// Something that a part asks of the rest of the path.
+/// A requirement of one part towards the rest of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// What.
+    /// Ability that is required.
     pub ability: Ability,
-    /// What it comes to without: "ECN never acts"; of what is needed, what the part does: "waits for feedback".
+    /// Consequence of its absence, for messages: "ECN never acts"; if `needed`, a verb phrase with
+    /// the part as subject: "waits for feedback".
     pub why: &'static str,
-    /// Whether nothing runs without it; else it is a warning, as the part then acts like another.
+    /// `true` if nothing runs without it; otherwise its absence is a warning, as the part then acts
+    /// like another.
     pub needed: bool,
 }
 
-/// What a part asks of the rest of its path, and what it provides.
+/// Requirements of a part towards the rest of its path, and the abilities that it provides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Contract {
-    /// What it asks for.
+    /// Requirements.
     pub asks: Vec<Ask>,
-    /// What it provides.
+    /// Abilities that the part provides.
     pub provides: Vec<Ability>,
 }
 
 impl Contract {
-    /// Asks for nothing and provides nothing.
+    /// Creates a contract without requirements and abilities.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Refuses to run without it.
+    /// Adds a requirement whose absence is an error.
     pub fn needs(mut self, ability: Ability, why: &'static str) -> Self {
         self.asks.push(Ask { ability, why, needed: true });
         self
     }
 
-    /// Warns without it.
+    /// Adds a requirement whose absence is a warning.
     pub fn wants(mut self, ability: Ability, why: &'static str) -> Self {
         self.asks.push(Ask { ability, why, needed: false });
         self
     }
 
-    /// Provides it.
+    /// Adds an ability that the part provides.
     pub fn provides(mut self, ability: Ability) -> Self {
         self.provides.push(ability);
         self
     }
 
-    /// As it is with this on top, if it is so.
+    /// Applies `more` to the contract if `so`.
     pub fn when(self, so: bool, more: impl FnOnce(Self) -> Self) -> Self {
         if so { more(self) } else { self }
     }
 }
 
-/// A part of a path that says what it needs and provides: the parameters of each kind do, in the kind's own file.
+/// A part of a path with a contract. The parameters of each kind implement it in the kind's file.
 pub trait Declares {
-    /// What it asks for and provides with these parameters.
+    /// Returns the contract under these parameters.
     fn contract(&self) -> Contract;
 }
 

@@ -1,8 +1,8 @@
-/// The ECN field of the IP header (RFC 3168 § 5), with the values it has on the wire.
+/// ECN field of the IP header (RFC 3168 § 5), with its values on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ecn {
-    /// Not ECN-capable: congestion can be told only by a drop.
+    /// Not ECN-capable: only a drop signals congestion.
     #[default]
     NotEct = 0b00,
     /// ECN-capable transport, code point ECT(1).
@@ -14,7 +14,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// The code point in the lower two bits of a traffic class, or of IPv4's TOS byte.
+    /// Returns the code point in the lower two bits of a traffic class, or of IPv4's TOS byte.
     #[inline]
     #[must_use]
     pub const fn of_traffic_class(traffic_class: u8) -> Self {
@@ -26,7 +26,7 @@ impl Ecn {
         }
     }
 
-    /// Whether a queue may mark this packet instead of dropping it (RFC 3168 § 5).
+    /// `true` if a queue may mark this packet instead of dropping it (RFC 3168 § 5).
     #[inline]
     #[must_use]
     pub const fn is_ect(self) -> bool {

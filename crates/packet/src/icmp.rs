@@ -4,50 +4,52 @@ use etherparse::{Icmpv4Header, Icmpv4Type, Ipv4Header, ip_number};
 use crate::ip::{self, Endpoints, Headers};
 use crate::ip_packet::{checksum_holds, ones_complement_sum};
 
-/// A router's source quench about a packet (RFC 792): type 4, code 0, and the packet's IP header with what follows it.
+/// A source quench to be written (RFC 792): type 4, code 0, and a quote of the packet that caused
+/// it.
 ///
-/// The first octet of the word that RFC 792 leaves unused, the fifth of the ICMP header, is BECN's (§ IV-B):
+/// The fifth octet of the ICMP header, the first of the word that RFC 792 leaves unused, is defined
+/// by BECN (§ IV-B):
 ///
 /// ```text
 ///  0 1 2 3 4 5 6 7
 /// +-+-+-+-+-+-+-+-+
-/// |M|  0    | Lvl |    M: the packet was marked and went on; else it was dropped.
-/// +-+-+-+-+-+-+-+-+    Lvl: how bad it is, from 0 to 7 (multi-level BECN).
+/// |M|  0    | Lvl |    M: the packet was marked and forwarded; otherwise it was dropped.
+/// +-+-+-+-+-+-+-+-+    Lvl: severity, from 0 to 7 (multi-level BECN).
 /// ```
 ///
-/// The other three are zero. A quench of RFC 792 is about a packet that was dropped, of level 0.
+/// The other three octets are zero. A quench of RFC 792 reads as a dropped packet of level 0.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceQuench<'a> {
-    /// The packet, from its IPv4 header on; what is behind its headers may be missing.
+    /// Packet that caused the quench, from its IPv4 header on; its payload may be missing.
     pub about: &'a [u8],
-    /// Whether it was marked; else it was dropped.
+    /// `true` if the packet was marked; otherwise it was dropped.
     pub marked: bool,
-    /// How bad it is; the highest is 7.
+    /// Severity; values above 7 are written as 7.
     pub level: u8,
 }
 
-/// What a host reads in a source quench.
+/// Contents of a source quench that a host has received and validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeardQuench {
-    /// IPv4 address of who sent it.
+    /// IPv4 address of the sender of the quench.
     pub router: [u8; 4],
-    /// Whether the packet that it quotes was marked; else it was dropped.
+    /// `true` if the quoted packet was marked; otherwise it was dropped.
     pub marked: bool,
-    /// How bad it is, from 0 to 7.
+    /// Severity, from 0 to 7.
     pub level: u8,
-    /// Where that packet came from and where it went; of another protocol than TCP and UDP without ports.
+    /// Addresses and ports of the quoted packet; ports are 0 unless it is TCP or UDP.
     pub about: Endpoints,
-    /// Its protocol, as the IPv4 header has it.
+    /// Protocol number in the quoted IPv4 header.
     pub protocol: u8,
-    /// Of a TCP segment its sequence number.
+    /// Sequence number of a quoted TCP segment; `None` for other protocols.
     pub sequence: Option<u32>,
 }
 
 impl SourceQuench<'_> {
-    /// The whole packet, from a router to the source.
+    /// Builds the whole packet, from a router to the source; it has no payload beyond these bytes.
     #[must_use]
     pub fn headers(&self, router: [u8; 4], source: [u8; 4]) -> Headers {
-        // RFC 791 § 3.1: the lower half of the first byte is the header's length in words.
+        // RFC 791 § 3.1: the lower half of the first byte is the header length in 32-bit words.
         let header = usize::from(self.about.first().map_or(0, |first| first & 0xf)) * 4;
         let quoted = &self.about[..self.about.len().min(header + QUOTED)];
         let said = if self.marked { MARKED } else { 0 } | self.level.min(LEVEL);
@@ -62,15 +64,18 @@ impl SourceQuench<'_> {
 }
 
 impl HeardQuench {
-    /// Reads a packet, from its IPv4 header on; `None` if it is no source quench, or one that a host must not believe: cut short,
-    /// a fragment, with a wrong checksum, from an address that is no host's, about a packet that another host sent, or about a later fragment.
+    /// Reads a packet from its IPv4 header on.
+    ///
+    /// Returns `None` unless it is a source quench that a host may believe. It must be whole, no
+    /// fragment, with right checksums, from a valid host address. It must quote a packet of this
+    /// host, and no later fragment.
     #[must_use]
     pub fn read(packet: &[u8]) -> Option<Self> {
         let (ip, rest) = Ipv4Header::from_slice(packet).ok()?;
         let length = usize::from(ip.total_len).checked_sub(ip.header_len())?;
         let message = rest.get(..length)?;
         let whole = !ip.more_fragments && ip.fragment_offset.value() == 0;
-        // Of the bytes as they came: what was parsed lacks the reserved bit.
+        // Checked on the received bytes: the parsed header lacks the reserved bit.
         let sound = checksum_holds(packet);
         if ip.protocol != ip_number::ICMP
             || !whole
@@ -82,7 +87,7 @@ impl HeardQuench {
         let &[SOURCE_QUENCH, 0, _, _, said, _, _, _, ref quoted @ ..] = message else {
             return None;
         };
-        // RFC 1071 § 1: the sum of bytes with their checksum is all ones.
+        // RFC 1071 § 1: the sum of a message with its checksum is all ones.
         if ones_complement_sum(message) != u16::MAX {
             return None;
         }
@@ -110,8 +115,9 @@ impl HeardQuench {
     }
 }
 
-/// Whether a host can have that address (RFC 1122 § 3.2.1.3; § 3.2.2 has errors of others discarded): not "this network", nor a
-/// group, nor all; nor a loopback's, from another host.
+/// `true` if a source address can be a host's (RFC 1122 § 3.2.1.3; § 3.2.2 requires that messages
+/// from other addresses are discarded). Excluded are "this network", multicast, reserved addresses,
+/// broadcast, and loopback unless the destination is loopback, too.
 const fn of_a_host(source: [u8; 4], to: [u8; 4]) -> bool {
     match source[0] {
         0 | 224.. => false,
@@ -120,11 +126,12 @@ const fn of_a_host(source: [u8; 4], to: [u8; 4]) -> bool {
     }
 }
 
-/// RFC 792, source quench message.
+/// ICMP type of a source quench (RFC 792).
 const SOURCE_QUENCH: u8 = 4;
-/// "The first 64 bits of the original datagram's data" (RFC 792).
+/// Bytes quoted behind the IP header: "the first 64 bits of the original datagram's data" (RFC
+/// 792).
 const QUOTED: usize = 8;
-/// The bit of the fifth octet that says so (BECN § IV-B).
+/// Bit of the fifth octet that says "marked" (BECN § IV-B).
 const MARKED: u8 = 0x80;
-/// The bits of the fifth octet for the level.
+/// Bits of the fifth octet that hold the level (BECN § IV-B).
 const LEVEL: u8 = 0x07;

@@ -1,21 +1,21 @@
 use crate::Ecn;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4Options};
 
-/// Where a packet comes from and where it goes.
+/// IPv4 addresses and ports of the two ends of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     /// IPv4 address of the sender.
     pub source: [u8; 4],
-    /// Its port.
+    /// Port of the sender.
     pub source_port: u16,
     /// IPv4 address of the receiver.
     pub destination: [u8; 4],
-    /// Its port.
+    /// Port of the receiver.
     pub destination_port: u16,
 }
 
 impl Endpoints {
-    /// The same for packets that go the other way.
+    /// Returns the endpoints of packets in the other direction.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self {
@@ -27,16 +27,19 @@ impl Endpoints {
     }
 }
 
-/// The headers of a packet, without its payload.
+/// Headers of a packet, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// IPv4 and transport header.
+    /// IPv4 header and transport header.
     pub bytes: Vec<u8>,
-    /// Length of the whole packet, payload included: what the IPv4 header says.
+    /// Total length of the packet in bytes, payload included, as in the IPv4 header.
     pub total: u16,
 }
 
-/// Puts an IPv4 header in front of a transport header, with options that do nothing if `padding` is asked for.
+/// Builds a packet: an IPv4 header in front of a transport header.
+///
+/// `padding` asks for that many bytes of empty IPv4 options, rounded down to 32-bit words, at most
+/// 40.
 pub fn packet(
     to: Endpoints,
     (ecn, identification): (Ecn, u16),
@@ -53,14 +56,14 @@ pub fn packet(
             Ecn::Ect0 => IpEcn::TWO,
             Ecn::Ce => IpEcn::THREE,
         },
-        // RFC 6864 § 4.1: what may not be fragmented needs none, and any will do.
+        // RFC 6864 § 4.1: a packet that may not be fragmented can carry any identification.
         identification,
         dont_fragment: true,
         time_to_live: TIME_TO_LIVE,
         protocol,
         source: to.source,
         destination: to.destination,
-        // RFC 791 § 3.1: zero is the end of the list of options, and what pads the header after it.
+        // RFC 791 § 3.1: zero ends the list of options, and zeros pad the header after it.
         options: Ipv4Options::try_from(&[0; MAX_OPTIONS][..whole_words(padding)])
             .unwrap_or_default(),
         ..Ipv4Header::default()
@@ -72,12 +75,12 @@ pub fn packet(
     Headers { bytes, total: header.total_len }
 }
 
-/// As much payload as still fits a packet beside all the headers that there can be.
+/// Limits a payload so that the packet's total length fits 16 bits with the largest headers.
 pub fn fitting_payload(payload: u16) -> u16 {
     payload.min(u16::MAX - MAX_HEADERS)
 }
 
-/// Rounds down to whole 32-bit words, the unit of header lengths, and to what options may take.
+/// Rounds down to whole 32-bit words, the unit of header lengths, and to the 40 bytes of options.
 pub fn whole_words(bytes: usize) -> usize {
     bytes.min(MAX_OPTIONS) / 4 * 4
 }
@@ -87,7 +90,7 @@ pub const fn words_of(bytes: usize) -> usize {
     bytes.div_ceil(4) * 4
 }
 
-/// Payload: the bytes of which simulated packets consist.
+/// Returns that many zero bytes: the payload of simulated packets.
 pub fn zeros(payload: u16) -> &'static [u8] {
     static ZEROS: [u8; u16::MAX as usize] = [0; u16::MAX as usize];
     &ZEROS[..payload as usize]
@@ -95,9 +98,10 @@ pub fn zeros(payload: u16) -> &'static [u8] {
 
 /// Bytes of an IPv4 header without options (RFC 791 § 3.1).
 pub const HEADER: usize = 20;
-/// Most bytes of options in an IPv4 or TCP header: 15 words less the 5 of the fixed part (RFC 791 § 3.1, RFC 9293 § 3.1).
+/// Most bytes of options in an IPv4 or TCP header: 15 words less the 5 of the fixed part (RFC 791 §
+/// 3.1, RFC 9293 § 3.1).
 pub const MAX_OPTIONS: usize = 40;
-/// An IPv4 and a TCP header, both with all the options that fit.
+/// Bytes of an IPv4 and a TCP header, both with all options that fit.
 const MAX_HEADERS: u16 = 120;
-/// The default of RFC 1122 § 3.2.1.7 as assigned since (RFC 1700: 64).
+/// Default time to live (RFC 1122 § 3.2.1.7; assigned value 64, RFC 1700).
 const TIME_TO_LIVE: u8 = 64;

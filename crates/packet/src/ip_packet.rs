@@ -16,15 +16,15 @@ pub struct IpPacket<'a> {
     pub ecn: Ecn,
     /// Identification of an IPv4 header; IPv6 has none.
     pub identification: Option<u16>,
-    /// Bytes of the whole packet by its header; `None` if the header says zero (Linux, BIG TCP).
+    /// Total length in bytes by the header; `None` if the header says zero (Linux, BIG TCP).
     pub length: Option<usize>,
     /// IP protocol number of the content.
     pub protocol: u8,
-    /// Part of a packet that this is.
+    /// Position of this packet among the fragments of a datagram.
     pub fragment: Fragment,
     /// Bytes in front of the content.
     pub header_bytes: usize,
-    /// Bytes behind the IP headers, as far as there are some.
+    /// Bytes behind the IP headers; fewer than the header says if the capture cut the packet short.
     pub content: &'a [u8],
 }
 
@@ -79,7 +79,7 @@ impl<'a> IpPacket<'a> {
         })
     }
 
-    /// Bytes of the transport header, if the packet has one of TCP or UDP.
+    /// Returns the bytes of the transport header; `None` unless it is TCP or UDP and present.
     #[must_use]
     pub fn transport_header(&self) -> Option<usize> {
         match self.protocol {
@@ -106,7 +106,7 @@ fn fragment_offset(packet: &LaxIpv6Slice<'_>) -> u16 {
                 offset = u16::from_be_bytes([upper, lower]) >> 3;
                 8
             }
-            // RFC 4302 § 2.2: units of four bytes, less two.
+            // RFC 4302 § 2.2: the length counts units of four bytes, less two.
             protocol::AUTHENTICATION => (units + 2) * 4,
             _ => (units + 1) * 8,
         };
@@ -143,8 +143,8 @@ pub fn set_ecn(bytes: &mut [u8], ecn: Ecn) {
 
 /// Sets the identification of an IPv4 packet and updates the checksum of its header.
 ///
-/// Returns `false` and changes nothing unless the packet is atomic: the identification of any other
-/// says which fragments belong together (RFC 6864 § 4).
+/// Returns `false` and changes nothing unless the packet is atomic: in any other packet the
+/// identification says which fragments belong together (RFC 6864 § 4).
 pub fn set_identification(bytes: &mut [u8], identification: u16) -> bool {
     let atomic = match bytes {
         [first, ..] if *first >> 4 == 4 && bytes.len() >= V4_HEADER => {
@@ -222,7 +222,7 @@ const UDP_HEADER: usize = 8;
 const ECN_BITS: u8 = 0b11;
 /// Shift of the traffic class in the second byte (RFC 8200 § 3).
 const V6_ECN_SHIFT: u32 = 4;
-/// Flags and fragment offset in their 16-bit word (RFC 791 § 3.1).
+/// Flags and fragment offset in their 16-bit word of the IPv4 header (RFC 791 § 3.1).
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const FRAGMENT_OFFSET: u16 = 0x1fff;
@@ -234,7 +234,8 @@ mod tests {
 
     use super::*;
 
-    /// IPv6 with these extension headers, each of its own number, in front of eight bytes of UDP.
+    /// Builds an IPv6 packet with these extension headers, given by number and bytes, in front of
+    /// eight bytes of UDP.
     fn v6(extensions: &[(u8, &[u8])]) -> Vec<u8> {
         let mut content = Vec::new();
         let mut numbers: Vec<u8> = extensions.iter().map(|&(number, _)| number).collect();
@@ -252,7 +253,7 @@ mod tests {
         [&header.to_bytes()[..], &content].concat()
     }
 
-    /// Options that pad: of one unit of eight bytes, and of two.
+    /// Extension headers that only pad: of one unit of eight bytes, and of two.
     const HOPS: (u8, &[u8]) = (0, &[0, 1, 4, 0, 0, 0, 0]);
     const DESTINATION: (u8, &[u8]) = (60, &[1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
 
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(ones_complement_sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), 0xddf2);
     }
 
-    /// By their value on the wire (RFC 3168 § 5).
+    /// Code points, indexed by their value on the wire (RFC 3168 § 5).
     const CODE_POINTS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
 
     proptest! {
@@ -320,7 +321,7 @@ mod tests {
             prop_assert_eq!(read.identification, Some(identification));
             prop_assert!(checksum_holds(&bytes));
             set_ecn(&mut bytes, after);
-            // Another library's reading, and its sum over the whole header.
+            // Read by another library, whose checksum covers the whole header.
             let (marked, _) = Ipv4Header::from_slice(&bytes).expect("it is a header");
             prop_assert_eq!(marked.ecn, IpEcn::try_new(after as u8).expect("two bits"));
             prop_assert_eq!(marked.header_checksum, marked.calc_header_checksum());

@@ -1,8 +1,8 @@
-//! Packets as bytes: one reader of IP and TCP headers for router and captures; writers of IPv4 with
-//! TCP, UDP or a source quench; capture files; and sets of byte numbers.
+//! Packet formats: a reader of IP and TCP headers, shared by router and captures; writers of IPv4
+//! packets with TCP, UDP or a source quench; pcapng files; and sets of byte numbers.
 //!
-//! Written payload is zero bytes everywhere and is left out: headers state its length, checksums
-//! count it.
+//! Written payload consists of zero bytes and is left out. The headers' lengths and checksums count
+//! it.
 #![forbid(unsafe_code)]
 
 pub mod adpm;

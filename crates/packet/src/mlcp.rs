@@ -1,37 +1,38 @@
 //! Code of MLCP that routers and senders share: sixteen levels of a load factor, in four header
 //! bits.
 //!
-//! Qazi, Znati, *On the design of load factor based congestion control protocols for next-generation networks*, INFOCOM 2008, has four
-//! bits. Which loads the levels are is ours, from what two texts say: three bits are enough for multiplicative increase (its
-//! abstract), additive increase does not hang on the load, and decreases have several levels (its abstract); the ends of the ranges are
-//! BMCC's (Qazi, Andrew, Znati 2009, § II).
+//! Qazi, Znati, *On the design of load factor based congestion control protocols for
+//! next-generation networks*, INFOCOM 2008, uses four bits. It does not say which loads the levels
+//! stand for, so the mapping is our choice. Its abstract says that three bits are enough for
+//! multiplicative increase, that additive increase does not depend on the load, and that decreases
+//! have several levels. The ends of the ranges are BMCC's (Qazi, Andrew, Znati 2009, § II).
 
-/// The level of high load: below it the load is low, above it there is overload.
+/// Level of high load: lower levels are low load, higher ones overload.
 pub const HIGH: u8 = 8;
-/// The highest level.
+/// Highest level: a load of u or more.
 pub const MOST: u8 = 15;
 
-/// Low levels that η₀ to η is divided into, evenly; the lowest level is all that is below η₀.
+/// Number of levels that divide η₀ to η evenly; level 0 is all load below η₀.
 const LOW: u8 = HIGH - 1;
-/// Levels of overload that 1 to u is divided into, evenly; the highest level is u and more.
+/// Number of levels that divide 1 to u evenly; the highest level is u and more.
 const OVER: u8 = MOST - HIGH - 1;
 
-/// Which load factors the levels are.
+/// Load factors at the boundaries between ranges of levels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// η₀: smaller loads are not told apart.
+    /// η₀: smaller loads are not distinguished.
     pub least: f64,
-    /// η: between low and high load.
+    /// η: the boundary between low and high load.
     pub high: f64,
-    /// u: larger loads are not told apart.
+    /// u: larger loads are not distinguished.
     pub most: f64,
 }
 
 impl Scale {
-    /// The level of a load factor.
+    /// Returns the level of a load factor.
     #[must_use]
     pub fn level(&self, load: f64) -> u8 {
-        // A load at an end belongs to the level above it.
+        // A load at a boundary belongs to the level above it.
         let within = |from: f64, to: f64, levels: u8| {
             let at = (load - from) / (to - from) * f64::from(levels);
             (at as u8).min(levels - 1)
@@ -45,9 +46,12 @@ impl Scale {
         }
     }
 
-    /// The load factor that a sender takes a level for: of low load the upper end, as VCP does (0.8, Xia et al. 2005 § 3.3), so that no
-    /// window grows faster than what is left; of overload the lower end, so that the window's parts that stay go from one end
-    /// of their range to the other. Nothing is computed from that of high load, which is its middle.
+    /// Returns the load factor that a sender computes with for a level.
+    ///
+    /// For low load it is the upper end of the level, as in VCP (0.8, Xia et al. 2005 § 3.3): no
+    /// window then grows faster than the spare capacity allows. For overload it is the lower end:
+    /// the factors by which windows shrink then span their whole range. For high load it is the
+    /// middle, with which nothing is computed.
     #[must_use]
     pub fn load(&self, level: u8) -> f64 {
         let within =
@@ -90,7 +94,8 @@ mod tests {
     }
 
     proptest! {
-        /// A low load is never taken for a lower one, an overload never for a higher one, and neither is far off.
+        /// A low load is never taken for a lower one, an overload never for a higher one, and both
+        /// are at most one level off.
         #[test]
         fn a_level_stands_for_loads_near_it(load in 0.0..1.3_f64) {
             let taken = BMCC.load(BMCC.level(load));

@@ -12,29 +12,29 @@ use pcap_parser::{Linktype, ToVec};
 
 use crate::ip::Headers;
 
-/// Writes a capture file of one section, little endian on every machine.
+/// Writer of a capture file of one section, little endian on every machine.
 #[derive(Debug)]
 pub struct Writer<W> {
     to: W,
     interfaces: u32,
 }
 
-/// A place at which packets are captured.
+/// An interface of the capture: a point at which packets are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface<'a> {
-    /// Its name.
+    /// Interface name.
     pub name: &'a str,
     /// Human-readable description.
     pub description: &'a str,
-    /// Its speed, if it has one that stays.
+    /// Speed in bit/s; `None` if it varies.
     pub bit_s: Option<u64>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file of an application, with a comment.
+    /// Starts a file: writes the section header with the application's name and a comment.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns those of the output.
     pub fn new(to: W, application: &str, comment: &str) -> io::Result<Self> {
         let mut writer = Self { to, interfaces: 0 };
         writer.write(&mut SectionHeaderBlock {
@@ -53,10 +53,10 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds an interface, before its first packet; returns its number.
+    /// Adds an interface, before its first packet; returns its number, counted from 0.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns those of the output.
     pub fn interface(&mut self, interface: &Interface<'_>) -> io::Result<u32> {
         let speed = interface.bit_s.map(u64::to_le_bytes);
         let mut options = vec![
@@ -79,16 +79,17 @@ impl<W: Write> Writer<W> {
             if_tsresol: NANOSECONDS,
             if_tsoffset: 0,
         };
-        // Without `fix`, which adds an offset of time that is zero.
+        // Raw, without the library's `fix`, which adds a superfluous time offset of zero.
         self.to.write_all(&block.to_vec_raw().map_err(io::Error::other)?)?;
         self.interfaces += 1;
         Ok(self.interfaces - 1)
     }
 
-    /// Adds the headers of a packet, captured at `at` on an interface. An empty comment is none.
+    /// Adds the headers of a packet, captured at `at` on an interface. An empty comment is left
+    /// out.
     ///
     /// # Errors
-    /// Those of the writer, or if no interface has that number.
+    /// Returns those of the output, and an error if no interface has that number.
     pub fn packet(
         &mut self,
         interface: u32,
@@ -118,15 +119,15 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Hands on what the writer below still holds.
+    /// Flushes the output.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns those of the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
 
-    /// Writes a block; the library sets type, version, byte order and lengths.
+    /// Writes a block; the library fills in type, version, byte order and lengths.
     fn write(&mut self, block: &mut impl ToVec) -> io::Result<()> {
         self.to.write_all(&block.to_vec().map_err(io::Error::other)?)
     }
@@ -136,7 +137,8 @@ fn option(code: OptionCode, value: &[u8]) -> PcapNGOption<'_> {
     PcapNGOption { code, len: value.len() as u16, value: Cow::Borrowed(value) }
 }
 
-/// As much of a text as the 16-bit length of an option counts (§ 3.5): the library does not look.
+/// Cuts a text to the 16-bit length of an option (§ 3.5), between characters; the library does not
+/// check it.
 fn fitting(text: &str) -> &str {
     let mut end = text.len().min(usize::from(u16::MAX));
     while !text.is_char_boundary(end) {
@@ -145,9 +147,9 @@ fn fitting(text: &str) -> &str {
     &text[..end]
 }
 
-/// Length of a section that is not known when it begins (§ 4.1).
+/// Section length "not specified" (§ 4.1): it is unknown when the section begins.
 const UNKNOWN_LENGTH: i64 = -1;
-/// Timestamps count 10⁻⁹ s (§ 4.2, if_tsresol).
+/// Time resolution of 10⁻⁹ s (§ 4.2, if_tsresol).
 const NANOSECONDS: u8 = 9;
-/// Of the captured length (§ 4.2, SnapLen).
+/// Captured length without a limit (§ 4.2, SnapLen).
 const NO_LIMIT: u32 = 0;

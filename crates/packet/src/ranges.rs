@@ -2,13 +2,13 @@ use crate::sorted_map::SortedMap;
 
 /// A set of byte numbers as sorted, disjoint, non-touching half-open ranges.
 ///
-/// Cost: amortised O(log n) in the number of ranges; [`Ranges::insert`], [`Ranges::remove`],
-/// [`Ranges::remove_below`] and [`Ranges::covered`] take one step more for each range that they
+/// Cost: amortised O(log n) in the number of ranges. [`Ranges::insert`], [`Ranges::remove`],
+/// [`Ranges::remove_below`] and [`Ranges::covered`] take one more step for each range that they
 /// merge, remove or count. Up to some thousand ranges ([`SortedMap`]) the lowest and the highest,
-/// which most of SACK is about, are at hand in O(1).
+/// which SACK reads most, cost O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    /// Start and end of each.
+    /// Start and end of each range.
     ranges: SortedMap<u64, u64>,
 }
 
@@ -26,7 +26,7 @@ impl Range {
         self.end - self.start
     }
 
-    /// Bytes that both have.
+    /// Returns the number of bytes that two ranges share.
     fn common(self, other: Self) -> u64 {
         self.end.min(other.end).saturating_sub(self.start.max(other.start))
     }
@@ -39,12 +39,12 @@ impl From<(u64, u64)> for Range {
 }
 
 impl Ranges {
-    /// The empty set.
+    /// Creates the empty set.
     pub const fn new() -> Self {
         Self { ranges: SortedMap::new() }
     }
 
-    /// Prefetches its ends.
+    /// Prefetches the lowest and the highest range.
     #[inline]
     pub fn soon(&self) {
         self.ranges.soon();
@@ -62,55 +62,55 @@ impl Ranges {
         self.ranges.len()
     }
 
-    /// The ranges from the highest down.
+    /// Iterates over the ranges from the highest down.
     pub fn descending(&self) -> impl Iterator<Item = Range> + '_ {
         self.ranges.iter().rev().map(Range::from)
     }
 
-    /// The range with the highest numbers.
+    /// Returns the range with the highest numbers.
     #[inline]
     pub fn highest(&self) -> Option<Range> {
         self.ranges.last().map(Range::from)
     }
 
-    /// The range with the lowest numbers.
+    /// Returns the range with the lowest numbers.
     #[inline]
     pub fn lowest(&self) -> Option<Range> {
         self.ranges.first().map(Range::from)
     }
 
-    /// The last range that begins below `at`.
+    /// Returns the last range that begins below `at`.
     pub fn below(&self, at: u64) -> Option<Range> {
         self.ranges.below(at).map(Range::from)
     }
 
-    /// The first range that ends above `at`.
+    /// Returns the first range that ends above `at`.
     #[inline]
     fn first_above(&self, at: u64) -> Option<Range> {
         let (before, next) = self.around(at);
         before.filter(|r| r.end > at).or(next)
     }
 
-    /// The last range that begins at or before `at`, and the one that follows it.
+    /// Returns the last range that begins at or before `at`, and the one that follows it.
     #[inline]
     fn around(&self, at: u64) -> (Option<Range>, Option<Range>) {
         let (before, next) = self.ranges.around(at + 1);
         (before.map(Range::from), next.map(Range::from))
     }
 
-    /// The last range that begins at or before `at`.
+    /// Returns the last range that begins at or before `at`.
     #[inline]
     fn before(&self, at: u64) -> Option<Range> {
         self.ranges.below(at + 1).map(Range::from)
     }
 
-    /// The first range that begins at or above `at`.
+    /// Returns the first range that begins at or above `at`.
     #[inline]
     fn from(&self, at: u64) -> Option<Range> {
         self.ranges.from(at).map(Range::from)
     }
 
-    /// The range that contains byte `at`.
+    /// Returns the range that contains byte `at`.
     #[inline]
     pub fn containing(&self, at: u64) -> Option<Range> {
         self.before(at).filter(|r| r.end > at)
@@ -127,19 +127,20 @@ impl Ranges {
         self.before(end).is_some_and(|r| r.end >= start)
     }
 
-    /// The lowest run of bytes of `[start, end)` that is in the set.
+    /// Returns the lowest run of bytes of `[start, end)` that is in the set.
     #[inline]
     pub fn first_in(&self, start: u64, end: u64) -> Option<Range> {
         let range = self.first_above(start).filter(|r| r.start < end)?;
         Some(Range { start: range.start.max(start), end: range.end.min(end) })
     }
 
-    /// Adds `[start, end)`; returns the range that has it now, and how many bytes of it were new.
+    /// Adds `[start, end)`; returns the range that now contains it, and the number of its bytes
+    /// that were new.
     #[inline(never)]
     pub fn insert(&mut self, start: u64, end: u64) -> (Range, u64) {
         debug_assert!(start < end);
         let new = Range { start, end };
-        // Everything that `new` touches becomes one range with it.
+        // All ranges that `new` overlaps or adjoins merge with it.
         let (mut merged, mut known) = (new, 0);
         let (before, mut next) = self.around(start);
         if let Some(before) = before.filter(|r| r.end >= start) {
@@ -182,7 +183,7 @@ impl Ranges {
         }
     }
 
-    /// How many bytes of `[start, end)` are in the set.
+    /// Returns the number of bytes of `[start, end)` that are in the set.
     pub fn covered(&self, start: u64, end: u64) -> u64 {
         let within = Range { start, end };
         let mut bytes = 0;
@@ -194,7 +195,8 @@ impl Ranges {
         bytes
     }
 
-    /// The first maximal run of bytes at or above `from` that is *not* in the set, cut at `limit`.
+    /// Returns the first maximal run of bytes at or above `from` that is *not* in the set, cut at
+    /// `limit`.
     #[inline]
     pub fn hole_from(&self, from: u64, limit: u64) -> Option<Range> {
         if from >= limit {
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against the obvious set of bytes.
+        /// Compares with a plain set of byte numbers.
         #[test]
         fn ranges_are_a_set_of_bytes(
             ops in prop::collection::vec((0u64..60, 1u64..12, 0u8..6), 1..60),

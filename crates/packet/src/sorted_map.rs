@@ -1,13 +1,12 @@
-//! An ordered map that is fast while it is small, as most of a connection's are.
+//! An ordered map that is fast while it is small, as most maps of a connection are.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// A map in the order of its keys.
+/// An ordered map: a deque up to [`MOST_IN_DEQUE`] entries, searched by bisection; a B-tree above.
 ///
-/// Up to [`MOST_IN_DEQUE`] entries it is a deque, searched by bisection; above, a B-tree.
-/// Cost: O(1) at the ends of a deque; otherwise O(log n), and in a deque up to `MOST_IN_DEQUE / 2`
-/// entries are moved. It changes its form, in O(n), once for at least `MOST_IN_DEQUE / 4`
-/// insertions or removals, so the amortised cost stays O(log n).
+/// Cost: O(1) at the ends of a deque, otherwise O(log n); an insertion or removal in a deque moves
+/// up to `MOST_IN_DEQUE / 2` entries. Conversions between the forms take O(n). They are at least
+/// `MOST_IN_DEQUE / 4` insertions or removals apart, so the amortised cost stays O(log n).
 #[derive(Clone, Debug)]
 pub struct SortedMap<K, V>(Form<K, V>);
 
@@ -17,10 +16,10 @@ enum Form<K, V> {
     Tree(BTreeMap<K, V>),
 }
 
-/// An entry, if there is one.
+/// A key and its value, if there is such an entry.
 type Entry<K, V> = Option<(K, V)>;
 
-/// A larger map is a B-tree, and a B-tree of a quarter of that becomes a deque again.
+/// Most entries of the deque; a B-tree becomes a deque again at a quarter of that.
 const MOST_IN_DEQUE: usize = 4096;
 
 impl<K, V> Default for SortedMap<K, V> {
@@ -30,7 +29,7 @@ impl<K, V> Default for SortedMap<K, V> {
 }
 
 impl<K, V> SortedMap<K, V> {
-    /// A map without entries.
+    /// Creates an empty map.
     pub const fn new() -> Self {
         Self(Form::Deque(VecDeque::new()))
     }
@@ -61,7 +60,7 @@ impl<K, V> SortedMap<K, V> {
         }
     }
 
-    /// Prefetches both ends.
+    /// Prefetches the first and the last entry of a deque.
     #[inline]
     pub fn soon(&self) {
         if let Form::Deque(entries) = &self.0 {
@@ -71,7 +70,7 @@ impl<K, V> SortedMap<K, V> {
 }
 
 impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
-    /// The entry with the least key.
+    /// Returns the entry with the least key.
     #[inline]
     pub fn first(&self) -> Option<(K, V)> {
         match &self.0 {
@@ -80,7 +79,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// The entry with the greatest key.
+    /// Returns the entry with the greatest key.
     #[inline]
     pub fn last(&self) -> Option<(K, V)> {
         match &self.0 {
@@ -89,8 +88,8 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// The last entry with a key below `key`.
-    // Once in the program: what a packet needs of it stays in the instruction cache.
+    /// Returns the last entry with a key below `key`.
+    // Not inlined, as are the searches below: one copy of the code stays in the instruction cache.
     #[inline(never)]
     pub fn below(&self, key: K) -> Option<(K, V)> {
         match &self.0 {
@@ -99,7 +98,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// The first entry with a key of `key` or above.
+    /// Returns the first entry with a key of `key` or above.
     #[inline(never)]
     pub fn from(&self, key: K) -> Option<(K, V)> {
         match &self.0 {
@@ -108,7 +107,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// Both of [`SortedMap::below`] and [`SortedMap::from`], by one search.
+    /// Returns both [`SortedMap::below`] and [`SortedMap::from`] by one search.
     #[inline(never)]
     pub fn around(&self, key: K) -> (Entry<K, V>, Entry<K, V>) {
         match &self.0 {
@@ -121,7 +120,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// The entries from `from` up to, not including, `to`, which is no less.
+    /// Iterates over the entries from `from` up to, not including, `to`. Requires `from <= to`.
     pub fn range(&self, from: K, to: K) -> impl DoubleEndedIterator<Item = (K, V)> {
         let (deque, tree) = match &self.0 {
             Form::Deque(entries) => {
@@ -133,7 +132,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         deque.into_iter().flatten().copied().chain(tree.into_iter().flatten().map(copy))
     }
 
-    /// All entries.
+    /// Iterates over all entries in the order of their keys.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, V)> {
         let (deque, tree) = match &self.0 {
             Form::Deque(entries) => (Some(entries.iter()), None),
@@ -142,7 +141,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         deque.into_iter().flatten().copied().chain(tree.into_iter().flatten().map(copy))
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     #[inline]
     pub fn get(&self, key: K) -> Option<V> {
         match &self.0 {
@@ -153,7 +152,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// Sets the value of a key.
+    /// Sets the value of a key, replacing an earlier one.
     #[inline(never)]
     pub fn insert(&mut self, key: K, value: V) {
         match &mut self.0 {
@@ -178,7 +177,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         self.0 = Form::Tree(entries);
     }
 
-    /// Removes a key; returns its value.
+    /// Removes the entry of a key; returns its value.
     #[inline(never)]
     pub fn remove(&mut self, key: K) -> Option<V> {
         match &mut self.0 {
@@ -191,7 +190,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// Removes the entry with the least key.
+    /// Removes and returns the entry with the least key.
     #[inline]
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         match &mut self.0 {
@@ -238,8 +237,9 @@ fn copy<K: Copy, V: Copy>((&key, &value): (&K, &V)) -> (K, V) {
     (key, value)
 }
 
-/// The number of entries with keys below `key`. Mostly that is none or all of them, or one more or
-/// less.
+/// Returns the number of entries with keys below `key`, by bisection.
+///
+/// First tries the most frequent results: all, all but one, none, and one.
 #[inline]
 fn place<K: Copy + Ord, V>(entries: &VecDeque<(K, V)>, key: K) -> usize {
     let is_below = |i: usize| entries.get(i).is_some_and(|entry| entry.0 < key);
@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
-        /// Against a B-tree, over sizes at which it changes its form both ways.
+        /// Compares with a B-tree, over sizes at which the form changes in both directions.
         #[test]
         fn it_is_an_ordered_map(
             seed in 0u64..1000,

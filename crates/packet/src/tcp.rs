@@ -4,60 +4,61 @@ use etherparse::{TcpHeader, TcpOptionElement, TcpOptions, ip_number};
 use crate::ip::{self, Endpoints, Headers};
 use crate::tcp_header::{MAX_WINDOW_SCALE, flag};
 
-/// A TCP segment as its header tells it.
+/// Fields of a TCP segment to be written, with those of its IPv4 header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
-    /// Number of the first byte.
+    /// Sequence number: of the first byte of payload, or of SYN.
     pub sequence: u32,
-    /// Number of the next byte expected from the other end; of effect with the flag ACK.
+    /// Acknowledgment number: the next byte expected from the other end; valid with the flag ACK.
     pub acknowledgment: u32,
-    /// The flag byte of the header (RFC 9293 § 3.1, RFC 3168 § 6.1).
+    /// Flag byte of the header (RFC 9293 § 3.1, RFC 3168 § 6.1).
     pub flags: u8,
-    /// The window field, scaled already.
+    /// Window field, already scaled down.
     pub window: u16,
-    /// Options.
+    /// TCP options.
     pub options: Options,
-    /// IP ECN field.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// IP identification, where it means something.
+    /// Identification of the IP header, if a mechanism uses it; otherwise 0.
     pub identification: u16,
-    /// Payload bytes.
+    /// Length of the payload, bytes.
     pub payload: u16,
-    /// How long the packet shall be; options that do nothing fill it up as far as headers can grow.
+    /// Wanted total length of the packet, bytes; empty options pad the headers up to it as far as
+    /// they can.
     pub wanted: u16,
 }
 
-/// The options of a segment.
+/// TCP options of a segment to be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Maximum segment size; on SYN only.
+    /// Maximum segment size, bytes; on SYN only.
     pub mss: Option<u16>,
-    /// Whether SACK is permitted; on SYN only.
+    /// `true` if SACK is permitted; on SYN only.
     pub sack_permitted: bool,
-    /// Window scale; on SYN only.
+    /// Window scale shift; on SYN only.
     pub window_scale: Option<u8>,
     /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    /// First and one past the last number of each SACK block; both equal is none.
+    /// SACK blocks: first number and the one past the last; an empty range is no block.
     pub sack: [(u32, u32); MAX_SACK_BLOCKS],
-    /// An option that no standard has.
+    /// Experimental option.
     pub experiment: Option<Experiment>,
 }
 
-/// An option for experiments (RFC 4727 § 2.2, RFC 6994): its kind, and what is behind kind and length.
+/// An experimental TCP option (RFC 4727 § 2.2, RFC 6994): its kind and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experiment {
-    /// 253 or 254.
+    /// Option kind: 253 or 254.
     pub kind: u8,
     data: [u8; Self::MOST],
     len: u8,
 }
 
 impl Experiment {
-    /// Most bytes behind kind and length: beside timestamps there is room for a SACK block, too.
+    /// Most bytes of data: beside timestamps it leaves room for one SACK block.
     pub const MOST: usize = 14;
 
-    /// An option with this behind kind and length; what is beyond [`Self::MOST`] bytes is left out.
+    /// Creates an option; data beyond [`Self::MOST`] bytes is cut off.
     #[must_use]
     pub fn new(kind: u8, behind: &[u8]) -> Self {
         let len = behind.len().min(Self::MOST);
@@ -66,7 +67,7 @@ impl Experiment {
         Self { kind, data, len: len as u8 }
     }
 
-    /// Kind, length and what is behind.
+    /// Writes kind, length and data; returns the number of bytes written.
     fn write(&self, to: &mut [u8]) -> usize {
         let len = usize::from(self.len);
         to[0] = self.kind;
@@ -80,7 +81,7 @@ impl Experiment {
 pub const MAX_SACK_BLOCKS: usize = 3;
 
 impl Tcp {
-    /// IPv4 and TCP header with their checksums.
+    /// Builds the IPv4 and the TCP header with their checksums.
     #[must_use]
     pub fn headers(&self, to: Endpoints) -> Headers {
         let payload = ip::fitting_payload(self.payload);
@@ -125,7 +126,8 @@ impl Tcp {
 }
 
 impl Options {
-    /// Writes the options in the order of Linux, padded to whole words; returns how many bytes they take.
+    /// Writes the options in the order of Linux, padded to 32-bit words; returns the bytes they
+    /// take.
     fn write(&self, to: &mut [u8; ip::MAX_OPTIONS]) -> usize {
         use TcpOptionElement::{
             MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted,
@@ -134,7 +136,7 @@ impl Options {
         let mut list = Vec::with_capacity(8);
         list.extend(self.mss.map(MaximumSegmentSize));
         if self.sack_permitted {
-            // Beside timestamps it takes the place of the two bytes that pad them.
+            // Beside timestamps the option takes the place of their two bytes of padding.
             if self.timestamps.is_none() {
                 list.extend([Noop, Noop]);
             }
@@ -151,7 +153,8 @@ impl Options {
         }
         let mut own = [0; 2 + Experiment::MOST + 2];
         let own_len = ip::words_of(self.experiment.map_or(0, |own_one| own_one.write(&mut own)));
-        // What is experimental is in front of the oldest SACK blocks where both have no room.
+        // The experimental option precedes the oldest SACK blocks: those are left out if both do
+        // not fit.
         let before = TcpOptions::try_from_elements(&list).map_or(0, |before| before.len());
         let room = (ip::MAX_OPTIONS - before - own_len).saturating_sub(SACK_HEAD) / SACK_BLOCK;
         let mut blocks = self.sack.into_iter().filter(|(start, end)| start != end).take(room);
@@ -162,13 +165,14 @@ impl Options {
         let written = TcpOptions::try_from_elements(&list).unwrap_or_default();
         let len = written.len();
         to[..len].copy_from_slice(written.as_slice());
-        // Zeros behind it end the list of options.
+        // Zeros behind the option end the list.
         to[len..len + own_len].copy_from_slice(&own[..own_len]);
         len + own_len
     }
 }
 
-/// The shift with which a window fits its field, as far as the largest shift allows (RFC 7323 § 2.3).
+/// Returns the smallest shift with which a window fits its 16-bit field; at most 14 (RFC 7323 §
+/// 2.3).
 #[must_use]
 pub fn window_scale(window: u32) -> u8 {
     (0..MAX_WINDOW_SCALE)
@@ -178,6 +182,7 @@ pub fn window_scale(window: u32) -> u8 {
 
 /// Bytes of a TCP header without options (RFC 9293 § 3.1).
 const HEADER: usize = 20;
-/// Two bytes that pad, kind and length of SACK, and a block of it (RFC 2018 § 3).
+/// Bytes of a SACK option before its blocks (two of padding, kind, length), and of a block (RFC
+/// 2018 § 3).
 const SACK_HEAD: usize = 4;
 const SACK_BLOCK: usize = 8;

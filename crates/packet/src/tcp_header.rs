@@ -11,15 +11,15 @@ pub struct TcpHeader<'a> {
     pub destination_port: u16,
     /// Sequence number of the first byte.
     pub sequence: u32,
-    /// Acknowledgment number; of effect if ACK is set.
+    /// Acknowledgment number; valid if ACK is set.
     pub acknowledgment: u32,
-    /// Flags CWR to FIN, as in byte 13.
+    /// Flags CWR to FIN: byte 13 of the header.
     pub flags: u8,
-    /// Window field, not scaled.
+    /// Window field, not scaled up.
     pub window: u16,
-    /// Bytes of the header by its data offset, options included.
+    /// Header length in bytes by its data offset, options included.
     pub header_bytes: usize,
-    /// Bytes of the options, as far as there are some.
+    /// Bytes of the options; fewer than the data offset says if the header is cut short.
     options: &'a [u8],
 }
 
@@ -28,7 +28,7 @@ pub struct TcpHeader<'a> {
 pub enum HeaderError {
     /// Fewer than 20 bytes are left.
     Short,
-    /// The data offset is within the fixed part.
+    /// The data offset is below the 20 bytes of the fixed part.
     DataOffset,
 }
 
@@ -49,7 +49,7 @@ impl<'a> TcpHeader<'a> {
     /// Reads a header from the content of an IP packet, which may be cut short behind 20 bytes.
     ///
     /// # Errors
-    /// If the fixed part is not whole, or the data offset is below it.
+    /// Fails if the fixed part is not whole, or the data offset is below it.
     #[inline]
     pub fn read(content: &'a [u8]) -> Result<Self, HeaderError> {
         let fixed: &[u8; FIXED] = content.first_chunk().ok_or(HeaderError::Short)?;
@@ -73,11 +73,12 @@ impl<'a> TcpHeader<'a> {
         })
     }
 
-    /// Reads the options up to the first that is not whole.
+    /// Reads the options up to the first that is malformed or cut short.
     #[inline]
     #[must_use]
     pub fn options(&self) -> TcpHeaderOptions {
-        // The form of nearly all segments (RFC 7323, appendix A).
+        // Layout of nearly all segments (RFC 7323, appendix A): two bytes of padding and
+        // timestamps.
         if let [1, 1, 8, 10, value @ ..] = self.options
             && let [a, b, c, d, e, f, g, h] = *value
         {
@@ -118,9 +119,9 @@ pub mod flag {
     pub const SYN: u8 = 0x02;
     /// The connection is reset.
     pub const RST: u8 = 0x04;
-    /// The sender had no more to send.
+    /// The receiver should pass the data on at once: the sender's buffer held no more.
     pub const PSH: u8 = 0x08;
-    /// The acknowledgment number is of effect.
+    /// The acknowledgment number is valid.
     pub const ACK: u8 = 0x10;
     /// ECN-echo: the receiver saw a mark.
     pub const ECE: u8 = 0x40;

@@ -3,19 +3,20 @@ use etherparse::{UdpHeader, ip_number};
 
 use crate::ip::{self, Endpoints, Headers};
 
-/// A datagram as its header tells it.
+/// Fields of a UDP datagram to be written, with those of its IPv4 header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Udp {
-    /// IP ECN field.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Payload bytes.
+    /// Length of the payload, bytes.
     pub payload: u16,
-    /// How long the packet shall be; IPv4 options that do nothing fill it up as far as they can.
+    /// Wanted total length of the packet, bytes; empty IPv4 options pad the header up to it as far
+    /// as they can.
     pub wanted: u16,
 }
 
 impl Udp {
-    /// IPv4 and UDP header with their checksums.
+    /// Builds the IPv4 and the UDP header with their checksums.
     #[must_use]
     pub fn headers(&self, to: Endpoints) -> Headers {
         let payload = ip::fitting_payload(self.payload);

@@ -1,4 +1,4 @@
-//! The blocks of a capture file, byte by byte as the draft draws them.
+//! Blocks of a capture file, compared byte by byte with the draft.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,8 @@ fn headers() -> Headers {
     Headers { bytes: vec![0x45, 1, 2, 3, 4], total: 1500 }
 }
 
-/// draft-ietf-opsawg-pcapng § 3.1: type, total length, body, total length; everything little endian.
+/// Builds a block (draft-ietf-opsawg-pcapng § 3.1): type, total length, body, total length; all
+/// little endian.
 fn block(kind: u32, body: &[&[u8]]) -> Vec<u8> {
     let body = body.concat();
     let length = (body.len() as u32 + 12).to_le_bytes();
@@ -26,7 +27,8 @@ fn every_byte_is_where_the_draft_says() {
     writer.packet(0, Time(0x0000_0002_0000_0001), &headers(), "").unwrap();
     writer.packet(0, Time(u64::MAX), &headers(), "dropped").unwrap();
 
-    // § 4.1: magic, version 1.0, section length not specified; opt_comment, shb_userappl, opt_endofopt.
+    // § 4.1: magic, version 1.0, section length not specified; opt_comment, shb_userappl,
+    // opt_endofopt.
     let section = block(
         0x0A0D_0D0A,
         &[
@@ -83,7 +85,7 @@ fn a_packet_of_no_interface_is_refused_and_nothing_is_written() {
     assert_eq!(bytes.windows(8).filter(|w| **w == packet[..8]).count(), 1);
 }
 
-/// Takes so many bytes, then is full.
+/// Output with room for a number of bytes; then writes fail as on a full disk.
 #[derive(Debug)]
 struct Disk(usize);
 

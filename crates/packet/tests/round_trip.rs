@@ -1,4 +1,4 @@
-//! Written packets, read back by libraries and sums that are not the writer's.
+//! Written packets, read back by other libraries and verified by independent checksums.
 
 use cwnd_packet::{
     Ecn, Endpoints, Experiment, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp,
@@ -39,7 +39,8 @@ const DATA: Tcp = Tcp {
     wanted: 1500,
 };
 
-/// One's complement sum of 16-bit words (RFC 1071 § 1), `0xffff` over what holds its own checksum.
+/// Ones' complement sum of 16-bit words (RFC 1071 § 1): `0xffff` over data that includes its
+/// checksum.
 fn internet_sum(bytes: &[u8]) -> u16 {
     let mut sum: u64 =
         bytes.chunks(2).map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0))).sum();
@@ -49,7 +50,8 @@ fn internet_sum(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// RFC 9293 § 3.1, RFC 768: addresses, zero, protocol and length in front of transport header and payload.
+/// Sum over pseudo-header (addresses, zero, protocol, length), transport header and payload (RFC
+/// 9293 § 3.1, RFC 768).
 fn transport_sum(headers: &Headers) -> u16 {
     let ip = &headers.bytes;
     let header = usize::from(ip[0] & 0x0f) * 4;
@@ -57,7 +59,7 @@ fn transport_sum(headers: &Headers) -> u16 {
     covered.extend([0, ip[9]]);
     covered.extend((headers.total - header as u16).to_be_bytes());
     covered.extend(&ip[header..]);
-    // The payload is zero bytes: it adds to the sum through its length alone.
+    // The payload is zero bytes: only its length adds to the sum.
     internet_sum(&covered)
 }
 
@@ -82,7 +84,7 @@ fn headers_grow_to_the_simulated_size_as_far_as_options_can() {
         assert_eq!(transport_sum(&headers), 0xffff);
         headers.total
     };
-    // 52 B are the least there can be, 120 B the most; header lengths count words of 4 B.
+    // 52 B is the minimum, 120 B of headers the maximum; header lengths count words of 4 B.
     assert_eq!([0, 152, 155, 156, 180, 220, 1000].map(length), [152, 152, 152, 156, 180, 220, 220]);
 }
 
@@ -127,7 +129,7 @@ fn an_experimental_option_takes_the_place_of_the_oldest_sack_blocks() {
         assert_eq!((ip_sum(&headers), transport_sum(&headers)), (0xffff, 0xffff));
         headers.bytes[40 + 12..].to_vec()
     };
-    // Two bytes that pad, SACK with as many blocks as there is room for, then the option; zeros end the list.
+    // Two bytes of padding, SACK with as many blocks as fit, then the option; zeros end the list.
     let short = written(&[0xab, 0xcd]);
     assert_eq!(short[..4], [1, 1, 5, 18]);
     assert_eq!(short[20..], [253, 4, 0xab, 0xcd]);
@@ -178,12 +180,12 @@ proptest! {
         let expected =
             HeardQuench { router: ROUTER, marked, level, about: ends, protocol, sequence };
         prop_assert_eq!(heard, expected);
-        // What follows a packet is not looked at.
+        // Bytes behind the packet are ignored.
         let longer = [bytes.as_slice(), &[1, 2, 3]].concat();
         prop_assert_eq!(HeardQuench::read(&longer), Some(heard));
     }
 
-    /// The checksums see every changed bit but those that a sum can't tell apart; what is cut short is none.
+    /// The checksums detect every flipped bit; a packet that is cut short is rejected.
     #[test]
     fn a_quench_with_a_wrong_bit_or_cut_short_is_not_believed(
         bit in 0usize..56 * 8,
@@ -207,7 +209,7 @@ fn a_quench_about_somebody_elses_packet_is_not_believed() {
     assert_eq!(HeardQuench::read(&quench(&about, true, 0)), None);
 }
 
-/// RFC 792's own has nothing in the word that BECN uses: dropped, of the lowest level.
+/// A quench of RFC 792 has zeros in the word that BECN uses: dropped, of the lowest level.
 #[test]
 fn a_quench_of_rfc_792_is_about_a_dropped_packet() {
     let bytes = quench(&DATA.headers(ENDS), false, 0);
@@ -226,7 +228,7 @@ fn a_file_holds_what_was_written_to_the_nanosecond() {
     assert_eq!(writer.interface(&back).unwrap(), 1);
     let data = DATA.headers(ENDS);
     let ack = Tcp { payload: 0, wanted: 52, ..DATA }.headers(ENDS.reversed());
-    // Past 2³² ns, so that both halves of the time count.
+    // Beyond 2³² ns, so that both halves of the time matter.
     let late = Time(5_000_000_001);
     writer.packet(0, Time(1), &data, "").unwrap();
     writer.packet(1, late, &ack, "dropped: codel").unwrap();
@@ -287,7 +289,7 @@ prop_compose! {
         blocks in 0_usize..4,
     ) -> Options {
         let mut sack = [(0, 0); 3];
-        // SACK and the options of a SYN never meet.
+        // SACK and the options of a SYN never occur together.
         let syn = mss.is_some() || sack_permitted || window_scale.is_some();
         for i in 0..if syn { 0 } else { blocks } {
             sack[i] = (starts[i], starts[i].wrapping_add(lengths[i]));
@@ -352,7 +354,7 @@ proptest! {
             }
         }
         let mut expected = tcp.options;
-        // A block of no bytes is none.
+        // An empty block is not written.
         let blocks: Vec<_> = tcp.options.sack.into_iter().filter(|(a, b)| a != b).collect();
         expected.sack = [(0, 0); 3];
         expected.sack[..blocks.len()].copy_from_slice(&blocks);
