@@ -1,4 +1,4 @@
-//! Distributions, as text: `"uniform(20 ms, 200 ms)"`.
+//! Distributions of times, sizes and counts, read from text: `"uniform(20 ms, 200 ms)"`.
 
 mod count;
 mod deviate;
@@ -22,11 +22,11 @@ use crate::rate::Bytes;
 use crate::rng::Rng;
 use crate::time::Duration;
 
-/// The names of ready-made distributions of sizes, with what they stand for.
+/// Named distributions of sizes: the name, and the text it stands for.
 pub const NAMED_SIZES: &[(&str, &str)] = text::SIZES;
 
 impl Shape {
-    /// The mean in whole units.
+    /// Returns the mean in whole units (ns or bytes), rounded down.
     fn whole_mean(&self) -> u64 {
         match self {
             Self::Constant(v) => *v,
@@ -35,35 +35,35 @@ impl Shape {
             | Self::Pareto(_, Width::Mean(v))
             | Self::Lomax(_, Width::Mean(v))
             | Self::Weibull(_, Width::Mean(v)) => *v,
-            // `as` saturates: a mean beyond 64 bits is as large as can be.
+            // `as` saturates: a mean beyond 64 bits becomes the largest value.
             other => other.mean() as u64,
         }
     }
 }
 
-/// A distribution over spans of time.
+/// A distribution of durations, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DurationDist(pub Shape);
 
 impl DurationDist {
-    /// Always `d`.
+    /// Creates the distribution that always gives `d`.
     #[must_use]
     pub const fn constant(d: Duration) -> Self {
         Self(Shape::Constant(d.0))
     }
 
-    /// A draw.
+    /// Draws a duration.
     pub fn sample(&self, rng: &mut Rng) -> Duration {
         Duration(self.0.sample(rng))
     }
 
-    /// Whether draws can differ.
+    /// `true` unless every draw is the same constant.
     #[must_use]
     pub const fn varies(&self) -> bool {
         !matches!(self.0, Shape::Constant(_))
     }
 
-    /// The mean, which every distribution of times has.
+    /// Returns the mean, which is finite for every distribution of durations.
     #[must_use]
     pub fn mean(&self) -> Duration {
         Duration(self.0.whole_mean())
@@ -71,37 +71,40 @@ impl DurationDist {
 }
 
 impl Default for DurationDist {
-    /// Always no time at all.
+    /// Zero, always.
     fn default() -> Self {
         Self::constant(Duration::ZERO)
     }
 }
 
-/// A distribution over sizes; a draw is at least one byte.
+/// A distribution of sizes in bytes; a draw is at least one byte.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeDist(pub Shape);
 
 impl Default for SizeDist {
-    /// Always one byte.
+    /// One byte, always.
     fn default() -> Self {
         Self(Shape::Constant(1))
     }
 }
 
 impl SizeDist {
-    /// A draw, at least one byte.
+    /// Draws a size of at least one byte.
     pub fn sample(&self, rng: &mut Rng) -> Bytes {
         Bytes(self.0.sample(rng).max(1))
     }
 
-    /// The mean in bytes; infinite where a tail is too heavy to have one.
+    /// Returns the mean in bytes; infinite if the tail is too heavy for a finite one.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.0.mean()
     }
 
-    /// How many parts of so many bytes a draw has in the mean, the last perhaps smaller: the sum of P(X > k·part) over all k
-    /// from zero, where the first is one. What lies beyond the first thousands of terms is an integral.
+    /// Returns the mean number of parts of `part` bytes that a draw divides into, the last perhaps
+    /// smaller.
+    ///
+    /// It is the sum of P(X > k·part) over all k from 0, where the first term is 1. An integral
+    /// replaces all but the first thousands of terms.
     #[must_use]
     pub fn mean_parts(&self, part: Bytes) -> f64 {
         mean_parts(&self.0, part.0)
@@ -111,7 +114,7 @@ impl SizeDist {
 fn mean_parts(shape: &Shape, part: u64) -> f64 {
     const TERMS: u32 = 4_096;
     let part = part.max(1) as f64;
-    // A draw is rounded: more than k parts is at least half a unit more.
+    // Draws are rounded: more than k parts means at least half a unit more.
     let more = |k: u32| shape.ccdf(f64::from(k) * part + 0.5);
     let near: f64 = (1..TERMS).map(more).sum();
     let beyond = (f64::from(TERMS) - 0.5) * part;

@@ -1,32 +1,33 @@
-/// A number that is divided by again and again: a multiplication with its reciprocal takes the place of each division,
-/// with the same quotient and remainder (Granlund & Montgomery 1994).
+/// A constant divisor: divides by multiplication with its reciprocal, which gives the exact
+/// quotient and remainder (Granlund & Montgomery 1994).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor {
     by: u64,
-    /// ⌊(2⁶⁴ − 1) / by⌋
+    /// Reciprocal: ⌊(2⁶⁴ − 1) / by⌋.
     reciprocal: u64,
 }
 
 impl Divisor {
-    /// Divides by `by`; nothing is divided by zero, which counts as one.
+    /// Prepares division by `by`; zero counts as one.
     #[must_use]
     pub const fn new(by: u64) -> Self {
         let by = if by == 0 { 1 } else { by };
         Self { by, reciprocal: u64::MAX / by }
     }
 
-    /// What it divides by.
+    /// Returns the divisor.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u64 {
         self.by
     }
 
-    /// Quotient and remainder of `n`.
+    /// Returns quotient and remainder of `n`.
     #[inline]
     #[must_use]
     pub const fn divide(self, n: u64) -> (u64, u64) {
-        // n / by − n · reciprocal / 2⁶⁴ lies between 0 and 1, so the estimate is right or one too small.
+        // n / by − n · reciprocal / 2⁶⁴ lies in [0, 1), so the estimate is exact or too small by
+        // one.
         let estimate = ((n as u128 * self.reciprocal as u128) >> u64::BITS) as u64;
         let rest = n - estimate * self.by;
         if rest >= self.by { (estimate + 1, rest - self.by) } else { (estimate, rest) }
@@ -61,7 +62,7 @@ mod tests {
         ) {
             check(n, by);
             check(n, small);
-            // Multiples and their neighbours are where an estimate goes wrong.
+            // Multiples and their neighbours: estimates err there first.
             let multiple = (q / by).wrapping_mul(by);
             check(multiple, by);
             check(multiple.wrapping_sub(1), by);

@@ -1,4 +1,4 @@
-//! Who is told of random draws.
+//! A log of random draws.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,22 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Draw {
     /// Name of the stream.
     pub stream: Arc<str>,
-    /// The 64 bits that were drawn, before they became a number of some distribution.
+    /// The 64 bits drawn from the generator, before any transformation.
     pub bits: u64,
 }
 
-/// Remembers draws until they are taken; its copies are the same log.
+/// A log that collects draws until they are taken; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct DrawLog(Arc<Mutex<Vec<Draw>>>);
 
 impl DrawLog {
-    /// Adds a draw. A run is one thread, so nobody ever waits here.
+    /// Adds a draw. The lock is never contended, as a run is one thread.
     pub(crate) fn add(&self, stream: &Arc<str>, bits: u64) {
         let mut draws = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         draws.push(Draw { stream: Arc::clone(stream), bits });
     }
 
-    /// Takes all draws since the last call, in their order, in exchange for an empty vector.
+    /// Moves all draws since the last call into `into`, in order, replacing its contents.
     pub fn take(&self, into: &mut Vec<Draw>) {
         into.clear();
         let mut draws = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,12 +4,12 @@ use core::str::FromStr;
 use crate::parse::ParseError;
 use crate::queue_size::QueueSize;
 
-/// A value for each level of something, the mildest first: one to eight of them.
+/// Values for severity levels, the mildest first: one to eight of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Levels<T>([Option<T>; MOST]);
 
 impl<T: Copy> Levels<T> {
-    /// These values; no more than eight count. `None` if there is none.
+    /// Creates levels from values; those after the eighth are ignored. `None` without values.
     #[must_use]
     pub fn of(values: &[T]) -> Option<Self> {
         let mut levels = [None; MOST];
@@ -17,20 +17,20 @@ impl<T: Copy> Levels<T> {
         (!values.is_empty()).then_some(Self(levels))
     }
 
-    /// The value of a level; above the last one that of the last.
+    /// Returns the value of a level, counted from 0; levels above the last have its value.
     #[must_use]
     pub fn at(&self, level: u8) -> Option<T> {
         self.iter().take(usize::from(level) + 1).last()
     }
 
-    /// All of them.
+    /// Iterates over the values, the mildest level first.
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
         self.0.iter().flatten().copied()
     }
 }
 
 impl<T: Copy + PartialOrd> Levels<T> {
-    /// Whether each is above the one before.
+    /// `true` if each value exceeds the one before.
     #[must_use]
     pub fn rise(&self) -> bool {
         self.iter().zip(self.iter().skip(1)).all(|(a, b)| a < b)
@@ -46,7 +46,7 @@ impl<T: Copy + fmt::Display> fmt::Display for Levels<T> {
     }
 }
 
-/// Reads values with commas between.
+/// Reads comma-separated values.
 fn read<T: Copy>(
     text: &str,
     each: impl Fn(&str) -> Result<T, ParseError>,
@@ -61,7 +61,7 @@ fn read<T: Copy>(
     }
 }
 
-/// Parts of something, above 0 and below 1: `"0.8, 0.6, 0.5"`.
+/// Fractions above 0 and below 1: `"0.8, 0.6, 0.5"`.
 impl FromStr for Levels<f64> {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
@@ -75,10 +75,10 @@ impl FromStr for Levels<f64> {
 }
 
 impl Levels<f64> {
-    /// One part, for all levels.
+    /// Creates a single level, whose fraction then holds for all.
     ///
     /// # Errors
-    /// If it is not above 0 and below 1, as a sentence for the user.
+    /// Fails if the fraction is not above 0 and below 1; the text is a sentence for the user.
     pub fn of_part(number: f64) -> Result<Self, ParseError> {
         let mut levels = [None; MOST];
         levels[0] = Some(in_range(number)?);
@@ -102,7 +102,7 @@ impl FromStr for Levels<QueueSize> {
     }
 }
 
-/// As many as three bits tell apart.
+/// Number of levels: those of three bits.
 const MOST: usize = 8;
 
 #[cfg(test)]

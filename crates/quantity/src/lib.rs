@@ -1,7 +1,8 @@
-//! Quantities with a unit, and the only place where units convert.
+//! Quantities with a unit. Units convert in this crate only.
 //!
-//! Everything is an integer: time in nanoseconds, sizes in bytes, rates in bits per second. Text with units
-//! (`"10 Mbit/s"`, `"100 ms"`, `"64 kB"`) is read and printed here, exactly, without floating point.
+//! Quantities are integers: time in nanoseconds, sizes in bytes, rates in bits per second. Text
+//! with units (`"10 Mbit/s"`, `"100 ms"`, `"64 kB"`) is read and printed here, exactly, without
+//! floating point.
 #![forbid(unsafe_code)]
 
 pub mod dist;

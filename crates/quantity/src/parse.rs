@@ -3,7 +3,7 @@ use core::fmt;
 use crate::rate::{Bytes, Rate};
 use crate::time::Duration;
 
-/// Why a text is not the quantity it should be: a sentence for the user that names the fix.
+/// Reason why a text is not the expected quantity: a sentence for the user that names the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(pub String);
 
@@ -59,7 +59,7 @@ const SIZE_UNITS: &[(&str, u64)] = &[
 /// Splits `"10.5 Mbit/s"` into `"10.5"` and `"Mbit/s"`; underscores group digits (`"10_000 B"`).
 ///
 /// # Errors
-/// If the text does not start with a decimal number.
+/// Fails if the text does not start with a decimal number.
 pub fn split_number(text: &str) -> Result<(&str, &str), ParseError> {
     let text = text.trim();
     let end = text
@@ -79,7 +79,7 @@ pub fn split_number(text: &str) -> Result<(&str, &str), ParseError> {
     Ok((number, unit.trim()))
 }
 
-/// `number · scale` as an exact integer.
+/// Returns `number · scale` as an exact integer; `what` names the quantity in messages.
 fn scaled(number: &str, scale: u64, what: &str) -> Result<u64, ParseError> {
     let (negative, digits) = match number.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -137,11 +137,12 @@ fn quantity(
     }))
 }
 
-/// Reads a data rate: `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, `Tbit/s`, or `Mbps` and the like as bits.
+/// Reads a data rate: `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, `Tbit/s`, or `Mbps` and the like in
+/// bits.
 ///
 /// # Errors
-/// If the number or unit is missing or unknown, zero, negative or too large; and for lower-case `mbps`, which tc
-/// reads as megabytes per second and everyone else as megabits.
+/// Fails if the number or unit is missing or unknown, zero, negative or too large. Fails for
+/// lower-case `mbps`, too: tc reads it as megabytes per second, others as megabits.
 pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
     let (_, unit) = split_number(text)?;
     if matches!(unit, "mbps" | "gbps") {
@@ -156,10 +157,11 @@ pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
     }
 }
 
-/// Reads a span of time: `ns`, `us`, `ms`, `s`, `min`, `h`.
+/// Reads a duration: `ns`, `us`, `ms`, `s`, `min`, `h`.
 ///
 /// # Errors
-/// If the number or unit is missing or unknown, negative, too large, or finer than a nanosecond.
+/// Fails if the number or unit is missing or unknown, negative, too large, or finer than a
+/// nanosecond.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     quantity(text, TIME_UNITS, "time", "100 ms").map(Duration)
 }
@@ -167,7 +169,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
 /// Reads a size: `B`, decimal `kB`, `MB`, `GB`, binary `KiB`, `MiB`, `GiB`.
 ///
 /// # Errors
-/// If the number or unit is missing or unknown, negative, too large, or not a whole number of bytes.
+/// Fails if the number or unit is missing or unknown, negative, too large, or not a whole number of
+/// bytes.
 pub fn parse_bytes(text: &str) -> Result<Bytes, ParseError> {
     quantity(text, SIZE_UNITS, "size", "64 kB").map(Bytes)
 }

@@ -1,6 +1,7 @@
 use core::fmt;
 
-/// Prints `value` in the largest unit that needs at most three decimals, exactly: it reads back to the same value.
+/// Prints `value` in the largest unit that needs at most three decimals. It is exact, so that the
+/// text reads back to the same value.
 pub(crate) fn format_scaled(
     f: &mut fmt::Formatter<'_>,
     value: u64,

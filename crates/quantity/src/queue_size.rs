@@ -5,20 +5,20 @@ use crate::parse::{ParseError, parse_bytes, parse_duration, split_number};
 use crate::rate::{Bytes, Rate};
 use crate::time::Duration;
 
-/// How much a queue may hold, in the unit in which it was written.
+/// Capacity or threshold of a queue, in the unit in which the user wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueSize {
     /// Packets of any size.
     Packets(u64),
     /// Bytes on the wire.
     Bytes(Bytes),
-    /// What the link sends in this time.
+    /// Bytes that the link sends in this time.
     Time(Duration),
     /// Thousandths of the link's bandwidth-delay product.
     MilliBdp(u64),
 }
 
-/// A queue size with nothing left to resolve.
+/// A queue size resolved to packets or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Packets of any size.
@@ -27,17 +27,18 @@ pub enum Limit {
     Bytes(u64),
 }
 
-/// What a queue's sizes are resolved against.
+/// Properties of a link that resolve queue sizes in time or BDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkFacts {
-    /// The link's (initial) rate.
+    /// Rate of the link; its initial one if it varies.
     pub rate: Rate,
-    /// The round-trip time that `BDP` refers to.
+    /// Round-trip time that `BDP` refers to.
     pub bdp_rtt: Duration,
 }
 
 impl QueueSize {
-    /// The size in packets or bytes on this link; a time or BDP becomes bytes, at least one packet of 1500 B.
+    /// Resolves the size to packets or bytes on this link. A time or BDP becomes bytes, at least
+    /// one packet of 1500 B.
     #[must_use]
     pub fn resolve(self, link: &LinkFacts) -> Limit {
         const AT_LEAST: u64 = 1500;
@@ -95,7 +96,7 @@ impl FromStr for QueueSize {
     }
 }
 
-/// A decimal with at most three digits after the point, in thousandths.
+/// Reads a decimal with at most three digits after the point, in thousandths.
 fn milli(number: &str) -> Result<u64, ParseError> {
     let milliseconds = parse_duration(&format!("{number} us")).map_err(|_| {
         ParseError(format!("`{number}` BDP: write at most three decimals, not negative"))

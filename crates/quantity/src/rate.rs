@@ -8,12 +8,12 @@ use crate::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// A data rate in bits per second; zero is not a rate and is refused where rates are read.
+/// A data rate in bits per second. The readers of rates refuse zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(pub u64);
 
 impl Default for Rate {
-    /// The slowest there is, 1 bit/s.
+    /// Lowest rate, 1 bit/s.
     fn default() -> Self {
         Self(1)
     }
@@ -23,30 +23,31 @@ const NS_PER_S: u64 = 1_000_000_000;
 const BITS_PER_BYTE: u64 = 8;
 
 impl Rate {
-    /// A rate of whole Mbit/s.
+    /// Creates a rate of whole Mbit/s.
     #[must_use]
     pub const fn from_mbit(mbit: u64) -> Self {
         Self(mbit * 1_000_000)
     }
 
-    /// Bits per second.
+    /// Returns the rate in bits per second.
     #[inline]
     #[must_use]
     pub const fn bits_per_sec(self) -> u64 {
         self.0
     }
 
-    /// Bytes that pass in `d`, rounded down: rate × delay, the bandwidth-delay product when `d` is an RTT.
+    /// Returns the bytes sent in `d`, rounded down; the bandwidth-delay product if `d` is an RTT.
     #[must_use]
     pub const fn bytes_in(self, d: Duration) -> Bytes {
         let bits = self.0 as u128 * d.0 as u128 / NS_PER_S as u128;
         Bytes((bits / BITS_PER_BYTE as u128) as u64)
     }
 
-    /// The time that `bytes` take to be sent, rounded down; see [`Serialiser`] for a stream without drift.
+    /// Returns the time to send `bytes`, rounded down; see [`Serialiser`] for a stream without
+    /// drift.
     #[must_use]
     pub const fn time_for(self, bytes: Bytes) -> Duration {
-        // A division of 64 bits where that is enough: it is made for each packet that is paced.
+        // A 64-bit division where it suffices: pacing computes this for each packet.
         if let Some(ns) = bytes.0.checked_mul(BITS_PER_BYTE * NS_PER_S) {
             return Duration(ns / self.0);
         }
@@ -55,32 +56,36 @@ impl Rate {
     }
 }
 
-/// Turns packet sizes into serialisation times at one rate and carries the remainder of each division, so that a
-/// back-to-back stream of any length takes exactly `bits / rate` seconds, from 10 kbit/s to 400 Gbit/s.
+/// Serialisation times of packets at one rate, without drift.
+///
+/// It carries the remainder of each division, so that a back-to-back stream of any length takes
+/// exactly `bits / rate` seconds, from 10 kbit/s to 400 Gbit/s.
 #[derive(Clone, Copy, Debug)]
 pub struct Serialiser {
     rate: Divisor,
-    /// Part of a nanosecond still owed, in units of 1/rate ns; always below `rate`.
+    /// Fraction of a nanosecond carried to the next packet, in units of 1/rate ns; always below
+    /// `rate`.
     carry: u64,
 }
 
 impl Serialiser {
-    /// A serialiser with nothing owed.
+    /// Creates a serialiser without a remainder.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
         Self { rate: Divisor::new(rate.0), carry: 0 }
     }
 
-    /// The rate it works at.
+    /// Returns the rate of the link.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         Rate(self.rate.get())
     }
 
-    /// The time that the next `bytes` occupy the line.
+    /// Returns the time that the next packet of `bytes` occupies the link.
     #[inline]
     pub const fn next(&mut self, bytes: u32) -> Duration {
-        // 2^32 B · 8 · 10^9 overflows 64 bits only beyond 2.3 GB, above any packet; the sum needs the check.
+        // 2^32 B · 8 · 10^9 overflows 64 bits only beyond 2.3 GB, above any packet; the sum needs
+        // the check.
         let work = bytes as u64 * (BITS_PER_BYTE * NS_PER_S);
         match work.checked_add(self.carry) {
             Some(total) => {
@@ -97,7 +102,8 @@ impl Serialiser {
         }
     }
 
-    /// Forgets the remainder: called when the line goes idle, since an idle line owes nothing.
+    /// Discards the remainder, as the link goes idle: the next packet starts a new back-to-back
+    /// stream.
     #[inline]
     pub const fn idle(&mut self) {
         self.carry = 0;
@@ -105,7 +111,7 @@ impl Serialiser {
 }
 
 impl fmt::Display for Bytes {
-    /// Decimal units, as sizes are written here: `1500 B`, `64 kB`, `1 MB`.
+    /// Decimal units, as the readers take them: `1500 B`, `64 kB`, `1 MB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         format_scaled(
             f,

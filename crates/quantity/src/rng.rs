@@ -9,30 +9,31 @@ use crate::time::Duration;
 
 /// A named stream of random numbers.
 ///
-/// A stream is derived from the run's seed and its component's name, so one component never disturbs another:
-/// adding a flow leaves the draws of the others as they were (common random numbers across the arms of a comparison).
-/// Transformed draws use `libm`, so they are the same bits on every machine.
+/// Its seed derives from the run's seed and the component's name, so that components do not affect
+/// each other's draws. Adding a flow leaves the draws of the others unchanged (common random
+/// numbers across the arms of a comparison). Transformed draws use `libm`, so that their bits are
+/// the same on every machine.
 #[derive(Clone, Debug)]
 pub struct Rng {
     generator: Xoshiro256PlusPlus,
-    /// Its name, and who is told of its draws.
+    /// Name of the stream and the log of its draws, if they are logged.
     log: Option<Box<(Arc<str>, DrawLog)>>,
 }
 
 impl Rng {
-    /// The stream called `name` of the run with this seed.
+    /// Creates the stream called `name` of the run with this seed.
     #[must_use]
     pub fn named(mut seed: u64, name: &str) -> Self {
         let seed = splitmix64(&mut seed) ^ fnv1a(name.as_bytes());
         Self { generator: Xoshiro256PlusPlus::seed_from_u64(seed), log: None }
     }
 
-    /// The same stream, called `name`; every draw is written to `log`.
+    /// Returns the same stream, called `name`, which writes every draw to `log`.
     pub(crate) fn logged(self, name: &str, log: DrawLog) -> Self {
         Self { log: Some(Box::new((name.into(), log))), ..self }
     }
 
-    /// 64 uniform bits.
+    /// Draws 64 uniform bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         let bits = self.generator.next_u64();
@@ -49,67 +50,70 @@ impl Rng {
         }
     }
 
-    /// Uniform in [0, 1), 53 bits.
+    /// Draws a uniform number in [0, 1) with 53 bits.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in [low, high].
+    /// Draws a uniform number in [low, high].
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 
-    /// Uniform over the integers 0..n by widening multiplication; `n` = 0 gives 0.
+    /// Draws a uniform integer of 0..n by widening multiplication; `n` = 0 gives 0.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Exponential with this mean, by inversion.
+    /// Draws an exponential number with this mean, by inversion.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
 
-    /// Pareto with this shape α > 1 and mean, by inversion: x_m = mean·(α−1)/α, x = x_m·u^(−1/α).
+    /// Draws a Pareto number with this shape α > 1 and mean, by inversion: x_m = mean·(α−1)/α, x =
+    /// x_m·u^(−1/α).
     pub fn pareto(&mut self, shape: f64, mean: f64) -> f64 {
         let scale = mean * (shape - 1.0) / shape;
         scale * libm::pow(1.0 - self.unit(), -1.0 / shape)
     }
 
-    /// Normal with mean 0 and deviation 1 (Box–Muller; the second variate is not kept).
+    /// Draws a normal number with mean 0 and deviation 1 (Box–Muller; the second variate is
+    /// discarded).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
         radius * libm::cos(2.0 * core::f64::consts::PI * self.unit())
     }
 
-    /// Log-normal whose logarithm has mean `mu` and deviation `sigma` (Box–Muller; the second variate is not kept).
+    /// Draws a log-normal number whose logarithm has mean `mu` and deviation `sigma` (Box–Muller;
+    /// the second variate is discarded).
     pub fn lognormal(&mut self, mu: f64, sigma: f64) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
         let angle = 2.0 * core::f64::consts::PI * self.unit();
         libm::exp(mu + sigma * radius * libm::cos(angle))
     }
 
-    /// True with probability `p`.
+    /// Draws `true` with probability `p`.
     #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
     }
 
-    /// Uniform in [0, span].
+    /// Draws a uniform duration in [0, span].
     pub fn duration_up_to(&mut self, span: Duration) -> Duration {
         Duration(self.below(span.0.saturating_add(1)))
     }
 }
 
-/// FNV-1a, 64 bits.
+/// Hashes bytes by FNV-1a, 64 bits.
 fn fnv1a(bytes: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     bytes.iter().fold(OFFSET, |h, &b| (h ^ u64::from(b)).wrapping_mul(PRIME))
 }
 
-/// Draws 64 bits by SplitMix64 (Steele, Lea & Flood 2014): a counter and a bijection in which each
-/// bit of it bears on all of the output, so that neighbouring seeds are spread over all bits.
+/// Draws 64 bits by SplitMix64 (Steele, Lea & Flood 2014): a counter and a bijection. Each bit of
+/// the counter affects all output bits, so neighbouring seeds give unrelated numbers.
 #[inline]
 pub const fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,9 +1,9 @@
-//! Where a run's random streams come from, and who is told of their draws.
+//! Random streams of a run, and the log of their draws.
 
 use crate::draws::DrawLog;
 use crate::rng::Rng;
 
-/// The random streams of a run: all of one seed, each by its name.
+/// Factory of a run's random streams: all derive from one seed and are told apart by name.
 #[derive(Clone, Debug)]
 pub struct Streams {
     seed: u64,
@@ -11,19 +11,19 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// The streams of the run with this seed.
+    /// Creates the streams of the run with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { seed, log: None }
     }
 
-    /// The same streams; every draw is written to `log`.
+    /// Creates the same streams with logging: every draw is written to `log`.
     #[must_use]
     pub const fn logged(seed: u64, log: DrawLog) -> Self {
         Self { seed, log: Some(log) }
     }
 
-    /// The stream of this name, from its beginning.
+    /// Returns the stream of this name, from its beginning.
     #[must_use]
     pub fn named(&self, name: &str) -> Rng {
         let rng = Rng::named(self.seed, name);
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(names, ["a", "b", "a", "a"]);
         assert_eq!(draws.iter().map(|d| d.bits).collect::<Vec<_>>(), found);
 
-        // Every distribution draws through the same door.
+        // Draws of all distributions are logged.
         a.lognormal(0.0, 1.0);
         b.below(9);
         log.take(&mut draws);

@@ -14,19 +14,19 @@ pub struct Duration(pub u64);
 const NS_PER_S: u64 = 1_000_000_000;
 
 impl Time {
-    /// The start of the run.
+    /// Start of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than every event: "never".
+    /// Instant after every event: "never".
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The span from `earlier` to `self`, zero if `earlier` is later.
+    /// Returns the span from `earlier` to `self`; zero if `earlier` is later.
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// Seconds since the start, for output only.
+    /// Returns the seconds since the start, for output only.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         Duration(self.0).as_secs_f64()
@@ -34,65 +34,66 @@ impl Time {
 }
 
 impl Duration {
-    /// No time at all.
+    /// Empty span.
     pub const ZERO: Self = Self(0);
-    /// The longest span that can be written.
+    /// Longest span that can be represented, about 585 years.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A span of whole seconds.
+    /// Creates a span of whole seconds.
     #[must_use]
     pub const fn from_secs(s: u64) -> Self {
         Self(s * NS_PER_S)
     }
 
-    /// A span of whole milliseconds.
+    /// Creates a span of whole milliseconds.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
 
-    /// A span of whole microseconds.
+    /// Creates a span of whole microseconds.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
         Self(us * 1_000)
     }
 
-    /// Nanoseconds.
+    /// Returns the span in nanoseconds.
     #[inline]
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds, for formulas and output.
+    /// Returns the span in seconds, for formulas and output.
     #[inline]
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NS_PER_S as f64
     }
 
-    /// The nearest whole nanosecond to `s` seconds; negative and NaN give zero, overflow gives [`Duration::MAX`].
+    /// Returns the whole nanosecond nearest to `s` seconds; negative numbers and NaN give zero,
+    /// overflow gives [`Duration::MAX`].
     #[must_use]
     pub fn from_secs_f64(s: f64) -> Self {
-        // `as` saturates and maps NaN to 0, which is what the contract says.
+        // `as` saturates and maps NaN to 0.
         Self((s * NS_PER_S as f64 + 0.5) as u64)
     }
 
-    /// `self + other`, at most [`Duration::MAX`].
+    /// Returns `self + other`, at most [`Duration::MAX`].
     #[inline]
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// `self − other`, at least zero.
+    /// Returns `self − other`, at least zero.
     #[inline]
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// `self · factor`, at most [`Duration::MAX`].
+    /// Returns `self · factor`, at most [`Duration::MAX`].
     #[inline]
     #[must_use]
     pub const fn saturating_mul(self, factor: u64) -> Self {
@@ -156,7 +157,8 @@ impl Div<u64> for Duration {
 }
 
 impl fmt::Display for Duration {
-    /// The largest unit in which the span is exact with few digits: `100 ms`, `2.5 s`, `120 ns`.
+    /// Largest unit in which the span is exact with at most three decimals: `100 ms`, `2.5 s`, `120
+    /// ns`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         format_scaled(f, self.0, &[(NS_PER_S, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
     }

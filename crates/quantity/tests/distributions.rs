@@ -1,4 +1,4 @@
-//! Distributions of sizes: their means and tails are SciPy's, and what is drawn is what the tails say.
+//! Distributions of sizes: means and tails agree with SciPy's, and draws agree with the tails.
 
 use cwnd_quantity::dist::{Shape, Table};
 use cwnd_quantity::{DurationDist, ParseError, Rng, SizeDist};
@@ -40,7 +40,7 @@ fn means_and_tails_are_those_of_scipy() {
     }
 }
 
-/// Draws of a distribution, in order of size.
+/// Returns draws of a distribution in ascending order.
 fn drawn(dist: &SizeDist) -> Vec<u64> {
     let mut rng = Rng::named(1, "draws");
     let mut draws: Vec<u64> = (0..DRAWS).map(|_| dist.sample(&mut rng).0).collect();
@@ -48,13 +48,14 @@ fn drawn(dist: &SizeDist) -> Vec<u64> {
     draws
 }
 
-/// Kolmogorov and Smirnov's distance of draws from what a tail says, times the root of their number.
+/// Returns the Kolmogorov–Smirnov distance between draws and a distribution, times the root of
+/// their number.
 fn distance(draws: &[u64], dist: &SizeDist) -> f64 {
     let number = draws.len() as f64;
     let mut worst = 0.0_f64;
     for (i, &value) in draws.iter().enumerate() {
         if draws.get(i + 1) != Some(&value) {
-            // A draw is rounded: up to half a byte above a value is that value.
+            // Draws are rounded: values up to half a byte above become this one.
             let expected = 1.0 - dist.0.ccdf(value as f64 + 0.5);
             worst = worst.max(((i + 1) as f64 / number - expected).abs());
         }
@@ -63,8 +64,8 @@ fn distance(draws: &[u64], dist: &SizeDist) -> f64 {
 }
 
 const DRAWS: usize = 100_000;
-/// Of draws that are as they should be, one set in a thousand is further off: 2·exp(−2·1.95²). The seeds are fixed, and so
-/// is what comes out.
+/// Bound of the distance: of correct sets of draws, one in a thousand exceeds it, by
+/// 2·exp(−2·1.95²). The seeds, and with them the results, are fixed.
 const FAR: f64 = 1.95;
 
 #[test]
@@ -151,7 +152,8 @@ fn what_is_no_distribution_is_refused_with_the_fix() {
 }
 
 proptest! {
-    /// A table's quantiles and its tail are inverse to each other, and its mean is that of its quantiles.
+    /// Quantiles and tail of a table are inverse to each other, and its mean is that of its
+    /// quantiles.
     #[test]
     fn a_table_is_one_distribution_however_one_looks_at_it(
         steps in prop::collection::vec((0u64..1000, 0u32..100), 1..20),
@@ -174,7 +176,7 @@ proptest! {
             let u = (f64::from(i) + 0.5) / f64::from(n);
             let q = table.quantile(u);
             mean += q / f64::from(n);
-            // At a step, more than one share has the same quantile.
+            // At a step, several fractions have the same quantile.
             prop_assert!(shape.ccdf(q + 1e-6) <= 1.0 - u + 1e-5);
             prop_assert!(shape.ccdf(q - 1e-6) >= 1.0 - u - 1e-5);
         }

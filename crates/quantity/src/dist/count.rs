@@ -1,4 +1,4 @@
-//! Distributions over how many.
+//! Distributions of counts.
 
 use core::fmt;
 use core::str::FromStr;
@@ -8,34 +8,36 @@ use super::text::{self, Reader};
 use crate::parse::ParseError;
 use crate::rng::Rng;
 
-/// A distribution over how many, in millionths, so that means need not be whole: a draw is rounded up to a whole number, and at least one.
+/// A distribution of counts, such as transfers of a session; a draw is rounded up and at least 1.
+///
+/// Its unit is a millionth, so that means need not be whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountDist(pub Shape);
 
-/// So many parts has one.
+/// Units per count.
 const ONE: u64 = 1_000_000;
-/// The most that can be written.
+/// Largest count that can be written.
 const MOST: f64 = 1e12;
 
 impl CountDist {
-    /// Always so many.
+    /// Creates the distribution that always gives `count`.
     #[must_use]
     pub const fn constant(count: u64) -> Self {
         Self(Shape::Constant(count.saturating_mul(ONE)))
     }
 
-    /// A draw, at least one.
+    /// Draws a count of at least 1.
     pub fn sample(&self, rng: &mut Rng) -> u64 {
         self.0.sample(rng).div_ceil(ONE).max(1)
     }
 
-    /// The mean of the draws, rounded up as they are; infinite where a tail is too heavy to have one.
+    /// Returns the mean of the rounded draws; infinite if the tail is too heavy for a finite one.
     #[must_use]
     pub fn mean(&self) -> f64 {
         super::mean_parts(&self.0, ONE)
     }
 
-    /// The number, rounded down, if it is always the same.
+    /// Returns the count, rounded down, if it is constant.
     #[must_use]
     pub const fn as_constant(&self) -> Option<u64> {
         match self.0 {
@@ -104,7 +106,7 @@ mod tests {
         let (dist, draws) = (count("exponential(2)"), 100_000);
         assert!((dist.mean() - geometric).abs() < 1e-5, "{}", dist.mean());
         let sum: u64 = (0..draws).map(|_| dist.sample(&mut rng)).sum();
-        // A geometric number deviates by about its mean.
+        // A geometric variable has a deviation of about its mean.
         assert!((sum as f64 / draws as f64 - geometric).abs() < 4.0 * geometric / 316.0);
         assert!((CountDist::constant(3).mean() - 3.0).abs() < 1e-9);
     }

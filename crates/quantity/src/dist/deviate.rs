@@ -1,16 +1,20 @@
-//! Distributions by a normal deviate, for draws that hang together in time.
+//! Values of a distribution at a normal deviate, for draws that are correlated in time.
 
 use core::f64::consts::SQRT_2;
 
 use super::shape::Shape;
 
 impl Shape {
-    /// The value that is exceeded with the probability that a standard normal deviate exceeds `x`: deviates that hang together
-    /// become values that do, and each of them has this distribution (NORTA: Cario and Nelson, Modeling and generating random
-    /// vectors with arbitrary marginal distributions, 1997). `None` where there is no inverse to compute.
+    /// Returns the value that is exceeded with the probability that a standard normal deviate
+    /// exceeds `x`.
+    ///
+    /// Correlated deviates become correlated values, each of which has this distribution (NORTA:
+    /// Cario and Nelson, Modeling and generating random vectors with arbitrary marginal
+    /// distributions, 1997). `None` for mixtures and replacements, which have no inverse in closed
+    /// form.
     #[must_use]
     pub fn at_deviate(&self, x: f64) -> Option<f64> {
-        // Each tail by itself, so that small ones keep their digits.
+        // Both tails are computed, so that small probabilities keep their digits.
         let [below, above] = [-x, x].map(|x| libm::erfc(x / SQRT_2) / 2.0);
         Some(match self {
             Self::Constant(v) => *v as f64,
@@ -54,7 +58,7 @@ mod tests {
                 let x = f64::from(tenths) / 10.0;
                 let exceeded = libm::erfc(x / SQRT_2) / 2.0;
                 let ccdf = shape.ccdf(shape.at_deviate(x).unwrap());
-                // To a nanosecond of a second; tails to their own digits.
+                // To a nanosecond of a second; tails to a relative error.
                 let near = (ccdf - exceeded).abs() < 1e-8 + 1e-6 * exceeded;
                 assert!(near, "{text} at {x}: {ccdf} and {exceeded}");
             }

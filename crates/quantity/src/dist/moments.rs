@@ -1,15 +1,15 @@
-//! What is known of a distribution without drawing: tails and means, in closed form.
+//! Tail probabilities and means of distributions in closed form.
 
 use super::shape::{Replaced, Shape};
 
 impl Shape {
-    /// The mean; infinite where a tail is too heavy to have one.
+    /// Returns the mean; infinite if the tail is too heavy for a finite one.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.limited_mean(f64::INFINITY)
     }
 
-    /// The probability of more than `x`, before draws are rounded to whole units.
+    /// Returns the probability that a draw exceeds `x`, before rounding to whole units.
     #[must_use]
     pub fn ccdf(&self, x: f64) -> f64 {
         match self {
@@ -49,7 +49,7 @@ impl Shape {
         }
     }
 
-    /// The mean of the draws, those above `most` counted as `most`: the integral of P(X > x) up to it.
+    /// Returns the mean of min(X, most): the integral of P(X > x) from 0 to `most`.
     #[must_use]
     pub fn limited_mean(&self, most: f64) -> f64 {
         match self {
@@ -94,14 +94,15 @@ impl Shape {
 }
 
 impl Replaced {
-    /// Draws are rounded before they are compared: what rounds to less than `below` is less than this.
+    /// Returns the bound below which draws may be replaced: they are rounded before they are
+    /// compared with `below`.
     fn threshold(&self) -> f64 {
         self.below as f64 - 0.5
     }
 
     fn limited_mean(&self, most: f64) -> f64 {
         let threshold = self.threshold();
-        // Of the draws below the threshold: their mean, limited, times their probability.
+        // Mean of min(X, cut) over the draws below the threshold, times their probability.
         let cut = threshold.min(most);
         let small = self.of.limited_mean(cut) - cut * self.of.ccdf(threshold);
         let replaced = self.share * (1.0 - self.of.ccdf(threshold));
@@ -109,7 +110,7 @@ impl Replaced {
     }
 }
 
-/// The integral of x^−α, times `scale`, from one to `end`.
+/// Returns the integral of x^−α, times `scale`, from 1 to `end`.
 fn tail(shape: f64, scale: f64, end: f64) -> f64 {
     let power = 1.0 - shape;
     if power == 0.0 {
@@ -118,7 +119,7 @@ fn tail(shape: f64, scale: f64, end: f64) -> f64 {
     scale * libm::expm1(power * libm::log(end)) / power
 }
 
-/// The probability that a normal number of this deviation is above `x`.
+/// Returns the probability that a normal number with mean 0 and this deviation exceeds `x`.
 fn above(sigma: f64, x: f64) -> f64 {
     if sigma == 0.0 {
         return f64::from(x < 0.0);
@@ -126,8 +127,10 @@ fn above(sigma: f64, x: f64) -> f64 {
     libm::erfc(x / (sigma * core::f64::consts::SQRT_2)) / 2.0
 }
 
-/// The regularised lower incomplete gamma function P(a, x): the series of DLMF 8.11.4 below a + 1, above it the continued
-/// fraction of DLMF 8.9.2 for what is missing to one.
+/// Returns the regularised lower incomplete gamma function P(a, x).
+///
+/// Below a + 1 by the series of DLMF 8.11.4; above by the continued fraction of DLMF 8.9.2, which
+/// gives 1 − P.
 fn lower_gamma(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -145,7 +148,7 @@ fn lower_gamma(a: f64, x: f64) -> f64 {
         }
         return (front * sum).min(1.0);
     }
-    // Lentz's way of evaluating it.
+    // Evaluation by Lentz's algorithm.
     let mut b = x + 1.0 - a;
     let mut c = 1.0 / f64::MIN_POSITIVE;
     let mut d = 1.0 / b;
@@ -164,5 +167,5 @@ fn lower_gamma(a: f64, x: f64) -> f64 {
     1.0 - front * fraction
 }
 
-/// The continued fraction has converged long before.
+/// Upper bound of the steps; the continued fraction converges long before.
 const MOST_STEPS: u32 = 100_000;

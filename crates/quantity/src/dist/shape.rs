@@ -1,16 +1,17 @@
-//! The distributions there are: what each draws.
+//! Families of distributions, and the draws from them.
 
 use std::sync::Arc;
 
 use super::table::Table;
 use crate::rng::Rng;
 
-/// The shape of a distribution over a quantity measured in its integer unit (nanoseconds or bytes).
+/// A distribution over a quantity in its integer unit (nanoseconds, bytes, or millionths of a
+/// count).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// Always this.
+    /// Always this value.
     Constant(u64),
-    /// Uniform between these two.
+    /// Uniform between these two, both included.
     Uniform(u64, u64),
     /// Exponential with this mean.
     Exponential(u64),
@@ -20,46 +21,49 @@ pub enum Shape {
     Lomax(f64, Width),
     /// Weibull with this shape k: P(X > x) = exp(−(x / scale)^k).
     Weibull(f64, Width),
-    /// Log-normal with this median, and deviation of the logarithm.
+    /// Log-normal with this median, and this deviation of the logarithm.
     LogNormal(u64, f64),
-    /// What was measured: a cumulative distribution as points with straight lines between them.
+    /// Measured distribution: a cumulative one as points with straight lines between them.
     Table(Arc<Table>),
-    /// One of several, each with its probability; they add up to one.
+    /// Mixture of distributions with their probabilities, which add up to 1.
     Mix(Arc<[(f64, Shape)]>),
-    /// At most so much: what is more becomes this.
+    /// Distribution cut at a maximum: larger draws become the maximum.
     AtMost(Arc<Shape>, u64),
-    /// Some of its small draws are replaced.
+    /// Distribution of which some small draws are replaced.
     Replaced(Arc<Replaced>),
 }
 
-/// What says how wide a distribution is.
+/// Parameter that sets the width of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// Its mean.
+    /// Mean of the distribution.
     Mean(u64),
-    /// Its scale; for Pareto's the least that it draws.
+    /// Scale; for Pareto the least value.
     Scale(u64),
 }
 
-/// Draws of one distribution, of which some of the small ones are replaced by draws of another.
+/// Parameters of a distribution of which some small draws are replaced by draws of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replaced {
-    /// Where draws come from.
+    /// Distribution that is drawn from first.
     pub of: Shape,
-    /// Draws below this may be replaced.
+    /// Bound in whole units; draws below it may be replaced.
     pub below: u64,
-    /// The probability that such a draw is.
+    /// Probability that such a draw is replaced.
     pub share: f64,
-    /// What comes in its place.
+    /// Distribution of the replacements.
     pub by: Shape,
 }
 
 impl Shape {
-    /// A draw, rounded to the integer unit. A constant draws nothing from `rng`; all others take one uniform number, by
-    /// inversion, but log-normal ones, which take two (Box–Muller), and choices between distributions, which take one more.
+    /// Draws a value, rounded to the integer unit.
+    ///
+    /// A constant takes no number from `rng`; the others take one uniform number, by inversion,
+    /// except log-normal ones, which take two (Box–Muller). A mixture takes one more for its
+    /// choice, and so does a replacement for a draw below its bound.
     pub fn sample(&self, rng: &mut Rng) -> u64 {
         let nearest = |draw: f64| {
-            // `as` saturates: a draw beyond 64 bits is as large as can be.
+            // `as` saturates: a draw beyond 64 bits becomes the largest value.
             (draw + 0.5) as u64
         };
         match self {
@@ -71,7 +75,7 @@ impl Shape {
                 nearest(width.of_pareto(*shape) * libm::pow(1.0 - rng.unit(), -1.0 / shape))
             }
             Self::Lomax(shape, width) => {
-                // u^(−1/α) − 1, exact where it is small.
+                // u^(−1/α) − 1, accurate where it is small.
                 let above = libm::expm1(-libm::log(1.0 - rng.unit()) / shape);
                 nearest(width.of_lomax(*shape) * above)
             }
@@ -93,7 +97,7 @@ impl Shape {
     }
 }
 
-/// The part of a mixture that a uniform number falls into.
+/// Returns the part of a mixture that a uniform number selects.
 fn chosen(parts: &[(f64, Shape)], mut u: f64) -> &Shape {
     let mut last = &Shape::Constant(0);
     for (share, part) in parts {
@@ -107,7 +111,7 @@ fn chosen(parts: &[(f64, Shape)], mut u: f64) -> &Shape {
 }
 
 impl Width {
-    /// The scale of a Pareto distribution: its mean is scale·α / (α − 1).
+    /// Returns the scale of a Pareto distribution: its mean is scale·α / (α − 1).
     pub(super) fn of_pareto(self, shape: f64) -> f64 {
         match self {
             Self::Mean(mean) => mean as f64 * (shape - 1.0) / shape,
@@ -115,7 +119,7 @@ impl Width {
         }
     }
 
-    /// The scale of a Lomax distribution: its mean is scale / (α − 1).
+    /// Returns the scale of a Lomax distribution: its mean is scale / (α − 1).
     pub(super) fn of_lomax(self, shape: f64) -> f64 {
         match self {
             Self::Mean(mean) => mean as f64 * (shape - 1.0),
@@ -123,7 +127,7 @@ impl Width {
         }
     }
 
-    /// The scale of a Weibull distribution: its mean is scale·Γ(1 + 1/k).
+    /// Returns the scale of a Weibull distribution: its mean is scale·Γ(1 + 1/k).
     pub(super) fn of_weibull(self, shape: f64) -> f64 {
         match self {
             Self::Mean(mean) => mean as f64 / libm::tgamma(1.0 + 1.0 / shape),

@@ -1,17 +1,20 @@
 //! A cumulative distribution as points, with straight lines between them.
 
-/// What was measured: so much, and the probability of no more. Values and probabilities never fall; the last
-/// probability is one. What lies between two points is equally likely; the first point's probability is that of its value
-/// itself, and two points of one value are a step.
+/// A measured cumulative distribution: points of a value and the probability of no more than it.
+///
+/// Values and probabilities never fall; the last probability is 1. Values between two points are
+/// equally likely. The first point's probability is that of its value itself. Two points of one
+/// value are a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table(Vec<(u64, f64)>);
 
 impl Table {
-    /// The points, in order.
+    /// Creates a table from points in order.
     ///
     /// # Errors
-    /// If they are no cumulative distribution: the index of the first that can't follow the one
-    /// before it, with the reason. That names no number: the points may be a secret file's.
+    /// Fails if they are no cumulative distribution: with the index of the first point that can't
+    /// follow the one before it, and the reason. The reason quotes no number, as the points may be
+    /// confidential.
     pub fn new(points: Vec<(u64, f64)>) -> Result<Self, (usize, String)> {
         let mut before = (0, 0.0);
         for (i, &(value, p)) in points.iter().enumerate() {
@@ -34,13 +37,13 @@ impl Table {
         }
     }
 
-    /// The points, in order.
+    /// Returns the points in order.
     #[must_use]
     pub fn points(&self) -> &[(u64, f64)] {
         &self.0
     }
 
-    /// The value that a share `u` of the draws does not exceed.
+    /// Returns the value that a fraction `u` of the draws does not exceed.
     #[must_use]
     pub fn quantile(&self, u: f64) -> f64 {
         let points = &self.0;
@@ -56,7 +59,7 @@ impl Table {
         low + (high - low) * ((u - below) / (above - below))
     }
 
-    /// The probability of more than `x`.
+    /// Returns the probability that a draw exceeds `x`.
     #[must_use]
     pub(super) fn ccdf(&self, x: f64) -> f64 {
         let points = &self.0;
@@ -69,16 +72,17 @@ impl Table {
         1.0 - (below + (above - below) * ((x - low) / (high - low)))
     }
 
-    /// The mean of the draws, those above `most` counted as `most`.
+    /// Returns the mean of min(X, most).
     #[must_use]
     pub(super) fn limited_mean(&self, most: f64) -> f64 {
         let points = &self.0;
-        // The integral of P(X > x): one up to the first point, then a trapezium between each two.
+        // The integral of P(X > x): 1 up to the first point, then a trapezium between each two.
         let mut sum = (points[0].0 as f64).min(most);
         for pair in points.windows(2) {
             let (low, high) = (pair[0].0 as f64, (pair[1].0 as f64).min(most));
             if high > low {
-                // Just below the upper end: a step there is not part of the line that leads to it.
+                // Value just below the upper end: a step there is not part of the line that leads
+                // to it.
                 let end = if pair[1].0 as f64 > most { self.ccdf(high) } else { 1.0 - pair[1].1 };
                 sum += (high - low) * ((1.0 - pair[0].1) + end) / 2.0;
             }

@@ -1,4 +1,4 @@
-//! Distributions as text: `"min(pareto(1.2, 30 kB), 1 GB)"`.
+//! Reads and writes distributions as text: `"min(pareto(1.2, 30 kB), 1 GB)"`.
 
 use core::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::shape::{Replaced, Shape, Width};
 use super::table::Table;
 use crate::parse::ParseError;
 
-/// The distributions there are: their first words, and how each is written.
+/// Families of distributions: the first word, and the form in which each is written.
 pub const FORMS: &[(&str, &str)] = &[
     ("uniform", "uniform(low, high)"),
     ("exponential", "exponential(mean)"),
@@ -21,22 +21,22 @@ pub const FORMS: &[(&str, &str)] = &[
     ("mix", "mix(share distribution, ...)"),
     ("replace", "replace(distribution below limit, share distribution)"),
 ];
-/// The most parentheses within each other.
+/// Deepest nesting of distributions.
 const MOST_LEVELS: usize = 16;
 
 type Parsed<T> = Result<T, ParseError>;
 
-/// How the quantity is written that is drawn.
+/// Reader of distributions of one quantity.
 pub(super) struct Reader<'r> {
-    /// Reads one.
+    /// Function that reads the quantity: time, size or count.
     pub quantity: &'r dyn Fn(&str) -> Parsed<u64>,
-    /// One, for messages.
+    /// Example of the quantity, for messages.
     pub example: &'static str,
-    /// Whether ready-made distributions are of this quantity.
+    /// Named distributions of this quantity.
     pub named: &'static [(&'static str, &'static str)],
 }
 
-/// The ready-made distributions of sizes.
+/// Named distributions of sizes.
 pub(super) const SIZES: &[(&str, &str)] = named::SIZES;
 
 impl Reader<'_> {
@@ -187,7 +187,7 @@ impl Reader<'_> {
         Ok(Shape::Replaced(Arc::new(Replaced { of, below, share, by })))
     }
 
-    /// A probability and what it is of: `0.1 exponential(30 kB)`.
+    /// Reads a probability and its distribution: `0.1 exponential(30 kB)`.
     fn share(&self, text: &str, levels: usize) -> Parsed<(f64, Shape)> {
         let wrong = || ParseError(format!("`{text}` lacks its share: write it like `0.5 {text}`"));
         let (share, of) = text.split_once(' ').ok_or_else(wrong)?;
@@ -203,7 +203,7 @@ fn fail<T>(message: String) -> Parsed<T> {
     Err(ParseError(message))
 }
 
-/// The parts between separators that no parentheses hold together.
+/// Splits at the separators that are outside parentheses.
 fn split(text: &str, separator: char) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0_usize, 0, Vec::new());
     for (i, c) in text.char_indices() {
@@ -235,7 +235,7 @@ fn positive_number(name: &str, text: &str) -> Parsed<f64> {
     }
 }
 
-/// Writes a distribution so that it reads back.
+/// Writes a distribution as text that reads back to it.
 pub(super) fn write(
     f: &mut fmt::Formatter<'_>,
     shape: &Shape,
