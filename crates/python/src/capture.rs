@@ -7,24 +7,25 @@ use pyo3::PyErr;
 
 use crate::error::os_error;
 
-/// A capture file, and why it could not be written, for the thread that looks after it.
+/// A capture file, for the thread that supervises the run: its path, and the reason if it could not
+/// be written.
 #[derive(Clone, Debug)]
 pub struct Capture {
     path: PathBuf,
     failure: Arc<OnceLock<io::Error>>,
 }
 
-/// A capture file that is there, and what it is for.
+/// A capture file that has been created, with the links that it records.
 pub struct Opened {
-    /// Its name, and what happens to it.
+    /// Path and state of the file.
     pub capture: Capture,
-    /// What writes into it.
+    /// Output for the packets.
     pub to: Box<dyn Write + Send>,
-    /// The links whose packets it gets, by their place in the scenario.
+    /// Indices in the scenario of the links whose packets are recorded.
     pub links: Vec<usize>,
 }
 
-/// Writes in large pieces: a packet is a hundred bytes.
+/// Buffered output: a packet takes only about a hundred bytes.
 struct Output {
     file: BufWriter<File>,
     failure: Arc<OnceLock<io::Error>>,
@@ -33,12 +34,12 @@ struct Output {
 const BUFFER_BYTES: usize = 1 << 18;
 
 impl Capture {
-    /// Creates the file; returns it with what writes into it.
+    /// Creates the file; returns it with its output.
     pub fn create(path: &Path) -> Result<(Self, Box<dyn Write + Send>), PyErr> {
         Self::into_file(path, File::create(path))
     }
 
-    /// The same for a file that is open already, or could not be opened.
+    /// Wraps a file that is open already, or could not be opened.
     pub fn into_file(
         path: &Path,
         file: io::Result<File>,
@@ -50,17 +51,17 @@ impl Capture {
         Ok((capture, Box::new(Output { file, failure })))
     }
 
-    /// Whether it is written as it should be.
+    /// `true` if no write has failed so far.
     pub fn is_fine(&self) -> bool {
         self.failure.get().is_none()
     }
 
-    /// The exception for a file that could not be written.
+    /// Returns the exception for a file that could not be written; `None` if no write failed.
     pub fn failed(&self) -> Option<PyErr> {
         self.failure.get().map(|error| self.error(error))
     }
 
-    /// As Python itself would raise it: error number, text, file.
+    /// Converts an error into Python's own `OSError`: number, text, file.
     pub fn error(&self, error: &io::Error) -> PyErr {
         os_error(error, &self.path)
     }
@@ -70,7 +71,7 @@ impl Output {
     fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
         result.map_err(|error| {
             let kind = error.kind();
-            // The first reason is the one to tell.
+            // Only the first error is kept: later ones follow from it.
             let _ = self.failure.set(error);
             kind.into()
         })

@@ -7,7 +7,8 @@ use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// A scenario that cannot be run; `str(e)` shows the errors with their lines, fifty at most, and counts the rest.
+/// A scenario that cannot be run; `str(e)` shows at most fifty errors with their lines, and counts
+/// the rest.
 #[pyclass(extends = PyException, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct ScenarioError {
@@ -21,13 +22,13 @@ impl ScenarioError {
         as_dicts(py, &self.diagnostics)
     }
 
-    /// How many errors and warnings there are, those included that `diagnostics` leaves out.
+    /// Number of errors and warnings, including those that `diagnostics` omits.
     #[getter]
     fn total(&self) -> usize {
         self.diagnostics.total()
     }
 
-    /// The errors as text; `color` adds ANSI escapes.
+    /// Returns the errors as text; `color` adds ANSI escapes.
     fn rendered(&self, color: bool) -> String {
         self.diagnostics.render(color)
     }
@@ -37,7 +38,7 @@ impl ScenarioError {
     }
 }
 
-/// A run that was stopped through its control.
+/// A run that was stopped through its `Control`.
 #[pyclass(extends = PyException, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Cancelled;
@@ -50,7 +51,7 @@ impl Cancelled {
     }
 }
 
-/// Two runs of one scenario differ: `str(e)` shows the first event in which they do.
+/// Two runs of one scenario differ; `str(e)` shows the first event that differs.
 #[pyclass(extends = PyException, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Diverged {
@@ -69,17 +70,17 @@ impl Diverged {
     }
 }
 
-/// What the system refused, as Python itself would raise it: error number, text, file.
+/// Converts a refusal of the operating system into Python's own `OSError`: number, text, file.
 pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
     PyOSError::new_err((error.raw_os_error(), reason(error), path.to_string_lossy().into_owned()))
 }
 
-/// The system's words, without its number.
+/// Returns the system's text for an error, without its number.
 pub fn reason(error: &io::Error) -> String {
     error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// The Python exception for a checked run that gives nothing.
+/// Returns the Python exception for a checked run that gives no result.
 pub fn check_error(py: Python<'_>, error: &CheckError) -> PyErr {
     let made = match error {
         CheckError::Cancelled => Py::new(py, Cancelled).map(|e| e.into_bound(py).into_any()),
@@ -90,7 +91,7 @@ pub fn check_error(py: Python<'_>, error: &CheckError) -> PyErr {
     made.map_or_else(|failed| failed, PyErr::from_value)
 }
 
-/// The Python exception for a scenario that can't be run.
+/// Returns the Python exception for a scenario that cannot be run.
 pub fn scenario_error(py: Python<'_>, diagnostics: Diagnostics) -> PyErr {
     match Py::new(py, ScenarioError { diagnostics }) {
         Ok(error) => PyErr::from_value(error.into_bound(py).into_any()),
@@ -98,7 +99,7 @@ pub fn scenario_error(py: Python<'_>, diagnostics: Diagnostics) -> PyErr {
     }
 }
 
-/// Diagnostics as dictionaries, for `--json` and for editors.
+/// Converts diagnostics into dictionaries, for `--json` and for editors.
 pub fn as_dicts<'py>(py: Python<'py>, list: &Diagnostics) -> PyResult<Vec<Bound<'py, PyDict>>> {
     list.iter().map(|d| as_dict(py, d)).collect()
 }

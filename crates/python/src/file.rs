@@ -10,7 +10,8 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use crate::error::os_error;
 use crate::patience::interruptible;
 
-/// Reads a scenario, or another text that people write; `OSError` has no number if the file is too large, or no text.
+/// Reads a scenario or another text written by people. `OSError` has no number if the file is too
+/// large or not UTF-8.
 #[pyfunction]
 pub fn read_text(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let of = path.clone();
@@ -18,7 +19,8 @@ pub fn read_text(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         .map_err(|error| os_error(&error, &path))
 }
 
-/// Reads a text of so many bytes at most from a file or a pipe. What has no end is no file.
+/// Reads a UTF-8 text of at most `most` bytes from a file or a pipe; devices are refused, as they
+/// may have no end.
 pub fn read(path: &Path, most: u64) -> Result<String> {
     let file = open(path)?;
     let about = file.metadata()?;
@@ -43,7 +45,7 @@ fn too_large(size: &str, most: u64) -> Error {
     Error::other(format!("it is too large: {size} bytes, and at most {most} are read"))
 }
 
-/// A file, or a pipe that somebody writes to: to open another one would wait for a writer.
+/// Opens a file, or a pipe. Opening does not wait for a writer of the pipe; reading does.
 fn open(path: &Path) -> Result<File> {
     let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(without_waiting).open(path)?;

@@ -1,4 +1,4 @@
-//! Timeouts of servers, from captures made at their clients.
+//! Inference of servers' retransmission timers from captures made at their clients.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::error::{Cancelled, os_error};
 use crate::run::Control;
 use crate::table::Table;
 
-/// What was found in captures.
+/// Results of an inference from captures.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Inferred {
@@ -42,14 +42,15 @@ impl Inferred {
     }
 }
 
-/// Why nothing was found.
+/// Reason why an inference gives no result.
 enum Failure {
     Cancelled,
     System(io::Error, PathBuf),
     Input(String),
 }
 
-/// Reads captures, merged in the order of time; `-` is standard input. Other Python threads go on.
+/// Reads captures and merges them in order of time; `-` is standard input. Other Python threads
+/// keep running.
 #[pyfunction]
 #[pyo3(signature = (files, control=None, *, connections=None, idle_s=None))]
 pub fn infer_timeouts(
@@ -103,11 +104,12 @@ fn read_all(files: &[PathBuf], limits: Limits, control: &Control) -> Result<Foun
     }
 }
 
-/// The error of a capture on standard input that is not in order, or one of many files.
+/// Error for standard input that would have to be read twice: its packets are not in order of time,
+/// or it is one of several captures.
 const ONCE: &str = "it must be read again, since it is not in the order of time or one of many, \
                     and standard input cannot be: save it to a file";
 
-/// A file, and how many bytes it has.
+/// Opens a file; returns it with its size in bytes, which is 0 for standard input.
 fn open(path: &Path) -> io::Result<(Box<dyn Read + Send>, u64)> {
     if path == Path::new("-") {
         return Ok((Box::new(io::stdin()), 0));

@@ -1,4 +1,5 @@
-//! The extension module `cwnd._core`: what Python sees of the scenario reader and the simulator. No logic lives here.
+//! The extension module `cwnd._core`: Python bindings of the scenario reader and the simulator.
+//! They contain no logic of their own.
 
 mod capture;
 mod error;

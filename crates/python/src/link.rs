@@ -16,18 +16,22 @@ use crate::capture::Capture;
 use crate::scenario::Cell;
 use crate::table::Table;
 
-/// A process that has the rights which a link needs, until its command starts.
+/// A process with the privileges that a link needs; it gives them up when the link's command
+/// starts.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Keeper {
-    /// `None` once a link has it.
+    /// `None` once a link has taken it.
     inner: Mutex<Option<Rights>>,
 }
 
 #[pymethods]
 impl Keeper {
-    /// Starts one: with the rights of this process, or by a command that grants rights, such as sudo. Then `say` is told the
-    /// whole command before it runs, and `name` is one that nobody guesses.
+    /// Starts the process.
+    ///
+    /// It has the privileges of this process, or gets them by `granting`, a command such as sudo.
+    /// `say` is called with the whole command before it runs. `name` must be unguessable: it names
+    /// the socket to which the process connects.
     #[new]
     #[pyo3(signature = (interpreter, script, granting=None, name="", say=None))]
     fn new(
@@ -55,7 +59,7 @@ impl Keeper {
     }
 }
 
-/// Plays the role of a process of a link until its end; its exit code.
+/// Runs the process of a link that `role` names, until it ends; returns its exit code.
 #[pyfunction]
 pub fn play_role(
     py: Python<'_>,
@@ -66,14 +70,14 @@ pub fn play_role(
     Ok(py.detach(|| play(&Program { interpreter, script }, role))?)
 }
 
-/// Makes this process, which has no other threads, that of a user for good.
+/// Switches this process to a user for good. The process must have no other threads.
 #[pyfunction]
 pub fn give_up_rights(user: u32) -> PyResult<()> {
     Ok(cwnd_router::linux::keeper::give_up(&User::of(user)?)?)
 }
 
-/// The same, but for the rights that runs on Linux need: to make networks and devices and to load controllers. Files are
-/// opened as that user opens them.
+/// Switches this process to a user, but keeps the capabilities that runs on Linux need: to create
+/// networks and devices, and to load controllers. Files are opened with that user's permissions.
 #[pyfunction]
 pub fn keep_network_rights(user: u32) -> PyResult<()> {
     let rights = CapabilitySet::NET_ADMIN
@@ -87,16 +91,16 @@ pub fn keep_network_rights(user: u32) -> PyResult<()> {
     Ok(cwnd_router::linux::keeper::keep_only(&User::of(user)?, rights)?)
 }
 
-/// A place behind an emulated link, in a network namespace of its own.
+/// A network namespace behind an emulated link.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Link {
-    /// `None` after the end.
+    /// `None` after the link has ended.
     inner: Mutex<Option<Front>>,
     capture: Option<Capture>,
 }
 
-/// What happened on a link.
+/// Counters and series that a link has recorded.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct LinkReport {
@@ -105,10 +109,14 @@ pub struct LinkReport {
 
 #[pymethods]
 impl Link {
-    /// Makes the links `uplink` and `downlink` of a scenario real; their propagation is the round-trip time of its flow,
-    /// half of it each way. Queries for names that go nowhere behind a link are passed on, or all of them to `dns`. `user`
-    /// is who the command will be; its connections ask for ECN as `ecn` says, or as the system's do. A capture shows what
-    /// leaves the lines (`link`), or what `command` or `caller` sends and receives.
+    /// Sets up the links `uplink` and `downlink` of a scenario. Their propagation delay is half the
+    /// round-trip time of its flow each.
+    ///
+    /// DNS queries to servers on a loopback address, which cannot be reached from behind the link,
+    /// are relayed; with `dns`, all queries go to that server. The command runs as `user`; `ecn`
+    /// sets whether its connections request ECN (by default the system's setting). `pcap_at`
+    /// selects the packets of the capture: those that leave the lines (`link`), or those that
+    /// `command` or `caller` sends and receives.
     #[new]
     #[pyo3(signature = (cell, keeper, user, ecn=None, pcap=None, pcap_at=None, dns=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
@@ -143,8 +151,10 @@ impl Link {
         Ok(Self { inner: Mutex::new(Some(front)), capture })
     }
 
-    /// Runs a command with this environment and waits for its end and that of its connections: its exit code as a shell
-    /// gives it, and whether it had a `/proc` of its own. Other Python threads go on meanwhile.
+    /// Runs a command with this environment, and waits until it and its connections end.
+    ///
+    /// Returns its exit code as a shell gives it, and `True` if it had a `/proc` of its own. Other
+    /// Python threads keep running.
     #[pyo3(signature = (command, environment, allow_sudo=false, output_to_errors=false))]
     fn run(
         &self,
@@ -163,7 +173,7 @@ impl Link {
         })
     }
 
-    /// Its IPv4 address at the caller's end, and the one behind it.
+    /// IPv4 addresses of the link: at the caller's end, and behind it.
     #[getter]
     fn addresses(&self) -> PyResult<(String, String)> {
         self.with(|link| {
@@ -172,7 +182,7 @@ impl Link {
         })
     }
 
-    /// The same for IPv6; `None` where this machine has none.
+    /// IPv6 addresses of the link, as `addresses`; `None` if this machine has no IPv6.
     #[getter]
     fn addresses6(&self) -> PyResult<Option<(String, String)>> {
         self.with(|link| {
@@ -180,19 +190,19 @@ impl Link {
         })
     }
 
-    /// Why what is beyond this machine can't be reached; `None` if it can.
+    /// Reason why hosts beyond this machine cannot be reached; `None` if they can.
     #[getter]
     fn confined(&self) -> PyResult<Option<String>> {
         self.with(|link| link.made().confined.clone())
     }
 
-    /// Why it can't be reached over IPv6; `None` if it can.
+    /// Reason why hosts beyond this machine cannot be reached over IPv6; `None` if they can.
     #[getter]
     fn confined6(&self) -> PyResult<Option<String>> {
         self.with(|link| link.made().confined6.clone())
     }
 
-    /// Ends the link; other Python threads go on meanwhile.
+    /// Ends the link and returns its report. Other Python threads keep running.
     fn finish(&self, py: Python<'_>) -> PyResult<LinkReport> {
         let link = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
         let link = link.ok_or_else(ended)?;
@@ -215,7 +225,7 @@ fn ended() -> PyErr {
     PyRuntimeError::new_err("the link has ended")
 }
 
-/// Where a capture looks; the command is at the side where the uplink begins.
+/// Returns the capture point of a name. The command is at side A, where the uplink begins.
 fn point(name: &str) -> PyResult<Point> {
     match name {
         "link" => Ok(Point::Line),
@@ -228,7 +238,7 @@ fn point(name: &str) -> PyResult<Point> {
     }
 }
 
-/// A server for names: an address, with a port if it has one of its own.
+/// Reads the address of a DNS server, with a port if it is not 53.
 fn server(text: &str) -> PyResult<SocketAddr> {
     let address = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
     address.or_else(|_| text.parse()).map_err(|_| {
@@ -284,8 +294,8 @@ impl LinkReport {
         Table::new(self.report.qdelay())
     }
 
-    /// How the router itself did: whether the run is what was asked for, and what each direction's packets met besides
-    /// the queue.
+    /// State of the router itself: whether the run is valid, and what happened to each direction's
+    /// packets outside the queue.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = &self.report;
         let dict = PyDict::new(py);
@@ -334,7 +344,7 @@ fn summary_of<'py>(
     Ok(dict)
 }
 
-/// What there was of it, by name.
+/// Returns the counts above zero by name.
 fn counts<'py, 'a>(
     py: Python<'py>,
     all: impl Iterator<Item = (&'a str, u64)>,
@@ -354,5 +364,5 @@ fn micros(d: Duration) -> f64 {
     d.as_nanos() as f64 / 1000.0
 }
 
-/// RFC 1035 § 4.2.
+/// Port of DNS (RFC 1035 § 4.2).
 const DNS_PORT: u16 = 53;

@@ -1,4 +1,4 @@
-//! Work that nobody has to wait for: it goes on in a thread of its own, without Python.
+//! Work in a separate thread, without Python, for which the caller can stop waiting.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -9,32 +9,32 @@ use pyo3::prelude::*;
 
 use crate::run::Control;
 
-/// Between two looks at whether to go on waiting.
+/// Interval at which the waiting thread checks whether to go on.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Work in a thread, of which nothing is used afterwards if it panics.
+/// Work that runs in a thread. If it panics, nothing that it touched is used afterwards.
 struct Work<T>(Receiver<thread::Result<T>>);
 
 impl<T: Send + 'static> Work<T> {
     fn begin(work: impl FnOnce() -> T + Send + 'static) -> PyResult<Self> {
         let (done, result) = sync_channel(1);
         thread::Builder::new().spawn(move || {
-            // Nobody may wait any more.
+            // The receiver is gone if the caller stopped waiting.
             let _gone = done.send(catch_unwind(AssertUnwindSafe(work)));
         })?;
         Ok(Self(result))
     }
 
-    /// Waits a while for the end; `None` if the work goes on.
+    /// Waits up to one interval for the result; `None` if the work goes on.
     fn wait(&mut self) -> Option<thread::Result<T>> {
         self.0.recv_timeout(LOOK).ok()
     }
 }
 
-/// Does what may take long. Ctrl-C ends the waiting at once, and the work at its own end.
+/// Runs work that may take long. Ctrl-C ends the wait at once; the work itself runs on to its end.
 ///
 /// # Errors
-/// The exception of a signal, or that of a system without threads.
+/// Raises the exception of a signal handler, or `OSError` if no thread can be started.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -49,10 +49,10 @@ pub fn interruptible<T: Send + 'static>(
     }
 }
 
-/// Frees what was run, and no longer waits for that once the run is cancelled: a million flows
+/// Frees the memory of a run, and stops waiting for that once the run is cancelled: a million flows
 /// take seconds.
 pub fn free<T: Send + 'static>(run: T, control: &Control) {
-    // Without a thread it is freed here.
+    // Without a thread the failed call has freed it already.
     let Ok(mut work) = Work::begin(move || drop(run)) else { return };
     while !control.is_cancelled() && work.wait().is_none() {}
 }

@@ -1,11 +1,12 @@
-//! Quantities as a scenario file writes them, as numbers in SI units.
+//! Quantities as written in a scenario file, converted to numbers in SI units.
 
 use cwnd_quantity::{Bytes, Duration, Rate, SizeDist};
 use cwnd_schema::{Param, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::{PyResult, pyfunction};
 
-/// A rate in bit/s, a time in seconds, bytes, or the mean of sizes in bytes.
+/// Returns a rate in bit/s, a time in seconds, a size in bytes, or the mean in bytes of a
+/// distribution of sizes.
 #[pyfunction]
 pub fn read_quantity(kind: &str, text: &str) -> PyResult<f64> {
     let value = Value::Text(text.to_owned());

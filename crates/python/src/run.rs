@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::table::Table;
 
-/// Follows and stops a running cell from another thread.
+/// Shows the progress of a run, and stops it, from another thread.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Clone, Debug, Default)]
 pub struct Control {
@@ -18,19 +18,19 @@ pub struct Control {
 #[derive(Debug, Default)]
 struct Shared {
     cancelled: AtomicBool,
-    /// Simulated time ÷ duration, as the bits of a float.
+    /// Simulated time divided by the run's duration, as the bits of a float.
     fraction: AtomicU64,
 }
 
 impl Control {
-    /// Notes which part of a run is done; whether it is to go on. It is called every few events.
+    /// Records the progress of a run; returns `true` while it is to go on. Called every few events.
     #[inline]
     pub fn tell(&self, fraction: f64) -> bool {
         self.shared.fraction.store(fraction.to_bits(), Ordering::Relaxed);
         !self.is_cancelled()
     }
 
-    /// Tells whether the run is to stop.
+    /// `true` if the run is to stop.
     pub fn is_cancelled(&self) -> bool {
         self.shared.cancelled.load(Ordering::Relaxed)
     }
@@ -48,14 +48,14 @@ impl Control {
         self.shared.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Simulated time ÷ duration, 0 to 1.
+    /// Progress of the run, 0 to 1: simulated time divided by duration.
     #[getter]
     fn fraction(&self) -> f64 {
         f64::from_bits(self.shared.fraction.load(Ordering::Relaxed)).min(1.0)
     }
 }
 
-/// What the tables of a run are called, in their order.
+/// Names of the tables of a run, in order.
 const TABLES: [&str; 9] = [
     "flows",
     "links",
@@ -68,7 +68,7 @@ const TABLES: [&str; 9] = [
     "unrecorded",
 ];
 
-/// What one run recorded.
+/// Records of one run.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Result {
@@ -84,7 +84,7 @@ pub struct Result {
 }
 
 impl Result {
-    /// Takes the records over.
+    /// Creates the result from the records of a run.
     pub fn new(records: Records) -> Self {
         Self {
             digest: records.digest(),
@@ -109,12 +109,12 @@ impl Result {
         }
     }
 
-    /// The same with what else is known of the run, as JSON.
+    /// Adds further facts on the run, as JSON.
     pub fn with_facts(self, facts: String) -> Self {
         Self { facts: Some(facts), ..self }
     }
 
-    /// Takes the records of a checked run over.
+    /// Creates the result from the records of a checked run, with the hash of its steps.
     pub fn of_checked(checked: Checked) -> Self {
         let steps_hash = Some(format!("{:016x}", checked.chain));
         Self { steps_hash, ..Self::new(checked.records) }
@@ -211,7 +211,7 @@ impl Result {
     }
 }
 
-/// Records of several runs, one below the other in the same columns.
+/// Records of several runs, concatenated table by table.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug, Default)]
 pub struct Gathered {
@@ -222,7 +222,7 @@ pub struct Gathered {
 struct Runs {
     count: u32,
     tables: [cwnd_tables::Table; TABLES.len()],
-    /// For each row of each table the run that it is from.
+    /// Run number of each row, by table.
     run: [Vec<u32>; TABLES.len()],
 }
 
@@ -240,7 +240,7 @@ impl Gathered {
         Self::default()
     }
 
-    /// Puts the rows of a run below those that are there.
+    /// Appends the rows of a run.
     fn add(&self, result: &Result) {
         let mut runs = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let Runs { count, tables, run } = &mut *runs;
@@ -251,15 +251,15 @@ impl Gathered {
         *count += 1;
     }
 
-    /// Rows of all tables together.
+    /// Number of rows of all tables together.
     #[getter]
     fn rows(&self) -> usize {
         let runs = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         runs.run.iter().map(Vec::len).sum()
     }
 
-    /// Hands the tables over, by name, and begins anew. Their first column counts the runs from 0, in the order in
-    /// which they were added.
+    /// Returns the tables by name, and starts again without rows. Their first column, `run`,
+    /// numbers the runs from 0 in the order in which they were added.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let runs = core::mem::take(&mut *self.inner.lock().unwrap_or_else(PoisonError::into_inner));
         let dict = PyDict::new(py);

@@ -19,14 +19,15 @@ use crate::patience::{free, interruptible};
 use crate::run::{Control, Result};
 use crate::testbed;
 
-/// A scenario that was read and found valid.
+/// A scenario that has been read and is valid.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Scenario {
     outline: Outline,
 }
 
-/// An axis as Python sees it: name, labels, values in SI base units if they are such, their unit.
+/// A sweep axis for Python: name, labels, values in SI base units if they are quantities, and their
+/// unit.
 type Axis<'a> = (&'a str, &'a [String], Option<&'a [f64]>, Option<&'static str>);
 
 #[pymethods]
@@ -50,7 +51,7 @@ impl Scenario {
         .collect()
     }
 
-    /// Of each axis the labels that are counted over others, and which.
+    /// For each axis, labels with the labels over which their gain is counted.
     #[getter]
     fn over<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -67,7 +68,7 @@ impl Scenario {
         as_dicts(py, &self.outline.warnings)
     }
 
-    /// How many warnings there are, those included that `warnings` leaves out.
+    /// Number of warnings, including those that `warnings` omits.
     #[getter]
     fn warnings_total(&self) -> usize {
         self.outline.warnings.total()
@@ -79,25 +80,26 @@ impl Scenario {
         as_dicts(py, &self.outline.notes)
     }
 
-    /// How many runs it asks for.
+    /// Number of runs.
     #[getter]
     fn runs(&self) -> usize {
         self.outline.runs()
     }
 
-    /// How many runs next to each other differ in their seed only.
+    /// Number of consecutive runs that differ in their seed only.
     #[getter]
     fn repeat(&self) -> usize {
         self.outline.repeat()
     }
 
-    /// How long a run is.
+    /// Returns the simulated duration of a run, in seconds.
     fn duration_s(&self, index: usize) -> f64 {
         self.outline.duration(index).as_secs_f64()
     }
 
-    /// Raises what Linux can't provide of the scenario, or what the machine lacks; whether controllers of our own have to
-    /// be loaded.
+    /// Raises an error for what Linux cannot provide of the scenario, or for what this machine
+    /// lacks. Returns `True` if it uses controllers, timeouts or receivers that have to be loaded
+    /// into the kernel.
     fn check_linux(&self, py: Python<'_>) -> PyResult<bool> {
         let refused = testbed::refused(&self.outline);
         if refused.has_errors() {
@@ -109,20 +111,20 @@ impl Scenario {
         Ok(cells.any(|cell| testbed::needs_kernel_helper(&cell.scenario)))
     }
 
-    /// Makes one of the runs; other Python threads go on meanwhile.
+    /// Creates one run. Other Python threads keep running.
     fn cell(&self, py: Python<'_>, index: usize) -> PyResult<Cell> {
         let cell = py.detach(|| self.outline.cell(index)).map(Cell::new);
         cell.ok_or_else(|| PyIndexError::new_err(format!("there is no run {index}")))
     }
 
-    /// Makes all runs.
+    /// All runs, in order.
     #[getter]
     fn cells(&self) -> Vec<Cell> {
         self.outline.cells().into_iter().map(Cell::new).collect()
     }
 }
 
-/// One run of a scenario: one point of its sweep, one seed.
+/// One run of a scenario: one point of its sweep with one seed.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Clone, Debug)]
 pub struct Cell {
@@ -140,7 +142,7 @@ impl Cell {
         Self { index, id, seed, axes, resolved, scenario: Arc::new(scenario) }
     }
 
-    /// What it runs.
+    /// Returns the scenario of this run.
     pub fn scenario(&self) -> &cwnd_scenario::Scenario {
         &self.scenario
     }
@@ -157,7 +159,7 @@ impl Cell {
         self.open_captures(files)?.into_iter().map(begin).collect()
     }
 
-    /// Creates capture files; with each the links that it is for.
+    /// Creates capture files, each with the links that it records.
     fn open_captures(&self, files: &[(PathBuf, Vec<String>)]) -> PyResult<Vec<Opened>> {
         let open = |(path, names): &(PathBuf, Vec<String>)| {
             let links = names.iter().map(|name| self.link(name)).collect::<PyResult<Vec<_>>>()?;
@@ -226,7 +228,7 @@ impl Cell {
         self.scenario.run.warmup.as_secs_f64()
     }
 
-    /// The highest rates of the links that data crosses, added up; none if these are unlimited.
+    /// Sum of the highest rates of all links that data crosses, bit/s; `None` if all are unlimited.
     #[getter]
     fn routed_bit_s(&self) -> Option<f64> {
         let ways = self.scenario.flows.iter().flat_map(|group| &group.ways);
@@ -241,7 +243,8 @@ impl Cell {
         self.scenario.links.iter().map(|link| link.name.as_str()).collect()
     }
 
-    /// Simulates; other Python threads go on meanwhile. `captures` are files and the links whose packets they get.
+    /// Simulates the run. `captures` lists files, each with the links whose packets it records.
+    /// Other Python threads keep running.
     #[pyo3(signature = (control=None, captures=Vec::new()))]
     fn run(
         &self,
@@ -275,8 +278,8 @@ impl Cell {
         }
     }
 
-    /// Runs on this machine's kernel, in real time; `captures` are files and the links whose packets they get, `kernel` is
-    /// the program that loads controllers of our own.
+    /// Runs on this machine's kernel, in real time. `captures` is as for `run`; `kernel` is the
+    /// program that loads the project's controllers.
     #[pyo3(signature = (control=None, captures=Vec::new(), *, kernel=None, calibrate=true))]
     fn run_on_linux(
         &self,
@@ -291,7 +294,7 @@ impl Cell {
         testbed::run(py, Arc::clone(&self.scenario), control, opened, kernel, calibrate)
     }
 
-    /// Simulates twice at once and compares every step.
+    /// Simulates twice in parallel and compares every step; raises `Diverged` if they differ.
     #[pyo3(signature = (control=None))]
     fn check(&self, py: Python<'_>, control: Option<Bound<'_, Control>>) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
@@ -309,7 +312,8 @@ impl Cell {
     }
 }
 
-/// Reads a scenario file's text, with the command line's overrides (`path=value`) and seed.
+/// Reads the text of a scenario file, with overrides (`path=value`) and a seed from the command
+/// line.
 #[pyfunction]
 #[pyo3(signature = (text, *, name, base_dir=None, overrides=Vec::new(), seed=None))]
 pub fn parse(
@@ -350,15 +354,17 @@ fn outline(
     document.outline()
 }
 
-/// The JSON Schema of a scenario file.
+/// Returns the JSON Schema of a scenario file.
 #[pyfunction]
 pub fn json_schema() -> PyResult<String> {
     let schema = serde_json::to_string_pretty(&cwnd_scenario::json_schema());
     schema.map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
 }
 
-/// The mechanisms of each kind of controller: kind, name, the parameter that asks for it, the one that holds otherwise (each empty if none
-/// does), the column of flows that counts what it does (empty if none does); and else the counters that do, and what it means that they are zero.
+/// Returns the mechanisms of each kind of controller. Each has five words: kind, name, the
+/// parameter that enables it, the parameter that holds otherwise, and the column of `flows` that
+/// counts its actions; absent ones are empty. Then follow counters, for mechanisms without a
+/// column, and the meaning of their staying zero.
 #[pyfunction]
 pub fn mechanisms() -> Vec<([&'static str; 5], Vec<&'static str>, &'static str)> {
     let mut found = Vec::new();
@@ -376,13 +382,13 @@ pub fn mechanisms() -> Vec<([&'static str; 5], Vec<&'static str>, &'static str)>
     found
 }
 
-/// The kinds of each part of a scenario: name, description, and the keys of its table.
+/// Returns the kinds of each part of a scenario: name, description, and the keys of its table.
 #[pyfunction]
 pub fn kinds() -> BTreeMap<&'static str, Vec<cwnd_scenario::Kind>> {
     cwnd_scenario::kinds()
 }
 
-/// The reference of the scenario file, as Markdown.
+/// Returns the reference of the scenario file, as Markdown.
 #[pyfunction]
 pub fn reference_markdown() -> String {
     cwnd_scenario::reference_markdown()

@@ -14,18 +14,18 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-/// Columns in Arrow's memory layout, handed over without a copy through the Arrow PyCapsule interface.
+/// Columns in Arrow's memory layout, shared without a copy through the Arrow PyCapsule interface.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: Arc<Vec<(Field, ArrayRef)>>,
 }
 
-/// The name that the PyCapsule interface gives to streams.
+/// Name of a stream's capsule in the PyCapsule interface.
 const STREAM: &CStr = c"arrow_array_stream";
 
 impl Table {
-    /// Takes the vectors over as Arrow buffers.
+    /// Converts the column vectors into Arrow buffers, without a copy.
     pub fn new(table: cwnd_tables::Table) -> Self {
         Self { columns: Arc::new(table.columns.into_iter().map(into_arrow).collect()) }
     }
@@ -49,7 +49,7 @@ impl Table {
         self.columns.iter().map(|(field, _)| field.name().clone()).collect()
     }
 
-    /// The Arrow PyCapsule interface; a requested schema is a wish that the interface allows to leave unmet.
+    /// Arrow PyCapsule interface. The requested schema is ignored, as the interface permits.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -1,4 +1,4 @@
-//! Runs on this machine's kernel.
+//! Runs on this machine's kernel in real time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,17 +72,17 @@ mod linux {
     use crate::capture::Capture;
     use crate::error::Cancelled;
 
-    /// What Linux can't provide of a scenario.
+    /// Returns what Linux cannot provide of a scenario.
     pub fn refused(outline: &Outline) -> Diagnostics {
         outline.refused(cwnd_testbed::refusals)
     }
 
-    /// Raises what the machine lacks.
+    /// Raises `Unavailable` if the machine lacks something that runs need.
     pub fn lacks(py: Python<'_>) -> PyResult<()> {
         cwnd_testbed::lacks().map_err(|error| python_error(py, error))
     }
 
-    /// Runs a scenario in real time; other Python threads go on meanwhile.
+    /// Runs a scenario in real time. Other Python threads keep running.
     pub fn run(
         py: Python<'_>,
         scenario: Arc<Scenario>,

@@ -5,7 +5,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::error::scenario_error;
 
-/// Reads a TOML text with the reader of scenarios; `ScenarioError` shows what is no TOML.
+/// Reads a TOML text with the reader of scenarios; `ScenarioError` shows syntax errors.
 #[pyfunction]
 pub fn read_toml<'py>(py: Python<'py>, text: &str, name: &str) -> PyResult<Bound<'py, PyDict>> {
     let found = py.detach(|| read(name, text));
@@ -30,7 +30,7 @@ fn object<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyAny>> {
             PyList::new(py, list)?.into_any()
         }
         Item::Table(table) => dict(py, table)?.into_any(),
-        // Either is an error of `read`.
+        // Unreachable: `read` reports either as an error.
         Item::Datetime | Item::Broken => py.None().into_bound(py),
     })
 }
