@@ -1,5 +1,6 @@
-//! Programs beside a controller's table, or without one: at interfaces, and at a group of processes. Links hold them, so they go when the
-//! last process that has the link does, or its file.
+//! Attachment of programs outside a controller's table: at interfaces and at a control group. Links
+//! hold them: they are detached when the last process with the link ends, or when its pin is
+//! removed.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -17,20 +18,21 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use crate::card;
 use crate::error::Error;
 
-/// A program where it runs, for as long as this lives.
+/// An attached program; dropping it detaches it.
 #[derive(Debug)]
 pub enum Attached {
-    /// The kernel takes it away with the last who holds the link.
+    /// Link; the kernel detaches the program with the last reference to it.
     Link(Link),
-    /// Of kernels before 6.6 at an interface: it is taken away when this is dropped, and stays when this process is killed.
+    /// Classifier of kernels before 6.6 at an interface. Dropping this detaches it, but it stays if
+    /// this process is killed.
     Hook(TcHook),
 }
 
 impl Attached {
-    /// Leaves it in the kernel.
+    /// Pins the program, so that it stays attached.
     ///
     /// # Errors
-    /// Where the kernel has no link to be left.
+    /// Fails if the kernel has no link to pin.
     pub fn pin(&mut self, path: &Path) -> Result<(), Error> {
         match self {
             Self::Link(link) => pin(link, path),
@@ -42,16 +44,16 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         if let Self::Hook(hook) = self {
-            // The interface may be gone.
+            // The interface may be gone already.
             let _ = hook.detach();
         }
     }
 }
 
-/// Leaves what a link holds in the kernel, by a file.
+/// Pins a link to a file, so that its program or table stays.
 ///
 /// # Errors
-/// Where the kernel refuses.
+/// Fails if the kernel refuses.
 pub fn pin(link: &mut Link, path: &Path) -> Result<(), Error> {
     link.pin(path).map_err(|e| Error::Refused {
         what: format!("to pin {}", path.display()),
@@ -59,10 +61,11 @@ pub fn pin(link: &mut Link, path: &Path) -> Result<(), Error> {
     })
 }
 
-/// Attaches what of an object belongs at interfaces and at a group of processes.
+/// Attaches the programs of an object that belong at interfaces or at a control group. `links`
+/// selects links for interfaces instead of classifiers.
 ///
 /// # Errors
-/// Where there is no such place, and where the kernel refuses.
+/// Fails if the interface or the group does not exist, or the kernel refuses.
 pub fn all(
     object: &mut Object,
     interfaces: &[String],
@@ -103,20 +106,22 @@ pub fn all(
     Ok(attached)
 }
 
-/// Before other programs of the interface, by a link (since 6.6).
+/// Attaches a program at an interface by a link (since 6.6), before the programs that are there.
 #[expect(unsafe_code, reason = "libbpf-rs has no function for it")]
 fn at_interface(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
-    // SAFETY: the program lives as long as its object, which the borrow holds; no options is a null pointer.
+    // SAFETY: the program lives as long as its object, which the borrow holds; a null pointer means
+    // no options.
     let link = unsafe {
         libbpf_sys::bpf_program__attach_tcx(program.as_libbpf_object().as_ptr(), index, ptr::null())
     };
     let link = NonNull::new(link).ok_or_else(|| std::io::Error::last_os_error().to_string())?;
-    // SAFETY: libbpf made this link, and nobody else has it.
+    // SAFETY: libbpf made this link, and nothing else owns it.
     Ok(Attached::Link(unsafe { Link::from_ptr(link) }))
 }
 
-/// As a classifier, where there are no links for interfaces: one of a few of the same priority, each of which passes packets on. What
-/// killed loaders left there goes first.
+/// Attaches a program as a classifier, for kernels without links for interfaces. Up to 32 of them
+/// share one priority, and each passes packets on. Those that killed loaders left behind are
+/// removed first.
 fn hook(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
     let mut hook = TcHook::new(program.as_fd());
     let point = if program.section() == EGRESS { TC_EGRESS } else { TC_INGRESS };
@@ -125,7 +130,7 @@ fn hook(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
     for handle in HANDLES {
         let there = hook.handle(handle).query();
         if there.is_ok_and(card::is_left_behind) {
-            // Another loader may have done it.
+            // Another loader may have removed it already.
             let _ = hook.detach();
         }
     }
@@ -140,12 +145,13 @@ fn hook(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
     Err(refused)
 }
 
-/// Of our classifiers: a number that nobody else has chosen, we hope; those that the kernel chooses begin with 49152 and go down.
+/// Priority of our classifiers. It should be unique at an interface; priorities that the kernel
+/// chooses start at 49152 and descend.
 const PRIORITY: u32 = 52_617;
-/// So many loaders at an interface.
+/// Handles of our classifiers: one per loader at an interface.
 const HANDLES: RangeInclusive<u32> = 1..=32;
 
-/// The number of an interface of this namespace.
+/// Returns the index of an interface in this network namespace.
 fn index_of(interface: &str) -> Result<i32, Error> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .map_err(std::io::Error::from)?;
@@ -153,7 +159,8 @@ fn index_of(interface: &str) -> Result<i32, Error> {
     index.ok_or_else(|| Error::NoInterface(interface.to_owned()))
 }
 
-/// All processes: the root of version 2 of control groups, wherever it is mounted.
+/// Returns the root of the cgroup v2 hierarchy, which contains all processes, wherever it is
+/// mounted.
 fn root_group() -> Result<PathBuf, Error> {
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     let path = mounts.lines().find_map(|line| {
@@ -164,5 +171,5 @@ fn root_group() -> Result<PathBuf, Error> {
     path.ok_or(Error::NoGroups)
 }
 
-/// Of programs for packets that leave; all others are for those that arrive.
+/// Section of programs for egress packets; all other sections are for ingress.
 const EGRESS: &str = "tc/egress";

@@ -1,5 +1,5 @@
-//! The card of a loaded controller: who it is, what it was told, what it counted. It is a map of the kernel, so anyone
-//! with the right to look finds it, whoever loaded the controller.
+//! The card of a loaded controller: its identity, settings and counters. It is a kernel map, so
+//! that any privileged process finds it, whichever process loaded the controller.
 
 use std::fs;
 use std::time::Duration;
@@ -13,35 +13,35 @@ use crate::family::{COUNTER_WORDS, Controller, SETTING_WORDS, Words};
 use crate::name::{self, NAME_BYTES};
 use crate::settings;
 
-/// The map that holds a card (bpf/card.h).
+/// Name of the map that holds a card (bpf/card.h).
 pub const MAP: &str = "cwnd_card";
-/// The layout below; another one is not read.
+/// Version of the layout below; cards of other versions are not read.
 const VERSION: u32 = 4;
-/// `struct card` of bpf/card.h, bytes.
+/// Size of `struct card` of bpf/card.h, bytes.
 pub const BYTES: usize = AFTER_SETTINGS + 4 * 4 + 8 * COUNTER_WORDS;
 const AFTER_SETTINGS: usize = 2 * NAME_BYTES + 4 * SETTING_WORDS;
 
-/// The card.
+/// Contents of a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Card {
-    /// What sockets ask for.
+    /// Name under which sockets select the controller.
     pub name: String,
-    /// Whose algorithm it is.
+    /// Algorithm of the controller.
     pub controller: Controller,
-    /// What it was told.
+    /// Settings, in the order of its family.
     pub settings: Words,
-    /// Its flags in the kernel's table.
+    /// Flags in the kernel's table (`TCP_CONG_…`).
     pub flags: u32,
-    /// The process that loaded it.
+    /// Process that loaded the controller.
     pub pid: u32,
-    /// The map that is its table of operations.
+    /// Id of the map that is its table of operations; 0 if it has none.
     pub table: u32,
-    /// What it counted, in the order of its family.
+    /// Counters, in the order of its family.
     pub counters: [u64; COUNTER_WORDS],
 }
 
 impl Card {
-    /// As the map holds it.
+    /// Returns the card as bytes of the map.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(BYTES);
@@ -56,7 +56,7 @@ impl Card {
         bytes
     }
 
-    /// `None` where the bytes are no card of this version.
+    /// Reads a card; `None` if the bytes are no card of this version.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != BYTES {
@@ -82,28 +82,28 @@ impl Card {
         })
     }
 
-    /// How often that happened.
+    /// Returns a counter by name; 0 if the family does not have it.
     #[must_use]
     pub fn count(&self, counter: &str) -> u64 {
         let names = self.controller.family().counters;
         names.iter().position(|name| *name == counter).map_or(0, |place| self.counters[place])
     }
 
-    /// Sockets that use it now.
+    /// Returns the number of sockets that use the controller now.
     #[must_use]
     pub fn sockets(&self) -> u64 {
         self.count("opened").saturating_sub(self.count("closed"))
     }
 
-    /// Whether the process that loaded it is there.
+    /// `true` if the process that loaded the controller still runs.
     #[must_use]
     pub fn is_held(&self) -> bool {
         let comm = fs::read_to_string(format!("/proc/{}/comm", self.pid));
-        // The number may be another's by now.
+        // Another process may have the same id by now.
         comm.is_ok_and(|comm| comm.trim() == "cwnd-kernel")
     }
 
-    /// For programs.
+    /// Returns the card as JSON, for programs.
     #[must_use]
     pub fn json(&self) -> Value {
         let family = self.controller.family();
@@ -124,10 +124,10 @@ impl Card {
     }
 }
 
-/// The card in a map.
+/// Reads the card in a map.
 ///
 /// # Errors
-/// Where the map cannot be read, or is none of ours.
+/// Fails if the map cannot be read. Returns `None` if it is no card of this version.
 pub fn of(map: &MapHandle) -> Result<Option<Card>, Error> {
     let value = map
         .lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)
@@ -135,10 +135,10 @@ pub fn of(map: &MapHandle) -> Result<Option<Card>, Error> {
     Ok(value.as_deref().and_then(Card::read))
 }
 
-/// The cards of all controllers that are loaded, or that sockets still use.
+/// Returns the cards of all controllers that are loaded or still used by sockets.
 ///
 /// # Errors
-/// Where the kernel does not let us look.
+/// Fails if the kernel denies access.
 pub fn all() -> Result<Vec<Card>, Error> {
     let mut cards = Vec::new();
     for map in maps() {
@@ -148,7 +148,8 @@ pub fn all() -> Result<Vec<Card>, Error> {
     Ok(cards)
 }
 
-/// The names of those that another version of this program loaded, whose cards are not read: a name comes first in every version.
+/// Returns the names of controllers loaded by other versions of this program, whose cards are not
+/// read. The name comes first in every version.
 #[must_use]
 pub fn of_other_versions() -> Vec<String> {
     let cards = maps().filter_map(|map| map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()?);
@@ -162,11 +163,11 @@ pub fn of_other_versions() -> Vec<String> {
 fn maps() -> impl Iterator<Item = MapHandle> {
     MapInfoIter::default()
         .filter(|info| info.name == MAP && info.ty == MapType::Array && info.key_size == 4)
-        // It may have gone since.
+        // The map may be gone by now.
         .filter_map(|info| MapHandle::from_map_id(info.id).ok())
 }
 
-/// Whether a program is one of ours whose loader is gone, however it went.
+/// `true` if a program is one of ours whose loader no longer runs.
 #[must_use]
 pub fn is_left_behind(program: u32) -> bool {
     let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
@@ -176,21 +177,22 @@ pub fn is_left_behind(program: u32) -> bool {
     let card = maps.filter(|map| map.name() == MAP).find_map(|map| of(&map).ok().flatten());
     card.is_some_and(|card| {
         let begun = begun(card.pid);
-        // The number may be a later process's by now. Its beginning is known to a tick.
+        // The id may belong to a later process by now. Start times are exact to one tick.
         begun.is_none_or(|begun| begun > info.load_time + TICK)
     })
 }
 
-/// When a process began, since boot (proc(5)); `None` if there is none of that number.
+/// Returns the start time of a process since boot (proc(5)); `None` if there is no such process.
 fn begun(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // What follows the program's name, which may have anything in it, begins with the third field.
+    // The fields behind the program's name, which may contain anything, begin with the third.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks: u32 = fields.split_whitespace().nth(22 - 3)?.parse().ok()?;
     Some(TICK * ticks)
 }
 
-/// Of what the kernel shows of processes (`USER_HZ`), on every machine that has eBPF compiled to its own code.
+/// Tick in which the kernel shows process times (`USER_HZ`): 10 ms on all machines whose kernel
+/// compiles eBPF.
 const TICK: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

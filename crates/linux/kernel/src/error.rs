@@ -1,97 +1,97 @@
-//! Errors, each with a fix and the exit code that the `cwnd` command has for it.
+//! Errors, each with a remedy and the exit code of the `cwnd` command.
 
 use crate::family::{self, Controller};
 use crate::name::NAME_BYTES;
 
-/// Why something was not done.
+/// Reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No right to load programs into the kernel.
+    /// The process lacks the privileges to load programs into the kernel.
     #[error(
         "loading a controller into the kernel needs root \
          (or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)"
     )]
     Rights,
-    /// The kernel does not describe its types.
+    /// The kernel has no type information (BTF).
     #[error("this kernel has no type information ({0} is missing)")]
     NoBtf(&'static str),
-    /// The kernel has no congestion controllers as eBPF.
+    /// The kernel does not accept congestion controllers as eBPF.
     #[error("this kernel ({0}) takes no congestion controllers as eBPF")]
     NoStructOps(String),
-    /// The kernel is older than any that is known to do, and refused.
+    /// The kernel refused, and is older than the oldest tested version.
     #[error("this kernel ({0}) is too old for the controllers: its verifier refused them")]
     TooOld(String),
-    /// Pins need a file system.
+    /// No BPF file system is mounted for pins.
     #[error("no BPF file system at {0}, where controllers are pinned")]
     NoBpffs(String),
-    /// Another controller has the name, or programs without a table.
+    /// The name belongs to another controller, or to programs without a table.
     #[error("the kernel has something named {0} already")]
     NameTaken(String),
-    /// A name that the kernel would not take.
+    /// The name is invalid for the kernel or as a file name.
     #[error("{0:?} is no name of a controller")]
     Name(String),
-    /// A setting that has no such value.
+    /// A setting has an invalid value.
     #[error("{option} is {range}, not {value}")]
     Setting {
-        /// As it was given.
+        /// Option as the user wrote it.
         option: String,
-        /// What it can be.
+        /// Valid range of the value.
         range: String,
-        /// What it was.
+        /// Value as the user wrote it.
         value: String,
     },
-    /// A setting of another controller.
+    /// The controller does not have the option.
     #[error("{controller} has no {option}")]
     NotForIt {
-        /// The controller.
+        /// Controller that was given.
         controller: Controller,
-        /// As it was given.
+        /// Option as the user wrote it.
         option: String,
     },
-    /// Nowhere to hear of packets.
+    /// The controller processes packets at interfaces, and no interface was given.
     #[error("{0} sees packets at interfaces, and none is given")]
     Deaf(Controller),
-    /// Connections of everybody.
+    /// The options would select every connection of the host.
     #[error("{0} would be for every connection of this host")]
     WholeHost(Controller),
-    /// No such interface.
+    /// The interface does not exist.
     #[error("no interface is named {0}")]
     NoInterface(String),
-    /// An old kernel.
+    /// The kernel is too old to pin a program at an interface.
     #[error("this kernel ({0}) can leave nothing at an interface without a process that holds it")]
     NoInterfaceLinks(String),
-    /// No control groups of version 2.
+    /// No cgroup v2 hierarchy is mounted.
     #[error("control groups (version 2) are not mounted")]
     NoGroups,
-    /// Nothing of that name is loaded.
+    /// No controller of that name is loaded.
     #[error("no controller named {0} was loaded by this program")]
     Unknown(String),
-    /// Its card is another.
+    /// The controller was loaded by a version of this program with another card layout.
     #[error("{0} was loaded by another version of this program")]
     OtherVersion(String),
-    /// A process keeps it loaded.
+    /// A running process holds the controller.
     #[error("{name} is held by process {pid}")]
     Held {
-        /// The controller's name.
+        /// Name of the controller.
         name: String,
-        /// Who holds it.
+        /// Id of the process that holds it.
         pid: u32,
     },
-    /// The kernel, or libbpf, refused.
+    /// The kernel or libbpf refused an operation.
     #[error("the kernel refused {what}: {why}")]
     Refused {
-        /// What was asked for.
+        /// Operation that was refused.
         what: String,
-        /// Its answer.
+        /// Reason that the kernel or libbpf gave.
         why: String,
     },
-    /// Reading or writing failed.
+    /// A file could not be read or written.
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }
 
 impl Error {
-    /// What to do about it.
+    /// Returns the remedy, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
@@ -147,7 +147,7 @@ impl Error {
         })
     }
 
-    /// 1 failed, 2 usage, 3 the machine lacks something.
+    /// Returns the exit code: 1 failed, 2 usage, 3 the machine lacks something.
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {

@@ -1,14 +1,14 @@
-//! The controllers of this program, and what is special about each family of them: what they are told and what they count.
+//! Controllers of this program, and the settings and counters of each family.
 
 use std::fmt;
 
 use clap::ValueEnum;
 
-/// Words for what a controller is told, and for what it counts (bpf/card.h).
+/// Number of setting words in a card (bpf/card.h).
 pub const SETTING_WORDS: usize = 20;
-/// See there.
+/// Number of counter words in a card (bpf/card.h).
 pub const COUNTER_WORDS: usize = 24;
-/// `struct settings` of a family; words that it has not are zero.
+/// Words of a family's `struct settings`; unused words are zero.
 pub type Words = [u32; SETTING_WORDS];
 
 /// A controller of this program.
@@ -25,48 +25,48 @@ pub enum Controller {
     AdaptiveCubic,
     /// Delay-based AIMD.
     DelayAimd,
-    /// Reno that source quenches make smaller.
+    /// Reno that also reduces its window for source quenches.
     BecnReno,
-    /// CUBIC that source quenches make smaller.
+    /// CUBIC that also reduces its window for source quenches.
     BecnCubic,
-    /// BMCC: routers steer the window, and receivers tell what those say.
+    /// BMCC: window control by load factors that routers signal and receivers echo.
     Bmcc,
-    /// Timeouts that do not back off at first: no controller of the kernel's, but beside any.
+    /// Retransmission timeouts without backoff at first (TCP*(n)); works beside any controller.
     Tcpstar,
-    /// A receiver that cheats about timestamps: none either.
+    /// Receiver that falsifies the timestamps it echoes; no controller either.
     CheatStamps,
 }
 
-/// What several controllers share.
+/// Properties that several controllers share.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Family {
-    /// The words of `struct settings`, in its order.
+    /// Words of `struct settings`, in order.
     pub settings: &'static [Setting],
-    /// COUNTERS of the C, in their order.
+    /// Names in COUNTERS of the C, in order.
     pub counters: &'static [&'static str],
-    /// Where its programs run.
+    /// Place where its programs run.
     pub place: Place,
-    /// What `status` shows of them, and above it.
+    /// Columns of `status`: title and counter.
     pub columns: &'static [(&'static str, &'static str)],
 }
 
-/// Where programs of a controller run, besides its table.
+/// Place where programs of a controller run, besides its table of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At the kernel's table only.
+    /// The table only.
     Table,
-    /// There, and at interfaces.
+    /// The table and interfaces.
     TableAndInterfaces,
-    /// There, and at a group of processes.
+    /// The table and a control group.
     TableAndGroup,
-    /// At a group of processes only; there is no table.
+    /// A control group only, without a table.
     Group,
-    /// At interfaces only.
+    /// Interfaces only, without a table.
     Interfaces,
 }
 
 impl Place {
-    /// The options that it has besides its settings.
+    /// Returns the options that are valid besides the settings.
     #[must_use]
     pub const fn options(self) -> &'static [&'static str] {
         match self {
@@ -80,19 +80,19 @@ impl Place {
         }
     }
 
-    /// Whether there is a table.
+    /// `true` if there is a table of operations.
     #[must_use]
     pub const fn has_table(self) -> bool {
         matches!(self, Self::Table | Self::TableAndInterfaces | Self::TableAndGroup)
     }
 
-    /// Whether it does nothing without an interface.
+    /// `true` if it needs an interface.
     #[must_use]
     pub const fn needs_interface(self) -> bool {
         matches!(self, Self::TableAndInterfaces | Self::Interfaces)
     }
 
-    /// Whether it is for connections that nothing but its own options narrows down.
+    /// `true` if only options narrow down the connections that it affects.
     #[must_use]
     pub const fn needs_bounds(self) -> bool {
         matches!(self, Self::TableAndGroup | Self::Group)
@@ -102,44 +102,44 @@ impl Place {
 /// A word of `struct settings`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name, also as an option.
+    /// Name of the setting, also of its option.
     pub name: &'static str,
-    /// What it means.
+    /// Type of its value.
     pub kind: Kind,
 }
 
-/// What the word means.
+/// Type and unit of a setting's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A part above 0 and below 1, in billionths.
+    /// Fraction above 0 and below 1, in billionths.
     Part,
-    /// The same, up to 1.
+    /// Fraction above 0 and up to 1, in billionths.
     UpToWhole,
-    /// One of these words.
+    /// Index of one of these words.
     Choice(&'static [&'static str]),
-    /// Milliseconds, told in µs.
+    /// Time, given in ms, stored in µs.
     Milliseconds,
-    /// A positive number up to 4, in billionths.
+    /// Positive factor up to 4, in billionths.
     Factor,
-    /// A number, from the first to the second.
+    /// Integer within these bounds.
     Number(u32, u32),
-    /// An IPv4 address, as packets have it.
+    /// IPv4 address in network byte order.
     Address,
-    /// The kernel's ticks a second, which nobody is asked for.
+    /// Ticks per second of the kernel; no option sets it.
     Ticks,
-    /// Half of a number of the kernel's, which nobody is asked for either.
+    /// Half of a 64-bit namespace cookie; no option sets it directly.
     Half,
 }
 
 impl Kind {
-    /// Whether a user gives it.
+    /// `true` if an option sets it.
     #[must_use]
     pub const fn is_asked_for(self) -> bool {
         !matches!(self, Self::Ticks | Self::Half)
     }
 }
 
-/// A setting's name as a user writes it.
+/// Returns the option of a setting.
 #[must_use]
 pub fn option(name: &str) -> String {
     format!("--{}", name.replace('_', "-"))
@@ -151,7 +151,7 @@ const fn setting(name: &'static str, kind: Kind) -> Setting {
 
 const TICKS: Setting = setting("hz", Kind::Ticks);
 
-/// CAUSES of bpf/cause.h, and what a family counts besides.
+/// Counters of a family: CAUSES of bpf/cause.h, and then its own.
 macro_rules! with_causes {
     ($($own:literal),*) => {
         &[
@@ -161,17 +161,17 @@ macro_rules! with_causes {
     };
 }
 
-/// `--mode`.
+/// Values of `--mode`.
 pub const MODES: [&str; 2] = ["avoidance", "always"];
-/// `--loss-after-ecn`.
+/// Values of `--loss-after-ecn`.
 pub const AFTER_ECN: [&str; 2] = ["once", "deepen"];
-/// `--rest`.
+/// Values of `--rest`.
 pub const RESTS: [&str; 3] = ["marked", "never", "always"];
 
-/// `--rtt-from`.
+/// Values of `--rtt-from`.
 pub const RTT_FROM: [&str; 3] = ["sack", "oldest", "timestamps"];
 
-/// bpf/abe.h.
+/// Family of bpf/abe.h.
 static ABE: Family = Family {
     settings: &[
         setting("beta_ecn", Kind::Part),
@@ -191,7 +191,7 @@ static ABE: Family = Family {
     ],
 };
 
-/// bpf/adaptive.h.
+/// Family of bpf/adaptive.h.
 static ADAPTIVE: Family = Family {
     settings: &[
         setting("delta", Kind::UpToWhole),
@@ -210,7 +210,7 @@ static ADAPTIVE: Family = Family {
     ],
 };
 
-/// bpf/delay_aimd.bpf.c.
+/// Family of bpf/delay_aimd.bpf.c.
 static DELAY_AIMD: Family = Family {
     settings: &[
         setting("threshold", Kind::Milliseconds),
@@ -231,7 +231,7 @@ static DELAY_AIMD: Family = Family {
     ],
 };
 
-/// bpf/becn.h.
+/// Family of bpf/becn.h.
 static BECN: Family = Family {
     settings: &[
         setting("beta_quench", Kind::Part),
@@ -264,21 +264,21 @@ static BECN: Family = Family {
     ],
 };
 
-/// An address of their own that all connections have that it is for.
+/// Setting for the local IPv4 address of the affected connections.
 pub const ADDRESS: &str = "address";
-/// The halves of a network namespace's cookie.
+/// Settings for the halves of a network namespace's cookie.
 pub const NAMESPACE: [&str; 2] = ["namespace_low", "namespace_high"];
 
-/// `--rests`.
+/// Values of `--rests`.
 pub const PAUSES: [&str; 2] = ["both", "longer"];
-/// `--on-loss`.
+/// Values of `--on-loss`.
 pub const ON_LOSS: [&str; 3] = ["if-overload", "repair", "decrease"];
-/// `--echo`.
+/// Values of `--echo`.
 pub const ECHOES: [&str; 3] = ["load", "load-changed", "load-every"];
-/// `--paced`, `--multiplies-first`.
+/// Values of `--paced` and `--multiplies-first`.
 pub const NO_YES: [&str; 2] = ["false", "true"];
 
-/// bpf/bmcc.bpf.c.
+/// Family of bpf/bmcc.bpf.c.
 static BMCC: Family = Family {
     settings: &[
         setting("interval", Kind::Milliseconds),
@@ -296,7 +296,7 @@ static BMCC: Family = Family {
         setting("paced", Kind::Choice(&NO_YES)),
         setting("echo", Kind::Choice(&ECHOES)),
         setting(ADDRESS, Kind::Address),
-        // Of `--own-namespace`.
+        // Set by `--own-namespace`.
         setting(NAMESPACE[0], Kind::Half),
         setting(NAMESPACE[1], Kind::Half),
     ],
@@ -332,14 +332,14 @@ static BMCC: Family = Family {
     ],
 };
 
-/// bpf/tcpstar.bpf.c.
+/// Family of bpf/tcpstar.bpf.c.
 static TCPSTAR: Family = Family {
     settings: &[
         setting("backoff_after", Kind::Number(1, 255)),
         TICKS,
         setting("syn_backoff_after", Kind::Number(0, 255)),
         setting(ADDRESS, Kind::Address),
-        // Of `--own-namespace`.
+        // Set by `--own-namespace`.
         setting(NAMESPACE[0], Kind::Half),
         setting(NAMESPACE[1], Kind::Half),
     ],
@@ -364,7 +364,7 @@ static TCPSTAR: Family = Family {
     ],
 };
 
-/// bpf/cheat_stamps.bpf.c.
+/// Family of bpf/cheat_stamps.bpf.c.
 static CHEAT_STAMPS: Family = Family {
     settings: &[setting("subtract", Kind::Number(1, 60_000)), setting(ADDRESS, Kind::Address)],
     counters: &["rewritten", "failed", "opened", "closed"],
@@ -373,13 +373,13 @@ static CHEAT_STAMPS: Family = Family {
 };
 
 impl Controller {
-    /// All of them.
+    /// Returns all controllers.
     #[must_use]
     pub fn all() -> &'static [Self] {
         Self::value_variants()
     }
 
-    /// Its name, unless another is given.
+    /// Returns the name of the controller, also its default name in the kernel.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -396,13 +396,13 @@ impl Controller {
         }
     }
 
-    /// The one of that name.
+    /// Returns the controller of that name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         Self::all().iter().copied().find(|controller| controller.name() == name)
     }
 
-    /// What it shares with others.
+    /// Returns the family of the controller.
     #[must_use]
     pub fn family(self) -> &'static Family {
         match self {
@@ -416,7 +416,7 @@ impl Controller {
         }
     }
 
-    /// What a setting is that is not given.
+    /// Returns the default of a setting, as a user would write it.
     #[must_use]
     pub fn default_of(self, setting: &str) -> &'static str {
         match (self, setting) {
@@ -430,21 +430,22 @@ impl Controller {
             (_, "delta") => "0.8",
             // § 2.3.2.
             (_, "threshold") => "50",
-            // § 3.4.5: where receivers delay ACKs, as those of Linux do.
+            // § 3.4.5: for receivers that delay ACKs, as Linux does.
             (_, "least_window") => "2",
             // BECN § IV-B: one half.
             (_, "beta_quench") => "0.5",
             (_, "rest") => "marked",
-            // As `quench_guesses` of the endpoint.
+            // The default of `quench_guesses` of the endpoint.
             (_, "guesses") => "10",
             // Mondal & Kuzmanovic 2008 § 3.1: TCP*(6) is TCP*(∞).
             (_, "backoff_after") => "6",
-            // As every controller of the kernel's.
+            // The sample that the kernel's own controllers get.
             (_, "rtt_from") => "sack",
             // McCullagh 2008 § 5.1.1.
             (_, "subtract") => "100",
             (_, "address") => "0.0.0.0",
-            // Qazi, Andrew, Znati 2009 § II-C, § II-D; what the paper leaves open is as in crates/cc.
+            // Qazi, Andrew, Znati 2009 § II-C, § II-D; crates/cc has the sources of values that the
+            // paper leaves open.
             (_, "interval") => "200",
             (_, "mi_step") => "0.35",
             (_, "alpha") => "1",
@@ -462,8 +463,9 @@ impl Controller {
         }
     }
 
-    /// The map of what it changed at sockets, which all that are loaded share: else one would take for the connection's own what
-    /// another had just set, and leave that when it goes.
+    /// Returns the map that all loaded instances share: the original values of socket options that
+    /// they changed. With a map each, an instance would take another's value for the original, and
+    /// restore it at its end.
     #[must_use]
     pub const fn shared(self) -> Option<&'static str> {
         match self {
@@ -472,7 +474,7 @@ impl Controller {
         }
     }
 
-    /// What clang made of bpf/.
+    /// Returns the object file that clang compiled from bpf/.
     #[must_use]
     pub const fn object(self) -> &'static [u8] {
         match self {

@@ -1,4 +1,4 @@
-//! Objects to tables in the kernel.
+//! Loads controllers into the kernel, pins them, and unloads them.
 
 use std::fs;
 use std::ops::Range;
@@ -19,48 +19,48 @@ use crate::family::{ADDRESS, COUNTER_WORDS, Controller, NAMESPACE, Setting, Word
 use crate::machine::{self, Kernel};
 use crate::name::NAME_BYTES;
 
-/// What to load, and how.
+/// Request to load a controller.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which controller.
+    /// Controller to load.
     pub controller: Controller,
-    /// What sockets will ask for.
+    /// Name under which sockets will select it.
     pub name: String,
-    /// What it is told.
+    /// Settings, in the order of its family.
     pub settings: Words,
-    /// Whether its sockets negotiate ECN whatever the sysctl says (`TCP_CONG_NEEDS_ECN`).
+    /// `true` if its sockets negotiate ECN regardless of the sysctl (`TCP_CONG_NEEDS_ECN`).
     pub request_ecn: bool,
-    /// Whether any user may choose it (`TCP_CONG_NON_RESTRICTED`).
+    /// `true` if unprivileged users may select it (`TCP_CONG_NON_RESTRICTED`).
     pub any_user: bool,
     /// Interfaces at which its programs are attached.
     pub interfaces: Vec<String>,
-    /// The control group at which they are; none is all processes.
+    /// Control group at which its programs are attached; `None` for all processes.
     pub group: Option<PathBuf>,
-    /// Whether it may be for every connection of the host.
+    /// `true` if it may affect every connection of the host.
     pub whole_host: bool,
-    /// Whether to do as kernels before 6.4 need.
+    /// `true` to register it as kernels before 6.4 do.
     pub without_link: bool,
-    /// Where.
+    /// Features of this kernel.
     pub kernel: Kernel,
 }
 
-/// A controller in the kernel, for as long as this lives.
+/// A controller loaded by this process; dropping it unloads it.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What registers its table, if it has one.
+    /// Link that registers its table, if it has one.
     link: Option<Link>,
-    /// Its other programs.
+    /// Programs outside its table.
     attached: Vec<Attached>,
     object: Object,
-    /// Whether the kernel itself unloads it when this process ends, however it ends (since 6.4).
+    /// `true` if the kernel unloads it when this process ends, even if it is killed (since 6.4).
     pub by_link: bool,
 }
 
 impl Loaded {
-    /// Puts a controller into the kernel.
+    /// Loads a controller into the kernel.
     ///
     /// # Errors
-    /// Where the kernel refuses; the name may be taken.
+    /// Fails if the name is taken, or the kernel refuses.
     pub fn new(plan: &Plan) -> Result<Self, Error> {
         let place = plan.controller.family().place;
         let has_table = place.has_table();
@@ -110,10 +110,10 @@ impl Loaded {
         Ok(Self { link, attached, object, by_link: !has_table || plan.by_link() })
     }
 
-    /// Its card as it stands.
+    /// Reads its card with the current counters.
     ///
     /// # Errors
-    /// Where the kernel does not let us read it.
+    /// Fails if the kernel denies access.
     pub fn card(&self) -> Result<Option<Card>, Error> {
         let Some(map) = self.object.maps().find(|map| map.name() == card::MAP) else {
             return Ok(None);
@@ -125,14 +125,15 @@ impl Loaded {
         card::of(&handle)
     }
 
-    /// Leaves it in the kernel when this process ends; gives back the file that keeps it there, if one does.
+    /// Keeps it loaded beyond this process. Returns the pinned file that keeps it, or `None` if the
+    /// kernel needs none.
     ///
     /// # Errors
-    /// Where there is no BPF file system, or no link to be left.
+    /// Fails if there is no BPF file system, or no link to pin.
     pub fn pin(mut self, name: &str) -> Result<Option<PathBuf>, Error> {
         if !self.by_link && self.attached.is_empty() {
             if let Some(link) = &mut self.link {
-                // Such a table stays until it is taken out.
+                // A table without a link stays until it is unregistered.
                 link.disconnect();
             }
             return Ok(None);
@@ -151,7 +152,8 @@ impl Loaded {
         kept.map(|()| Some(path))
     }
 
-    /// Its table, if it has one, has a file of its name; other programs have a number behind it, which no name has.
+    /// Pins the table under the controller's name, and other programs under the name with a number,
+    /// which no valid name has.
     fn pin_all(&mut self, name: &str, pinned: &mut Vec<PathBuf>) -> Result<(), Error> {
         let mut next = 0..;
         let mut path = || match next.next() {
@@ -173,13 +175,13 @@ impl Loaded {
 }
 
 impl Plan {
-    /// Whether a link registers it, and not what kernels before 6.4 need.
+    /// `true` if a link registers it, which kernels before 6.4 cannot.
     #[must_use]
     pub const fn by_link(&self) -> bool {
         self.kernel.links && !self.without_link
     }
 
-    /// Whether it is for the connections of a group, a namespace or an address only.
+    /// `true` if it is restricted to the connections of a group, a namespace or an address.
     fn has_bounds(&self) -> bool {
         let bounds =
             |setting: &Setting| setting.name == ADDRESS || NAMESPACE.contains(&setting.name);
@@ -187,12 +189,12 @@ impl Plan {
         self.group.is_some() || told.any(|(setting, word)| bounds(setting) && word != 0)
     }
 
-    /// Its programs, past the kernel's verifier; nothing is registered.
+    /// Loads its programs, which the kernel verifies, without registering them.
     ///
     /// # Errors
-    /// Where the kernel refuses them.
+    /// Fails if the kernel refuses them.
     pub fn programs(&self) -> Result<Object, Error> {
-        // A copy is aligned as libelf wants it.
+        // libelf needs an aligned buffer, which a copy is.
         let object = self.controller.object().to_vec();
         let mut open = ObjectBuilder::default()
             .open_memory(&object)
@@ -226,12 +228,12 @@ impl Plan {
         })
     }
 
-    /// The first members of `struct tcp_congestion_ops` of bpf/kernel.h.
+    /// Fills in the first members of `struct tcp_congestion_ops` of bpf/kernel.h.
     fn fill_in(&self, table: &mut [u8]) {
         table[..NAME_BYTES].fill(0);
         table[..self.name.len()].copy_from_slice(self.name.as_bytes());
         table[FLAGS].copy_from_slice(&self.flags().to_ne_bytes());
-        // What is zero is left out, with its program.
+        // libbpf leaves out members that are zero, and their programs.
         let unheard = if self.kernel.first_transmission { CWND_EVENT } else { TX_START };
         table[unheard].fill(0);
     }
@@ -252,10 +254,10 @@ impl Plan {
     }
 }
 
-/// Takes a controller out of the kernel. Its sockets keep it until they close.
+/// Unloads a controller. Sockets that use it keep it until they close.
 ///
 /// # Errors
-/// Where nothing of that name is loaded, or a process holds it.
+/// Fails if no controller of that name is loaded, or a process holds it.
 pub fn unload(name: &str) -> Result<Option<Card>, Error> {
     let find = || -> Result<Option<Card>, Error> {
         Ok(card::all()?.into_iter().find(|card| card.name == name))
@@ -295,13 +297,13 @@ pub fn unload(name: &str) -> Result<Option<Card>, Error> {
     find()
 }
 
-/// Removes the folder of pins after the last one.
+/// Removes the directory of pins if it is empty.
 fn leave_no_folder() {
-    // It is not empty as long as others are loaded.
+    // It is not empty while other controllers are pinned.
     let _ = fs::remove_dir(PINS);
 }
 
-/// A map of this name and size that is loaded already.
+/// Returns a loaded map of this name, type and size.
 #[expect(unsafe_code, reason = "libbpf-rs has no function for it")]
 fn same_map(map: &OpenMapMut<'_>) -> Option<MapHandle> {
     // SAFETY: the map lives as long as its object, which the borrow holds.
@@ -312,18 +314,19 @@ fn same_map(map: &OpenMapMut<'_>) -> Option<MapHandle> {
         .find_map(|info| MapHandle::from_map_id(info.id).ok())
 }
 
-/// Whether something has that name, be it of another version.
+/// `true` if the name is taken, also by a controller of another version of this program.
 fn is_taken(name: &str) -> Result<bool, Error> {
     Ok(is_loaded(name)? || card::of_other_versions().iter().any(|one| one == name))
 }
 
-/// Whether a table of that name is registered, whoever brought it, or programs without one have it.
+/// `true` if a table of that name is registered by any program, or programs without a table have
+/// the name.
 fn is_loaded(name: &str) -> Result<bool, Error> {
     let registered = machine::controllers()?.iter().any(|one| one == name);
     Ok(registered || card::all()?.iter().any(|card| card.name == name && card.table == 0))
 }
 
-/// The kernel drops the table, or programs without one, a moment after the last reference to its link.
+/// Waits for the kernel, which drops a controller shortly after the last reference to its link.
 fn wait_until_gone(name: &str) -> Result<(), Error> {
     for _ in 0..100 {
         if !is_loaded(name)? {
@@ -337,16 +340,16 @@ fn wait_until_gone(name: &str) -> Result<(), Error> {
     })
 }
 
-/// The file that keeps a controller loaded.
+/// Returns the pinned file that keeps a controller loaded.
 #[must_use]
 pub fn pin_path(name: &str) -> PathBuf {
     Path::new(PINS).join(name)
 }
 
-/// Whether a BPF file system is where it belongs.
+/// Checks that a BPF file system is mounted at its usual place.
 ///
 /// # Errors
-/// If not.
+/// Fails if it is not.
 pub fn bpffs() -> Result<(), Error> {
     let device = |path: &str| fs::metadata(path).map(|m| m.dev()).ok();
     let mounted = fs::read_to_string("/proc/self/mounts")?
@@ -355,19 +358,19 @@ pub fn bpffs() -> Result<(), Error> {
     if mounted && device(BPFFS).is_some() { Ok(()) } else { Err(Error::NoBpffs(BPFFS.to_owned())) }
 }
 
-/// Where the BPF file system is mounted.
+/// Mount point of the BPF file system.
 const BPFFS: &str = "/sys/fs/bpf";
-/// Where links are pinned.
+/// Directory of pinned links.
 const PINS: &str = "/sys/fs/bpf/cwnd";
-/// The section of the settings, which the loader fills in.
+/// Suffix of the section that holds the settings, which the loader fills in.
 const SETTINGS: &str = "rodata.settings";
-/// Members of the table, bytes.
+/// Byte ranges of members of the table.
 const FLAGS: Range<usize> = NAME_BYTES..NAME_BYTES + 4;
 const CWND_EVENT: Range<usize> = 24..32;
 const TX_START: Range<usize> = 32..40;
-/// `BPF_F_LINK`: a table that is registered by a link (Linux 6.4).
+/// Flag of a table that a link registers: `BPF_F_LINK` (Linux 6.4).
 const F_LINK: u32 = 1 << 13;
-/// `TCP_CONG_NON_RESTRICTED`.
+/// Flag `TCP_CONG_NON_RESTRICTED`.
 const NON_RESTRICTED: u32 = 1;
-/// `TCP_CONG_NEEDS_ECN`.
+/// Flag `TCP_CONG_NEEDS_ECN`.
 const NEEDS_ECN: u32 = 2;

@@ -11,30 +11,30 @@ use rustix::time::{ClockId, clock_getres};
 
 use crate::error::Error;
 
-/// The kernel's description of its types.
+/// Type information (BTF) of the running kernel.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// Congestion controllers as eBPF have this type; kernels without them lack it.
+/// Type that kernels have only if they accept congestion controllers as eBPF.
 const TABLE_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
-/// What a controller is to the kernel.
+/// The kernel's type of a congestion controller.
 const CONTROLLER_TYPE: &str = "tcp_congestion_ops";
-/// Since 7.1 a member for what `cwnd_event` was told before.
+/// Member for the first transmission, since 7.1; `cwnd_event` reported it before.
 const FIRST_TRANSMISSION: &str = "cwnd_event_tx_start";
-/// Links that register a table have this type, since 6.4.
+/// Type of links that register a table, since 6.4.
 const LINK_TYPE: &str = "bpf_struct_ops_link";
-/// Links that hold a program at an interface have this type, since 6.6.
+/// Type of links that hold a program at an interface, since 6.6.
 const INTERFACE_LINK_TYPE: &str = "tcx_link";
-/// The first kernel that is known to take our programs.
+/// Oldest kernel that is known to accept the programs.
 const OLDEST: (u32, u32) = (6, 1);
-/// capabilities(7).
+/// Capability numbers (capabilities(7)).
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// Whether this process may load controllers.
+/// Checks that this process has the privileges to load controllers.
 ///
 /// # Errors
-/// If not.
+/// Fails if it lacks them.
 pub fn rights() -> Result<(), Error> {
     let status = fs::read_to_string("/proc/self/status")?;
     let mask = status
@@ -47,17 +47,18 @@ pub fn rights() -> Result<(), Error> {
     if programs && has(CAP_NET_ADMIN) { Ok(()) } else { Err(Error::Rights) }
 }
 
-/// The number that the kernel has for the network namespace of the calling thread (since 5.14), which no other gets.
+/// Returns the cookie of the calling thread's network namespace (since 5.14), which the kernel
+/// never reuses.
 ///
 /// # Errors
-/// Where the kernel has none.
+/// Fails if the kernel has no such cookie.
 #[expect(unsafe_code, reason = "rustix has no function for it")]
 pub fn namespace_cookie() -> Result<u64, Error> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .map_err(std::io::Error::from)?;
     let mut cookie = 0_u64;
     let mut length = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes, and there are so many.
+    // SAFETY: the kernel writes at most `length` bytes, the size of `cookie`.
     let refused = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -70,24 +71,24 @@ pub fn namespace_cookie() -> Result<u64, Error> {
     if refused == 0 { Ok(cookie) } else { Err(std::io::Error::last_os_error().into()) }
 }
 
-/// asm-generic/socket.h.
+/// Socket option of the cookie (asm-generic/socket.h).
 const SO_NETNS_COOKIE: libc::c_int = 71;
 
-/// How this kernel differs from others.
+/// Features that differ between kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// Whether a link registers a table, and takes it out when the last who holds it is gone.
+    /// `true` if a link registers a table, and unregisters it with the last reference.
     pub links: bool,
-    /// Whether a link holds a program at an interface.
+    /// `true` if a link can hold a program at an interface.
     pub interface_links: bool,
-    /// Whether a first transmission has a member of the table for itself.
+    /// `true` if the table has its own member for a first transmission.
     pub first_transmission: bool,
 }
 
-/// What kernel this is, if it takes controllers.
+/// Returns the features of this kernel.
 ///
 /// # Errors
-/// If it does not.
+/// Fails if it does not accept congestion controllers.
 pub fn kernel() -> Result<Kernel, Error> {
     if !Path::new(BTF).exists() {
         return Err(Error::NoBtf(BTF));
@@ -107,7 +108,7 @@ pub fn kernel() -> Result<Kernel, Error> {
     })
 }
 
-/// Whether a kernel of that release is older than the oldest that is known to do.
+/// `true` if a release is older than the oldest kernel that is known to accept the programs.
 #[must_use]
 pub fn too_old(release: &str) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().ok());
@@ -117,13 +118,14 @@ pub fn too_old(release: &str) -> bool {
     }
 }
 
-/// The kernel's version.
+/// Returns the kernel's release.
 #[must_use]
 pub fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// The kernel's ticks a second: its coarse clock advances once a tick.
+/// Returns the kernel's ticks per second, from the resolution of its coarse clock, which is one
+/// tick.
 #[must_use]
 pub fn hz() -> u32 {
     let tick = clock_getres(ClockId::MonotonicCoarse);
@@ -132,10 +134,10 @@ pub fn hz() -> u32 {
     u32::try_from((NS + ns / 2) / ns.max(1)).unwrap_or(u32::MAX)
 }
 
-/// The controllers that the kernel has, whoever brought them.
+/// Returns the names of all congestion controllers in the kernel, of any origin.
 ///
 /// # Errors
-/// Where there is no such file.
+/// Fails if the file that lists them is missing.
 pub fn controllers() -> Result<Vec<String>, Error> {
     let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
     Ok(names.split_whitespace().map(str::to_owned).collect())

@@ -27,9 +27,9 @@ use load::Loaded;
 use options::What;
 use wait::End;
 
-/// Loads congestion controllers into the Linux kernel: Reno and CUBIC with ABE (RFC 8511), with adaptive backoff, or
-/// with source quenches (BECN); delay-based AIMD; BMCC; and timeouts that do not back off at first (TCP*(n)). For
-/// laboratories a receiver that cheats about timestamps, too.
+/// Loads congestion controllers into the Linux kernel: Reno and CUBIC with ABE (RFC 8511), with
+/// adaptive backoff, or with source quenches (BECN); delay-based AIMD; BMCC; and timeouts that do
+/// not back off at first (TCP*(n)). For laboratories a receiver that cheats about timestamps, too.
 ///
 /// A loaded controller is used by nothing until a socket, a route or a sysctl names it.
 #[derive(Parser)]
@@ -37,7 +37,7 @@ use wait::End;
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// What libbpf and the kernel's verifier say.
+    /// Show all output of libbpf and the kernel's verifier.
     #[arg(long, global = true)]
     verbose: bool,
 }
@@ -48,19 +48,19 @@ enum Command {
     Load {
         #[command(flatten)]
         what: What,
-        /// Leave it in the kernel.
+        /// Keep it in the kernel after this command ends.
         #[arg(long)]
         pin: bool,
     },
-    /// Load a controller for a program: one line of JSON when it is there, one with its counters at the end, which comes
-    /// with SIGTERM or with the end of the program that started this.
+    /// Load a controller for a program. Prints one line of JSON when it is loaded, and one with its
+    /// counters at the end. It ends with SIGTERM or with the program that started it.
     Hold {
         #[command(flatten)]
         what: What,
     },
-    /// Show what is loaded, how many sockets use it, and what it counted.
+    /// Show the loaded controllers, how many sockets use each, and their counters.
     Status {
-        /// Only this one.
+        /// Only the controller of this name.
         name: Option<String>,
         /// Machine-readable output.
         #[arg(long)]
@@ -68,10 +68,10 @@ enum Command {
     },
     /// Take a pinned controller out of the kernel; sockets that use it keep it until they close.
     Unload {
-        /// Its name.
+        /// Name of the controller.
         name: String,
     },
-    /// Look whether this machine can load controllers.
+    /// Check that this machine can load controllers.
     Check,
 }
 
@@ -149,7 +149,7 @@ fn event(name: &str, card: &Card) -> Value {
     value
 }
 
-/// One line at once, whoever reads.
+/// Prints one line of JSON and flushes it. A reader that has closed the pipe is no error.
 fn line(value: &Value) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{value}").and_then(|()| out.flush()) {
@@ -236,7 +236,8 @@ fn unload(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The kernel says whether it takes programs only by taking them; they go again at once, and no name is registered.
+/// Checks that the kernel accepts the programs, by loading them. They are unloaded at once, and no
+/// name is registered.
 fn check() -> Result<(), Error> {
     for controller in Controller::all() {
         What::of(*controller).plan()?.programs()?;
@@ -244,7 +245,7 @@ fn check() -> Result<(), Error> {
     Ok(())
 }
 
-/// The last that libbpf said, for an error that only it can explain.
+/// Last warnings of libbpf, printed with an error that only they explain.
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn keep(level: PrintLevel, text: String) {
@@ -261,6 +262,6 @@ fn tell(_: PrintLevel, text: String) {
     eprint!("{text}");
 }
 
-/// The end of a verifier's log says why.
+/// Lines of libbpf that are kept: the end of a verifier's log names the reason.
 const LINES_KEPT: usize = 12;
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 the machine lacks something.";

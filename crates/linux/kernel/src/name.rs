@@ -1,13 +1,13 @@
 //! Names that a controller may have.
 
-/// The room for a name, with the zero that ends it (`TCP_CA_NAME_MAX`).
+/// Size of a name in the kernel, including the terminating zero (`TCP_CA_NAME_MAX`).
 pub const NAME_BYTES: usize = 16;
 
-/// Whether a controller can have that name.
+/// `true` if the name is valid for the kernel and as a file name.
 #[must_use]
 pub fn fits(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-    // `.` and `..` would be no file names; nothing is nothing but dots, too.
+    // `.` and `..` are no file names. The empty name passes `all`, so this excludes it, too.
     let dots = name.bytes().all(|b| b == b'.');
     name.len() < NAME_BYTES && !dots && name.bytes().all(plain)
 }

@@ -9,7 +9,7 @@ use crate::family::{self, Controller, NAMESPACE};
 use crate::load::Plan;
 use crate::{machine, name, settings};
 
-/// A controller, and what it is told.
+/// A controller and its options.
 #[derive(Args)]
 pub struct What {
     controller: Controller,
@@ -19,49 +19,55 @@ pub struct What {
 
 #[derive(Args, Default)]
 struct Options {
-    /// What sockets ask for, at most 15 bytes [default: the controller's name].
+    /// Name that sockets ask for, at most 15 bytes [default: the controller's name].
     #[arg(long)]
     name: Option<String>,
-    /// abe_*: part of the window that stays after an ECN-echo [default: 0.8 for Reno, 0.85 for CUBIC].
+    /// abe_*: part of the window that stays after an ECN-echo [default: 0.8 for Reno, 0.85 for
+    /// CUBIC].
     #[arg(long)]
     beta_ecn: Option<String>,
-    /// abe_*: when it answers an ECN-echo: in congestion avoidance only (RFC 8511), or also where one ends slow start (its
-    /// paper) [default: avoidance].
+    /// abe_*: phases in which it answers an ECN-echo: congestion avoidance only (RFC 8511), or also
+    /// slow start, which the ECN-echo ends (its paper) [default: avoidance].
     #[arg(long, value_parser = family::MODES)]
     mode: Option<String>,
-    /// abe_*: what a loss does in a window that an ECN-echo has reduced: nothing more (as in Linux), or what it does alone
-    /// [default: once].
+    /// abe_*: effect of a loss in a window that an ECN-echo has reduced: none (as in Linux), or the
+    /// reduction of a loss alone [default: once].
     #[arg(long, value_parser = family::AFTER_ECN)]
     loss_after_ecn: Option<String>,
     /// adaptive_*, delay_aimd: δ; a reduction leaves δ · minRTT / RTT of the window [default: 0.8].
     #[arg(long)]
     delta: Option<String>,
-    /// delay_aimd: it backs off once packets wait longer, ms [default: 50].
+    /// delay_aimd: queueing delay above which it backs off, ms [default: 50].
     #[arg(long)]
     threshold: Option<String>,
     /// delay_aimd: the least window that a backoff for delay leaves, segments [default: 2].
     #[arg(long)]
     least_window: Option<String>,
-    /// adaptive_*, delay_aimd: what gives the round trip: the newest segment that an ACK acknowledges or its SACK blocks
-    /// report, as the kernel has it, the oldest, or the timestamp that it echoes [default: sack].
+    /// adaptive_*, delay_aimd: source of RTT samples: the newest segment that an ACK acknowledges
+    /// or its SACK blocks report, as in the kernel; the oldest; or the timestamp that it echoes
+    /// [default: sack].
     #[arg(long, value_parser = family::RTT_FROM)]
     rtt_from: Option<String>,
-    /// becn_*: an interface at which source quenches arrive; cheat_stamps: one at which segments leave; several may be given.
+    /// becn_*: an interface at which source quenches arrive; cheat_stamps: one at which segments
+    /// leave; several may be given.
     #[arg(long)]
     interface: Vec<String>,
-    /// becn_*: part of the window that stays after a source quench about a marked packet [default: 0.5].
+    /// becn_*: part of the window that stays after a source quench about a marked packet [default:
+    /// 0.5].
     #[arg(long)]
     beta_quench: Option<String>,
-    /// becn_*: after which quenches the window rests for a round trip: those about marked packets, none, all [default: marked].
+    /// becn_*: quenches after which the window rests for a round trip: those about marked packets,
+    /// none, all [default: marked].
     #[arg(long, value_parser = family::RESTS)]
     rest: Option<String>,
-    /// becn_*: wrong guesses in a round trip after which no quench is believed in the rest of it; 0 is no limit [default: 10].
+    /// becn_*: wrong guesses in a round trip after which no quench is believed in the rest of it; 0
+    /// is no limit [default: 10].
     #[arg(long)]
     guesses: Option<String>,
     /// bmcc: t_p, the interval in which routers measure, ms [default: 200].
     #[arg(long)]
     interval: Option<String>,
-    /// bmcc: κ₂, how fast multiplicative increase goes to a load of 1 [default: 0.35].
+    /// bmcc: κ₂, the speed at which multiplicative increase approaches a load of 1 [default: 0.35].
     #[arg(long)]
     mi_step: Option<String>,
     /// bmcc: α, segments by which the window grows in a round trip of t_p [default: 1].
@@ -82,53 +88,58 @@ struct Options {
     /// bmcc: u of the routers [default: 1.2].
     #[arg(long)]
     most: Option<String>,
-    /// bmcc: a longer round trip counts as this one where the window is multiplied, ms [default: 500].
+    /// bmcc: cap of the round-trip time in multiplicative increase, ms [default: 500].
     #[arg(long)]
     mi_rtt_most: Option<String>,
-    /// bmcc: whether a new flow multiplies until the estimate first is 1 [default: true].
+    /// bmcc: a new flow multiplies until the estimate first is 1 [default: true].
     #[arg(long, value_parser = family::NO_YES)]
     multiplies_first: Option<String>,
-    /// bmcc: for how long one decrease is the last: t_p and then a round trip that only adds, or the longer of the two
-    /// [default: both].
+    /// bmcc: minimum time between two decreases: t_p and then a round trip that only adds, or the
+    /// longer of the two [default: both].
     #[arg(long, value_parser = family::PAUSES)]
     rests: Option<String>,
-    /// bmcc: whether a loss that is repaired without a timeout decreases the window [default: if-overload].
+    /// bmcc: rule by which a loss that is repaired without a timeout decreases the window [default:
+    /// if-overload].
     #[arg(long, value_parser = family::ON_LOSS)]
     on_loss: Option<String>,
-    /// bmcc: whether packets leave at the rate of a window in a round trip [default: true].
+    /// bmcc: packets are paced at a window per round trip [default: true].
     #[arg(long, value_parser = family::NO_YES)]
     paced: Option<String>,
-    /// bmcc: in which ACKs receivers tell their estimate: spaced, once, in all [default: load].
+    /// bmcc: ACKs in which receivers send their estimate: spaced, once, in all [default: load].
     #[arg(long, value_parser = family::ECHOES)]
     echo: Option<String>,
     /// tcpstar: n, expiries in a row after which the timeout doubles; 6 is TCP*(∞) [default: 6].
     #[arg(long)]
     backoff_after: Option<String>,
-    /// tcpstar: the same of SYNs, which the kernel itself repeats four times without backoff [default: as backoff-after].
+    /// tcpstar: the same for SYNs, which the kernel itself repeats four times without backoff
+    /// [default: as backoff-after].
     #[arg(long)]
     syn_backoff_after: Option<String>,
-    /// cheat_stamps: what is taken off the timestamps that segments echo, ms [default: 100].
+    /// cheat_stamps: amount that is subtracted from the timestamps that segments echo, ms [default:
+    /// 100].
     #[arg(long)]
     subtract: Option<String>,
-    /// bmcc, tcpstar: the group (version 2) whose processes' connections it is for [default: all, where a namespace or an address
-    /// is given].
+    /// bmcc, tcpstar: control group (version 2) of the processes whose connections it affects
+    /// [default: all, if a namespace or an address is given].
     #[arg(long)]
     cgroup: Option<PathBuf>,
-    /// bmcc, tcpstar: for connections of this command's network namespace only; of bmcc for those of receivers.
+    /// bmcc, tcpstar: only connections of this command's network namespace; for bmcc, only those of
+    /// receivers.
     #[arg(long)]
     own_namespace: bool,
-    /// tcpstar: for connections with this IPv4 address of their own only; bmcc: for those of receivers; cheat_stamps: for
-    /// segments from it [default: 0.0.0.0, any].
+    /// tcpstar: only connections with this local IPv4 address; bmcc: only those of receivers;
+    /// cheat_stamps: only segments from it [default: 0.0.0.0, any].
     #[arg(long)]
     address: Option<String>,
-    /// bmcc, tcpstar: for every connection of the host, in all namespaces; without this one of --cgroup, --own-namespace and
-    /// --address must be given.
+    /// bmcc, tcpstar: every connection of the host, in all namespaces; without this one of
+    /// --cgroup, --own-namespace and --address must be given.
     #[arg(long, conflicts_with_all = ["cgroup", "own_namespace", "address"])]
     whole_host: bool,
-    /// Let its sockets negotiate ECN whatever net.ipv4.tcp_ecn says; they then send all their packets as ECN-capable.
+    /// Let its sockets negotiate ECN regardless of net.ipv4.tcp_ecn; they then send all their
+    /// packets as ECN-capable.
     #[arg(long)]
     request_ecn: bool,
-    /// Let any user's sockets choose it.
+    /// Let any user's sockets select it.
     #[arg(long)]
     any_user: bool,
     /// Register it as kernels before 6.4 do.
@@ -137,16 +148,16 @@ struct Options {
 }
 
 impl What {
-    /// With all that can be left out.
+    /// Creates the request for a controller with default options.
     #[must_use]
     pub fn of(controller: Controller) -> Self {
         Self { controller, options: Options::default() }
     }
 
-    /// What is asked for, on this machine.
+    /// Returns the plan to load the controller on this machine.
     ///
     /// # Errors
-    /// For what the controller has not, and where the machine takes none.
+    /// Fails for options that the controller does not have, and if the machine cannot load it.
     pub fn plan(&self) -> Result<Plan, Error> {
         let Self { controller, options } = self;
         let controller = *controller;
@@ -179,7 +190,7 @@ impl What {
 }
 
 impl Options {
-    /// Whether those that are no settings are for a controller that runs there.
+    /// Checks that the options that are no settings are valid for the controller.
     fn fit(&self, controller: Controller) -> Result<(), Error> {
         let has = controller.family().place.options();
         for (given, option) in [
@@ -198,7 +209,7 @@ impl Options {
         Ok(())
     }
 
-    /// The settings that were given.
+    /// Returns the settings that were given, by name.
     fn settings(&self) -> Vec<(&'static str, String)> {
         let all = [
             ("beta_ecn", &self.beta_ecn),

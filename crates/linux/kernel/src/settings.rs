@@ -1,4 +1,4 @@
-//! Settings of a controller at its load: words of text to the words of `struct settings`, and back.
+//! Conversion between settings as text and the words of `struct settings`.
 
 use std::net::Ipv4Addr;
 
@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::family::{Controller, Kind, SETTING_WORDS, Setting, Words, option};
 
-/// Reads what was given, each by its name; the rest is as it is by default.
+/// Reads the given settings by name; the others have their defaults. `hz` is the kernel's ticks per
+/// second.
 ///
 /// # Errors
-/// For a value that is none, and for a setting that this controller does not have.
+/// Fails for an invalid value, and for a setting that this controller does not have.
 pub fn read(controller: Controller, given: &[(&str, String)], hz: u32) -> Result<Words, Error> {
     let settings = controller.family().settings;
     for (name, _) in given {
@@ -69,7 +70,7 @@ fn value(setting: &Setting, text: &str, hz: u32) -> Result<u32, Error> {
     }
 }
 
-/// What lies between settings: no load is between thresholds that are out of order.
+/// Checks that settings agree: thresholds must be in order, so that every load lies between two.
 fn check(controller: Controller, words: &Words) -> Result<(), Error> {
     let word = |name: &str| {
         let place = controller.family().settings.iter().position(|setting| setting.name == name);
@@ -93,12 +94,12 @@ fn check(controller: Controller, words: &Words) -> Result<(), Error> {
 
 const BILLION: u32 = 1_000_000_000;
 
-/// As crates/cc rounds its factors.
+/// Converts a fraction to billionths, rounded as in crates/cc.
 fn billionths(part: f64) -> u32 {
     (part * 1e9 + 0.5) as u32
 }
 
-/// One of them, for people and programs.
+/// Returns the word of a setting as a user would write it.
 #[must_use]
 pub fn shown(setting: &Setting, word: u32) -> Value {
     match setting.kind {
@@ -110,7 +111,7 @@ pub fn shown(setting: &Setting, word: u32) -> Value {
     }
 }
 
-/// No queue takes longer.
+/// Longest time of a setting, ms: no queue is longer.
 const LONGEST_MS: f64 = 60_000.0;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Cards for people.
+//! Prints cards as tables for users.
 
 use std::io::IsTerminal as _;
 
@@ -8,7 +8,7 @@ use crate::card::Card;
 use crate::family::Kind;
 use crate::settings;
 
-/// A table for each family that is there.
+/// Prints one table for each family among the cards.
 pub fn table(cards: &[Card]) {
     let mut left: Vec<&Card> = cards.iter().collect();
     let mut first = true;
@@ -46,7 +46,7 @@ fn family_table(cards: &[&Card]) {
     }
 }
 
-/// Its settings, as options have them.
+/// Returns the settings of a card in the form of options.
 fn told(card: &Card) -> String {
     let settings = card.controller.family().settings.iter().zip(card.settings);
     let words = settings.filter(|(setting, _)| setting.kind.is_asked_for());

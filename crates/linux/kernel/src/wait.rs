@@ -1,4 +1,4 @@
-//! Waiting for the end: a signal, or the end of the process that started this one.
+//! Waits for a signal, or for the end of the process that started this one.
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::error::Error;
 
-/// What ends a hold. Made before anything is loaded, so that no signal is missed.
+/// Sources of the end of a hold. Created before anything is loaded, so that no signal is missed.
 #[derive(Debug)]
 pub struct End {
     signals: UnixStream,
@@ -17,10 +17,10 @@ pub struct End {
 }
 
 impl End {
-    /// Listens from now on.
+    /// Installs the signal handlers and watches the parent.
     ///
     /// # Errors
-    /// Where the machine has no more files.
+    /// Fails if no more files can be opened.
     pub fn new() -> Result<Self, Error> {
         let (signals, write) = UnixStream::pair()?;
         for signal in [SIGTERM, SIGINT, SIGHUP] {
@@ -31,10 +31,10 @@ impl End {
         Ok(Self { signals, parent })
     }
 
-    /// Returns when it is time to go.
+    /// Waits for the first signal or the end of the parent.
     ///
     /// # Errors
-    /// Where waiting fails.
+    /// Fails if the wait fails.
     pub fn wait(mut self) -> Result<(), Error> {
         loop {
             let mut watched = vec![PollFd::new(&self.signals, PollFlags::IN)];

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The first process of a guest: loads modules, runs the tests, tells the second serial line what came out."""
+"""First process of a guest: loads modules, runs the tests, and writes to the second serial port."""
 
 import ctypes
 import json
@@ -30,7 +30,7 @@ def main() -> None:
     with Path("/dev/ttyS1").open("w", buffering=1) as out:
         try:
             work(out)
-        except Exception:  # the line is the only way to say it
+        except Exception:  # the serial port is the only output
             traceback.print_exc(file=out)
         print("done", file=out)
     os.sync()

@@ -1,4 +1,4 @@
-"""The first and only file system of a guest: some programs of this machine, with the libraries that they need."""
+"""Initial file system of a guest: some programs of this machine, with their libraries."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import sys
 import sysconfig
 from pathlib import Path
 
-#: What the tests and path.py call.
+#: Programs that the tests and path.py call.
 PROGRAMS = (
     *("sh", "ip", "unshare", "nsenter", "setpriv", "mount", "umount", "grep"),
     *("cat", "ls", "sleep", "touch"),
 )
 FOLDERS = ("dev", "proc", "sys", "tmp", "run", "root", "etc")
-#: Parts of Python's library that are large and that no test imports.
+#: Large parts of Python's library that no test imports.
 LEFT_OUT = re.compile(
-    r"/(test|tests|idlelib|tkinter|lib2to3|ensurepip|turtledemo|pydoc_data|site-packages|dist-packages|config-[^/]*)(/|$)"
+    r"/(test|tests|idlelib|tkinter|lib2to3|ensurepip|turtledemo|pydoc_data|site-packages"
+    r"|dist-packages|config-[^/]*)(/|$)"
     r"|/(_tkinter|_sqlite3|_decimal|_test\w*|_codecs_\w+|unicodedata)\.cpython[^/]*$|\.opt-\d\.pyc$"
 )
 
 
 class Initramfs:
-    """Made of files under the names that they have here."""
+    """An archive of files, under the paths that they have on this machine."""
 
     def __init__(self) -> None:
         self.files: dict[str, Path | bytes] = {}
@@ -32,7 +33,7 @@ class Initramfs:
         self.modes: dict[str, int] = {}
 
     def add(self, path: Path) -> None:
-        """A file, or a folder with all that is in it."""
+        """Adds a file, or a directory with all its files."""
         if path.is_dir():
             for inner in sorted(path.rglob("*")):
                 if inner.is_file() and not LEFT_OUT.search(str(inner)):
@@ -47,7 +48,7 @@ class Initramfs:
         self.modes[path] = mode
 
     def program(self, path: Path, name: str | None = None) -> None:
-        """A program that is found in PATH, with its libraries."""
+        """Adds a program with its libraries, and a link to it in PATH."""
         self.add(path.resolve())
         self.libraries(path.resolve())
         place = f"/usr/bin/{name or path.name}"
@@ -60,13 +61,13 @@ class Initramfs:
             self.add(Path(library))
 
     def python(self) -> None:
-        """This Python, with what it takes to import its library."""
+        """Adds the running Python with its standard library."""
         interpreter = Path(sys.executable).resolve()
         self.program(interpreter, "python3")
         self.add(Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix})))
 
     def tools(self) -> list[str]:
-        """Adds PROGRAMS; gives back what this machine lacks."""
+        """Adds PROGRAMS; returns those that this machine lacks."""
         missing = []
         for name in PROGRAMS:
             path = shutil.which(name, path="/usr/bin:/usr/sbin:/bin:/sbin")
@@ -77,7 +78,7 @@ class Initramfs:
         return missing
 
     def archive(self) -> bytes:
-        """As the kernel unpacks it: cpio, "newc" (the kernel's buffer-format.rst)."""
+        """Returns the archive as the kernel unpacks it: cpio, "newc" (its buffer-format.rst)."""
         entries: dict[str, tuple[int, bytes]] = {}
         times: dict[str, int] = {}
 
@@ -92,7 +93,7 @@ class Initramfs:
             if isinstance(content, Path):
                 told = content.stat()
                 entries[path] = (stat.S_IFREG | told.st_mode & 0o777, content.read_bytes())
-                # By which Python knows what it has compiled.
+                # Python compares it with the source's time in its compiled files.
                 times[path] = int(told.st_mtime)
             else:
                 entries[path] = (stat.S_IFREG | self.modes[path], content)

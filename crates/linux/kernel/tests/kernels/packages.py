@@ -1,5 +1,7 @@
-"""Kernels of Debian and Ubuntu, from their archives by apt, in a place of its own: nothing is installed, and the machine's own
-apt does not learn of it."""
+"""Kernels of Debian and Ubuntu, downloaded from their archives by apt.
+
+Apt works in a directory of its own: nothing is installed, and the machine's apt is not affected.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +16,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEBIAN, UBUNTU = "http://deb.debian.org/debian", "http://archive.ubuntu.com/ubuntu"
-#: Backports keep what has been in them: the only place of kernels between releases.
+#: Backports keep earlier packages: the only source of kernels between releases.
 DEBIAN_SUITES = ("bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports")
 UBUNTU_SUITES = ("jammy-updates", "noble-updates")
 DEBIAN_KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-#: A package of Debian's that has Ubuntu's, and the file in it.
+#: Debian's package of Ubuntu's keys, and the file in it.
 UBUNTU_KEYS = ("ubuntu-keyring", "ubuntu-archive-keyring.gpg")
-#: The smallest flavours that have all that is needed: Debian's for virtual machines, Ubuntu's only one.
+#: Smallest sufficient flavours: Debian's for virtual machines, Ubuntu's only one.
 IMAGES = (
     r"linux-image-((\d+)\.(\d+)\.[\d.]+\S*-cloud-amd64)",
     r"linux-image-unsigned-((\d+)\.(\d+)\.[\d.]+-\d+-generic)",
 )
 DAY_S = 24 * 3600
-#: The modules that the tests need, and classifiers before 6.6. What they need themselves is found in them.
+#: Modules that the tests need, also those of classifiers before 6.6. Their dependencies are read
+#: from them.
 MODULES = ("tun", "sch_ingress", "cls_bpf")
 
 
 class MissingError(Exception):
-    """The machine lacks something."""
+    """A requirement that the machine lacks."""
 
 
 @dataclass(frozen=True)
 class Kernel:
     release: str
     image: bytes
-    #: In the order in which they are loaded.
+    #: Modules by name, in the order of loading.
     modules: dict[str, bytes]
 
 
@@ -62,7 +65,7 @@ class Archives:
         self.names = set(self.apt("apt-cache", "pkgnames", "linux-").split())
 
     def update(self, lines: str) -> None:
-        """Asks the archives again once a day."""
+        """Updates the package lists, at most once a day."""
         place = self.root / "etc/apt/sources.list"
         asked = self.root / "asked"
         known = asked.exists() and place.exists() and place.read_text() == lines
@@ -80,9 +83,9 @@ class Archives:
             "Dir::Cache": self.root / "cache",
             "Dir::Etc": self.root / "etc/apt",
             "APT::Architecture": "amd64",
-            # The folder is this user's.
+            # The directory belongs to this user, so apt need not switch to another.
             "APT::Sandbox::User": "",
-            # What software centres show.
+            # Metadata for software centres.
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
             "Acquire::Languages": "none",
         }
@@ -102,13 +105,13 @@ class Archives:
         return have[0]
 
     def releases(self) -> dict[str, str]:
-        """The latest release of each version (`6.12`) as uname names it; Debian's where both have one."""
+        """Returns the latest release of each version (`6.12`), as in uname; Debian's preferred."""
         latest: dict[str, tuple[list[int], str]] = {}
         for image in IMAGES:
             these: dict[str, tuple[list[int], str]] = {}
             for found in filter(None, (re.fullmatch(image, name) for name in self.names)):
                 release, major, minor = found.groups()
-                # The archive may have kept a part of it.
+                # The archive may have kept only some packages of a release.
                 modules_apart = f"linux-binary-{release}" in self.names
                 if modules_apart and f"linux-modules-{release}" not in self.names:
                     continue
@@ -120,8 +123,8 @@ class Archives:
         return {version: release for version, (_, release) in ordered}
 
     def kernel(self, release: str, *more: str) -> Kernel:
-        """With these modules beside MODULES."""
-        # Debian's images have their modules with them up to 7.0; Ubuntu's never.
+        """Downloads a kernel with MODULES and these modules."""
+        # Debian's images contain their modules up to 7.0; Ubuntu's never do.
         parts = ("image", "image-unsigned", "binary", "modules")
         names = {f"linux-{part}-{release}" for part in parts} & self.names
         if f"linux-image-unsigned-{release}" in names:
@@ -137,7 +140,7 @@ def sources(archive: str, suites: tuple[str, ...], keys: Path) -> str:
 
 
 def contents(package: Path, *wanted: str) -> dict[str, bytes]:
-    """The files of a package whose names have one of these in them."""
+    """Returns the files of a package whose names contain one of `wanted`."""
     tar = subprocess.run(
         ["dpkg-deb", "--fsys-tarfile", package], capture_output=True, check=True
     ).stdout
@@ -160,7 +163,7 @@ def from_files(release: str, files: dict[str, bytes], wanted: tuple[str, ...]) -
 
     def add(name: str) -> None:
         if name in modules or name not in packed:
-            return  # loaded already, or a part of the kernel
+            return  # added already, or built into the kernel
         content = unpacked(packed[name], files[packed[name]])
         needs = re.search(rb"\0depends=([^\0]*)\0", content)
         for other in needs[1].decode().split(",") if needs else ():

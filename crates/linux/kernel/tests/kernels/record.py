@@ -1,10 +1,11 @@
-"""Runs scenarios on the testbed of another kernel in QEMU, and writes beside each what came out: `make kernel-rows`.
+"""Runs scenarios on the testbed of another kernel in QEMU, and stores results: `make kernel-rows`.
 
     record.py 6.12 docs/controllers/vegas/linux.toml --module tcp_vegas
 
-`linux.toml` gives `linux.csv`, a row for each flow of each cell, with what its bottleneck did, and `linux-windows.csv`, the
-windows at each second. A guest's clock goes by its instructions where there is no virtualization (run.py), so a slow machine
-measures what a fast one does.
+`linux.toml` gives two files beside it. `linux.csv` has a row for each flow of each cell, with
+measures of its bottleneck. `linux-windows.csv` has the windows at each second. Without
+virtualization a guest's clock advances with its instructions (run.py), so that a slow machine
+measures the same as a fast one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from run import OUT, ROOT, bare, qemu_command, tried
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: By which the testbed asks for the state of sockets.
+#: Module through which the testbed reads the state of sockets.
 DIAG = "tcp_diag"
 PROGRAM = "run_on_linux"
 
@@ -69,7 +70,7 @@ def built() -> Path:
 
 
 def results(said: str) -> Iterator[dict[str, Any]]:
-    """What each cell gave, in the order of the scenario."""
+    """Iterates over the results of the cells, in the order of the scenario."""
     if "\nexit 0\n" not in said:
         raise MissingError(f"the run did not end well:\n{said[-2000:]}")
     for line in said.splitlines():
@@ -98,7 +99,10 @@ def write(scenario: Path, release: str, cells: list[dict[str, Any]]) -> None:
                 seen.add((flow, int(time)))
                 threshold = "" if ssthresh is None else int(ssthresh)
                 windows.append([number, round(time, 3), flow, int(cwnd), threshold])
-    head = "kernel,cell,flow,group,goodput_mbit_s,retrans,qdelay_mean_ms,qdelay_max_ms,utilisation,drops"
+    head = (
+        "kernel,cell,flow,group,goodput_mbit_s,retrans,"
+        "qdelay_mean_ms,qdelay_max_ms,utilisation,drops"
+    )
     table(scenario.with_suffix(".csv"), head, rows)
     over_time = scenario.with_name(f"{scenario.stem}-windows.csv")
     table(over_time, "cell,time_s,flow,cwnd,ssthresh", windows)

@@ -1,12 +1,13 @@
-"""Boots other kernels in QEMU and runs the tests of the kernel's controllers in them: `make kernels`.
+"""Boots other kernels in QEMU and tests the kernel's controllers in them: `make kernels`.
 
-    run.py                     the kernels in KERNELS, and the newest there is
-    run.py 6.1 6.12            the latest release of each of these in the archives of Debian and Ubuntu
-    run.py --list              shows which there are
-    run.py 6.1 --run COMMAND   shows what a shell command says there, instead of the tests
+    run.py                     tests the kernels in KERNELS, and the newest
+    run.py 6.1 6.12            tests the latest release of each in Debian's and Ubuntu's archives
+    run.py --list              lists the available kernels
+    run.py 6.1 --run COMMAND   shows the output of a shell command there, instead of the tests
 
-Neither root nor the machine's network is needed by a guest, and it writes no file. Where QEMU cannot use the processor's own
-virtualization a guest's clock advances with its instructions, a nanosecond each, so that real-time tests need no fast machine.
+A guest needs neither root nor the machine's network, and writes no file. If QEMU cannot use the
+processor's virtualization, the guest's clock advances with its instructions, a nanosecond each.
+So real-time tests need no fast machine.
 """
 
 from __future__ import annotations
@@ -29,29 +30,30 @@ HERE = Path(__file__).resolve().parent
 KERNEL = HERE.parents[1]
 ROOT = KERNEL.parents[2]
 OUT = ROOT / "target" / "guests"
-#: Too old; the oldest that does; one with links (6.4); long-term ones. The newest tells first transmissions apart (7.1).
+#: Too old; the oldest supported; one with links (6.4); long-term ones. The newest has a member for
+#: first transmissions (7.1).
 KERNELS = ("5.10", "6.1", "6.5", "6.8", "6.12", "6.18")
-#: As docs/kernel.md says: older ones must be refused, as too old.
+#: Oldest supported kernel (docs/kernel.md); older ones must be refused as too old.
 OLDEST = (6, 1)
-#: The tests of the compiler's output need a compiler.
+#: Tests of the compiler's output, which need a compiler.
 LEFT_OUT = "objects"
 CHECK = "cwnd-kernel check"
-#: Modules of the suite, and what of a kernel they are about.
+#: Modules of the suite, and the property of a kernel that each tests.
 COLUMNS = {
     "command": "loads, unloads",
     "each": "each acts",
     "flows": "counts",
     "shadow": "CUBIC as its own",
 }
-#: A library that may be worth stripping, bytes.
+#: Size from which a library is stripped, bytes.
 LARGE = 8 << 20
-#: A guest that has not ended by then never will, s: on a machine that does other things, too.
+#: Time after which a guest is given up, s; generous, for a machine under load.
 LONGEST = 3600
 
 
 @dataclass
 class Outcome:
-    """What a guest said, and what came out."""
+    """Output of a guest, and the test results in it."""
 
     release: str
     said: str
@@ -59,9 +61,9 @@ class Outcome:
     passed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
-    #: What tests found in this kernel, and take as it is.
+    #: Properties of this kernel that tests found and accept.
     noted: list[str] = field(default_factory=list)
-    #: What `cwnd-kernel check` had against this kernel.
+    #: Error of `cwnd-kernel check` on this kernel.
     refused: str = ""
 
     def __post_init__(self) -> None:
@@ -78,7 +80,7 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """Whether this kernel does what docs/kernel.md says of it."""
+        """`True` if this kernel behaves as docs/kernel.md says."""
         major, minor = (int(part) for part in self.release.split(".")[:2])
         if (major, minor) < OLDEST and self.refused:
             return "too old" in self.refused
@@ -125,7 +127,7 @@ def qemu_command() -> list[str]:
     qemu = shutil.which("qemu-system-x86_64")
     if qemu is None:
         raise MissingError("QEMU is missing; apt install qemu-system-x86")
-    # A virtual machine may have /dev/kvm and no processor behind it.
+    # A virtual machine may have /dev/kvm without the processor's virtualization.
     flags = set(Path("/proc/cpuinfo").read_text().split())
     if os.access("/dev/kvm", os.W_OK) and flags & {"vmx", "svm"}:
         processor = "-accel kvm -cpu host -smp 2"
@@ -136,13 +138,13 @@ def qemu_command() -> list[str]:
 
 
 def file_system() -> Initramfs:
-    """The tests and the program, and what they need."""
+    """Returns a file system with the tests, the program, and all that they need."""
     suite, program = built()
     made = bare()
     for built_here, name in ((suite, "suite"), (program, "cwnd-kernel")):
         made.libraries(built_here)
         made.write(f"/usr/bin/{name}", stripped(built_here), 0o755)
-    # The tests know the program by its place.
+    # The tests were compiled with the program's path.
     made.links[str(program)] = "/usr/bin/cwnd-kernel"
     for path in (KERNEL / "tests" / "suite").rglob("*"):
         if path.suffix in {".py", ".o"}:
@@ -151,7 +153,7 @@ def file_system() -> Initramfs:
 
 
 def stripped(program: Path) -> bytes:
-    """Without what debuggers need, which is most of it: a guest has it all in memory, and unpacks it first."""
+    """Returns a program without debug information, most of its size: a guest keeps it in memory."""
     if shutil.which("strip") is None:
         return program.read_bytes()
     OUT.mkdir(parents=True, exist_ok=True)
@@ -161,7 +163,7 @@ def stripped(program: Path) -> bytes:
 
 
 def bare() -> Initramfs:
-    """What every guest needs."""
+    """Returns a file system with the parts that every guest needs."""
     made = Initramfs()
     if missing := made.tools():
         raise MissingError(f"missing: {', '.join(missing)}")
@@ -206,7 +208,7 @@ def tried(qemu: list[str], kernel: Kernel, made: Initramfs, commands: list[str])
         if done.returncode != 0:
             raise MissingError(f"QEMU ended with {done.returncode}")
     except subprocess.TimeoutExpired:
-        pass  # what it did not say counts as failed
+        pass  # tests without a result count as failed
     initramfs.unlink()
     took = time.monotonic() - begin
     return Outcome(kernel.release, said.read_text(errors="replace").replace("\r", ""), took)

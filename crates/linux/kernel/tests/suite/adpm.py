@@ -1,4 +1,4 @@
-"""Adaptive deterministic packet marking, and the option that tells what it said: for path.py."""
+"""Adaptive deterministic packet marking, and the option that echoes its estimate: for path.py."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import struct
 from forged import checksum
 
 ECT_1, CE = 1, 3
-#: Of the option that tells an estimate (crates/packet).
+#: Kind and length of the option that carries an estimate (crates/packet).
 KIND, LENGTH = 253, 4
 
 
 def load_at(loads: str, now: float) -> float:
-    """The last that begins by now, of `seconds:factor,…`."""
+    """Returns the load factor at a time, from `seconds:factor,…`."""
     pairs = (pair.split(":") for pair in loads.split(","))
     return [float(factor) for begin, factor in pairs if float(begin) <= now][-1]
 
 
 def told(packet: bytes, load: float) -> tuple[bytes, int]:
-    """A packet as a router of that load lets it go, and the place of its threshold (adpm.rs)."""
+    """Returns a packet marked by a router of that load, and its threshold's place (adpm.rs)."""
     x = int.from_bytes(packet[4:6])
     x ^= x >> 8
     x = x * 0x88B5 & 0xFFFF
@@ -45,7 +45,7 @@ def with_ecn(packet: bytes, ecn: int) -> bytes:
 
 
 def option_at(packet: bytes) -> int | None:
-    """Where the option begins that tells an estimate."""
+    """Returns the offset of the option with an estimate; `None` without one."""
     tcp = (packet[0] & 15) * 4
     at, end = tcp + 20, tcp + (packet[tcp + 12] >> 4) * 4
     while at + 1 < end and packet[at]:
@@ -56,7 +56,7 @@ def option_at(packet: bytes) -> int | None:
 
 
 def with_tcp(packet: bytes, at: int, data: bytes) -> bytes:
-    """Other bytes of the TCP header, and its checksum."""
+    """Replaces bytes of the TCP header, and updates its checksum."""
     tcp = (packet[0] & 15) * 4
     changed = bytearray(packet)
     changed[at : at + len(data)] = data
@@ -67,18 +67,18 @@ def with_tcp(packet: bytes, at: int, data: bytes) -> bytes:
 
 
 def with_number(packet: bytes, behind: int, add: int) -> bytes:
-    """Another sequence number (4 bytes behind the TCP header's begin) or acknowledgement (8)."""
+    """Adds to the sequence number (4 bytes into the TCP header) or the acknowledgment (8)."""
     at = (packet[0] & 15) * 4 + behind
     number = int.from_bytes(packet[at : at + 4]) + add & 0xFFFFFFFF
     return with_tcp(packet, at, number.to_bytes(4))
 
 
 def outside(packet: bytes) -> bytes:
-    """Data with CE as a stranger makes it up, who does not see where the window is."""
+    """Forges data with CE, from an attacker who does not see where the window is."""
     return with_number(with_ecn(packet, CE), 4, 1 << 30)
 
 
-#: What of an ACK whose option tells an estimate reaches the sender.
+#: Changes to an ACK with an estimate, before it reaches the sender.
 OPTIONS = {
     "length": lambda p, at: with_tcp(p, at + 1, bytes([LENGTH - 1])),
     "none": lambda p, at: with_tcp(p, at, bytes([1] * LENGTH)),

@@ -1,11 +1,11 @@
-//! Programs attached to interfaces and groups go when their loader goes.
+//! Programs at interfaces and control groups are detached when their loader ends.
 
 use std::process::Command;
 
 use crate::machine::{self, Held, program, run, unique};
 use crate::remains::soon;
 
-/// What a script says in namespaces of its own, of the network and of mounts.
+/// Runs a script in its own network and mount namespaces; returns its output.
 pub fn in_a_namespace(script: &str) -> String {
     let output = Command::new("unshare").args(["-n", "-m", "sh", "-ec", script]).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
@@ -20,7 +20,7 @@ fn a_program_at_an_interface_goes_with_whoever_holds_it() {
         return machine::skipped("the kernel has no links for interfaces (before 6.6)");
     }
     let name = unique("at");
-    // A quench that nobody could believe is counted by the program of each loader that is there.
+    // An invalid quench is counted by each attached program.
     let script = format!(
         "ip link set lo up
          {0} hold becn_reno --name {name} --interface lo > ready & holder=$!
@@ -39,7 +39,7 @@ fn a_program_at_an_interface_goes_with_whoever_holds_it() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// An ICMP source quench that quotes nothing.
+/// Python script that sends an ICMP source quench without a quoted packet.
 pub const SEND: &str = r#"
 import socket
 raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
@@ -97,7 +97,7 @@ fn what_has_no_table_is_loaded_pinned_and_unloaded_like_the_rest() {
     assert!(said.contains(r#""pinned":true"#), "{said}");
 }
 
-/// Options and timeouts of strangers would be what it makes of them.
+/// bmcc and tcpstar would change options and timeouts of unrelated connections.
 #[test]
 fn nothing_is_for_every_connection_of_the_host_unless_that_is_said() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -116,7 +116,8 @@ fn nothing_is_for_every_connection_of_the_host_unless_that_is_said() {
     }
 }
 
-/// Were a checksum wrong, no ACK would arrive. A cheat is a server: the third ACK of a client may not lie, as SYN-ACKs may not.
+/// With a wrong checksum no ACK would arrive. Only a server can cheat: neither the third ACK of a
+/// client nor a SYN-ACK may carry a false echo.
 #[test]
 fn a_receiver_that_cheats_rewrites_what_it_echoes_and_leaves_checksums_right() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -131,7 +132,7 @@ fn a_receiver_that_cheats_rewrites_what_it_echoes_and_leaves_checksums_right() {
     );
     let sent = told["flows"][0]["sent"].as_u64().unwrap();
     assert!(sent > 1_500_000, "{told}");
-    // An ACK for two segments, of those that arrived.
+    // One ACK for two segments that arrived.
     let rewritten = machine::count(&told["held"], "rewritten");
     assert!(rewritten > 400, "{told}");
     assert_eq!(machine::count(&told["held"], "failed"), 0, "{told}");

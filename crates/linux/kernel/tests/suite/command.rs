@@ -1,4 +1,4 @@
-//! `cwnd-kernel` as a program: what it says, what it returns, and that nothing stays behind.
+//! The program `cwnd-kernel`: its output and exit codes, and that it leaves nothing behind.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -87,7 +87,7 @@ fn a_controller_that_is_held_goes_with_whoever_holds_it() {
     held.kill();
     assert!(gone(&name), "after kill -9");
 
-    // A shell that starts it and is killed: no signal reaches the holder itself.
+    // A shell that starts it and is killed: the holder itself gets no signal.
     let name = unique("orphan");
     let script = format!("{} hold abe_reno --name {name} > /dev/null & wait", program());
     let mut shell = Command::new("sh").args(["-c", &script]).spawn().unwrap();
@@ -110,7 +110,7 @@ fn a_pinned_controller_stays_until_it_is_unloaded() {
         return machine::skipped("without links there is nothing to pin (before 6.4)");
     }
     let name = unique("pinned");
-    // In a mount namespace with a BPF file system of its own.
+    // In a mount namespace with its own BPF file system.
     let script = format!(
         "set -e; mount -t bpf bpf /sys/fs/bpf
          {0} load abe_cubic --name {name} --pin
@@ -147,7 +147,7 @@ fn without_a_bpf_file_system_there_is_no_pin() {
     assert!(!registered(&name));
 }
 
-/// `load --pin` of kernels from 6.1 to 6.3 needs no file system.
+/// Kernels from 6.1 to 6.3: `load --pin` needs no file system.
 #[test]
 fn without_links_what_is_pinned_stays_all_the_same() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -169,7 +169,8 @@ fn check_has_the_verifier_look_and_leaves_nothing() {
     assert!(!registered("abe_cubic"));
 }
 
-/// As kernels from 6.1 to 6.3 register: the table stays when its loader is killed, and `unload` takes it out.
+/// Kernels from 6.1 to 6.3 register without a link: the table stays when its loader is killed, and
+/// `unload` removes it.
 #[test]
 fn a_table_without_a_link_is_found_and_unloaded() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -188,7 +189,7 @@ fn a_table_without_a_link_is_found_and_unloaded() {
     assert!(!registered(&name), "SIGTERM takes it out");
 }
 
-/// The kernel drops a table a moment after the last reference to its link.
+/// `true` once the kernel has dropped a table, at most 2 s after the last reference to its link.
 fn gone(name: &str) -> bool {
     (0..200).any(|_| {
         sleep(Duration::from_millis(10));

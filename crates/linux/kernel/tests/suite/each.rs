@@ -1,8 +1,9 @@
-//! One short path for all controllers at once: what kernels in QEMU have time for, when the machine has little.
+//! One short path for all controllers at once, short enough for kernels in QEMU on a slow machine.
 
 use crate::machine::{self, Group, Held, count, program, unique};
 
-/// A queue that marks now and then, drops what is too much, and is quenched; a second without a path, for timeouts.
+/// A path that sometimes marks, drops above a limit, and is quenched. It is dead for a second, for
+/// timeouts.
 const PATH: &str = "--seconds 7 --rtt-ms 30 --mbit 10 --mark-above 20000 --drop-above 60000 \
                     --dead 1.2 --quench marked --quench-above 20000";
 const BESIDE: [(&str, &str, &str); 6] = [
@@ -11,7 +12,7 @@ const BESIDE: [(&str, &str, &str); 6] = [
     ("adaptive_reno", "", "adapted"),
     ("adaptive_cubic", "", "adapted"),
     ("delay_aimd", "--threshold 10", "delay"),
-    // To it CE is the highest load, and its receivers tell.
+    // CE is the highest load to it, and its receivers echo loads.
     ("bmcc", "--cgroup", "options_written"),
 ];
 
@@ -26,7 +27,7 @@ fn each_controller_does_what_it_is_for() {
         more.extend((options == "--cgroup").then(|| group.path()));
         (Held::new(controller, &name, &more), name, counter)
     });
-    // Quenches are about the first flow.
+    // Quenches are about the first flow only.
     let becn = unique("becn");
     let hold = format!("{} hold becn_cubic --name {becn} --interface near", program());
     let names: Vec<&str> = [becn.as_str()]

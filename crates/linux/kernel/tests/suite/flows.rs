@@ -1,4 +1,4 @@
-//! Flows of the real kernel with our controllers, over a path that marks and drops.
+//! Flows of the real kernel with the project's controllers, over a path that marks and drops.
 
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -33,7 +33,7 @@ fn marks_are_answered_as_marks_and_drops_as_drops() {
     }
 }
 
-/// Then a receiver counts marks, and does not repeat ECE until it is answered.
+/// With Accurate ECN a receiver counts marks, and does not repeat ECE until it is answered.
 #[test]
 fn marks_that_accurate_ecn_counts_are_answered_too() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -68,11 +68,12 @@ fn a_loss_in_a_window_that_ecn_reduced_is_told_apart() {
     }
 }
 
-/// A path whose queue is a fraction of what is in flight: what the factor gives away is lost.
+/// On a path whose queue is a fraction of the data in flight, throughput lost by a low factor is
+/// not made up for.
 #[test]
 fn a_larger_factor_keeps_more_of_the_path() {
     let Some(_root) = machine::root_with_btf() else { return };
-    // A window that was cut to 0.3 takes half of this time to be marked again.
+    // A window reduced to 0.3 takes half of this time until the next mark.
     let path = "--seconds 14 --rtt-ms 150 --mark-above 4000";
     for controller in CONTROLLERS {
         let held = ["0.3", "0.9"].map(|beta_ecn| {
@@ -118,7 +119,7 @@ fn sockets_keep_a_controller_that_is_unloaded() {
         status.out
     );
     assert!(flow.wait().unwrap().success(), "the flow goes on");
-    // With its last socket the controller goes, and its card with it.
+    // The controller goes with its last socket, and its card with it.
     let left = (0..200).all(|_| {
         sleep(Duration::from_millis(20));
         run(&["status"]).out.contains(&name)

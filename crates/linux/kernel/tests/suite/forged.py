@@ -1,6 +1,6 @@
-"""What routers say of packets, and what strangers make up: for path.py.
+"""Source quenches of routers, and forged packets of off-path attackers: for path.py.
 
-A stranger knows addresses and ports. He does not see packets, so of sequence numbers he has none that is right.
+An attacker knows addresses and ports, but sees no packets, so that no sequence number is right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: The local port of the first flow; those of the others follow.
+#: Local port of the first flow; the others have the next ones.
 PORT = 40000
 ROUTER = bytes([10, 77, 0, 9])
 
@@ -27,7 +27,7 @@ def source_quench(
     options: bytes = b"",
     fragment: int = 0,
 ) -> bytes:
-    """A router's source quench: RFC 792, with BECN's bit in the fifth octet (crates/packet)."""
+    """Builds a source quench: RFC 792, with BECN's bit in the fifth octet (crates/packet)."""
     body = bytes([4, code, 0, 0, 0x80 * marked, 0, 0, 0]) + packet[:quoted]
     body = body[:2] + checksum(body) + body[4:]
     first = 0x45 + len(options) // 4
@@ -58,21 +58,21 @@ def wrong_bit(message: bytes, at: int = -1) -> bytes:
 
 
 def with_size(message: bytes, size: int) -> bytes:
-    """An IP header that says another length, with its right checksum."""
+    """Sets the total length in an IP header, with the right checksum."""
     header = message[:2] + size.to_bytes(2) + message[4:10] + b"\0\0" + message[12:20]
     return header[:10] + checksum(header) + header[12:] + message[20:]
 
 
-#: Bits of the IP header's fragment field: more follow; the second part.
+#: Values of the IP header's fragment field: more fragments follow; a later fragment.
 MORE, LATER = 0x2000, 4
-#: Alert to routers (RFC 2113): an option like any other.
+#: Router Alert (RFC 2113), as an example of an IP option.
 ALERT = bytes([148, 4, 0, 0])
 
-#: What answers a packet of data: quenches of a router, and those that a stranger makes up.
+#: Answers to a data packet, by name: quenches of a router, and forged ones.
 QUENCHES = {
     "marked": lambda p: of_port(p, PORT, *[source_quench(p)] * 3),
     "dropped": lambda p: of_port(p, PORT, *[source_quench(p, marked=False)] * 3),
-    # Routers may write options. What they say is nobody's business here.
+    # Routers may write options; they must be skipped.
     "options": lambda p: of_port(p, PORT, *[source_quench(p, options=ALERT)] * 3),
     "other connection": lambda p: of_port(p, PORT + 1, source_quench(p)),
     "port": lambda p: [source_quench(with_port(p, 1000))],
@@ -82,7 +82,7 @@ QUENCHES = {
     "truncated": lambda p: [source_quench(p, quoted=27)],
     "checksum": lambda p: [wrong_bit(source_quench(p))],
     "guesses": lambda p: [*[source_quench(with_sequence(p, 1 << 24))] * 12, source_quench(p)],
-    # Each of these would be believed but for what it is named after.
+    # Each of these would be believed but for a single defect.
     "malformed": lambda p: [
         wrong_bit(source_quench(p), 10),
         source_quench(p, code=1),
@@ -121,7 +121,7 @@ def frame(packet: bytes, to: bytes, vlan: bytes = b"") -> bytes:
 #: An 802.1Q header of VLAN 5, and one with a priority only.
 VLAN, PRIORITY_ONLY = bytes.fromhex("81000005"), bytes.fromhex("81002000")
 
-#: The same by Ethernet: to this host, to others and to groups that it may listen to, and in a VLAN that it is not in.
+#: Quenches in Ethernet frames: to this host, to others and to groups, and in another VLAN.
 FRAMES = {
     "marked": lambda p, mac: [frame(source_quench(p), mac)] * 3,
     "priority": lambda p, mac: [frame(source_quench(p), mac, PRIORITY_ONLY)] * 3,
@@ -150,7 +150,7 @@ def segment(
     ecn: int = 0,
     data: bytes = b"",
 ) -> bytes:
-    """A TCP segment; `offset` is a length of its header that need not be right, in words."""
+    """Builds a TCP segment; `offset` overrides the data offset, in words, and may be wrong."""
     options += bytes(-len(options) % 4)
     words = 5 + len(options) // 4 if offset is None else offset
     numbers = [sequence & 0xFFFFFFFF, acknowledges & 0xFFFFFFFF]
@@ -164,7 +164,7 @@ def segment(
 
 
 def timestamps(packet: bytes) -> tuple[int, int] | None:
-    """What a segment's option says (RFC 7323): its own and the one that it echoes."""
+    """Returns TSval and TSecr of a segment (RFC 7323); `None` without the option."""
     at, end = 40, 20 + (packet[32] >> 4) * 4
     while at + 1 < end and packet[at] != 0:
         if packet[at] == 1:
@@ -185,13 +185,13 @@ def sack(*edges: int) -> bytes:
     return b"\x01\x01\x05" + bytes([2 + 4 * len(edges)]) + struct.pack(f"!{len(edges)}I", *numbers)
 
 
-#: A sequence number that is far from the window, and one beyond what was ever sent.
+#: Distance to a sequence number far from the window, and to one beyond all data sent.
 FAR, BEYOND = 1 << 30, 1 << 24
 ECE, PUSH, ACK, FIN, RST = 0x40, 0x08, 0x10, 0x01, 0x04
 
 
 def forged_acks(ack: bytes) -> dict[str, list[bytes]]:
-    """To the sender, in its receiver's name, beside a right one: nothing in them is of the connection but addresses and ports."""
+    """Forges segments to the sender in the receiver's name; the attacker knows no numbers."""
     sequence, upto = struct.unpack_from("!II", ack, 24)
     own, echo = timestamps(ack) or (0, 0)
 
@@ -207,15 +207,15 @@ def forged_acks(ack: bytes) -> dict[str, list[bytes]]:
             **more,
         )
 
-    # Timestamps echo what was sent a moment ago, a minute ago, or will be sent.
+    # The timestamps echo 1 or 30 ms and a minute ahead of the right one, and a minute behind.
     echoes = [stamped(own + 1, echo + add) for add in (1, 30, -60_000, 60_000)]
     return {
         "near": [
             *[forge(FAR, upto + 1448, option) for option in echoes],
             *[forge(-FAR, upto, option) for option in echoes],
-            # In the window, but it acknowledges what was never sent.
+            # In the window, but it acknowledges data that was never sent.
             forge(0, upto + BEYOND, echoes[0]),
-            # Marks, losses and the end.
+            # ECN-echoes, SACK blocks (losses), and the end of the connection.
             *[forge(FAR, upto, echoes[0], ACK | ECE)] * 3,
             *[forge(FAR, upto, echoes[0] + sack(upto + 1448, upto + 2896))] * 4,
             forge(FAR, upto, b"", RST),
@@ -228,8 +228,8 @@ def option(kind: int, length: int, content: bytes = b"") -> bytes:
     return bytes([kind, length]) + content
 
 
-#: Options that are cut short, too long, of no length, or of no known kind, and RFC 4727's experiments: the first is one that tells the
-#: highest load there is, as receivers of BMCC write it.
+#: Options that are cut short, too long, without length, or of unknown kind, and RFC 4727's
+#: experiments. The first carries the highest load, as receivers of BMCC write it.
 STRANGE = [
     option(253, 4, b"\xff\xff"),
     option(8, 0),
@@ -248,7 +248,7 @@ STRANGE = [
 
 
 def forged_options(ack: bytes) -> dict[str, list[bytes]]:
-    """Strange options to the sender, in segments that are far from the window."""
+    """Forges segments to the sender with strange options, far from the window."""
     sequence, upto = struct.unpack_from("!II", ack, 24)
     places = ack[12:16], ack[16:20], ack[20:24]
     there = [
@@ -256,13 +256,13 @@ def forged_options(ack: bytes) -> dict[str, list[bytes]]:
         for strange in STRANGE
         for add in (FAR, -FAR)
     ]
-    # Headers that are shorter than a header, and longer than the segment.
+    # Data offsets below the fixed header, and beyond the segment.
     there += [segment(*places, sequence + FAR, upto, offset=words) for words in (0, 4, 15)]
     return {"near": there}
 
 
 def forged_marks(ack: bytes) -> dict[str, list[bytes]]:
-    """Data to the receiver that is marked, in the sender's name, with numbers that are far from the window."""
+    """Forges marked data to the receiver in the sender's name, far from the window."""
     sequence, upto = struct.unpack_from("!II", ack, 24)
     ports = ack[22:24] + ack[20:22]
     own, echo = timestamps(ack) or (0, 0)
@@ -281,7 +281,7 @@ SEGMENTS = {"acks": forged_acks, "options": forged_options, "marks": forged_mark
 
 
 def checksum(data: bytes) -> bytes:
-    """RFC 1071, of bytes whose own checksum is zero."""
+    """Returns the checksum of RFC 1071 of bytes whose own checksum field is zero."""
     data = bytes(data) + bytes(len(data) % 2)
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     total = (total & 0xFFFF) + (total >> 16)

@@ -1,10 +1,11 @@
-//! Flows of the real kernel that routers steer by load factors, which a receiver estimates and tells.
+//! Flows of the real kernel controlled by load factors, which receivers estimate and echo.
 
 use serde_json::Value;
 
 use crate::machine::{self, Group, Held, count, run, unique};
 
-/// A flow over path.py's path whose processes are in a group of their own; what it tells, and what its controller counted.
+/// Runs a flow over the path of path.py, with its processes in their own control group. Returns the
+/// output of path.py, and the controller's counters.
 fn flow(path: &str, options: &[&str]) -> Option<(Value, Value)> {
     let group = Group::new()?;
     let name = unique("bmcc");
@@ -18,7 +19,7 @@ fn flows<const N: usize>(flows: [(&str, &[&str]); N]) -> Option<[(Value, Value);
         let threads = flows.map(|(path, options)| scope.spawn(move || flow(path, options)));
         threads.map(|thread| thread.join().unwrap())
     });
-    // All or none: what lacks is the machine's.
+    // All or none: only the machine can lack something.
     let told: Option<Vec<_>> = told.into_iter().collect();
     told.and_then(|told| told.try_into().ok())
 }
@@ -28,11 +29,12 @@ fn a_window_goes_as_the_load_says_that_two_bits_of_many_packets_tell() {
     let Some(_root) = machine::root_with_btf() else { return };
     let path = "--mbit 10 --rtt-ms 40 --seconds";
     let low = format!("{path} 3 --loads 0:0.6");
-    // The first estimate of 1 or more ends the start; then the window adds, and rests after it became smaller.
+    // The first estimate of 1 or more ends the start; then the window adds, and rests after a
+    // decrease.
     let turns = format!("{path} 5 --loads 0:0.6,2:1.1,3:0.9");
-    // From u on all packets have CE, which the kernel takes for a mark of RFC 3168, too.
+    // From u on all packets have CE, which the kernel also takes for a mark of RFC 3168.
     let beyond = format!("{path} 3 --loads 0:0.9,0.5:1.5");
-    // Whoever does not see the connection guesses where its window is.
+    // An attacker who does not see the connection must guess where its window is.
     let stranger = format!("{low} --stranger");
     let every = &["--echo", "load-every"];
     let Some([low, turns, beyond, stranger]) =
@@ -49,18 +51,18 @@ fn a_window_goes_as_the_load_says_that_two_bits_of_many_packets_tell() {
             assert_eq!(count(counted, never), 0, "{never}: {counted}");
         }
         assert!(count(counted, "load_acks_heard") > 10, "{counted}");
-        // The last may be under way when the router ends.
+        // The last ACK may be in flight when the router ends.
         let heard = path["options"].as_u64().unwrap();
         let written = count(counted, "options_written");
         assert!((heard..=heard + 2).contains(&written), "{written}, the router saw {heard}");
-        // Linux counts identifications: each packet stands for another threshold.
+        // Linux increments identifications, so each packet selects another threshold.
         let packets = count(counted, "told");
         assert!(path["places"].as_u64().unwrap() * 100 >= packets * 98, "{path} {counted}");
     }
     let (path, counted) = &low;
     assert!(count(counted, "load_acks_multiplied") > 50 && count(counted, "marks") == 0);
     assert_eq!(count(counted, "load_acks_added") + count(counted, "load_decreases"), 0);
-    // 1.23 ^ (40 / 200) in a round trip, forty times and more.
+    // The window grows by 1.23 ^ (40 / 200) in each of more than forty round trips.
     assert!(path["flows"][0]["cwnd"].as_u64().unwrap() > 40, "{path}");
     let acks = path["acks"].as_u64().unwrap();
     assert!(path["options"].as_u64().unwrap() * 3 < acks, "not each ACK tells: {path}");
@@ -70,7 +72,7 @@ fn a_window_goes_as_the_load_says_that_two_bits_of_many_packets_tell() {
         assert!(count(counted, some) >= 1, "{some}: {counted}");
     }
 
-    // One segment is left of the window, and one decrease is the last for t_p and a round trip.
+    // The window falls to one segment. The next decrease follows after t_p and a round trip.
     let (path, counted) = &beyond;
     assert!(count(counted, "marks") > 20 && count(counted, "ecn") >= 1, "{counted}");
     assert!((3..=14).contains(&count(counted, "load_decreases")), "{counted}");
@@ -78,7 +80,7 @@ fn a_window_goes_as_the_load_says_that_two_bits_of_many_packets_tell() {
     assert!(path["options"].as_u64().unwrap() * 10 >= path["acks"].as_u64().unwrap() * 9, "{path}");
 }
 
-/// Without estimates, whoever took them away, the window grows as Reno's does, and an echo of CE halves it.
+/// Without estimates, for any reason, the window grows as Reno's does, and an echo of CE halves it.
 #[test]
 fn who_hears_no_load_does_not_multiply() {
     let Some(_root) = machine::root_with_btf() else { return };

@@ -13,10 +13,10 @@ use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType, Object, Object
 use rustix::time::{ClockId, clock_getres};
 use serde_json::Value;
 
-/// Proof that controllers can be loaded here.
+/// Proof that controllers can be loaded on this machine.
 pub struct Root;
 
-/// `None`, and a line that says why, where the kernel cannot be asked.
+/// Returns `None` and prints the reason if controllers cannot be loaded.
 pub fn root_with_btf() -> Option<Root> {
     let why = if !rustix::process::geteuid().is_root() {
         "not root"
@@ -31,30 +31,30 @@ pub fn root_with_btf() -> Option<Root> {
     None
 }
 
-/// Says that this test did nothing, and why.
+/// Prints that this test was skipped, and the reason.
 pub fn skipped(why: &str) {
     say("skipped", why);
 }
 
-/// Says what this test found in the kernel, and takes as it is.
+/// Prints a property of this kernel that the test found and accepts.
 pub fn noted(what: &str) {
     say("noted", what);
 }
 
 fn say(kind: &str, what: &str) {
     let thread = std::thread::current();
-    // Not `eprintln!`, which only tests that fail show.
+    // Not `eprintln!`, whose output is shown for failed tests only.
     let mut terminal = std::io::stderr();
     writeln!(terminal, "{kind}: {}: {what}", thread.name().unwrap_or("a test")).unwrap();
 }
 
-/// A flow with that controller over path.py's path; what it tells.
+/// Runs a flow of each controller over the path of path.py; returns its JSON.
 pub fn flow(controllers: &str, path: &str) -> Value {
     let path: Vec<String> = path.split(' ').map(str::to_owned).collect();
     flow_with(controllers, &path)
 }
 
-/// The same with options that have spaces.
+/// Runs a flow with options that may contain spaces.
 pub fn flow_with(controllers: &str, path: &[String]) -> Value {
     let output = Command::new("unshare")
         .args(["-n", "python3", PATH])
@@ -67,7 +67,7 @@ pub fn flow_with(controllers: &str, path: &[String]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Several at once, in real time as they are.
+/// Runs several paths at once, each in real time.
 pub fn flows<P: AsRef<str> + Send, const N: usize>(flows: [(&str, P); N]) -> [Value; N] {
     std::thread::scope(|scope| {
         flows
@@ -76,32 +76,34 @@ pub fn flows<P: AsRef<str> + Send, const N: usize>(flows: [(&str, P); N]) -> [Va
     })
 }
 
-/// Whether the kernel registers tables by links, by its version: what the program goes by is in its types.
+/// `true` if the kernel registers tables by links. Decided by its version, as the program under
+/// test goes by its types.
 pub fn links() -> bool {
     version() >= (6, 4)
 }
 
-/// Whether links hold programs at interfaces, by the kernel's version.
+/// `true` if links hold programs at interfaces, by the kernel's version.
 pub fn interface_links() -> bool {
     version() >= (6, 6)
 }
 
-/// Whether a socket can bound its timeout (`TCP_RTO_MAX_MS`), by the kernel's version.
+/// `true` if a socket can bound its timeout (`TCP_RTO_MAX_MS`), by the kernel's version.
 pub fn bounds_timeouts() -> bool {
     version() >= (6, 15)
 }
 
-/// For as long as a test has this, none loads a program for all processes, or none relies on that.
+/// Takes a lock between tests that load a program for all processes, and tests that rely on the
+/// absence of one.
 pub fn all_processes() -> MutexGuard<'static, ()> {
     static ALL: Mutex<()> = Mutex::new(());
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A control group of version 2 that is a test's own, for as long as this lives.
+/// A cgroup v2 group of one test, removed when dropped.
 pub struct Group(PathBuf);
 
 impl Group {
-    /// `None`, and a line that says why, where there is no place for one.
+    /// Creates a group. Returns `None` and prints the reason if no hierarchy is mounted.
     pub fn new() -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         let root = mounts.lines().find_map(|line| {
@@ -118,7 +120,7 @@ impl Group {
         Some(Self(path))
     }
 
-    /// One below it.
+    /// Creates a group below this one.
     pub fn below(&self) -> Self {
         let path = self.0.join("below");
         fs::create_dir(&path).unwrap();
@@ -132,7 +134,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Its last processes may just be ending.
+        // The last processes may just be ending.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 break;
@@ -142,23 +144,24 @@ impl Drop for Group {
     }
 }
 
-/// How often a controller counted that.
+/// Returns a counter of a controller.
 pub fn count(event: &Value, what: &str) -> u64 {
     event["counters"][what].as_u64().unwrap()
 }
 
-/// Whether the kernel has a member for first transmissions, by its version.
+/// `true` if the kernel has a member for first transmissions, by its version.
 pub fn first_transmission() -> bool {
     version() >= (7, 1)
 }
 
-/// Whether the kernel's CUBIC begins rounds of HyStart in small windows too, by its version: mended in 6.14 (commit
-/// 25c1a9ca53db). Older ones of which this is false may have the repair, from a stable release or a distribution.
+/// `true` if the kernel's CUBIC begins rounds of HyStart in small windows, too: fixed in 6.14
+/// (commit 25c1a9ca53db). Older kernels may have the fix from a stable release or a distribution.
 pub fn small_rounds() -> bool {
     version() >= (6, 14)
 }
 
-/// Whether the kernel knows Accurate ECN (RFC 9768): `net.ipv4.tcp_ecn` of a namespace of its own takes a 3.
+/// `true` if the kernel supports Accurate ECN (RFC 9768): `net.ipv4.tcp_ecn` of a new namespace
+/// accepts a 3.
 pub fn accurate_ecn() -> bool {
     let write = "echo 3 > /proc/sys/net/ipv4/tcp_ecn";
     let mut shell = Command::new("unshare");
@@ -171,7 +174,8 @@ fn version() -> (u32, u32) {
     (numbers.next().unwrap(), numbers.next().unwrap())
 }
 
-/// A controller of the tests' own, whose compiled source is that, in the kernel by that name for as long as both live.
+/// Loads and registers a compiled controller of the tests under a name, for as long as both results
+/// live.
 pub fn steered_by(source: &str, name: &str) -> (Object, Link) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/objects");
     let bytes = fs::read(format!("{folder}/{source}.bpf.o")).unwrap();
@@ -181,7 +185,7 @@ pub fn steered_by(source: &str, name: &str) -> (Object, Link) {
             let table = map.initial_value_mut().unwrap();
             table[..16].fill(0);
             table[..name.len()].copy_from_slice(name.as_bytes());
-            // As the loader does: bpf/kernel.h says which members these are.
+            // Clears the same member as the loader; bpf/kernel.h describes both.
             table[if first_transmission() { 24..32 } else { 32..40 }].fill(0);
             if !links() {
                 map.set_map_flags(map.map_flags() & !F_LINK).unwrap();
@@ -199,38 +203,38 @@ pub fn steered_by(source: &str, name: &str) -> (Object, Link) {
     (object, link)
 }
 
-/// The words of its `struct tally`.
+/// Returns the words of the object's `struct tally`.
 pub fn tally(object: &Object) -> Vec<u64> {
     let map = object.maps().find(|m| m.name().to_string_lossy().ends_with("bss.tally")).unwrap();
     let bytes = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
     bytes.chunks_exact(8).map(|chunk| u64::from_ne_bytes(chunk.try_into().unwrap())).collect()
 }
 
-/// `BPF_F_LINK`.
+/// Flag `BPF_F_LINK`.
 const F_LINK: u32 = 1 << 13;
 
-/// The kernel's ticks a second.
+/// Returns the kernel's ticks per second.
 pub fn hz() -> u32 {
     let tick = clock_getres(ClockId::MonotonicCoarse);
     u32::try_from((1_000_000_000 + tick.tv_nsec / 2) / tick.tv_nsec).unwrap()
 }
 
-/// What tests/suite/path.py is called with.
+/// Path of the script that runs flows over an emulated path.
 pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/path.py");
 
-/// The program under test.
+/// Returns the path of the program under test.
 pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_cwnd-kernel")
 }
 
-/// A copy of it that any user may run, wherever the repository is.
+/// Copies the program to a place where every user may run it.
 pub fn program_for_anyone() -> PathBuf {
     let copy = env::temp_dir().join(unique("program"));
     fs::copy(program(), &copy).unwrap();
     copy
 }
 
-/// A name that no other test and no other run has.
+/// Returns a name that no other test or run uses.
 pub fn unique(what: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let serial = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -238,20 +242,20 @@ pub fn unique(what: &str) -> String {
     name[..name.len().min(15)].to_owned()
 }
 
-/// Whether the kernel has a controller of that name.
+/// `true` if the kernel has a controller of that name.
 pub fn registered(name: &str) -> bool {
     let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     names.split_whitespace().any(|one| one == name)
 }
 
-/// What the program said.
+/// Exit code and output of the program.
 pub struct Said {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
-/// The map of the card of that name.
+/// Returns the map that holds the card of that name.
 pub fn card_map(name: &str) -> Option<MapHandle> {
     MapInfoIter::default()
         .filter(|info| info.name == "cwnd_card")
@@ -262,13 +266,13 @@ pub fn card_map(name: &str) -> Option<MapHandle> {
         })
 }
 
-/// What `status` shows of a controller, if it is there.
+/// Returns the `status` of a controller, if it is loaded.
 pub fn card(name: &str) -> Option<Value> {
     let rows: Value = serde_json::from_str(&run(&["status", name, "--json"]).out).unwrap();
     rows.get(0).cloned()
 }
 
-/// Ends a process as nothing should.
+/// Kills a process with SIGKILL.
 pub fn kill(pid: u64) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -284,17 +288,17 @@ pub fn run(arguments: &[&str]) -> Said {
     }
 }
 
-/// A controller that `cwnd-kernel hold` holds.
+/// A running `cwnd-kernel hold`.
 pub struct Held {
     child: Child,
     lines: BufReader<ChildStdout>,
     name: String,
-    /// Its first line.
+    /// First line of its output.
     pub ready: Value,
 }
 
 impl Held {
-    /// Returns when it is there.
+    /// Starts it and waits until the controller is loaded.
     pub fn new(controller: &str, name: &str, more: &[&str]) -> Self {
         let mut child = Command::new(program())
             .args(["hold", controller, "--name", name])
@@ -312,12 +316,12 @@ impl Held {
         self.child.id()
     }
 
-    /// As `status` shows it.
+    /// Returns its current `status`.
     pub fn now(&self) -> Value {
         card(&self.name).unwrap()
     }
 
-    /// Ends it as a program does; its last line.
+    /// Ends it by SIGTERM, as programs do; returns its last line.
     pub fn end(mut self) -> Value {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -326,7 +330,7 @@ impl Held {
         end
     }
 
-    /// Ends it as nothing should.
+    /// Kills it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -335,7 +339,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // A test that failed leaves nothing behind.
+        // A failed test leaves nothing behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

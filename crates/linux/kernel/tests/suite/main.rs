@@ -1,4 +1,5 @@
-//! Tests of what is in the kernel, in the kernel. Those that need root say so and do nothing without it.
+//! Tests of the controllers in the running kernel. Those that need root print that and do nothing
+//! without it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 mod attached;

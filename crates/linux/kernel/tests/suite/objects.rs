@@ -1,4 +1,4 @@
-//! The objects in the repository are what clang makes of the sources beside them.
+//! The objects in the repository equal what clang compiles from the sources beside them.
 
 use std::fs;
 use std::path::Path;
@@ -50,5 +50,5 @@ fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
-/// Whose objects are in the repository (Debian 12).
+/// Major version of the clang that compiled the objects in the repository (Debian 12).
 const CLANG: &str = "14";

@@ -1,8 +1,9 @@
 """A short flow of the real kernel over a slow path, for the tests of kernel controllers.
 
-Run it as `unshare -n python3 path.py …`: it makes a second network namespace, joins the two by TUN devices, and forwards
-between them at a rate, with a delay and a queue. Both namespaces go when it ends, however it ends. It prints one line
-of JSON. It knows no more than a test needs; measuring is the testbed's work.
+Run it as `unshare -n python3 path.py …`. It creates a second network namespace, joins the two by
+TUN devices, and forwards between them at a rate, with a delay and a queue. Both namespaces go when
+it ends, even if it is killed. It prints one line of JSON. It offers only what the tests need;
+measurements are the testbed's work.
 """
 
 from __future__ import annotations
@@ -79,14 +80,14 @@ print(json.dumps({"controller": controller, "sent": sent, "ssthresh": words[17],
                   "rto_max": rto_max}))
 """
 
-#: Without what users have installed, for a fast start.
+#: Python without site packages, for a fast start.
 PYTHON = [sys.executable, "-I", "-S"]
 ECT_0, CE = 2, 3
 SYN = 0x02
 IFF_TUN, IFF_TAP = 1, 2
-#: Of the device `side`.
+#: MAC address of the device `side`.
 MAC = bytes.fromhex("020000000001")
-#: The first word of a command that runs in the receiver's namespace.
+#: First word of a `--hold` command that runs in the receiver's namespace.
 FAR = "far:"
 
 
@@ -160,7 +161,7 @@ def main() -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    # unshare has to have made its namespace before the device can move there.
+    # The device can only move once unshare has created the namespace.
     own = Path("/proc/self/ns/net").stat().st_ino
     while Path(f"/proc/{receiver.pid}/ns/net").stat().st_ino == own:
         time.sleep(0.005)
@@ -178,7 +179,7 @@ def main() -> None:
     held = None
     if options.hold:
         words = options.hold.split()
-        # At the receiver.
+        # In the receiver's namespace.
         beside = [*inside, *words[1:]] if words[0] == FAR else words
         held = subprocess.Popen(beside, stdout=subprocess.PIPE)
         ready = held.stdout.readline()
@@ -199,7 +200,7 @@ def main() -> None:
     told["flows"] = [json.loads(sender.stdout.readline() or "null") for sender in senders]
     if held:
         held.terminate()
-        # None if it was killed.
+        # `None` if it was killed.
         told["held"] = json.loads(held.stdout.readline() or "null")
         held.wait()
     print(json.dumps(told))
@@ -211,7 +212,7 @@ def ip(command: str, *more: str, inside: list[str] = ()) -> None:
 
 def tun(name: str, kind: int = IFF_TUN) -> int:
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-    # TUNSETIFF with IFF_NO_PI.
+    # 0x400454CA is TUNSETIFF, 0x1000 is IFF_NO_PI.
     fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", name.encode(), 0x1000 | kind))
     return device
 
@@ -222,7 +223,7 @@ def forward(
     senders: list[subprocess.Popen],
     held: subprocess.Popen | None,
 ) -> dict:
-    """A queue before a line of a rate; the delay is half behind it, half on the way back."""
+    """Forwards packets: a queue, a line of a rate, and half of the delay in each direction."""
     near, far, _ = devices
     half = options.rtt_ms / 2000
     byte_s = 8 / (options.mbit * 1e6)
@@ -249,7 +250,7 @@ def forward(
                 drops += 1
                 drop_until = 0.0
                 continue
-            # At most one a round trip, as an AQM that is in control of its queue would.
+            # At most one mark per round trip, as an AQM that controls its queue would set.
             if (
                 options.mark_above
                 and queued > options.mark_above
@@ -291,7 +292,7 @@ def forward(
         "late_queue": late_queue,
         "unheard": unheard,
         "acks": loads.acks,
-        # Of these with an estimate of the load.
+        # ACKs with an estimate of the load.
         "options": loads.options,
         "places": len(loads.places),
     }
@@ -300,7 +301,7 @@ def forward(
 def quench(
     devices: tuple[int, int, int | None], options: argparse.Namespace, packet: bytes, queued: int
 ) -> int:
-    """What a router says of a packet of data, or who pretends to be one."""
+    """Sends the quenches of a router or an attacker for a data packet; returns their number."""
     near, _, side = devices
     count = 0
     if queued > options.quench_above and len(packet) > 1000:
@@ -312,7 +313,7 @@ def quench(
 
 
 class Loads:
-    """A router that tells loads by two bits, where it is asked to, and what becomes of the receiver's estimates."""
+    """A router that signals loads by two bits, if asked to, and changes estimates in ACKs."""
 
     def __init__(self, options: argparse.Namespace, far: int) -> None:
         self.asked = options
@@ -339,7 +340,7 @@ class Loads:
 
 
 class Stranger:
-    """Who makes segments up beside ACKs, fifty times a second."""
+    """An attacker that forges segments beside ACKs, fifty times a second."""
 
     def __init__(self, kind: str | None, near: int, far: int) -> None:
         self.segments = SEGMENTS[kind] if kind else lambda _: {}
@@ -347,7 +348,7 @@ class Stranger:
         self.next = 0.0
 
     def beside(self, ack: bytes, now: float) -> int:
-        # Numbers of an answer to a SYN would be right ones, which no stranger has.
+        # After a SYN-ACK the forged numbers would be right, which no attacker can know.
         if now < self.next or ack[33] & SYN:
             return 0
         self.next = now + 0.02
@@ -356,7 +357,7 @@ class Stranger:
 
 
 class Unheld:
-    """Bytes that arrived since the command ended by itself; None as long as it did not."""
+    """Counter of bytes forwarded since the held command ended by itself; `None` until then."""
 
     def __init__(self, held: subprocess.Popen | None) -> None:
         self.held = held
@@ -388,7 +389,7 @@ def packets(device: int):
 
 
 def accepts_accurate_ecn(packet: bytes) -> bool:
-    """Whether it is a SYN-ACK that agrees to Accurate ECN (RFC 9768, table 2)."""
+    """Returns `True` for a SYN-ACK that agrees to Accurate ECN (RFC 9768, table 2)."""
     tcp = (packet[0] & 15) * 4
     flags = (packet[tcp + 12] & 1) << 8 | packet[tcp + 13]
     ace = flags >> 6

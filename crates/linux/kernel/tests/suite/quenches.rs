@@ -1,21 +1,22 @@
-//! Source quenches on real packets: what a router says, and what strangers make up.
+//! Source quenches in real packets: those of a router, and forged ones.
 
 use serde_json::Value;
 
 use crate::machine::{self, count, program, run, unique};
 
 const CONTROLLERS: [&str; 2] = ["becn_reno", "becn_cubic"];
-/// Quenches whenever more than 15 kB wait, which is as much as the path holds, three about each packet.
+/// Quenches while more than 15 kB wait, which is the path's BDP; three for each packet.
 const PATH: &str = "--seconds 4 --rtt-ms 30 --mbit 4 --quench-above 15000";
 
-/// A controller beside its flow, in its namespace.
+/// A controller in the namespace of its flow.
 struct Run {
     controllers: String,
     path: Vec<String>,
 }
 
 impl Run {
-    /// Beside its flow is one of another controller's, or none.
+    /// Runs a flow with quenches of a kind, and a second flow with the controller `beside`, if it
+    /// is given.
     fn new(controller: &str, kind: &str, beside: &str) -> Self {
         Self::at("near", controller, &["--quench", kind], beside)
     }
@@ -29,7 +30,7 @@ impl Run {
     }
 }
 
-/// Several at once.
+/// Runs several at once; returns their results.
 fn told(runs: &[Run]) -> Vec<Value> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = runs
@@ -59,7 +60,7 @@ fn a_quench_makes_the_window_smaller_at_most_once_a_window() {
             assert_eq!(count(held, other), 0, "{path}");
             // A window of data takes a round trip.
             assert!(reductions <= 4000 / 30, "{path}");
-            // Of each window with quenches only the first counts.
+            // In each window with quenches only the first counts.
             let sent = path["quenches"].as_u64().unwrap();
             assert!(sent > 2 * reductions, "{path}");
             let believed = count(held, "quenches");
@@ -67,19 +68,21 @@ fn a_quench_makes_the_window_smaller_at_most_once_a_window() {
             for never in ["malformed", "stranger", "loss", "ecn", "timeout"] {
                 assert_eq!(count(held, never), 0, "{never}: {path}");
             }
-            // Without quenches nothing would end growth: the queue has no end.
+            // Without quenches nothing would end growth: the queue is unlimited.
             assert!(path["late_queue"].as_u64().unwrap() < 40_000, "{path}");
         }
     }
 }
 
-/// Where the router stands next to the sender, a marked packet is often the last that was sent when its quench comes, and its
-/// echo acknowledges just what was outstanding then: it is about the same congestion (BECN § IV-B).
+/// If the router is next to the sender, a marked packet is often the last one sent when its quench
+/// arrives. Its ECN-echo then acknowledges just the data that was outstanding: both are about the
+/// same congestion (BECN § IV-B).
 #[test]
 fn the_echo_of_a_mark_that_a_quench_told_of_reduces_nothing_more() {
     let Some(_root) = machine::root_with_btf() else { return };
     let runs = CONTROLLERS.map(|controller| {
-        // The packet that is quenched is the one that is marked: the router looks before a packet comes, and after.
+        // The quenched packet is the marked one: path.py compares the queue with the packet for a
+        // quench, and without it for a mark.
         let mut run = Run::new(controller, "marked", "");
         run.path.extend(["--mark-above", "13500"].map(str::to_owned));
         run
@@ -93,13 +96,13 @@ fn the_echo_of_a_mark_that_a_quench_told_of_reduces_nothing_more() {
     }
 }
 
-/// What the program at the interface made of quenches, whatever it was.
+/// Returns the number of quenches that the program at the interface saw, with any result.
 fn heard(held: &Value) -> u64 {
     let all = ["quenches", "malformed", "stranger", "outside", "deaf"];
     all.iter().map(|name| count(held, name)).sum()
 }
 
-/// Each is counted as what it is, and no window is the smaller for any of them (RFC 5927 § 4.1).
+/// Each forged quench is counted by its kind, and none reduces a window (RFC 5927 § 4.1).
 #[test]
 fn what_a_stranger_makes_up_does_nothing() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -123,7 +126,7 @@ fn what_a_stranger_makes_up_does_nothing() {
             eprintln!("{controller}, {kind}: {path}");
             assert!(count(held, counter) > 20, "{kind}: {path}");
             let sent = path["quenches"].as_u64().unwrap();
-            // Those of the last moments may come after the end.
+            // The last ones may arrive after the end.
             let heard = heard(held);
             assert!(heard <= sent && heard * 10 >= sent * 9, "{kind}: {path}");
             for reduced in ["quench_marked", "quench_dropped", "quenches", "spared"] {
@@ -134,7 +137,7 @@ fn what_a_stranger_makes_up_does_nothing() {
     }
 }
 
-/// As an Ethernet has them. What the host would not take for its own is none of its controllers' business either, and not counted.
+/// Frames of an Ethernet. Quenches that the host would not accept are neither counted nor obeyed.
 #[test]
 fn what_is_for_others_or_in_another_vlan_is_not_heard() {
     let Some(_root) = machine::root_with_btf() else { return };

@@ -1,4 +1,4 @@
-//! Objects in the kernel of a loaded controller, and those left after it.
+//! Kernel objects of a loaded controller, and those left after it.
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
@@ -11,17 +11,18 @@ use libbpf_rs::{MapCore as _, MapFlags};
 
 use crate::machine;
 
-/// By their numbers, which the kernel does not give again for long.
+/// Objects by their ids, which the kernel does not reuse soon.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Remains {
     programs: BTreeSet<u32>,
     maps: BTreeSet<u32>,
-    /// What calls the programs: links of tables, interfaces and groups.
+    /// Links of tables, interfaces and groups, which run the programs.
     links: BTreeSet<u32>,
 }
 
 impl Remains {
-    /// All that belongs to the controller of that name: the maps of the programs that count on its card, and those programs.
+    /// Finds the objects of a controller: the programs with its card, and the maps that only they
+    /// use.
     pub fn of(name: &str) -> Self {
         let Some(map) = machine::card_map(name) else { return Self::default() };
         let card = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
@@ -53,12 +54,13 @@ impl Remains {
         self.links.len()
     }
 
-    /// Whether nothing calls it any more, after a moment: then only sockets that have it do.
+    /// `true` if no link runs its programs any more, within a few seconds; then only its sockets
+    /// do.
     pub fn are_called_by_nobody(&self) -> bool {
         soon(|| LinkInfoIter::default().all(|link| !self.links.contains(&link.id)))
     }
 
-    /// Whether none of it is there, after a moment.
+    /// `true` if none of its objects is left, within a few seconds.
     pub fn are_gone(&self) -> bool {
         soon(|| {
             ProgInfoIter::default().all(|info| !self.programs.contains(&info.id))
@@ -68,7 +70,7 @@ impl Remains {
     }
 }
 
-/// Whether something becomes so within some seconds: the kernel takes its time.
+/// Waits up to five seconds for a condition: the kernel frees objects with a delay.
 pub fn soon(mut so: impl FnMut() -> bool) -> bool {
     (0..250).any(|_| {
         let now = so();
@@ -79,12 +81,12 @@ pub fn soon(mut so: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Where a card has the number of the table's map, and its version (bpf/card.h).
+/// Returns the offset in a card of the id of the table's map (bpf/card.h).
 fn table_at() -> usize {
     16 + 16 + 4 * setting_words() + 4 + 4
 }
 
-/// See there.
+/// Returns the offset of the version, which follows it.
 pub fn version_at() -> usize {
     table_at() + 4
 }

@@ -1,5 +1,4 @@
-//! Users of a controller, and others beside it, when something goes: its loader, its interface, its
-//! namespace.
+//! Users of a controller, and others beside it, when its loader, interface or namespace goes.
 
 use std::fs;
 use std::process::Command;
@@ -10,8 +9,8 @@ use crate::attached::{SEND, in_a_namespace};
 use crate::machine::{self, Group, Held, program, registered, run, unique};
 use crate::remains::{Remains, soon, version_at};
 
-/// Kills a holder as nothing should, once it has a socket; the flow goes on, nothing but its socket has the controller from then on, and
-/// with the socket the rest goes.
+/// Kills the holder with SIGKILL while a flow uses the controller. The flow continues, only its
+/// socket keeps the controller, and all objects go with the socket.
 #[test]
 fn a_flow_goes_on_when_the_loader_is_killed_and_with_it_goes_the_rest() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -22,7 +21,7 @@ fn a_flow_goes_on_when_the_loader_is_killed_and_with_it_goes_the_rest() {
             scope.spawn(move || {
                 let name = unique(controller);
                 let hold = format!("{} hold {controller} --name {name}", program());
-                // Of the flow's namespace, where there is the interface.
+                // In the flow's namespace, which has the interface.
                 let hold =
                     if controller.starts_with("becn") { hold + " --interface near" } else { hold };
                 let path = "--seconds 5 --rtt-ms 30 --drop-above 60000 --hold".split(' ');
@@ -50,7 +49,7 @@ fn a_flow_goes_on_when_the_loader_is_killed_and_with_it_goes_the_rest() {
                 eprintln!("{name}: {told}");
                 assert!(told["held"].is_null(), "it was killed: {told}");
                 assert!(told["unheld"].as_u64().unwrap() > 100_000, "{name}: {told}");
-                // A classifier went with its interface, whose namespace is gone.
+                // A classifier went with its interface, whose namespace has ended.
                 assert!(remains.are_gone(), "{name}: {remains:?}");
             });
         }
@@ -74,7 +73,7 @@ fn what_a_group_was_told_ends_with_its_loader() {
         flow.join().unwrap()
     });
     assert!(told["flows"][0]["sent"].as_u64().unwrap() > 800_000, "{told}");
-    // And where the group goes first.
+    // The group may be removed first, too.
     let name = unique("star");
     let held = Held::new("tcpstar", &name, &["--cgroup", group.path()]);
     let remains = Remains::of(&name);
@@ -83,8 +82,8 @@ fn what_a_group_was_told_ends_with_its_loader() {
     assert!(remains.are_gone(), "{remains:?}");
 }
 
-/// Each hears what arrives, and none keeps it from the others, whichever goes. What one that was killed leaves at the interface where
-/// there are no links goes with the next that comes.
+/// Each program sees all packets, and none hides them from others, whichever loader ends. Without
+/// links, the classifier of a killed loader is removed by the next loader.
 #[test]
 fn several_at_an_interface_do_not_see_each_other() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -130,7 +129,7 @@ fn several_at_an_interface_do_not_see_each_other() {
             lines.iter().copied().filter(|l| l.contains(r#""event":"end""#)).collect();
         assert_eq!((counted(ends[0], two), counted(ends[1], three)), (3, 1), "{said}");
         if registered(one) {
-            // A table that was registered by hand, with nothing at an interface any more.
+            // A table that was registered without a link; its classifier is gone already.
             assert_eq!(run(&["unload", one]).code, 0);
         }
         for name in &names {
@@ -140,7 +139,7 @@ fn several_at_an_interface_do_not_see_each_other() {
     }
 }
 
-/// The programs end with the interface; who holds them does not, and lets go of them as ever.
+/// The programs end with the interface. Their holder runs on, and releases them as usual.
 #[test]
 fn an_interface_and_a_namespace_may_go_before_what_is_at_them() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -170,7 +169,7 @@ fn an_interface_and_a_namespace_may_go_before_what_is_at_them() {
     assert!(said.contains(r#""event":"end""#) && said.contains(r#""registered":true"#), "{said}");
     assert!(soon(|| machine::card(&held).is_none()), "{said}");
     if machine::interface_links() {
-        // A mount namespace with its file system went, and its files with it.
+        // The mount namespace has ended, and with it the file system and its pins.
         assert!(soon(|| machine::card(&pinned).is_none()), "{said}");
         let said = in_a_namespace(&format!(
             "mount -t bpf bpf /sys/fs/bpf
@@ -187,7 +186,8 @@ fn an_interface_and_a_namespace_may_go_before_what_is_at_them() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// What an older or newer `cwnd-kernel` loaded, whose card is another, is told apart, and what it pinned is unloaded all the same.
+/// Controllers of an older or newer `cwnd-kernel`, with another card layout, are reported as such.
+/// Their pins can be removed all the same.
 #[test]
 fn what_another_version_pinned_can_be_unloaded() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -240,7 +240,7 @@ fn what_another_version_pinned_can_be_unloaded() {
     }
 }
 
-/// Gives the card of that name a version that there is not.
+/// Changes the version in the card of that name to one that does not exist.
 fn age_card(name: &str) {
     let map = machine::card_map(name).unwrap();
     let key = 0_u32.to_ne_bytes();
@@ -250,7 +250,7 @@ fn age_card(name: &str) {
     map.update(&key, &card, MapFlags::ANY).unwrap();
 }
 
-/// What is no card, but has its name, is passed by.
+/// Maps that have a card's name, but not its layout, are ignored.
 #[test]
 fn maps_of_others_are_no_cards() {
     let Some(_root) = machine::root_with_btf() else { return };

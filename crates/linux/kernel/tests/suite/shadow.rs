@@ -1,11 +1,12 @@
-//! The kernel's CUBIC and ours are given the same events of the same sockets, one by one, in the kernel itself
-//! (shadow.bpf.c): they must want the same window and the same threshold after each, and remember the same.
+//! Differential test of CUBIC: the kernel's and ours get the same events of the same sockets, in
+//! the kernel itself (shadow.bpf.c). After each event they must agree on window, threshold and
+//! state.
 
 use libbpf_rs::Object;
 
 use crate::machine;
 
-/// `struct tally` of shadow.bpf.c.
+/// Members of `struct tally` of shadow.bpf.c.
 #[derive(Debug)]
 struct Tally {
     acks: u64,
@@ -31,7 +32,8 @@ fn abe_cubic_wants_what_the_kernels_cubic_wants_after_every_event() {
     let Some(_root) = machine::root_with_btf() else { return };
     let name = format!("shadow_{}", std::process::id());
     let (object, _link) = machine::steered_by("shadow", &name);
-    // Slow start that HyStart ends, and losses; losses from slow start on; silence; a path that dies; a long path.
+    // Slow start that HyStart ends, and losses; losses from slow start on; silence; a path that
+    // dies; a long path.
     let paths = [
         "--seconds 8 --mbit 20 --rtt-ms 60 --drop-above 100000",
         "--seconds 8 --mbit 10 --rtt-ms 20 --drop-above 20000",
@@ -46,7 +48,8 @@ fn abe_cubic_wants_what_the_kernels_cubic_wants_after_every_event() {
     assert!(t.acks > 5_000 && t.growths > 5_000, "{t:?}");
     assert!(t.reductions >= 10 && t.stages >= 10 && t.exits >= 1 && t.timeouts >= 1, "{t:?}");
     assert!(t.resumes >= 2, "the silence is told: {t:?}");
-    // Each flow begins below 16 segments, so it ends a round there. A kernel begins the next one always, or never.
+    // Each flow starts below 16 segments, so a round ends there. A kernel begins the next one there
+    // always, or never.
     assert!(t.small_rounds >= 5, "{t:?}");
     if t.missed_rounds > 0 {
         assert!(!machine::small_rounds(), "mended in 6.14: {t:?}");
@@ -56,9 +59,9 @@ fn abe_cubic_wants_what_the_kernels_cubic_wants_after_every_event() {
              25c1a9ca53db); ours, which does, kept to its rounds there",
         );
     }
-    // Few events see the clock tick; else there would be nothing to compare.
+    // The clock ticks within few events only; otherwise there would be little to compare.
     assert!(t.ticked * 50 < t.acks, "{t:?}");
-    // The kernel takes its root from a table, and says so: 0.195 % off on average.
+    // The kernel takes its cube root from a table, whose stated mean error is 0.195 %.
     assert!(t.k_apart * 1000 <= t.k_sum * 4, "{t:?}");
 }
 

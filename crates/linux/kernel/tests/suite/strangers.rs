@@ -1,17 +1,21 @@
-//! Segments that a stranger makes up, who knows addresses and ports: no controller hears of them.
+//! Segments forged by an off-path attacker who knows addresses and ports: no controller reacts to
+//! them.
 
 use crate::machine::{self, Group, Held, count, unique};
 
-/// A queue that marks now and then, and is else without end.
+/// A queue that marks sometimes, and is unlimited otherwise.
 const MARKS: &str = "--seconds 5 --rtt-ms 40 --mbit 4 --mark-above 20000";
-/// The round trip is longer than what delay-based AIMD lets packets wait: with a least one of a moment it would back off for ever.
+/// The round-trip time exceeds the threshold of delay-based AIMD: with a forged tiny minimum it
+/// would back off all the time.
 const DEEP: &str = "--seconds 5 --rtt-ms 100 --mbit 4";
 
-/// Routers tell a load at which BMCC's window grows. An option that tells the highest there is would make it smaller.
+/// Routers signal a load at which BMCC's window grows. An option with the highest load would reduce
+/// it.
 const LOAD: &str = "--seconds 5 --rtt-ms 40 --mbit 4 --loads 0:0.6";
 
-/// Fifty times a second: acknowledgements of what was and was never sent, with timestamps that make the round trip short or long, with
-/// ECN-echoes, SACK blocks, resets; options of all kinds and lengths; marked data to the receiver.
+/// Fifty times a second: ACKs of data sent earlier and never sent, with timestamps that make the
+/// round trip short or long, with ECN-echoes, SACK blocks, and resets; options of all kinds and
+/// lengths; marked data to the receiver.
 #[test]
 fn acknowledgements_options_and_marks_of_strangers_do_nothing() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -51,13 +55,14 @@ fn acknowledgements_options_and_marks_of_strangers_do_nothing() {
             assert!(count(&end, "load_acks_multiplied") > 10, "{path} {end}");
             assert_eq!(count(&end, "load_decreases"), 0, "{path} {end}");
         }
-        // What was marked on the way is answered, and nothing else.
+        // Only marks of the path are answered.
         assert!(
             count(&end, "ecn") <= path["marks"].as_u64().unwrap(),
             "{controller}: {path} {end}"
         );
         if *controller == "delay_aimd" {
-            // 50 ms of queue are 25 kB. With a least round trip of a moment there is none; with a newest of a minute neither.
+            // 50 ms of queue are 25 kB. A forged tiny minimum RTT would leave no queue, and so
+            // would a forged newest RTT of a minute.
             assert!(path["late_queue"].as_u64().unwrap() > 8_000, "{forged}: {path} {end}");
         }
     }

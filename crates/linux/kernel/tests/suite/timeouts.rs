@@ -1,30 +1,32 @@
-//! TCP*(n) on the real kernel: what its timer does while nothing comes back.
+//! TCP*(n) on the real kernel: its retransmission timer while no ACK arrives.
 
 use serde_json::Value;
 
 use crate::machine::{self, Group, Held, count, unique};
 
-/// Times between what was sent into a dead path, seconds: the probe of the tail and what the application still had left out.
+/// Returns the timer's intervals between transmissions into a dead path, s; those before the tail
+/// loss probe and between remaining data of the application are left out.
 fn waits(path: &Value) -> Vec<f64> {
     let times: Vec<f64> =
         path["unheard"].as_array().unwrap().iter().map(|time| time.as_f64().unwrap()).collect();
     let gaps = times.windows(2).map(|two| two[1] - two[0]);
-    // The timer's are longer than any gap within a window; the first begins with the last such.
+    // Intervals of the timer are longer than gaps within a window; the first begins with the last
+    // such gap.
     gaps.filter(|gap| *gap > 0.15).collect()
 }
 
 const BULK: &str = "--seconds 13 --rtt-ms 40 --dead 5 --drop-above 30000";
 const THIN: &str = "--seconds 9 --rtt-ms 40 --dead 3 --drop-above 30000 --thin 2.5";
 const LONG: &str = "--seconds 14 --rtt-ms 1000 --dead 7 --mbit 2 --drop-above 60000";
-/// What bounds timeouts unless somebody asks otherwise (`TCP_RTO_MAX_MS`).
+/// Default bound of timeouts (`TCP_RTO_MAX_MS`), ms.
 const KERNELS_BOUND: u64 = 120_000;
 
 fn longest(path: &Value) -> f64 {
     waits(path).into_iter().fold(0.0, f64::max)
 }
 
-/// The connections of a control group, and of those below it: what others do is what they did. A second one is for those below, where the
-/// first has the last word; what either changed is taken back.
+/// Only connections of a control group, and of groups below it, are affected. A second instance is
+/// for those below, for which the first decides. Changes of either are undone.
 #[test]
 fn the_timeout_stays_as_far_as_the_kernel_lets_it_in_the_group_that_it_is_for() {
     let Some(_root) = machine::root_with_btf() else { return };
@@ -52,19 +54,20 @@ fn the_timeout_stays_as_far_as_the_kernel_lets_it_in_the_group_that_it_is_for() 
     assert_eq!((count(&end, "opened"), count(&also, "opened")), (8, 2), "{end} {also}");
     assert!(longest(&own_bulk) > 1.5 && longest(&own_thin) > 0.7, "outside: {all:.2?}");
     assert!(count(&end, "taken_back") >= 1, "{end}");
-    // Thin: stays for six expiries, so there are seven timeouts of that length; a probe of the tail may come before.
+    // Thin streams: the timeout stays for six expiries, so there are seven intervals of that
+    // length; a tail loss probe may precede them.
     let thin = waits(&thin);
     assert!(thin.len() >= 7 && thin[..7].iter().all(|wait| *wait < 0.35), "{thin:?}");
     if machine::bounds_timeouts() {
         assert!(count(&end, "bounded") >= 2 && count(&end, "bounded_above") >= 5, "{end}");
         assert_eq!(count(&end, "refused") + count(&also, "refused"), 0, "{end} {also}");
-        // Bulk: doubles, to 1 s.
+        // Bulk flows: the timeout doubles, up to 1 s.
         assert!((0.9..1.1).contains(&longest(&bulk)), "{:?}", waits(&bulk));
-        // More than 1 s: stays.
+        // Timeouts above 1 s stay.
         let timers: Vec<f64> = waits(&long).into_iter().filter(|wait| *wait > 0.9).collect();
         assert!(timers.len() >= 3, "{timers:?}");
         assert!(timers.iter().all(|wait| *wait < 1.3 * timers[0]), "{timers:?}");
-        // Where data went through again the bound is the kernel's own.
+        // The kernel's default bound is restored once data gets through again.
         for path in [&bulk, &twice, &own_bulk] {
             assert_eq!(path["flows"][0]["rto_max"], KERNELS_BOUND, "{all:.2?}");
         }

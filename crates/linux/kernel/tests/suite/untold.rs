@@ -1,5 +1,5 @@
-//! Programs that are left out (bpf/untold.h): a controller of which some are (untold.bpf.c) has no window that nobody computed
-//! for longer than until the next ACK.
+//! Program calls that the kernel skips (bpf/untold.h): untold.bpf.c skips some of a controller's. A
+//! window or threshold that no program computed must last no longer than until the next ACK.
 
 use libbpf_rs::{MapCore as _, MapFlags};
 
@@ -15,7 +15,7 @@ fn what_was_not_told_is_made_up_for_before_the_next_ack_is_processed() {
         "--seconds 8 --mbit 10 --rtt-ms 30 --mark-above 20000",
         "--seconds 8 --mbit 10 --rtt-ms 30 --drop-above 30000 --dead 1",
     ];
-    // One at a time: the programs that are left out are those of one connection.
+    // One at a time: the skipped calls are those of one connection.
     for path in paths {
         machine::flow(&name, path);
     }
@@ -29,7 +29,7 @@ fn what_was_not_told_is_made_up_for_before_the_next_ack_is_processed() {
     assert!(untold >= left_out, "{untold} of {left_out}");
 }
 
-/// Where CAUSES of bpf/cause.h has it, and where bpf/card.h has counters.
+/// Index of the counter in CAUSES of bpf/cause.h, and offset of the counters in bpf/card.h.
 const UNTOLD: usize = 7;
 const COUNTERS: usize = 16 + 16 + 20 * 4 + 4 * 4;
 
