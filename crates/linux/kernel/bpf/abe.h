@@ -1,34 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Alternative Backoff with ECN (RFC 8511), for any controller whose answer to a loss is `ssthresh`: that always answers as
- * for a loss, and `set_state`, which knows the cause (cause.h), puts the threshold of an ECN-echo in its place.
+ * Alternative Backoff with ECN (RFC 8511), for any controller that reduces for a loss in
+ * `ssthresh`.
+ *
+ * `ssthresh` does not know the cause and always returns the threshold of a loss. `set_state`, which
+ * knows it (cause.h), replaces that by the threshold of an ECN-echo.
  */
 #pragma once
 
 struct settings {
-	/* Part of the window that stays after an ECN-echo, in billionths (as crates/cc counts it). */
+	/* Fraction of the window kept after an ECN-echo, in billionths (as in crates/cc). */
 	u32 beta_ecn;
-	/* Whether it also answers an ECN-echo that ends slow start (ABE § III; RFC 8511 changes congestion avoidance only). */
+	/*
+	 * Also answers an ECN-echo that ends slow start (ABE § III); RFC 8511 changes congestion
+	 * avoidance only.
+	 */
 	u32 always;
-	/* Whether a loss in the window that ECN reduced lowers the threshold to what the loss alone would have left. */
+	/* A loss in a window that ECN reduced lowers the threshold to that of the loss alone. */
 	u32 deepen;
-	/* Ticks a second (CONFIG_HZ). */
+	/* Ticks per second (CONFIG_HZ). */
 	u32 hz;
 };
 
 SETTINGS settings SEC(".rodata.settings") = { .beta_ecn = 800000000, .hz = 1000 };
 
-/* `ecn_in_slow_start`: of `ecn`, reductions that ended or interrupted slow start. */
+/* `ecn_in_slow_start`: those reductions of `ecn` that ended or interrupted slow start. */
 #define COUNTERS(X) CAUSES(X) X(ecn_in_slow_start)
 #include "cause.h"
 
-/* The part of a socket's private area that is ABE's; zero when the socket takes the controller. */
+/* ABE's part of a socket's private area; zero when the socket starts to use the controller. */
 struct abe {
 	struct heard heard;
-	/* The window before the last reduction, and the threshold that a loss would have left. */
+	/*
+	 * Window before the last reduction, and the threshold that a loss would have left,
+	 * segments.
+	 */
 	u32 before;
 	u32 after_loss;
-	/* The last reduction found congestion avoidance. */
+	/* The last reduction happened in congestion avoidance. */
 	bool avoiding;
 };
 
@@ -47,7 +56,7 @@ static __always_inline void abe_ack(struct abe *abe, const struct tcp_sock *tp, 
 	heard_ack(&abe->heard, tp, flags);
 }
 
-/* `ssthresh`: what a loss leaves, for a reason that is not known yet. */
+/* For `ssthresh`: returns the threshold of a loss, as the cause is not known yet. */
 static __always_inline u32 abe_ssthresh(struct abe *abe, const struct tcp_sock *tp, u32 after_loss)
 {
 	abe->before = tp->snd_cwnd;
@@ -56,7 +65,7 @@ static __always_inline u32 abe_ssthresh(struct abe *abe, const struct tcp_sock *
 	return after_loss;
 }
 
-/* `set_state`: now the reason is known. */
+/* For `set_state`: sets the threshold for the cause, which is known now. */
 static __always_inline void abe_state(struct abe *abe, struct sock *sk, u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* CUBIC (RFC 9438) with ABE: as the kernel's own CUBIC, but for the answer to an ECN-echo (RFC 8511). */
+/*
+ * CUBIC (RFC 9438) with ABE: the kernel's CUBIC except for its response to an ECN-echo (RFC 8511).
+ */
 #include "kernel.h"
 #include "abe.h"
 #include "cubic.h"

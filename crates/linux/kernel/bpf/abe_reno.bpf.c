@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Reno with ABE: the kernel's own Reno (RFC 5681), but for the answer to an ECN-echo (RFC 8511). */
+/* Reno with ABE: the kernel's Reno (RFC 5681) except for its response to an ECN-echo (RFC 8511). */
 #include "kernel.h"
 #include "abe.h"
 #include "untold.h"

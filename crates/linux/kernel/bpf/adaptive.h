@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Adaptive backoff (McCullagh 2008 § 4.2): after a loss or an ECN-echo δ · minRTT / RTT of the window stays, in place of a
- * fixed part (crates/cc, `adaptive_delta`). Growth is the controller's own.
+ * Adaptive backoff (McCullagh 2008 § 4.2): a loss or an ECN-echo leaves δ · minRTT / RTT of the
+ * window instead of a fixed fraction (crates/cc, `adaptive_delta`). Growth is the controller's.
  */
 #pragma once
 
 struct settings {
 	/* δ, in billionths. */
 	u32 delta;
-	/* Ticks a second (CONFIG_HZ). */
+	/* Ticks per second (CONFIG_HZ). */
 	u32 hz;
-	/* See seen.h. */
+	/* Source of RTT samples (seen.h). */
 	u32 rtt_from;
 };
 
 SETTINGS settings SEC(".rodata.settings") = { .delta = 800000000, .hz = 1000 };
 
-/* `adapted`: reductions by the round trip; in the others none was known. `adapted_permille`: the parts that stayed, summed. */
+/*
+ * `adapted`: reductions that used the RTT; for the others none was known. `adapted_permille`: the
+ * sum of the fractions kept, in thousandths.
+ */
 #define COUNTERS(X) CAUSES(X) X(adapted) X(adapted_permille)
 #include "cause.h"
 #include "delay.h"
@@ -37,8 +40,12 @@ static __always_inline void adaptive_init(struct adaptive *adaptive, struct sock
 	seen_init(&adaptive->seen, tp);
 }
 
-/* `pkts_acked`: this ACK's round trip, for the rest of the controller; below zero if it has none. */
-static __always_inline s32 adaptive_hear(struct adaptive *adaptive, const struct tcp_sock *tp, const struct ack_sample *sample)
+/*
+ * For `pkts_acked`: returns this ACK's RTT for the rest of the controller, µs; negative if it has
+ * none.
+ */
+static __always_inline s32 adaptive_hear(struct adaptive *adaptive, const struct tcp_sock *tp,
+					 const struct ack_sample *sample)
 {
 	s32 rtt = seen_rtt(&adaptive->seen, tp, sample);
 
@@ -46,8 +53,9 @@ static __always_inline s32 adaptive_hear(struct adaptive *adaptive, const struct
 	return rtt;
 }
 
-/* `ssthresh`, of a controller that would leave `fixed`. */
-static __always_inline u32 adaptive_ssthresh(struct adaptive *adaptive, const struct tcp_sock *tp, u32 fixed)
+/* For `ssthresh`: returns the threshold of a controller whose own would be `fixed`. */
+static __always_inline u32 adaptive_ssthresh(struct adaptive *adaptive, const struct tcp_sock *tp,
+					     u32 fixed)
 {
 	u32 part = rtts_part(&adaptive->rtts, settings.delta);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* CUBIC (RFC 9438) as the kernel's own, but for how much a reduction leaves: adaptive backoff (McCullagh 2008 § 4.2). */
+/*
+ * CUBIC with adaptive backoff (McCullagh 2008 § 4.2): the kernel's CUBIC (RFC 9438) except for the
+ * size of reductions.
+ */
 #include "kernel.h"
 #include "adaptive.h"
 #include "cubic.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The kernel's own Reno (RFC 5681), but for how much a reduction leaves: adaptive backoff (McCullagh 2008 § 4.2). */
+/*
+ * Reno with adaptive backoff (McCullagh 2008 § 4.2): the kernel's Reno (RFC 5681) except for the
+ * size of reductions.
+ */
 #include "kernel.h"
 #include "adaptive.h"
 #include "untold.h"

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Backward explicit congestion notification (BECN: Akujobi et al. 2002, § IV-B), for any controller: source quenches make
- * the window smaller, at most once a window of data, and after those about marked packets it rests for that window.
+ * Backward explicit congestion notification (BECN: Akujobi et al. 2002, § IV-B), for any
+ * controller: source quenches reduce the window, at most once per window of data. After quenches
+ * about marked packets the window does not grow for that window of data.
  *
- * A program at the interface (ingress.h) leaves a note at the socket; the next ACK, before it does anything else, has it
- * read. The kernel stays in its state "open", since it has no such cause, so the window of data is remembered here: a loss
- * or an ECN-echo in it reduces nothing more, nor does a quench in a window that the kernel reduced.
+ * A program at the interface (ingress.h) leaves a note at the socket. The next ACK reads it before
+ * anything else. The kernel has no state for this cause and stays in Open, so the window of data is
+ * recorded here. A loss or an ECN-echo in it causes no further reduction, nor does a quench in a
+ * window that the kernel has reduced.
  */
 #pragma once
 
 struct settings {
-	/* Part of the window that stays after a quench about a marked packet, in billionths. */
+	/* Fraction of the window kept after a quench about a marked packet, in billionths. */
 	u32 beta_quench;
-	/* After which quenches the window does not grow for a window of data. */
+	/* Quenches after which the window does not grow for a window of data (enum below). */
 	u32 rest;
-	/* Wrong guesses in a round trip after which the rest of it is deaf; 0 is no limit. */
+	/*
+	 * Wrong guesses in a round trip after which all quenches in the rest of it are ignored; 0
+	 * is no limit.
+	 */
 	u32 guesses;
-	/* Ticks a second (CONFIG_HZ). */
+	/* Ticks per second (CONFIG_HZ). */
 	u32 hz;
 };
 
@@ -25,12 +30,17 @@ enum { REST_MARKED, REST_NEVER, REST_ALWAYS };
 SETTINGS settings SEC(".rodata.settings") = { .beta_quench = 500000000, .guesses = 10, .hz = 1000 };
 
 /*
- * Windows reduced for a quench about a marked and about a dropped packet; quenches that were believed; those that were not:
- * none that a host may believe, about no connection of ours, about nothing outstanding, after too many guesses; `spared`:
- * losses and ECN-echoes in a window that a quench reduced.
+ * Counters. `quench_marked`, `quench_dropped`: reductions for a quench about a marked and a dropped
+ * packet. `quenches`: accepted quenches.
+ *
+ * Rejected quenches: `malformed`: none that a host may accept; `stranger`: not about a connection
+ * of this controller; `outside`: not about outstanding data; `deaf`: after too many wrong guesses.
+ *
+ * `spared`: losses and ECN-echoes in a window that a quench had reduced.
  */
 #define COUNTERS(X) \
-	CAUSES(X) X(quench_marked) X(quench_dropped) X(quenches) X(malformed) X(stranger) X(outside) X(deaf) X(spared)
+	CAUSES(X) X(quench_marked) X(quench_dropped) X(quenches) X(malformed) X(stranger) \
+	X(outside) X(deaf) X(spared)
 #include "cause.h"
 #include "quench.h"
 
@@ -43,20 +53,22 @@ struct {
 
 #include "ingress.h"
 
-/* The part of a socket's private area that is BECN's; zero when the socket takes the controller. */
+/* BECN's part of a socket's private area; zero when the socket starts to use the controller. */
 struct becn {
 	struct heard heard;
-	/* The last note that was read. */
+	/* The `said` of the last note that was read. */
 	u32 answered;
-	/* Data up to here was sent before the last reduction. */
+	/* Data below this sequence number was sent before the last reduction. */
 	u32 reduced_until;
-	/* What was counted towards the next segment when this ACK came. */
+	/* `snd_cwnd_cnt` (progress towards the next segment) when this ACK arrived. */
 	u32 counted;
-	/* What a timeout would leave of a window that was spared just now; zero if none was. */
+	/*
+	 * Threshold that a timeout would set for a window that was just spared; zero if none was.
+	 */
 	u32 after_timeout;
-	/* The window does not grow before that is acknowledged. */
+	/* The window does not grow until `reduced_until` is acknowledged. */
 	bool rests;
-	/* That reduction was for a quench. */
+	/* The last reduction was for a quench. */
 	bool by_quench;
 };
 
@@ -78,8 +90,12 @@ static __always_inline void becn_release(struct becn *becn, struct sock *sk)
 
 enum quenched { QUENCHED_NOT, QUENCHED_MARKED, QUENCHED_DROPPED };
 
-/* `in_ack_event`: whether a quench makes the window smaller now. A note that comes while the window was just reduced, or
- * while losses are repaired, is about the same congestion. */
+/*
+ * For `in_ack_event`: returns the quench that reduces the window now.
+ *
+ * A note that arrives right after a reduction, or while losses are repaired, is about the same
+ * congestion.
+ */
 static __always_inline enum quenched becn_ack(struct becn *becn, struct sock *sk, u32 flags)
 {
 	struct note *note = bpf_sk_storage_get(&cwnd_notes, sk, 0, 0);
@@ -98,8 +114,12 @@ static __always_inline enum quenched becn_ack(struct becn *becn, struct sock *sk
 	return said & QUENCH_MARKED ? QUENCHED_MARKED : QUENCHED_DROPPED;
 }
 
-/* Makes the window smaller; `after_loss` is what a loss would have left, and what a dropped packet leaves (§ IV-B). */
-static __always_inline void becn_reduce(struct becn *becn, struct tcp_sock *tp, enum quenched why, u32 after_loss)
+/*
+ * Reduces the window. `after_loss` is the threshold of a loss, also used for a dropped packet
+ * (§ IV-B).
+ */
+static __always_inline void becn_reduce(struct becn *becn, struct tcp_sock *tp, enum quenched why,
+					u32 after_loss)
 {
 	u32 kept = after_loss;
 
@@ -115,12 +135,17 @@ static __always_inline void becn_reduce(struct becn *becn, struct tcp_sock *tp, 
 	tp->snd_cwnd_cnt = 0;
 	becn->reduced_until = tp->snd_nxt;
 	becn->by_quench = 1;
-	becn->rests = settings.rest == REST_ALWAYS || (settings.rest == REST_MARKED && why == QUENCHED_MARKED);
+	becn->rests = settings.rest == REST_ALWAYS ||
+		      (settings.rest == REST_MARKED && why == QUENCHED_MARKED);
 }
 
-/* Whether the kernel asks about what was sent before the last reduction. A loss is of something that was not acknowledged; an
- * echo is about something that was, just now (RFC 3168 § 6.1.2): most often the very packet that the quench was about, which
- * is the last that was sent before it where the router stands next to the sender. */
+/*
+ * True if the kernel's reduction is not about data sent before the last one.
+ *
+ * A loss concerns data that is not acknowledged. An ECN-echo concerns data that was acknowledged
+ * just now (RFC 3168 § 6.1.2). That is most often the packet that caused the quench: if the router
+ * is next to the sender, it is the last one sent before the quench.
+ */
 static __always_inline bool becn_is_over(const struct becn *becn, const struct tcp_sock *tp)
 {
 	if (becn->by_quench && !tp->lost_out && heard_now(&becn->heard, tp))
@@ -128,8 +153,11 @@ static __always_inline bool becn_is_over(const struct becn *becn, const struct t
 	return !before(tp->snd_una, becn->reduced_until);
 }
 
-/* `ssthresh`: whether the window was reduced for a quench already, and stays, with what the kernel has just forgotten; but
- * for a timeout, of which `set_state` hears. */
+/*
+ * For `ssthresh`: true if the window was already reduced for a quench and stays as it is, except
+ * for a timeout, which `set_state` handles. Restores `snd_cwnd_cnt`, which the kernel has just
+ * cleared.
+ */
 static __always_inline bool becn_spares(struct becn *becn, struct tcp_sock *tp, u32 after_timeout)
 {
 	if (becn_is_over(becn, tp))
@@ -140,7 +168,7 @@ static __always_inline bool becn_spares(struct becn *becn, struct tcp_sock *tp, 
 	return 1;
 }
 
-/* `set_state`: a reduction of the kernel's own is the last one, too. */
+/* For `set_state`: records a reduction by the kernel as the last one. */
 static __always_inline void becn_state(struct becn *becn, struct sock *sk, u8 state)
 {
 	if (heard_state(&becn->heard, sk, state) != CAUSE_NONE) {
@@ -153,8 +181,10 @@ static __always_inline void becn_state(struct becn *becn, struct sock *sk, u8 st
 	becn->after_timeout = 0;
 }
 
-/* `cong_avoid`: whether the window waits (§ IV-B: an RTT before it starts to increase), until something above what was sent
- * is acknowledged, as the kernel's own CWR. */
+/*
+ * For `cong_avoid`: true while the window must not grow (§ IV-B: for an RTT). As in the kernel's
+ * CWR, that ends when data sent after the reduction is acknowledged.
+ */
 static __always_inline bool becn_rests(const struct becn *becn, const struct tcp_sock *tp)
 {
 	return becn->rests && before(tp->snd_una, becn->reduced_until);

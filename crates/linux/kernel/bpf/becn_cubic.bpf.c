@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* CUBIC (RFC 9438) as the kernel's own, which source quenches make smaller, too: BECN § IV-B. */
+/*
+ * CUBIC with BECN (§ IV-B): the kernel's CUBIC (RFC 9438), whose window source quenches reduce,
+ * too.
+ */
 #include "kernel.h"
 #include "becn.h"
 #include "cubic.h"
@@ -35,7 +38,8 @@ OP(void, becn_cubic_in_ack_event, struct sock *sk, u32 flags)
 	catch_up(&state(sk)->becn.heard, sk);
 	why = becn_ack(&state(sk)->becn, sk, flags);
 	if (why != QUENCHED_NOT)
-		becn_reduce(&state(sk)->becn, tcp_sk(sk), why, cubic_reduce(&state(sk)->cubic, tcp_sk(sk)));
+		becn_reduce(&state(sk)->becn, tcp_sk(sk), why,
+			    cubic_reduce(&state(sk)->cubic, tcp_sk(sk)));
 }
 
 OP(void, becn_cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample)

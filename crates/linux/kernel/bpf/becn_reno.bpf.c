@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The kernel's own Reno (RFC 5681), which source quenches make smaller, too: BECN § IV-B. */
+/*
+ * Reno with BECN (§ IV-B): the kernel's Reno (RFC 5681), whose window source quenches reduce, too.
+ */
 #include "kernel.h"
 #include "becn.h"
 #include "untold.h"

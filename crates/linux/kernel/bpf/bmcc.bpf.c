@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * BMCC (Qazi, Andrew, Znati 2009; sections and equations are of it): the window grows and shrinks by an estimate of the load
- * factor at the most loaded link, which routers tell by two bits of many packets. The same as crates/cc/src/bmcc.rs.
+ * BMCC (Qazi, Andrew, Znati 2009; sections and equations refer to it). The window grows and shrinks
+ * by an estimate of the load factor at the most loaded link, which routers signal by two bits of
+ * many packets. The algorithm is that of crates/cc/src/bmcc.rs.
  *
- * load.h has what the two ends make of loads, group.h how the estimate gets from one to the other. Here is the sender. The
- * kernel takes CE for a mark of RFC 3168: the receiver echoes it, and the sender enters CWR. Since this controller has
- * `cong_control`, the kernel then changes no window and no pace by itself, and nothing here answers that state.
+ * load.h has the computations on loads, group.h the transport of the estimate from receiver to
+ * sender. This file is the sender. The kernel takes CE for a mark of RFC 3168: the receiver echoes
+ * it, and the sender enters CWR. As this controller has `cong_control`, the kernel then changes
+ * neither window nor pacing rate, and nothing here reacts to that state.
  *
- * A sender that has heard no estimate since it began has a path without such routers, or a receiver without this program.
- * It must not multiply its window: it does as Reno does in congestion avoidance.
+ * A sender without any estimate so far has a path without such routers, or a receiver without this
+ * program. It must not multiply its window: it behaves like Reno in congestion avoidance.
  */
 #include "kernel.h"
 
@@ -23,17 +25,17 @@ struct settings {
 	u32 least;
 	u32 high;
 	u32 most;
-	/* A longer RTT counts as this in eq. 3, µs. */
+	/* Cap of the RTT in eq. 3, µs. */
 	u32 mi_rtt_most;
-	/* Whether a new flow multiplies until the estimate first is 1. */
+	/* A new flow multiplies its window until the estimate first is 1. */
 	u32 multiplies_first;
-	/* For how long one decrease is the last. */
+	/* Rule for the time between two decreases (enum below). */
 	u32 rests;
 	u32 on_loss;
 	u32 paced;
-	/* Of receivers: which ACKs tell the estimate. */
+	/* For receivers: ACKs that carry the estimate (load.h). */
 	u32 carried;
-	/* The receivers that do: see sockops.h. */
+	/* For receivers: connections that echo (sockops.h). */
 	u32 address;
 	u32 namespace_low;
 	u32 namespace_high;
@@ -57,20 +59,22 @@ SETTINGS settings SEC(".rodata.settings") = {
 };
 
 /*
- * Of senders: ACKs with an estimate, and options that were none or came where the connection expects no ACK; ACKs that
- * multiplied, added and rested, those that did as Reno does; decreases, and losses that were only repaired. Of receivers:
- * packets of data with an identification that tells, those that moved the estimate, those that came with CE; options
- * written.
+ * Counters of senders: ACKs with an estimate (`load_acks_heard`); options that are malformed, or in
+ * an ACK outside the window; ACKs that multiplied, added, rested, or grew as Reno's (`…_unguided`);
+ * decreases; losses that were only repaired.
+ *
+ * Counters of receivers: data packets whose identification selects a threshold (`told`); those that
+ * moved the estimate; those with CE; options written.
  */
 #define COUNTERS(X) \
-	CAUSES(X) X(load_acks_heard) X(malformed) X(outside) X(load_acks_multiplied) X(load_acks_added) \
-	X(load_acks_rested) X(load_acks_unguided) X(load_decreases) X(losses_only_repaired) X(told) X(moved) X(marks) \
-	X(options_written)
+	CAUSES(X) X(load_acks_heard) X(malformed) X(outside) X(load_acks_multiplied) \
+	X(load_acks_added) X(load_acks_rested) X(load_acks_unguided) X(load_decreases) \
+	X(losses_only_repaired) X(told) X(moved) X(marks) X(options_written)
 #include "cause.h"
 #include "untold.h"
 #include "load.h"
 
-/* What a sender's socket last heard, and how often. */
+/* Last estimate that reached a sender's socket, and whether any has. */
 struct load_note {
 	u32 heard;
 	u16 place;
@@ -85,42 +89,45 @@ struct {
 
 #include "group.h"
 
-/* Windows in parts of a segment, so that parts add up: the kernel sees what is whole of them. */
+/*
+ * Windows are fixed-point numbers of segments, so that fractions accumulate; the kernel sees the
+ * whole part.
+ */
 #define SHIFT 24
 #define SEGMENT (1ULL << SHIFT)
-/* A factor, in 2^28ths, that adds to a window what is acknowledged. */
+/* Growth factor, in 2^28ths, with which the window grows by the acknowledged data. */
 #define DOUBLES (1ULL << 28)
-/* More segments at once count for so many, so that products fit; a window has no more than this, either. */
+/* Limits that keep products within 64 bits: segments counted per ACK, and the window. */
 #define MOST_ACKED 1024
 #define MOST_WINDOW (SEGMENT << 20)
-/* Of a paced window the part in flight from which on it counts as used, in quarters. */
+/* Quarters of a paced window that must be in flight for it to count as used. */
 #define USED_QUARTERS 3
-/* Reno's, for who hears nothing. */
+/* Reno's factor, for senders without an estimate. */
 #define HALF_A_BILLION 500000000
 
 struct state {
-	/* The window; up to `repair` it doubles each round trip after a timeout. */
+	/* Window; it grows as in slow start up to `repair` after a timeout. */
 	u64 window;
 	u64 repair;
-	/* It rests until then, and only adds until the second, µs. */
+	/* The window rests until `rests`, and does not decrease again before `adds`, µs. */
 	u64 rests;
 	u64 adds;
-	/* Eq. 3 for the last RTT, log₂ (1 + ξ) for the last estimate. */
+	/* Cached growth factor of eq. 3 and its RTT; log₂ (1 + ξ) of the last estimate. */
 	u64 factor;
 	u32 factor_rtt;
 	u32 log;
 	struct heard heard;
-	/* What was acknowledged, as of the last ACK. */
+	/* `snd_una` as of the last ACK. */
 	u32 una;
-	/* Data up to here was sent before the last reduction. */
+	/* Data below this sequence number was sent before the last reduction. */
 	u32 reduced_until;
-	/* The restart window, segments. */
+	/* Restart window, segments. */
 	u32 initial;
 	u16 place;
-	/* Whether the estimate never was 1, and whether there never was one. */
+	/* The estimate never was 1; there never was an estimate. */
 	bool is_new;
 	bool is_unguided;
-	/* The kernel asked for a threshold: it takes what follows for a reduction. */
+	/* `ssthresh` was called: the kernel takes what follows for a reduction. */
 	bool asked;
 };
 
@@ -135,11 +142,12 @@ static __always_inline void hear(struct state *s, u16 place)
 {
 	s->place = place;
 	s->is_new &= !is_over(place);
-	s->log = log_of(xi_of(load_at(place, settings.least, settings.high, settings.most), settings.mi_step));
+	s->log = log_of(xi_of(load_at(place, settings.least, settings.high, settings.most),
+			      settings.mi_step));
 	s->factor_rtt = 0;
 }
 
-/* What an ACK in which an option came left at the socket. */
+/* Reads the note that the option of an ACK left at the socket. */
 static __always_inline void hear_note(struct state *s, struct sock *sk)
 {
 	struct load_note *note = bpf_sk_storage_get(&cwnd_loads, sk, 0, 0);
@@ -151,7 +159,7 @@ static __always_inline void hear_note(struct state *s, struct sock *sk)
 		hear(s, note->place);
 }
 
-/* There is no slow start: the threshold is where the window goes. */
+/* Writes the window to the socket. There is no slow start: the threshold is the window's goal. */
 static __always_inline void show(const struct state *s, struct tcp_sock *tp)
 {
 	u32 window = s->window >> SHIFT;
@@ -163,9 +171,12 @@ static __always_inline void show(const struct state *s, struct tcp_sock *tp)
 	tp->snd_ssthresh = as_threshold(goal);
 }
 
-/* A window in a smoothed round trip, bytes a second; the first window goes at once. A window below
- * two segments is not paced: its ACKs are a round trip apart already, and a pace of payload, which
- * counts headers, would be slower and let the retransmission timer expire. */
+/*
+ * Sets the pacing rate: a window per smoothed RTT, in bytes per second. Without an RTT the first
+ * window is not paced. A window below two segments is not paced either: its ACKs are a round trip
+ * apart already. A pace of payload, to which the kernel adds headers, would be slower and let the
+ * retransmission timer expire.
+ */
 static __always_inline void pace(const struct state *s, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -189,19 +200,21 @@ static __always_inline void widen(struct state *s, u64 by)
 		s->window = MOST_WINDOW;
 }
 
-/* So many segments, in 2^24ths, in what would be a round trip. */
+/* Adds `segments`, in 2^24ths, per window of acknowledged data. */
 static __always_inline void add(struct state *s, u64 acked, u64 segments)
 {
 	u64 most = (u64)MOST_ACKED << SHIFT;
 
 	if (segments > most)
 		segments = most;
-	/* Each is exact to a 256th of a segment that was acknowledged. */
+	/* Exact to a 256th of an acknowledged segment. */
 	widen(s, (segments * (acked >> 16) << 8) / (s->window >> 8));
 }
 
-/* Eq. 3, 4, and what a timeout left; of `acked` segments in 2^24ths. While a timeout is repaired it
- * is no faster than slow start. */
+/*
+ * Grows the window by eq. 3 or 4, or repairs it after a timeout; `acked` is in 2^24ths of a
+ * segment. The repair is no faster than slow start.
+ */
 static __always_inline void grow(struct state *s, struct sock *sk, u64 acked)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -226,7 +239,7 @@ static __always_inline void grow(struct state *s, struct sock *sk, u64 acked)
 		else
 			widen(s, (acked >> 8) * s->factor >> 20);
 	} else {
-		/* T / t_p in 2^24ths, below 2^30. */
+		/* T / t_p in 2^24ths, capped at 2^30. */
 		u64 ratio = ((u64)rtt << 24) / (settings.interval * 8);
 
 		COUNT(load_acks_added);
@@ -236,19 +249,19 @@ static __always_inline void grow(struct state *s, struct sock *sk, u64 acked)
 	}
 }
 
-/* The part of the window that stays, in billionths. */
+/* Returns the fraction of the window that a decrease keeps, in billionths. */
 static __always_inline u32 beta(const struct state *s)
 {
 	if (s->is_unguided)
 		return HALF_A_BILLION;
-	return beta_of(load_at(s->place, settings.least, settings.high, settings.most), settings.most,
-		       settings.beta_most, settings.beta_least);
+	return beta_of(load_at(s->place, settings.least, settings.high, settings.most),
+		       settings.most, settings.beta_most, settings.beta_least);
 }
 
 static __always_inline void decrease(struct state *s, const struct tcp_sock *tp)
 {
 	u64 now = tp->tcp_mstamp;
-	/* Up, so that a time of whole µs is before it when it was. */
+	/* Rounded up, so that `adds` is not before the end of the round trip. */
 	u32 rtt = (smoothed_rtt(tp) + 7) / 8;
 	u64 kept = billionths_of(s->window, beta(s));
 
@@ -267,16 +280,19 @@ static __always_inline void decrease(struct state *s, const struct tcp_sock *tp)
 	COUNT(load_decreases);
 }
 
-/* Whether a loss is a decrease, too. */
+/* True if a loss decreases the window, too. */
 static __always_inline bool loss_decreases(const struct state *s, const struct tcp_sock *tp)
 {
 	if (s->is_unguided || settings.on_loss == ON_LOSS_DECREASE)
 		return 1;
-	return settings.on_loss == ON_LOSS_IF_OVERLOAD && is_over(s->place) && tp->tcp_mstamp >= s->rests;
+	return settings.on_loss == ON_LOSS_IF_OVERLOAD && is_over(s->place) &&
+	       tp->tcp_mstamp >= s->rests;
 }
 
-/* Whether the window may grow. Pacing holds a packet back where the window would have let it go, so a paced window of which
- * the most is in flight counts as used. */
+/*
+ * True if the window may grow. Pacing delays packets that the window would admit, so a paced window
+ * counts as used if most of it is in flight.
+ */
 static __always_inline bool may_grow(const struct state *s, struct sock *sk, u64 acked)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -289,12 +305,12 @@ static __always_inline bool may_grow(const struct state *s, struct sock *sk, u64
 		return 1;
 	if (!settings.paced)
 		return 0;
-	/* As it was before this ACK. */
+	/* Data in flight before this ACK. */
 	flight = ((u64)in_flight(tp) << SHIFT) + acked;
 	return flight * 4 >= s->window * USED_QUARTERS;
 }
 
-/* Every ACK. */
+/* Processes an ACK. */
 static __always_inline void on_ack(struct sock *sk)
 {
 	struct state *s = state(sk);
@@ -305,7 +321,9 @@ static __always_inline void on_ack(struct sock *sk)
 	bool grows = may_grow(s, sk, acked);
 
 	s->una = tp->snd_una;
-	/* More than a window is not of one round trip: what a repair completes was sent before. */
+	/*
+	 * More than a window was sent in more than one round trip: an ACK that completes a repair.
+	 */
 	if (acked > s->window)
 		acked = s->window;
 	if (acked > (u64)MOST_ACKED << SHIFT)
@@ -320,7 +338,7 @@ static __always_inline void on_ack(struct sock *sk)
 		if (grows)
 			grow(s, sk, acked);
 	} else if (ca_state(sk) < TCP_CA_Recovery && before(s->reduced_until, tp->snd_una)) {
-		/* Once a window of data, and not while losses are repaired. */
+		/* Once per window of data, and not while losses are repaired. */
 		decrease(s, tp);
 	}
 	show(s, tp);
@@ -331,7 +349,8 @@ static __always_inline void take_up(struct sock *sk)
 {
 	struct state *s = state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct load_note *note = bpf_sk_storage_get(&cwnd_loads, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct load_note *note =
+		bpf_sk_storage_get(&cwnd_loads, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
 	heard_init(&s->heard, sk);
 	if (note)
@@ -358,7 +377,7 @@ OP(void, bmcc_in_ack_event, struct sock *sk, u32 flags)
 	heard_ack(&state(sk)->heard, tcp_sk(sk), flags);
 }
 
-/* The kernel may tell the cause after this only, so nothing happens yet. */
+/* Changes nothing yet, as the kernel may report the cause only afterwards. */
 static __always_inline u32 threshold(struct sock *sk)
 {
 	state(sk)->asked = 1;
@@ -373,7 +392,7 @@ static __always_inline void hear_state(struct sock *sk, u8 new_state)
 	bool is_first = !before(tp->snd_una, s->reduced_until);
 
 	if (cause == CAUSE_TIMEOUT) {
-		/* What was sent again already keeps the goal (RFC 5681 § 3.1). */
+		/* A repeated timeout of the same data keeps the goal (RFC 5681 § 3.1). */
 		if (s->asked) {
 			u64 goal = s->window > s->repair ? s->window : s->repair;
 
@@ -383,7 +402,7 @@ static __always_inline void hear_state(struct sock *sk, u8 new_state)
 		s->reduced_until = tp->snd_nxt;
 		show(s, tp);
 	} else if (cause == CAUSE_ECN) {
-		/* CE has told its load by now. To who hears of no loads it is congestion. */
+		/* The estimate already includes CE. Without estimates CE means congestion. */
 		if (s->is_unguided && is_first)
 			decrease(s, tp);
 	} else if (cause != CAUSE_NONE) {
@@ -391,7 +410,7 @@ static __always_inline void hear_state(struct sock *sk, u8 new_state)
 			decrease(s, tp);
 		else if (is_first)
 			COUNT(losses_only_repaired);
-		/* What was outstanding when losses were found makes the window no smaller. */
+		/* Data outstanding when losses were detected causes no further reduction. */
 		s->reduced_until = tp->snd_nxt;
 	}
 	s->asked = 0;
@@ -399,12 +418,15 @@ static __always_inline void hear_state(struct sock *sk, u8 new_state)
 
 OP(void, bmcc_cong_control, struct sock *sk)
 {
-	/* The answer to a SYN is an ACK, too, and comes before it begins. */
+	/* The answer to a SYN is an ACK, too, and precedes `init`. */
 	if (state(sk)->heard.begun)
 		on_ack(sk);
 }
 
-/* RFC 5681 § 4.1: the restart window is min(IW, cwnd). A controller with `cong_control` sees to that itself. */
+/*
+ * RFC 5681 § 4.1: the restart window is min(IW, cwnd). The kernel leaves this to a controller with
+ * `cong_control`.
+ */
 static __always_inline void first_transmission(struct sock *sk)
 {
 	struct state *s = state(sk);
@@ -431,7 +453,7 @@ OP(void, bmcc_cwnd_event_tx_start, struct sock *sk)
 	first_transmission(sk);
 }
 
-/* Not several at once: the router measures their rate, and the window is what paces. */
+/* One segment per burst if paced: the router measures the flow's rate, which follows the window. */
 OP(u32, bmcc_min_tso_segs, struct sock *sk)
 {
 	return settings.paced ? 1 : 2;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The card of a loaded controller: who it is, what it was told, what it counted.
+ * The card of a loaded controller: its identity, settings and counters.
  *
- * Whoever includes this has said what is special about it: `struct settings`, words that the loader writes before the
- * object is loaded, and COUNTERS(X), with an X(name) for each number that it counts.
+ * The including file must have defined `struct settings`, whose words the loader writes before it
+ * loads the object, and COUNTERS(X), with an X(name) for each counter.
  * crates/linux/kernel/src/family.rs has the same members in the same order.
  */
 #pragma once
@@ -17,10 +17,12 @@ struct counters {
 	COUNTERS(COUNTER_MEMBER)
 };
 
-_Static_assert(sizeof(struct settings) <= SETTING_WORDS * sizeof(u32), "a card has no room for these settings");
-_Static_assert(sizeof(struct counters) <= COUNTER_WORDS * sizeof(u64), "a card has no room for these counters");
+_Static_assert(sizeof(struct settings) <= SETTING_WORDS * sizeof(u32),
+	       "a card has no room for these settings");
+_Static_assert(sizeof(struct counters) <= COUNTER_WORDS * sizeof(u64),
+	       "a card has no room for these counters");
 
-/* One a controller, for whoever asks how it fares; the loader fills in the first part. */
+/* Card of one controller, for `status`. The loader fills in the members before the counters. */
 struct card {
 	char name[16];
 	char controller[16];

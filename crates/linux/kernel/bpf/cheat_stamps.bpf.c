@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A receiver that cheats (McCullagh 2008 § 5.1.1), for laboratories: at an interface, the timestamps that leaving segments echo
- * become so much older. The host itself does not know.
+ * A misbehaving receiver (McCullagh 2008 § 5.1.1), for laboratories: at an interface, it makes the
+ * timestamps that egress segments echo older by a constant. The host's own stack is not involved.
  */
 #include "kernel.h"
 
 struct settings {
-	/* Ticks of the timestamps' clock, ms on Linux, that are subtracted. */
+	/* Amount to subtract, in ticks of the timestamp clock, which are ms on Linux. */
 	u32 subtract;
-	/* Whose segments, as in packets; zero is everybody's. */
+	/* Source address of the affected segments, in network byte order; zero for all. */
 	u32 address;
 };
 
 SETTINGS settings SEC(".rodata.settings") = { .subtract = 100 };
 
-/* `rewritten`: segments. No socket has it, so none opens it. */
+/* `rewritten`: segments. No socket uses it, so `opened` and `closed` stay zero. */
 #define COUNTERS(X) X(rewritten) X(failed) X(opened) X(closed)
 #include "card.h"
 #include "stamps.h"
 
-/* Most bytes before the IPv4 header: Ethernet's with two VLAN tags. */
+/* Largest link-layer header: Ethernet with two VLAN tags, bytes. */
 #define MOST_BEFORE 22
-/* Of the checksum in a TCP header. */
+/* Offset of the checksum in a TCP header. */
 #define TCP_CHECKSUM 16
 
 struct header {
@@ -42,7 +42,9 @@ int cwnd_cheat(struct __sk_buff *skb)
 	struct header *tcp;
 	u32 only = 0;
 	u32 source, before, segment, header, echo, less;
-	/* As wide as a register: a verifier of 6.1 follows no comparison of a half. */
+	/*
+	 * As wide as a register: the verifier of 6.1 does not track comparisons of the lower half.
+	 */
 	u64 at;
 
 	if (skb->protocol != PACKET_IPV4)
@@ -53,7 +55,10 @@ int cwnd_cheat(struct __sk_buff *skb)
 	segment = segment_at(ip);
 	if (!segment || (settings.address && settings.address != source))
 		return TC_ACT_UNSPEC;
-	/* What is written is counted from the first byte, and not from the IPv4 header, which says how long it all is. */
+	/*
+	 * Writes count from the first byte of the packet. Its length less the IPv4 total length is
+	 * the offset of the IPv4 header.
+	 */
 	before = skb->len - (ip[2] << 8 | ip[3]);
 	if (before > MOST_BEFORE)
 		return TC_ACT_UNSPEC;
@@ -74,8 +79,12 @@ int cwnd_cheat(struct __sk_buff *skb)
 	less = echo_less(echo, settings.subtract);
 	if (less == echo)
 		return TC_ACT_UNSPEC;
-	/* Of a checksum that a device, or the kernel behind us, is still to compute, the first of these changes nothing. */
-	if (bpf_l4_csum_replace(skb, segment + TCP_CHECKSUM, as_words(echo, at), as_words(less, at), sizeof(echo)) ||
+	/*
+	 * If a device or a later stage of the kernel still has to compute the checksum, the first
+	 * of these has no effect.
+	 */
+	if (bpf_l4_csum_replace(skb, segment + TCP_CHECKSUM, as_words(echo, at),
+				as_words(less, at), sizeof(echo)) ||
 	    bpf_skb_store_bytes(skb, segment + at, &less, sizeof(less), 0))
 		COUNT(failed);
 	else

@@ -1,64 +1,77 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * CUBIC (RFC 9438) in integers, as kernels count: the window is a number of segments, and one is added after so many
- * acknowledgements. The same as `crates/cc/src/cubic/counted.rs` and `hystart_classic.rs`; section numbers without a
- * document are of RFC 9438.
+ * CUBIC (RFC 9438) in integers, as in the kernel: the window is a whole number of segments, and
+ * grows by one after a number of acknowledgments. The algorithm is that of
+ * `crates/cc/src/cubic/counted.rs` and `hystart_classic.rs`. Section numbers without a document
+ * refer to RFC 9438.
  */
 #pragma once
 
-/* The part of a socket's private area that is CUBIC's; zero is "none yet". */
+/* CUBIC's part of a socket's private area; zero means "none yet". */
 struct cubic {
-	/* So many acknowledgements make a segment. */
+	/* Acknowledged segments after which the window grows by one. */
 	u32 needed;
 	/* W_max, segments (§ 4.7). */
 	u32 last_max;
-	/* For which window `needed` was computed, and when. */
+	/* Window and tick for which `needed` was computed. */
 	u32 computed_window;
 	u32 computed_at;
-	/* The stage: when it began (ticks), its plateau (segments), the time from one to the other (1/1024 s). */
+	/*
+	 * Current epoch: its start (ticks), the plateau (segments), the time from start to plateau
+	 * K (1/1024 s).
+	 */
 	u32 epoch;
 	u32 origin;
 	u32 k;
-	/* Reno's window (§ 4.3), and the acknowledgements that it has not been given yet. */
+	/* Reno-friendly window (§ 4.3), and acknowledged segments that it has not yet used. */
 	u32 reno;
 	u32 acks;
-	/* The smallest RTT since the last timeout, µs. */
+	/* Smallest RTT since the last timeout, µs. */
 	u32 delay_min;
-	/* HyStart's round: its first and its latest ACK of the train (µs), what ends it, its smallest RTT (µs). */
+	/*
+	 * HyStart's round: first and latest ACK of the train (µs), sequence number that ends it,
+	 * smallest RTT (µs).
+	 */
 	u32 round_start;
 	u32 last_ack;
 	u32 round_end;
 	u32 round_rtt;
 	u8 samples;
-	/* HyStart has ended a slow start. */
+	/* HyStart has ended slow start. */
 	u8 found;
 };
 
-/* § 4.6: β, in 1024ths. */
+/* β (§ 4.6), in 1024ths. */
 #define BETA 717
-/* § 5.1: C = 0.4 segments/s³, in 1024ths. */
+/* C = 0.4 segments/s³ (§ 5.1), in 1024ths. */
 #define C 410
-/* § 4.3: eight times the windows of acknowledgements in which Reno gains a segment, 8 (1 + β) / (3 (1 − β)), truncated. */
+/*
+ * Eight times the windows of acknowledgments in which Reno gains a segment (§ 4.3): 8 (1 + β) / (3
+ * (1 − β)), truncated.
+ */
 #define RENO_SCALE (8 * (1024 + BETA) / 3 / (1024 - BETA))
-/* The longest time from the plateau for which C t³ fits 64 bits, 1/1024 s: 342 s. */
+/* Longest time from the plateau for which C t³ fits 64 bits, 1/1024 s: 342 s. */
 #define FARTHEST 350000
-/* Where no loss was seen growth is a twentieth each round trip at least; at most it is a half. */
+/*
+ * Bounds of `needed`: growth of at least a twentieth per round trip before any loss, and of at most
+ * a half.
+ */
 #define MOST_NEEDED_AT_FIRST 20
 #define LEAST_NEEDED 2
 
-/* HyStart (Ha & Rhee), with the constants of Linux. Segments below which it does not look. */
+/* HyStart (Ha & Rhee), with the constants of Linux. It starts at this window, segments. */
 #define LOW_WINDOW 16
-/* ACKs at most this far apart are of one train, µs. */
+/* Largest gap between ACKs of one train, µs. */
 #define TRAIN_GAP 2000
-/* Samples of a round before its delay counts. */
+/* RTT samples after which a round's delay is evaluated. */
 #define MIN_SAMPLES 8
-/* The rise of the delay that counts is an eighth of it, within these, µs. */
+/* Bounds of the rise in delay that ends slow start, which is an eighth of the minimum RTT, µs. */
 #define LEAST_RISE 4000
 #define MOST_RISE 16000
-/* The most that offloads are taken to hold ACKs back, µs. */
+/* Longest delay of ACKs that is attributed to offloads, µs. */
 #define MOST_HELD 1000
 
-/* The cube root, rounded down, of what is below 2^63. */
+/* Returns the cube root, rounded down, of a number below 2^63. */
 static __always_inline u32 cube_root(u64 a)
 {
 	u64 root = 0;
@@ -82,14 +95,14 @@ static __always_inline void cubic_begin_round(struct cubic *ca, const struct tcp
 	ca->samples = 0;
 }
 
-/* A new connection, or one whose timer expired: nothing is known of the path. */
+/* Clears the state: for a new connection, or after a timeout. */
 static __always_inline void cubic_reset(struct cubic *ca, const struct tcp_sock *tp)
 {
 	__builtin_memset(ca, 0, sizeof(*ca));
 	cubic_begin_round(ca, tp);
 }
 
-/* § 4.6: the threshold after a loss. */
+/* Returns the threshold after a loss (§ 4.6). */
 static __always_inline u32 cubic_kept(const struct tcp_sock *tp)
 {
 	u32 kept = (u64)tp->snd_cwnd * BETA / 1024;
@@ -97,13 +110,13 @@ static __always_inline u32 cubic_kept(const struct tcp_sock *tp)
 	return kept > 2 ? kept : 2;
 }
 
-/* § 4.6 and § 4.7; gives back the threshold. */
+/* Records a reduction (§ 4.6, § 4.7); returns the threshold. */
 static __always_inline u32 cubic_reduce(struct cubic *ca, const struct tcp_sock *tp)
 {
 	u64 cwnd = tp->snd_cwnd;
 
 	ca->epoch = 0;
-	/* A flow that is reduced below its last maximum leaves room for newcomers. */
+	/* Fast convergence: a flow reduced below its last maximum leaves room for new flows. */
 	ca->last_max = cwnd < ca->last_max ? cwnd * (1024 + BETA) / (2 * 1024) : cwnd;
 	return cubic_kept(tp);
 }
@@ -117,7 +130,10 @@ static __always_inline void cubic_begin_epoch(struct cubic *ca, u32 now, u32 cwn
 		ca->k = 0;
 		ca->origin = cwnd;
 	} else {
-		/* § 4.2: K = cbrt((W_max − cwnd) / C), here in 1/1024 s: the cube of 1024 and C's 1024ths are 2^40. */
+		/*
+		 * § 4.2: K = cbrt((W_max − cwnd) / C), here in 1/1024 s: the cube of 1024 and C's
+		 * 1024ths are 2^40.
+		 */
 		u64 cube = (u64)(ca->last_max - cwnd) * ((1ULL << 40) / C);
 		u64 most = (1ULL << 63) - 1;
 
@@ -126,7 +142,10 @@ static __always_inline void cubic_begin_epoch(struct cubic *ca, u32 now, u32 cwn
 	}
 }
 
-/* § 4.2: where the cubic function will be after the smallest RTT, as acknowledgements to a segment. */
+/*
+ * Sets `needed` so that the window reaches the cubic function's value one minimum RTT from now (§
+ * 4.2).
+ */
 static __always_inline void cubic_by_curve(struct cubic *ca, u32 now, u32 cwnd)
 {
 	u64 hz = settings.hz;
@@ -150,14 +169,17 @@ static __always_inline void cubic_by_curve(struct cubic *ca, u32 now, u32 cwnd)
 		ca->needed = MOST_NEEDED_AT_FIRST;
 }
 
-/* Brings `needed` up to date. */
+/* Updates `needed`. */
 static __always_inline void cubic_update(struct cubic *ca, u32 cwnd, u32 acked)
 {
 	u32 now = jiffies();
 	u32 gain_after;
 
 	ca->acks += acked;
-	/* At most 32 times a second for a window that stays, and the curve once a tick at most. */
+	/*
+	 * At most 32 times per second for a constant window, and the cubic function at most once
+	 * per tick.
+	 */
 	if (ca->computed_window == cwnd && (s32)(now - ca->computed_at) <= (s32)(settings.hz / 32))
 		return;
 	if (!ca->epoch || now != ca->computed_at) {
@@ -167,7 +189,7 @@ static __always_inline void cubic_update(struct cubic *ca, u32 cwnd, u32 acked)
 			cubic_begin_epoch(ca, now, cwnd, acked);
 		cubic_by_curve(ca, now, cwnd);
 	}
-	/* § 4.3: as Reno would grow, where Reno is the faster. */
+	/* § 4.3: growth as Reno's, if Reno is faster. */
 	gain_after = (u64)cwnd * RENO_SCALE / 8;
 	if (gain_after && ca->acks > gain_after) {
 		u32 gains = (ca->acks - 1) / gain_after;
@@ -185,7 +207,7 @@ static __always_inline void cubic_update(struct cubic *ca, u32 cwnd, u32 acked)
 		ca->needed = LEAST_NEEDED;
 }
 
-/* Everything was acknowledged and now something is sent: the time in between does not count. */
+/* Shifts the epoch by an idle period, at the first transmission after all data was acknowledged. */
 static __always_inline void cubic_resume(struct cubic *ca, const struct tcp_sock *tp)
 {
 	u32 now = jiffies();
@@ -198,7 +220,7 @@ static __always_inline void cubic_resume(struct cubic *ca, const struct tcp_sock
 	}
 }
 
-/* HyStart: whether this ACK shows that the pipe is full. */
+/* HyStart: true if this ACK shows that the path is full. */
 static __always_inline bool cubic_pipe_is_full(struct cubic *ca, struct sock *sk, u32 rtt)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -217,13 +239,16 @@ static __always_inline bool cubic_pipe_is_full(struct cubic *ca, struct sock *sk
 
 		ca->last_ack = now;
 		if (rate) {
-			/* Four of the largest bursts at the rate that is paced. */
+			/* Four of the largest bursts at the pacing rate. */
 			held = (u64)sk->sk_gso_max_size * 4 * 1000000 / rate;
 			if (held > MOST_HELD)
 				held = MOST_HELD;
 		}
 		train = ca->delay_min + held;
-		/* Without pacing the train of a full pipe lasts a round trip, of which half is one way. */
+		/*
+		 * Without pacing the train of a full path lasts a round trip; the forward path is
+		 * half of it.
+		 */
 		if (sk->sk_pacing_status == SK_PACING_NONE)
 			train /= 2;
 		if ((s32)(now - ca->round_start) > (s32)train)
@@ -242,7 +267,7 @@ static __always_inline bool cubic_pipe_is_full(struct cubic *ca, struct sock *sk
 	return full || ca->round_rtt > ca->delay_min + rise;
 }
 
-/* What an ACK tells of the delay. */
+/* For `pkts_acked`: updates the minimum RTT and HyStart; negative RTTs are no samples. */
 static __always_inline void cubic_acked(struct cubic *ca, struct sock *sk, s32 rtt_us)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -250,7 +275,7 @@ static __always_inline void cubic_acked(struct cubic *ca, struct sock *sk, s32 r
 
 	if (rtt_us < 0)
 		return;
-	/* For a second after a reduction the queue is not what it was. */
+	/* For a second after an epoch starts, the queue is still in transition. */
 	if (ca->epoch && (s32)(jiffies() - ca->epoch) < (s32)settings.hz)
 		return;
 	if (ca->delay_min == 0 || ca->delay_min > rtt)
@@ -261,7 +286,7 @@ static __always_inline void cubic_acked(struct cubic *ca, struct sock *sk, s32 r
 	}
 }
 
-/* What an ACK adds, where the window may grow. */
+/* For `cong_avoid`: grows the window if it limits the sender. */
 static __always_inline void cubic_avoid(struct cubic *ca, struct tcp_sock *tp, u32 acked)
 {
 	if (!cwnd_limited(tp))

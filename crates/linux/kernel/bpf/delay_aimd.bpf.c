@@ -1,51 +1,67 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Delay-based AIMD (McCullagh 2008; equations and sections are of it): Reno's increase, and a backoff once packets wait
- * longer than a threshold, by as much as empties the queue. The same as crates/cc/src/delay_aimd.rs with the newest RTT.
+ * Delay-based AIMD (McCullagh 2008; equations and sections refer to it): Reno's increase, and a
+ * backoff when the queueing delay exceeds a threshold, by as much as empties the queue. The
+ * algorithm is that of crates/cc/src/delay_aimd.rs with the newest RTT.
  *
- * The kernel has no cause "delay", so the window is set here, and it stays in its state "open". The window of data in which
- * that was done is remembered: a loss or an ECN-echo in it reduces nothing more.
+ * The kernel has no cause "delay", so the window is set here and the state stays Open. The window
+ * of data of that reduction is recorded: a loss or an ECN-echo in it causes no further reduction.
  */
 #include "kernel.h"
 
 struct settings {
-	/* τ0, µs. */
+	/* τ0: queueing delay that triggers a backoff, µs. */
 	u32 threshold;
 	/* δ, in billionths. */
 	u32 delta;
-	/* The least window that a backoff for delay leaves, segments (§ 3.4.3, § 3.4.5). */
+	/* Lowest window that a backoff for delay leaves, segments (§ 3.4.3, § 3.4.5). */
 	u32 least_window;
-	/* See seen.h. */
+	/* Source of RTT samples (seen.h). */
 	u32 rtt_from;
 };
 
-SETTINGS settings SEC(".rodata.settings") = { .threshold = 50000, .delta = 800000000, .least_window = 2 };
+SETTINGS settings SEC(".rodata.settings") = {
+	.threshold = 50000,
+	.delta = 800000000,
+	.least_window = 2,
+};
 
-/* `delay`: windows reduced because packets waited. `spared`: losses and ECN-echoes in such a window. */
+/*
+ * `delay`: reductions for delay. `spared`: losses and ECN-echoes in a window that delay had
+ * reduced.
+ */
 #define COUNTERS(X) CAUSES(X) X(delay) X(delay_in_slow_start) X(spared)
 #include "cause.h"
 #include "delay.h"
 #include "seen.h"
 #include "untold.h"
 
-/* Windows in parts of a segment, so that parts add up: the kernel sees what is whole of them. */
+/*
+ * Windows are fixed-point numbers of segments, so that fractions accumulate; the kernel sees the
+ * whole part.
+ */
 #define SHIFT 24
 #define SEGMENT (1ULL << SHIFT)
-/* More segments at once count for so many, so that products fit. */
+/* Most segments counted per ACK, so that products fit 64 bits. */
 #define MOST_ACKED 0xffff
 
 struct state {
-	/* The window, and the threshold of slow start. */
+	/* Window, and slow-start threshold. */
 	u64 window;
 	u64 threshold;
 	struct rtts rtts;
 	struct seen seen;
 	struct heard heard;
-	/* What a timeout would leave of a window that was spared just now; zero if none was. */
+	/*
+	 * Threshold that a timeout would set for a window that was just spared; zero if none was.
+	 */
 	u64 after_timeout;
-	/* Data up to here was sent before the last reduction. */
+	/* Data below this sequence number was sent before the last reduction. */
 	u32 reduced_until;
-	/* Below the threshold all the same: a backoff for delay may leave less than its least value. */
+	/*
+	 * Congestion avoidance even below the threshold: a backoff for delay may leave less than
+	 * the lowest threshold.
+	 */
 	bool avoids;
 	/* τ > τ0 as of the last sample. */
 	bool late;
@@ -58,7 +74,10 @@ static __always_inline struct state *state(struct sock *sk)
 	return private(sk);
 }
 
-/* What others made of the window since (recovery, undo, a pause) holds; whether slow start follows the threshold says. */
+/*
+ * Adopts window and threshold if the kernel changed them (recovery, undo, idle restart); slow start
+ * then depends on the threshold.
+ */
 static __always_inline void take_over(struct state *s, const struct tcp_sock *tp)
 {
 	if (s->window >> SHIFT != tp->snd_cwnd) {
@@ -75,7 +94,10 @@ static __always_inline void show(const struct state *s, struct tcp_sock *tp)
 	tp->snd_ssthresh = s->threshold >> SHIFT;
 }
 
-/* β of the window, β = δ · minRTT / RTT (eq. 2.6); δ before the first measurement. In two steps, each exact to a part. */
+/*
+ * Returns β of the window, with β = δ · minRTT / RTT (eq. 2.6); δ before the first sample. The two
+ * steps keep products within 64 bits.
+ */
 static __always_inline u64 kept(const struct state *s)
 {
 	u64 w = s->window;
@@ -92,7 +114,7 @@ static __always_inline u64 at_least_two(u64 window)
 	return window > LEAST_SSTHRESH * SEGMENT ? window : LEAST_SSTHRESH * SEGMENT;
 }
 
-/* Eq. 2.5: the window becomes smaller, to no less than so many segments. */
+/* Reduces the window by eq. 2.5, to no less than `least` segments. */
 static __always_inline void back_off(struct state *s, const struct tcp_sock *tp, u32 least)
 {
 	u64 reduced = kept(s);
@@ -101,7 +123,7 @@ static __always_inline void back_off(struct state *s, const struct tcp_sock *tp,
 	s->threshold = at_least_two(reduced);
 	if (reduced < lowest)
 		reduced = lowest;
-	/* A window below the least is not raised to it. */
+	/* A window below the minimum is not raised to it. */
 	if (reduced < s->window)
 		s->window = reduced;
 	s->avoids = 1;
@@ -147,14 +169,16 @@ static __always_inline u32 threshold(struct sock *sk)
 
 	take_over(s, tp);
 	if (before(tp->snd_una, s->reduced_until)) {
-		/* Once a window of data, whatever the cause, but for a timeout. What the kernel now brings the window to is the
-		 * window. */
+		/*
+		 * One reduction per window of data, for any cause but a timeout. The window becomes
+		 * the one that the kernel now reduces it to.
+		 */
 		COUNT(spared);
 		s->after_timeout = at_least_two(kept(s));
 		s->threshold = (u64)as_threshold(tp->snd_cwnd) << SHIFT;
 		return s->threshold >> SHIFT;
 	}
-	/* "Loss backoff … unchanged" (§ 3.4.5): two segments at the least. */
+	/* "Loss backoff … unchanged" (§ 3.4.5): at least two segments. */
 	back_off(s, tp, LEAST_SSTHRESH);
 	return s->threshold >> SHIFT;
 }
@@ -184,7 +208,9 @@ OP(void, delay_aimd_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 
 	take_over(s, tp);
 	if (s->late) {
-		/* It does not grow, and backs off once a window of data, not while losses are repaired. */
+		/*
+		 * No growth; a backoff once per window of data, and not while losses are repaired.
+		 */
 		if (ca_state(sk) < TCP_CA_CWR && before(s->reduced_until, tp->snd_una)) {
 			COUNT(delay);
 			if (!s->avoids && s->window < s->threshold)
@@ -204,7 +230,7 @@ OP(void, delay_aimd_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		s->window += step;
 		left -= step;
 	}
-	/* w + α / w for each segment acknowledged, α = 1. */
+	/* w + α / w for each acknowledged segment, α = 1. */
 	s->window += (left << SHIFT) / s->window;
 	if (s->window >> SHIFT > tp->snd_cwnd_clamp)
 		s->window = (u64)tp->snd_cwnd_clamp << SHIFT;

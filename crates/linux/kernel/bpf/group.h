@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * How the estimate of a load gets from a receiver to its sender, for the connections of a control group.
+ * Transport of load estimates from receiver to sender, for the connections of a control group.
  *
- * At the receiver a program sees each packet of data before TCP does, and updates the estimate; another writes it into ACKs,
- * as a TCP option for experiments (RFC 4727): kind 253, length 4, the place of a threshold. At
- * the sender the same program reads it. No packet is kept back.
+ * At the receiver, one program sees each data packet before TCP does, and updates the estimate.
+ * Another writes it into ACKs, as an experimental TCP option (RFC 4727): kind 253, length 4, the
+ * place of a threshold. At the sender the same program reads the option. No packet is held back.
  */
 #ifndef GROUP_H
 #define GROUP_H
@@ -13,10 +13,10 @@
 #include "sockops.h"
 
 #define TCP_HEADER_BYTES 20
-/* TCP_ECN_OK of a connection that agreed to ECN. */
+/* Bit of `ecn_flags` for a connection that negotiated ECN. */
 #define TCP_ECN_OK 1
 
-/* Of receivers that tell. */
+/* Estimates of receivers that echo. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -34,7 +34,9 @@ static __always_inline u32 four_bytes(const u8 *bytes)
 	return (u32)two_bytes(bytes) << 16 | two_bytes(bytes + 2);
 }
 
-/* A connection begins that may hear of loads; whether it tells them, too. */
+/*
+ * Starts a connection that may receive estimates; a receiver that echoes them gets an `echo`, too.
+ */
 static __always_inline void begin(struct bpf_sock_ops *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -46,22 +48,24 @@ static __always_inline void begin(struct bpf_sock_ops *ctx)
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | flags);
 }
 
-/* Room for an option, in an ACK that tells. Data that a receiver sends itself has none: its segments are as large as they can
- * be without. */
+/*
+ * Reserves room for the option in an ACK that echoes. Data of a receiver has none: its segments are
+ * already as large as they can be without it.
+ */
 static __always_inline void reserve(struct bpf_sock_ops *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct echo *echo;
 	struct echo was;
 
-	/* Called for the size of segments to come, there is no packet. */
+	/* No packet exists when the kernel only asks for the size of future segments. */
 	if (ctx->args[0] == WRITE_HDR_TCP_CURRENT_MSS || ctx->skb_len || !sk)
 		return;
 	echo = bpf_sk_storage_get(&cwnd_echoes, sk, 0, 0);
 	if (!echo || !echo->hears)
 		return;
 	was = *echo;
-	/* Beside three SACK blocks there is no room: the next one tells it. */
+	/* Three SACK blocks leave no room; the next ACK carries it. */
 	if (echo_takes(echo, settings.carried) && bpf_reserve_hdr_opt(ctx, OPTION_BYTES, 0)) {
 		echo->i = was.i;
 		echo->without = was.without;
@@ -82,9 +86,13 @@ static __always_inline void write(struct bpf_sock_ops *ctx)
 		COUNT(options_written);
 }
 
-/* An ACK came with an option that the kernel does not know. The kernel has looked at its sequence number, and here its
- * acknowledgement must be of what the connection has outstanding, so that who does not see the connection has to guess both;
- * an estimate is one of 2^16 places, whoever says it, and the next one takes its place. */
+/*
+ * Reads an option that the kernel does not know from an ACK.
+ *
+ * The kernel has checked the sequence number. Here the acknowledgment must be within the
+ * outstanding data, so that an off-path attacker has to guess both. A forged estimate is one of
+ * 2^16 places, and the next estimate replaces it.
+ */
 static __always_inline void read(struct bpf_sock_ops *ctx)
 {
 	u8 *data = ctx->skb_data;
@@ -136,7 +144,10 @@ int cwnd_options(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* A packet for a receiver. TCP has not looked at it, so what cannot be of the connection's window tells nothing. */
+/*
+ * Updates the estimate by a packet for a receiver. TCP has not checked it yet, so packets outside
+ * the receive window are ignored.
+ */
 SEC("cgroup_skb/ingress")
 int cwnd_loads_seen(struct __sk_buff *skb)
 {
@@ -159,7 +170,7 @@ int cwnd_loads_seen(struct __sk_buff *skb)
 		return 1;
 	header += (tcp[12] >> 4) * 4;
 	payload = two_bytes(ip + 2);
-	/* A packet of many, whose length does not fit, has data. */
+	/* A GRO packet whose length does not fit the header (BIG TCP) has data. */
 	if (payload && payload <= header)
 		return 1;
 	sequence = four_bytes(tcp + 4);
@@ -172,7 +183,10 @@ int cwnd_loads_seen(struct __sk_buff *skb)
 	COUNT(told);
 	if ((ip[1] & 3) == ECN_CE)
 		COUNT(marks);
-	/* Of packets that were joined to one the first is told: they have the same bits, and identifications of their own. */
+	/*
+	 * GRO merges packets with equal ECN bits but different identifications; the first of them
+	 * counts.
+	 */
 	if (echo_hear(echo, ip[1] & 3, two_bytes(ip + 4)))
 		COUNT(moved);
 	return 1;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Source quenches that arrive at an interface: noted at the sockets that they are about. No packet is changed or kept back. */
+/*
+ * Records source quenches that arrive at an interface at the sockets that they concern. Packets are
+ * neither changed nor held back.
+ */
 #ifndef INGRESS_H
 #define INGRESS_H
 
 #include "skb.h"
 
 #define BPF_F_CURRENT_NETNS (-1)
-/* To this host, and to no group that it is in or listens to (if_packet.h). */
+/* `pkt_type` of packets to this host, not to a group or a promiscuous listener (if_packet.h). */
 #define PACKET_HOST 0
-/* The number of a VLAN; none is a packet with a priority only. */
+/* Bits of `vlan_tci` with the VLAN id; zero is a priority tag only. */
 #define VLAN_NUMBER 0xfff
 
-/* The first members of these, as that header has them. */
+/* First members of types in include/uapi/linux/bpf.h. */
 struct bpf_sock {
 	u32 bound_dev_if;
 	u32 family;
@@ -57,16 +60,19 @@ struct {
 	__type(value, struct packet);
 } cwnd_packet SEC(".maps");
 
-/* TCP_ESTABLISHED, TCP_FIN_WAIT1, TCP_CLOSE_WAIT, TCP_CLOSING, TCP_LAST_ACK: data may be outstanding. */
+/*
+ * True if data may be outstanding: TCP_ESTABLISHED, TCP_FIN_WAIT1, TCP_CLOSE_WAIT, TCP_CLOSING,
+ * TCP_LAST_ACK.
+ */
 static __always_inline bool may_have_sent(u32 state)
 {
 	return state == 1 || state == 4 || state == 8 || state == 9 || state == 11;
 }
 
-/* Hands a quench to the socket of ours that it is about. */
+/* Delivers a quench to the socket of this controller that it concerns; false if there is none. */
 static __always_inline bool tell_socket(struct __sk_buff *skb, const struct quench *quench)
 {
-	/* As the quoted packet's peer would write it. */
+	/* Source and destination are swapped, as in a packet from the peer. */
 	struct bpf_sock_tuple tuple = {
 		.saddr = quench->remote,
 		.daddr = quench->local,
@@ -82,7 +88,7 @@ static __always_inline bool tell_socket(struct __sk_buff *skb, const struct quen
 		return 0;
 	tp = may_have_sent(sk->state) ? bpf_tcp_sock(sk) : 0;
 	if (tp) {
-		/* Only sockets with this controller have one. */
+		/* Only sockets with this controller have a note. */
 		note = bpf_sk_storage_get(&cwnd_notes, sk, 0, 0);
 		if (note) {
 			ours = 1;
@@ -93,14 +99,18 @@ static __always_inline bool tell_socket(struct __sk_buff *skb, const struct quen
 	return ours;
 }
 
-/* Verifiers of 6.1 do not learn a length from the one comparison that compilers make of these two, nor from one of a copy. */
+/*
+ * Loads `length` bytes. The verifier of 6.1 does not derive bounds from the single comparison that
+ * compilers make of these two, nor from one of a copy.
+ */
 static __always_inline bool load_all(struct __sk_buff *skb, struct packet *packet, u64 length)
 {
 	barrier_var(length);
 	if (length < QUENCH_LEAST)
 		return 0;
 	barrier_var(length);
-	return length <= QUENCH_ROOM && !bpf_skb_load_bytes_relative(skb, 0, packet->bytes, length, BPF_HDR_START_NET);
+	return length <= QUENCH_ROOM &&
+	       !bpf_skb_load_bytes_relative(skb, 0, packet->bytes, length, BPF_HDR_START_NET);
 }
 
 SEC("tc/ingress")
@@ -111,7 +121,9 @@ int cwnd_quench(struct __sk_buff *skb)
 	u32 only = 0;
 	u32 length;
 
-	/* What is for others, or for another VLAN than this interface's, the host would not take. */
+	/*
+	 * The host would not accept packets for others, or of another VLAN than this interface's.
+	 */
 	if (skb->protocol != PACKET_IPV4 || skb->pkt_type != PACKET_HOST)
 		return TC_ACT_UNSPEC;
 	if (skb->vlan_present && skb->vlan_tci & VLAN_NUMBER)
@@ -121,7 +133,8 @@ int cwnd_quench(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	if (packet->bytes[9] != PROTOCOL_ICMP)
 		return TC_ACT_UNSPEC;
-	if (bpf_skb_load_bytes_relative(skb, (packet->bytes[0] & 15) * 4, packet->bytes + 20, 1, BPF_HDR_START_NET))
+	if (bpf_skb_load_bytes_relative(skb, (packet->bytes[0] & 15) * 4, packet->bytes + 20, 1,
+					BPF_HDR_START_NET))
 		return TC_ACT_UNSPEC;
 	if (packet->bytes[20] != TYPE_SOURCE_QUENCH)
 		return TC_ACT_UNSPEC;

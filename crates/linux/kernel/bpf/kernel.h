@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * All that the controllers need to know of the kernel, 6.1 to 7.3, and all that differs between its versions.
+ * Kernel types, constants and functions that the controllers use, for kernels 6.1 to 7.3, and all
+ * differences between these.
  *
- * Structures name only the members that are used. Their places are filled in when the object is loaded, from the types
- * of the kernel that runs (CO-RE), so one object is right for every version and no vmlinux.h is needed.
+ * Structures have only the members that are used. Their offsets are relocated when the object is
+ * loaded, from the types of the running kernel (CO-RE). So one object works on every version,
+ * without vmlinux.h.
  */
 #ifndef KERNEL_H
 #define KERNEL_H
@@ -26,11 +28,11 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef _Bool bool;
 
-/* enum bpf_map_type; the header below only needs the first one's name. */
+/* Values of enum bpf_map_type; bpf_helpers.h needs only the name of the first. */
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_SK_STORAGE 24
-/* Of a map, and of what is looked up in one of sockets. */
+/* Flags of a map, and of a lookup in socket storage. */
 #define BPF_F_NO_PREALLOC 1
 #define BPF_SK_STORAGE_GET_F_CREATE 1
 
@@ -38,15 +40,15 @@ typedef _Bool bool;
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-/* enum tcp_ca_state. */
+/* States of congestion control (enum tcp_ca_state). */
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
-/* enum tcp_ca_ack_event_flags: the ACK carried ECE. */
+/* Flag of enum tcp_ca_ack_event_flags: the ACK carried ECE. */
 enum { CA_ACK_ECE = 4 };
-/* enum tcp_ca_event: the first of these is the first transmission after everything was acknowledged. */
+/* First member of enum tcp_ca_event: the first transmission after all data was acknowledged. */
 enum tcp_ca_event { CA_EVENT_TX_START };
-/* enum sk_pacing, 0: not paced. */
+/* States of pacing (enum sk_pacing). */
 enum { SK_PACING_NONE, SK_PACING_NEEDED };
-/* ICSK_CA_PRIV_SIZE, bytes: the room that a controller has in a socket; 104 since 4.10. */
+/* Size of a controller's private area in a socket (ICSK_CA_PRIV_SIZE), bytes; 104 since 4.10. */
 #define CA_PRIV_BYTES 104
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -68,7 +70,7 @@ struct inet_connection_sock {
 	u64 icsk_ca_priv[CA_PRIV_BYTES / sizeof(u64)];
 };
 
-/* The least of a window of time is the first. */
+/* Running minimum over a time window; the first sample is the minimum. */
 struct minmax_sample {
 	u32 t;
 	u32 v;
@@ -101,7 +103,7 @@ struct tcp_sock {
 	struct minmax rtt_min;
 };
 
-/* What `pkts_acked` is told. */
+/* Argument of `pkts_acked`. */
 struct ack_sample {
 	u32 pkts_acked;
 	s32 rtt_us;
@@ -111,9 +113,11 @@ struct ack_sample {
 #pragma clang attribute pop
 
 /*
- * The table of a controller. The loader maps members by name, so the order is ours: what our loader writes comes first.
- * It takes out one of the two members that hear of a first transmission: since 7.1 the kernel has a member for that alone,
- * and no longer tells `cwnd_event`.
+ * The table of a controller's operations. The loader maps members by name, so their order is free:
+ * those that our loader writes come first.
+ *
+ * The loader clears one of the two members for a first transmission. Since 7.1 the kernel has
+ * `cwnd_event_tx_start` for that, and no longer calls `cwnd_event`.
  */
 struct tcp_congestion_ops {
 	char name[16];
@@ -128,24 +132,27 @@ struct tcp_congestion_ops {
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
-	/* Where it stands, all else of windows and pacing is left to it; what it is told besides the socket differs between versions. */
+	/*
+	 * If present, the kernel leaves windows and pacing to it. Its arguments after the socket
+	 * differ between versions.
+	 */
 	void (*cong_control)(struct sock *sk);
 	u32 (*min_tso_segs)(struct sock *sk);
 };
 
-/* What the kernel lets controllers call (kfuncs, since 5.13). */
+/* Functions that the kernel exports to controllers (kfuncs, since 5.13). */
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
 extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked) __ksym;
 
-/* One member of the table: OP(u32, ssthresh, struct sock *sk) { … } */
+/* Defines one member of the table: OP(u32, ssthresh, struct sock *sk) { … } */
 #define OP(type, name, args...) \
 	SEC("struct_ops/" #name) \
 	type BPF_PROG(name, args)
 
-/* What the loader writes before the object is loaded, and nobody after. */
+/* Settings, which the loader writes before it loads the object; constant afterwards. */
 #define SETTINGS const volatile struct settings
 
 #define TABLE SEC(".struct_ops.link") struct tcp_congestion_ops
@@ -167,7 +174,7 @@ static __always_inline u8 ca_state(struct sock *sk)
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 }
 
-/* Whether the handshake is over: the state is neither TCP_SYN_SENT nor TCP_SYN_RECV. */
+/* True if the handshake is over: the state is neither TCP_SYN_SENT nor TCP_SYN_RECV. */
 static __always_inline bool established(const struct sock *sk)
 {
 	u8 state = sk->__sk_common.skc_state;
@@ -175,8 +182,10 @@ static __always_inline bool established(const struct sock *sk)
 	return state != 2 && state != 3;
 }
 
-/* Whether the window, and not the application, limited what was sent; in slow start half of it suffices, so that an
- * application that sends a window every other round trip still grows. */
+/*
+ * True if the window limited the sender, and not the application. In slow start half of it
+ * suffices, so that an application that sends a window every other round trip still grows it.
+ */
 static __always_inline bool cwnd_limited(const struct tcp_sock *tp)
 {
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
@@ -184,37 +193,37 @@ static __always_inline bool cwnd_limited(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-/* The least RTT that TCP knows of, µs; the largest number before there is one. */
+/* Returns TCP's minimum RTT, µs; the largest number before the first sample. */
 static __always_inline u32 least_rtt(const struct tcp_sock *tp)
 {
 	return tp->rtt_min.s[0].v;
 }
 
-/* Segments that are presumed in the network. */
+/* Returns the segments that are presumed in the network. */
 static __always_inline u32 in_flight(const struct tcp_sock *tp)
 {
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
-/* The smoothed RTT in 8ths of a µs; zero before there is one. */
+/* Returns the smoothed RTT in 8ths of a µs; zero before the first sample. */
 static __always_inline u32 smoothed_rtt(const struct tcp_sock *tp)
 {
 	return tp->srtt_us;
 }
 
-/* The retransmission timeout, ticks. */
+/* Returns the retransmission timeout, ticks. */
 static __always_inline u32 timeout_ticks(struct sock *sk)
 {
 	return ((struct inet_connection_sock *)sk)->icsk_rto;
 }
 
-/* Whether a sequence number is less than another, where they wrap. */
+/* True if a sequence number precedes another, modulo 2^32. */
 static __always_inline bool before(u32 one, u32 other)
 {
 	return (s32)(one - other) < 0;
 }
 
-/* The kernel's tick, as its own controllers read it. */
+/* Returns the kernel's tick counter, which its own controllers use. */
 static __always_inline u32 jiffies(void)
 {
 	return bpf_jiffies64();

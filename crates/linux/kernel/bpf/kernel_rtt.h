@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What seen.h needs to know of the kernel beside kernel.h: what it measured of the last ACK's round trip. */
+/* Members of kernel types that only seen.h needs: the timestamp echoed by the last ACK. */
 #ifndef KERNEL_RTT_H
 #define KERNEL_RTT_H
 
@@ -10,17 +10,20 @@ struct tcp_options_received {
 	u32 rcv_tsecr;
 };
 
-/* The same `struct tcp_sock`: what is behind three underscores is not of its name. */
+/* CO-RE ignores the suffix after three underscores: this is the kernel's `struct tcp_sock`. */
 struct tcp_sock___rtt {
 	struct tcp_options_received rx_opt;
-	/* Since 6.7: timestamps are µs where the route says so. */
+	/* Since 6.7: timestamps are in µs if the route says so. */
 	u8 tcp_usec_ts : 1;
 };
 
 #pragma clang attribute pop
 
-/* How long ago, by the clock of timestamps, the segment went whose timestamp the ACK echoes that is being processed, µs; below
- * zero if it echoes none, or one that is yet to be sent. The kernel has taken the connection's offset off the echo already. */
+/*
+ * Returns the RTT by the timestamp that the ACK in process echoes, µs; negative if it echoes none,
+ * or one in the future. The kernel has already subtracted the connection's timestamp offset from
+ * the echo.
+ */
 static __always_inline s32 echoed_rtt(const struct tcp_sock *tp)
 {
 	const struct tcp_sock___rtt *rtt = (const struct tcp_sock___rtt *)tp;

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Load factors by adaptive deterministic marks (BMCC: Qazi, Andrew, Znati 2009; sections and equations are of it): what a
- * receiver makes of two bits of a packet and its identification, which ACKs tell it, and what eq. 2, 3 and 6 are. The same
- * as crates/packet/src/adpm.rs, crates/tcp/src/echo/load.rs and crates/cc/src/bmcc.rs, in fixed
- * point: a program of the kernel has no other.
+ * Load factors by adaptive deterministic marking (BMCC: Qazi, Andrew, Znati 2009; sections and
+ * equations refer to it): the receiver's estimate from two bits of a packet and its identification,
+ * the choice of ACKs that carry it, and eq. 2, 3 and 6.
+ *
+ * The algorithms are those of crates/packet/src/adpm.rs, crates/tcp/src/load_echo.rs and
+ * crates/cc/src/bmcc.rs, in fixed point, as the kernel has no other arithmetic.
  */
 #pragma once
 
-/* Thresholds, in order (§ II-B): a quarter lies below η, as many between η and 1, half above 1; the last counts as u. */
+/*
+ * Places of sorted thresholds (§ II-B): a quarter lies below η, a quarter between η and 1, half
+ * above 1; the last stands for u.
+ */
 #define QUARTER (1 << 14)
 #define HALF (1 << 15)
 #define MOST 0xffff
 
-/* A load factor, in billionths and 2^15ths of these, in which every threshold is whole. */
+/* Load factors are in 2^15ths of a billionth, in which every threshold is a whole number. */
 #define LOAD_SHIFT 15
 #define LOAD_ONE (BILLION << LOAD_SHIFT)
 
-/* The place of the threshold of a packet with this identification. */
+/* Returns the place of the threshold that an identification selects. */
 static __always_inline u16 place_of(u16 id)
 {
 	u16 x = id;
@@ -33,25 +38,25 @@ static __always_inline bool is_over(u16 place)
 	return place >= HALF;
 }
 
-/* The code points of the two bits. */
+/* ECN code points. */
 enum { NOT_ECT, ECT_1, ECT_0, ECN_CE };
 
-/* Which ACKs tell the estimate (§ VI). */
+/* Choices of the ACKs that carry the estimate (§ VI). */
 enum { CARRIED_SPACED, CARRIED_CHANGED, CARRIED_EVERY };
 
-/* What a receiver knows of the load of its connection's path. */
+/* A receiver's estimate of the load of its connection's path. */
 struct echo {
-	/* f̂: where the last threshold lies that told something. */
+	/* f̂, as the place of the last threshold that tightened the estimate. */
 	u16 place;
-	/* Whether any data came that may tell. */
+	/* An ECN-capable data packet has arrived. */
 	u16 hears;
 	/* "Reset to 1 each time the price changes and incremented by 1 each time f̂ is sent". */
 	u32 i;
-	/* ACKs that have gone since one told it. */
+	/* ACKs since the last one that carried the estimate. */
 	u32 without;
 };
 
-/* § II-B: the estimate after a packet of data with these bits and this identification; whether it moved. */
+/* Updates the estimate by a data packet (§ II-B); returns true if it changed. */
 static __always_inline bool echo_hear(struct echo *echo, u8 ecn, u16 id)
 {
 	u16 h = place_of(id);
@@ -74,7 +79,7 @@ static __always_inline bool echo_hear(struct echo *echo, u8 ecn, u16 id)
 	return 1;
 }
 
-/* Whether the ACK that goes now tells it. */
+/* True if the next ACK carries the estimate. */
 static __always_inline bool echo_takes(struct echo *echo, u32 carried)
 {
 	bool carries = 1;
@@ -92,7 +97,10 @@ static __always_inline bool echo_takes(struct echo *echo, u32 carried)
 	return 1;
 }
 
-/* The threshold at a place. `high` and the others are of the routers, in billionths. */
+/*
+ * Returns the load factor at a place; `least`, `high` and `most` are η₀, η and u of the routers, in
+ * billionths.
+ */
 static __always_inline u64 load_at(u16 place, u64 least, u64 high, u64 most)
 {
 	u64 at = place;
@@ -106,7 +114,7 @@ static __always_inline u64 load_at(u16 place, u64 least, u64 high, u64 most)
 	return LOAD_ONE + (most - BILLION) * (at - HALF);
 }
 
-/* Eq. 2: ξ = κ₂ (1 − f) / f, in 2^32ths. */
+/* Returns ξ = κ₂ (1 − f) / f (eq. 2), in 2^32ths. */
 static __always_inline u64 xi_of(u64 load, u32 step)
 {
 	u64 left, xi;
@@ -114,7 +122,7 @@ static __always_inline u64 xi_of(u64 load, u32 step)
 	if (load >= LOAD_ONE || !load)
 		return 0;
 	left = LOAD_ONE - load;
-	/* A long division: each remainder is less than a load, which has 47 bits. */
+	/* Long division in 16-bit steps: each remainder is below a load, which has 47 bits. */
 	xi = left / load << 32;
 	left = left % load << 16;
 	xi += left / load << 16;
@@ -123,7 +131,7 @@ static __always_inline u64 xi_of(u64 load, u32 step)
 	return billionths_of(xi, step);
 }
 
-/* Eq. 6 for a load, of one below 1 as of 1; in billionths. */
+/* Returns β of eq. 6 for a load, in billionths; loads below 1 count as 1. */
 static __always_inline u64 beta_of(u64 load, u64 most, u64 beta_most, u64 beta_least)
 {
 	u64 over = load > LOAD_ONE ? (load - LOAD_ONE) >> LOAD_SHIFT : 0;
@@ -131,8 +139,10 @@ static __always_inline u64 beta_of(u64 load, u64 most, u64 beta_most, u64 beta_l
 	return beta_most - (beta_most - beta_least) * over / (most - BILLION);
 }
 
-/* log₂ (1 + ξ), of ξ in 2^32ths, in 2^27ths: each squaring of a number between 1 and 2 tells another bit. No branch, since
- * the kernel's verifier follows each. */
+/*
+ * Returns log₂ (1 + ξ) in 2^27ths, for ξ in 2^32ths. Each squaring of a number between 1 and 2
+ * yields another bit. It has no branches, as the kernel's verifier follows each.
+ */
 static __always_inline u32 log_of(u64 xi)
 {
 	u64 most = 254ULL << 32;
@@ -142,7 +152,7 @@ static __always_inline u32 log_of(u64 xi)
 	u64 m;
 	int i;
 
-	/* It is less than 2^8. */
+	/* y is below 2^8 · 2^32, so the whole part of the logarithm has three bits. */
 	for (i = 4; i > 0; i >>= 1) {
 		u32 shift = (y >> (32 + i) != 0) * i;
 
@@ -161,10 +171,13 @@ static __always_inline u32 log_of(u64 xi)
 	return whole << 27 | out;
 }
 
-/* No window becomes more than 31 times what it was in a round trip. */
+/* Cap of the exponent in growth_of: in a round trip a window grows at most by 31 times its size. */
 #define MOST_DOUBLINGS 5
 
-/* Eq. 3: (1 + ξ)^(T / t_p) − 1 in 2^28ths, of log₂ (1 + ξ) in 2^27ths and two times in the same unit, each below 2^29. */
+/*
+ * Returns (1 + ξ)^(T / t_p) − 1 (eq. 3) in 2^28ths, from log₂ (1 + ξ) in 2^27ths and two times in
+ * the same unit, each below 2^29.
+ */
 static __always_inline u64 growth_of(u32 log, u32 rtt, u32 interval)
 {
 	u64 x = (u64)log * rtt / interval;
@@ -174,29 +187,33 @@ static __always_inline u64 growth_of(u32 log, u32 rtt, u32 interval)
 	if (x >= (u64)MOST_DOUBLINGS << 27)
 		x = ((u64)MOST_DOUBLINGS << 27) - 1;
 	whole = x >> 27;
-	/* e^t − 1 = t (1 + t/2 (1 + t/3 (…))) of t = x ln 2 in 2^31ths. */
+	/* e^t − 1 = t (1 + t/2 (1 + t/3 (…))) for t = x ln 2 in 2^31ths. */
 	t = (x & ((1 << 27) - 1)) * 1488522236 >> 27;
 	r = 1ULL << 31;
 	for (k = 12; k > 1; k--)
 		r = (1ULL << 31) + (t * r >> 31) / k;
 	r = t * r >> 31;
-	/* 2^whole (1 + r) − 1, whose parts at zero doublings are those of r. */
+	/* 2^whole (1 + r) − 1; with zero doublings it is exactly r. */
 	return ((r << whole) >> 3) + (((1ULL << whole) - 1) << 28);
 }
 
 /*
- * TCP option of an estimate (RFC 4727), as in crates/packet: kind, length, place of a threshold.
+ * Experimental TCP option of an estimate (RFC 4727), as in crates/packet: kind, length, place of a
+ * threshold.
  */
 #define OPTION_KIND 253
 #define OPTION_BYTES 4
 #define OPTION_END 0
 #define OPTION_NONE 1
-/* RFC 9293 § 3.1: a header has room for so many bytes of options. */
+/* Most bytes of options in a TCP header (RFC 9293 § 3.1). */
 #define MOST_OPTION_BYTES 40
 
 enum found { FOUND_NONE, FOUND, FOUND_MALFORMED };
 
-/* All ones where `one` is less than `other`, both far below 2^31; a compiler that knew what it is would make a branch of it. */
+/*
+ * Returns all ones if `one` < `other`, both far below 2^31. The asm hides the values from the
+ * compiler, which would otherwise make a branch of them.
+ */
 static __always_inline u32 below(u32 one, u32 other)
 {
 	u32 difference = one - other;
@@ -208,10 +225,13 @@ static __always_inline u32 below(u32 one, u32 other)
 	return ones;
 }
 
-/* The first such option of a header whose options are there; no branch but at the end, since the kernel's verifier follows each. */
+/*
+ * Finds the first such option of a header; `options` to `end` is readable. Branches occur at the
+ * end only, as the kernel's verifier follows each.
+ */
 static __always_inline enum found option_find(const u8 *options, const u8 *end, u16 *place)
 {
-	/* Where the next option begins; beyond the header once one was found, or all end. */
+	/* Offset of the next option; beyond the header once one was found, or the list ended. */
 	u32 next = 0;
 	u32 kinds = 0;
 	u32 lengths = 0;

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Source quenches that a host believes. The bytes are those of crates/packet (RFC 792; the fifth
- * octet of the ICMP header is BECN's, § IV-B), the checks those of its HeardQuench and of crates/tcp/src/sender/quench.rs.
+ * Source quenches that a host accepts. The format is that of crates/packet (RFC 792; the fifth
+ * octet of the ICMP header is BECN's, § IV-B). The checks are those of its HeardQuench and of
+ * crates/tcp/src/sender/quench.rs.
  */
 #pragma once
 
 #include "skb.h"
 
-/* RFC 1812 § 4.3.2.3: an error message has at most so many octets. */
+/* Largest ICMP error message, bytes (RFC 1812 § 4.3.2.3). */
 #define QUENCH_ROOM 576
-/* IP's header, ICMP's, and the least of a quoted one with eight octets of what it carried. */
+/* Smallest quench, bytes: IP header, ICMP header, quoted IP header, and eight bytes behind it. */
 #define QUENCH_LEAST (20 + 8 + 20 + 8)
 #define PROTOCOL_ICMP 1
 #define TYPE_SOURCE_QUENCH 4
-/* The fifth octet: the packet was marked, else dropped; and how bad it is. */
+/* Bits of the fifth octet: the packet was marked, otherwise dropped; the severity. */
 #define QUENCH_MARKED 0x80
 #define QUENCH_LEVEL 0x07
 
-/* Addresses and ports are as they are in packets; ours are those of the quoted packet's source. */
+/*
+ * A quench that was read. Addresses and ports are in network byte order; the local ones are those
+ * of the quoted packet's source.
+ */
 struct quench {
 	u32 local;
 	u32 remote;
@@ -37,7 +41,7 @@ static __always_inline u32 four(const u8 *bytes, u32 at)
 	return two(bytes, at) << 16 | two(bytes, at + 2);
 }
 
-/* As they lie in memory. */
+/* Addresses and ports are copied without conversion, in network byte order. */
 static __always_inline u32 address(const u8 *bytes, u32 at)
 {
 	u32 out;
@@ -54,21 +58,29 @@ static __always_inline u16 port(const u8 *bytes, u32 at)
 	return out;
 }
 
-/* A place among the first 256 bytes, of which compilers know no more: what they make of more, verifiers of some kernels do not follow
- * (6.18.15: `at | 1` of a multiple of four). */
+/*
+ * Hides an offset below 256 from the compiler: verifiers of some kernels do not follow the code
+ * that compilers derive from what they know of it (6.18.15: `at | 1` of a multiple of four).
+ */
 static __always_inline u32 place(u32 at)
 {
 	asm volatile("" : "+r"(at));
 	return at & 0xff;
 }
 
-/* All ones where `one` is less than `other`, both far below 2^31; no branch, since the kernel's verifier follows each. */
+/*
+ * Returns all ones if `one` < `other`, both far below 2^31. It has no branch, as the kernel's
+ * verifier follows each.
+ */
 static __always_inline u32 less(u32 one, u32 other)
 {
 	return (s32)(one - other) >> 31;
 }
 
-/* RFC 1071: of bytes with their checksum the sum is all ones. Both ends are even, but the last byte may be half a word. */
+/*
+ * True if data with its checksum sums to all ones (RFC 1071). The offsets are even; the last byte
+ * may be half a word.
+ */
 static __always_inline bool sums_to_ones(const u8 *bytes, u32 from, u32 end)
 {
 	u32 sum = 0;
@@ -85,15 +97,22 @@ static __always_inline bool sums_to_ones(const u8 *bytes, u32 from, u32 end)
 	return sum == 0xffff;
 }
 
-/* Whether a host can have an address that begins with this byte (RFC 1122 § 3.2.1.3): not "this network", nor a group, nor all;
- * nor a loopback's, from another host. */
+/*
+ * True if an address that begins with this byte can be a host's (RFC 1122 § 3.2.1.3). Excluded are
+ * "this network", multicast, reserved addresses and broadcast, and loopback unless the destination
+ * is loopback, too.
+ */
 static __always_inline bool of_a_host(u8 first, u8 to)
 {
 	return first && first < 224 && (first != 127 || to == 127);
 }
 
-/* Reads a packet of so many bytes, of which QUENCH_ROOM can be read, from its IPv4 header on; whether it is a source quench
- * about a TCP segment that a host may believe: whole, with right checksums, about a packet of the host's own. */
+/*
+ * Reads a packet of `length` bytes from its IPv4 header on; QUENCH_ROOM bytes must be readable.
+ *
+ * Returns true for a source quench about a TCP segment that a host may accept: whole, with right
+ * checksums, about a packet that the host sent.
+ */
 static __always_inline bool quench_read(const u8 *bytes, u32 length, struct quench *quench)
 {
 	u32 header = place((bytes[0] & 15) * 4);
@@ -104,14 +123,15 @@ static __always_inline bool quench_read(const u8 *bytes, u32 length, struct quen
 		return 0;
 	if (total > length || total < header - 20 + QUENCH_LEAST)
 		return 0;
-	/* § 3.2.2 there: an error of nobody is discarded. */
+	/* RFC 1122 § 3.2.2: an error message with an invalid source is discarded. */
 	if (!of_a_host(bytes[12], bytes[16]))
 		return 0;
-	/* Bit 13 and what follows: more fragments, and which one. */
+	/* Bit 13 and the bits below: more fragments, and the fragment offset. */
 	if (bytes[9] != PROTOCOL_ICMP || two(bytes, 6) & 0x3fff || !sums_to_ones(bytes, 0, header))
 		return 0;
 	message = header;
-	if (bytes[message] != TYPE_SOURCE_QUENCH || bytes[message + 1] || !sums_to_ones(bytes, message, total))
+	if (bytes[message] != TYPE_SOURCE_QUENCH || bytes[message + 1] ||
+	    !sums_to_ones(bytes, message, total))
 		return 0;
 	about = message + 8;
 	quoted = place((bytes[about] & 15) * 4);
@@ -131,20 +151,28 @@ static __always_inline bool quench_read(const u8 *bytes, u32 length, struct quen
 	return 1;
 }
 
-/* What is noted at a socket for its controller. */
+/* Note at a socket for its controller. */
 struct note {
-	/* Believed so far, and what the last one said: one word, so that both change at once. */
+	/*
+	 * Count of accepted quenches, and the fifth octet of the last: one word, so that both
+	 * change at once.
+	 */
 	u32 said;
-	/* What was acknowledged when it came. */
+	/* `snd_una` when it arrived. */
 	u32 una;
-	/* Guesses that quoted nothing outstanding, since all that was outstanding at the first of them was not acknowledged. */
+	/*
+	 * Quenches about no outstanding data, since the first of them; `round_end` is `snd_nxt` at
+	 * that time.
+	 */
 	u32 refused;
 	u32 round_end;
 };
 
-/* A source quench reached a connection of ours. What it quotes must be outstanding (RFC 5927 § 4.1): who does not see the
- * connection can only guess, and who guesses wrong too often within a round trip makes the connection deaf for the rest
- * of it. */
+/*
+ * Records a source quench for a connection of this controller. It must quote outstanding data (RFC
+ * 5927 § 4.1), which an off-path attacker can only guess. After too many wrong guesses in a round
+ * trip, all quenches in the rest of it are ignored.
+ */
 static __always_inline void quench_hear(struct note *note, u32 una, u32 nxt, u32 sequence, u8 said)
 {
 	bool outstanding = !before(sequence, una) && before(sequence, nxt);

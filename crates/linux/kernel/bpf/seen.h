@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What a controller takes for the round trip (McCullagh 2008 ch. 5): what the kernel made of its own notes for it, that of the
- * oldest segment, or what ACKs echo. For laboratories: the first is what every controller has today.
+ * Source of a controller's RTT samples (McCullagh 2008 ch. 5): the kernel's sample, that of the
+ * oldest segment, or that of echoed timestamps. For laboratories: the kernel's controllers all use
+ * the first.
  *
- * Whoever includes this has `rtt_from` in its settings.
+ * The including file must have `rtt_from` in its settings.
  */
 #pragma once
 
 #include "kernel_rtt.h"
 
-/* Of the newest segment acknowledged, or newly reported by SACK; of the oldest; of the echoed timestamp. */
+/*
+ * Samples of the newest segment acknowledged or newly reported by SACK; of the oldest; of the
+ * echoed timestamp.
+ */
 enum { FROM_SACK, FROM_OLDEST, FROM_TIMESTAMPS };
 
-/* The part of a socket's private area that is for this: the smoothed round trip, eight times, as of the last ACK. */
+/* Part of a socket's private area: eight times the smoothed RTT, as of the last ACK. */
 struct seen {
 	u32 srtt;
 };
@@ -22,20 +26,23 @@ static __always_inline void seen_init(struct seen *seen, const struct tcp_sock *
 	seen->srtt = smoothed_rtt(tp);
 }
 
-/* Least that is known at first: handshakes cannot be cheated about, as a SYN-ACK that echoes what was not sent is refused, so the
- * least echo is that of data. */
+/*
+ * Returns the initial minimum RTT. Echoes of a handshake cannot be falsified, as the kernel refuses
+ * a SYN-ACK that echoes a timestamp it did not send. So the minimum of echoes starts with data.
+ */
 static __always_inline u32 seen_least(const struct tcp_sock *tp)
 {
 	return settings.rtt_from == FROM_TIMESTAMPS ? ~0U : least_rtt(tp);
 }
 
 /*
- * `pkts_acked`: this ACK's round trip, µs; below zero if it has none.
+ * For `pkts_acked`: returns this ACK's RTT, µs; negative if it has none.
  *
- * The kernel shows no controller the oldest segment's. But it is what SRTT hears, with each ACK that measured anything
- * (tcp_rtt_estimator): srtt + rtt - srtt / 8, of which the second is what is missing.
+ * The kernel does not show controllers the RTT of the oldest segment. But SRTT is updated by it
+ * with each ACK that has a sample (tcp_rtt_estimator): srtt + rtt - srtt / 8. This solves for rtt.
  */
-static __always_inline s32 seen_rtt(struct seen *seen, const struct tcp_sock *tp, const struct ack_sample *sample)
+static __always_inline s32 seen_rtt(struct seen *seen, const struct tcp_sock *tp,
+				    const struct ack_sample *sample)
 {
 	u32 srtt = smoothed_rtt(tp);
 	u32 before = seen->srtt;

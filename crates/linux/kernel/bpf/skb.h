@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What the kernel hands to a program that sees packets: a packet of which bytes are asked for, and at a group its socket. */
+/*
+ * Packets as the kernel passes them to a program: bytes are loaded by helpers; at a control group
+ * the socket is known.
+ */
 #pragma once
 
-/* enum bpf_hdr_start_off. */
+/* Value of enum bpf_hdr_start_off. */
 #define BPF_HDR_START_NET 1
-/* What a classifier answers where the next one is to decide. */
+/* Return value of a classifier that leaves the decision to the next one. */
 #define TC_ACT_UNSPEC (-1)
-/* ETH_P_IP, as it is in packets. */
+/* ETH_P_IP in network byte order. */
 #define PACKET_IPV4 __builtin_bswap16(0x0800)
 #define PROTOCOL_TCP 6
 
 struct bpf_sock;
 
-/* As include/uapi/linux/bpf.h has it; what the kernel shows of itself never moves. */
+/* Layout of include/uapi/linux/bpf.h, which is stable. */
 struct __sk_buff {
 	u32 len;
 	u32 pkt_type;

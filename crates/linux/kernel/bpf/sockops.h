@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What a program that the kernel calls about the sockets of a group knows of them.
+ * Sockets of a control group as the kernel passes them to a program.
  *
- * Whoever includes this has `address`, `namespace_low` and `namespace_high` in its settings.
+ * The including file must have `address`, `namespace_low` and `namespace_high` in its settings.
  */
 #ifndef SOCKOPS_H
 #define SOCKOPS_H
 
-/* enum tcp_bpf_… of include/uapi/linux/bpf.h: why it is called, and what it asks to be called for. */
+/* Values of `op` (enum tcp_bpf_… of include/uapi/linux/bpf.h), and flags that request calls. */
 enum {
 	TCP_CONNECT_CB = 3,
 	ACTIVE_ESTABLISHED_CB = 4,
@@ -22,10 +22,13 @@ enum {
 #define RTO_CB_FLAG (1 << 0)
 #define STATE_CB_FLAG (1 << 2)
 #define RTT_CB_FLAG (1 << 3)
-/* For packets with an option that the kernel does not know; for all that go. */
+/*
+ * Requests calls for packets with an option that the kernel does not know, and for all sent
+ * packets.
+ */
 #define PARSE_UNKNOWN_HDR_OPT_CB_FLAG (1 << 5)
 #define WRITE_HDR_OPT_CB_FLAG (1 << 6)
-/* The first argument where the size of segments is asked for, and there is no packet. */
+/* First argument of a call that asks for the size of segments only, without a packet. */
 #define WRITE_HDR_TCP_CURRENT_MSS 1
 
 #define SOL_TCP 6
@@ -40,7 +43,7 @@ enum {
 
 struct bpf_sock;
 
-/* As that header has it: what the kernel shows of itself never moves. */
+/* Layout of include/uapi/linux/bpf.h, which is stable. */
 struct bpf_sock_ops {
 	u32 op;
 	u32 args[4];
@@ -84,8 +87,10 @@ struct bpf_sock_ops {
 	u32 skb_tcp_flags;
 };
 
-/* Whether the connection is one of those that the settings are for: with this IPv4 address of its own, as in packets, in the
- * network namespace with this cookie, in halves; zero is any. */
+/*
+ * True if the settings select the connection: by its local IPv4 address, in network byte order, and
+ * by the cookie of its network namespace, in halves. Zero selects any.
+ */
 static __always_inline bool is_ours(struct bpf_sock_ops *ctx)
 {
 	u64 namespace = (u64)settings.namespace_high << 32 | settings.namespace_low;

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * TCP*(n) (Mondal & Kuzmanovic 2008): the retransmission timeout stays as it is for the first n expiries in a row, as far as
- * the kernel lets a program have it so. No program can set the timeout; it can only bound it, by 1 s at the least
- * (TCP_RTO_MAX_MS, since 6.15), and make it linear for thin streams (TCP_THIN_LINEAR_TIMEOUTS). So for the first n expiries
- * the bound is the timeout itself, or 1 s if that is less:
+ * TCP*(n) (Mondal & Kuzmanovic 2008): the retransmission timeout stays constant for the first n
+ * expiries in a row, as far as the kernel lets a program do so. No program can set the timeout. It
+ * can bound it, to 1 s at the least (TCP_RTO_MAX_MS, since 6.15), and make it linear for thin
+ * streams (TCP_THIN_LINEAR_TIMEOUTS). So for the first n expiries the bound is the timeout itself,
+ * or 1 s if that is shorter:
  *
- *   a timeout of 1 s or more, those of SYNs too            stays: TCP*(n)
- *   one of less, fewer than four packets outstanding,
- *   out of the first slow start, up to six expiries        stays: TCP*(n)
- *   one of less, otherwise                                 doubles, up to 1 s
+ *   timeout of 1 s or more, also of SYNs                   stays: TCP*(n)
+ *   shorter, fewer than four packets outstanding,
+ *   after the first slow start, up to six expiries         stays: TCP*(n)
+ *   shorter, otherwise                                     doubles, up to 1 s
  *
- * All is taken back when a round trip is measured, before the kernel computes the next timeout from it.
+ * All options are restored when an RTT is measured, before the kernel computes the next timeout
+ * from it.
  *
- * The bound is also what the kernel goes by when it asks how long a connection may be without an answer: 15 timeouts (R2)
- * would be some 14 s, since its first retransmission, and a closed socket whose timeout is its bound counts as one whose peer
- * is gone, and is given up at once. Who has a time of their own for that (TCP_USER_TIMEOUT) is asked for neither, so for as
- * long as there is a bound that is what R2 is without one.
+ * The kernel also uses the bound to decide how long a connection may be without an answer. Its 15
+ * timeouts (R2) would end some 14 s after the first retransmission. And a closed socket whose
+ * timeout is at the bound is given up at once, as one whose peer is gone. Neither holds for a
+ * socket with TCP_USER_TIMEOUT. So while there is a bound, that option is set to R2 without one.
  */
 #include "kernel.h"
 
 struct settings {
 	/* n. */
 	u32 after;
-	/* Ticks a second (CONFIG_HZ). */
+	/* Ticks per second (CONFIG_HZ). */
 	u32 hz;
-	/* n of SYNs; 0 is that of data. */
+	/* n for SYNs; 0 means that of data. */
 	u32 syn_after;
-	/* Whose connections: see sockops.h. */
+	/* Affected connections (sockops.h). */
 	u32 address;
 	u32 namespace_low;
 	u32 namespace_high;
@@ -34,21 +36,28 @@ struct settings {
 
 SETTINGS settings SEC(".rodata.settings") = { .after = 6, .hz = 1000 };
 
-/* Expiries in all; those after which the timeout is to stay: `bounded` to itself, 1 s in place of less (`bounded_above`);
- * those after which it doubles; what was taken back; what the kernel refused. */
+/*
+ * Counters. `timeouts`: all expiries. Those after which the timeout stays: `bounded` by itself, or
+ * by 1 s if shorter (`bounded_above`). `doubled`: those after which it doubles. `taken_back`:
+ * restored options. `refused`: options that the kernel refused.
+ */
 #define COUNTERS(X) \
-	X(timeouts) X(bounded) X(bounded_above) X(doubled) X(taken_back) X(refused) X(opened) X(closed)
+	X(timeouts) X(bounded) X(bounded_above) X(doubled) X(taken_back) X(refused) X(opened) \
+	X(closed)
 #include "card.h"
 #include "sockops.h"
 
-/* No timeout is bounded by less. */
+/* Lowest bound that the kernel accepts, ms. */
 #define LEAST_BOUND_MS 1000
-/* TCP_RTO_MAX: what the kernel bounds it by, unless asked otherwise. */
+/* Default bound, ms (TCP_RTO_MAX). */
 #define MOST_BOUND_MS 120000
-/* What 15 timeouts are that begin with 0.2 s and double up to that (tcp_retries2, tcp_model_timeout). */
+/*
+ * Sum of 15 timeouts that start at 0.2 s and double up to that bound, ms (tcp_retries2,
+ * tcp_model_timeout).
+ */
 #define R2_MS 924600
 
-/* What a connection had before it was changed. */
+/* Original options of a connection. */
 struct had {
 	s32 most_ms;
 	s32 user_ms;
@@ -70,7 +79,7 @@ static __always_inline bool set(struct bpf_sock_ops *ctx, int option, s32 value)
 	return 0;
 }
 
-/* The connection begins, or was opened by its peer. */
+/* Starts a connection, opened from here or by its peer. */
 static __always_inline void begin(struct bpf_sock_ops *ctx)
 {
 	COUNT(opened);
@@ -93,8 +102,10 @@ static __always_inline void take_back(struct bpf_sock_ops *ctx)
 	bpf_sock_ops_cb_flags_set(ctx, RTO_CB_FLAG | STATE_CB_FLAG);
 }
 
-/* The timer expired for the so manieth time in a row, counted from zero; its timeout in ticks. What is set here holds for
- * the timeout that the kernel computes next. */
+/*
+ * Handles an expiry of the timer. `before_this` counts the earlier ones in a row, `ticks` is the
+ * expired timeout. The options apply to the timeout that the kernel computes next.
+ */
 static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u32 ticks)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -125,7 +136,7 @@ static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u
 		had->user_ms = user;
 	}
 	had->changed = 1;
-	/* Up, so that the bound is no less than the timeout. */
+	/* Rounded up, so that the bound is no less than the timeout. */
 	ms = ((u64)ticks * 1000 + settings.hz - 1) / settings.hz;
 	if (ms < LEAST_BOUND_MS) {
 		COUNT(bounded_above);

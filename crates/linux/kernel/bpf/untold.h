@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the kernel did not tell. It enters programs of a table through code that may leave one out, and whoever called then
- * takes what stood on the stack for the answer: a threshold, or a window that is restored, of two thousand million segments
- * (docs/kernel.md). All that belongs to the same ACK is left out with it, so the next one looks: a socket whose state is not
- * the last that was told, or whose threshold is none, was reduced or restored meanwhile, and that is made up for here.
+ * Makes up for calls that the kernel skipped. It enters the programs of a table through code that
+ * may skip one. The caller then takes stale stack contents for the result: a threshold, or a
+ * restored window, of two thousand million segments (docs/kernel.md).
  *
- * Whoever includes this has these three, and programs that do just that: TOLD(name).
+ * All calls for the same ACK are skipped, so the next ACK checks. A socket whose state is not the
+ * last one passed to `set_state`, or whose threshold is impossible, was reduced or restored
+ * meanwhile.
+ *
+ * The including file must define the three functions below. TOLD(name) defines programs that only
+ * call them.
  */
 #pragma once
 
@@ -18,21 +22,24 @@ static __always_inline void hear_state(struct sock *sk, u8 new_state);
 	OP(u32, name##_ssthresh, struct sock *sk) { return threshold(sk); } \
 	OP(void, name##_set_state, struct sock *sk, u8 new_state) { hear_state(sk, new_state); }
 
-/* TCP_INFINITE_SSTHRESH: no threshold is above it. */
+/* TCP_INFINITE_SSTHRESH: the largest valid threshold. */
 #define NO_THRESHOLD 0x7fffffff
 
-/* `in_ack_event`, before all else. Whether an ACK that was not heard carried ECE is not known, so CWR counts as `local`. */
+/*
+ * For `in_ack_event`, before all else. It is unknown whether a skipped ACK carried ECE, so CWR
+ * counts as `local`.
+ */
 static __always_inline void catch_up(struct heard *heard, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool wild = tp->snd_ssthresh > NO_THRESHOLD;
 	u8 now = ca_state(sk);
 	u32 window = tp->snd_cwnd;
-	/* The window before the last reduction. */
+	/* Window before the last reduction. */
 	u32 most = tp->prior_cwnd;
 
 	if (!heard->begun) {
-		/* The answer to a SYN comes before a controller begins. */
+		/* The answer to a SYN precedes `init`. */
 		if (!established(sk))
 			return;
 		COUNT(untold);
@@ -42,12 +49,15 @@ static __always_inline void catch_up(struct heard *heard, struct sock *sk)
 		return;
 	COUNT(untold);
 	if (wild && !most) {
-		/* It never was reduced: another connection left this, in the kernel's memory of peers. */
+		/*
+		 * There was no reduction: the kernel's metrics of the peer contain this threshold
+		 * of another connection.
+		 */
 		tp->snd_ssthresh = NO_THRESHOLD;
 	} else if (most && (wild || (now >= TCP_CA_CWR && heard->told < TCP_CA_CWR))) {
 		tp->snd_cwnd = most;
 		tp->snd_ssthresh = threshold(sk);
-		/* Where the reduction is over it was as long as an ACK: to the threshold, at once. */
+		/* If the reduction has already ended, the window falls to the threshold at once. */
 		if (now < TCP_CA_CWR && most > tp->snd_ssthresh)
 			most = tp->snd_ssthresh;
 		tp->snd_cwnd = window;
@@ -55,7 +65,7 @@ static __always_inline void catch_up(struct heard *heard, struct sock *sk)
 		/* Nothing was reduced or restored. */
 		most = 0;
 	}
-	/* No reduction leaves more than there was, and none that is taken back. */
+	/* Neither a reduction nor its undo leaves more than the window before it. */
 	if (most && window > most)
 		tp->snd_cwnd = most;
 	hear_state(sk, now);

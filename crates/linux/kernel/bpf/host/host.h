@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What the programs of this folder have in place of kernel.h: its words and macros, for this machine. */
+/* Replacement of kernel.h for the programs of this directory: its types and macros on the host. */
 #pragma once
 #define KERNEL_H
 

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * BMCC as a program: the same C that runs in the kernel, compiled for this machine. Below are the parts of the kernel that it
- * meets, as far as it sees them.
+ * BMCC as a program: the C that runs in the kernel, compiled for the host. The parts of the kernel
+ * that it uses are modelled below, as far as it sees them.
  *
  *   cc -I.. load.c && ./a.out 0 SETTINGS < EVENTS of a sender
  *   ./a.out 1 CARRIED < PACKETS for a receiver
  *   ./a.out 2 < OPTIONS
  *
- * Of a sender SETTINGS are the words of its `struct settings`. The first line is `cwnd mss`, each other
+ * Sender: SETTINGS are the words of `struct settings`. The first line is `cwnd mss`, each other
  *   a|l|t|i time-µs state cwnd-limited una nxt flight srtt-8ths-of-a-µs acked place
- * for an ACK (a place below 0 is none), a loss, a timeout, and a first transmission after silence; una and nxt in bytes, flight and
- * acked, too, and flight is before the ACK; a timeout has its number in a row for `acked`. Out come cwnd and ssthresh in segments, and the
- * window in 2^24ths of one. Of each ACK with the last place, which CE tells, the kernel hears an ECN-echo, too, and enters CWR.
+ * for an ACK (a negative place means none), a loss, a timeout, and a first transmission after
+ * silence. `una`, `nxt`, `flight` and `acked` are in bytes, and `flight` is before the ACK. For a
+ * timeout `acked` is its number in a row. The output is cwnd and ssthresh in segments, and the
+ * window in 2^24ths of a segment. An ACK with the last place, which CE signals, also carries an
+ * ECN-echo, and the kernel enters CWR.
  *
- * Of a receiver lines are `d ecn identification` for a packet of data, and `a` for an ACK; out come f̂'s place, and whether an
- * ACK tells it. Of options each line is what is behind a TCP header in hexadecimal digits; out comes the place, `none`, or `malformed`.
+ * Receiver: lines are `d ecn identification` for a data packet, and `a` for an ACK. The output is
+ * f̂'s place, and 1 if an ACK carries it.
+ *
+ * Options: each line holds the bytes behind a TCP header in hexadecimal digits. The output is the
+ * place, `none`, or `malformed`.
  */
 #include "socket.h"
 
 enum { SENDER, RECEIVER, OPTIONS };
 
-/* Packets and options are played by hand. */
+/* The input replaces the programs of group.h. */
 #define GROUP_H
 
 #include "bmcc.bpf.c"
@@ -55,7 +60,7 @@ static void to(u8 state)
 	sk.state = state;
 }
 
-/* What the kernel does on entering CWR and Recovery. */
+/* Models the kernel's entry into CWR and Recovery. */
 static void reduce(u8 state)
 {
 	if (sk.state < TCP_CA_CWR)
@@ -74,15 +79,16 @@ static int sender(int count, char **words)
 	long place;
 	int i;
 
-	if (count != (int)(sizeof(values) / sizeof(u32)) || scanf("%u %u", &tp.snd_cwnd, &tp.mss_cache) != 2)
+	if (count != (int)(sizeof(values) / sizeof(u32)) ||
+	    scanf("%u %u", &tp.snd_cwnd, &tp.mss_cache) != 2)
 		return 2;
 	for (i = 0; i < count; i++)
 		values[i] = strtoul(words[i], NULL, 10);
 	memcpy(&settings, values, sizeof(values));
 	tp.tcp_mstamp = now;
 	bmcc.init(&sk);
-	while (scanf(" %c %lu %u %u %u %u %u %u %u %ld", &event, &time, &state, &limited, &una, &nxt, &flight,
-		     &srtt, &acked, &place) == 10) {
+	while (scanf(" %c %lu %u %u %u %u %u %u %u %ld", &event, &time, &state, &limited, &una,
+		     &nxt, &flight, &srtt, &acked, &place) == 10) {
 		bool echo = event == 'a' && place == MOST;
 
 		now = 1000000 + time;
@@ -100,9 +106,10 @@ static int sender(int count, char **words)
 			bmcc.in_ack_event(&sk, echo ? CA_ACK_ECE : 0);
 			if (state == TCP_CA_Open && sk.state >= TCP_CA_Recovery)
 				to(TCP_CA_Open);
-			else if (state == TCP_CA_Open && sk.state == TCP_CA_CWR && !before(una, high))
+			else if (state == TCP_CA_Open && sk.state == TCP_CA_CWR &&
+				 !before(una, high))
 				to(TCP_CA_Open);
-			/* A loss in a window that was reduced before is told by the state alone. */
+			/* Only the state reports a loss in a window that was reduced before. */
 			if (state == TCP_CA_Recovery && sk.state < TCP_CA_Recovery)
 				reduce(TCP_CA_Recovery);
 			if (echo && sk.state < TCP_CA_CWR) {
@@ -122,9 +129,10 @@ static int sender(int count, char **words)
 			tp.lsndtime = jiffies() - RTO_TICKS - 1;
 			bmcc.cwnd_event(&sk, CA_EVENT_TX_START);
 		}
-		printf("%u %u %lu\n", tp.snd_cwnd, tp.snd_ssthresh, ((struct state *)sk.private)->window);
+		printf("%u %u %lu\n", tp.snd_cwnd, tp.snd_ssthresh,
+		       ((struct state *)sk.private)->window);
 	}
-	/* The counters, last. */
+	/* Counters follow at the end. */
 	COUNTERS(PRINT_COUNTER)
 	printf("\n");
 	return 0;
@@ -158,7 +166,8 @@ static int options(void)
 		u16 place;
 
 		memset(bytes, OPTION_KIND, sizeof(bytes));
-		while (length < sizeof(bytes) && sscanf(line + 2 * length, "%2hhx", &bytes[length]) == 1)
+		while (length < sizeof(bytes) &&
+		       sscanf(line + 2 * length, "%2hhx", &bytes[length]) == 1)
 			length++;
 		switch (option_find(bytes, bytes + length, &place)) {
 		case FOUND_NONE:

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The reader of source quenches as a program: packets in, each a line of hexadecimal digits from its IPv4 header on; what it reads in
- * each out, one line each: `no`, or `local local-port remote remote-port sequence said`, numbers as in packets.
+ * The reader of source quenches as a program.
+ *
+ * Input: one packet per line, in hexadecimal digits from its IPv4 header on. Output: one line each,
+ * `no`, or `local local-port remote remote-port sequence said`, in host byte order.
  */
 #include <arpa/inet.h>
 #include "host.h"
@@ -22,13 +24,15 @@ int main(void)
 		struct quench quench;
 		u32 length = 0;
 
-		/* In the kernel what lies behind is of other packets. */
+		/* In the kernel the bytes behind a packet belong to other packets. */
 		memset(bytes, 0xa5, sizeof(bytes));
-		while (length < QUENCH_ROOM && sscanf(line + 2 * length, "%2hhx", &bytes[length]) == 1)
+		while (length < QUENCH_ROOM &&
+		       sscanf(line + 2 * length, "%2hhx", &bytes[length]) == 1)
 			length++;
 		if (quench_read(bytes, length, &quench))
-			printf("%u %u %u %u %u %u\n", ntohl(quench.local), ntohs(quench.local_port), ntohl(quench.remote),
-			       ntohs(quench.remote_port), quench.sequence, quench.said);
+			printf("%u %u %u %u %u %u\n", ntohl(quench.local), ntohs(quench.local_port),
+			       ntohl(quench.remote), ntohs(quench.remote_port), quench.sequence,
+			       quench.said);
 		else
 			puts("no");
 	}

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A controller of this folder as a program: events in, windows out, one line each. It is the same C that runs in the
- * kernel, compiled for this machine: below are the parts of the kernel that it meets, as far as it sees them.
+ * A controller of this directory as a program: events in, windows out, one line each. It is the C
+ * that runs in the kernel, compiled for the host. The parts of the kernel that it uses are modelled
+ * below, as far as it sees them.
  *
  *   cc -DCONTROLLER=abe_cubic -I.. replay.c && ./a.out SETTINGS < EVENTS
  *
- * SETTINGS are the words of its `struct settings`. The first line is `cwnd ssthresh least-rtt-µs`, each other
+ * SETTINGS are the words of `struct settings`. The first line is `cwnd ssthresh least-rtt-µs`, each
+ * other
  *   a|d|l|e|c|t|w|p|q time-µs state cwnd-limited una nxt pacing-rate acked rtt-µs
- * for an ACK, a duplicate, a loss, an ECN-echo, a full queue of the sender's own, a timeout, a window that the transport sets, the end of a pause, a
- * source quench; windows, una, nxt and acked in segments, rtt −1 where there is none; a timeout has its number in a row for `acked`, a pause its
- * ticks, a quench its fifth octet, a window that is set has cwnd for `acked` and ssthresh for `rtt`.
+ * for an ACK, a duplicate ACK, a loss, an ECN-echo, a full local queue, a timeout, a window set by
+ * the transport, the end of a pause, and a source quench. Windows, `una`, `nxt` and `acked` are in
+ * segments; `rtt` is -1 if there is none. `acked` is the number in a row of a timeout, the ticks of
+ * a pause, the fifth octet of a quench, and the cwnd of a window that is set, with ssthresh in
+ * `rtt`.
  *
- * Compiled with -DUNTOLD it leaves out `ssthresh` and `set_state`, as kernels may (untold.h), and takes for the threshold what stood on a
- * stack; what the next ACK makes of that must be what the programs would have made of it, had they been called then.
+ * With -DUNTOLD it skips `ssthresh` and `set_state`, as kernels may (untold.h), and takes stale
+ * stack contents for the threshold. After the next ACK the window must be what the programs would
+ * have computed, had they been called then.
  *
- * Compiled with -DEXACT=… it prints a third number for each event, with -DHEAR=… it is told of the RTT that the transport knows at a signal, and with
- * -DQUENCHES it hears quenches.
+ * With -DEXACT=… it prints a third number for each event. With -DHEAR=… the controller gets the
+ * transport's RTT at a signal. With -DQUENCHES it gets quenches.
  */
 #include "socket.h"
 
-/* RFC 5681 § 3.1, slow start, each acknowledged segment counted; gives back what is left at the threshold. */
+/* Slow start (RFC 5681 § 3.1), by acknowledged segments; returns those left at the threshold. */
 static u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
 {
 	u32 room = tp->snd_ssthresh - tp->snd_cwnd;
@@ -29,7 +34,7 @@ static u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
 	return acked - step;
 }
 
-/* One segment more after `w` acknowledged ones. A count that was kept for a larger number is worth one segment. */
+/* Adds a segment per `w` acknowledged ones. A count kept from a larger `w` yields one segment. */
 static void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 {
 	if (tp->snd_cwnd_cnt >= w) {
@@ -41,7 +46,7 @@ static void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 	tp->snd_cwnd_cnt %= w;
 }
 
-/* RFC 5681 eq. 4 with the window for FlightSize. */
+/* RFC 5681 eq. 4, with the window in place of FlightSize. */
 static u32 tcp_reno_ssthresh(struct sock *sk)
 {
 	u32 half = sk->tp->snd_cwnd / 2;
@@ -49,7 +54,7 @@ static u32 tcp_reno_ssthresh(struct sock *sk)
 	return half > 2 ? half : 2;
 }
 
-/* RFC 5681 § 3.1. */
+/* Slow start and congestion avoidance (RFC 5681 § 3.1). */
 static void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = sk->tp;
@@ -68,7 +73,7 @@ static u32 tcp_reno_undo_cwnd(struct sock *sk)
 	return sk->tp->snd_cwnd;
 }
 
-/* What arrives at an interface is played by hand. */
+/* The input replaces the program at an interface. */
 #define INGRESS_H
 
 #define TEXT(name) #name
@@ -84,7 +89,7 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 }
 
 #ifdef QUENCHES
-/* One socket, one note. */
+/* The note of the only socket. */
 static struct note note;
 
 static void *bpf_sk_storage_get(void *map, struct sock *sk, void *value, u64 flags)
@@ -110,14 +115,14 @@ static void to(u8 state)
 }
 
 #ifdef UNTOLD
-/* What stood on the stack. */
+/* Stale stack contents that the kernel takes for a result. */
 #define WILD 0x81104110
-/* Whether a change is to be made up for, and the window before it. */
+/* A skipped change is still to be made up for; the window before it. */
 static bool pending;
 static u32 window_then;
 static unsigned int made_up;
 
-/* The kernel asks once until it hears something. */
+/* Models a skipped reduction. Until the next ACK the kernel skips all calls. */
 static void leave_out(u8 state)
 {
 	if (!pending) {
@@ -130,7 +135,7 @@ static void leave_out(u8 state)
 	sk.state = state;
 }
 
-/* What the programs would leave for a threshold if they were called now. */
+/* Returns the threshold that the programs would set if they were called now. */
 static u32 as_told(void)
 {
 	struct sock sk_now = sk;
@@ -156,8 +161,8 @@ static void hear_ack(u32 flags)
 	if (!pending)
 		return;
 	if (tp.snd_ssthresh != want || tp.snd_cwnd > window_then)
-		printf("apart in state %u: %u and not %u, and a window of %u, not %u\n", sk.state, tp.snd_ssthresh, want,
-		       tp.snd_cwnd, window_then);
+		printf("apart in state %u: %u and not %u, and a window of %u, not %u\n", sk.state,
+		       tp.snd_ssthresh, want, tp.snd_cwnd, window_then);
 	pending = 0;
 	made_up++;
 	if (sk.state != TCP_CA_Loss && tp.snd_cwnd > tp.snd_ssthresh)
@@ -170,7 +175,9 @@ static void hear_ack(u32 flags)
 }
 #endif
 
-/* The kernel's PRR brings the window to the threshold in a round trip; here it is there at once. */
+/*
+ * Enters a state. The kernel's PRR takes a round trip to reduce the window; here it is immediate.
+ */
 static void enter(u8 state)
 {
 #ifdef UNTOLD
@@ -184,7 +191,7 @@ static void enter(u8 state)
 		tp.snd_cwnd = tp.snd_ssthresh;
 }
 
-/* What the kernel does on entering CWR and Recovery. */
+/* Models the kernel's entry into CWR and Recovery. */
 static void reduce(u8 state)
 {
 #ifdef UNTOLD
@@ -196,7 +203,7 @@ static void reduce(u8 state)
 	enter(state);
 }
 
-/* A router's word about a packet that is outstanding, and the next ACK, which acknowledges nothing. */
+/* Delivers a quench about outstanding data, and then an ACK that acknowledges nothing. */
 static void quench(u8 said)
 {
 #ifdef QUENCHES
@@ -244,7 +251,7 @@ int main(int count, char **arguments)
 		now = 1000000 + time;
 		tp.tcp_mstamp = now;
 		tp.limited = limited;
-		/* While losses are repaired a quench tells nothing new. */
+		/* While losses are repaired a quench carries no news. */
 		if (last >= TCP_CA_Recovery && state >= TCP_CA_Recovery)
 			quench(0x80);
 		last = state;
@@ -255,17 +262,17 @@ int main(int count, char **arguments)
 			struct ack_sample sample = { .pkts_acked = acked, .rtt_us = rtt };
 
 			hear_ack(0);
-			/* The kernel says so when it goes back to normal, and to every controller. */
+			/* The kernel reports the return to Open to every controller. */
 			if (state == TCP_CA_Open && sk.state != TCP_CA_Open)
 				to(TCP_CA_Open);
-			/* A loss in a window that was reduced before is told by the state alone. */
+			/* Only the state reports a loss in a window that was reduced before. */
 			if (state == TCP_CA_Recovery && sk.state == TCP_CA_Open)
 				reduce(TCP_CA_Recovery);
 			else if (state == TCP_CA_Recovery && sk.state == TCP_CA_CWR)
 				enter(TCP_CA_Recovery);
 			if (CONTROLLER.pkts_acked)
 				CONTROLLER.pkts_acked(&sk, &sample);
-			/* While the window is being reduced it does not grow. */
+			/* The window does not grow while it is being reduced. */
 			if (sk.state == TCP_CA_Open || sk.state == TCP_CA_Loss)
 				CONTROLLER.cong_avoid(&sk, una, acked);
 		} else if (event == 'd') {
@@ -273,7 +280,7 @@ int main(int count, char **arguments)
 			hear(rtt);
 		} else if (event == 'q') {
 			quench(acked);
-			/* Another about the same window of data. */
+			/* Another quench about the same window of data. */
 			quench(acked);
 		} else if (event == 'e') {
 			hear(rtt);
@@ -317,7 +324,7 @@ int main(int count, char **arguments)
 #ifdef UNTOLD
 	printf("made up for %u\n", made_up);
 #endif
-	/* The counters, last. */
+	/* Counters follow at the end. */
 	COUNTERS(PRINT_COUNTER)
 	printf("\n");
 	return 0;

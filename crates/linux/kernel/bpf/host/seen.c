@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What a controller takes for the round trip, as a program: `rtt_from < ACKS`. The first line is the smoothed round trip of the
- * handshake, µs; each other is `acknowledged oldest newest echoed` of an ACK: segments, and round trips in µs, −1 where there is none. Out comes
- * what it takes. SRTT is kept below as the kernel keeps it.
+ * The source of a controller's RTT samples as a program: `rtt_from < ACKS`.
+ *
+ * The first line is the smoothed RTT of the handshake, µs. Each other describes an ACK:
+ * `acknowledged oldest newest echoed`, in segments, and RTTs in µs, -1 if there is none. The output
+ * is the sample. SRTT is updated below as in the kernel.
  */
 #include "socket.h"
 
@@ -26,9 +28,10 @@ int main(int count, char **arguments)
 	tp.srtt_us *= 8;
 	seen_init(&seen, &tp);
 	while (scanf("%u %d %d %d", &sample.pkts_acked, &oldest, &sample.rtt_us, &tp.echoed) == 4) {
-		/* § 2.3: SRTT becomes 7/8 SRTT + R'/8; the kernel's integers. */
+		/* § 2.3: SRTT becomes 7/8 SRTT + R'/8, in the kernel's integers. */
 		if (oldest >= 0)
-			tp.srtt_us = tp.srtt_us ? tp.srtt_us + (oldest - (tp.srtt_us >> 3)) : (u32)oldest << 3;
+			tp.srtt_us = tp.srtt_us ? tp.srtt_us + (oldest - (tp.srtt_us >> 3)) :
+						  (u32)oldest << 3;
 		printf("%d\n", seen_rtt(&seen, &tp, &sample));
 	}
 	return 0;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* One socket, and the kernel's clock, for programs that play the kernel to a controller: what it meets of kernel.h. */
+/*
+ * One socket and the kernel's clock, for programs that model the kernel: the parts of kernel.h that
+ * controllers use.
+ */
 #pragma once
 #include "host.h"
 
-/* kernel_rtt.h is the kernel's. */
+/* kernel_rtt.h needs the kernel. */
 #define KERNEL_RTT_H
 
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
@@ -14,7 +17,7 @@ enum { SK_PACING_NONE, SK_PACING_NEEDED };
 
 struct tcp_sock;
 
-/* In one piece. */
+/* All socket types of the kernel in one. */
 struct sock {
 	unsigned long sk_pacing_rate;
 	u32 sk_pacing_status, sk_gso_max_size;
@@ -23,10 +26,13 @@ struct sock {
 	struct tcp_sock *tp;
 };
 
-/* `flight`, segments, and `srtt_us` are zero to controllers that go by the sample that they are told of. `echoed` is −1 where no ACK
- * echoed a timestamp. */
+/*
+ * `flight` (segments) and `srtt_us` stay zero for controllers that use only the ACK's sample.
+ * `echoed` is -1 if an ACK echoed no timestamp.
+ */
 struct tcp_sock {
-	u32 snd_cwnd, snd_cwnd_clamp, snd_cwnd_cnt, snd_ssthresh, prior_cwnd, snd_una, snd_nxt, lost_out, lsndtime;
+	u32 snd_cwnd, snd_cwnd_clamp, snd_cwnd_cnt, snd_ssthresh, prior_cwnd, snd_una, snd_nxt,
+		lost_out, lsndtime;
 	u32 least_rtt, srtt_us, mss_cache, flight;
 	s32 echoed;
 	u64 tcp_mstamp;
@@ -56,10 +62,12 @@ struct tcp_congestion_ops {
 	void (*release)(struct sock *sk);
 };
 
-/* The clock: microseconds, and ticks of a millisecond. Zero is "never" to a controller. */
+/*
+ * Clock in µs; a tick is a millisecond. It starts above zero, which means "never" to a controller.
+ */
 static u64 now = 1000000;
 #define HZ 1000
-/* The timeout, which nothing here changes. */
+/* Retransmission timeout, constant here. */
 #define RTO_TICKS 200
 
 static u32 jiffies(void)

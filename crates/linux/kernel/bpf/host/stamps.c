@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The program of a receiver that cheats, for this machine: `ticks address < PACKETS`, the address as a number in network order. Packets, each a
- * line of hexadecimal digits from its IPv4 header on, come out as they leave the interface. What the kernel's helpers do is below.
+ * The program of a misbehaving receiver on the host: `ticks address < PACKETS`, with the address as
+ * an integer.
+ *
+ * Input: one packet per line, in hexadecimal digits from its IPv4 header on. Output: the packets as
+ * they leave the interface. The kernel's helpers are modelled below.
  */
 #include <arpa/inet.h>
 #include "host.h"
@@ -10,15 +13,17 @@
 
 struct __sk_buff;
 static long bpf_skb_load_bytes(const struct __sk_buff *skb, u32 at, void *to, u32 length);
-static long bpf_skb_load_bytes_relative(const struct __sk_buff *skb, u32 at, void *to, u32 length, u32 from);
-static long bpf_skb_store_bytes(struct __sk_buff *skb, u32 at, const void *from, u32 length, u64 flags);
+static long bpf_skb_load_bytes_relative(const struct __sk_buff *skb, u32 at, void *to, u32 length,
+					u32 from);
+static long bpf_skb_store_bytes(struct __sk_buff *skb, u32 at, const void *from, u32 length,
+				u64 flags);
 static long bpf_l4_csum_replace(struct __sk_buff *skb, u32 at, u64 from, u64 to, u64 flags);
 
 #include "cheat_stamps.bpf.c"
 
 static struct card card;
 static struct header room;
-/* What stands before the IPv4 header, and the packet. */
+/* Link-layer header, and the packet. */
 static u8 bytes[MOST_BEFORE + ROOM];
 static u32 in_front, total;
 
@@ -37,13 +42,15 @@ static long bpf_skb_load_bytes(const struct __sk_buff *skb, u32 at, void *to, u3
 	return 0;
 }
 
-static long bpf_skb_load_bytes_relative(const struct __sk_buff *skb, u32 at, void *to, u32 length, u32 from)
+static long bpf_skb_load_bytes_relative(const struct __sk_buff *skb, u32 at, void *to, u32 length,
+					u32 from)
 {
 	(void)from;
 	return bpf_skb_load_bytes(skb, in_front + at, to, length);
 }
 
-static long bpf_skb_store_bytes(struct __sk_buff *skb, u32 at, const void *from, u32 length, u64 flags)
+static long bpf_skb_store_bytes(struct __sk_buff *skb, u32 at, const void *from, u32 length,
+				u64 flags)
 {
 	(void)skb, (void)flags;
 	if (at + length > total)
@@ -52,7 +59,7 @@ static long bpf_skb_store_bytes(struct __sk_buff *skb, u32 at, const void *from,
 	return 0;
 }
 
-/* RFC 1624: HC' = ~(~HC + ~m + m'), of four bytes. */
+/* Updates a checksum for four changed bytes (RFC 1624): HC' = ~(~HC + ~m + m'). */
 static long bpf_l4_csum_replace(struct __sk_buff *skb, u32 at, u64 from, u64 to, u64 flags)
 {
 	u16 checksum;
@@ -63,7 +70,8 @@ static long bpf_l4_csum_replace(struct __sk_buff *skb, u32 at, u64 from, u64 to,
 		return -1;
 	memcpy(&checksum, bytes + at, 2);
 	from = ~from;
-	sum = (u16)~checksum + (from & 0xffff) + (from >> 16 & 0xffff) + (to & 0xffff) + (to >> 16 & 0xffff);
+	sum = (u16)~checksum + (from & 0xffff) + (from >> 16 & 0xffff) + (to & 0xffff) +
+	      (to >> 16 & 0xffff);
 	sum = (sum & 0xffff) + (sum >> 16);
 	checksum = ~((sum & 0xffff) + (sum >> 16));
 	memcpy(bytes + at, &checksum, 2);
@@ -83,13 +91,15 @@ int main(int count, char **arguments)
 		struct __sk_buff skb = { .protocol = htons(0x0800) };
 		u32 length = 0, i;
 
-		/* With and without an Ethernet header by turns. */
+		/* Alternately with and without an Ethernet header. */
 		in_front = n++ % 2 ? 14 : 0;
-		while (length < ROOM && sscanf(line + 2 * length, "%2hhx", &bytes[in_front + length]) == 1)
+		while (length < ROOM &&
+		       sscanf(line + 2 * length, "%2hhx", &bytes[in_front + length]) == 1)
 			length++;
 		total = in_front + length;
-		/* Payload that is not stored is there all the same. */
-		skb.len = in_front + (length >= 4 ? bytes[in_front + 2] << 8 | bytes[in_front + 3] : length);
+		/* The length counts payload that the input leaves out. */
+		skb.len = in_front +
+			  (length >= 4 ? bytes[in_front + 2] << 8 | bytes[in_front + 3] : length);
 		cwnd_cheat(&skb);
 		for (i = 0; i < length; i++)
 			printf("%02x", bytes[in_front + i]);

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * TCP*(n) as a program: the C that runs in the kernel beside a retransmission timer that does what the kernel's does
- * (`tcp_retransmit_timer`), compiled for this machine.
+ * TCP*(n) as a program: the C that runs in the kernel, beside a retransmission timer that behaves
+ * as the kernel's (`tcp_retransmit_timer`), compiled for the host.
  *
  *   cc -I.. timer.c && ./a.out N 1000 N-OF-SYNS < CONNECTIONS
  *
- * Each line is `timeout-ms thin syn expiries` of a connection to which nothing comes back, from then on; what comes out is
- * its timeouts, and behind a colon what is set once a round trip was measured: the bound, whether it is linear, R2. A second connection
- * with another address expires beside each, and one in another namespace: they are to be left alone.
+ * Each line is `timeout-ms thin syn expiries` of a connection that gets no answer. The output is
+ * its timeouts, and behind a colon the options after an RTT was measured: the bound, 1 if it is
+ * linear, R2. Beside each expire a connection with another address, and one in another namespace,
+ * which must not be affected.
  */
 #include "host.h"
 
 struct bpf_sock;
 struct bpf_sock_ops;
 static void *bpf_sk_storage_get(void *map, struct bpf_sock *sk, void *value, u64 flags);
-static long bpf_setsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length);
-static long bpf_getsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length);
+static long bpf_setsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value,
+			   int length);
+static long bpf_getsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value,
+			   int length);
 static long bpf_sock_ops_cb_flags_set(struct bpf_sock_ops *ctx, int flags);
 static u64 bpf_get_netns_cookie(void *ctx);
 
@@ -23,8 +26,10 @@ static u64 bpf_get_netns_cookie(void *ctx);
 
 static struct card card;
 static struct had had;
-/* The socket: its bound, ms, whether its timeouts are linear while it is thin, after how long without an answer it is given
- * up if it says so itself, ms, and what it wants to be called for. */
+/*
+ * Options of the socket: the bound of its timeout, ms; 1 if timeouts are linear while it is thin;
+ * its TCP_USER_TIMEOUT, ms; and the calls that it requests.
+ */
 static s32 most = 120000, linear, user;
 static int wanted;
 
@@ -75,7 +80,7 @@ static long bpf_sock_ops_cb_flags_set(struct bpf_sock_ops *ctx, int flags)
 	return 0;
 }
 
-/* Ours, and those of strangers. */
+/* Address and namespace of the affected connections; others differ by one. */
 static const u32 address = 0x010012c6;
 static const u64 namespace = 0x500000007;
 static u64 of_caller;
@@ -133,10 +138,13 @@ int main(int count, char **arguments)
 			if (!(wanted & RTO_CB_FLAG))
 				return 3;
 			call(RTO_CB, state, expired, (u64)timeout * settings.hz / 1000);
-			/* Whoever is bounded is not given up for that. */
+			/* A bounded socket must not be given up because of the bound. */
 			if ((most < 120000) != (user == R2_MS))
 				return 5;
-			/* Of a SYN the kernel's own four; six of a thin stream, counted with this one. */
+			/*
+			 * Timeouts without backoff: the kernel's first four of a SYN; six of a thin
+			 * stream, this one included.
+			 */
 			if (syn && expired + 1 <= 4)
 				continue;
 			if (linear && thin && expired + 1 <= 6)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The kernel's own CUBIC steers, and ours looks over its shoulder: each is given every event with the same socket as it
- * stands, and what they make of it is compared. For the tests; the loader does not hold it.
+ * Differential test of CUBIC in the kernel: the kernel's CUBIC controls the window, and ours
+ * follows. Both get every event with the same socket, and the results are compared. Only the tests
+ * load it.
  */
 #include "kernel.h"
 #include "abe.h"
@@ -11,12 +12,12 @@ extern void cubictcp_init(struct sock *sk) __ksym;
 extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern void cubictcp_state(struct sock *sk, u8 new_state) __ksym;
-/* The one that this kernel has. */
+/* Of these two, each kernel has one. */
 extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
 extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __ksym __weak;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 
-/* The kernel's state, by its own names. */
+/* The kernel's state, with its names. */
 struct bictcp {
 	u32 cnt;
 	u32 last_max_cwnd;
@@ -50,22 +51,28 @@ struct tally {
 	u64 reductions;
 	u64 exits;
 	u64 timeouts;
-	/* First transmissions after everything was acknowledged. */
+	/* First transmissions after all data was acknowledged. */
 	u64 resumes;
-	/* Events in whose middle the clock ticked: the two saw different times, so ours takes over the kernel's state. */
+	/*
+	 * Events during which the clock ticked: the two saw different times, so ours adopts the
+	 * kernel's state.
+	 */
 	u64 ticked;
-	/* Where the two differ: in the window, in the threshold, in what they remember. */
+	/* Differences in the window, in the threshold, in the state. */
 	u64 windows;
 	u64 thresholds;
 	u64 states;
-	/* Rounds of HyStart that ours began below LOW_WINDOW, and those of them that the kernel did not begin. */
+	/*
+	 * HyStart rounds that ours began below LOW_WINDOW, and those of them that the kernel did
+	 * not begin.
+	 */
 	u64 small_rounds;
 	u64 missed_rounds;
-	/* New stages, and of their K (1/1024 s) the sum, and the sum of what ours was apart. */
+	/* New epochs; the sum of their K, and of the differences between the two, 1/1024 s. */
 	u64 stages;
 	u64 k_sum;
 	u64 k_apart;
-	/* The first difference: what happened, which member, theirs, ours. */
+	/* First difference: event, member, the kernel's value, ours. */
 	u64 first[4];
 };
 
@@ -117,7 +124,7 @@ static __always_inline void take_over(struct cubic *ca, const struct bictcp *k)
 		} \
 	} while (0)
 
-/* What both remember after an event. The round of HyStart is kept only while it is looked at. */
+/* Compares the states after an event. HyStart's round is kept only while HyStart is active. */
 static __always_inline void compare(struct cubic *ca, struct sock *sk, u64 event, u32 began)
 {
 	const struct bictcp *k = private(sk);
@@ -162,17 +169,19 @@ OP(void, shadow_init, struct sock *sk)
 	compare(ca, sk, INIT, began);
 }
 
-/* The kernel forgets its state with the connection. */
+/* The kernel frees its state with the connection. */
 OP(void, shadow_release, struct sock *sk)
 {
 	bpf_sk_storage_delete(&ours, sk);
 }
 
 /*
- * Kernels without commit 25c1a9ca53db (6.14) look at no ACK below LOW_WINDOW, not even for the end of a round. Where the
- * kernel kept its round ours goes back to what it had, and must be the same as the kernel's then.
+ * Kernels without commit 25c1a9ca53db (6.14) skip ACKs below LOW_WINDOW, even for the end of a
+ * round. If the kernel kept its round, ours returns to its earlier round, which must then equal the
+ * kernel's.
  */
-static __always_inline void keep_round(struct cubic *ca, const struct cubic *before, struct sock *sk)
+static __always_inline void keep_round(struct cubic *ca, const struct cubic *before,
+				       struct sock *sk)
 {
 	const struct bictcp *k = private(sk);
 
@@ -237,7 +246,10 @@ OP(void, shadow_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		if (acked) {
 			cubic_update(ca, tp->snd_cwnd, acked);
 			if (!epoch && k->epoch_start && jiffies() == began) {
-				/* The kernel's root is from a table. From here on ours follows it. */
+				/*
+				 * The kernel's cube root is from a table. From here on ours uses
+				 * its result.
+				 */
 				u32 apart = ca->k > k->bic_K ? ca->k - k->bic_K : k->bic_K - ca->k;
 
 				if (ca->k != k->bic_K) {

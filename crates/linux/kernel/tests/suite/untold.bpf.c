@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * adaptive_reno, of which programs are left out as kernels may (untold.h): every third time that a threshold is asked for
- * neither that program runs nor any other until the next ACK, and the kernel gets what could stand on a stack. For the tests;
- * the loader does not hold it.
+ * adaptive_reno with skipped calls, as in some kernels (untold.h): every third `ssthresh` is
+ * skipped, with all other calls until the next ACK, and the kernel gets a value as from a stack.
+ * Only the tests load it.
  */
 #include "kernel.h"
 
@@ -10,14 +10,17 @@
 struct tally {
 	u64 acks;
 	u64 left_out;
-	/* How often the program that an ACK runs first found a threshold or a window that nobody computed, and others after it. */
+	/*
+	 * Calls that found a threshold or window that no program computed: of the program that an
+	 * ACK runs first, and of others after it.
+	 */
 	u64 wild;
 	u64 left_wild;
 };
 
 struct tally tally SEC(".bss.tally");
 
-/* What stood on the stack; no window of the test's path is as large as the second. */
+/* Stale stack contents; no window of the test's path is as large as LARGE. */
 #define WILD 0x81104110
 #define LARGE 1000000
 
@@ -26,7 +29,7 @@ static bool leaves_out;
 
 #define IS(name, what) (!__builtin_strcmp(#name, "adaptive_reno_" what))
 
-/* Whether that program is left out now. */
+/* True if the program is to be skipped now. */
 static __always_inline bool is_left_out(bool is_ack, bool is_threshold)
 {
 	if (is_ack)
@@ -38,7 +41,7 @@ static __always_inline bool is_left_out(bool is_ack, bool is_threshold)
 	return leaves_out;
 }
 
-/* `in_ack_event` is the first that runs of an ACK, and all others come after one. */
+/* Counts impossible values. An ACK runs `in_ack_event` first, and all other programs after it. */
 static __always_inline void look(bool is_ack, const void *sk)
 {
 	const struct tcp_sock *tp = sk;
