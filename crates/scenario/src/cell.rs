@@ -1,4 +1,4 @@
-//! From the tree of one cell to a scenario with nothing left to decide.
+//! Reads one cell of a sweep: from its TOML tree to a fully resolved scenario.
 
 use cwnd_apps::Transport;
 use cwnd_quantity::Duration;
@@ -18,14 +18,14 @@ use crate::model::{FlowGroup, Link, Place, Record, Scenario, Way};
 use crate::needs::{self, Parts};
 use crate::run::Run;
 
-/// A scenario and the form in which it was written.
+/// A scenario, and `true` if its file is a dumbbell.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub scenario: Scenario,
     pub dumbbell: bool,
 }
 
-/// Reads a whole file without its sweep; `stem` is the name of a scenario that gives none.
+/// Reads a whole file without its sweep; `stem` is the default name of the scenario.
 pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Read> {
     let top = Section::new(root, &[ScenarioFile::KEYS], "", Span::default(), cx);
     cx.schema = schema(&top, cx);
@@ -73,7 +73,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
     Some(Read { scenario, dumbbell })
 }
 
-/// The file's schema; a file of schema 1 gets a note about the defaults that it does not have.
+/// Returns the schema of the file; schema 1 gets a note about the defaults that it lacks.
 fn schema(top: &Section<'_>, cx: &mut Context<'_>) -> u64 {
     let [first, newest] = SCHEMAS;
     let Some(schema) = top.plain::<u64>("schema", cx) else { return newest };
@@ -117,7 +117,7 @@ fn name(top: &Section<'_>, stem: &str, cx: &mut Context<'_>) -> Option<String> {
     Some(name)
 }
 
-/// A section of the file and where it stands.
+/// Returns a top-level section and its position in the file.
 fn table<'t>(top: &Section<'t>, key: &str, cx: &mut Context<'_>) -> Option<(&'t Table, Span)> {
     let Some(entry) = top.entry(key) else {
         top.read(key, cx, |_, _| Some(()));
@@ -169,7 +169,7 @@ fn topology(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Topology> {
     }
 }
 
-/// Where the nodes are drawn, those of which the file says it.
+/// Returns the drawing position of each node, `None` for those without a section.
 fn places(top: &Section<'_>, topology: &Topology, cx: &mut Context<'_>) -> Vec<Option<Place>> {
     let mut places = vec![None; topology.nodes.len()];
     let Some(entry) = top.entry("node") else { return places };
@@ -187,7 +187,8 @@ fn places(top: &Section<'_>, topology: &Topology, cx: &mut Context<'_>) -> Vec<O
     places
 }
 
-/// The links, with the RTT that their BDP refers to: unless it is given, the longest of the flows through them.
+/// Returns the links with the RTT that sizes in BDP refer to: `bdp_rtt` if given, otherwise the
+/// longest RTT of the flows through the link.
 fn links_with_bdp(
     drafts: Vec<Option<links::DraftLink>>,
     groups: &[Option<FlowGroup>],
@@ -219,7 +220,7 @@ fn links_with_bdp(
     Some(links)
 }
 
-/// What is measured in BDP needs one.
+/// Reports sizes in BDP on a link whose RTT is zero.
 fn refuse_bdp(link: &Link, draft: &links::DraftLink, cx: &mut Context<'_>) {
     let parts = [("queue", link.queue.params()), ("meter", link.meter.params())];
     for ((what, params), (span, path)) in parts.into_iter().zip(&draft.written) {
@@ -237,7 +238,7 @@ fn refuse_bdp(link: &Link, draft: &links::DraftLink, cx: &mut Context<'_>) {
     }
 }
 
-/// What can only be seen when everything is known.
+/// Checks limits and combinations that need the complete scenario.
 fn whole(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
     let flows: u64 = scenario.flows.iter().map(|g| u64::from(g.count)).sum();
     if flows > MOST_FLOWS {
@@ -263,8 +264,8 @@ fn whole(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
     }
 }
 
-/// Time must pass on the way round of what answers to acknowledgements, or the run never ends; and something should
-/// limit its rate.
+/// Reports flows without a rate limit. An error if no time passes on their round trip either,
+/// because the run would never end; otherwise a warning.
 fn takes_time(group: &FlowGroup, links: &[Link], root: &Table, cx: &mut Context<'_>) {
     match group.workload.facts().transport {
         Transport::Datagrams { .. } => return,
@@ -309,7 +310,7 @@ fn starts_in_time(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut 
     }
 }
 
-/// What parts of a path ask of each other and do not get.
+/// Reports requirements between parts of a path that are not met.
 fn agree(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
     for unmet in needs::unmet(scenario, &Parts::of(scenario)) {
         let path = needs::key(scenario, &unmet, root.get("dumbbell").is_some());
@@ -325,5 +326,5 @@ fn agree(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
     }
 }
 
-/// The most rows of a time series: some gigabytes.
+/// Limit on the rows of a time series: some gigabytes.
 const MOST_ROWS: u128 = 100_000_000;

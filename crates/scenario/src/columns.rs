@@ -1,14 +1,13 @@
-//! Text tables: cells between commas, tabs or blanks, with a header or without one.
+//! Text tables: cells between commas, tabs or blanks, with or without a header.
 //!
-//! Errors say where they are and quote nothing: a file that is not the one that was meant may be
-//! secret.
+//! Errors give a position and quote nothing: a file named by mistake may be secret.
 
-/// A table; all rows have the same number of cells. It holds no cells: each pass over its rows
-/// splits their lines again.
+/// A table; all rows have the same number of cells. It stores no cells: each pass over its rows
+/// splits the lines again.
 #[derive(Debug)]
 pub(crate) struct Columns<'t> {
     text: &'t str,
-    /// Names of the columns and their line, unless the first row begins with a number.
+    /// The header row; `None` if the first row begins with a number.
     pub header: Option<Row<'t>>,
     /// The first row below the header.
     pub first: Row<'t>,
@@ -18,7 +17,7 @@ pub(crate) struct Columns<'t> {
     pub width: usize,
 }
 
-/// A line with cells.
+/// A line of a table with its line number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row<'t> {
     pub line: usize,
@@ -26,7 +25,7 @@ pub(crate) struct Row<'t> {
 }
 
 impl<'t> Columns<'t> {
-    /// Reads a table; empty lines and those that begin with `#` are skipped.
+    /// Parses a table; empty lines and those that begin with `#` are skipped.
     pub fn read(text: &'t str) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(top) = written(text).next() else { return Err("it is empty".to_owned()) };
@@ -51,17 +50,17 @@ impl<'t> Columns<'t> {
         Ok(Self { text, header, first, length: length - skipped, width })
     }
 
-    /// The rows below the header.
+    /// Iterates over the rows below the header.
     pub fn rows(&self) -> impl Iterator<Item = Row<'t>> {
         written(self.text).skip(usize::from(self.header.is_some()))
     }
 
-    /// Names of the columns as they are written; empty without a header.
+    /// Returns the column names as written; empty without a header.
     pub fn names(&self) -> Vec<&'t str> {
         self.header.map_or_else(Vec::new, |row| row.cells().collect())
     }
 
-    /// Explains what is wrong with the header, for an error.
+    /// Describes a wrong header, for an error.
     pub const fn heading(&self) -> &'static str {
         match self.header {
             Some(_) => "its header has other columns",
@@ -70,7 +69,7 @@ impl<'t> Columns<'t> {
     }
 }
 
-/// The lines that have cells.
+/// Iterates over the lines that have cells.
 fn written(text: &str) -> impl Iterator<Item = Row<'_>> {
     let lines = text.lines().map(str::trim).enumerate();
     let written = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -78,7 +77,7 @@ fn written(text: &str) -> impl Iterator<Item = Row<'_>> {
 }
 
 impl<'t> Row<'t> {
-    /// Its cells, without quotes and blanks around them.
+    /// Iterates over its cells, without quotes and surrounding blanks.
     fn cells(self) -> impl Iterator<Item = &'t str> {
         let commas = self.text.contains(',');
         let ends = move |c: char| if commas { c == ',' } else { c.is_whitespace() };
@@ -86,17 +85,17 @@ impl<'t> Row<'t> {
         cells.filter(move |cell| commas || !cell.is_empty()).map(|cell| cell.trim_matches('"'))
     }
 
-    /// The cell of a column that the table has.
+    /// Returns the cell of a column; empty if the row is shorter.
     pub fn cell(self, column: usize) -> &'t str {
         self.cells().nth(column).unwrap_or_default()
     }
 
-    /// An error in one of its cells.
+    /// Returns an error message for one of its cells.
     pub fn wrong(self, column: usize, why: impl core::fmt::Display) -> String {
         format!("its line {}, column {}: {why}", self.line, column + 1)
     }
 
-    /// A finite number of a column that has `what`.
+    /// Parses a finite number; `what` names the quantity in errors.
     pub fn number(self, column: usize, what: &str) -> Result<f64, String> {
         let number = self.cell(column).parse().ok().filter(|x: &f64| x.is_finite());
         number.ok_or_else(|| self.wrong(column, format_args!("no {what}")))

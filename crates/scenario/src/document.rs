@@ -1,4 +1,4 @@
-//! The front door: a scenario file, the overrides of the command line, and the cells they make.
+//! Entry point of the crate: a scenario file with command-line overrides, and its plan of runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,29 +14,31 @@ use crate::plan::{Cell, Plan};
 use crate::sweep::Sweep;
 use crate::tables::inlined;
 
-/// The largest scenario file: whoever reads it refuses more, so that no file takes all memory. What is written out with
-/// its traces may be larger.
+/// Size limit of a scenario file in bytes, to be enforced by whoever reads the file: it bounds the
+/// memory that a file can take. A resolved file with its traces inlined may be larger.
 pub const MOST_SCENARIO_BYTES: u64 = 16 << 20;
-/// The largest file that a scenario names: some ten million packets of a trace.
+/// Size limit in bytes of a file that a scenario names: a trace of some ten million packets.
 pub const MOST_TRACE_BYTES: u64 = 64 << 20;
-/// The longest override.
+/// Size limit of one override in bytes.
 const MOST_OVERRIDE_BYTES: usize = 1 << 20;
 
-/// A scenario file that is well-formed TOML, with what the command line overrides.
+/// A scenario file that is well-formed TOML, with the command-line overrides applied.
 pub struct Document<'f> {
     pub(crate) sources: Vec<Source>,
     pub(crate) root: Table,
-    /// What is wrong already before anything is known of scenarios, such as a number that is too large.
+    /// Problems found by the TOML parser, such as a number that is too large.
     told: Sink,
     pub(crate) files: Files<'f>,
 }
 
 impl<'f> Document<'f> {
-    /// Reads a scenario file's text. `source_name` is its path: errors show it, and its stem is the default name.
+    /// Parses the text of a scenario file. `source_name` is its path: diagnostics show it, and its
+    /// stem is the scenario's default name.
     ///
     /// # Errors
-    /// If the text is not TOML, with all else that is wrong with it. What is wrong with a scenario that is TOML is told
-    /// by [`Document::plan`], when overrides have had their say.
+    /// If the text is not TOML; the diagnostics then include all other problems that were found.
+    /// Problems of a scenario that is valid TOML are reported by [`Document::plan`], after
+    /// overrides.
     pub fn parse(source_name: &str, text: &str, files: Files<'f>) -> Result<Self, Diagnostics> {
         let sources = vec![Source { name: source_name.to_owned(), text: text.to_owned() }];
         let (mut malformed, mut told) = (Sink::default(), Sink::default());
@@ -45,7 +47,7 @@ impl<'f> Document<'f> {
         if !malformed.has_errors() {
             return Ok(document);
         }
-        // What can be read is looked at all the same, apart from the lines that can't.
+        // The lines that parse are still checked, so that all errors are reported together.
         let (mut rest, _) = document.look();
         rest.take_notes();
         rest.forgive_missing();
@@ -54,11 +56,11 @@ impl<'f> Document<'f> {
         Err(malformed.finish(&document.sources))
     }
 
-    /// Overrides keys, each written `path=value` as in `flow.main.rtt=200 ms`. The value is read as TOML if it is
-    /// TOML, else as a bare string.
+    /// Applies overrides, each written `path=value` as in `flow.main.rtt=200 ms`. A value that is
+    /// not TOML is taken as a bare string.
     ///
     /// # Errors
-    /// If an override is not of this form or its path leads nowhere.
+    /// If an override is not of this form, or its path does not exist.
     pub fn with_overrides<S: AsRef<str>>(mut self, overrides: &[S]) -> Result<Self, Diagnostics> {
         let mut sink = Sink::default();
         for text in overrides {
@@ -67,7 +69,7 @@ impl<'f> Document<'f> {
         if sink.has_errors() { Err(sink.finish(&self.sources)) } else { Ok(self) }
     }
 
-    /// Sets one key from `path=value`, said by the option `option` of the command line.
+    /// Sets one key from `path=value`; diagnostics name the command-line option `option`.
     fn set(&mut self, option: &str, text: &str, sink: &mut Sink) -> Option<()> {
         let source = self.sources.len();
         if text.len() > MOST_OVERRIDE_BYTES {
@@ -99,7 +101,7 @@ impl<'f> Document<'f> {
         let mut told = Sink::default();
         let node = match parse_value(source, offset, value, &mut told) {
             Some(node) if !told.has_errors() => node,
-            // What opens like TOML was meant as TOML; anything else is a bare string.
+            // A value that opens like TOML was meant as TOML; anything else is a bare string.
             _ if value.starts_with(['{', '[', '"', '\'']) => {
                 sink.merge(told);
                 return None;
@@ -109,7 +111,7 @@ impl<'f> Document<'f> {
         paths::set(&mut self.root, &path, node, sink).then_some(())
     }
 
-    /// Overrides `run.seed`.
+    /// Overrides `run.seed`, as `--seed` does.
     ///
     /// # Errors
     /// If the seed is above 2^63 − 1, the largest number that TOML can hold.
@@ -125,10 +127,10 @@ impl<'f> Document<'f> {
         if sink.has_errors() { Err(sink.finish(&self.sources)) } else { Ok(self) }
     }
 
-    /// Everything that is to be run, with all cells made.
+    /// Returns the plan with all its cells built.
     ///
     /// # Errors
-    /// All that is wrong with the scenario, in any of its cells.
+    /// All problems of the scenario, in any of its cells.
     pub fn plan(&self) -> Result<Plan, Diagnostics> {
         let outline = self.outline()?;
         Ok(Plan {
@@ -140,7 +142,7 @@ impl<'f> Document<'f> {
         })
     }
 
-    /// Everything that is to be run; cells are made when they are asked for.
+    /// Returns the plan as an [`Outline`], which builds each cell on demand.
     ///
     /// # Errors
     /// As [`Document::plan`].
@@ -161,7 +163,8 @@ impl<'f> Document<'f> {
         }
     }
 
-    /// Reads everything: what there is to tell, and what there is to run, with the name and the description.
+    /// Checks every combination of the sweep; returns all problems and, unless the sweep is
+    /// invalid, the scenario's name, description and [`Blueprint`].
     fn look(&self) -> (Sink, Option<(String, String, Blueprint)>) {
         let mut cx = Context::new(self.files, inlined);
         let mut root = self.root.clone();
@@ -175,7 +178,7 @@ impl<'f> Document<'f> {
         told.merge(core::mem::take(&mut cx.sink));
         let stem = self.stem();
         let Some(sweep) = sweep else {
-            // The rest of the file is looked at all the same; what it lacks, an axis may have been to give.
+            // The rest of the file is still checked; a missing key may be one that an axis sets.
             cell::read(&root, &stem, &mut cx);
             cx.sink.forgive_missing();
             told.merge(cx.sink);
@@ -191,7 +194,7 @@ impl<'f> Document<'f> {
             let applied = sweep.apply(combination, &mut root, &mut cx.sink);
             let read = cell::read(&root, &stem, &mut cx);
             if !applied {
-                // What could not be set may be what is missing.
+                // The missing key may be the one that could not be set.
                 cx.sink.forgive_missing();
             }
             for key in core::mem::take(&mut cx.idle) {
@@ -219,7 +222,7 @@ impl<'f> Document<'f> {
             let of_file = !key.by_preset && !of_axis;
             let is_error =
                 cx.refuses_idle() && of_file && combinations.len() == sweep.combinations();
-            // A value of an axis is a place itself.
+            // The value of an axis already names the place.
             let place = if of_axis { None } else { sweep.place(&combinations) };
             key.report(is_error, place.as_deref(), &mut told);
         }
@@ -228,7 +231,7 @@ impl<'f> Document<'f> {
         (told, Some((name, description, blueprint)))
     }
 
-    /// The cells of [`Document::plan`].
+    /// Returns the cells of [`Document::plan`].
     ///
     /// # Errors
     /// As [`Document::plan`].
@@ -236,7 +239,7 @@ impl<'f> Document<'f> {
         self.plan().map(|plan| plan.cells)
     }
 
-    /// The file's name without folder and extension.
+    /// Returns the file name without folder and extension, the default name of the scenario.
     fn stem(&self) -> String {
         let path = self.sources[0].name.as_str();
         let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
@@ -245,7 +248,7 @@ impl<'f> Document<'f> {
     }
 }
 
-/// Tells of the first seed that TOML can't hold.
+/// Reports a sweep whose last repeat has a seed above 2^63 − 1, TOML's largest integer.
 fn seeds_fit(first: u64, repeat: u64, told: &mut Sink) {
     let most = i64::MAX as u64;
     if first.saturating_add(repeat - 1) > most {
@@ -254,5 +257,5 @@ fn seeds_fit(first: u64, repeat: u64, told: &mut Sink) {
     }
 }
 
-/// More than so many problems nobody reads.
+/// Number of problems after which checking stops; nobody reads more.
 const ENOUGH: usize = 100;

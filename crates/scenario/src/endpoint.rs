@@ -1,4 +1,4 @@
-//! The key `endpoint` of a group: a preset, or a table of parameters over it.
+//! Reader of a group's key `endpoint`: a preset, or a table of parameters on top of one.
 
 use cwnd_schema::file::{
     At, Context, Shape, Table, inline, list, named_preset, parameters, table_preset,
@@ -9,8 +9,9 @@ use cwnd_tcp::{PARTS, Params, Part, quic};
 use crate::limits::SCHEMAS;
 use crate::stack::{StackParts, of_today};
 
-/// The name of a preset, or `{ preset = "linux", ecn = true }` over the preset `base`. `change`
-/// goes over the preset. Returns the preset in force, too.
+/// Reads the name of a preset, or a table such as `{ preset = "linux", ecn = true }`; without a
+/// name the preset is `base`. `change` modifies the preset before the parameters apply. Also
+/// returns the name of the preset in force.
 pub(crate) fn read(
     at: At<'_>,
     base: &'static str,
@@ -33,7 +34,7 @@ pub(crate) fn read(
     (is_good && written.is_some()).then_some((params, named))
 }
 
-/// The endpoint of a stack with its parts changed.
+/// Returns the endpoint of a stack after `change`.
 pub(crate) fn of_stack(base: &str, change: &dyn Fn(&mut Params), cx: &Context<'_>) -> Params {
     let mut params = Params::default();
     params.apply_preset(base);
@@ -42,7 +43,7 @@ pub(crate) fn of_stack(base: &str, change: &dyn Fn(&mut Params), cx: &Context<'_
     params
 }
 
-/// The endpoint of a QUIC group: the name of the stack, or a table of parameters.
+/// Reads the endpoint of a QUIC group: the name of the stack, or a table of parameters.
 pub(crate) fn read_quic(at: At<'_>, cx: &mut Context<'_>) -> Option<quic::Params> {
     let mut params = quic::Params::default();
     let Some(table) = at.node.table() else {
@@ -55,14 +56,14 @@ pub(crate) fn read_quic(at: At<'_>, cx: &mut Context<'_>) -> Option<quic::Params
     (is_good && written.is_some()).then_some(params)
 }
 
-/// A hint for a key that QUIC has and TCP lacks.
+/// Returns a hint for a key that QUIC has and TCP lacks.
 fn of_quic(key: &str) -> Option<String> {
     let found = quic::Params::FIELDS.iter().any(|field| field.name == key);
     let stack = quic::Params::default().presets()[0].name;
     found.then(|| format!("it is a key of the stack `{stack}`, and this is one of TCP"))
 }
 
-/// A hint for a key that TCP has and QUIC lacks.
+/// Returns a hint for a key that TCP has and QUIC lacks.
 fn of_tcp(key: &str) -> Option<String> {
     let found = Params::FIELDS.iter().any(|field| field.name == key);
     let in_place = IN_PLACE.iter().find(|(of_tcp, ..)| *of_tcp == key);
@@ -73,18 +74,20 @@ fn of_tcp(key: &str) -> Option<String> {
     found.then(|| format!("it is a key of TCP; {remedy}"))
 }
 
-/// Keys of TCP, keys of QUIC that set the like, and the value of those.
+/// Keys of TCP, the corresponding keys of QUIC, and their value relative to TCP's.
 const IN_PLACE: &[(&str, &str, &str)] = &[
     (key!(Params: packets.mss), key!(quic::Params: max_datagram_size), "33 B more"),
     (key!(Params: detection.dup_thresh), key!(quic::Params: packet_threshold), "the same"),
-    // The first PTO is three times the RTT: the RTT and four times its half (RFC 9002 § 6.2.1).
+    // The first PTO is three times the initial RTT: the RTT plus four times its half (RFC 9002 §
+    // 6.2.1).
     (key!(Params: rto.rto_initial), key!(quic::Params: initial_rtt), "a third of it"),
     (key!(Params: acks.ack_every), key!(quic::Params: ack_eliciting_threshold), "one less"),
     (key!(Params: acks.ack_delay), key!(quic::Params: max_ack_delay), "the same"),
 ];
 
-/// Reports parameters that are no keys, but for such that have the stack's values, as in resolved
-/// files; `true` if there are none. Files of schema 1 keep them, with a note.
+/// Reports parameters that only parts of a stack may set; `true` if there are none. Values equal to
+/// the stack's are accepted, as resolved files have them. In schema 1 they are accepted with a
+/// note.
 fn is_of_stack(
     table: &Table,
     (params, stack): (&Params, &Params),
@@ -121,14 +124,16 @@ fn is_of_stack(
     false
 }
 
-/// The part by which a stack gets the value that a file gives a parameter, or else its own part.
+/// Returns the part that gives a parameter the value from the file, or otherwise the part that owns
+/// it.
 fn part_of(field: &Field, params: &Params, stack: &Params) -> Option<&'static Part> {
     let own = Part::named(field.part?)?;
     let mut parts = std::iter::once(own).chain(PARTS);
     Some(parts.find(|part| gives(part, field.name, params, stack)).unwrap_or(own))
 }
 
-/// `true` if a stack that loses this part, or gains it, has the value of a parameter in `params`.
+/// `true` if removing this part from the stack, or adding it, gives the parameter its value in
+/// `params`.
 fn gives(part: &Part, name: &str, params: &Params, stack: &Params) -> bool {
     let mut other = stack.clone();
     if part.is_in(stack) {
@@ -139,19 +144,19 @@ fn gives(part: &Part, name: &str, params: &Params, stack: &Params) -> bool {
     has_value(&other, name, params)
 }
 
-/// Stacks in which a parameter has the value that it has in `params`, and an effect.
+/// Returns the stacks in which a parameter has an effect and its value in `params`.
 fn stacks_with(name: &str, params: &Params) -> Vec<&'static str> {
     let mut stack = Params::default();
     let names = Params::default().presets().iter().map(|preset| preset.name);
     names.filter(|base| stack.apply_preset(base) && has_value(&stack, name, params)).collect()
 }
 
-/// `true` if a parameter has an effect and the value that it has in `params`.
+/// `true` if a parameter has an effect and its value in `params`.
 fn has_value(stack: &Params, name: &str, params: &Params) -> bool {
     stack.get(name) == params.get(name) && stack.idle().iter().all(|idle| idle.key != name)
 }
 
-/// A sentence with a stack that has or lacks parts, other than `stack` does.
+/// Returns the advice to write a `stack` in which these parts are toggled.
 fn remedy(preset: &'static str, stack: &Params, parts: &[&Part]) -> String {
     let mut base = Params::default();
     base.apply_preset(preset);

@@ -1,4 +1,4 @@
-//! Choice of the ends of a flow.
+//! Choice of a path by the flows of a group.
 
 use cwnd_schema::Choice;
 

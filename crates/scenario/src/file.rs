@@ -1,4 +1,4 @@
-//! The top of a scenario file.
+//! Top-level keys of a scenario file.
 
 use cwnd_schema::SectionKeys;
 use cwnd_schema::file::{At, Context, Form, ReadValue, WriteValue, Written};
@@ -6,7 +6,7 @@ use cwnd_schema::file::{At, Context, Form, ReadValue, WriteValue, Written};
 use crate::model::Scenario;
 use crate::takes::Format;
 
-/// The top of a file.
+/// Top level of a scenario file.
 #[derive(SectionKeys)]
 pub(crate) struct ScenarioFile {
     /// Version of the file format: 1 or 2, which have other defaults. A file without it has
@@ -49,7 +49,7 @@ pub(crate) struct ScenarioFile {
     sweep: Option<Subsection>,
 }
 
-/// A section with a struct of its own, which is read and written on its own.
+/// Marker for a section that has its own struct, which reads and writes it.
 struct Subsection;
 
 impl ReadValue<Format> for Subsection {
@@ -65,7 +65,7 @@ impl WriteValue<Format> for Subsection {
 }
 
 impl ScenarioFile {
-    /// The top of a scenario's file.
+    /// Returns the top-level keys that describe `scenario`, as a dumbbell or as a graph.
     pub fn of(scenario: &Scenario, is_dumbbell: bool) -> Self {
         Self {
             schema: scenario.schema,

@@ -14,7 +14,7 @@ use crate::raw::Raw;
 use crate::stack::{self, StackParts};
 use crate::takes;
 
-/// `[flow.NAME]`, in a dumbbell and in a graph.
+/// Keys of `[flow.NAME]` in every topology.
 #[derive(SectionKeys)]
 #[section(check = check)]
 pub(crate) struct FlowKeys {
@@ -67,7 +67,7 @@ pub(crate) struct FlowKeys {
     pub attacker: AttackerParams,
 }
 
-/// `[flow.NAME]`, in a dumbbell only.
+/// Keys of `[flow.NAME]` in a dumbbell.
 #[derive(SectionKeys)]
 pub(crate) struct DumbbellFlowKeys {
     /// Base round-trip time of the whole path, drawn for each flow.
@@ -89,7 +89,7 @@ pub enum Direction {
     Reverse,
 }
 
-/// `[flow.NAME]`, in a graph only.
+/// Keys of `[flow.NAME]` in a graph.
 #[derive(SectionKeys)]
 pub(crate) struct GraphFlowKeys {
     /// Node where the senders are, or a list of nodes.
@@ -138,7 +138,7 @@ pub(crate) struct GraphFlowKeys {
     pub edge_rate: Option<Rate>,
 }
 
-/// Reports a stop that nothing heeds, and keys of a connection where there is none.
+/// Reports a `stop` without effect, and keys of a connection on datagrams.
 fn check(found: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) {
     let mut report = |message: &str| {
         cx.sink.error(section.span_of("stop"), section.path_of("stop"), message);
@@ -170,7 +170,7 @@ fn check(found: &PartialFlowKeys, section: &Section<'_>, cx: &mut Context<'_>) {
     }
 }
 
-/// The least that a draw can be.
+/// Lower bound of a draw.
 pub(crate) fn earliest(dist: &DurationDist) -> Duration {
     match dist.0 {
         Shape::Constant(v) | Shape::Uniform(v, _) => Duration(v),
@@ -179,7 +179,7 @@ pub(crate) fn earliest(dist: &DurationDist) -> Duration {
 }
 
 impl FlowKeys {
-    /// The keys of a group.
+    /// Returns the keys that describe a group.
     pub fn of(group: &FlowGroup) -> Self {
         let default = || StackParts::all_of(stack::first());
         Self {
@@ -198,7 +198,7 @@ impl FlowKeys {
 }
 
 impl DumbbellFlowKeys {
-    /// The keys of a group in a dumbbell.
+    /// Returns the dumbbell keys that describe a group.
     pub fn of(group: &FlowGroup, scenario: &Scenario) -> Self {
         let is_forward = group.from == [0];
         Self {
@@ -208,18 +208,18 @@ impl DumbbellFlowKeys {
     }
 }
 
-/// An RTT with the links' part in it again.
+/// Adds the links' delay to the edge RTT: the RTT of the whole path, as a dumbbell states it.
 fn longer(edge: &DurationDist, by: Duration) -> DurationDist {
     DurationDist(match edge.0 {
         Shape::Constant(v) => Shape::Constant(v + by.0),
         Shape::Uniform(low, high) => Shape::Uniform(low + by.0, high + by.0),
-        // The reader takes others only where the links have no delay.
+        // The reader accepts other shapes only if the links have no delay.
         _ => edge.0.clone(),
     })
 }
 
 impl GraphFlowKeys {
-    /// The keys of a group in a scenario.
+    /// Returns the graph keys that describe a group of the scenario.
     pub fn of(group: &FlowGroup, scenario: &Scenario) -> Self {
         let node = |&node: &usize| scenario.nodes[node].as_str();
         let ends = |nodes: &[usize]| match nodes {
@@ -230,7 +230,7 @@ impl GraphFlowKeys {
         let links = |route: &[usize]| {
             Raw::names(route.iter().map(|&link| scenario.links[link].name.as_str()))
         };
-        // The routes between several nodes are the shortest, and found again.
+        // Paths between several nodes are always the shortest; reading the file finds them again.
         let way = group.ways.first().filter(|_| group.has_route());
         Self {
             from: pairs.is_none().then(|| ends(&group.from)),

@@ -1,4 +1,4 @@
-//! The sections `[flow.*]`: groups of flows.
+//! Reader of the sections `[flow.*]`: groups of flows.
 
 use cwnd_apps::Transport;
 use cwnd_cc::ControllerParams;
@@ -17,11 +17,11 @@ use crate::model::{FlowGroup, Stack};
 use crate::stack;
 use crate::ways::{across, through};
 
-/// What results write in the place of a group's name where they count all flows.
+/// Name that stands for all flows in results, refused as the name of a group.
 const ALL_FLOWS: &str = "*";
 
-/// The groups; one that could not be read is `None`. Without a topology only what they say of themselves is looked at; peers are
-/// drawn from the seed.
+/// Reads the groups; `None` for each that could not be read. Without a topology only their own keys
+/// are checked. Peers are drawn from `seed`.
 pub(crate) fn groups(
     table: &Table,
     topology: Option<&Topology>,
@@ -96,7 +96,7 @@ fn group(
     })
 }
 
-/// Lists of the keys of a group in a topology, and keys of a group in the other one.
+/// Returns the key lists of a group in a topology, and the keys that belong to the other one.
 const fn keys(dumbbell: Option<bool>) -> (&'static [&'static [Key]], &'static [Key]) {
     match dumbbell {
         Some(true) => (&[FlowKeys::KEYS, DumbbellFlowKeys::KEYS], GraphFlowKeys::KEYS),
@@ -105,7 +105,7 @@ const fn keys(dumbbell: Option<bool>) -> (&'static [&'static [Key]], &'static [K
     }
 }
 
-/// The TCP of a group, or its QUIC.
+/// Transport protocol of a group: the parameters of its TCP or QUIC.
 struct Protocol {
     stack: Option<Stack>,
     controller: ControllerParams,
@@ -125,7 +125,7 @@ fn protocol(
         .controller
         .as_ref()
         .and_then(|raw| choice_from::<ControllerParams>(raw.at(), "controller", &of_stack, cx));
-    // Of a stack that is none, everything beside it is looked at all the same.
+    // With an invalid stack, the keys beside it are still checked, against the first stack.
     let of_stack = name.unwrap_or(stack::first());
     if stack::is_quic(of_stack) {
         let (parts, controller) = (parts?.clone(), controller);
@@ -153,7 +153,8 @@ fn protocol(
     let (parts, (controller, of_controller)) = (parts?.clone(), controller?);
     parts.note_idle(&endpoint, section, cx);
     let name = parts.base;
-    // Without a stack a file of schema 1 resolves as it did when there was no such key.
+    // Ids are hashes of the resolved file: schema 1 without a stack resolves as it did before the
+    // key existed.
     let named = cx.schema > SCHEMAS[0] || section.entry("stack").is_some();
     let stack = named.then_some(Stack { parts, endpoint: of_endpoint, controller: of_controller });
     let chosen = section.entry("controller").and_then(|entry| entry.node.table());
@@ -164,7 +165,7 @@ fn protocol(
     Some(Protocol { stack, controller, endpoint, quic: None })
 }
 
-/// Reports a controller that asks for events that a QUIC sender does not report.
+/// Reports a controller that needs events that a QUIC sender does not report.
 fn quic_hears(
     controller: &ControllerParams,
     quic: &quic::Params,
@@ -178,7 +179,7 @@ fn quic_hears(
     None
 }
 
-/// Reports parts of a group that need TCP.
+/// Reports a workload or an attacker that needs TCP, in a group of QUIC.
 fn refuse(
     keys: &PartialFlowKeys,
     quic: &quic::Params,

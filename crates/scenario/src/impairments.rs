@@ -1,4 +1,4 @@
-//! Faults of a link: what it loses, delays, reorders and tampers with.
+//! Impairments of a link: loss, delay variation, reordering and middlebox tampering.
 
 use cwnd_quantity::{Duration, DurationDist, Time};
 use cwnd_schema::SectionKeys;
@@ -10,7 +10,7 @@ use crate::steps::{DelayStep, delay_steps};
 use crate::takes;
 use crate::takes::Format;
 
-/// Faults of a link, after its queue.
+/// Impairments of a link, applied after its queue.
 #[derive(Clone, Debug, PartialEq, SectionKeys)]
 #[section(check = check, default)]
 pub struct Impairments {
@@ -18,12 +18,12 @@ pub struct Impairments {
     #[default(0.0, "cwnd: a line without faults")]
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     pub loss: f64,
-    /// One packet in so many is lost, at equal distances: the periodic loss of many closed forms.
+    /// Distance between periodic losses: one packet in so many is lost, as in many closed forms.
     #[default("none", "cwnd: a line without faults")]
     #[bounds(from 1, up_to u32::MAX; "write \"none\" for a line that loses nothing")]
     pub loss_every: Option<u32>,
-    /// Loss in bursts, besides, as of Gilbert and Elliott: `{ p = 0.01, r = 0.25 }`, or netem's
-    /// `loss gemodel 1% 25%`.
+    /// Loss in bursts, in addition, by the model of Gilbert and Elliott: `{ p = 0.01, r = 0.25 }`,
+    /// or netem's `loss gemodel 1% 25%`.
     #[entry(takes::BURST_LOSS)]
     #[default("none", "cwnd: a line without faults")]
     pub burst_loss: Option<BurstLoss>,
@@ -31,8 +31,8 @@ pub struct Impairments {
     /// between zero and it. Order is kept: a packet that would pass others arrives with them.
     #[default("0 ms", "cwnd: a line without faults")]
     pub jitter: DurationDist,
-    /// For how long the jitter hangs together, as that of a radio link does: a normal process
-    /// beneath it forgets by a factor e in this time. With zero each packet draws for itself.
+    /// Correlation time of the jitter, as on a radio link: the underlying normal process decays by
+    /// a factor e in this time. With zero each packet draws independently.
     #[default(
         "0 ms",
         "cwnd: packets that have nothing in common; 10 to 100 ms are a busy radio link's"
@@ -47,13 +47,14 @@ pub struct Impairments {
     #[default("0 ms", "cwnd: a line without faults")]
     #[idle(self.reorder == 0.0, "without `reorder`")]
     pub reorder_delay: Duration,
-    /// By how much the propagation delay is longer later, as after a change of route, in order of
-    /// time: `[{ at = "10 s", added = "50 ms" }]`; or a file of recorded delays: `"wifi.csv"`, with
-    /// the columns `time_s` and `added_ms` (or another unit). Order is kept.
+    /// Changes of the propagation delay, as after a change of route: the delay added to `delay`
+    /// from each time on, in order of time. A list such as `[{ at = "10 s", added = "50 ms" }]`, or
+    /// a file of recorded delays, `"wifi.csv"`, with the columns `time_s` and `added_ms` (or
+    /// another unit). Packets stay in order.
     #[entry(takes::DELAY_STEPS)]
     #[default([], "cwnd: a route that does not change")]
     pub delay_steps: Vec<(Time, Duration)>,
-    /// After how long `delay_steps` begin anew; none are later than that.
+    /// Period after which `delay_steps` repeat; all steps are earlier than that.
     #[default("none", "cwnd: a route that changes once")]
     #[bounds(
         above Duration::ZERO;
@@ -92,24 +93,24 @@ pub struct BurstLoss {
     pub k: f64,
 }
 
-/// Faults of a middlebox at the far end of a link, which meets options of explicit feedback.
+/// Tampering of a middlebox at the far end of a link with options of explicit feedback.
 #[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
 #[section(default)]
 pub struct Tampering {
-    /// Probability that a middlebox at the far end takes an option of explicit feedback out of a
-    /// packet: a header of XCP, RCP or MLCP out of data, out of an ACK what the receiver tells of
-    /// it, of load or of code points. Of a dumbbell's both ways.
+    /// Probability that a middlebox at the far end removes an option of explicit feedback from a
+    /// packet. In data, that is a header of XCP, RCP or MLCP; in an ACK, the receiver's report of
+    /// it, of load or of code points. In a dumbbell it applies in both directions.
     #[default(0.0, "cwnd: a middlebox that knows them, or none")]
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     pub option_loss: f64,
-    /// Probability that it flips one bit of such an option, any with the same probability, and
-    /// mends the checksum. Of a dumbbell's both ways.
+    /// Probability that it flips one bit of such an option, each with the same probability, and
+    /// corrects the checksum. In a dumbbell it applies in both directions.
     #[default(0.0, "cwnd: a middlebox that knows them, or none")]
     #[bounds(from 0.0, up_to 1.0; "it is a probability")]
     pub option_damage: f64,
 }
 
-/// Reports values that contradict each other.
+/// Reports impairments that contradict each other or have no effect.
 fn check(found: &PartialImpairments, section: &Section<'_>, cx: &mut Context<'_>) {
     let PartialImpairments { jitter, jitter_correlation, reorder, reorder_delay, .. } = found;
     let mut report = |key: &str, message: &str, help: &str| {
@@ -150,7 +151,7 @@ fn check(found: &PartialImpairments, section: &Section<'_>, cx: &mut Context<'_>
     }
 }
 
-/// Probabilities of burst loss, or `"none"`.
+/// Reads probabilities of burst loss, or `"none"`.
 impl ReadValue<Format> for Option<BurstLoss> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         if at.node.text() == Some("none") {
@@ -172,7 +173,7 @@ impl WriteValue<Format> for Option<BurstLoss> {
     }
 }
 
-/// Steps, or a file of recorded delays.
+/// Reads steps of the delay, from a list or from a file of recorded delays.
 impl ReadValue<Format> for Vec<(Time, Duration)> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         delay_steps(at, cx)

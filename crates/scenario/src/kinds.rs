@@ -1,4 +1,4 @@
-//! The kinds of each part of a scenario.
+//! Names, descriptions and keys of all kinds of each exchangeable part.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_schema::{ParamsChoice, RegistryEntry};
 
-/// A kind: its name, its description, and the keys of its table.
+/// A kind of a part: its name, its description, and the keys of its table.
 pub type Kind = (&'static str, &'static str, Vec<&'static str>);
 
-/// The kinds of each part, by the part's key in a scenario.
+/// Returns the kinds of each exchangeable part, by the part's key in a scenario.
 #[must_use]
 pub fn kinds() -> BTreeMap<&'static str, Vec<Kind>> {
     BTreeMap::from([

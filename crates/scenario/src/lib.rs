@@ -1,7 +1,8 @@
-//! What to run: the scenario file, its defaults, its errors and its sweeps.
+//! The scenario language: file format, defaults, diagnostics and parameter sweeps.
 //!
 //! ```text
-//! file ──Document::parse──▶ Document ──with_overrides──▶ Document ──outline──▶ Outline ──cell──▶ Cell with a Scenario
+//! file ──Document::parse──▶ Document ──with_overrides──▶ Document
+//!      ──outline──▶ Outline ──cell──▶ Cell with a Scenario
 //! ```
 #![forbid(unsafe_code)]
 

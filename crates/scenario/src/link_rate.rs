@@ -1,17 +1,19 @@
+//! The rate of a link: unlimited, constant or in steps, or a trace.
+
 use cwnd_quantity::{Duration, Rate, Time};
 
-/// The rate of a link.
+/// Rate of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinkRate {
-    /// No serialisation and no queue: a pure delay.
+    /// No serialization and no queue: a pure delay.
     Unlimited,
-    /// A rate, and the rates that replace it later, in order of time.
+    /// A constant rate, or rates that change in steps.
     Steps {
-        /// The rate at the start.
+        /// Rate at the start.
         initial: Rate,
         /// Later rates, sorted by time.
         changes: Vec<(Time, Rate)>,
-        /// Time after which they begin anew, later than the last of them.
+        /// Time after which the rates repeat, later than the last change; `None` if they never do.
         period: Option<Duration>,
     },
     /// A mahimahi trace: at each of these milliseconds 1500 bytes may pass; it repeats after the
@@ -20,20 +22,20 @@ pub enum LinkRate {
 }
 
 impl LinkRate {
-    /// A rate that never changes.
+    /// Creates a rate that never changes.
     #[must_use]
     pub const fn constant(rate: Rate) -> Self {
         Self::steps(rate, Vec::new())
     }
 
-    /// A rate, and the rates that replace it once.
+    /// Creates a rate with changes that do not repeat.
     #[must_use]
     pub const fn steps(initial: Rate, changes: Vec<(Time, Rate)>) -> Self {
         Self::Steps { initial, changes, period: None }
     }
 
-    /// The mean of its rate over a run of this length; `None` if there is no limit. That of a trace
-    /// is its mean over a period.
+    /// Mean rate over a run of this length, bit/s; for a trace, over its period. `None` if
+    /// unlimited.
     #[must_use]
     pub fn mean_bit_s(&self, duration: Duration) -> Option<f64> {
         match self {
@@ -43,12 +45,12 @@ impl LinkRate {
         }
     }
 
-    /// The mean rate of steps between two instants; `None` for other rates, or if the second is not
-    /// the later one.
+    /// Mean rate of steps between two instants, bit/s. `None` for other rates, or if `to` is not
+    /// later than `from`.
     #[must_use]
     pub fn mean_bit_s_between(&self, from: Time, to: Time) -> Option<f64> {
         let Self::Steps { initial, changes, period } = self else { return None };
-        // In bits times 10⁹.
+        // Unit: 10⁻⁹ bit, since times are in nanoseconds.
         let in_one_period = |until: u64| -> u128 {
             let (mut sum, mut rate, mut since) = (0, initial.0, 0);
             for (at, next) in changes {
@@ -68,8 +70,7 @@ impl LinkRate {
         (from < to).then(|| (sent(to) - sent(from)) as f64 / to.since(from).0 as f64)
     }
 
-    /// The highest rate it has; `None` if there is no limit. That of a trace is its mean over a
-    /// period.
+    /// Highest rate in bit/s; for a trace, the mean over its period. `None` if unlimited.
     #[must_use]
     pub fn highest_bit_s(&self) -> Option<f64> {
         match self {
@@ -86,7 +87,7 @@ impl LinkRate {
     }
 }
 
-/// Bits that a line of a trace lets pass.
+/// Bits of one delivery opportunity of a trace.
 const TRACE_BITS: f64 = 1500.0 * 8.0;
 
 #[cfg(test)]

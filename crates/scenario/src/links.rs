@@ -1,4 +1,4 @@
-//! The sections `[dumbbell]` and `[link.*]`: nodes and links.
+//! Reader of the sections `[dumbbell]` and `[link.*]`: nodes and links.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::rates::TraceFile;
 use crate::routes::{Edge, Routes};
 use crate::takes;
 
-/// A scenario's nodes and links; what could not be read is `None`.
+/// Nodes and links of a scenario; a link that could not be read is `None`.
 pub(crate) struct Topology {
     pub nodes: Vec<String>,
     pub names: Vec<String>,
     pub links: Vec<Option<DraftLink>>,
-    /// The ways through the graph, if the ends of all links are known.
+    /// Shortest paths through the graph, if the ends of all links are known.
     pub routes: Option<Routes>,
     /// Values that only a dumbbell has.
     pub dumbbell: Option<Dumbbell>,
@@ -27,12 +27,13 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// The node of this name.
+    /// Returns the index of the node with this name.
     pub fn node_called(&self, name: &str) -> Option<usize> {
         self.known.nodes.get(name).copied()
     }
 
-    /// Tells of a section of a node that no link names; one that could not be read may be the one that does.
+    /// Reports a `[node.*]` section whose node no link names, unless a link could not be read: that
+    /// link may name it.
     pub fn unknown_node(&self, entry: &Entry, path: &str, cx: &mut Context<'_>) {
         if self.routes.is_none() {
             return;
@@ -47,28 +48,28 @@ impl Topology {
         cx.sink.error(entry.key_span, path, message).help(help);
     }
 
-    /// The link of this name.
+    /// Returns the index of the link with this name.
     pub fn link_called(&self, name: &str) -> Option<usize> {
         self.known.links.get(name).copied()
     }
 }
 
-/// Numbers that names stand for, while a graph is read.
+/// Indices of nodes and links by name.
 #[derive(Default)]
 struct Known {
     nodes: BTreeMap<String, usize>,
     links: BTreeMap<String, usize>,
 }
 
-/// A link whose BDP may still depend on the flows through it.
+/// A link whose `bdp_rtt` may still depend on the flows through it.
 pub(crate) struct DraftLink {
     pub link: Link,
     pub bdp_rtt: Option<Duration>,
-    /// Places at which its queue and its meter are written, and the paths of these keys.
+    /// Position and key path of its queue and of its meter, for errors.
     pub written: [(Span, String); 2],
 }
 
-/// Values of a dumbbell besides its links.
+/// Values of a dumbbell in addition to its links.
 pub(crate) struct Dumbbell {
     pub delay: Option<Duration>,
     pub edge_rate: Option<Option<Rate>>,
@@ -77,11 +78,11 @@ pub(crate) struct Dumbbell {
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
 
-/// Line of a link and the router before it.
+/// Keys of a link's line and of the router before it.
 #[derive(SectionKeys)]
 #[section(check = one_rate)]
 pub(crate) struct Line {
-    /// Its rate; `"none"` is a pure delay without a queue.
+    /// Line rate; `"none"` is a pure delay without a queue.
     #[entry(takes::LINK_RATE)]
     #[required("none", unless trace)]
     rate: Option<LinkRate>,
@@ -100,12 +101,12 @@ pub(crate) struct Line {
     #[entry(takes::METER)]
     #[default("none", "cwnd: routers forward packets as they are")]
     meter: MeterParams,
-    /// Messenger that tells the sources of packets that the queue marks or drops.
+    /// Messenger that notifies the sources of packets that the queue marks or drops.
     #[entry(takes::MESSENGER)]
     #[default("none", "RFC 6633 § 4: routers send no source quenches")]
     messenger: MessengerParams,
-    /// Packets that the device below the discipline takes in advance, besides the one it sends: the
-    /// discipline neither counts nor delays them.
+    /// Packets that the device below the queue discipline takes in advance, besides the one it
+    /// sends. The discipline neither counts nor delays them.
     #[default(
         0,
         "cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many"
@@ -114,7 +115,7 @@ pub(crate) struct Line {
     device_queue: u32,
 }
 
-/// `[dumbbell]`.
+/// Keys of `[dumbbell]`.
 #[derive(SectionKeys)]
 pub(crate) struct DumbbellKeys {
     #[flatten(
@@ -132,29 +133,30 @@ pub(crate) struct DumbbellKeys {
         ),
     )]
     line: Line,
-    /// Rate of the way back.
+    /// Rate of the reverse link.
     #[entry(takes::LINK_RATE)]
     #[derived("as `rate`", "cwnd: a symmetric line")]
     reverse_rate: Option<LinkRate>,
-    /// Queue before the way back.
+    /// Queue before the reverse link.
     #[entry(takes::QUEUE)]
     #[default(
         { kind = "fifo", limit = "1000 packets" },
         "Linux: the usual device queue (txqueuelen) is 1000 packets"
     )]
     reverse_queue: QueueParams,
-    /// Meter that writes into packets beside the queue of the way back.
+    /// Meter that writes into packets beside the queue of the reverse link.
     #[entry(takes::METER)]
     #[default("none", "cwnd: routers forward packets as they are")]
     reverse_meter: MeterParams,
-    /// Messenger that tells the sources of packets that the queue of the way back marks or drops.
+    /// Messenger that notifies the sources of packets that the queue of the reverse link marks or
+    /// drops.
     #[entry(takes::MESSENGER)]
     #[default("none", "RFC 6633 § 4: routers send no source quenches")]
     reverse_messenger: MessengerParams,
     /// Rate of each host's own interface.
     #[default("none", "cwnd: the bottleneck is the only one")]
     edge_rate: Option<Rate>,
-    /// The round-trip time that sizes in BDP refer to.
+    /// Round-trip time that sizes in BDP refer to.
     #[derived(
         "the largest mean base RTT of the groups",
         "cwnd: the bandwidth-delay product of the longest path"
@@ -166,7 +168,7 @@ pub(crate) struct DumbbellKeys {
     tampering: Tampering,
 }
 
-/// `[link.NAME]`.
+/// Keys of `[link.NAME]`.
 #[derive(SectionKeys)]
 pub(crate) struct LinkKeys {
     /// Node that the link leaves.
@@ -180,7 +182,7 @@ pub(crate) struct LinkKeys {
     /// Adds a second link back, called `NAME.reverse`, with the same settings.
     #[default(false, "cwnd: links are directed")]
     duplex: bool,
-    /// The round-trip time that sizes in BDP refer to.
+    /// Round-trip time that sizes in BDP refer to.
     #[derived(
         "the largest mean base RTT of the groups through the link",
         "cwnd: the bandwidth-delay product of the longest path"
@@ -207,7 +209,7 @@ impl Line {
 }
 
 impl DumbbellKeys {
-    /// The keys of a dumbbell's links.
+    /// Returns the keys that describe a dumbbell's links.
     pub fn of(forward: &Link, reverse: &Link, edge_rate: Option<Rate>) -> Self {
         Self {
             line: Line::of(forward),
@@ -224,13 +226,13 @@ impl DumbbellKeys {
 }
 
 impl LinkKeys {
-    /// The keys of a link between some of these nodes.
+    /// Returns the keys that describe a link; `nodes` has the names of the nodes.
     pub fn of(link: &Link, nodes: &[String]) -> Self {
         Self {
             from: nodes[link.from].clone(),
             to: nodes[link.to].clone(),
             line: Line::of(link),
-            // A duplex link is two links by now.
+            // A duplex link was split into two when the file was read.
             duplex: false,
             bdp_rtt: Some(link.bdp_rtt),
             impairments: link.impairments.clone(),
@@ -239,7 +241,7 @@ impl LinkKeys {
     }
 }
 
-/// Reports two rates.
+/// Reports a link that gives both `rate` and `trace`.
 fn one_rate(_: &PartialLine, section: &Section<'_>, cx: &mut Context<'_>) {
     if let (Some(_), Some(trace)) = (section.entry("rate"), section.entry("trace")) {
         let message = "`rate` and `trace` both say how fast the link is: keep one";
@@ -247,7 +249,7 @@ fn one_rate(_: &PartialLine, section: &Section<'_>, cx: &mut Context<'_>) {
     }
 }
 
-/// `[dumbbell]`: two nodes, the bottleneck and the way back.
+/// Reads `[dumbbell]`: two nodes, the bottleneck and the reverse link.
 pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topology {
     let section = Section::new(table, &[DumbbellKeys::KEYS], "dumbbell", at, cx);
     let PartialDumbbellKeys {
@@ -263,7 +265,7 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
     } = DumbbellKeys::read_keys(&section, cx);
     let delay = line.delay;
     let impairments = Impairments::settled(impairments, &section, cx);
-    // A middlebox meets both ways: data has options, and so have ACKs.
+    // The middlebox sits on both links: data has options, and so have ACKs.
     let tampering = Tampering::settled(tampering, &section, cx);
     let back = PartialLine {
         rate: reverse_rate.and_then(|rate| rate.or_else(|| line.rate())).map(Some),
@@ -307,7 +309,7 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
     }
 }
 
-/// `[link.*]`: any directed graph.
+/// Reads `[link.*]`, any directed graph.
 pub(crate) fn graph(table: &Table, cx: &mut Context<'_>) -> Topology {
     let mut topology = Topology {
         nodes: Vec::new(),
@@ -382,7 +384,7 @@ impl Topology {
         }
     }
 
-    /// The node that a link's end names; nodes come into being with the links that name them.
+    /// Returns the node at one end of a link, and creates it if no earlier link names it.
     fn node(
         &mut self,
         key: &str,
@@ -411,7 +413,7 @@ struct Ends<'a> {
 }
 
 impl PartialLine {
-    /// Its rate, given by either key.
+    /// Returns the rate given by either key.
     fn rate(&self) -> Option<LinkRate> {
         match &self.trace {
             Some(Some(trace)) => Some(trace.rate.clone()),
@@ -421,7 +423,7 @@ impl PartialLine {
     }
 }
 
-/// A link, if all of its settings could be read.
+/// Returns the link, if all of its settings could be read.
 fn link(
     ends: Ends<'_>,
     line: &PartialLine,

@@ -1,4 +1,4 @@
-//! Arrivals: whether a group's connections can arrive as it says, and how often they do for a load.
+//! Checks of a group's arrival process, and the arrival interval that gives a wanted link load.
 
 use cwnd_apps::Transport;
 use cwnd_apps::arrivals::{BUSIEST, Pace};
@@ -9,7 +9,7 @@ use cwnd_schema::file::{Sink, Table, locate};
 use crate::limits::MOST_FLOWS;
 use crate::model::{FlowGroup, Link, Scenario};
 
-/// Makes the arrivals of all groups definite; what can't be is told.
+/// Checks the arrivals of every group and fills in the interval of those given by a load.
 pub(crate) fn settle(scenario: &mut Scenario, root: &Table, sink: &mut Sink) {
     let (links, nodes, duration) = (&scenario.links, &scenario.nodes, scenario.run.duration);
     for group in &mut scenario.flows {
@@ -26,7 +26,7 @@ pub(crate) fn settle(scenario: &mut Scenario, root: &Table, sink: &mut Sink) {
     }
 }
 
-/// Tells of more arrivals than can be simulated, where an interval says how many.
+/// Reports a group whose interval gives more connections than can be simulated.
 pub(crate) fn crowded(group: &FlowGroup, duration: Duration, root: &Table, sink: &mut Sink) {
     crowd(group, "interval", duration, &mut Told { root, sink, group: group.name.clone() });
 }
@@ -46,10 +46,10 @@ fn crowd(group: &FlowGroup, key: &str, duration: Duration, told: &mut Told<'_>) 
     }
 }
 
-/// The arrivals of flows that are there from the beginning, or come as their workload says.
+/// Kind of `arrivals` for flows that exist from the start or arrive as their workload says.
 pub(crate) const NONE: &str = "none";
 
-/// Where errors about a group go.
+/// Error sink of one group: prefixes keys with `flow.NAME`.
 struct Told<'t> {
     root: &'t Table,
     sink: &'t mut Sink,
@@ -67,7 +67,8 @@ impl Told<'_> {
     }
 }
 
-/// Whether what the group sends is a connection that can arrive.
+/// `true` if the group's workload consists of connections that an arrival process can start;
+/// reports an error otherwise.
 fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
     let (facts, kind) = (group.workload.facts(), group.workload.kind());
     if let Transport::Datagrams { .. } = facts.transport {
@@ -111,7 +112,7 @@ fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
     true
 }
 
-/// Looks whether recorded arrivals are between nodes of the group, with sizes that it can transfer.
+/// Checks that recorded arrivals lie on the group's paths and have sizes that its workload accepts.
 fn listed(group: &FlowGroup, nodes: &[String], told: &mut Told<'_>) {
     let rows = group.arrivals.arriving().rows();
     let node = |name: &Option<String>| match name {
@@ -159,7 +160,8 @@ fn listed(group: &FlowGroup, nodes: &[String], told: &mut Told<'_>) {
     }
 }
 
-/// Finds how often connections arrive.
+/// Sets the interval between arrivals from `interval` or `load`, and reports a contradiction of
+/// both.
 fn paced(group: &mut FlowGroup, links: &[Link], duration: Duration, told: &mut Told<'_>) {
     let Some(pace) = group.arrivals.arriving().pace().cloned() else { return };
     let settled = match (pace.interval, pace.load) {
@@ -178,6 +180,8 @@ fn paced(group: &mut FlowGroup, links: &[Link], duration: Duration, told: &mut T
                 return;
             };
             let off = |given: Duration| given.0.abs_diff(interval.0);
+            // One part in a million: an `interval` from a resolved file is rounded to whole
+            // nanoseconds.
             if let Some(given) = given
                 && off(given) > 1 + interval.0 / 1_000_000
             {
@@ -199,7 +203,8 @@ fn paced(group: &mut FlowGroup, links: &[Link], duration: Duration, told: &mut T
     }
 }
 
-/// The link that is loaded, and the interval of each of the group's processes, while it is on, that loads it so.
+/// Returns the loaded link and the arrival interval of one process that loads it by `load`. The
+/// interval applies while the process is on.
 fn for_load<'l>(
     group: &FlowGroup,
     pace: &Pace,
@@ -227,11 +232,12 @@ fn for_load<'l>(
         );
         return None;
     }
-    // Each byte once: what is sent again, and what ACKs take on the way back, is no load that is offered.
+    // Offered load counts each byte once: retransmissions and ACKs on the reverse path are left
+    // out.
     let opening = volume.connections * group.opening() as f64;
     let headers = volume.segments * group.headers() as f64 + opening;
     let bits = 8.0 * (volume.bytes + headers);
-    // The part of the connections whose data crosses each link.
+    // Share of the connections whose data crosses each link.
     let mut used = vec![0.0; links.len()];
     for (way, part) in group.parts() {
         way.route.iter().for_each(|&link| used[link] += part);

@@ -1,4 +1,4 @@
-//! One run, with nothing left to decide: what a world is built from.
+//! One run with every default filled in: the input from which a simulated network is built.
 
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
@@ -14,22 +14,22 @@ use crate::routes::{Edge, Routes};
 use crate::run::Run;
 use crate::stack::StackParts;
 
-/// One cell of a scenario: all defaults filled in, no sweep, one seed.
+/// Fully resolved scenario of one cell: all defaults filled in, no sweep, one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Version of the file format that its defaults came from.
+    /// Version of the file format that selected its defaults.
     pub schema: u64,
     /// Short name, used for the output directory.
     pub name: String,
-    /// What question it answers.
+    /// Question that the scenario answers.
     pub description: String,
     /// Length, warm-up, seed and sampling.
     pub run: Run,
-    /// What has a row in the results.
+    /// Selection of requests and connections that get rows in the results.
     pub record: Record,
     /// Names of the nodes; links and flows refer to them by index.
     pub nodes: Vec<String>,
-    /// By node: where it is drawn, if the file says so.
+    /// Drawing position of each node, by node index; `None` if the file gives none.
     pub places: Vec<Option<Place>>,
     /// Directed links.
     pub links: Vec<Link>,
@@ -37,7 +37,7 @@ pub struct Scenario {
     pub flows: Vec<FlowGroup>,
 }
 
-/// Position of a node in pictures.
+/// Position of a node in drawings.
 #[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
 pub struct Place {
     /// Horizontal position, rightwards; a longitude in degrees, or any other unit.
@@ -49,32 +49,33 @@ pub struct Place {
 }
 
 impl Scenario {
-    /// The best ways between its nodes.
+    /// Returns the shortest paths between the nodes.
     #[must_use]
     pub fn routes(&self) -> Routes {
         Routes::new(self.links.iter().map(Edge::of).collect(), self.nodes.len())
     }
 
-    /// The propagation delay of all links of a round.
+    /// Propagation delay of one round trip over a path: the sum over its forward and reverse links.
     #[must_use]
     pub fn propagation(&self, way: &Way) -> Duration {
         way.links().fold(Duration::ZERO, |sum, i| sum + self.links[i].delay)
     }
 
-    /// `true` if each flow of the group has hosts of its own: another delay or a rate.
+    /// `true` if each flow of the group needs hosts of its own, for its own delay or access rate.
     #[must_use]
     pub fn has_own_hosts(&self, group: &FlowGroup) -> bool {
         self.has_own_delays(group) || group.edge_rate.is_some()
     }
 
-    /// `true` if the delay at the hosts is drawn for each flow of the group.
+    /// `true` if the edge delay is drawn for each flow of the group.
     #[must_use]
     pub fn has_own_delays(&self, group: &FlowGroup) -> bool {
         group.edge_rtt.varies() || self.run.noise != Noise::None
     }
 
-    /// Draws the round-trip propagation between a flow's hosts and the graph: the group's own from
-    /// `rng`, the noise from a stream named after the flow. `links` is that of the flow's path.
+    /// Draws the round-trip propagation between a flow's hosts and the graph. The group's
+    /// distribution draws from `rng`, the noise from a stream named after the flow. `links` is the
+    /// propagation delay of the flow's path.
     #[must_use]
     pub fn draw_edge_rtt(
         &self,
@@ -119,93 +120,98 @@ pub struct Record {
 /// A directed link: queue, then line rate, then propagation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// Name, unique.
+    /// Name of the link, unique.
     pub name: String,
     /// Node it leaves.
     pub from: usize,
     /// Node it enters.
     pub to: usize,
-    /// How fast it sends.
+    /// Line rate.
     pub rate: LinkRate,
     /// One-way propagation delay.
     pub delay: Duration,
-    /// What waits before it; of no effect where the rate is unlimited.
+    /// Queue discipline before it; without effect if the rate is unlimited.
     pub queue: QueueParams,
-    /// What writes into its packets beside the queue; of no effect where the rate is unlimited.
+    /// Meter that writes into its packets beside the queue; without effect if the rate is
+    /// unlimited.
     pub meter: MeterParams,
-    /// What tells sources of what the queue decides; of no effect where the rate is unlimited.
+    /// Messenger that reports the queue's decisions to the sources; without effect if the rate is
+    /// unlimited.
     pub messenger: MessengerParams,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
-    /// The round-trip time that sizes in BDP refer to.
+    /// Round-trip time that sizes in BDP refer to.
     pub bdp_rtt: Duration,
-    /// What goes wrong on it.
+    /// Loss, reordering, jitter and other impairments of the link.
     pub impairments: Impairments,
-    /// What a middlebox does behind it.
+    /// Changes that a middlebox behind it makes to packets.
     pub tampering: Tampering,
 }
 
 /// Flows that are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowGroup {
-    /// Name, unique.
+    /// Name of the group, unique.
     pub name: String,
-    /// How many flows (for Poisson arrivals: how many independent arrival processes).
+    /// Number of flows; for arriving flows, number of independent arrival processes.
     pub count: u32,
-    /// Nodes where the senders are.
+    /// Nodes of the senders.
     pub from: Vec<usize>,
-    /// Nodes where the receivers are.
+    /// Nodes of the receivers.
     pub to: Vec<usize>,
-    /// The shares of the pairs of nodes, if the group gives pairs.
+    /// Relative frequencies of the pairs of nodes, if the group gives pairs.
     pub shares: Option<Shares>,
-    /// How a flow comes to its way, where there are several.
+    /// Rule by which a flow chooses among several paths.
     pub ends: Ends,
-    /// The ways between them, never none: those of the pairs in their order, or to the first receiver from each sender, to the
-    /// second, and so on; without those that end where they begin.
+    /// Paths between them, never empty. Pairs keep their order; otherwise all senders' paths to the
+    /// first receiver come first, then those to the second. Paths from a node to itself are left
+    /// out.
     pub ways: Vec<Way>,
-    /// Round-trip propagation between the hosts and the graph, drawn per flow; half before the receiver, half after it.
+    /// Round-trip propagation between the hosts and the graph, drawn per flow. Half of it lies
+    /// before the receiver, half after it.
     pub edge_rtt: DurationDist,
-    /// Rate of each host's own interface; `None` is unlimited.
+    /// Rate of each host's own interface; `None` if unlimited.
     pub edge_rate: Option<Rate>,
-    /// When the first flow starts (drawn per flow).
+    /// Start time of the first flow (drawn per flow).
     pub start: DurationDist,
-    /// Added to the start of flow i: i times this.
+    /// Start offset per flow index: flow i starts later by i times this.
     pub spacing: Duration,
-    /// When bulk flows and datagrams stop; `None` is the end of the run.
+    /// Stop time of bulk flows, datagrams and arrivals; `None` is the end of the run.
     pub stop: Option<Time>,
-    /// What they send.
+    /// Workload: the data that the flows send.
     pub workload: WorkloadParams,
-    /// How they arrive, where the workload does not say so.
+    /// Arrival process, unless the workload has its own.
     pub arrivals: ArrivalParams,
-    /// Who attacks each of their connections.
+    /// Off-path attacker of each of their connections.
     pub attacker: AttackerParams,
-    /// The stack of controller and endpoint and their presets, if the scenario names it.
+    /// Stack of controller and endpoint with its presets, if the scenario names one.
     pub stack: Option<Stack>,
-    /// Their congestion controller; of no effect on datagrams.
+    /// Congestion controller; without effect on datagrams.
     pub controller: ControllerParams,
-    /// The rest of their TCP; of no effect on datagrams and beside `quic`.
+    /// The other TCP parameters; without effect on datagrams and if `quic` is set.
     pub endpoint: cwnd_tcp::Params,
-    /// QUIC in place of TCP.
+    /// QUIC parameters, if the flows use QUIC instead of TCP.
     pub quic: Option<cwnd_tcp::quic::Params>,
 }
 
-/// The stack of a group, and the presets that are in force beside it.
+/// Stack of a group, and the presets in force for its two halves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
-    /// Its name, that of an endpoint preset, and the parts in which it differs.
+    /// Name of the stack, which is an endpoint preset, and the parts added to it or removed.
     pub parts: StackParts,
-    /// Preset of the endpoint: the stack's own, unless another one is written.
+    /// Preset of the endpoint: the stack's, unless the file names another one.
     pub endpoint: &'static str,
-    /// Preset of the controller, in the same way; `None` for the defaults of its kind.
+    /// Preset of the controller: the stack's, unless the file names another one; `None` for the
+    /// defaults of its kind.
     pub controller: Option<&'static str>,
 }
 
-/// Where a flow's packets go.
+/// Path of a flow: its end nodes and its links in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Node where the sender is.
+    /// Node of the sender, where the path starts.
     pub from: usize,
-    /// Node where the receiver is.
+    /// Node of the receiver, where the path ends.
     pub to: usize,
     /// Links that data crosses, in order.
     pub route: Vec<usize>,
@@ -214,23 +220,23 @@ pub struct Way {
 }
 
 impl Way {
-    /// All links of the round, in order.
+    /// Iterates over the links of the round trip: data links, then ACK links.
     pub fn links(&self) -> impl Iterator<Item = usize> + Clone + use<'_> {
         self.route.iter().chain(&self.reverse).copied()
     }
 }
 
-/// How often each of some pairs is drawn.
+/// Relative frequencies at which pairs of nodes are drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shares {
-    /// Each above zero; of no unit.
+    /// Weight of each pair, above zero, dimensionless.
     each: Vec<f64>,
-    /// Each with all before it.
+    /// Cumulative sums of the weights.
     sums: Vec<f64>,
 }
 
 impl Shares {
-    /// These, all above zero and finite.
+    /// Creates shares from weights that are all finite and above zero.
     #[must_use]
     pub fn new(each: Vec<f64>) -> Self {
         let sums = each.iter().scan(0.0, |sum, share| {
@@ -241,13 +247,13 @@ impl Shares {
         Self { each, sums }
     }
 
-    /// By pair.
+    /// Returns the weights, by pair.
     #[must_use]
     pub fn each(&self) -> &[f64] {
         &self.each
     }
 
-    /// A pair, in proportion to its share.
+    /// Draws the index of a pair in proportion to its weight.
     fn draw(&self, rng: &mut Rng) -> usize {
         let last = self.sums.len() - 1;
         let at = rng.unit() * self.sums[last];
@@ -256,27 +262,28 @@ impl Shares {
 }
 
 impl FlowGroup {
-    /// Payload of a full packet.
+    /// Payload of a full-sized packet in bytes.
     #[must_use]
     pub fn full_payload(&self) -> u64 {
         self.quic.as_ref().map_or(self.endpoint.packets.mss.0, |quic| quic.sizes().payload.into())
     }
 
-    /// Headers of a full packet, on the wire.
+    /// Header bytes of a full-sized packet on the wire.
     pub(crate) fn headers(&self) -> u64 {
         self.quic.as_ref().map_or(self.endpoint.packets.header.0, |quic| {
             quic.header.0 + u64::from(quic.sizes().overhead)
         })
     }
 
-    /// Bytes that open a connection, towards its data's receiver: a SYN. QUIC's connections are
-    /// open from the beginning.
+    /// Bytes of a SYN towards the receiver of the data, 0 without a handshake. Connections of QUIC
+    /// are open from the start.
     pub(crate) fn opening(&self) -> u64 {
         let opens = self.quic.is_none() && self.endpoint.connection.handshake;
         if opens { self.endpoint.packets.ack_size.0 } else { 0 }
     }
 
-    /// How its flows arrive while the run goes on; `None` if they are there from the beginning.
+    /// Returns the arrival process of the flows, the workload's or the group's; `None` if they
+    /// exist from the start.
     #[must_use]
     pub fn arriving(&self) -> Option<ArrivalParams> {
         if self.arrivals.arriving().is_none() {
@@ -285,12 +292,12 @@ impl FlowGroup {
         Some(self.arrivals.clone())
     }
 
-    /// `true` if all its flows go one way between two nodes, which a route may lead.
+    /// `true` if all flows share one path between two nodes, for which a file may give `route`.
     pub(crate) fn has_route(&self) -> bool {
         self.shares.is_none() && self.ways.len() == 1 && self.from.len() + self.to.len() == 2
     }
 
-    /// The part of its flows that go each of its ways, in the long run.
+    /// Iterates over the paths with the long-run share of the flows that take each.
     pub fn parts(&self) -> impl Iterator<Item = (&Way, f64)> {
         let each = self.shares.as_ref().filter(|_| self.ends == Ends::Random).map(Shares::each);
         let sum = each.map_or(self.ways.len() as f64, |each| each.iter().sum());
@@ -298,15 +305,15 @@ impl FlowGroup {
         self.ways.iter().enumerate().map(move |(i, way)| (way, part(i)))
     }
 
-    /// The first of its ways between two nodes; of one that is not given, any.
+    /// Returns the first path between two nodes; `None` for a node matches any.
     #[must_use]
     pub fn way_between(&self, from: Option<usize>, to: Option<usize>) -> Option<usize> {
         let fits = |node: usize, asked: Option<usize>| asked.is_none_or(|asked| asked == node);
         self.ways.iter().position(|way| fits(way.from, from) && fits(way.to, to))
     }
 
-    /// The way of one of its flows, the `nth` of them; `stream` gives the random stream of that flow's own for it. Where
-    /// there is one way nothing is drawn.
+    /// Returns the index of the path that the `nth` flow takes. `stream` opens the flow's own
+    /// random stream, and is not called if there is one path or no random choice.
     pub fn choose_way(&self, nth: u64, stream: impl FnOnce() -> Rng) -> usize {
         let ways = self.ways.len() as u64;
         let way = match self.ends {

@@ -1,4 +1,4 @@
-//! Whether each part of each path gets what it asks of the others.
+//! Requirements between the parts of a path: each part's needs against what the others provide.
 
 use cwnd_apps::Transport;
 use cwnd_packet::{Ability, Ask, Contract, Declares as _, Place};
@@ -7,38 +7,38 @@ use cwnd_schema::ParamsChoice as _;
 use crate::link_rate::LinkRate;
 use crate::model::{FlowGroup, Link, Scenario};
 
-/// A part of a path that says what it needs and what it provides.
+/// A part of a path with its contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its kind: "cubic", "codel".
+    /// Kind of the part, such as "cubic" or "codel".
     pub name: String,
-    /// The key that it is written at, below its group's or its link's.
+    /// Key of the part, relative to its group or link.
     pub key: &'static str,
-    /// What it says.
+    /// Abilities that it provides and requires.
     pub contract: Contract,
 }
 
 impl Part {
-    /// A part of this kind, written at this key.
+    /// Creates a part of kind `name` that the scenario has at `key`.
     #[must_use]
     pub fn new(name: &str, key: &'static str, contract: Contract) -> Self {
         Self { name: name.to_owned(), key, contract }
     }
 }
 
-/// All parts of a scenario; who replaces a part by one of his own replaces it here, too.
+/// All parts of a scenario. A caller that substitutes a part of its own replaces it here, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// What is at the sender, by group of flows: controller, endpoint, and who attacks it.
+    /// Senders' parts by flow group: controller, endpoint and attacker.
     pub senders: Vec<Vec<Part>>,
-    /// What receives, by group of flows.
+    /// Receivers' parts by flow group: the echo of congestion signals.
     pub receivers: Vec<Vec<Part>>,
-    /// What packets pass, by link; none at a link without a rate.
+    /// Parts by link: queue, meter and messenger; empty for a link without a rate.
     pub links: Vec<Vec<Part>>,
 }
 
 impl Parts {
-    /// Those that the scenario names.
+    /// Returns the parts that the scenario names.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Self {
         Self {
@@ -99,7 +99,7 @@ fn is_named(part: &Part) -> bool {
     part.name != "none"
 }
 
-/// Who asks.
+/// Owner of the part that has an unmet requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asker {
     /// A part of this group of flows.
@@ -108,20 +108,20 @@ pub enum Asker {
     Link(usize),
 }
 
-/// Something that a part asks for and does not get.
+/// A requirement of a part that no other part meets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmet {
-    /// Who asks.
+    /// Owner of the part.
     pub asker: Asker,
-    /// The key that the part is written at, below its group's or its link's.
+    /// Key of the part with this requirement, relative to its group or link.
     pub key: &'static str,
-    /// What it asks.
+    /// The unmet requirement.
     pub ask: Ask,
-    /// What is missing, where, and why it matters.
+    /// Message: the missing ability, the place that lacks it, and the consequence.
     pub message: String,
 }
 
-/// What parts ask for and do not get; what is needed stands before what is only wanted.
+/// Returns all unmet requirements; strict ones come before those that are only recommended.
 #[must_use]
 pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<Unmet> {
     let mut found = Vec::new();
@@ -144,7 +144,7 @@ pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<Unmet> {
                 let crossing = paths.iter().filter(|path| path.links.contains(&i));
                 let mut connections = crossing.filter(|path| !parts.senders[path.group].is_empty());
                 let Some(first) = connections.next() else { continue };
-                // Others may share the link: it has what it asks for if one of them provides it.
+                // Flows share a link: one group that provides the ability is enough.
                 if let Some(lack) = first.lacks(ask.ability)
                     && connections.all(|path| path.lacks(ask.ability).is_some())
                 {
@@ -154,21 +154,22 @@ pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<Unmet> {
         }
     }
     found.sort_by_key(|unmet| !unmet.ask.needed);
-    // What comes to the same is told once: a sender without ECT has no echo to obey either.
+    // Requirements with one reason are reported once: a sender without ECT has no echo to obey
+    // either.
     found.dedup_by(|next, first| {
         (next.asker, next.key, next.ask.why) == (first.asker, first.key, first.ask.why)
     });
     found
 }
 
-/// The links that the data of a group crosses on any of its ways, each once.
+/// Returns the links that a group's data crosses on any of its paths, each once.
 fn links(scenario: &Scenario, group: usize) -> Vec<usize> {
     let mut seen = vec![false; scenario.links.len()];
     let crossed = scenario.flows[group].ways.iter().flat_map(|way| &way.route).copied();
     crossed.filter(|&link| !core::mem::replace(&mut seen[link], true)).collect()
 }
 
-/// What the packets of a group meet.
+/// The parts that the packets of one group meet.
 struct Path<'a> {
     scenario: &'a Scenario,
     parts: &'a Parts,
@@ -177,7 +178,8 @@ struct Path<'a> {
 }
 
 impl Path<'_> {
-    /// Whether another echo is needed and there: ACKs have one, and what is only wanted gives way.
+    /// `true` if the ask is a recommended echo, and another echo is required and provided. ACKs
+    /// carry one echo, so the recommended one gives way.
     fn hears_otherwise(&self, ask: &Ask) -> bool {
         let is_echo = |ask: &Ask| ask.ability.place() == Place::Receiver;
         let mut asks = self.parts.senders[self.group].iter().flat_map(|p| &p.contract.asks);
@@ -186,7 +188,7 @@ impl Path<'_> {
             && asks.any(|a| a.needed && is_echo(a) && self.lacks(a.ability).is_none())
     }
 
-    /// What is missing of this, in words; `None` if it is there.
+    /// Describes the missing ability; `None` if the path provides it.
     fn lacks(&self, ability: Ability) -> Option<String> {
         let provide = |parts: &[Part]| parts.iter().any(|p| p.contract.provides.contains(&ability));
         let of_links = || self.links.iter().filter(|&&i| !self.parts.links[i].is_empty());
@@ -222,7 +224,7 @@ impl Unmet {
         Self { asker, key: part.key, ask: *ask, message }
     }
 
-    /// A remedy. Ends of QUIC have no keys for the feedback that TCP can give.
+    /// Returns a remedy. Endpoints of QUIC have no keys for the feedback that only TCP has.
     #[must_use]
     pub fn fix(&self, scenario: &Scenario) -> &'static str {
         let ability = self.ask.ability;
@@ -238,7 +240,8 @@ impl Unmet {
     }
 }
 
-/// What parts need that a world can't give, whoever would provide it in the simulator.
+/// Returns each part's first strict requirement that `world` cannot meet, as it has only the
+/// abilities `can`.
 #[must_use]
 pub fn beyond(parts: &Parts, world: &str, can: &[Ability]) -> Vec<Unmet> {
     let groups = parts.senders.iter().zip(&parts.receivers).enumerate();
@@ -257,13 +260,13 @@ pub fn beyond(parts: &Parts, world: &str, can: &[Ability]) -> Vec<Unmet> {
     found
 }
 
-/// Where what asked is written, part by part.
+/// Returns the key path of the part with an unmet requirement.
 #[must_use]
 pub fn key(scenario: &Scenario, unmet: &Unmet, dumbbell: bool) -> Vec<String> {
     let reverse = format!("reverse_{}", unmet.key);
     let path: &[&str] = match unmet.asker {
         Asker::Group(i) => &["flow", &scenario.flows[i].name, unmet.key],
-        // A dumbbell's links are the bottleneck and the way back.
+        // Link 0 of a dumbbell is the bottleneck, link 1 the reverse link.
         Asker::Link(0) if dumbbell => &["dumbbell", unmet.key],
         Asker::Link(_) if dumbbell => &["dumbbell", &reverse],
         Asker::Link(i) => &["link", &scenario.links[i].name, unmet.key],

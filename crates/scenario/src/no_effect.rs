@@ -1,12 +1,12 @@
-//! Values without effect: an axis of the sweep replaces them in every run.
+//! Values without effect: those that an axis of the sweep replaces in every run.
 
 use cwnd_schema::file::{Entry, Item, Node, Sink, Span, Table};
 
 use crate::paths::KeyPath;
 
-/// Reports what the axis `axis` replaces at `path`: all that the command line sets there, and a
-/// key of a table that none of the axis's values has as it is there. A plain value, a `kind`, or a
-/// value that the axis has, is taken for the point where the sweep starts.
+/// Reports values that the axis `axis` replaces at `path`: everything set there from the command
+/// line, and keys of a table that none of the axis's values has. A plain value, a `kind`, or a
+/// value of the axis counts as the starting point of the sweep.
 pub(crate) fn report(root: &Table, axis: &str, path: &KeyPath, values: &[&Node], sink: &mut Sink) {
     for (key, entry) in path.find(root) {
         let (lost, help) = if let Some(lost) = from_command_line(&key, entry) {
@@ -25,7 +25,7 @@ pub(crate) fn report(root: &Table, axis: &str, path: &KeyPath, values: &[&Node],
 
 type Lost = (String, Span);
 
-/// The first value at or below a key that is not from the scenario file.
+/// Returns the first value at or below a key that was set from the command line.
 fn from_command_line(key: &str, entry: &Entry) -> Option<Lost> {
     if entry.node.span.source != 0 {
         return Some((key.to_owned(), entry.node.span));
@@ -34,10 +34,11 @@ fn from_command_line(key: &str, entry: &Entry) -> Option<Lost> {
     below.iter().find_map(|inner| from_command_line(&format!("{key}.{}", inner.key), inner))
 }
 
-/// The first key of a table, other than `kind`, that is part of no value.
+/// Returns the first key of a table, except `kind`, that no value of the axis has.
 fn in_no_value(key: &str, entry: &Entry, values: &[&Node]) -> Option<Lost> {
     let table = entry.node.table()?;
-    // The command line may leave out the values that the file has.
+    // Values of another source than 0, the scenario file, come from the command line. They may omit
+    // the file's own value.
     let chosen = values.iter().any(|value| value.span.source != 0);
     if chosen || values.iter().any(|value| has(value, &entry.node)) {
         return None;
@@ -52,7 +53,7 @@ fn in_no_value(key: &str, entry: &Entry, values: &[&Node]) -> Option<Lost> {
     Some((format!("{key}.{}", lost.key), lost.key_span))
 }
 
-/// `true` if all of `part` is in `whole`; `"codel"` is `{ kind = "codel" }`.
+/// `true` if `whole` contains all of `part`; `"codel"` equals `{ kind = "codel" }`.
 fn has(whole: &Node, part: &Node) -> bool {
     match (&whole.item, &part.item) {
         (Item::Value(a), Item::Value(b)) => a == b,

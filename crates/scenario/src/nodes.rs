@@ -1,4 +1,4 @@
-//! Nodes that a group of flows names, and the shortest ways between them.
+//! Node names in a group of flows, and the shortest paths between the nodes.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use cwnd_schema::file::{At, Context, Item, Section, unknown_name};
 use crate::links::Topology;
 use crate::raw::Raw;
 
-/// The most ways of a group: half a gigabyte.
+/// Limit on the paths of one group; they take half a gigabyte.
 pub(crate) const MOST_WAYS: usize = 1_000_000;
 
-/// A node, or a list of different ones.
+/// Reads a node name or a list of different ones.
 pub(crate) fn nodes(
     (key, given): (&str, Option<&Raw>),
     section: &Section<'_>,
@@ -47,14 +47,14 @@ pub(crate) fn nodes(
     good.then_some(found)
 }
 
-/// A node.
+/// Reads a node name and returns its index.
 pub(crate) fn node(at: At<'_>, topology: &Topology, cx: &mut Context<'_>) -> Option<usize> {
     let Some(name) = at.node.text() else {
         at.wrong_kind("the name of a node, or a list of names", cx);
         return None;
     };
     let found = topology.node_called(name);
-    // A link that could not be read may be the one that has this node.
+    // The node may belong to a link that could not be read; the topology then has no routes.
     if found.is_none() && topology.routes.is_some() {
         let names: Vec<&str> = topology.nodes.iter().map(String::as_str).collect();
         unknown_name(at, "node", &names, cx);
@@ -62,14 +62,15 @@ pub(crate) fn node(at: At<'_>, topology: &Topology, cx: &mut Context<'_>) -> Opt
     found
 }
 
-/// What goes a way.
+/// Direction of a path, for the error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Travels {
     Data,
     Acknowledgements,
 }
 
-/// The shortest way between two nodes; where there is none, that is told at the end that can't be reached.
+/// Returns the links of the shortest path between two nodes. If there is none, the error is
+/// reported at the key of the unreachable end.
 pub(crate) fn shortest(
     (from, to): (usize, usize),
     what: Travels,

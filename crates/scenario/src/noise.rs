@@ -1,11 +1,11 @@
-//! The noise of a run: variation from seed to seed that a deterministic simulator lacks.
+//! Noise of a run: the variation between seeds that a deterministic simulator lacks.
 
 use std::sync::LazyLock;
 
 use cwnd_quantity::{Duration, Rng, splitmix64};
 use cwnd_schema::Choice;
 
-/// The quantity that varies from seed to seed besides what a scenario draws itself.
+/// Noise added to a run, besides the draws of the scenario itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Noise {
     /// Nothing.
@@ -18,12 +18,12 @@ pub enum Noise {
 }
 
 impl Noise {
-    /// Draws the part of a flow's base RTT that is at its hosts, from `edge` of it there and
-    /// `links` on its way.
+    /// Draws a flow's edge RTT, given the delay `edge` at its hosts and the propagation delay
+    /// `links` of its path.
     ///
-    /// The base RTT is uniform within ±0.5 % of their sum. Hosts with less delay than that have
-    /// all the 1 % above nothing. `stream` is the flow's own stream for this one draw, so neither
-    /// other flows nor other parameters change it.
+    /// The base RTT, the sum of both, is uniform within ±0.5 %. If `edge` is less than 0.5 % of the
+    /// sum, the result is uniform between zero and 1 % of the sum. `stream` opens the flow's own
+    /// stream for this one draw, so other flows and parameters do not change it.
     pub fn draw(self, edge: Duration, links: Duration, stream: impl FnOnce() -> Rng) -> Duration {
         match self {
             Self::None => edge,
@@ -35,11 +35,11 @@ impl Noise {
     }
 }
 
-/// Lateness of the packets at one host: real hosts take a time that varies from packet to packet.
+/// Processing delay of packets at one host, random per packet as on real hosts.
 ///
-/// Lognormal, one draw a packet, which a [`DrawLog`](cwnd_quantity::DrawLog) does not record. The
-/// testbed's router is late by 35 µs in the median and 200 to 450 µs at the 99th percentile; its
-/// hosts are real already, so this is for the simulator only.
+/// It is lognormal, one draw a packet, which a [`DrawLog`](cwnd_quantity::DrawLog) does not record.
+/// The delay in the testbed's router has a median of 35 µs and a 99th percentile of 200 to 450 µs.
+/// The testbed's hosts are real, so only the simulator uses this type.
 #[derive(Clone, Copy, Debug)]
 pub struct Lateness {
     state: u64,
@@ -47,16 +47,16 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// The lateness of a host, from a stream of its own.
+    /// Creates the lateness of one host, seeded from its own stream.
     #[must_use]
     pub fn new(mut stream: Rng) -> Self {
         Self { state: stream.bits(), quantiles: &LATENESS }
     }
 
-    /// Draws how late the next packet is.
+    /// Draws the lateness of the next packet.
     #[inline]
     pub fn draw(&mut self) -> Duration {
-        // A table and two multiplications in place of a normal deviate and its exponential.
+        // A table lookup is cheaper than a normal deviate and its exponential.
         let draw = splitmix64(&mut self.state);
         Duration(u64::from(self.quantiles[(draw >> 56) as usize]))
     }
@@ -67,7 +67,7 @@ const MEDIAN_NS: f64 = 35_000.0;
 /// ln(300 / 35) / 2.326, where 2.326 is the 99th percentile of a normal deviate.
 const SIGMA: f64 = 0.924;
 
-/// Quantiles of the lateness, each as likely as the others, ns.
+/// Equally likely quantiles of the lateness, ns.
 static LATENESS: LazyLock<[u32; QUANTILES]> = LazyLock::new(|| {
     core::array::from_fn(|i| {
         let below = (i as f64 + 0.5) / QUANTILES as f64;
@@ -75,7 +75,7 @@ static LATENESS: LazyLock<[u32; QUANTILES]> = LazyLock::new(|| {
     })
 });
 
-/// The normal deviate that a deviate is below with this probability, by bisection.
+/// Quantile of the standard normal distribution at probability `below`, by bisection.
 fn deviate(below: f64) -> f64 {
     let (mut low, mut high) = (-8.0, 8.0);
     for _ in 0..50 {
@@ -89,8 +89,8 @@ fn deviate(below: f64) -> f64 {
     low
 }
 
-/// The base RTT is so many times the width of its noise. Two seeds then differ by more than the
-/// jumps of a phase effect take (Floyd & Jacobson 1991), and means by less than what is reported.
+/// Ratio of the base RTT to the width of its noise. Two seeds then differ by more than the steps of
+/// a phase effect (Floyd & Jacobson 1991), and means by less than the reported precision.
 const PARTS: u64 = 100;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! A plan whose cells are made when they are asked for, so that a sweep of a million runs takes no memory.
+//! A plan that builds its cells on demand: the cells of a sweep of a million runs are never all in
+//! memory.
 
 use std::collections::BTreeSet;
 
@@ -12,61 +13,61 @@ use crate::resolved::{content_hash, resolved};
 use crate::sweep::Sweep;
 use crate::tables::inlined;
 
-/// Everything that a document asks to be run.
+/// A checked document: its axes, diagnostics and number of runs; cells are built on demand.
 #[derive(Debug)]
 pub struct Outline {
-    /// Short name of the scenario.
+    /// Short name of the checked scenario.
     pub name: String,
-    /// What question it answers.
+    /// Question that the scenario answers.
     pub description: String,
     /// The sweep's axes, in order.
     pub axes: Vec<Axis>,
-    /// What is probably not meant.
+    /// Warnings: settings that are valid but probably not intended.
     pub warnings: Diagnostics,
-    /// Defaults and departures that readers of the results should know.
+    /// Notes on defaults and departures that readers of the results should know.
     pub notes: Diagnostics,
     pub(crate) blueprint: Blueprint,
 }
 
-/// What cells are made from: a document that was found valid in each of its combinations.
+/// Input for building cells: a document that was found valid in each combination of its sweep.
 #[derive(Debug)]
 pub(crate) struct Blueprint {
-    /// The file without its sweep.
+    /// The file without `[sweep]`.
     pub root: Table,
-    /// Its default name.
+    /// Default name of the scenario: the stem of the file's name.
     pub stem: String,
     pub sweep: Sweep,
-    /// Files that it names, as they were when they were checked.
+    /// Contents of the files that it names, as read when they were checked.
     pub contents: Contents,
     pub points: Vec<Point>,
 }
 
-/// What is known of a combination without reading it again.
+/// Facts of a combination that are kept, so that it need not be read again for them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub duration: Duration,
 }
 
 impl Outline {
-    /// How many runs there are: one for each combination of the axes' values and each seed.
+    /// Number of runs: one for each combination of the axes' values and each seed.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.blueprint.points.len() * self.repeat()
     }
 
-    /// How many runs of each combination there are; they are next to each other.
+    /// Number of runs of each combination; their indices are consecutive.
     #[must_use]
     pub fn repeat(&self) -> usize {
         usize::try_from(self.blueprint.sweep.repeat).unwrap_or(usize::MAX)
     }
 
-    /// How long run `index` is; zero if there is none.
+    /// Simulated time of run `index`; zero if there is no such run.
     #[must_use]
     pub fn duration(&self, index: usize) -> Duration {
         self.blueprint.points.get(index / self.repeat()).map_or(Duration(0), |p| p.duration)
     }
 
-    /// Makes the cell of run `index`.
+    /// Builds the cell of run `index`; `None` if there is no such run.
     #[must_use]
     pub fn cell(&self, index: usize) -> Option<Cell> {
         let (combination, seed) = (index / self.repeat(), index % self.repeat());
@@ -74,7 +75,9 @@ impl Outline {
         Some(self.blueprint.repeat(&read, combination, seed, index))
     }
 
-    /// What a world can't provide of any of the combinations, with the places in the file where it is asked for.
+    /// Returns the requests that a world (simulator or Linux) refuses in any combination, as errors
+    /// at the keys that make them, together with the warnings. `refuse` lists the refusals of one
+    /// scenario.
     #[must_use]
     pub fn refused(&self, refuse: impl Fn(&Scenario) -> Vec<Refusal>) -> Diagnostics {
         let mut told = Sink::default();
@@ -89,7 +92,8 @@ impl Outline {
             let mut root = self.blueprint.root.clone();
             self.blueprint.sweep.apply(combination, &mut root, &mut sink);
             for Refusal { key, message, help } in refusals {
-                // A remedy may name values that an axis sets: the first says enough.
+                // Later combinations often repeat a refusal with another remedy, as the help may
+                // name axis values; only the first is reported.
                 let span = locate(&root, &key);
                 if !known.insert((span, key.clone(), message.clone())) {
                     continue;
@@ -104,7 +108,7 @@ impl Outline {
         self.warnings.beside(told)
     }
 
-    /// Makes all cells.
+    /// Builds all cells.
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::with_capacity(self.runs());
@@ -119,7 +123,7 @@ impl Outline {
 }
 
 impl Blueprint {
-    /// Reads a combination again; it was found valid before.
+    /// Reads a combination again; the check has already found it valid.
     fn read(&self, combination: usize) -> Option<cell::Read> {
         if combination >= self.points.len() {
             return None;

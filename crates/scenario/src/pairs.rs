@@ -1,4 +1,4 @@
-//! Pairs of nodes with their shares: a traffic matrix.
+//! Pairs of nodes with their shares: the traffic matrix of a group.
 
 use std::collections::BTreeSet;
 
@@ -15,33 +15,33 @@ use crate::raw::Raw;
 use crate::takes;
 use crate::takes::Format;
 
-/// A pair of nodes.
+/// An entry of `pairs`: two nodes and the pair's share.
 #[derive(SectionKeys)]
 pub(crate) struct Pair {
-    /// Node where the sender is.
+    /// Node of the sender.
     #[entry(takes::NODE)]
     #[required("none")]
     pub from: Raw,
-    /// Node where the receiver is.
+    /// Node of the receiver.
     #[entry(takes::NODE)]
     #[required("none")]
     pub to: Raw,
-    /// The pair is drawn in proportion to this; of no unit.
+    /// Relative frequency at which the pair is drawn, dimensionless.
     #[default(1.0, "cwnd: all pairs have the same chance")]
     #[bounds(above 0.0; "a pair that is never drawn is no pair")]
     pub share: f64,
 }
 
-/// Pairs of nodes.
+/// The key `pairs`, unread or taken from a scenario.
 pub(crate) enum Pairs {
-    /// As they stand in a file.
+    /// The unread value of a file.
     Read(Raw),
-    /// Those of a group, and how its flows draw them.
+    /// The pairs of a group, and the rule by which its flows choose among them.
     Of(Vec<Pair>, Ends),
 }
 
 impl Pairs {
-    /// The pairs of a group.
+    /// Returns the pairs of a group.
     pub fn of(group: &FlowGroup, shares: &Shares, scenario: &Scenario) -> Self {
         let node = |node: usize| Raw::name(&scenario.nodes[node]);
         let pairs = group.ways.iter().zip(shares.each()).map(|(way, &share)| Pair {
@@ -65,14 +65,14 @@ impl WriteValue<Format> for Pairs {
             Self::Read(raw) => return raw.write(),
             Self::Of(pairs, ends) => (pairs, ends),
         };
-        // By turns, shares have no say.
+        // Round-robin ignores shares, and the reader refuses them with it.
         let is_wanted = |key: &str| key != "share" || *ends == Ends::Random;
         let pairs = pairs.iter().map(|pair| format!("  {},\n", inline(pair, is_wanted)));
         Written::Line(format!("[\n{}]", pairs.collect::<String>()))
     }
 }
 
-/// The ways of a group that gives `pairs`, and how often each is drawn.
+/// Returns the paths and shares of a group that gives `pairs`.
 pub(crate) fn read(
     pairs: &Pairs,
     section: &Section<'_>,
@@ -112,7 +112,7 @@ pub(crate) fn read(
         }
         Some((way, share))
     });
-    // All of them are looked at, whatever is wrong with the first.
+    // Collected before the first error returns, so that the errors of all pairs are reported.
     let pairs: Vec<Option<(Way, f64)>> = pairs.collect();
     let (ways, shares): (Vec<Way>, Vec<f64>) =
         pairs.into_iter().collect::<Option<Vec<_>>>()?.into_iter().unzip();

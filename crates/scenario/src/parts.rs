@@ -1,4 +1,5 @@
-//! Parts of one of several kinds as values of keys.
+//! Reading and writing of the parts that come in several kinds: queues, workloads, meters and
+//! others.
 
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};

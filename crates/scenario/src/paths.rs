@@ -1,4 +1,4 @@
-//! Setting keys by their path: `flow.main.controller.beta_ecn`.
+//! Dotted key paths such as `flow.main.controller.beta_ecn`, and setting keys by them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::file::ScenarioFile;
 use crate::flow_keys::FlowKeys;
 use crate::links::{DumbbellKeys, LinkKeys};
 
-/// A path, split at its dots; each part knows where it is written.
+/// A key path, split at its dots; each part has the span of its text.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyPath {
     pub text: String,
@@ -16,7 +16,8 @@ pub(crate) struct KeyPath {
 }
 
 impl KeyPath {
-    /// Reads a path that starts at `at`; parts with a dot in them are quoted: `link."a.reverse".delay`.
+    /// Parses a path that starts at `at`. Parts that contain a dot are quoted:
+    /// `link."a.reverse".delay`.
     pub fn parse(text: &str, at: Span, sink: &mut Sink) -> Option<Self> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -52,7 +53,7 @@ impl KeyPath {
         Some(Self { text: text.to_owned(), parts })
     }
 
-    /// Whether it stands for the key of every flow group or link: `flow.*.rtt`.
+    /// `true` if it stands for a key of every flow group or link, as `flow.*.rtt`.
     fn stands_for_many(&self) -> bool {
         match &self.parts[..] {
             [(section, _), (name, _), _, ..] => name == ALL && MATCHED.contains(&section.as_str()),
@@ -60,7 +61,7 @@ impl KeyPath {
         }
     }
 
-    /// The keys that are written at this path, each with its own.
+    /// Returns the entries at this path, each with its own path; several for a wildcard.
     pub fn find<'t>(&self, root: &'t Table) -> Vec<(String, &'t Entry)> {
         if !self.stands_for_many() {
             let Some((last, above)) = self.parts.split_last() else { return Vec::new() };
@@ -74,8 +75,7 @@ impl KeyPath {
         names.flat_map(|name| self.of(name).find(root)).collect()
     }
 
-    /// Expands the shorthands that the path leads through, so that [`KeyPath::find`] finds what
-    /// they set.
+    /// Expands the shorthands along the path, so that [`KeyPath::find`] finds the keys they set.
     pub fn expand(&self, root: &mut Table) {
         let Some((_, above)) = self.parts.split_last() else { return };
         let many = self.stands_for_many();
@@ -96,7 +96,7 @@ impl KeyPath {
         }
     }
 
-    /// The path of the group or link `name`.
+    /// Returns the path with its second part, the wildcard, replaced by `name`.
     fn of(&self, name: &str) -> Self {
         let mut parts = self.parts.clone();
         name.clone_into(&mut parts[1].0);
@@ -104,15 +104,15 @@ impl KeyPath {
     }
 }
 
-/// Paths of which no two set one key.
+/// A set of paths that set different keys.
 #[derive(Default)]
 pub(crate) struct Varied<'p> {
-    /// By what they say besides the name in their second part: those names, and whether one stands for all.
+    /// Names in the second part, and `true` if one is a wildcard; by the other parts of the path.
     names: BTreeMap<Vec<&'p str>, (BTreeSet<&'p str>, bool)>,
 }
 
 impl<'p> Varied<'p> {
-    /// Adds a path, unless it sets what another one does.
+    /// Adds a path; `false` if it sets a key that an earlier path sets.
     pub fn insert(&mut self, path: &'p KeyPath) -> bool {
         let mut parts: Vec<&str> = path.parts.iter().map(|part| part.0.as_str()).collect();
         let name = if parts.len() > 1 { parts.remove(1) } else { "" };
@@ -124,15 +124,16 @@ impl<'p> Varied<'p> {
     }
 }
 
-/// In the place of a name: all that there are.
+/// Wildcard in place of a name: every group or link.
 const ALL: &str = "*";
-/// Sections in which it may stand.
+/// Sections whose names may be a wildcard.
 const MATCHED: &[&str] = &["flow", "link"];
 
-/// Sections whose names are the user's own: a path must not bring one into being by a slip of the finger.
+/// Sections with names of the user's choice. A path must not create one, as a typing error would.
 const NAMED: &[&[&str]] = &[&["flow"], &["link"], &["sweep", "axis"]];
 
-/// Sets the key at `path`, over or beside what is there; with `*` for a name, in each that there is.
+/// Sets the key at `path`, replacing its value or adding the key; a wildcard sets it in every group
+/// or link.
 pub(crate) fn set(root: &mut Table, path: &KeyPath, value: Node, sink: &mut Sink) -> bool {
     if !path.stands_for_many() {
         return set_one(root, path, value, sink);
@@ -146,7 +147,7 @@ pub(crate) fn set(root: &mut Table, path: &KeyPath, value: Node, sink: &mut Sink
         return false;
     }
     let set = |name: &String| set_one(root, &path.of(name), value.clone(), sink);
-    // All are tried, so that all errors are told at once.
+    // All are tried, so that all errors are reported together.
     let results: Vec<bool> = names.iter().map(set).collect();
     results.into_iter().all(|good| good)
 }
@@ -183,7 +184,8 @@ fn set_one(root: &mut Table, path: &KeyPath, value: Node, sink: &mut Sink) -> bo
     true
 }
 
-/// Whether the last part of `parts` may be named here: at the top a section, below `flow` a group that there is.
+/// `true` if the last part of `parts` may be named: a section of the file, or an existing group,
+/// link or axis. Reports an error otherwise.
 fn names_what_is_there(
     table: &Table,
     parts: &[(String, Span)],
@@ -221,7 +223,7 @@ fn names_what_is_there(
     false
 }
 
-/// `queue = "codel"` becomes `queue = { kind = "codel" }`, so that keys can be set in it.
+/// Expands `queue = "codel"` to `queue = { kind = "codel" }`, so that keys can be set in it.
 fn expand_shorthand(entry: &mut Entry) {
     let Some(inner) = shorthand(&entry.key) else { return };
     if matches!(entry.node.item, Item::Value(_)) {
@@ -232,7 +234,7 @@ fn expand_shorthand(entry: &mut Entry) {
     }
 }
 
-/// Key of the table for which a plain value of this key is short.
+/// Returns the key of the table that a plain value of `key` is short for.
 fn shorthand(key: &str) -> Option<&'static str> {
     let mut forms = [DumbbellKeys::KEYS, LinkKeys::KEYS, FlowKeys::KEYS]
         .into_iter()

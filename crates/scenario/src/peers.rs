@@ -1,4 +1,4 @@
-//! Peers: each receiver has flows from some of the senders, drawn from the scenario's seed.
+//! Peers: each receiver has flows from a number of senders, drawn from the scenario's seed.
 
 use cwnd_quantity::Rng;
 use cwnd_schema::file::{Context, Section};
@@ -8,8 +8,8 @@ use crate::model::{Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
 use crate::raw::Raw;
 
-/// The ways of a group that says how many peers each of its receivers has: those of the first receiver, of the second, and so on. They are
-/// pairs that flows take by turns, as a group can give them itself.
+/// Returns the paths of a group with `peers`: those to the first receiver, to the second, and so
+/// on, all with equal shares. The flows take them in turn, like the `pairs` of a file.
 pub(crate) fn read(
     (from, to): (Option<&Raw>, Option<&Raw>),
     section: &Section<'_>,
@@ -40,7 +40,7 @@ pub(crate) fn read(
         cx.sink.error(section.span_of("peers"), section.path_of("peers"), message);
         return None;
     }
-    // A stream of their own for each group, so that another group changes nothing in this one.
+    // Each group has its own stream, so that changes to other groups do not change its draws.
     let mut rng = Rng::named(seed, &format!("{}.peers", section.path));
     let mut ways = Vec::with_capacity(to.len() * wanted);
     for receiver in to {
@@ -65,7 +65,8 @@ pub(crate) fn read(
     Some((ways, shares))
 }
 
-/// So many of them, each set of them with the same chance (Fisher & Yates 1938), in the order in which they are drawn.
+/// Draws `count` of `all` in random order, every subset with the same probability (Fisher & Yates
+/// 1938).
 fn drawn(mut all: Vec<usize>, count: usize, rng: &mut Rng) -> Vec<usize> {
     for i in 0..count {
         let left = (all.len() - i) as u64;
@@ -88,7 +89,7 @@ mod tests {
             peers.sort_unstable();
             *seen.entry(peers).or_insert(0_u32) += 1;
         }
-        // Ten sets, a thousand each; a deviation is 30.
+        // Ten sets, a thousand draws each; the standard deviation is 30.
         assert_eq!(seen.len(), 10);
         assert!(seen.values().all(|n| n.abs_diff(1000) < 120), "{seen:?}");
     }

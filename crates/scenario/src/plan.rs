@@ -1,21 +1,21 @@
-//! What a document asks to be run, in the words of whoever runs it.
+//! The runs that a document asks for, as data for the programs that run them.
 
 use cwnd_schema::file::Diagnostics;
 
 use crate::model::Scenario;
 
-/// Everything that a document asks to be run.
+/// All runs of a document, with every cell built.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Short name of the scenario.
     pub name: String,
-    /// What question it answers.
+    /// Question that the scenario answers.
     pub description: String,
     /// Names of the sweep's axes, in order.
     pub axes: Vec<String>,
     /// One for each combination of the axes' values and each seed.
     pub cells: Vec<Cell>,
-    /// What is probably not meant.
+    /// Warnings: settings that are valid but probably not intended.
     pub warnings: Diagnostics,
 }
 
@@ -24,26 +24,26 @@ pub struct Plan {
 pub struct Cell {
     /// Position in the plan.
     pub index: usize,
-    /// Where it stands on each axis.
+    /// Its value on each axis.
     pub axes: Vec<AxisValue>,
-    /// The seed of its random streams.
+    /// Seed of its random streams.
     pub seed: u64,
-    /// What to run.
+    /// Fully resolved scenario of the run.
     pub scenario: Scenario,
-    /// The same as a scenario file with every default written out; it reads back to an equal `scenario`.
+    /// The scenario as a file with every default written out; it reads back to an equal `scenario`.
     pub resolved_toml: String,
     /// Hash of `resolved_toml`, 32 hexadecimal digits.
     pub id: String,
 }
 
-/// A cell's place on one axis.
+/// The value of a cell on one axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisValue {
-    /// The axis.
+    /// Name of the axis that the value is on.
     pub axis: String,
-    /// The value, for people.
+    /// Label of the value, for display.
     pub label: String,
-    /// The value in SI base units, where all of the axis's values are quantities of one unit.
+    /// The value in SI base units, if all values of the axis are quantities of one unit.
     pub value: Option<f64>,
     /// The unit of `value`: `s`, `bit/s`, `B`, `packets`, `BDP`, or none for a plain number.
     pub unit: Option<&'static str>,
@@ -52,25 +52,25 @@ pub struct AxisValue {
 /// An axis of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Its name.
+    /// Name of the axis, as in `[sweep.axis.NAME]`.
     pub name: String,
-    /// Its values, for people.
+    /// Labels of its values, for display.
     pub labels: Vec<String>,
-    /// Its values in SI base units, where all of them are quantities of one unit.
+    /// Its values in SI base units, if all of them are quantities of one unit.
     pub values: Option<Vec<f64>>,
     /// The unit of `values`: `s`, `bit/s`, `B`, `packets`, `BDP`, or none for plain numbers.
     pub unit: Option<&'static str>,
-    /// Labels that are counted over others, and which.
+    /// Baselines of the axis: a label, and the labels over which its gain is computed.
     pub over: Vec<(String, Vec<String>)>,
 }
 
-/// A key that asks for what some world can't provide.
+/// A key that asks for something that a world (simulator or Linux) does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Path of the key, part by part: `["flow", "main", "endpoint", "prr"]`.
     pub key: Vec<String>,
-    /// What can't be had.
+    /// Message that names the unsupported setting.
     pub message: String,
-    /// What to write instead.
+    /// Remedy, such as a supported value.
     pub help: Option<String>,
 }

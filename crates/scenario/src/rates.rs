@@ -1,4 +1,4 @@
-//! Rates of links: `"10 Mbit/s"`, steps, or a trace.
+//! Link rates: `"10 Mbit/s"`, steps, or a trace.
 
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_schema::SectionKeys;
@@ -13,44 +13,45 @@ use crate::steps::{RateStep, rate_steps};
 use crate::takes;
 use crate::takes::Format;
 
-/// A rate written as a table.
+/// Keys of a rate written as a table.
 #[derive(SectionKeys)]
 #[section(check = check)]
 pub(crate) struct RateTable {
-    /// The rate at the start.
+    /// Rate at the start.
     #[derived("required, unless there is a trace", "none")]
     initial: Option<Rate>,
-    /// Later rates, in order of time: `[{ at = "10 s", rate = "5 Mbit/s" }]`.
+    /// Rate changes in order of time: `[{ at = "10 s", rate = "5 Mbit/s" }]`.
     #[entry(takes::STEPS)]
     #[default([], "cwnd: a line that does not change")]
     steps: Vec<(Time, Rate)>,
-    /// After how long `initial` and `steps` begin anew; all steps are earlier. Sizes in BDP
-    /// then refer to the mean over this time.
+    /// Period after which `initial` and `steps` repeat; all steps are earlier. Sizes in BDP then
+    /// refer to the mean over this time.
     #[default("none", "cwnd: rates that change once")]
     #[bounds(
         above Duration::ZERO;
         "time would never pass, write \"none\" for steps that are taken once"
     )]
     period: Option<Duration>,
-    /// The file of a trace: mahimahi's, one millisecond a line, at each of which 1500 bytes
-    /// pass; or seconds and Mbit/s on each line.
+    /// File of a trace: mahimahi's format with one millisecond a line, at each of which 1500 bytes
+    /// pass, or seconds and Mbit/s on each line.
     #[entry(takes::TRACE_FILE)]
     #[derived("none", "mahimahi, mm-link")]
     trace: Option<TraceFile>,
-    /// The milliseconds of a mahimahi trace, here in the file; it repeats after the last.
+    /// Milliseconds of a mahimahi trace, written in the scenario file; the trace repeats after the
+    /// last.
     #[entry(takes::TRACE_TIMES)]
     #[derived("none", "mahimahi, mm-link")]
     trace_ms: Option<Vec<u64>>,
 }
 
-/// Rate of a file.
+/// Rate read from a trace file.
 pub(crate) struct TraceFile {
-    /// Name of the file, seen from the scenario's folder.
+    /// Name of the file, relative to the scenario's folder.
     name: String,
     pub rate: LinkRate,
 }
 
-/// A rate, or a table of how it changes.
+/// Reads a rate, or a table of its changes.
 impl ReadValue<Format> for LinkRate {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = at.node.table() else {
@@ -72,7 +73,7 @@ impl ReadValue<Format> for LinkRate {
     }
 }
 
-/// Reports a table that gives no rate or several, and changes that never come.
+/// Reports a table that gives no rate or several, and changes after the end of the period.
 fn check(found: &PartialRateTable, section: &Section<'_>, cx: &mut Context<'_>) {
     let is_given = |key| section.entry(key).is_some();
     match ["initial", "trace", "trace_ms"].map(is_given) {
@@ -142,7 +143,7 @@ impl WriteValue<Format> for Vec<(Time, Rate)> {
     }
 }
 
-/// Reports a period without steps, or with steps that it never reaches.
+/// Reports a period without steps, or one that ends before the last step.
 fn repeats(
     section: &Section<'_>,
     changes: &[(Time, Rate)],
@@ -162,7 +163,7 @@ fn repeats(
     cx.sink.error(span, path, message).help(help);
 }
 
-/// A trace from a file.
+/// Reads the trace file of this name.
 impl ReadValue<Format> for TraceFile {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let name = at.plain::<String>(cx)?;
@@ -183,7 +184,7 @@ impl WriteValue<Format> for TraceFile {
     }
 }
 
-/// A trace in the file itself.
+/// Reads a trace written as a list of milliseconds.
 impl ReadValue<Format> for Vec<u64> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Item::Array(list) = &at.node.item else {
@@ -209,7 +210,8 @@ impl WriteValue<Format> for Vec<u64> {
     }
 }
 
-/// A trace: one whole number of milliseconds a line, as mm-link reads it, or seconds and Mbit/s.
+/// Parses a trace file: one whole number of milliseconds a line, as mm-link reads it, or seconds
+/// and Mbit/s.
 pub(crate) fn parse_trace(text: &str) -> Result<LinkRate, String> {
     let table = Columns::read(text)?;
     match (table.width, &table.names()[..]) {
@@ -236,7 +238,8 @@ fn is_seconds(name: &str) -> bool {
     name.ends_with("_s") || ["s", "seconds"].contains(&name)
 }
 
-/// `true` if a column is in Mbit/s. The case of the B in Mbps and MBps is a factor of eight.
+/// `true` if a column is in Mbit/s. The case of the B in Mbps and MBps distinguishes bits and
+/// bytes, so it is significant.
 fn is_mbit_s(name: &str) -> bool {
     ["mbit_s", "mbit/s", "Mbit_s", "Mbit/s", "Mbps", "mbps"].iter().any(|unit| name.ends_with(unit))
 }
@@ -256,9 +259,9 @@ fn milliseconds(table: &Columns<'_>) -> Result<Vec<u64>, String> {
     Ok(times)
 }
 
-/// Recorded rates. Times count from the first row; a rate holds until the next row, the last one as
-/// long as the one before it; then they begin anew, as mahimahi's traces do. An outage is
-/// [`OUTAGE`].
+/// Converts recorded rates to steps. Times count from the first row. A rate holds until the next
+/// row, the last one for as long as the one before it. Then the rates repeat, like a mahimahi
+/// trace. An outage becomes [`OUTAGE`].
 fn recorded(table: &Columns<'_>) -> Result<LinkRate, String> {
     let mut steps: Vec<(Time, Rate)> = Vec::with_capacity(table.length);
     let began = table.first.number(0, "number of seconds")?;
@@ -282,9 +285,9 @@ fn recorded(table: &Columns<'_>) -> Result<LinkRate, String> {
     Ok(LinkRate::Steps { initial, changes: steps, period })
 }
 
-/// Stands for a rate of zero: what is on the link waits for the next rate.
+/// Rate that stands for zero: packets on the link wait for the next rate.
 const OUTAGE: Rate = Rate(1);
-/// Bit/s that no link has.
+/// Upper limit of a recorded rate in bit/s, above that of any link.
 const FASTEST: f64 = 1e18;
 
 fn check_trace(times: &[u64]) -> Result<(), String> {

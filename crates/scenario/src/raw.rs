@@ -1,28 +1,28 @@
-//! Values that are read once more is known than their section.
+//! Values whose reading is deferred until the other sections are known.
 
 use cwnd_schema::Value;
 use cwnd_schema::file::{At, Context, Item, Node, ReadValue, Span, WriteValue, Written, key, toml};
 
 use crate::takes::Format;
 
-/// A value as it stands in the file.
+/// An unread value of a key, kept as parsed from the file.
 pub(crate) struct Raw {
     node: Node,
     path: String,
 }
 
 impl Raw {
-    /// The value with its path.
+    /// Returns the value with its key path, ready to be read.
     pub fn at(&self) -> At<'_> {
         At { node: &self.node, path: &self.path }
     }
 
-    /// A name.
+    /// Returns a value that holds a name.
     pub fn name(name: &str) -> Self {
         Self::of(text(name))
     }
 
-    /// A list of names.
+    /// Returns a value that holds a list of names.
     pub fn names<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         Self::of(Item::Array(names.map(|name| node(text(name))).collect()))
     }
@@ -52,7 +52,7 @@ impl WriteValue<Format> for Raw {
     }
 }
 
-/// A node as TOML on one line.
+/// Formats a node as TOML on one line.
 fn written(node: &Node) -> String {
     match &node.item {
         Item::Value(value) => toml(value),
@@ -65,7 +65,7 @@ fn written(node: &Node) -> String {
             let entries = entries.map(|e| format!("{} = {}", key(&e.key), written(&e.node)));
             format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
         }
-        // Neither stands in a file that could be read.
+        // A file with either of these is refused, so none reaches the writer.
         Item::Datetime | Item::Broken => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! A scenario as a file again, with every default written out.
+//! The resolved scenario file: a scenario written out with every default.
 
 use core::fmt::Write as _;
 
@@ -15,12 +15,13 @@ use crate::model::{FlowGroup, Scenario, Stack};
 use crate::noise::Noise;
 use crate::stack;
 
-/// The file. It reads back to an equal scenario, and gives itself again.
+/// Returns the resolved file. Reading it gives an equal scenario, which resolves to the same text.
 pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     let mut out = Writer { text: String::new(), has_idle: scenario.schema == SCHEMAS[0] };
     let all = |_: &str| true;
     out.keys(&[], &ScenarioFile::of(scenario, dumbbell), all);
-    // Without noise a file of schema 1 resolves as it did when there was no such key.
+    // Ids are hashes of this text: without noise, files of schema 1 keep the ids from before the
+    // key existed.
     let has_noise = scenario.schema > SCHEMAS[0] || scenario.run.noise != Noise::None;
     out.keys(&["run"], &scenario.run, |name| has_noise || name != "noise");
     out.keys(&["record"], &scenario.record, all);
@@ -44,7 +45,7 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     out.text
 }
 
-/// 128 bits of FNV-1a over the text, as hexadecimal digits.
+/// Returns FNV-1a of the text, 128 bits, as hexadecimal digits.
 pub(crate) fn content_hash(text: &str) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
@@ -54,7 +55,7 @@ pub(crate) fn content_hash(text: &str) -> String {
 
 struct Writer {
     text: String,
-    /// `true` if keys without effect are written, too, as in files of schema 1.
+    /// `true` if keys without effect are written as well, as in files of schema 1.
     has_idle: bool,
 }
 
@@ -73,7 +74,7 @@ impl Writer {
         let _ = writeln!(self.text, "{text}");
     }
 
-    /// A section: its keys that are wanted, in order, then its parts.
+    /// Writes a section: its keys accepted by `is_wanted`, in order, then its parts.
     fn keys(&mut self, path: &[&str], of: &impl Resolved, is_wanted: impl Fn(&str) -> bool) {
         if !path.is_empty() {
             self.section(path);
@@ -121,8 +122,8 @@ impl Writer {
         }
     }
 
-    /// Controller and endpoint. Of a named stack the presets are written, and comments say which
-    /// values are none of theirs.
+    /// Writes controller and endpoint. If a stack is named, its presets are written, and comments
+    /// mark the values that differ from them.
     fn tcp(&mut self, group: &FlowGroup) {
         let FlowGroup { name, controller, endpoint, quic, .. } = group;
         self.section(&["flow", name, "controller"]);
@@ -151,7 +152,7 @@ impl Writer {
         }
     }
 
-    /// The preset in force, and where it came from; `plain` becomes what it says.
+    /// Writes the preset in force with a comment on its origin, and applies it to `plain`.
     fn preset(&mut self, preset: Option<&str>, of_stack: Option<&str>, plain: &mut dyn Params) {
         let Some(preset) = preset else { return };
         plain.apply_preset(preset);
@@ -159,7 +160,8 @@ impl Writer {
         self.line(format_args!("preset = {}  # {origin}", toml(&preset.to_owned().write())));
     }
 
-    /// Parameters; a comment marks those that `plain`, the preset or the defaults, has otherwise.
+    /// Writes parameters; a comment marks those that differ from `plain`, the preset or the
+    /// defaults.
     fn params(&mut self, params: &dyn Params, plain: Option<&dyn Params>) {
         let idle = self.idle(params);
         for field in params.fields().iter().filter(|field| !idle.contains(&field.name)) {
@@ -174,7 +176,7 @@ impl Writer {
         }
     }
 
-    /// Keys without effect, which are left out: they are errors where a file has them.
+    /// Returns the keys without effect, to be left out: schema 2 refuses a file that has them.
     fn idle(&self, params: &dyn Params) -> Vec<&'static str> {
         if self.has_idle { Vec::new() } else { params.idle().iter().map(|idle| idle.key).collect() }
     }
@@ -186,7 +188,8 @@ impl Writer {
     }
 }
 
-/// Keys that resolved texts have after others than pages: their ids are hashes of the text.
+/// Keys written later than in the reference, each after the key beside it. The order is kept
+/// because ids are hashes of the text.
 const MOVED: &[(&str, &str)] = &[
     ("device_queue", "reverse_rate"),
     ("device_queue", "duplex"),
@@ -196,9 +199,9 @@ const MOVED: &[(&str, &str)] = &[
     ("spacing", "start"),
     ("stop", "spacing"),
 ];
-/// The comment at a preset that is not the stack's.
+/// Comment at a preset that differs from the stack's.
 const NOT_OF_STACK: &str = "in place of the stack's";
-/// The comment at a value that is not the preset's.
+/// Comment at a value that differs from the preset's.
 const NOT_OF_PRESET: &str = "in place of the preset's";
 
 #[cfg(test)]

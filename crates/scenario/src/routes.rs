@@ -1,4 +1,4 @@
-//! Which links a packet takes.
+//! Shortest paths through the graph of links.
 
 use core::cell::OnceCell;
 use core::cmp::Reverse;
@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use cwnd_quantity::Duration;
 
-/// A directed link, as far as routes are concerned.
+/// A directed link as an edge of the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
     pub name: String,
@@ -15,13 +15,13 @@ pub(crate) struct Edge {
     pub delay: Duration,
 }
 
-/// The best ways through a graph: for each node that something is sent to a tree, found when it is first asked for.
+/// Shortest paths through a graph. The tree towards a destination is computed at its first use.
 #[derive(Debug)]
 pub struct Routes {
     edges: Vec<Edge>,
-    /// By node: the links that enter it.
+    /// Incoming links of each node.
     into: Vec<Vec<usize>>,
-    /// By node: the link that leaves each other node on the best way to it, if one does.
+    /// By destination: for each node the next link on the shortest path to it, if there is a path.
     trees: Vec<OnceCell<Vec<Option<usize>>>>,
 }
 
@@ -34,13 +34,13 @@ impl Routes {
         Self { edges, into, trees: vec![OnceCell::new(); nodes] }
     }
 
-    /// All links.
+    /// Returns all links.
     pub(crate) fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// The links from `from` to `to` with the least delay; among these the fewest links; among these the links that come
-    /// first. `None` if there is no way.
+    /// Returns the shortest path: least delay, then fewest links, then the links that come first in
+    /// the file. `None` if there is no path.
     #[must_use]
     pub fn shortest(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         let tree = self.trees.get(to)?.get_or_init(|| self.tree(to));
@@ -54,7 +54,8 @@ impl Routes {
         Some(route)
     }
 
-    /// The best ways to a node from all others (Dijkstra 1959, backwards from the target).
+    /// Computes the shortest paths to a node from all others (Dijkstra 1959, backwards from the
+    /// destination).
     fn tree(&self, to: usize) -> Vec<Option<usize>> {
         let mut cost: Vec<Option<Cost>> = vec![None; self.into.len()];
         cost[to] = Some((0, 0));
@@ -71,7 +72,7 @@ impl Routes {
                 }
             }
         }
-        // At each node the first link that lies on a best way.
+        // At each node the first link in the file that lies on a shortest path.
         let mut next = vec![None; cost.len()];
         for (i, edge) in self.edges.iter().enumerate() {
             let best = cost[edge.to].map(|c| edge.before(c));
@@ -84,16 +85,18 @@ impl Routes {
 }
 
 impl Edge {
-    /// What a way costs that takes this link first, and costs this from its end on.
+    /// Cost of the path that takes this link first and continues at cost `(delay, links)`.
     fn before(&self, (delay, links): Cost) -> Cost {
         (delay + u128::from(self.delay.0), links + 1)
     }
 }
 
-/// Delay, then number of links. Every link adds at least one link, so a best path never turns in circles.
+/// Total delay in ns, then number of links. Every link adds at least one, so no shortest path has a
+/// cycle.
 type Cost = (u128, usize);
 
-/// Why these links don't lead from `from` to `to`: the position of the link to point at, and a sentence.
+/// Describes why a given route does not lead from `from` to `to`: the position of the faulty link,
+/// and a message. `None` if it does.
 pub(crate) fn broken(
     edges: &[Edge],
     names: &[String],

@@ -39,7 +39,7 @@ pub struct Run {
     pub noise: Noise,
 }
 
-/// Reports times that leave nothing to see.
+/// Reports a run or sampling interval of no length, and a warm-up as long as the run.
 fn check(found: &PartialRun, section: &Section<'_>, cx: &mut Context<'_>) {
     let PartialRun { duration, warmup, sample, .. } = *found;
     if duration == Some(Duration::ZERO) {

@@ -1,4 +1,4 @@
-//! The JSON Schema of a scenario file, made from the same tables that read it.
+//! The JSON Schema of a scenario file, generated from the tables that the reader uses.
 
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
@@ -24,9 +24,9 @@ use crate::stack::{StackParts, stacks};
 use crate::steps::{DelayStep, RateStep};
 use crate::sweep::{AxisKeys, SweepKeys};
 
-/// The JSON Schema (draft 2020-12) of a scenario file.
+/// Returns the JSON Schema (draft 2020-12) of a scenario file.
 ///
-/// It asks for fewer keys than the reader: an axis of the sweep may be what gives `flow.main.rtt`.
+/// It requires fewer keys than the reader: an axis of the sweep may set `flow.main.rtt`.
 #[must_use]
 pub fn json_schema() -> Json {
     let mut root = object(&[ScenarioFile::KEYS]);
@@ -39,7 +39,7 @@ pub fn json_schema() -> Json {
         schema.retain(|key, _| key == "default" || key == "description");
         schema.insert("enum".to_owned(), json!(SCHEMAS));
     }
-    // Topologies have their own kinds of flows.
+    // The keys of a flow depend on the topology, so the two alternatives below set them.
     properties["flow"]["minProperties"] = json!(1);
     if let Some(flow) = properties["flow"].as_object_mut() {
         flow.remove("additionalProperties");

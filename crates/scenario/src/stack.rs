@@ -1,4 +1,4 @@
-//! Stacks: the endpoint and the controller of one implementation, under one name.
+//! Stacks: the endpoint and controller presets of one implementation under one name.
 
 use cwnd_cc::ControllerParams;
 use cwnd_schema::file::{
@@ -12,31 +12,31 @@ use crate::limits::SCHEMAS;
 use crate::takes;
 use crate::takes::Format;
 
-/// All stacks: each endpoint preset is one, those of TCP first.
+/// Iterates over all stacks, one for each endpoint preset, TCP before QUIC.
 pub(crate) fn stacks() -> impl Iterator<Item = &'static Preset> {
     cwnd_tcp::Params::default().presets().iter().chain(quic::Params::default().presets())
 }
 
-/// The stack of which presets are taken where none is named.
+/// Name of the default stack of schema 1, also used if a stack can't be read.
 pub(crate) fn first() -> &'static str {
     cwnd_tcp::Params::default().presets()[0].name
 }
 
-/// `true` if a stack is QUIC's and not TCP's.
+/// `true` if the stack is one of QUIC.
 pub(crate) fn is_quic(name: &str) -> bool {
     quic::Params::default().presets().iter().any(|preset| preset.name == name)
 }
 
-/// The preset of today that a file means: `rfc` of schema 1 is `rfc6675` by now.
+/// Returns the current name of a preset: schema 1's `rfc` is now `rfc6675`.
 pub(crate) fn of_today(name: &str, schema: u64) -> &str {
     if schema == SCHEMAS[0] && name == "rfc" { "rfc6675" } else { name }
 }
 
-/// A stack, less some of its parts and then plus others.
+/// A stack with some of its parts removed and others added.
 #[derive(Clone, Debug, PartialEq, Eq, SectionKeys)]
 #[section(check = check)]
 pub struct StackParts {
-    /// Stack to begin with.
+    /// Stack to start from.
     #[entry(takes::STACK_NAME)]
     #[by_schema("rfc6675", "linux", "cwnd: the stack of a file that names none")]
     pub base: &'static str,
@@ -51,7 +51,7 @@ pub struct StackParts {
 }
 
 impl StackParts {
-    /// A stack as it is.
+    /// Creates a stack with all its parts and no others.
     pub(crate) const fn all_of(base: &'static str) -> Self {
         Self { base, without: Vec::new(), with: Vec::new() }
     }
@@ -62,14 +62,14 @@ impl StackParts {
         self.without.is_empty() && self.with.is_empty()
     }
 
-    /// Takes and adds the parts of an endpoint.
+    /// Removes and adds the parts in an endpoint's parameters.
     pub(crate) fn change(&self, params: &mut cwnd_tcp::Params) {
         let part = |name: &&'static str| Part::named(name);
         self.without.iter().filter_map(part).for_each(|part| part.take_from(params));
         self.with.iter().filter_map(part).for_each(|part| part.add_to(params));
     }
 
-    /// Notes parts that were added and have no effect beside keys of this endpoint.
+    /// Notes added parts that have no effect with the keys of this endpoint.
     pub(crate) fn note_idle(
         &self,
         endpoint: &cwnd_tcp::Params,
@@ -87,7 +87,7 @@ impl StackParts {
                 let mut fields = cwnd_tcp::Params::FIELDS.iter();
                 fields.any(|field| field.name == key && field.part == Some(part.name))
             };
-            // What no key of an endpoint mends was reported with the stack.
+            // A part that no endpoint key could enable was already reported by [`check`].
             if part.is_in(&with) || !part.is_in(&possible) {
                 continue;
             }
@@ -103,7 +103,7 @@ impl StackParts {
         }
     }
 
-    /// Reports an endpoint whose preset is of another stack than these parts.
+    /// Reports an endpoint preset of another stack than the one whose parts are changed.
     pub(crate) fn meets(&self, preset: &str, at: At<'_>, cx: &mut Context<'_>) {
         if preset == self.base || self.is_base() {
             return;
@@ -115,7 +115,7 @@ impl StackParts {
     }
 }
 
-/// The name of a stack, or a table.
+/// Reads the name of a stack, or a table.
 impl ReadValue<Format> for StackParts {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = at.node.table() else {
@@ -135,7 +135,7 @@ impl WriteValue<Format> for StackParts {
     }
 }
 
-/// The name of a stack.
+/// Reads the name of a stack.
 impl ReadValue<Format> for &'static str {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let named = at.node.text().map(|name| of_today(name, cx.schema));
@@ -154,7 +154,7 @@ impl WriteValue<Format> for &'static str {
     }
 }
 
-/// Names of parts, each once, in the order of [`PARTS`].
+/// Reads names of parts; the result has each once, in the order of [`PARTS`].
 impl ReadValue<Format> for Vec<&'static str> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Item::Array(items) = &at.node.item else {
@@ -181,7 +181,7 @@ impl WriteValue<Format> for Vec<&'static str> {
     }
 }
 
-/// Reports parts that the stack lacks or has already, and such that have no effect.
+/// Reports removed parts that the stack lacks, added parts that it has, and parts without effect.
 fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>) {
     let PartialStackParts { base: Some(base), without: Some(without), with: Some(with) } = found
     else {
@@ -223,20 +223,21 @@ fn check(found: &PartialStackParts, section: &Section<'_>, cx: &mut Context<'_>)
     }
 }
 
-/// An endpoint with what keys of `endpoint` may give and parts need.
+/// Enables the features that parts need and that keys of `endpoint` can provide: SACK and
+/// timestamps.
 fn with_all_needs(mut params: cwnd_tcp::Params) -> cwnd_tcp::Params {
     params.recovery.recovery = Recovery::Sack;
     params.rtt.timestamps = true;
     params
 }
 
-/// Place of a part in a list of such.
+/// Returns the position of a part in a list of names.
 fn named_in(list: &Node, part: &Part) -> Option<Span> {
     let Item::Array(items) = &list.item else { return None };
     items.iter().find(|node| node.text() == Some(part.name)).map(|node| node.span)
 }
 
-/// Reports parts of a stack that has none.
+/// Reports parts for a stack that has none, as QUIC's.
 fn refuse_parts(
     base: &str,
     lists: [(&str, &Vec<&'static str>); 2],
@@ -252,14 +253,15 @@ fn refuse_parts(
     }
 }
 
-/// The preset that a controller has for a stack.
+/// Returns the preset that a controller has for a stack.
 pub(crate) fn controller_preset(stack: &str, params: &dyn Params) -> Option<&'static str> {
     let shared = SHARED.iter().find(|(name, _)| *name == stack);
     let other = shared.and_then(|(_, other)| preset(params, other));
     other.or_else(|| preset(params, stack))
 }
 
-/// Stacks whose controllers have a preset of another name, if they have it.
+/// Controller presets whose names differ from the stack's; a controller without it falls back to
+/// the stack's name.
 const SHARED: &[(&str, &str)] = &[
     ("rfc", "rfc9406"),
     ("rfc6675", "rfc"),
@@ -270,11 +272,11 @@ const SHARED: &[(&str, &str)] = &[
     ("squid", "becn"),
 ];
 
-/// Stacks of specifications, for which a controller's own defaults stand.
+/// Stacks of specifications; controllers keep their own defaults in them without a note.
 const STANDARDS: &[&str] = &["rfc", "rfc6675", "quic"];
 
-/// Notes that a stack is not all that its name says: the controller has no preset for this
-/// implementation, or its preset is none of the kernel's own controllers.
+/// Notes a stack that is not entirely what its name says: the controller has no preset for it, or
+/// Linux has no such controller.
 pub(crate) fn note(stack: &str, kind: &str, (span, path): (Span, String), sink: &mut Sink) {
     let Some(mut plain) = ControllerParams::of_kind(kind) else { return };
     match controller_preset(stack, plain.params()) {

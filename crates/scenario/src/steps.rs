@@ -6,18 +6,18 @@ use cwnd_schema::file::{At, Context, Item, Key, Section, SectionKeys};
 
 use crate::tables::delays;
 
-/// One of a rate's `steps`.
+/// An entry of a rate's `steps`.
 #[derive(SectionKeys)]
 pub(crate) struct RateStep {
     /// Time at which the rate changes.
     #[required("none")]
     pub at: Duration,
-    /// The rate from then on.
+    /// Rate from then on.
     #[required("none")]
     pub rate: Rate,
 }
 
-/// One of a link's `delay_steps`.
+/// An entry of a link's `delay_steps`.
 #[derive(SectionKeys)]
 pub(crate) struct DelayStep {
     /// Time at which the delay changes.
@@ -28,13 +28,13 @@ pub(crate) struct DelayStep {
     pub added: Duration,
 }
 
-/// Later rates, in order of time.
+/// Reads the rate changes of a link, in order of time.
 pub(crate) fn rate_steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time, Rate)>> {
     let example = "{ at = \"10 s\", rate = \"5 Mbit/s\" }";
     steps(at, cx, &[RateStep::KEYS], example, |RateStep { at, rate }| (at, rate))
 }
 
-/// By how much a link is longer later, in order of time.
+/// Reads the added delays of a link, in order of time.
 pub(crate) fn delay_steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time, Duration)>> {
     if let Some(name) = at.node.text() {
         return recorded(at, name, cx);
@@ -43,7 +43,7 @@ pub(crate) fn delay_steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time,
     steps(at, cx, &[DelayStep::KEYS], example, |DelayStep { at, added }| (at, added))
 }
 
-/// Steps from a file of recorded delays.
+/// Reads the steps from a file of recorded delays.
 fn recorded(at: At<'_>, name: &str, cx: &mut Context<'_>) -> Option<Vec<(Time, Duration)>> {
     match cx.content(name, "file of delays", delays) {
         Ok(steps) => Some(steps.as_ref().clone()),

@@ -1,4 +1,4 @@
-//! `[sweep]`: what is varied, and every combination of it.
+//! The section `[sweep]`: its axes, and the combinations of their values.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::raw::Raw;
 use crate::takes;
 use crate::takes::Format;
 
-/// `[sweep]`.
+/// Keys of `[sweep]`.
 #[derive(SectionKeys)]
 #[section(input)]
 pub(crate) struct SweepKeys {
@@ -31,7 +31,7 @@ pub(crate) struct SweepKeys {
     axis: Option<Vec<Axis>>,
 }
 
-/// `[sweep.axis.NAME]`.
+/// Keys of `[sweep.axis.NAME]`.
 #[derive(SectionKeys)]
 #[section(input)]
 pub(crate) struct AxisKeys {
@@ -48,54 +48,54 @@ pub(crate) struct AxisKeys {
     #[entry(takes::LABELS)]
     #[derived("the values as they are written", "cwnd: the value says it best")]
     labels: Option<Vec<String>>,
-    /// Labels over which a label's gain is counted where worlds are compared:
-    /// `{ BMCC = ["Reno", "CUBIC"] }`. A label that is not named here is over the longest other one
-    /// that it extends with "+", as in `"Reno+ABE"`.
+    /// Baselines of labels, over which gains are computed in comparisons of the simulator with
+    /// other worlds: `{ BMCC = ["Reno", "CUBIC"] }`. A label without an entry has as its baseline
+    /// the longest other label that it extends with "+", as in `"Reno+ABE"`.
     #[entry(takes::OVER)]
     #[derived("what labels say with \"+\"", "cwnd: most arms are a base with something besides")]
     over: Option<Raw>,
 }
 
-/// Values that vary.
+/// The axes of a sweep, and the number of repeats.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     pub repeat: u64,
     pub axes: Vec<Axis>,
 }
 
-/// Paths of an axis.
+/// Key paths of an axis.
 pub(crate) struct Paths {
     paths: Vec<KeyPath>,
-    /// `true` if they are a list, and values are lists, too.
+    /// `true` if the file gives a list of paths; each value is then a list, too.
     several: bool,
 }
 
-/// One axis.
+/// One axis of a sweep.
 #[derive(Debug)]
 pub(crate) struct Axis {
     pub name: String,
     paths: Vec<KeyPath>,
     points: Vec<Point>,
-    /// Labels that are counted over others, and which.
+    /// Baselines: a label, and the labels over which its gain is computed.
     over: Vec<(String, Vec<String>)>,
 }
 
-/// One of an axis's values.
+/// One value of an axis.
 #[derive(Debug)]
 struct Point {
-    /// One for each path.
+    /// One node for each path.
     values: Vec<Node>,
     label: String,
     quantity: Option<(f64, Option<&'static str>)>,
 }
 
 impl Sweep {
-    /// No sweep at all: one run.
+    /// Returns a sweep without axes, which has one run.
     pub const fn none() -> Self {
         Self { repeat: 1, axes: Vec::new() }
     }
 
-    /// Reads `[sweep]`; what is wrong goes to the sink.
+    /// Reads `[sweep]`; errors go to the context's sink.
     pub fn read(entry: &Entry, cx: &mut Context<'_>) -> Option<Self> {
         let Some(table) = entry.node.table() else {
             At { node: &entry.node, path: "sweep" }.wrong_kind("a section [sweep]", cx);
@@ -135,7 +135,7 @@ impl Sweep {
         self.axes.iter().map(|axis| axis.points.len()).product()
     }
 
-    /// Place of combination `index` on each axis; the last axis varies fastest.
+    /// Returns the value of combination `index` on each axis; the last axis varies fastest.
     fn position(&self, mut index: usize) -> Vec<(&Axis, &Point)> {
         let mut position: Vec<(&Axis, &Point)> = Vec::with_capacity(self.axes.len());
         for axis in self.axes.iter().rev() {
@@ -146,7 +146,7 @@ impl Sweep {
         position
     }
 
-    /// Values of combination `index` for results.
+    /// Returns the values of combination `index`, as results show them.
     pub fn labels(&self, index: usize) -> Vec<AxisValue> {
         let describe = |(axis, point): (&Axis, &Point)| AxisValue {
             axis: axis.name.clone(),
@@ -157,7 +157,7 @@ impl Sweep {
         self.position(index).into_iter().map(describe).collect()
     }
 
-    /// Axes without their nodes.
+    /// Returns the axes as data for callers, without their TOML nodes.
     pub fn outline(&self) -> Vec<plan::Axis> {
         let describe = |axis: &Axis| plan::Axis {
             name: axis.name.clone(),
@@ -181,16 +181,16 @@ impl Sweep {
         }
     }
 
-    /// `true` if a value of an axis stands there.
+    /// `true` if `span` lies in a value of an axis.
     pub fn has_value_at(&self, span: Span) -> bool {
         let nodes = self.axes.iter().flat_map(|axis| &axis.points).flat_map(|point| &point.values);
         let mut spans = nodes.map(|node| node.span);
         spans.any(|of| of.source == span.source && of.start <= span.start && span.end <= of.end)
     }
 
-    /// Names the place of some combinations, as in "queue fifo, ecn on"; `None` if they are all.
+    /// Describes a set of combinations, as in "queue fifo, ecn on"; `None` if it has all of them.
     pub fn place(&self, combinations: &BTreeSet<usize>) -> Option<String> {
-        /// More labels than so many are counted.
+        /// Number of labels up to which they are listed; more are only counted.
         const MOST: usize = 3;
         if combinations.len() == self.combinations() {
             return None;
@@ -220,7 +220,8 @@ impl Sweep {
         Some(parts.join(", "))
     }
 
-    /// Sets the values of combination `index`. A path that leads into another one's value is set after it.
+    /// Sets the values of combination `index`. A path that leads into the value of another axis is
+    /// set after it. `false` if a value could not be set.
     pub fn apply(&self, index: usize, root: &mut Table, sink: &mut Sink) -> bool {
         let mut settings: Vec<(&KeyPath, &Node)> = Vec::new();
         for (axis, point) in self.position(index) {
@@ -287,7 +288,7 @@ fn axis(entry: &Entry, cx: &mut Context<'_>) -> Option<Axis> {
     Some(Axis { name: entry.key.clone(), paths: path.paths, points, over })
 }
 
-/// One path, or several that are varied together.
+/// Reads one path, or several that are varied together.
 impl ReadValue<Format> for Paths {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let (nodes, several) = match &at.node.item {
@@ -305,7 +306,7 @@ impl ReadValue<Format> for Paths {
                     At { node, path: at.path }.wrong_kind("a path such as \"flow.main.rtt\"", cx);
                     return None;
                 };
-                // Past the opening quote.
+                // Starts past the opening quote.
                 let mut span = node.span;
                 span.start += 1;
                 let path = KeyPath::parse(text, span, &mut cx.sink)?;
@@ -324,7 +325,7 @@ impl ReadValue<Format> for Paths {
     }
 }
 
-/// The values, each as one node per path.
+/// Reads the values, each as one node per path.
 fn values(at: At<'_>, width: Option<usize>, cx: &mut Context<'_>) -> Option<Vec<Vec<Node>>> {
     let Item::Array(list) = &at.node.item else {
         at.wrong_kind("a list of values", cx);
@@ -357,7 +358,7 @@ fn values(at: At<'_>, width: Option<usize>, cx: &mut Context<'_>) -> Option<Vec<
     rows.into_iter().collect()
 }
 
-/// Labels.
+/// Reads labels.
 impl ReadValue<Format> for Vec<String> {
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self> {
         let Item::Array(list) = &at.node.item else {
@@ -370,7 +371,7 @@ impl ReadValue<Format> for Vec<String> {
     }
 }
 
-/// For each label in the table the others that it is counted over.
+/// Reads the baselines: for each label in the table the labels over which its gain is computed.
 fn over(at: At<'_>, labels: &[String], cx: &mut Context<'_>) -> Option<Vec<(String, Vec<String>)>> {
     let Some(table) = at.node.table() else {
         at.wrong_kind("a table such as { \"mine\" = \"base\" }", cx);
@@ -400,7 +401,7 @@ fn over(at: At<'_>, labels: &[String], cx: &mut Context<'_>) -> Option<Vec<(Stri
     found.into_iter().collect()
 }
 
-/// Reports an axis without a value of this label; `true` if there is one.
+/// `true` if the axis has a value with this label; reports an error otherwise.
 fn labelled(name: &str, at: Span, path: &str, labels: &[String], cx: &mut Context<'_>) -> bool {
     if labels.iter().any(|label| label == name) {
         return true;
@@ -414,7 +415,7 @@ fn labelled(name: &str, at: Span, path: &str, labels: &[String], cx: &mut Contex
     false
 }
 
-/// Name of a value that has no label; one that all paths have is named once.
+/// Returns the default label of a value; a value shared by all paths is shown once.
 fn label_of(values: &[Node]) -> String {
     let mut texts: Vec<String> = values.iter().map(brief).collect();
     if texts.iter().all(|text| *text == texts[0]) {
@@ -423,7 +424,7 @@ fn label_of(values: &[Node]) -> String {
     texts.join(", ")
 }
 
-/// A value in few words: a table by its kind and preset, then its keys.
+/// Describes a value briefly: a table by its kind and preset, then its other keys.
 fn brief(node: &Node) -> String {
     match &node.item {
         Item::Value(Value::Text(t)) => t.clone(),
@@ -446,8 +447,8 @@ fn brief(node: &Node) -> String {
     }
 }
 
-/// The values as numbers in SI base units, if all of them are, of the same unit. An axis over several paths goes by
-/// its first.
+/// Returns the values as numbers in SI base units, if all of them are quantities of one unit. An
+/// axis over several paths uses its first.
 fn quantities(rows: &[Vec<Node>]) -> Vec<Option<(f64, Option<&'static str>)>> {
     let all: Option<Vec<(f64, Option<&'static str>)>> =
         rows.iter().map(|row| row.first().and_then(quantity)).collect();

@@ -1,5 +1,4 @@
-//! Files of measured values that a scenario names, read into what the scenario could have said
-//! itself.
+//! CSV files of measured values that a scenario names, converted to inline values.
 
 use std::borrow::Cow;
 
@@ -13,14 +12,14 @@ use cwnd_schema::{Kind, Value};
 
 use crate::columns::Columns;
 
-/// Names of the column of a cumulative distribution that has the probabilities.
+/// Accepted names of the probability column of a cumulative distribution.
 const PROBABILITY: [&str; 3] = ["probability", "percent", "cdf"];
-/// Stands in the place of a unit where a table has arrivals.
+/// Key in place of a unit for tables of arrivals.
 const ROWS: &str = "rows";
-/// Where a distribution names a file.
+/// Prefix of a distribution that names a file.
 const CDF: &str = "cdf(";
 
-/// A value with its files read into it, so that resolved files need none: `"sizes.csv"` and
+/// Returns a value with its files inlined, so that resolved files need none: `"sizes.csv"` and
 /// `"cdf(sizes.csv)"` become `"cdf(40 B: 0, …)"`.
 pub(crate) fn inlined<'v>(
     value: &'v Value,
@@ -66,10 +65,11 @@ pub(crate) fn inlined<'v>(
     Ok(Cow::Owned(Value::Text(out)))
 }
 
-/// Reads a quantity as a whole number of bytes or nanoseconds.
+/// Parser of a quantity to a whole number of bytes or nanoseconds.
 type Read = fn(&str) -> Result<u64, ParseError>;
 
-/// A cumulative distribution: values in the first column, the probability of no more in the last.
+/// Converts a cumulative distribution to `cdf(…)`: values in the first column, the probability of
+/// at most this value in the last.
 ///
 /// A third column between the two is skipped, as in the files of ns-2. The header's first name is
 /// the unit of the values; sizes without a header are in bytes. Probabilities are in per cent if
@@ -131,7 +131,7 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
     })
 }
 
-/// Recorded delays: the column `time_s`, and `added_ms`, or another unit.
+/// Reads recorded delays: the column `time_s`, and `added_ms` or another unit.
 pub(crate) fn delays(text: &str) -> Result<Vec<(Time, Duration)>, String> {
     let table = Columns::read(text)?;
     let names = table.names();
@@ -156,7 +156,8 @@ pub(crate) fn delays(text: &str) -> Result<Vec<(Time, Duration)>, String> {
     Ok(steps)
 }
 
-/// Recorded arrivals: the column `time_s`, and perhaps `server`, `client` and `size_bytes`.
+/// Converts recorded arrivals: the column `time_s`, and optionally `server`, `client` and
+/// `size_bytes`.
 fn recorded(text: &str) -> Result<String, String> {
     const COLUMNS: [&str; 4] = ["time_s", "server", "client", "size_bytes"];
     let table = Columns::read(text)?;

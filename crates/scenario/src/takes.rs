@@ -1,11 +1,11 @@
-//! Values of keys that are no parameters, each with its words, example and JSON Schema.
+//! Forms of keys that are no algorithm parameters: description, example and JSON Schema of each.
 
 use serde_json::{Value as Json, json};
 
 use cwnd_schema::file::json::{any_of, list, none, reference, some, text};
 use cwnd_schema::file::{Form, Takes};
 
-/// The format of scenario files, for values that read and write themselves.
+/// Marker type of the scenario format, for values that implement its reading and writing.
 pub(crate) struct Format;
 
 /// A link's rate: constant, in steps, from a trace, or none.
@@ -14,23 +14,23 @@ pub(crate) const LINK_RATE: Form = Form::Value(&Takes {
     example: "\"10 Mbit/s\"",
     ..Takes::new("a [rate](#rates)", || reference("link-rate"))
 });
-/// The name of a trace file.
+/// Name of a trace file.
 pub(crate) const TRACE_FILE: Form =
     Form::Value(&Takes::new("the name of a file, seen from the scenario's folder", text));
-/// The milliseconds of a trace.
+/// Inlined delivery opportunities of a trace, in milliseconds.
 pub(crate) const TRACE_TIMES: Form =
     Form::Value(&Takes::new("a list of whole numbers that do not decrease", || {
         some(&json!({ "type": "integer", "minimum": 0 }))
     }));
-/// Later rates.
+/// Rate changes, as a list of steps.
 pub(crate) const STEPS: Form =
     Form::Value(&Takes::new("a list of [steps](#steps-of-a-rate)", || list(&reference("step"))));
-/// Loss in bursts.
+/// Parameters of burst loss.
 pub(crate) const BURST_LOSS: Form =
     Form::Value(&Takes::new("probabilities of [burst loss](#burst-loss), or \"none\"", || {
         any_of(&[reference("burst-loss"), none()])
     }));
-/// Longer delays later.
+/// Delay changes, as a list of steps or the name of a file.
 pub(crate) const DELAY_STEPS: Form = Form::Value(&Takes::new(
     "a list of [steps](#steps-of-a-delay), or the name of a file, \
     seen from the scenario's folder",
@@ -73,36 +73,36 @@ pub(crate) const ARRIVALS: Form =
 /// An attacker of connections.
 pub(crate) const ATTACKER: Form =
     Form::Value(&Takes::choice("an [attacker](#attackers)", || reference("attacker")));
-/// The name of a node.
+/// Name of a node.
 pub(crate) const NODE: Form = Form::Value(&Takes::new("a text in quotes", text));
-/// The name of a node, or a list of names.
+/// Name of a node, or a list of names.
 pub(crate) const NODES: Form =
     Form::Value(&Takes::new("the name of a node, or a list of names", one_or_several));
 /// Pairs of nodes, perhaps with their shares.
 pub(crate) const PAIRS: Form =
     Form::Value(&Takes::new("a list of [pairs](#pairs-of-nodes)", || some(&reference("pair"))));
-/// Names of links.
+/// Route: a list of link names.
 pub(crate) const ROUTE: Form =
     Form::Value(&Takes::new("a list of names of links", || list(&text())));
-/// A path or a list of paths.
+/// Key path of an axis, or a list of paths.
 pub(crate) const PATHS: Form = Form::Value(&Takes {
     example: "\"flow.main.rtt\"",
     ..Takes::new("a path, or a list of paths", one_or_several)
 });
-/// A list of anything.
+/// Values of an axis: a list of anything.
 pub(crate) const VALUES: Form = Form::Value(&Takes {
     example: "[\"100 ms\", \"200 ms\"]",
     ..Takes::new("a list", || json!({ "type": "array", "minItems": 1 }))
 });
-/// A list of texts.
+/// Labels of an axis: a list of texts.
 pub(crate) const LABELS: Form = Form::Value(&Takes::new("a list of texts", || list(&text())));
-/// For some labels of an axis, one or several others.
+/// Comparisons of an axis: for some labels, one or several others.
 pub(crate) const OVER: Form = Form::Value(&Takes::new(
     "a table: for a label another one, or a list of others",
     || json!({ "type": "object", "additionalProperties": one_or_several() }),
 ));
 
-/// A text, or a list of texts.
+/// Returns the JSON Schema of a text or a list of texts.
 fn one_or_several() -> Json {
     any_of(&[text(), some(&text())])
 }

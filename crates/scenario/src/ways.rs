@@ -1,4 +1,4 @@
-//! Which ways the flows of a group take: through a dumbbell, or through a graph between one or many nodes.
+//! Paths of a group's flows: across a dumbbell, or through a graph between pairs or lists of nodes.
 
 use std::collections::BTreeSet;
 
@@ -18,20 +18,21 @@ use crate::peers;
 use crate::raw::Raw;
 use crate::routes::broken;
 
-/// How a group's packets travel.
+/// End nodes, paths and host links of a group.
 pub(crate) struct Ways {
     pub from: Vec<usize>,
     pub to: Vec<usize>,
     pub shares: Option<Shares>,
     pub ends: Ends,
-    /// How many flows these ways are for, where the group does not say it.
+    /// Default number of flows, for a group without `count`.
     pub flows: Option<u32>,
     pub ways: Vec<Way>,
     pub edge_rtt: DurationDist,
     pub edge_rate: Option<Rate>,
 }
 
-/// Through a dumbbell: what of the RTT is not the bottleneck's is between the hosts and the nodes.
+/// Returns the path across a dumbbell. The part of the RTT that exceeds the links' delay becomes
+/// `edge_rtt`.
 pub(crate) fn across(
     section: &Section<'_>,
     dumbbell: &Dumbbell,
@@ -50,7 +51,7 @@ pub(crate) fn across(
         Direction::Forward => (0, 1),
         Direction::Reverse => (1, 0),
     };
-    // The bottleneck leaves node 0 and is link 0; the way back leaves node 1 and is link 1.
+    // The bottleneck leaves node 0 and is link 0; the reverse link leaves node 1 and is link 1.
     Some(Ways {
         from: vec![from],
         to: vec![to],
@@ -63,7 +64,7 @@ pub(crate) fn across(
     })
 }
 
-/// An RTT less the part that the links account for.
+/// Subtracts the links' delay `by` from an RTT, to get the delay at the hosts.
 fn shift(rtt: DurationDist, by: Duration) -> Result<DurationDist, String> {
     let short = |least: u64| {
         format!(
@@ -84,7 +85,8 @@ fn shift(rtt: DurationDist, by: Duration) -> Result<DurationDist, String> {
     }
 }
 
-/// Through a graph: between the nodes of pairs, or between those of two lists.
+/// Returns the paths through a graph: of `peers`, of `pairs`, or from each of `from` to each of
+/// `to`.
 pub(crate) fn through(
     section: &Section<'_>,
     topology: &Topology,
@@ -106,7 +108,7 @@ pub(crate) fn through(
             let (ways, shares) = peers::read(lists, section, count, seed?, topology, cx)?;
             let (from, to, ways, shares) = of_pairs(ways, shares);
             let (edge_rtt, edge_rate) = (found.edge_rtt?, found.edge_rate?);
-            // By turns: one flow from each.
+            // Round-robin over the drawn pairs gives one flow from each peer.
             let (ends, flows) = (Ends::RoundRobin, u32::try_from(ways.len()).ok());
             return Some(Ways { from, to, shares, ends, flows, ways, edge_rtt, edge_rate });
         }
@@ -123,8 +125,8 @@ pub(crate) fn through(
     Some(Ways { from, to, shares, ends, flows: None, ways, edge_rtt, edge_rate })
 }
 
-/// The senders' nodes, the receivers', and the ways between them: by a given or the shortest route between two nodes, by the
-/// shortest between several.
+/// Returns the senders' nodes, the receivers' nodes and the paths between them. Between two nodes a
+/// given route is taken, if any; otherwise the shortest.
 fn between_lists(
     keys: &PartialGraphFlowKeys,
     section: &Section<'_>,
@@ -160,7 +162,7 @@ fn between_lists(
     Some((from?, to?, ways?))
 }
 
-/// A value that is given.
+/// Returns the value of an optional key, if it was read and given.
 fn given<T>(key: &Option<Option<T>>) -> Option<&T> {
     key.as_ref().and_then(Option::as_ref)
 }
@@ -170,7 +172,7 @@ fn nowhere(section: &Section<'_>, cx: &mut Context<'_>) {
     cx.sink.error(section.span_of("to"), section.path_of("to"), message);
 }
 
-/// The ways from each of some nodes to each of some others.
+/// Returns the shortest paths from each sender to each receiver.
 fn between(
     (from, to): (&[usize], &[usize]),
     section: &Section<'_>,

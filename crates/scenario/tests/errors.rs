@@ -1,4 +1,4 @@
-//! Every kind of mistake, as the user sees it.
+//! Diagnostics of broken scenario files, compared with stored texts.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use cwnd_scenario::{Diagnostics, Document};
 mod kinds;
 mod stored;
 
-/// The files that the broken scenarios name.
+/// Contents of the files that the broken scenarios name.
 const FILES: &dyn Fn(&str) -> Result<String, String> = &|name| match name {
     "good.trace" => Ok("1\n2\n3\n".to_owned()),
     "three.txt" => Ok("1 2 3\n".to_owned()),

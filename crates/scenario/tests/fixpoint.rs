@@ -1,4 +1,4 @@
-//! A resolved scenario is a fixed point: it reads back to an equal scenario and to the same text.
+//! Property tests of resolved scenarios: each reads back to an equal scenario and the same text.
 
 use cwnd_apps::AttackerParams;
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
@@ -61,7 +61,8 @@ fn rate() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A kind, or a table with a preset and flipped switches; none that needs something of the rest of the path, which is refused.
+/// Generates a kind, or a table with a preset and flipped switches. Kinds with strict requirements
+/// on other parts are left out, as they would be refused.
 fn choice<T: ParamsChoice + Declares>() -> impl Strategy<Value = String> {
     let free = |name: &str| {
         let contract = T::of_kind(name).expect("a kind that is listed").contract();
@@ -100,21 +101,21 @@ fn endpoint() -> impl Strategy<Value = String> {
     })
 }
 
-/// One of the presets of endpoints, each of which is a stack, or none.
+/// Generates the name of an endpoint preset, each of which is a stack, or none.
 fn preset() -> impl Strategy<Value = Option<&'static str>> {
     let presets = cwnd_tcp::Params::default().presets();
     prop::option::of(prop::sample::select(presets).prop_map(|preset| preset.name))
 }
 
-/// Keys `stack` and `endpoint`: of a stack that lacks a part, or has one more, the endpoint has no
-/// preset.
+/// Generates the keys `stack` and `endpoint`. A stack with a part removed or added has no endpoint
+/// preset, as another one would be refused.
 fn stack() -> impl Strategy<Value = String> {
     let plain = (preset(), endpoint()).prop_map(|(stack, endpoint)| {
         let stack = stack.map_or_else(String::new, |name| format!("stack = \"{name}\"\n"));
         format!("{stack}endpoint = {endpoint}\n")
     });
     let changed = (preset(), prop::sample::select(PARTS)).prop_map(|(preset, part)| {
-        // `rfc` of schema 1 is another one by now.
+        // `rfc` of schema 1 is now `rfc6675`, and no name of a base.
         let base = preset.filter(|name| *name != "rfc").unwrap_or("rfc6675");
         let mut stack = cwnd_tcp::Params::default();
         stack.apply_preset(base);
@@ -131,7 +132,8 @@ fn workload() -> impl Strategy<Value = String> {
         (size(), duration_dist()).prop_map(|(s, off)| format!(
             "{{ kind = \"on-off\", size = \"{s}\", off = \"{off}\" }}"
         )),
-        // From 20 ms on, three groups of 49 in 999 s stay below the most connections that can be simulated.
+        // With intervals of 20 ms or more, three groups of 49 processes in 999 s stay below the
+        // limit on connections.
         (size(), 20u64..1000).prop_map(|(s, ms)| format!(
             "{{ kind = \"poisson\", size = \"{s}\", interval = \"{ms} ms\" }}"
         )),
@@ -155,7 +157,8 @@ fn datagrams() -> impl Strategy<Value = String> {
     })
 }
 
-/// Arrivals of what may arrive; a load on the link of whatever rate is not asked for here.
+/// Generates arrivals of groups that may have them. A load is left out, because the link may have
+/// no rate.
 fn arrivals() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => Just("\"none\"".to_owned()),
@@ -178,7 +181,7 @@ fn size_or_none() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), (1u64..1_000_000).prop_map(|b| Bytes(b).to_string())]
 }
 
-/// The keys that a group has in both forms.
+/// Generates the keys that a group has in both topologies.
 fn group() -> impl Strategy<Value = String> {
     let keys = (
         1u32..50,
@@ -197,7 +200,7 @@ fn group() -> impl Strategy<Value = String> {
     })
 }
 
-/// The keys that a link and a dumbbell have.
+/// Generates the keys that links and dumbbells share.
 fn link() -> impl Strategy<Value = String> {
     let every = prop::option::of(1u32..u32::MAX);
     let loss = (0.0f64..=1.0, every);
@@ -215,7 +218,7 @@ fn link() -> impl Strategy<Value = String> {
                 ms + late
             )
         });
-        // Around zero it is refused.
+        // A lognormal distribution with median zero is refused.
         let spread = late % 2 == 0 && jitter != Duration::ZERO.to_string();
         let jitter = if spread { format!("lognormal({jitter}, 0.5)") } else { jitter };
         let every = every.map_or_else(String::new, |n| format!("loss_every = {n}\n"));
@@ -244,7 +247,7 @@ fn dumbbell() -> impl Strategy<Value = String> {
     })
 }
 
-/// A ring of nodes with links both ways and chords, so that every node reaches every other.
+/// Generates a ring of duplex links with chords, in which every node reaches every other.
 fn graph() -> impl Strategy<Value = String> {
     let links =
         prop::collection::vec((link(), duration(), 0usize..8, 0usize..8, any::<bool>()), 2..8);
@@ -305,17 +308,17 @@ fn cell(text: &str) -> Result<Cell, String> {
         .map_err(|diagnostics| diagnostics.to_string())
 }
 
-/// What a generated scenario may be refused for: its parts are drawn without a look at each other.
+/// Errors that a generated scenario may have, because its parts are drawn independently.
 const CONTRADICTIONS: &[&str] = &[
     "proportional rate reduction needs",
     "is shorter than the bottleneck's",
     "can fall below",
     "is in BDP",
     "time would stand still",
-    // Senders that routers guide need meters on each link, and echoes.
+    // Controllers with explicit feedback need meters on each link, and echoes.
     "multiplies its window without end",
     "hears of no load",
-    // A part may lack one that it needs.
+    // The part may need another one that is absent.
     "has no effect on this stack",
 ];
 

@@ -1,4 +1,4 @@
-//! What is generated and checked in is what the code generates.
+//! Freshness of generated files: the JSON Schema and the scenario reference.
 
 mod stored;
 

@@ -1,4 +1,4 @@
-//! Ways through graphs: against the definition of a shortest way, and between many nodes.
+//! Paths through graphs, against a reference algorithm and between many nodes.
 
 use cwnd_scenario::{Document, Scenario};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn scenario(text: &str) -> Scenario {
     plan.unwrap_or_else(|problems| panic!("{problems}")).cells.remove(0).scenario
 }
 
-/// Links as `(from, to, delay in ms)` in a file; the flow is only there because a file needs one.
+/// Writes a file with links `(from, to, delay in ms)`.
 fn text(links: &[(usize, usize, u64)]) -> String {
     let mut text = "[run]\nduration = \"1 s\"\n".to_owned();
     for (i, (from, to, delay)) in links.iter().enumerate() {
@@ -22,7 +22,8 @@ fn text(links: &[(usize, usize, u64)]) -> String {
     text
 }
 
-/// The least delay and number of links between all pairs of nodes (Floyd 1962, Algorithm 97).
+/// Returns the least delay, and at it the fewest links, between all pairs of nodes (Floyd 1962,
+/// Algorithm 97).
 fn floyd(scenario: &Scenario) -> Vec<Vec<Option<(u64, usize)>>> {
     let n = scenario.nodes.len();
     let mut best = vec![vec![None; n]; n];
@@ -54,7 +55,7 @@ proptest! {
         let links: Vec<_> = links.into_iter().filter(|(from, to, _)| from != to).collect();
         prop_assume!(!links.is_empty());
         let (from, to, _) = links[0];
-        // The way back, so that the flow has one; last, and never the best.
+        // The return link gives the flow a reverse path. It comes last, and is on no shortest path.
         let mut all = links.clone();
         all.push((to, from, 1_000));
         let scenario =
@@ -71,7 +72,7 @@ proptest! {
             let mut at = from;
             for (done, &link) in found.iter().flatten().enumerate() {
                 prop_assert_eq!(links[link].from, at);
-                // No link that comes earlier in the file leads on as well.
+                // No earlier link of the file starts a path of the same cost.
                 let left = best[at][to];
                 let leads = |i: &usize| links[*i].from == at
                     && best[links[*i].to][to].map(|c| (c.0 + links[*i].delay.0, c.1 + 1)) == left;
@@ -82,7 +83,8 @@ proptest! {
     }
 }
 
-/// Two thousand nodes in a ring with a chord from each, and five thousand pairs of them.
+/// Graph of two thousand nodes in a ring with a chord from each, and five thousand pairs of end
+/// nodes.
 #[test]
 fn a_large_graph_is_read_without_a_search_for_each_pair() {
     let nodes = 2_000;
@@ -119,7 +121,7 @@ fn pairs_have_the_shortest_way_and_are_drawn_by_their_shares() {
     let draws = 4_000;
     let drawn = |nth: u64| group.choose_way(nth, || cwnd_quantity::Rng::named(nth, "ends"));
     let first = (0..draws).filter(|&nth| drawn(nth) == 0).count() as f64;
-    // Binomial with p = 3/4: deviation 27.
+    // Binomial with p = 3/4: the standard deviation is 27.
     assert!((first - 3_000.0).abs() < 110.0, "{first} of {draws}");
 }
 

@@ -1,4 +1,4 @@
-//! Ids and resolved texts stay as they are: results are found by them.
+//! Stability of ids and resolved texts, by which stored results are found.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The scenarios below a folder, by path.
+/// Returns the paths of the scenarios below a folder, sorted.
 fn scenarios(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("the folder is there") {
@@ -31,7 +31,7 @@ fn scenarios(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The plan of a file, which finds the files that it names beside it.
+/// Returns the plan of a file; files that it names are found beside it.
 fn plan(path: &Path) -> Plan {
     let text = fs::read_to_string(path).expect("a text");
     let name = path.file_name().and_then(|n| n.to_str()).expect("a name");
@@ -43,7 +43,7 @@ fn plan(path: &Path) -> Plan {
     }
 }
 
-/// A hash over the ids of all cells, in order.
+/// Returns a hash over the ids of all cells, in order.
 fn hash(plan: &Plan) -> String {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let ids = plan.cells.iter().map(|c| u128::from_str_radix(&c.id, 16).expect("hexadecimal"));

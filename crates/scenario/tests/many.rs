@@ -1,5 +1,5 @@
-//! A scenario with more errors than anybody reads, in a file of any shape: reading and showing them takes as long as the
-//! file is, and no longer.
+//! Scenarios with thousands of errors: reading and showing them takes time linear in the size of
+//! the file.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ fn wrong(text: &str, overrides: &[&str]) -> Diagnostics {
     planned.map(|plan| plan.warnings).expect_err("it is wrong")
 }
 
-/// A scenario whose link changes its rate `count` times, each time wrongly.
+/// Writes a scenario whose link has `count` rate steps, each with an error.
 fn steps(count: usize, between: &str) -> String {
     let mut text = "[run]\nduration = \"1 s\"\n[dumbbell]\nqueue = \"codel\"\n\
                     [flow.main]\nrtt = \"1 ms\"\n\
@@ -35,7 +35,7 @@ fn fifty_errors_are_shown_and_the_rest_is_counted() {
         let rest = format!("note: {} more errors are not shown", count - MOST_SHOWN);
         assert!(shown.ends_with(&rest), "{}", &shown[shown.len() - 100..]);
         assert!(shown.len() < 20_000, "{} bytes", shown.len());
-        // They are the first.
+        // The errors shown are the first ones.
         let lines: Vec<usize> = told.iter().map(|d| d.line).collect();
         assert!(lines.iter().copied().eq(9..9 + MOST_SHOWN), "{lines:?}");
     }
@@ -71,7 +71,7 @@ fn what_stops_the_run_is_shown_before_what_does_not() {
     assert_eq!((errors, wrong.has_errors()), (2, true));
 }
 
-/// A message may quote a value, and a path a name: neither makes the answer as long as the file.
+/// A message may quote a value, and a path a name; neither makes the output as long as the file.
 #[test]
 fn long_values_and_names_are_shown_in_part() {
     let long = "x".repeat(1 << 20);

@@ -1,10 +1,12 @@
-//! What parts of a path ask of each other: parts of nobody's, put beside those of a scenario.
+//! Requirements between the parts of a path, tested with artificial parts beside those of a
+//! scenario.
 
 use cwnd_packet::{Ability, Contract, Place};
 use cwnd_scenario::needs::{Asker, Part, Parts, Unmet, beyond, key, unmet};
 use cwnd_scenario::{Document, Scenario};
 
-/// Two links with a rate and one without in a row; one group crosses all of them, one the last with a rate.
+/// A chain of two links with a rate and one without. One group crosses all three, the other the
+/// last one.
 const ROW: &str = r#"
     schema = 1
     [run]
@@ -74,7 +76,7 @@ fn each_ability_is_missed_where_it_is_not_and_found_where_it_may_be() {
             unmet(&scenario, &parts).is_empty()
         };
         assert!(parts.links[wire].is_empty(), "what is not queued is not asked");
-        // The other group's are not theirs.
+        // Abilities of the other group's parts do not count.
         assert!(!with(&|p| p.senders[1].push(giver())));
         assert!(!with(&|p| p.receivers[1].push(giver())));
         let place = ability.place();
@@ -102,7 +104,7 @@ fn a_link_has_what_it_asks_for_if_one_of_those_who_cross_it_provides_it() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].message, "`meter` has nothing to fill: data has no XCP header");
     assert_eq!(key(&scenario, &found[0], false), ["link", "last", "meter"]);
-    // Of a dumbbell's links all but the first are the way back.
+    // Of a dumbbell's links, all but the first are the reverse link.
     assert_eq!(key(&scenario, &found[0], true), ["dumbbell", "reverse_meter"]);
     let first = Unmet { asker: Asker::Link(0), ..found[0].clone() };
     assert_eq!(key(&scenario, &first, true), ["dumbbell", "meter"]);
@@ -112,7 +114,7 @@ fn a_link_has_what_it_asks_for_if_one_of_those_who_cross_it_provides_it() {
         parts.senders[group].push(sender());
         assert_eq!(unmet(&scenario, &parts), []);
     }
-    // Nobody crosses the way back with data.
+    // No data crosses the reverse link.
     let mut parts = Parts::of(&scenario);
     let back = scenario.links.iter().position(|l| l.from == scenario.links[last].to);
     let meter = Contract::new().needs(Ability::SendsXcp, "has nothing to fill");
@@ -174,7 +176,7 @@ fn ecn_is_seen_to_act_on_nothing_where_no_ack_echoes_a_mark() {
     for echo in ["sum", "last", "changes", "ce-count"] {
         let found = told(&format!("ecn = true, echo = \"{echo}\""));
         assert_eq!(found, ["ECN never acts: ACKs do not echo marks by ECE"], "{echo}");
-        // Sending ECT and obeying ECE are two facts.
+        // Sending ECT and obeying ECE are separate abilities.
         assert_eq!(told(&format!("ecn = true, obey_ece = false, echo = \"{echo}\"")), none);
     }
 }
@@ -201,7 +203,7 @@ fn who_needs_another_echo_and_has_it_is_not_told_that_ece_is_missing() {
     assert_eq!(told("dctcp", "step", "ecn = true, echo = \"changes\""), none);
     assert_eq!(told("vcp", "vcp", "ecn = true, echo = \"changes\""), none);
     assert_eq!(told("bmcc", "adpm", "ecn = true, echo = \"load\""), none);
-    // RFC 3168's echo lasts until CWR: a window of marks for one.
+    // RFC 3168's echo lasts until CWR: one mark causes a window of marked ACKs.
     let refused = told("dctcp", "step", "ecn = true").remove(0);
     assert!(refused.contains("`dctcp` cannot tell which data was marked"), "{refused}");
     assert!(refused.contains("set `echo = \"changes\"`"), "{refused}");

@@ -1,4 +1,4 @@
-//! From a file's text to cells.
+//! Plans: from the text of a file to its cells.
 
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_scenario::{Cell, Document, LinkRate, Plan};

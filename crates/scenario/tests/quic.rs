@@ -1,4 +1,4 @@
-//! Groups of flows with `stack = "quic"`.
+//! Flow groups with `stack = "quic"`.
 
 use cwnd_scenario::{Cell, Document};
 
@@ -13,7 +13,7 @@ fn read(flow: &str) -> Result<Cell, String> {
     cells.map(|mut cells| cells.remove(0)).map_err(|diagnostics| diagnostics.to_string())
 }
 
-/// The message for a flow that is refused.
+/// Returns the error message for a flow that is refused.
 fn refused(flow: &str) -> String {
     read(&format!("stack = \"quic\"\n{flow}")).map(|_| ()).expect_err(flow)
 }
@@ -41,8 +41,8 @@ fn the_stack_has_keys_of_its_own_and_resolves_to_itself() {
     assert_eq!(again[0].scenario, cell.scenario);
 }
 
-/// A transfer of 100 full packets of QUIC, whose headers and tag are 33 B and 28 B below: so many
-/// bits take 0.24 s of half of 10 Mbit/s, and no SYN comes before them.
+/// Transfer of 100 full packets of QUIC, each with 33 B of QUIC header and tag and 28 B of UDP and
+/// IP headers. Their bits take 0.24 s at half of 10 Mbit/s, and no SYN comes before them.
 #[test]
 fn a_load_counts_packets_of_the_stack() {
     let flow = "stack = \"quic\"\nworkload = { kind = \"bytes\", size = \"143900 B\" }\n\

@@ -1,4 +1,4 @@
-//! Versions of the file format: their defaults.
+//! Versions of the file format and their defaults.
 
 use cwnd_cc::ControllerParams;
 use cwnd_scenario::{Document, Noise, Outline, Scenario};
@@ -57,7 +57,7 @@ fn schema_2_with_the_defaults_of_schema_1_runs_the_same() {
     assert_eq!(Scenario { schema: 1, ..new }, old);
 }
 
-/// The resolved text of schema 1, as results had it before there was a second.
+/// Resolved text of schema 1, which must not change: the ids of stored results depend on it.
 #[test]
 fn a_file_of_schema_1_resolves_without_keys_of_schema_2() {
     let resolved = outline(REST).cells().remove(0).resolved_toml;

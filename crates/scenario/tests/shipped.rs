@@ -1,4 +1,4 @@
-//! The scenarios that come with cwnd are good ones.
+//! Validity of the scenarios that come with cwnd.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,12 +35,12 @@ fn every_shipped_scenario_can_be_run_without_a_warning() {
     assert!(all.len() >= 8, "{all:?}");
     for path in &all {
         let plan = plan(path);
-        // It studies what the warning says.
+        // This scenario studies the effect that the warning describes.
         let studies = path.ends_with("delay-noise.toml");
         assert!(studies || plan.warnings.is_empty(), "{}", plan.warnings);
         assert!(!plan.description.is_empty(), "{}", path.display());
         let ids: BTreeSet<&str> = plan.cells.iter().map(|c| c.id.as_str()).collect();
-        // Without jitter its correlation has no effect: these cells are the same, and run once.
+        // Correlation has no effect without jitter: these cells are equal, and run once.
         let twice = if studies { 9 * 5 } else { 0 };
         let cells = plan.cells.len() - twice;
         assert_eq!(ids.len(), cells, "no two cells of {} are the same", path.display());
@@ -80,7 +80,7 @@ fn the_arms_of_the_main_scenario_differ_in_what_they_are_about() {
     };
     for (base, abe) in [("NewReno", "NewReno+ABE"), ("CUBIC", "CUBIC+ABE")] {
         let (base, abe) = (resolved("CoDel", base), resolved("CoDel", abe));
-        // Without a `beta_ecn` of its own the base's `ecn_in_slow_start` has no effect.
+        // The base has no `beta_ecn`, so its `ecn_in_slow_start` has no effect and is left out.
         let lines = |text: &str| -> Vec<String> {
             let of_ecn = |line: &&str| !line.starts_with("ecn_in_slow_start = ");
             text.lines().filter(of_ecn).map(str::to_owned).collect()

@@ -70,7 +70,7 @@ fn a_stack_is_the_presets_of_endpoint_and_controller() {
     assert_eq!(found.flows[0].controller, controller("newreno", "linux"), "of the default kind");
 }
 
-/// The name `rfc` was that of RFC 6675's stack in schema 1.
+/// In schema 1 the name `rfc` stood for the stack of RFC 6675.
 #[test]
 fn the_standards_track_of_a_file_is_that_of_its_schema() {
     let of_schema = |schema, flow| one(&text(&format!("schema = {schema}"), "", flow)).scenario;
@@ -103,7 +103,7 @@ fn presets_and_parameters_beside_a_stack_win() {
     assert_eq!(flow.controller, slower);
 }
 
-/// The ablations of docs/endpoint.md, by the keys that each part stands for.
+/// Ablations of docs/endpoint.md, by the keys that each part stands for.
 #[test]
 fn a_stack_without_a_part_is_its_preset_without_the_parts_keys() {
     for (part, keys) in [
@@ -150,7 +150,7 @@ fn a_stack_with_a_part_is_its_preset_with_the_parts_keys() {
     assert_eq!(base.resolved_toml, cell("stack = \"linux\"").resolved_toml, "a short form");
 }
 
-/// Of `ns2` recovery is NewReno's until a key says otherwise.
+/// Stack `ns2` recovers by NewReno unless a key says otherwise, and the part needs SACK.
 #[test]
 fn a_part_may_need_a_key_of_the_endpoint() {
     let parts = "stack = { base = \"ns2\", with = [\"fack\", \"lost-retransmissions\"] }";
@@ -163,7 +163,7 @@ fn a_part_may_need_a_key_of_the_endpoint() {
     assert_eq!(found.scenario.flows[0].endpoint, expected);
 }
 
-/// Parts are taken before others are added.
+/// Removals apply before additions.
 #[test]
 fn a_part_may_replace_another() {
     let found =
@@ -172,7 +172,7 @@ fn a_part_may_replace_another() {
     assert_eq!(found.scenario.flows[0].endpoint, expected);
 }
 
-/// Files of schema 1, and texts that earlier versions resolved, run as they did.
+/// Files of schema 1, and texts resolved by earlier versions, still give the same runs.
 #[test]
 fn a_file_of_schema_1_keeps_what_parts_set_by_now() {
     let first = cell("endpoint = { preset = \"linux\", dsack = false }");

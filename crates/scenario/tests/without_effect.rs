@@ -1,4 +1,4 @@
-//! Keys and mechanisms without effect, in all runs of a sweep and in some.
+//! Keys and stack parts without effect, in all runs of a sweep and in some.
 
 use cwnd_scenario::{Document, Plan};
 
@@ -12,7 +12,7 @@ fn plan(text: &str) -> Plan {
     document(text).plan().expect("it can be run")
 }
 
-/// Errors, and notes as (key, message), of a file of schema 2 with these keys.
+/// Reads a file of schema 2 with these keys: returns its errors, or its notes as (key, message).
 fn idle(flow: &str, sweep: &str) -> Result<Vec<(String, String)>, String> {
     let text = format!(
         "schema = 2\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
@@ -63,7 +63,7 @@ fn a_part_without_effect_on_the_endpoint_is_named() {
                 values = [\"sack\", \"newreno\"]\n";
     let at = ("flow.main.stack.with".to_owned(), format!("{message} (at a newreno)"));
     assert!(idle(&sack, axis).unwrap().contains(&at));
-    // A part that only the preset has is no key: it is named once.
+    // A part that only the preset has is not a key; it is named once.
     let of_stack = idle("stack = \"linux\"\nendpoint = { recovery = \"newreno\" }", "").unwrap();
     let rack: Vec<_> = of_stack.iter().filter(|(_, message)| message.contains("`rack`")).collect();
     assert_eq!(rack.len(), 1, "{of_stack:?}");

@@ -1,10 +1,10 @@
-//! Lists of kinds in messages, which grow with each kind that is added.
+//! Placeholders for the lists of kinds in messages, which grow with each new kind.
 
 use std::collections::BTreeMap;
 
 use cwnd_scenario::Kind;
 
-/// The text with each list of all kinds of a part, or of all that have a key, replaced by a name.
+/// Replaces each list of all kinds of a part, or of all kinds with a key, by a placeholder.
 pub fn named(text: &str) -> String {
     let parts = cwnd_scenario::kinds();
     let lines = text.split('\n').map(|line| {
@@ -13,7 +13,7 @@ pub fn named(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A line that ends with a list of all kinds of a part.
+/// Replaces the list at the end of a line, if it has all kinds of a part.
 fn all(line: &str, parts: &BTreeMap<&str, Vec<Kind>>) -> Option<String> {
     parts.iter().find_map(|(part, kinds)| {
         let start = line.strip_suffix(&list(kinds.iter()))?.strip_suffix("there are ")?;
@@ -21,7 +21,7 @@ fn all(line: &str, parts: &BTreeMap<&str, Vec<Kind>>) -> Option<String> {
     })
 }
 
-/// A line such as "unknown key `a` in the queue `b`: it is a key of `c`, `d`".
+/// Replaces the list in a line such as "unknown key `a` in the queue `b`: it is a key of `c`, `d`".
 fn having_a_key(line: &str, parts: &BTreeMap<&str, Vec<Kind>>) -> Option<String> {
     let (start, listed) = line.split_once("it is a key of ")?;
     let (key, place) = start.split_once("unknown key `")?.1.split_once("` in the ")?;

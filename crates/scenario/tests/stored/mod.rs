@@ -1,9 +1,10 @@
-//! Comparison of texts with files of the repository, which `UPDATE=1` writes.
+//! Comparison of texts with stored files, which `UPDATE=1` rewrites.
 
 use std::fs;
 use std::path::Path;
 
-/// Compares a file, by its path in the repository, with what it should be; `UPDATE=1` writes it.
+/// Compares the stored file at path `name` in the repository with `text`; `UPDATE=1` writes it
+/// first.
 pub fn check(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
     let text = format!("{}\n", text.trim_end());
@@ -22,7 +23,7 @@ pub fn check(name: &str, text: &str) {
     );
 }
 
-/// The first line that differs, in both texts.
+/// Describes the first line that differs, in both texts.
 fn first_difference(stored: &str, text: &str) -> String {
     let equal = stored.lines().zip(text.lines()).take_while(|(old, new)| old == new).count();
     let [old, new] =
