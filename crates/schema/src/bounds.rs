@@ -1,25 +1,25 @@
-//! Ranges of parameters: stated once, beside the parameter, for the reader, the JSON Schema and the
+//! Ranges of parameter values, stated once at the parameter and used by reader, JSON Schema and
 //! reference.
 
 use core::fmt;
 
 use cwnd_quantity::{Bytes, Duration};
 
-/// A value that is compared with a bound.
+/// A value in the unit that a bound is compared in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quantity {
     /// A whole number.
     Count(u64),
-    /// A plain number.
+    /// A number without a unit.
     Number(f64),
-    /// A size.
+    /// A size in bytes.
     Size(Bytes),
     /// A span of time.
     Span(Duration),
 }
 
 impl Quantity {
-    /// `true` if this is below `other`; `false` if they are of two kinds.
+    /// `true` if both are of one kind and `self` is below `other`.
     fn is_below(self, other: Self) -> bool {
         match (self, other) {
             (Self::Count(a), Self::Count(b)) => a < b,
@@ -45,20 +45,20 @@ impl fmt::Display for Quantity {
 /// One end of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edge {
-    /// The value at the end.
+    /// Value at the end.
     pub at: Quantity,
     /// `true` if this value itself is in the range.
     pub included: bool,
 }
 
-/// A range, open where an end is absent.
+/// A range; an absent end is unbounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// The lower end.
+    /// Lower end.
     pub least: Option<Edge>,
-    /// The upper end.
+    /// Upper end.
     pub most: Option<Edge>,
-    /// The reason, as a clause: consequence of a value outside. It may be empty.
+    /// Consequence of a value outside, as a clause for messages. It may be empty.
     pub why: &'static str,
 }
 
@@ -66,40 +66,40 @@ impl Bounds {
     /// A range without ends.
     pub const NONE: Self = Self { least: None, most: None, why: "" };
 
-    /// The largest number of 32 bits. It is the end of a type, which words leave out.
+    /// The largest 32-bit number. An upper end there only reflects the type, so text leaves it out.
     pub const WORD: Quantity = Quantity::Count(0xffff_ffff);
 
-    /// From this value on.
+    /// Sets the lower end, inclusive.
     #[must_use]
     pub const fn from(self, at: Quantity) -> Self {
         Self { least: Some(Edge { at, included: true }), ..self }
     }
 
-    /// Above this value.
+    /// Sets the lower end, exclusive.
     #[must_use]
     pub const fn above(self, at: Quantity) -> Self {
         Self { least: Some(Edge { at, included: false }), ..self }
     }
 
-    /// Up to this value.
+    /// Sets the upper end, inclusive.
     #[must_use]
     pub const fn up_to(self, at: Quantity) -> Self {
         Self { most: Some(Edge { at, included: true }), ..self }
     }
 
-    /// Below this value.
+    /// Sets the upper end, exclusive.
     #[must_use]
     pub const fn below(self, at: Quantity) -> Self {
         Self { most: Some(Edge { at, included: false }), ..self }
     }
 
-    /// The same range with a reason.
+    /// Sets the reason for the range.
     #[must_use]
     pub const fn because(self, why: &'static str) -> Self {
         Self { why, ..self }
     }
 
-    /// `true` if the value lies within.
+    /// `true` if the value lies within the range.
     #[must_use]
     pub fn hold(&self, value: Quantity) -> bool {
         let above = self
@@ -111,7 +111,7 @@ impl Bounds {
         above && below
     }
 
-    /// A sentence for the user about a value that lies outside; `None` for one that lies within.
+    /// Returns an error message for a value outside the range; `None` for one within.
     #[must_use]
     pub fn refusal(&self, value: Quantity) -> Option<String> {
         if self.hold(value) {
@@ -122,7 +122,7 @@ impl Bounds {
     }
 }
 
-/// The range in words: "from 1 to 65536", "above 0 and below 1"; nothing if anything goes.
+/// Formats the range in words: "from 1 to 65536", "above 0 and below 1"; nothing if it has no ends.
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.least, self.most.filter(|most| most.at != Self::WORD)) {
@@ -144,7 +144,7 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// A value of the type that a parameter's bounds have, so that those of another can't be written.
+/// A bound with the type of its parameter, so that a bound of another type does not compile.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Typed<T>(pub T);
@@ -152,7 +152,7 @@ pub struct Typed<T>(pub T);
 macro_rules! typed {
     ($($ty:ty, |$value:ident| $quantity:expr;)+) => {$(
         impl Typed<$ty> {
-            /// The same without its type.
+            /// Returns the untyped quantity.
             #[doc(hidden)]
             #[must_use]
             pub const fn quantity(self) -> Quantity {

@@ -1,10 +1,10 @@
-//! Functions that derived code calls.
+//! Functions that derived code calls; not an interface for other code.
 
 use crate::{
     Bounds, Field, Idle, Invalid, Kind, Param, Params, ParseError, Preset, PresetOf, Presets, Value,
 };
 
-/// Number of entries in several lists.
+/// Counts the entries of several lists.
 #[must_use]
 pub const fn total<T>(parts: &[&[T]]) -> usize {
     let (mut n, mut part) = (0, 0);
@@ -15,7 +15,7 @@ pub const fn total<T>(parts: &[&[T]]) -> usize {
     n
 }
 
-/// Entries of several lists, one after the other, in place of `nothing`.
+/// Concatenates several lists; `nothing` fills the array before its entries are set.
 #[must_use]
 pub const fn joined<T: Copy, const N: usize>(parts: &[&[T]], nothing: T) -> [T; N] {
     let mut all = [nothing; N];
@@ -31,7 +31,7 @@ pub const fn joined<T: Copy, const N: usize>(parts: &[&[T]], nothing: T) -> [T; 
     all
 }
 
-/// The same parameters, some with other sources.
+/// Copies fields, and replaces the sources of those named in `sources`.
 #[must_use]
 pub const fn resourced<const N: usize>(
     fields: &[Field],
@@ -52,7 +52,7 @@ pub const fn resourced<const N: usize>(
     all
 }
 
-/// The same parameters, those from `first` to `last` directly after `after`.
+/// Copies fields in another order: those from `first` to `last` come directly after `after`.
 #[must_use]
 pub const fn moved<const N: usize>(
     fields: [Field; N],
@@ -81,13 +81,13 @@ pub const fn moved<const N: usize>(
     all
 }
 
-/// `true` if one of the parameters has this name.
+/// `true` if one of the fields has this name.
 #[must_use]
 pub const fn has(fields: &[Field], name: &str) -> bool {
     position(fields, name) < fields.len()
 }
 
-/// Index of the parameter of this name; their number if there is none.
+/// Returns the index of the field with this name, or the number of fields if there is none.
 const fn position(fields: &[Field], name: &str) -> usize {
     let mut i = 0;
     while i < fields.len() && !same(fields[i].name, name) {
@@ -96,7 +96,7 @@ const fn position(fields: &[Field], name: &str) -> usize {
     i
 }
 
-/// `true` if two names are equal.
+/// `true` if two names are equal; `==` on strings is not `const`.
 #[must_use]
 pub const fn same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
@@ -107,7 +107,7 @@ pub const fn same(a: &str, b: &str) -> bool {
     i == a.len() && i == b.len()
 }
 
-/// Entry of a list whose parameters are not known yet.
+/// Placeholder entry for arrays of fields that are not filled yet.
 pub const NOTHING: Field = Field {
     name: "",
     kind: Kind::Text,
@@ -118,7 +118,7 @@ pub const NOTHING: Field = Field {
     part: None,
 };
 
-/// Names and docs of presets.
+/// Returns the names and docs of presets.
 #[must_use]
 pub const fn named<P, const N: usize>(presets: &[PresetOf<P>]) -> [Preset; N] {
     let mut all = [Preset { name: "", doc: "" }; N];
@@ -130,7 +130,7 @@ pub const fn named<P, const N: usize>(presets: &[PresetOf<P>]) -> [Preset; N] {
     all
 }
 
-/// Gives `params` the values of a preset; `false` if there is none of that name.
+/// Sets `params` to the values of a preset; `false` if no preset has this name.
 pub fn apply_preset<P: Presets>(params: &mut P, name: &str) -> bool {
     let found = P::PRESETS.iter().find(|of| of.preset.name == name);
     if let Some(of) = found {
@@ -139,7 +139,7 @@ pub fn apply_preset<P: Presets>(params: &mut P, name: &str) -> bool {
     found.is_some()
 }
 
-/// Reads a parameter's new value, which must lie within its bounds.
+/// Reads a new value for a parameter and checks its bounds.
 ///
 /// # Errors
 /// If it is of another kind or out of bounds, as a sentence for the user.
@@ -159,7 +159,7 @@ pub fn assign<T: Param>(
     }
 }
 
-/// Checks that a parameter lies within its bounds.
+/// Checks that the value of a parameter lies within its bounds.
 ///
 /// # Errors
 /// If it does not.
@@ -167,27 +167,27 @@ pub fn check<T: Param>(fields: &[Field], key: &'static str, value: &T) -> Result
     refusal(fields, key, value).map_or(Ok(()), |message| Err(Invalid { key, message }))
 }
 
-/// The sentence about a value out of bounds.
+/// Returns the error message for a value out of bounds.
 fn refusal<T: Param>(fields: &[Field], name: &str, value: &T) -> Option<String> {
     let field = fields.iter().find(|field| field.name == name)?;
     field.bounds.refusal(value.quantity()?)
 }
 
-/// The error for a name that no parameter has.
+/// Returns the error for a name that no parameter has.
 #[must_use]
 pub fn unknown(name: &str) -> ParseError {
     ParseError(format!("there is no parameter `{name}`"))
 }
 
-/// Gives a parameter the value that it has in `defaults`.
+/// Sets a parameter to its value in `defaults`.
 pub fn reset(params: &mut dyn Params, defaults: &dyn Params, name: &str) {
     if let Some(value) = defaults.get(name) {
-        // A default is a value that the parameter takes.
+        // A default is a valid value of the parameter.
         let _ = params.set(name, &value);
     }
 }
 
-/// Idle parameters, each with the first reason.
+/// Keeps the first reason for each parameter without effect.
 #[must_use]
 pub fn each_once(mut found: Vec<Idle>) -> Vec<Idle> {
     let mut seen = Vec::new();
@@ -199,7 +199,7 @@ pub fn each_once(mut found: Vec<Idle>) -> Vec<Idle> {
     found
 }
 
-/// Reads the name of a variant.
+/// Reads the name of an enum variant.
 ///
 /// # Errors
 /// If it is none of `names`, as a sentence for the user.
@@ -212,7 +212,7 @@ pub fn read_choice<T>(
     found.ok_or_else(|| crate::not_a_choice(value, names))
 }
 
-/// Writes the name of a variant.
+/// Writes the name of an enum variant.
 #[must_use]
 pub fn write_choice(name: &str) -> Value {
     Value::Text(name.to_owned())

@@ -1,5 +1,5 @@
-//! TOML files whose sections are structs: tree with spans, keys, and errors that are reported
-//! together.
+//! Reader of TOML files whose sections are structs: a tree with spans, key tables, and errors that
+//! are reported together.
 
 mod context;
 mod diagnostics;

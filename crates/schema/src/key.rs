@@ -1,6 +1,7 @@
-//! Names of keys.
+//! Checked names of parameters.
 
-/// Name of a parameter, from its field: a name that no field has does not compile.
+/// Expands to the name of a parameter, given its field. A field that does not exist is a compile
+/// error.
 ///
 /// ```
 /// # use cwnd_schema::{Schema, key};

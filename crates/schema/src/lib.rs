@@ -197,7 +197,7 @@ mod registry;
 
 pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use cwnd_derive::{Choice, Schema, SectionKeys};
-// An error of reading is that of a quantity.
+// Parse errors of parameters are those of quantities.
 pub use cwnd_quantity::ParseError;
 pub use param_kinds::Share;
 pub use params::{

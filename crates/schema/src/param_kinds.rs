@@ -1,4 +1,4 @@
-//! The types that can be parameters.
+//! Implementations of [`Param`] for the types that parameters may have.
 
 use cwnd_quantity::dist::Shape;
 use cwnd_quantity::{
@@ -44,13 +44,13 @@ macro_rules! integer_param {
                 }
             }
             fn write(&self) -> Value {
-                // What was read from an i64 fits one.
+                // The value came from an i64, so it fits.
                 Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
             }
         }
     )*};
 }
-// A scenario's whole numbers have 63 bits: all that are not negative fit 64.
+// Whole numbers of a scenario have 63 bits: each one that is not negative fits 64.
 integer_param!(u32, Bounds::NONE.up_to(Bounds::WORD); u64, Bounds::NONE);
 
 impl Param for f64 {
@@ -71,12 +71,12 @@ impl Param for f64 {
     }
 }
 
-/// A part of what there is: `"all"`, `"none"`, or a number between 0 and 1.
+/// A share of a whole: `"all"`, `"none"`, or a number between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(pub f64);
 
 impl Share {
-    /// All of it.
+    /// The whole.
     pub const ALL: Self = Self(1.0);
 }
 
@@ -231,7 +231,7 @@ impl Param for CountDist {
     }
 }
 
-/// A value or "none", which says that there is no such value.
+/// A value, or "none" for its absence.
 impl<T: Param> Param for Option<T> {
     const KIND: Kind = Kind::Optional(&T::KIND);
     const BOUNDS: Bounds = T::BOUNDS;

@@ -1,23 +1,23 @@
-//! Parameters that describe themselves: description of each; reading and writing of a set.
+//! Parameters that describe themselves, and sets of them that are read and written by name.
 
 use cwnd_quantity::ParseError;
 
 use crate::bounds::{Bounds, Quantity};
 
-/// A parameter's value as it is written in a scenario.
+/// A parameter's value as written in a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A string.
     Text(String),
-    /// `true` or `false`.
+    /// A switch, `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// A whole number, as TOML has it: signed, 64 bits.
     Integer(i64),
     /// A number with a fraction.
     Float(f64),
 }
 
-/// Kind of a parameter's values, for the JSON Schema and the reference.
+/// Kind of a parameter's values, for messages, JSON Schema and reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `true` or `false`.
@@ -36,7 +36,7 @@ pub enum Kind {
     QueueSize,
     /// One of these names.
     Choice(&'static [&'static str]),
-    /// A value of this kind or `"none"`.
+    /// A value of this kind, or `"none"`.
     Optional(&'static Self),
     /// [`Share`](crate::Share).
     Share,
@@ -57,84 +57,84 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// `true` if a value of it can say that something is not there or not done.
+    /// `true` if a value of this kind can turn something off or mark it as absent.
     #[must_use]
     pub const fn can_be_off(self) -> bool {
         matches!(self, Self::Bool | Self::Optional(_))
     }
 }
 
-/// One parameter: its name, what it means, what it is by default and who says so.
+/// Description of one parameter: name, meaning, default's source and range.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// Key in the scenario file.
     pub name: &'static str,
     /// Kind of its values.
     pub kind: Kind,
-    /// Its meaning.
+    /// Text of the parameter in the reference.
     pub doc: &'static str,
-    /// Source of the default.
+    /// Document that gives the default.
     pub source: &'static str,
-    /// From where to where its values go.
+    /// Range of its values.
     pub bounds: Bounds,
-    /// `true` if it must be given, because no default would be right.
+    /// `true` if a scenario must give it, because no default would be right.
     pub required: bool,
-    /// Part of a stack that sets it; `None` for a key of scenarios.
+    /// Part of a stack that sets it; `None` for a parameter that is a key of scenarios.
     pub part: Option<&'static str>,
 }
 
-/// A named set of values for several parameters at once.
+/// A named set of values for all parameters of a set.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Its name in a scenario: `preset = "…"`.
+    /// Name in a scenario: `preset = "…"`.
     pub name: &'static str,
-    /// Its meaning.
+    /// Text of the preset in the reference.
     pub doc: &'static str,
 }
 
-/// A rejected combination of values.
+/// Error for an invalid value or combination of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
-    /// The parameter to point at.
+    /// Parameter that the error is reported at.
     pub key: &'static str,
-    /// A sentence that says what is wrong and how to mend it.
+    /// Message that says what is wrong and how to correct it.
     pub message: String,
 }
 
-/// A parameter without effect, whatever its value, because of what others say.
+/// A parameter that has no effect, whatever its value, because of the values of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Its key.
+    /// Key of the parameter.
     pub key: &'static str,
-    /// The other parameter's value, as in "without `prr`".
+    /// Condition that takes its effect away, as in "without `prr`".
     pub why: &'static str,
 }
 
-/// A set of parameters, which [`Schema`](derive@crate::Schema) derives.
+/// A set of parameters, derived by [`Schema`](derive@crate::Schema).
 pub trait Params {
     /// Lists the parameters, in order.
     fn fields(&self) -> &'static [Field];
-    /// Sets one.
+    /// Sets a parameter from its written value.
     ///
     /// # Errors
     /// If there is no such parameter or the value is not one that it takes.
     fn set(&mut self, name: &str, value: &Value) -> Result<(), ParseError>;
-    /// Reads one; `None` if there is no such parameter.
+    /// Returns a parameter's value; `None` if there is no such parameter.
     fn get(&self, name: &str) -> Option<Value>;
-    /// The presets there are.
+    /// Returns the presets of the set.
     fn presets(&self) -> &'static [Preset];
-    /// Becomes what a preset says, whatever it was; `false` if there is none of that name.
+    /// Replaces all values by those of a preset; `false` if there is none of that name.
     fn apply_preset(&mut self, name: &str) -> bool;
-    /// Looks at the values together.
+    /// Checks the values, each by itself and in combination.
     ///
     /// # Errors
     /// If they contradict each other or lie out of range.
     fn check(&self) -> Result<(), Invalid>;
-    /// Lists the parameters without effect, each once.
+    /// Returns the parameters without effect, each once.
     fn idle(&self) -> Vec<Idle>;
-    /// Gives a parameter its default.
+    /// Resets a parameter to its default.
     fn reset(&mut self, name: &str);
-    /// `true` if a parameter has its default.
+    /// `true` if a parameter has its default value.
     fn is_default(&self, name: &str) -> bool;
 }
 
@@ -142,25 +142,25 @@ pub trait Params {
 pub trait Param: Sized {
     /// Kind of the values.
     const KIND: Kind;
-    /// The range of the type itself.
+    /// Range that every parameter of this type has.
     const BOUNDS: Bounds = Bounds::NONE;
-    /// Type of its bounds; itself for a type without numbers.
+    /// Type in which bounds are given; the type itself if it has none.
     type Bound;
-    /// Number that is compared with its bounds; `None` if it has none, or is "none".
+    /// Returns the number that is compared with the bounds; `None` if the value has none.
     fn quantity(&self) -> Option<Quantity> {
         None
     }
-    /// Reads it.
+    /// Reads a written value.
     ///
     /// # Errors
     /// If the value is of another kind or out of range, as a sentence for the user.
     fn read(value: &Value) -> Result<Self, ParseError>;
-    /// Writes it so that [`Param::read`] gives it back.
+    /// Writes the value in a form that [`Param::read`] accepts.
     fn write(&self) -> Value;
 }
 
 impl Value {
-    /// Words for "expected …, found …".
+    /// Describes the value for messages such as "expected …, found …".
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -183,7 +183,7 @@ pub(crate) fn wrong(value: &Value, wanted: &str) -> ParseError {
     ParseError(format!("expected {wanted}, found {}", value.describe()))
 }
 
-/// The error for a name that is not among `names`.
+/// Returns the error for a name that is not among `names`.
 #[doc(hidden)]
 #[must_use]
 pub fn not_a_choice(value: &Value, names: &[&str]) -> ParseError {
@@ -196,47 +196,47 @@ pub fn not_a_choice(value: &Value, names: &[&str]) -> ParseError {
     )
 }
 
-/// An entry of a registry: a kind of part.
+/// Registry entry of one kind of a part.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistryEntry {
-    /// Its name in a scenario: `kind = "…"`.
+    /// Name in a scenario: `kind = "…"`.
     pub name: &'static str,
-    /// Other names of it.
+    /// Alternative names.
     pub aliases: &'static [&'static str],
-    /// A sentence for schema and reference.
+    /// Text of JSON Schema and reference.
     pub doc: &'static str,
 }
 
 impl RegistryEntry {
-    /// A kind with one name.
+    /// Creates an entry with one name.
     #[must_use]
     pub const fn new(name: &'static str, doc: &'static str) -> Self {
         Self { name, aliases: &[], doc }
     }
 
-    /// The same kind under more names.
+    /// Adds alternative names.
     #[must_use]
     pub const fn alias(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
     }
 
-    /// `true` if the kind has this name.
+    /// `true` if the name is the kind's own or an alternative one.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
 }
 
-/// One of several sets of parameters, made by [`registry!`](crate::registry!).
+/// Parameters of one of several kinds, defined by [`registry!`](crate::registry!).
 pub trait ParamsChoice: Sized + Default {
-    /// The kinds there are.
+    /// Entries of all kinds.
     const KINDS: &'static [RegistryEntry];
-    /// The defaults of a kind, by its name or another one; `None` if there is no such kind.
+    /// Returns the defaults of a kind, by any of its names; `None` if there is no such kind.
     fn of_kind(kind: &str) -> Option<Self>;
-    /// The name of this kind.
+    /// Returns the name of this kind.
     fn kind(&self) -> &'static str;
-    /// Its parameters.
+    /// Returns its parameters.
     fn params(&self) -> &dyn Params;
-    /// Its parameters, to be set.
+    /// Returns its parameters, for changes.
     fn params_mut(&mut self) -> &mut dyn Params;
 }

@@ -1,8 +1,8 @@
-//! Named sets of values.
+//! Presets: named sets of parameter values.
 
 use crate::Preset;
 
-/// A preset with its value.
+/// A preset with the function that makes its values.
 #[derive(Clone, Copy, Debug)]
 pub struct PresetOf<P> {
     pub(crate) preset: Preset,
@@ -10,7 +10,7 @@ pub struct PresetOf<P> {
 }
 
 impl<P> PresetOf<P> {
-    /// A preset of this name; the sentence says what it stands for.
+    /// Creates a preset; `doc` is its text in the reference.
     #[must_use]
     pub const fn new(name: &'static str, doc: &'static str, value: fn() -> P) -> Self {
         Self { preset: Preset { name, doc }, value }
@@ -19,6 +19,6 @@ impl<P> PresetOf<P> {
 
 /// Presets of a set of parameters with `#[schema(presets)]`.
 pub trait Presets: Sized + 'static {
-    /// Each with its value, in order.
+    /// All presets, in order.
     const PRESETS: &'static [PresetOf<Self>];
 }

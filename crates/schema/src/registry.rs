@@ -1,6 +1,6 @@
-//! Registries of kinds of parts.
+//! Macro that defines the registry of a part's kinds.
 
-/// Defines the registry of a kind of parts: an enum over their parameters, told apart in a scenario
+/// Defines the registry of a kind of part: an enum over their parameters, which a scenario selects
 /// by `kind = "…"`.
 ///
 /// Each line names a variant and its module, which the macro declares. The module holds `ENTRY`,
@@ -23,7 +23,7 @@ macro_rules! registry {
             $variant($module::Params),
         )+ }
 
-        /// Evaluates an expression for the parameters of whichever kind it is.
+        /// Evaluates an expression for the parameters of the enum's variant.
         macro_rules! $each {
             ($self:expr, $params:pat => $value:expr) => {
                 match $self { $( $name::$variant($params) => $value, )+ }
@@ -31,7 +31,7 @@ macro_rules! registry {
         }
 
         impl $name {
-            /// The defaults of each kind.
+            /// Constructors of the defaults of each kind.
             const DEFAULTS: &'static [fn() -> Self] =
                 &[$( || Self::$variant($module::Params::default()), )+];
         }

@@ -1,4 +1,4 @@
-//! Derived parameters: read, written, checked and shared.
+//! Derived parameter sets: reading, writing, checking and nesting.
 
 use cwnd_quantity::{Bytes, CountDist, Duration, DurationDist, Levels, SizeDist};
 use cwnd_schema::{Choice, Field, Invalid, Param, Params, PresetOf, Presets, Schema, Value};
@@ -179,7 +179,7 @@ fn a_number_is_read_where_a_text_may_say_more() {
     assert!(why.contains("a size with its unit"), "{why}");
 }
 
-/// Sets whose keys are listed in an order of their own.
+/// A set that lists its keys in another order than its fields.
 #[derive(Clone, Debug, PartialEq, Schema)]
 #[order(size after span)]
 #[order(on to mode after part)]

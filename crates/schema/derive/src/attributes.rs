@@ -1,4 +1,4 @@
-//! The attributes of fields, variants and structs, as they are written.
+//! Parsers of the attributes of fields, variants and structs.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::parse::{Parse, ParseStream};
@@ -6,7 +6,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, LitStr, Meta, Path, Result, Token};
 
-/// The doc comment: its lines, joined as they stand.
+/// Returns the doc comment: its lines, concatenated as written.
 ///
 /// # Errors
 /// If there is none: schema and reference need one.
@@ -25,7 +25,7 @@ pub fn doc(attributes: &[Attribute], of: Span) -> Result<String> {
     Ok(doc)
 }
 
-/// The one attribute of this name.
+/// Returns the attribute of this name, if there is one.
 ///
 /// # Errors
 /// If there are several.
@@ -38,10 +38,10 @@ pub fn one<'a>(attributes: &'a [Attribute], name: &str) -> Result<Option<&'a Att
     }
 }
 
-/// The text between the parentheses of `#[name("…")]` or `#[required("…")]`.
+/// Returns the text of `#[name("…")]` or `#[required("…")]`.
 ///
 /// # Errors
-/// If it is anything else.
+/// If the argument is not a text, or empty.
 pub fn text(attribute: &Attribute) -> Result<LitStr> {
     let text: LitStr = attribute.parse_args()?;
     not_empty(&text)?;
@@ -55,7 +55,7 @@ fn not_empty(text: &LitStr) -> Result<()> {
     Ok(())
 }
 
-/// `#[default(VALUE, "SOURCE")]` or `#[derived("SENTENCE", "SOURCE")]`.
+/// Arguments of `#[default(VALUE, "SOURCE")]` or `#[derived("SENTENCE", "SOURCE")]`.
 pub struct Sourced<T> {
     pub value: T,
     pub source: LitStr,
@@ -74,7 +74,8 @@ impl<T: Parse> Parse for Sourced<T> {
     }
 }
 
-/// `#[default(TOML, "SOURCE")]`, or a TOML for each version of the file format.
+/// Arguments of `#[default(TOML, "SOURCE")]`, or of `#[by_schema(TOML, …, "SOURCE")]` with a TOML
+/// for each version of the file format.
 pub struct Toml {
     pub texts: Vec<String>,
     pub source: LitStr,
@@ -104,7 +105,7 @@ impl Parse for Toml {
     }
 }
 
-/// TOML of tokens, with blanks as people write them.
+/// Formats tokens as TOML, with the usual blanks.
 fn toml(tokens: TokenStream) -> String {
     let written = tokens.into_iter().map(|token| match token {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
@@ -118,10 +119,10 @@ fn toml(tokens: TokenStream) -> String {
     written.collect()
 }
 
-/// `#[required("SOURCE")]`, or `#[required("SOURCE", unless KEY)]`.
+/// Arguments of `#[required("SOURCE")]` or `#[required("SOURCE", unless KEY)]`.
 pub struct Required {
     pub source: LitStr,
-    /// Another key that may be given in its place.
+    /// Key that may be given instead.
     pub unless: Option<Ident>,
 }
 
@@ -140,8 +141,8 @@ impl Parse for Required {
     }
 }
 
-/// `#[flatten]` of a section, or `#[flatten(KEY = ("DOC", "SOURCE"), …)]`: keys that have another
-/// doc and another source here.
+/// Arguments of `#[flatten]` of a section, or `#[flatten(KEY = ("DOC", "SOURCE"), …)]`: keys that
+/// have another doc and source here.
 pub struct Overrides(pub Vec<(Ident, LitStr, LitStr)>);
 
 impl Overrides {
@@ -164,10 +165,10 @@ impl Overrides {
     }
 }
 
-/// `#[flatten(VALUE, KEY = "SOURCE", …)]`.
+/// Arguments of `#[flatten(VALUE, KEY = "SOURCE", …)]`.
 pub struct Flatten {
     pub value: Expr,
-    /// Keys of the set whose defaults have other sources here.
+    /// Keys of the nested set whose defaults have other sources here.
     pub sources: Vec<(Ident, LitStr)>,
 }
 
@@ -188,9 +189,9 @@ impl Parse for Flatten {
     }
 }
 
-/// `#[bounds(from VALUE, below VALUE; "REASON")]`.
+/// Arguments of `#[bounds(from VALUE, below VALUE; "REASON")]`.
 pub struct Bounds {
-    /// Each with the name of the method of `Bounds`.
+    /// Method of `Bounds` and value, for each end.
     pub edges: Vec<(Ident, Expr)>,
     pub why: Option<LitStr>,
 }
@@ -216,7 +217,8 @@ impl Parse for Bounds {
     }
 }
 
-/// `#[idle(CONDITION, "WHY")]` of a field, or `#[idle([KEY, …], CONDITION, "WHY")]` of a struct.
+/// Arguments of `#[idle(CONDITION, "WHY")]` of a field, or `#[idle([KEY, …], CONDITION, "WHY")]` of
+/// a struct.
 pub struct Idle {
     pub keys: Vec<Ident>,
     pub condition: Expr,
@@ -224,13 +226,13 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// A rule of a field.
+    /// Returns a parser of the rule of a field, whose key it is given.
     pub fn of_field(key: &Ident) -> impl FnOnce(ParseStream<'_>) -> Result<Self> {
         let keys = vec![key.clone()];
         move |input| Self::after_keys(keys, input)
     }
 
-    /// A rule of a struct, which names its keys.
+    /// Parses the rule of a struct, which names its keys.
     pub fn of_struct(input: ParseStream<'_>) -> Result<Self> {
         let keys;
         syn::bracketed!(keys in input);
@@ -248,11 +250,12 @@ impl Idle {
     }
 }
 
-/// `#[order(FIRST to LAST after KEY)]` of a struct, or `#[order(FIRST after KEY)]` for one key.
+/// Arguments of `#[order(FIRST to LAST after KEY)]` of a struct, or `#[order(FIRST after KEY)]` for
+/// one key.
 pub struct Order {
     pub first: Ident,
     pub last: Ident,
-    /// Key after which they are listed.
+    /// Key after which the others are listed.
     pub after: Ident,
 }
 
@@ -272,7 +275,7 @@ impl Parse for Order {
     }
 }
 
-/// `#[schema(FLAG, check = PATH)]` or `#[section(FLAG, check = PATH)]` of a struct.
+/// Arguments of `#[schema(FLAG, check = PATH)]` or `#[section(FLAG, check = PATH)]` of a struct.
 #[derive(Default)]
 pub struct Options {
     flags: Vec<&'static str>,
@@ -281,7 +284,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Those of the attribute `name`, which has these flags.
+    /// Parses the attribute `name`, which accepts these flags.
     pub fn of(
         attributes: &[Attribute],
         name: &str,
@@ -309,12 +312,12 @@ impl Options {
     }
 }
 
-/// Collects the errors of all parts of a definition.
+/// Collector of errors, so that all errors of a definition are reported together.
 #[derive(Default)]
 pub struct Errors(Option<Error>);
 
 impl Errors {
-    /// The value, or the error put aside.
+    /// Returns the value, or stores the error.
     pub fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -328,8 +331,10 @@ impl Errors {
         }
     }
 
+    /// Returns the stored errors as one.
+    ///
     /// # Errors
-    /// All that were put aside.
+    /// If any error was stored.
     pub fn finish(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
     }

@@ -1,4 +1,4 @@
-//! `#[derive(Choice)]`.
+//! Expansion of `#[derive(Choice)]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,10 +6,10 @@ use syn::{Data, DeriveInput, Error, Fields, LitStr, Result, Variant};
 
 use crate::attributes::{Errors, doc, one, text};
 
-/// `NAMES` and `impl Param` of an enum.
+/// Generates `NAMES` and `impl Param` of an enum.
 ///
 /// # Errors
-/// If it is no enum, a variant has fields, lacks its name or its doc, or two have one name.
+/// If it is not an enum, a variant has fields or lacks its name or doc, or two have one name.
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Enum(data) = &input.data else {
         return Err(Error::new(input.ident.span(), "a choice is an enum"));

@@ -1,4 +1,4 @@
-//! The derives of `cwnd-schema`, whose documentation has their grammar.
+//! Derive macros of `cwnd-schema`, whose documentation describes the attributes.
 //!
 //! Each derive is a pure function from a syntax tree to tokens, which the unit tests call. All
 //! errors of a definition are reported together, each at the field that lacks something.
@@ -14,14 +14,14 @@ mod testing;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// An enum whose variants are written as names in a scenario: implements `Param`.
+/// Derives `Param` for an enum whose variants a scenario writes as names.
 #[proc_macro_derive(Choice, attributes(name))]
 pub fn choice(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     choice::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()
 }
 
-/// A struct of parameters: implements `Params` and `Default`, and defines `FIELDS`.
+/// Derives `Params` and `Default` for a struct of parameters, and defines `FIELDS`.
 #[proc_macro_derive(
     Schema,
     attributes(schema, order, default, required, flatten, bounds, idle, part)
@@ -31,8 +31,8 @@ pub fn schema(input: TokenStream) -> TokenStream {
     params::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()
 }
 
-/// A struct whose fields are keys of a section of the scenario file: implements `SectionKeys` and
-/// `Resolved`, and `Default` if it is asked for.
+/// Derives `SectionKeys` and `Resolved` for a struct whose fields are keys of a section of the
+/// scenario file, and `Default` if asked for.
 ///
 /// Values that are no parameters implement `ReadValue` and `WriteValue`.
 #[proc_macro_derive(

@@ -1,4 +1,4 @@
-//! `#[derive(Schema)]`.
+//! Expansion of `#[derive(Schema)]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -7,10 +7,10 @@ use syn::{Data, DeriveInput, Error, Expr, Field, Ident, LitStr, Result, Type};
 
 use crate::attributes::{Bounds, Errors, Flatten, Idle, Options, Order, Sourced, doc, one, text};
 
-/// `FIELDS`, `impl Default` and `impl Params` of a struct.
+/// Generates `FIELDS`, `impl Default` and `impl Params` of a struct.
 ///
 /// # Errors
-/// If it is no struct with named fields, or an attribute is missing or wrong.
+/// If it is not a struct with named fields, or an attribute is missing or wrong.
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let set = Set::read(input)?;
     let [default, list, params] = [set.default(), set.list(), set.params()];
@@ -18,18 +18,18 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! { #default #list #params #checks })
 }
 
-/// A struct of parameters.
+/// A struct of parameters, parsed.
 struct Set<'a> {
     ident: &'a Ident,
     options: Options,
     members: Vec<Member<'a>>,
-    /// Rules of the struct, after those of the fields.
+    /// Rules of the struct, applied after those of the fields.
     idle: Vec<Idle>,
-    /// Keys that are listed elsewhere than where their set stands.
+    /// Keys listed at another place than that of their nested set.
     order: Vec<Order>,
 }
 
-/// A field of the struct.
+/// A field of the parameter struct.
 struct Member<'a> {
     ident: &'a Ident,
     ty: &'a Type,
@@ -37,9 +37,9 @@ struct Member<'a> {
     idle: Vec<Idle>,
 }
 
-/// Forms of a field.
+/// Forms of a field: one parameter, or a nested set of them.
 enum Form {
-    /// A parameter; without a default it must be given.
+    /// A parameter; without a default it is required.
     Key {
         doc: String,
         default: Option<Expr>,
@@ -48,7 +48,7 @@ enum Form {
         /// Part of a stack that sets it.
         part: Option<LitStr>,
     },
-    /// A set of parameters of its own, whose keys stand among the others.
+    /// A nested set of parameters, whose keys are listed among the others.
     Flat(Flatten),
 }
 
@@ -161,7 +161,7 @@ impl<'a> Set<'a> {
                     ::cwnd_schema::Params::set(&mut self.#ident, name, value)
             }
         });
-        // A set without parameters reads no value.
+        // The argument is unused in a set without parameters.
         let value = if self.members.is_empty() { quote!(_) } else { quote!(value) };
         quote! {
             fn set(
@@ -278,7 +278,8 @@ impl<'a> Set<'a> {
         }
     }
 
-    /// Compile-time checks that the keys that attributes name are there, each at the name.
+    /// Generates compile-time checks that the keys named by attributes exist, each with the span of
+    /// the name.
     fn key_checks(&self) -> TokenStream {
         let of_sets = self.flattened().flat_map(|(member, flatten)| {
             let ty = member.ty;
@@ -348,7 +349,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// The fields that it adds to the list: itself, or all of its set.
+    /// Generates the entries of the field in `FIELDS`: itself, or all of its nested set.
     fn listed(&self) -> TokenStream {
         let Self { ident, ty, form, .. } = self;
         match form {
@@ -390,7 +391,7 @@ impl<'a> Member<'a> {
     }
 }
 
-/// Bounds over those that `own` is.
+/// Generates bounds that start from `own` and apply those of the attribute.
 pub fn bounds_of(own: TokenStream, ty: &Type, bounds: Option<&Bounds>) -> TokenStream {
     let Some(Bounds { edges, why }) = bounds else { return own };
     let edges = edges.iter().map(|(edge, value)| {
@@ -404,14 +405,14 @@ pub fn bounds_of(own: TokenStream, ty: &Type, bounds: Option<&Bounds>) -> TokenS
     quote!(#own #(#edges)* #why)
 }
 
-/// Key of a field.
+/// Returns the key of a field, as a string literal.
 pub fn name_of(ident: &Ident) -> LitStr {
     LitStr::new(&ident.to_string(), Span::call_site())
 }
 
 /// Flag of a struct that has presets.
 const PRESETS: &str = "presets";
-/// The error of a field without a value at the start.
+/// Error for a parameter without exactly one of the attributes that give its value.
 const ONE_OF: &str = "needs one of `#[default(VALUE, \"SOURCE\")]`, `#[required(\"SOURCE\")]` \
     and `#[flatten(VALUE)]`";
 

@@ -1,4 +1,4 @@
-//! `#[derive(SectionKeys)]`.
+//! Expansion of `#[derive(SectionKeys)]`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -13,10 +13,11 @@ use crate::attributes::{
 };
 use crate::params::{bounds_of, name_of};
 
-/// `impl SectionKeys` of a struct, and `impl Resolved` and `impl Default` unless it goes without.
+/// Generates `SectionKeys` and the struct `PartialNAME`; also `Resolved` unless the section is
+/// `input`, and `Default` if it has the flag.
 ///
 /// # Errors
-/// If it is no struct with named fields, or an attribute is missing or wrong.
+/// If it is not a struct with named fields, or an attribute is missing or wrong.
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let section = Section::read(input)?;
     let [default, partial, keys] = [section.default(), section.partial(), section.keys()];
@@ -24,7 +25,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! { #default #partial #keys #resolved })
 }
 
-/// A struct of keys.
+/// A struct of keys, parsed.
 struct Section<'a> {
     ident: &'a Ident,
     vis: &'a Visibility,
@@ -32,17 +33,17 @@ struct Section<'a> {
     options: Options,
 }
 
-/// A field of the struct.
+/// A field of the section struct.
 struct Member<'a> {
     ident: &'a Ident,
     ty: &'a Type,
     form: Form<'a>,
 }
 
-/// Forms of a field.
+/// Forms of a field: one key, or a nested section.
 enum Form<'a> {
     Key(Box<Key<'a>>),
-    /// A section of its own, whose keys stand among the others.
+    /// A nested section, whose keys are listed among the others.
     Flat(Overrides),
 }
 
@@ -60,20 +61,20 @@ struct Key<'a> {
     idle: Vec<Idle>,
 }
 
-/// Values of a key that is absent.
+/// Parsed default of a key: its value if it is absent.
 enum Fallback {
-    /// It must be given, unless another key is.
+    /// No value: the key is required, unless the other key is given.
     Required(Option<Ident>),
-    /// This TOML.
+    /// A default, as TOML.
     Toml(String),
-    /// TOML for each version of the file format.
+    /// A default for each version of the file format, as TOML.
     BySchema(Vec<String>),
-    /// `None`, which stands for what this sentence says.
+    /// `None`, with the meaning that this sentence states.
     Derived(LitStr),
 }
 
 impl Fallback {
-    /// `true` if the field is `None` where the key is absent.
+    /// `true` if the field is an `Option`, `None` for an absent key.
     const fn is_optional(&self) -> bool {
         matches!(self, Self::Required(Some(_)) | Self::Derived(_))
     }
@@ -118,7 +119,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The struct of what could be read.
+    /// Generates the struct `PartialNAME`, with an `Option` for each key that may have failed to be
+    /// read.
     fn partial(&self) -> TokenStream {
         let name = self.partial_name();
         let fields = self.members.iter().map(|Member { ident, ty, form }| match form {
@@ -185,7 +187,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Rules about keys without effect.
+    /// Generates `settle`, which applies the rules on keys without effect.
     fn settle(&self) -> TokenStream {
         let rules: Vec<TokenStream> = self.members.iter().flat_map(Member::rules).collect();
         if rules.is_empty() {
@@ -242,7 +244,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// The key that may stand for it.
+    /// Returns the key that may be given instead of this one.
     fn other(&self) -> Option<&Ident> {
         match &self.form {
             Form::Key(key) => match &key.fallback {
@@ -253,7 +255,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// The keys that it adds to the list: itself, or all of its section.
+    /// Generates the entries of the field in `KEYS`: itself, or all of its nested section.
     fn listed(&self) -> TokenStream {
         let ty = self.ty;
         let overrides = match &self.form {
@@ -346,7 +348,7 @@ impl<'a> Key<'a> {
         Ok(Self { ident, ty, doc, fallback, source, bounds, takes, idle })
     }
 
-    /// Its row in the list of keys.
+    /// Generates its entry in `KEYS`.
     fn listed(&self) -> TokenStream {
         let Self { ident, ty, doc, fallback, source, bounds, takes, .. } = self;
         let name = name_of(ident);
@@ -425,7 +427,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// The type of which an `Option` is.
+/// Returns the type argument of an `Option`.
 fn inner(ty: &Type) -> Result<&Type> {
     let optional = || Error::new(ty.span(), "a key that may be absent is an `Option`");
     let Type::Path(path) = ty else { return Err(optional()) };
@@ -441,13 +443,13 @@ fn inner(ty: &Type) -> Result<&Type> {
 
 /// Flag of a struct that has a `Default`.
 const DEFAULT: &str = "default";
-/// Flag of a struct that resolved files do not have.
+/// Flag of a struct that is never written to resolved files.
 const INPUT: &str = "input";
-/// The error of a required key of a section with a default.
+/// Error for a required key in a section with the flag `default`.
 const NO_DEFAULT: &str = "a section has no default if one of its keys has none";
-/// The error of `unless` with another name.
+/// Error for an `unless` whose key does not exist.
 const NO_OTHER: &str = "`unless` names a key that is not there";
-/// The error of a field without a value at the start.
+/// Error for a key without exactly one of the attributes that give its value.
 const ONE_OF: &str = "needs one of `#[default(TOML, \"SOURCE\")]`, \
     `#[by_schema(TOML, …, \"SOURCE\")]`, `#[derived(\"SENTENCE\", \"SOURCE\")]`, \
     `#[required(\"SOURCE\")]` and `#[flatten]`";

@@ -1,8 +1,8 @@
-//! Comparison of expanded code.
+//! Comparison of expanded code in tests.
 
 use proc_macro2::TokenStream;
 
-/// Asserts that expanded code contains each of these parts, trailing commas aside.
+/// Asserts that expanded code contains each of these parts; trailing commas are ignored.
 pub fn holds(expanded: &str, parts: &[TokenStream]) {
     let expanded = without_trailing_commas(expanded);
     for part in parts {

@@ -1,4 +1,4 @@
-//! State of the reading of a file, and values with their paths.
+//! State while a file is read, and values with their key paths.
 
 use core::any::Any;
 use std::borrow::Cow;
@@ -11,46 +11,47 @@ use crate::file::phrases::phrase;
 use crate::file::tree::{Item, Node};
 use crate::{Kind, Param, Params, Value};
 
-/// Reads the text of a file that another one names, such as a trace; the error is a sentence.
+/// Callback that returns the text of a file that another one names, such as a trace; its error is a
+/// sentence.
 ///
 /// Pure crates touch no file system: their caller passes this in, and resolves names against the
 /// folder of the file.
 pub type Files<'f> = &'f dyn Fn(&str) -> Result<String, String>;
 
-/// Replaces the names of files in a value of this kind by their contents.
+/// Callback that replaces file names in a value of the given kind by the contents of the files.
 pub type Inline = for<'v> fn(&'v Value, Kind, &mut Context<'_>) -> Result<Cow<'v, Value>, String>;
 
-/// Endings of the names of files in values.
+/// Extensions by which a value is recognized as the name of a file.
 pub const EXTENSIONS: [&str; 4] = [".csv", ".tsv", ".txt", ".dat"];
 
-/// Contents of files, by name and purpose; errors are kept, too.
+/// Parsed contents of files, by name and purpose; errors are kept, too.
 pub type Contents = BTreeMap<(String, &'static str), Result<Arc<dyn Any + Send + Sync>, String>>;
 
-/// State that goes along with every read.
+/// State that is passed to every read.
 pub struct Context<'f> {
-    /// Problems so far.
+    /// Problems found so far.
     pub sink: Sink,
     files: Files<'f>,
     inline: Inline,
-    /// Files read so far.
+    /// Files parsed so far.
     pub contents: Contents,
     /// Version of the file's format, from 1 on.
     pub schema: u64,
-    /// Keys without effect.
+    /// Keys without effect found so far.
     pub idle: Vec<IdleKey>,
 }
 
 impl<'f> Context<'f> {
-    /// Nothing is read yet.
+    /// Creates the context for a file of which nothing is read yet; the version of its format is 1.
     pub fn new(files: Files<'f>, inline: Inline) -> Self {
         let (sink, contents, idle) = Default::default();
         Self { sink, files, inline, contents, schema: 1, idle }
     }
 
-    /// Contents of the file `name`, read once for each purpose.
+    /// Returns the parsed contents of the file `name`, read once for each purpose.
     ///
     /// # Errors
-    /// If it can't be read.
+    /// If the file can't be read or parsed.
     pub fn content<T: Any + Send + Sync>(
         &mut self,
         name: &str,
@@ -65,25 +66,25 @@ impl<'f> Context<'f> {
         found.downcast().map_err(|_| format!("`{name}` is no {purpose}"))
     }
 
-    /// `true` if keys without effect are errors and take their defaults: from version 2 on.
+    /// `true` if keys without effect are errors and are reset to their defaults: from version 2 on.
     pub const fn refuses_idle(&self) -> bool {
         self.schema > 1
     }
 
-    /// Gives keys without effect their defaults, so that resolved files can leave them out.
+    /// Resets keys without effect to their defaults, so that resolved files can omit them.
     pub fn reset_idle(&self, params: &mut dyn Params) {
         if self.refuses_idle() {
             params.idle().iter().for_each(|idle| params.reset(idle.key));
         }
     }
 
-    /// The default among those of all versions of the format.
+    /// Returns the default for the file's version among those of all versions.
     pub(super) fn of_schema(&self, defaults: &'static [&'static str]) -> &'static str {
         let place = usize::try_from(self.schema - 1).unwrap_or(usize::MAX);
         defaults.get(place).unwrap_or(&defaults[0])
     }
 
-    /// The value with the contents of its files.
+    /// Returns the value with file names replaced by the contents of the files.
     pub(super) fn inlined<'v>(
         &mut self,
         value: &'v Value,
@@ -96,9 +97,9 @@ impl<'f> Context<'f> {
 /// A node with the path of its key.
 #[derive(Clone, Copy)]
 pub struct At<'t> {
-    /// The value.
+    /// Node that holds the value.
     pub node: &'t Node,
-    /// The path.
+    /// Path of the value's key, such as `flow.main.rtt`.
     pub path: &'t str,
 }
 
@@ -112,7 +113,7 @@ impl At<'_> {
         cx.sink.error(self.node.span, self.path, message);
     }
 
-    /// A parameter's value.
+    /// Reads a parameter's value, and reports an error.
     pub fn plain<T: Param>(&self, cx: &mut Context<'_>) -> Option<T> {
         let Item::Value(value) = &self.node.item else {
             self.wrong_kind(&phrase(T::KIND), cx);

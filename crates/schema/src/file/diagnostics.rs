@@ -1,4 +1,4 @@
-//! Errors, warnings and notes about a file: place, reason, remedy.
+//! Errors, warnings and notes about a file, with position, message and remedy.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -9,19 +9,19 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use crate::file::lines::{Lines, boundary, cut};
 use crate::file::suggest::closest;
 
-/// Gravity of a diagnostic.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The file can't be used.
+    /// Prevents the use of the file.
     Error,
-    /// It can, and probably does not say what was meant.
+    /// Permits its use, but the file is probably not what was intended.
     Warning,
-    /// It can, and readers of the results should know of this.
+    /// Permits its use; readers of the results should know it.
     Note,
 }
 
 impl Severity {
-    /// `"error"`, `"warning"` or `"note"`.
+    /// Returns `"error"`, `"warning"` or `"note"`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,19 +35,19 @@ impl Severity {
 /// One problem of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file, or the option of the command line that has the problem.
+    /// File or command-line option with the problem.
     pub file: String,
     /// Line, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
     pub column: usize,
-    /// Path of the key, such as `flow.main.controller.beta_ecn`; empty where there is none.
+    /// Path of the key, such as `flow.main.controller.beta_ecn`; empty if there is none.
     pub key: String,
-    /// The problem.
+    /// Description of the problem.
     pub message: String,
-    /// The remedy, unless the message names it.
+    /// Remedy, unless the message names it.
     pub help: Option<String>,
-    /// Its gravity.
+    /// Severity.
     pub severity: Severity,
     span: Span,
 }
@@ -56,18 +56,18 @@ pub struct Diagnostic {
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
-    /// Errors and warnings beyond those.
+    /// Numbers of errors and of warnings that are not in the list.
     more: [usize; 2],
     sources: Arc<[Source]>,
 }
 
-/// Most problems that are shown, errors before warnings; the others are counted.
+/// Limit on the problems that are shown, errors before warnings; the others are counted.
 pub const MOST_SHOWN: usize = 50;
-/// Most problems with a suggestion, which takes time to find.
+/// Number of problems above which no more suggestions are searched, as each search takes time.
 const MOST_SUGGESTED: usize = 1000;
 
 impl Diagnostics {
-    /// Those that are shown, [`MOST_SHOWN`] at most.
+    /// Iterates over the problems that are shown, at most [`MOST_SHOWN`].
     pub fn iter(&self) -> core::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
@@ -78,26 +78,26 @@ impl Diagnostics {
         self.list.len() + self.more.iter().sum::<usize>()
     }
 
-    /// `true` if there are none.
+    /// `true` if there are no problems.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// `true` if one of them is an error.
+    /// `true` if a shown problem is an error.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// Others about the same texts.
+    /// Returns the diagnostics of another sink, about the same sources.
     #[must_use]
     pub fn beside(&self, other: Sink) -> Self {
         other.finish(&self.sources)
     }
 
-    /// Text of the problems that are shown, each with its source line and a caret, and a line that
-    /// counts the others; `color` adds ANSI escapes.
+    /// Formats the problems that are shown, each with its source line and a caret, and a line that
+    /// counts the others. `color` adds ANSI escapes.
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
@@ -110,7 +110,7 @@ impl Diagnostics {
         texts.join("\n\n")
     }
 
-    /// A sentence that counts the problems that are not shown.
+    /// Returns a sentence that counts the problems that are not shown, if there are any.
     #[must_use]
     pub fn rest(&self) -> Option<String> {
         let counted = |n: usize, what| match n {
@@ -136,10 +136,12 @@ impl Diagnostics {
         let origin = Origin::path(d.file.as_str());
         let mut group = match self.sources.get(d.span.source) {
             Some(source) if !source.text.is_empty() => {
-                // Only its own line: a search in the whole text takes as long as the text is.
+                // Only the line of the problem is passed on: the renderer would search the whole
+                // text each time.
                 let (start, around) = around(&source.text, d.span);
                 let from = d.span.start - start;
-                // What is marked is never left out.
+                // The renderer trims long lines, but never the marked part, so the mark is bounded
+                // here.
                 let to = around.len().min(d.span.end - start).min(from + MOST_MARKED);
                 let to = boundary(around, to);
                 let snippet = Snippet::source(around)
@@ -178,27 +180,27 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// A text that is read: the file, or an argument of the command line.
+/// A text that was parsed: the file, or an argument of the command line.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its name in messages.
+    /// Name in messages.
     pub name: String,
-    /// All of it.
+    /// The whole text.
     pub text: String,
 }
 
-/// A stretch of a source, in bytes.
+/// A range of bytes in a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// Number of the source.
+    /// Index of the source.
     pub source: usize,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// Byte behind the last.
+    /// Offset past the last byte.
     pub end: usize,
 }
 
-/// A diagnostic before its span becomes line and column.
+/// A diagnostic whose position is still a span, not yet line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     span: Span,
@@ -206,11 +208,11 @@ pub struct Problem {
     key: String,
     message: String,
     help: Option<String>,
-    /// `true` if a key is absent, perhaps because part of the file can't be read.
+    /// `true` if the problem is an absent key, which an unreadable part of the file may have.
     missing: bool,
 }
 
-/// A message with the place in a sweep where it holds, unless that is everywhere.
+/// Appends the points of a sweep at which a message holds; `None` means at all points.
 pub fn at_place(message: String, place: Option<&str>) -> String {
     match place {
         Some(place) => format!("{message} (at {place})"),
@@ -219,13 +221,13 @@ pub fn at_place(message: String, place: Option<&str>) -> String {
 }
 
 impl Problem {
-    /// Adds the remedy.
+    /// Sets the remedy.
     pub fn help(&mut self, help: impl Into<String>) {
         self.help = Some(cut(help.into()));
     }
 }
 
-/// Collects problems, so that all are reported together.
+/// Collector of problems, so that all are reported together.
 #[derive(Clone, Debug, Default)]
 pub struct Sink {
     problems: Vec<Problem>,
@@ -242,7 +244,7 @@ impl Sink {
         self.push(span, Severity::Error, key.into(), message.into())
     }
 
-    /// Adds the error that a required key is absent.
+    /// Adds an error about an absent required key.
     pub fn missing(
         &mut self,
         span: Span,
@@ -254,12 +256,12 @@ impl Sink {
         problem
     }
 
-    /// Drops errors about absent keys, which may stand in a part of the file that can't be read.
+    /// Drops errors about absent keys, which may be in a part of the file that can't be read.
     pub fn forgive_missing(&mut self) {
         self.problems.retain(|p| !p.missing);
     }
 
-    /// Drops problems on lines with a problem in `other`, which may be their cause.
+    /// Drops problems on lines that have a problem in `other`, as that may be their cause.
     pub fn forgive_lines_of(&mut self, other: &Self, text: &str) {
         let lines = Lines::of(text);
         let line = |p: &Problem| lines.line(p.span.start);
@@ -306,7 +308,7 @@ impl Sink {
         self.problems.extract_if(.., |p| p.severity == severity).collect()
     }
 
-    /// Adds a problem of some combinations of a sweep, with their place unless they are all.
+    /// Adds a problem that holds at some points of a sweep; `None` means at all points.
     pub fn add_at(&mut self, place: Option<&str>, mut problem: Problem) {
         problem.message = cut(at_place(problem.message, place));
         self.problems.push(problem);
@@ -325,7 +327,7 @@ impl Sink {
         &mut self.problems[at]
     }
 
-    /// Finds the candidate that a name was probably meant to be; none once there are more than
+    /// Returns the candidate that a name was probably meant to be; `None` once there are more than
     /// `MOST_SUGGESTED` problems.
     pub fn closest<'c>(
         &self,
@@ -335,13 +337,13 @@ impl Sink {
         (self.problems.len() <= MOST_SUGGESTED).then(|| closest(wrong, candidates)).flatten()
     }
 
-    /// `true` if one of them is an error.
+    /// `true` if an error was collected.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(|p| p.severity == Severity::Error)
     }
 
-    /// Adds the problems of another one, without those that are here already.
+    /// Adds the problems of another sink that are not in this one.
     pub fn merge(&mut self, other: Self) {
         if other.problems.is_empty() {
             return;
@@ -352,7 +354,7 @@ impl Sink {
         self.problems.extend(new);
     }
 
-    /// Diagnostics with lines and columns, in the order of the sources.
+    /// Converts the problems to diagnostics with lines and columns, in the order of the sources.
     #[must_use]
     pub fn finish(mut self, sources: &[Source]) -> Diagnostics {
         self.problems.sort_by_key(|p| p.span);
@@ -373,7 +375,8 @@ impl Sink {
     }
 }
 
-/// Finds lines and columns; looks through each source once if asked for one after the other.
+/// Converter from spans to lines and columns. It indexes a source once, as long as problems come in
+/// the order of the sources.
 struct Places<'s> {
     sources: &'s [Source],
     lines: Option<(usize, Lines)>,
@@ -406,13 +409,14 @@ impl Places<'_> {
     }
 }
 
-/// Width of a quoted line, and most of it that is marked, in characters.
+/// Width at which quoted lines are cut, and the longest mark in them, in characters.
 const MOST_QUOTED: usize = 80;
 const MOST_MARKED: usize = 50;
 
-/// Beginning and text of the line of a span; of a long line the part near the span.
+/// Returns the line of a span and its offset in the text; only the part near the span if the line
+/// is long.
 fn around(text: &str, span: Span) -> (usize, &str) {
-    /// Bytes of a line on either side.
+    /// Bytes kept on either side of the span.
     const NEAR: usize = 400;
     let mut start = text[..span.start].rfind('\n').map_or(0, |i| i + 1);
     if span.start - start > NEAR {
@@ -426,8 +430,8 @@ fn around(text: &str, span: Span) -> (usize, &str) {
 }
 
 impl Span {
-    /// The part of the span that the text has, on character boundaries, within its first line: a
-    /// caret under a whole table says less than one under its head.
+    /// Clips the span to the text, to character boundaries, and to its first line: a caret under a
+    /// whole table says less than one under its head.
     fn within(self, text: &str) -> Self {
         let start = boundary(text, self.start);
         let end = boundary(text, self.end).max(start);

@@ -1,24 +1,25 @@
-//! Keys without effect because of other keys of the same part.
+//! Keys without effect because of the values of other keys.
 
 use crate::file::diagnostics::{Sink, Span, at_place};
 use crate::file::tree::{Entry, Table};
 use crate::{Idle, Kind, Params};
 
-/// A key without effect beside the values of others.
+/// A key that has no effect because of the values of others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IdleKey {
-    /// Place of the key, or of the preset.
+    /// Position of the key, or of the preset that sets it.
     pub span: Span,
     /// Path of the key.
     pub path: String,
-    /// The sentence about it.
+    /// Message for the user.
     pub message: String,
-    /// `true` if the file does not have it.
+    /// `true` if the key is set by a preset and not by the file.
     pub by_preset: bool,
 }
 
-/// Notes the keys without effect that the table has, and those of the preset that have none
-/// because of other keys of the table.
+/// Collects the keys without effect that a table sets, and those of its preset that lose their
+/// effect because of other keys of the table. `of_preset` are the keys without effect in the preset
+/// itself.
 pub(super) fn note(
     params: &dyn Params,
     of_preset: &[&str],
@@ -30,7 +31,8 @@ pub(super) fn note(
         let written = table.get(key);
         let field = params.fields().iter().find(|field| field.name == key);
         let kind = field.map(|field| field.kind);
-        // `dsack = false` says what happens; `prr_rule = "rfc6937"` does not.
+        // Switched off, a key states what happens even without effect (`dsack = false`); another
+        // value (`prr_rule = "rfc6937"`) does not.
         let is_off = kind.is_some_and(Kind::can_be_off) && params.is_default(key);
         let counts = match written {
             Some(_) => !is_off,
@@ -38,7 +40,8 @@ pub(super) fn note(
         };
         if counts {
             let part = field.and_then(|field| field.part).filter(|_| written.is_none());
-            // Files have no key for it: its part is named, once for all of its keys.
+            // Files have no key for it, so its part is named instead; equal messages are merged
+            // later.
             let (path, what) = match part {
                 Some(part) => (path.to_owned(), format!("the part `{part}` of the stack")),
                 None if written.is_some() => (format!("{path}.{key}"), format!("`{key}`")),
@@ -52,13 +55,13 @@ pub(super) fn note(
 }
 
 impl IdleKey {
-    /// Key of a section that has no effect for the reason `why`.
+    /// Creates the entry for a section's key that has no effect for the reason `why`.
     pub(super) fn of_section(entry: &Entry, path: String, why: &str) -> Self {
         let message = format!("`{}` has no effect {why}", entry.key);
         Self { span: entry.place(), path, message, by_preset: false }
     }
 
-    /// Reports it: as an error, or as a note with the place where that holds.
+    /// Reports the key as an error, or as a note with the points of a sweep at which it holds.
     pub fn report(self, is_error: bool, place: Option<&str>, sink: &mut Sink) {
         if is_error {
             sink.error(self.span, self.path, self.message).help("remove it");

@@ -1,4 +1,4 @@
-//! JSON Schemas of keys, parameters and kinds of parts.
+//! JSON Schema generation for keys, parameters and kinds of parts.
 
 use cwnd_quantity::dist::{FORMS, NAMED_SIZES};
 use serde_json::{Map, Value as Json, json};
@@ -8,37 +8,37 @@ use crate::file::keys::{Fallback, Form, Key};
 use crate::file::phrases::{by_schema, phrase};
 use crate::{Bounds, Edge, Field, Kind, Params, ParamsChoice, Quantity, RegistryEntry, Value};
 
-/// A definition of this name.
+/// Returns a reference to the definition `name`.
 pub fn reference(name: &str) -> Json {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// One of several forms.
+/// Returns the schema of a value in one of several forms.
 pub fn any_of(forms: &[Json]) -> Json {
     json!({ "anyOf": forms })
 }
 
-/// The text "none".
+/// Returns the schema of the text "none".
 pub fn none() -> Json {
     json!({ "const": "none" })
 }
 
-/// A text.
+/// Returns the schema of a text.
 pub fn text() -> Json {
     json!({ "type": "string" })
 }
 
-/// A list of one or more.
+/// Returns the schema of a non-empty list.
 pub fn some(items: &Json) -> Json {
     json!({ "type": "array", "items": items, "minItems": 1 })
 }
 
-/// A list, which may be empty.
+/// Returns the schema of a list that may be empty.
 pub fn list(items: &Json) -> Json {
     json!({ "type": "array", "items": items })
 }
 
-/// A table of these keys and no others.
+/// Returns the schema of a table with these keys and no others, all of them optional.
 pub fn object(sections: &[&[Key]]) -> Json {
     let mut properties = Map::new();
     for key in sections.iter().flat_map(|keys| keys.iter()) {
@@ -61,7 +61,7 @@ pub fn object(sections: &[&[Key]]) -> Json {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-/// As [`object`], with the required keys as required ones.
+/// Returns the schema of [`object`] in which required keys are required.
 pub fn complete(keys: &[Key]) -> Json {
     let required = keys.iter().filter(|key| key.fallback == Fallback::Required);
     let required: Vec<&str> = required.map(|key| key.name).collect();
@@ -75,7 +75,7 @@ fn described(doc: &str, required: bool) -> String {
     if required { format!("{doc} (Required.)") } else { doc.to_owned() }
 }
 
-/// A default that is written as TOML, as JSON; a table is left to the reader.
+/// Converts a TOML default to JSON, if its text is valid JSON, too; the schema omits others.
 fn default(text: &str) -> Option<Json> {
     serde_json::from_str(text).ok()
 }
@@ -96,12 +96,13 @@ fn value(kind: Kind) -> Json {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Integer => json!({ "type": "integer", "minimum": 0 }),
         Kind::Number => json!({ "type": "number" }),
+        // The definitions with units are shared by all keys.
         Kind::Duration => reference("duration"),
         Kind::Rate => reference("rate"),
         Kind::Bytes => reference("bytes"),
         Kind::QueueSize => reference("queue-size"),
         Kind::Choice(names) => json!({ "enum": names }),
-        // The text "none" is one of these texts.
+        // The pattern-free text also covers "none".
         Kind::QueueSizes | Kind::Optional(Kind::QueueSizes) => json!({ "type": "string" }),
         Kind::Optional(Kind::Parts) => {
             let [one, several] = shares();
@@ -121,7 +122,7 @@ fn value(kind: Kind) -> Json {
     }
 }
 
-/// A number above 0 and below 1, or several in a text.
+/// Returns the two schemas of shares: a number above 0 and below 1, or several in a text.
 fn shares() -> [Json; 2] {
     [
         json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 }),
@@ -129,10 +130,11 @@ fn shares() -> [Json; 2] {
     ]
 }
 
-/// As [`value`], within bounds. Bounds of quantities are left to the reader, but for zero.
+/// Returns the schema of a value within bounds. Bounds with units are left to the reader, except
+/// that zero is excluded.
 fn bounded(kind: Kind, bounds: &Bounds) -> Json {
     let mut schema = value(kind);
-    // An optional value is its kind or "none".
+    // The first form of an optional value is its kind, the second "none".
     let inner = match schema.get_mut("anyOf").and_then(|forms| forms.get_mut(0)) {
         Some(first) => first,
         None => &mut schema,
@@ -155,7 +157,7 @@ fn bounded(kind: Kind, bounds: &Bounds) -> Json {
     schema
 }
 
-/// `true` if zero is the only quantity below a lower bound.
+/// `true` if the lower bound excludes zero and no other quantity.
 fn excludes_only_zero(least: Edge) -> bool {
     match (least.at, least.included) {
         (Quantity::Size(b), true) => b.0 == 1,
@@ -166,7 +168,7 @@ fn excludes_only_zero(least: Edge) -> bool {
     }
 }
 
-/// Definitions of quantities and distributions, to which keys refer.
+/// Returns the definitions of quantities and distributions that keys refer to.
 pub fn quantities() -> Map<String, Json> {
     let all = [
         ("duration", quantity(&phrase(Kind::Duration), "100 ms")),
@@ -180,7 +182,7 @@ pub fn quantities() -> Map<String, Json> {
     all.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
-/// A number and a unit; the reader checks the unit.
+/// Returns the schema of a number with a unit; the reader checks the unit.
 fn quantity(what: &str, example: &str) -> Json {
     json!({
         "type": "string",
@@ -199,7 +201,7 @@ fn distribution(constant: &str, example: &str, named: &[(&str, &str)]) -> Json {
     any_of(&forms)
 }
 
-/// A distribution.
+/// Returns the schema of a distribution, or of the name of a file with one.
 fn drawn(example: &str) -> Json {
     let words: Vec<&str> = FORMS.iter().map(|(word, _)| *word).collect();
     let written: Vec<&str> = FORMS.iter().map(|(_, form)| *form).collect();
@@ -212,7 +214,7 @@ fn drawn(example: &str) -> Json {
     })
 }
 
-/// A kind by its name, or a table of its parameters.
+/// Returns the schema of a part: the name of its kind, or a table of its parameters.
 pub fn choice<T: ParamsChoice>() -> Json {
     let default = T::default().kind();
     let complete = |name| {
@@ -260,12 +262,12 @@ pub fn insert_params(properties: &mut Map<String, Json>, params: &dyn Params) {
     }
 }
 
-/// One of the presets.
+/// Returns the schema of a preset's name.
 pub fn presets(params: &dyn Params) -> Json {
     one_of(params.presets().iter().map(|preset| (preset.name, preset.doc)))
 }
 
-/// One of these names, each with its description.
+/// Returns the schema of one of these names, each with its description.
 pub fn one_of(names: impl Iterator<Item = (&'static str, &'static str)>) -> Json {
     let one = |(name, doc): (_, &str)| json!({ "const": name, "description": doc.trim() });
     json!({ "oneOf": names.map(one).collect::<Vec<_>>() })

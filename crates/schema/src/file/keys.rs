@@ -1,29 +1,29 @@
-//! Descriptions of keys that are no parameters of an algorithm: `SectionKeys` derives them.
+//! Descriptions of keys that are not parameters of an algorithm; `SectionKeys` derives them.
 
 use serde_json::Value as Json;
 
 use crate::expanded::{joined, same};
 use crate::{Bounds, Kind};
 
-/// One key of a section.
+/// Description of one key of a section.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its name.
+    /// Name of the key.
     pub name: &'static str,
     /// Form of its values.
     pub form: Form,
-    /// Its value where it is absent.
+    /// Its value if the key is absent.
     pub fallback: Fallback,
-    /// Its meaning.
+    /// Text of the key in the reference.
     pub doc: &'static str,
-    /// Source of the default.
+    /// Source of the default of the key.
     pub source: &'static str,
-    /// Range of the values of a [`Form::Plain`].
+    /// Range of the values, for [`Form::Plain`].
     pub bounds: Bounds,
 }
 
 impl Key {
-    /// Entry of a list whose keys are not known yet.
+    /// Placeholder entry for arrays of keys that are not filled yet.
     pub const NONE: Self = Self {
         name: "",
         form: Form::Plain(Kind::Text),
@@ -34,7 +34,7 @@ impl Key {
     };
 }
 
-/// The same keys, some with other docs and sources. A name that no key has does not compile.
+/// Copies keys, and replaces docs and sources of some. A name that no key has does not compile.
 pub const fn described<const N: usize>(
     keys: &[Key],
     others: &[(&str, &'static str, &'static str)],
@@ -51,7 +51,7 @@ pub const fn described<const N: usize>(
     all
 }
 
-/// Place of a key among others; their number if it is not there.
+/// Returns the index of a key, or the number of keys if it is absent.
 pub const fn place(keys: &[Key], name: &str) -> usize {
     let mut i = 0;
     while i < keys.len() && !same(keys[i].name, name) {
@@ -63,51 +63,51 @@ pub const fn place(keys: &[Key], name: &str) -> usize {
 /// Forms of a key's values.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
-    /// A value of a parameter's kind.
+    /// A value of a parameter kind.
     Plain(Kind),
-    /// Another value.
+    /// A value that reads its own node.
     Value(&'static Takes),
-    /// A section of its own.
+    /// A section.
     Section,
-    /// Sections of the user's own names.
+    /// Sections with user-chosen names.
     Named,
 }
 
-/// Description of a value.
+/// Description of a value that reads its own node.
 #[derive(Debug)]
 pub struct Takes {
-    /// Words of the reference.
+    /// Phrase of the reference for the value.
     pub phrase: &'static str,
-    /// A value, as it may be written.
+    /// Example of a value, as written in a file.
     pub example: &'static str,
-    /// Key of a table for which a plain value is short: `queue = "codel"` is
-    /// `queue = { kind = "codel" }`.
+    /// Key of a table that a plain value abbreviates: `queue = "codel"` is `queue = { kind =
+    /// "codel" }`.
     pub shorthand: Option<&'static str>,
-    /// Makes its JSON Schema.
+    /// Generator of its JSON Schema.
     pub json: fn() -> Json,
 }
 
 impl Takes {
-    /// A value without a short form.
+    /// Describes a value without a short form.
     pub const fn new(phrase: &'static str, json: fn() -> Json) -> Self {
         Self { phrase, example: "\"...\"", shorthand: None, json }
     }
 
-    /// One of several algorithms.
+    /// Describes one of several algorithms, whose short form gives the `kind`.
     pub const fn choice(phrase: &'static str, json: fn() -> Json) -> Self {
         Self { shorthand: Some("kind"), ..Self::new(phrase, json) }
     }
 }
 
-/// Values of a key that is absent.
+/// Value of a key that is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// None: it is an error.
+    /// No value: an absent key is an error.
     Required,
-    /// This, as it would be written.
+    /// A default, written as TOML.
     Toml(&'static str),
-    /// One of these by the version of the file's format, from version 1 on.
+    /// A default for each version of the file format, from version 1 on.
     BySchema(&'static [&'static str]),
-    /// As this sentence says.
+    /// A value derived from other keys, as the sentence says.
     Derived(&'static str),
 }

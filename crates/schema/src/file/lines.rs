@@ -1,27 +1,27 @@
-//! Where lines begin, and texts cut to what is read.
+//! Line starts of a text, and shortening of long messages.
 
-/// Where each line of a text begins.
+/// Byte offset of the start of each line.
 pub struct Lines(Vec<usize>);
 
 impl Lines {
-    /// Those of a text.
+    /// Indexes the lines of a text.
     pub fn of(text: &str) -> Self {
         let after = text.bytes().enumerate().filter(|&(_, b)| b == b'\n').map(|(i, _)| i + 1);
         Self(core::iter::once(0).chain(after).collect())
     }
 
-    /// The line that a byte is in, counted from 0.
+    /// Returns the line that contains a byte, counted from 0.
     pub fn line(&self, at: usize) -> usize {
         self.0.partition_point(|&start| start <= at) - 1
     }
 
-    /// Where a line begins.
+    /// Returns the byte offset at which a line starts.
     pub fn start(&self, line: usize) -> usize {
         self.0[line]
     }
 }
 
-/// A text that may quote a whole file, without its middle if it is long.
+/// Removes the middle of a message longer than [`MOST_BYTES`], as a message may quote a whole file.
 pub fn cut(text: String) -> String {
     if text.len() <= MOST_BYTES {
         return text;
@@ -31,7 +31,7 @@ pub fn cut(text: String) -> String {
     format!("{} … {}", &text[..head], &text[tail..])
 }
 
-/// The last place at or before `at` that is between two characters.
+/// Returns the last character boundary at or before `at`.
 pub fn boundary(text: &str, mut at: usize) -> usize {
     at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -40,7 +40,7 @@ pub fn boundary(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Longest message, in bytes.
+/// Length in bytes up to which messages are kept whole.
 const MOST_BYTES: usize = 1000;
 
 #[cfg(test)]

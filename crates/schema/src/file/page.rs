@@ -1,4 +1,4 @@
-//! Reference pages of keys, parameters and kinds of parts.
+//! Generator of reference pages in Markdown: keys, parameters and kinds of parts.
 
 use core::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::file::keys::{Fallback, Form, Key};
 use crate::file::phrases::{by_schema, phrase};
 use crate::{Bounds, Kind, Params, ParamsChoice, Preset, Value};
 
-/// A page of Markdown.
+/// A page of Markdown under construction.
 pub struct Page(pub String);
 
 impl Page {
@@ -15,26 +15,26 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// A heading of this level.
+    /// Writes a heading.
     pub fn heading(&mut self, level: usize, text: &str) {
         // Writing to a string can't fail.
         let _ = writeln!(self.0, "\n{} {text}\n", "#".repeat(level));
     }
 
-    /// A paragraph, unless it is empty.
+    /// Writes a paragraph, unless it is empty.
     pub fn text(&mut self, text: &str) {
         if !text.is_empty() {
             self.line(text);
         }
     }
 
-    /// A row of a table.
+    /// Writes a row of a table; bars in cells are escaped.
     pub fn row(&mut self, cells: &[String]) {
         let cells: Vec<String> = cells.iter().map(|c| c.replace('|', "\\|")).collect();
         self.line(&format!("| {} |", cells.join(" | ")));
     }
 
-    /// The heads of a table.
+    /// Writes the header of a table.
     pub fn table(&mut self, heads: &[&str]) {
         if !self.0.ends_with("\n\n") {
             self.line("");
@@ -43,14 +43,14 @@ impl Page {
         self.line(&format!("|{}", "---|".repeat(heads.len())));
     }
 
-    /// A section of a file: heading, text and keys.
+    /// Writes a section of a file: heading, text and keys.
     pub fn section(&mut self, title: &str, text: &str, keys: &[&[Key]]) {
         self.heading(2, title);
         self.text(text);
         self.keys(keys);
     }
 
-    /// A table of keys.
+    /// Writes a table of keys.
     pub fn keys(&mut self, keys: &[&[Key]]) {
         let keys: Vec<&Key> = keys.iter().flat_map(|keys| keys.iter()).collect();
         if keys.is_empty() {
@@ -74,7 +74,7 @@ impl Page {
         }
     }
 
-    /// Kinds of parts, each with its parameters and presets.
+    /// Writes all kinds of a part, each with its parameters and presets.
     pub fn choice<T: ParamsChoice + 'static>(&mut self) {
         for kind in T::KINDS {
             let Some(mut chosen) = T::of_kind(kind.name) else { continue };
@@ -86,7 +86,7 @@ impl Page {
         }
     }
 
-    /// A table of parameters.
+    /// Writes a table of parameters.
     pub fn parameters(&mut self, params: &dyn Params) {
         if params.fields().is_empty() {
             return;
@@ -107,7 +107,7 @@ impl Page {
         }
     }
 
-    /// A table of presets.
+    /// Writes a table of presets with their descriptions.
     pub fn presets(&mut self, params: &dyn Params) {
         if params.presets().is_empty() {
             return;
@@ -118,8 +118,8 @@ impl Page {
         }
     }
 
-    /// The presets of `what`: rows are parameters, columns presets; the defaults are a column
-    /// unless they are a preset.
+    /// Writes a comparison of the presets of `what`: one row for each parameter, one column for
+    /// each preset. The defaults are a column unless they equal a preset.
     pub fn preset_table(&mut self, what: &str, params: &mut dyn Params) {
         let (fields, presets) = (params.fields(), params.presets());
         if presets.is_empty() {
@@ -189,7 +189,7 @@ fn of_kind(kind: Kind, bounds: &Bounds) -> String {
     }
 }
 
-/// Source of a default, or the reason why there is none.
+/// Returns the source of a default, or the reason why there is none.
 fn source(text: &str) -> String {
     if text == "none" {
         String::new()

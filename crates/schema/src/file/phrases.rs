@@ -1,9 +1,9 @@
-//! Names of kinds of values, and examples.
+//! Phrases for kinds of values in messages and the reference, and example values.
 
 use crate::Kind;
 use crate::file::keys::{Form, Key};
 
-/// Name of a kind of value, for "expected …".
+/// Returns the phrase for a kind of value, as in "expected a rate such as …".
 pub fn phrase(kind: Kind) -> String {
     let words = match kind {
         Kind::Optional(Kind::Number) => "a number, or \"none\"",
@@ -32,7 +32,7 @@ pub fn phrase(kind: Kind) -> String {
     words.to_owned()
 }
 
-/// A value of this kind, as it may be written.
+/// Returns an example value of this kind, as written in a file.
 pub(super) const fn example_value(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "true",
@@ -49,14 +49,14 @@ pub(super) const fn example_value(kind: Kind) -> &'static str {
     }
 }
 
-/// The defaults of a key whose default depends on the version of the file's format.
+/// Lists the defaults of a key whose default depends on the version of the file format.
 pub(super) fn by_schema(defaults: &[&str]) -> String {
     let pairs = (1..).zip(defaults);
     let parts = pairs.map(|(schema, default): (u64, _)| format!("`{default}` in schema {schema}"));
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Name of a key in messages, and an example of it.
+/// Returns the name of a key in messages, and an example of it.
 pub(super) fn example(key: &Key) -> (String, String) {
     let name = key.name;
     let value = match key.form {

@@ -1,4 +1,4 @@
-//! Typed access to the tree: all problems are collected, none stops the reading of the rest.
+//! Typed access to the tree; all problems are collected, and none stops the reading of the rest.
 
 use crate::file::context::{At, Context};
 use crate::file::diagnostics::{MOST_SHOWN, Span};
@@ -9,18 +9,18 @@ use crate::file::suggest::{closest, list};
 use crate::file::tree::{Entry, Item, Table, parse_value};
 use crate::{Param, Params, ParamsChoice};
 
-/// A table whose keys are known.
+/// A table with the keys that it may have.
 pub struct Section<'t> {
     table: &'t Table,
     keys: &'static [&'static [Key]],
-    /// Path of the section; empty for the file itself.
+    /// Path of the section; empty for the top level of the file.
     pub path: String,
-    /// Place of keys that are absent.
+    /// Position reported for absent keys.
     pub at: Span,
 }
 
 impl<'t> Section<'t> {
-    /// A section; its unknown keys are reported.
+    /// Creates a section, and reports its unknown keys.
     pub fn new(
         table: &'t Table,
         keys: &'static [&'static [Key]],
@@ -31,7 +31,8 @@ impl<'t> Section<'t> {
         Self::with_hint(table, keys, path, at, &|_| None, cx)
     }
 
-    /// As [`Section::new`]; `elsewhere` names the place to which an unknown key belongs.
+    /// Creates a section as [`Section::new`] does; `elsewhere` explains where an unknown key
+    /// belongs.
     pub fn with_hint(
         table: &'t Table,
         keys: &'static [&'static [Key]],
@@ -50,7 +51,7 @@ impl<'t> Section<'t> {
         section
     }
 
-    /// `true` if a key is there under a name that was meant to be its own.
+    /// `true` if an unknown key of the table is probably a misspelling of `name`.
     pub fn misspelt(&self, name: &str) -> bool {
         let names: Vec<&str> = self.names().collect();
         is_meant(name, self.table.keys(), &names)
@@ -64,28 +65,28 @@ impl<'t> Section<'t> {
         if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) }
     }
 
-    /// The path of one of its keys.
+    /// Returns the path of one of its keys.
     pub fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Place of a key's value, or of the section that lacks it.
+    /// Returns the position of a key's value, or of the section if the key is absent.
     pub fn span_of(&self, key: &str) -> Span {
         self.table.get(key).map_or(self.at, |e| e.node.span)
     }
 
-    /// The same section with none of its keys.
+    /// Returns the same section without entries, to read its defaults.
     pub fn absent(&self) -> Section<'static> {
         const NOTHING: &Table = &Table { entries: Vec::new() };
         Section { table: NOTHING, keys: self.keys, path: self.path.clone(), at: self.at }
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key, if the file has it.
     pub fn entry(&self, key: &str) -> Option<&'t Entry> {
         self.table.get(key)
     }
 
-    /// The value of a key that has one in any case: written, or by default.
+    /// Reads the value of a key, from the file or from its default.
     pub fn read<T>(
         &self,
         name: &str,
@@ -111,7 +112,7 @@ impl<'t> Section<'t> {
         read(At { node: &node, path: &path }, cx)
     }
 
-    /// Reports that a key is missing, unless another one was meant to be it.
+    /// Reports an absent key, unless another key is probably a misspelling of it.
     pub fn lacks(&self, name: &str, cx: &mut Context<'_>) {
         let Some(key) = self.key(name).filter(|_| !self.misspelt(name)) else { return };
         let (what, example) = example(key);
@@ -121,7 +122,7 @@ impl<'t> Section<'t> {
         problem.help(format!("{doc}, such as {example}"));
     }
 
-    /// The value of a key that is a parameter's, within its bounds.
+    /// Reads a parameter's value and checks its bounds.
     pub fn plain<T: Param>(&self, name: &str, cx: &mut Context<'_>) -> Option<T> {
         let key = self.key(name)?;
         self.read(name, cx, |at, cx| {
@@ -138,7 +139,8 @@ impl<'t> Section<'t> {
         self.keys.iter().find_map(|keys| keys.get(place(keys, name)))
     }
 
-    /// Notes that a key has no effect, if the file has it; `true` if it then takes its default.
+    /// Records that a key has no effect, if the file has it; `true` if the key must be reset to its
+    /// default.
     pub fn has_no_effect(&self, key: &str, why: &str, cx: &mut Context<'_>) -> bool {
         let entry = self.entry(key).into_iter();
         cx.idle.extend(entry.map(|entry| IdleKey::of_section(entry, self.path_of(key), why)));
@@ -146,7 +148,7 @@ impl<'t> Section<'t> {
     }
 }
 
-/// `true` if one of the first keys that are not among `names` was meant to be `name`.
+/// `true` if one of the first [`MOST_SHOWN`] unknown keys is closest to `name`.
 fn is_meant<'k>(name: &str, keys: impl Iterator<Item = &'k str>, names: &[&str]) -> bool {
     let mut unknown = keys.filter(|key| !names.contains(key)).take(MOST_SHOWN);
     unknown.any(|key| closest(key, names.iter().copied()) == Some(name))
@@ -209,13 +211,14 @@ pub fn unknown_name_of(
     cx.sink.error(at.node.span, at.path, message).help(help);
 }
 
-/// One of several algorithms: `"codel"`, or `{ kind = "codel", preset = "…", target = "5 ms" }`.
+/// Reads one of several algorithms: `"codel"`, or `{ kind = "codel", preset = "…", target = "5 ms"
+/// }`.
 pub fn choice<T: ParamsChoice>(at: At<'_>, what: &str, cx: &mut Context<'_>) -> Option<T> {
     choice_from(at, what, &|_| None, cx).map(|(chosen, _)| chosen)
 }
 
-/// As [`choice`], from the preset that `base` has for the kind unless another one is written; with
-/// the preset in force.
+/// Reads an algorithm as [`choice`] does, but starts from the preset that `base` gives for its
+/// kind, unless the file names another one. Also returns the preset in force.
 pub fn choice_from<T: ParamsChoice>(
     at: At<'_>,
     what: &str,
@@ -263,7 +266,7 @@ pub fn choice_from<T: ParamsChoice>(
     written.filter(|_| is_good).map(|written| (chosen, written.or(preset)))
 }
 
-/// Applies the preset that parameters begin from, and names it.
+/// Applies the base preset of a kind, and returns its name.
 fn begin(
     params: &mut dyn Params,
     base: &dyn Fn(&dyn Params) -> Option<&'static str>,
@@ -271,26 +274,26 @@ fn begin(
     base(params).filter(|name| params.apply_preset(name))
 }
 
-/// The preset of this name among those that there are.
+/// Returns the preset of this name, if there is one.
 pub fn preset(params: &dyn Params, name: &str) -> Option<&'static str> {
     params.presets().iter().map(|preset| preset.name).find(|&known| known == name)
 }
 
-/// Words about a table of parameters.
+/// Description of a table of parameters, for messages.
 pub struct Shape<'a> {
-    /// Its name in messages.
+    /// Name of the table in messages.
     pub title: &'a str,
-    /// Keys that it takes besides parameters.
+    /// Keys that the table takes besides parameters.
     pub besides: &'a [&'static str],
-    /// Names the place to which a key belongs that is unknown here.
+    /// Explains where a key belongs that the table does not have.
     pub elsewhere: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// The name of today of a preset in a file of this version.
+/// Function that maps the name of a preset in a file of a given version to its current name.
 pub type Today = fn(&str, u64) -> &str;
 
-/// Applies the preset that a table names under a name of today or an earlier one. `None` if there
-/// is none of that name, which is reported; `Some(None)` if the table names none.
+/// Applies the preset that a table names, by its current or an earlier name. `Some(None)` if the
+/// table names none; `None` after an error about an unknown name.
 pub fn table_preset(
     params: &mut dyn Params,
     table: &Table,
@@ -303,7 +306,7 @@ pub fn table_preset(
     named_preset(params, title, today, (At { node: &entry.node, path: &path }, cx)).map(Some)
 }
 
-/// Applies the preset that a node names; `None` if there is none of that name, which is reported.
+/// Applies the preset that a node names; `None` after an error about an unknown name.
 pub fn named_preset(
     params: &mut dyn Params,
     title: &str,
@@ -318,7 +321,8 @@ pub fn named_preset(
     named.filter(|name| params.apply_preset(name))
 }
 
-/// Sets parameters from a table: the keys one by one, over a preset, then a look at the whole.
+/// Sets parameters from a table: each key in turn, then checks that need all of them; `true` if all
+/// are valid.
 pub fn parameters(
     params: &mut dyn Params,
     table: &Table,
@@ -376,7 +380,8 @@ pub fn parameters(
     good
 }
 
-/// Reports required parameters that are absent, unless one is misspelt; `true` if there are none.
+/// Reports absent required parameters; `true` if there are none. A probable misspelling is already
+/// reported as an unknown key.
 fn report_missing(
     params: &dyn Params,
     table: Option<&Table>,
@@ -386,7 +391,7 @@ fn report_missing(
 ) -> bool {
     let names: Vec<&str> = params.fields().iter().map(|f| f.name).collect();
     let meant = |name: &str| is_meant(name, table.into_iter().flat_map(Table::keys), &names);
-    // A preset is a whole value.
+    // A preset sets every parameter.
     let absent = |name: &str| {
         table.is_none_or(|table| table.get(name).is_none() && table.get("preset").is_none())
     };

@@ -1,4 +1,4 @@
-//! Sections whose keys are the fields of a struct.
+//! Traits of sections whose keys are the fields of a struct.
 
 use std::borrow::Cow;
 
@@ -10,20 +10,20 @@ use crate::file::toml_text::toml;
 use crate::file::tree::Table;
 use crate::{Param, Params};
 
-/// Keys of a section, which `#[derive(SectionKeys)]` makes of fields.
+/// A section that can be read, derived by `#[derive(SectionKeys)]`.
 pub trait SectionKeys: Sized {
-    /// Keys, in order.
+    /// Descriptions of the keys, in order.
     const KEYS: &'static [Key];
-    /// Values of its keys that could be read.
+    /// Struct of optional fields, for the keys that could be read.
     type Partial;
     /// Reads all keys, and reports all errors.
     fn read_keys(section: &Section<'_>, cx: &mut Context<'_>) -> Self::Partial;
-    /// All of them, if all could be read.
+    /// Returns the section, if all of its keys could be read.
     fn whole(partial: Self::Partial) -> Option<Self>;
-    /// Notes keys without effect, which take their defaults.
+    /// Records keys without effect, and resets them to their defaults.
     fn settle(&mut self, _: &Section<'_>, _: &mut Context<'_>) {}
 
-    /// The whole with its keys without effect settled.
+    /// Returns the section after [`SectionKeys::settle`], if all of its keys could be read.
     fn settled(
         partial: Self::Partial,
         section: &Section<'_>,
@@ -34,19 +34,19 @@ pub trait SectionKeys: Sized {
         Some(whole)
     }
 
-    /// Reads the whole, and reports all errors.
+    /// Reads the section, and reports all errors.
     fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Self> {
         Self::settled(Self::read_keys(section, cx), section, cx)
     }
 }
 
-/// A section of resolved files.
+/// A section that can be written to resolved files.
 pub trait Resolved {
-    /// Keys and values, in order.
+    /// Returns the keys and their values, in order.
     fn written(&self) -> Vec<(&'static str, Written<'_>)>;
 }
 
-/// Keys that stand in one section.
+/// Writes the keys of two structs as one section.
 impl<A: Resolved, B: Resolved> Resolved for (A, B) {
     fn written(&self) -> Vec<(&'static str, Written<'_>)> {
         [self.0.written(), self.1.written()].into_iter().flatten().collect()
@@ -55,35 +55,35 @@ impl<A: Resolved, B: Resolved> Resolved for (A, B) {
 
 /// A value in a resolved file.
 pub enum Written<'a> {
-    /// TOML.
+    /// TOML text after the `=`.
     Line(String),
-    /// A section that is written on its own.
+    /// A section that is written separately.
     Section,
-    /// A part of this kind, which has a section of its own.
+    /// A part, by its kind and parameters, written as a section of its own.
     Part(&'static str, &'a dyn Params),
 }
 
-/// A value that is no [`Param`]: it reads its node itself.
+/// A value that is not a [`Param`] and reads its node itself.
 ///
 /// `F` names the format of files: a type of the crate that reads them, which may then implement
 /// this for types of other crates.
 pub trait ReadValue<F>: Sized {
-    /// Reads it, and reports what is wrong.
+    /// Reads the value, and reports errors.
     fn read(at: At<'_>, cx: &mut Context<'_>) -> Option<Self>;
 }
 
-/// A value that is no [`Param`] and stands in resolved files of the format `F`.
+/// A value that is not a [`Param`], for resolved files of the format `F`.
 pub trait WriteValue<F> {
-    /// Writes it.
+    /// Returns the form in which a resolved file has the value.
     fn write(&self) -> Written<'_>;
 }
 
-/// A parameter's value as TOML.
+/// Writes a parameter's value as TOML.
 pub fn plain<T: Param>(value: &T) -> Written<'_> {
     Written::Line(toml(&value.write()))
 }
 
-/// Keys of a section as a table on one line.
+/// Formats the wanted keys of a section as an inline table.
 pub fn inline<S: Resolved>(section: &S, is_wanted: impl Fn(&str) -> bool) -> String {
     let keys = section.written().into_iter().filter_map(|(name, value)| match value {
         Written::Line(value) if is_wanted(name) => Some(format!("{name} = {value}")),
@@ -92,16 +92,16 @@ pub fn inline<S: Resolved>(section: &S, is_wanted: impl Fn(&str) -> bool) -> Str
     format!("{{ {} }}", keys.collect::<Vec<_>>().join(", "))
 }
 
-/// Sections as a list of tables on one line.
+/// Formats sections as a list of inline tables.
 pub fn tables<S: Resolved>(sections: impl Iterator<Item = S>) -> Written<'static> {
     let tables: Vec<String> = sections.map(|section| inline(&section, |_| true)).collect();
     Written::Line(format!("[{}]", tables.join(", ")))
 }
 
-/// The defaults of a section without required keys.
+/// Returns the defaults of a section without required keys.
 ///
 /// # Panics
-/// If a default is no value of its key.
+/// If the text of a default is not a valid value of its key.
 pub fn by_default<S: SectionKeys>() -> S {
     let files = |name: &str| Err(format!("no `{name}`"));
     let (table, mut cx) =

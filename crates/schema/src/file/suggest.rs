@@ -1,15 +1,15 @@
-//! "Did you mean …?"
+//! Suggestions for misspelt names: "did you mean …?"
 
-/// The candidate that `wrong` was probably meant to be.
+/// Returns the candidate that `wrong` was probably meant to be.
 pub fn closest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong: Vec<char> = folded(wrong).collect();
-    // A third of a word may be wrong, as in rustc's own suggestions; of a short one, one letter.
+    // A third of a word may be wrong, as in rustc's suggestions; in a short word, one letter.
     let most = (wrong.len() / 3).max(1);
     let mut slips = Slips::default();
     candidates
         .into_iter()
         .take(MOST_CANDIDATES)
-        // Each letter more or less is a slip, and to count those of a long word takes long.
+        // The difference in length is a lower bound of the distance, and cheap to compute.
         .filter(|c| c.chars().count().abs_diff(wrong.len()) <= most)
         .map(|c| (slips.between(&wrong, c), c))
         .filter(|&(slips, _)| slips <= most)
@@ -17,12 +17,12 @@ pub fn closest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, c)| c)
 }
 
-/// The letters that count: neither case nor the kind of a dash is a slip.
+/// Iterates over the letters in folded form: neither case nor the kind of dash counts as an error.
 fn folded(word: &str) -> impl Iterator<Item = char> {
     word.chars().flat_map(char::to_lowercase).map(|c| if c == '-' { '_' } else { c })
 }
 
-/// The names as a list in prose, [`MOST_LISTED`] at most.
+/// Formats names as a list in prose, at most [`MOST_LISTED`] of them.
 pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let mut quoted: Vec<String> =
@@ -34,17 +34,17 @@ pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     quoted.join(", ")
 }
 
-/// Most names of a list.
+/// Limit on the names of a list.
 const MOST_LISTED: usize = 40;
-/// Most candidates that are compared.
+/// Limit on the candidates that are compared.
 const MOST_CANDIDATES: usize = 1000;
 
-/// Counts insertions, deletions, substitutions and swaps of neighbours that turn one word into
-/// another (optimal string alignment).
+/// Edit distance of two words: insertions, deletions, substitutions and transpositions of
+/// neighbours (optimal string alignment).
 #[derive(Default)]
 struct Slips {
     other: Vec<char>,
-    /// The two rows of the table before the one that is filled, and that one.
+    /// The last three rows of the distance table; the last of them is being filled.
     rows: [Vec<usize>; 3],
 }
 

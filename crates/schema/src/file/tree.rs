@@ -1,4 +1,4 @@
-//! TOML documents as trees with the order and the spans of the file.
+//! TOML documents as trees, with the order and the spans of the file.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -6,27 +6,27 @@ use toml::de::{DeTable, DeValue};
 use crate::Value;
 use crate::file::diagnostics::{Diagnostics, Sink, Source, Span};
 
-/// A value with its span.
+/// A value with its position.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The value.
+    /// Value of the node, in one of the forms of TOML.
     pub item: Item,
-    /// Its place in the file.
+    /// Position in the file.
     pub span: Span,
 }
 
-/// Forms of a value.
+/// Forms of a TOML value.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A text, a number, `true` or `false`.
     Value(Value),
     /// A list.
     Array(Vec<Node>),
-    /// Keys and values.
+    /// A table.
     Table(Table),
     /// A date or time, which no file needs.
     Datetime,
-    /// A value that could not be read, which has been reported.
+    /// A value that could not be read; the error has been reported.
     Broken,
 }
 
@@ -40,47 +40,48 @@ pub struct Table {
 /// A key with its value.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The key.
+    /// Name of the key, without its section.
     pub key: String,
-    /// Its place in the file.
+    /// Position of the key in the file.
     pub key_span: Span,
-    /// The value.
+    /// Node of the value.
     pub node: Node,
-    /// `true` if the value was set from outside of its place in the file.
+    /// `true` if the value was set from outside, as by the command line.
     pub set: bool,
 }
 
 impl Entry {
-    /// Place of the key in the file, or of the value that was set from outside.
+    /// Returns the position of the key in the file, or of the value that was set from outside.
     pub const fn place(&self) -> Span {
         if self.set { self.node.span } else { self.key_span }
     }
 
-    /// Place that a message shows: the key of a section of the file, else the value.
+    /// Returns the position that a message shows: the key of a section in the file, otherwise the
+    /// value.
     fn span(&self) -> Span {
         if self.node.table().is_some() && !self.set { self.key_span } else { self.node.span }
     }
 }
 
 impl Table {
-    /// The entry of a key.
+    /// Returns the entry of a key.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|e| e.key == key)
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key, for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|e| e.key == key)
     }
 
-    /// All keys.
+    /// Iterates over all keys.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|e| e.key.as_str())
     }
 }
 
 impl Node {
-    /// A text; `None` for other values.
+    /// Returns a text; `None` for other values.
     pub fn text(&self) -> Option<&str> {
         match &self.item {
             Item::Value(Value::Text(t)) => Some(t),
@@ -88,7 +89,7 @@ impl Node {
         }
     }
 
-    /// A table; `None` for other values.
+    /// Returns a table; `None` for other values.
     pub fn table(&self) -> Option<&Table> {
         match &self.item {
             Item::Table(t) => Some(t),
@@ -96,7 +97,8 @@ impl Node {
         }
     }
 
-    /// Gives all of it the place `span`: that of a default is where it is missing.
+    /// Sets the position of the node and all nodes in it: a default has the position where its key
+    /// is absent.
     pub fn move_to(&mut self, span: Span) {
         self.span = span;
         match &mut self.item {
@@ -109,7 +111,7 @@ impl Node {
         }
     }
 
-    /// Words for "expected …, found …".
+    /// Describes the value for messages such as "expected …, found …".
     pub fn describe(&self) -> String {
         match &self.item {
             Item::Value(value) => value.describe(),
@@ -121,8 +123,8 @@ impl Node {
     }
 }
 
-/// Reads a whole document as far as possible. Errors of TOML go to `malformed`, values of TOML that
-/// can't be used to `sink`.
+/// Parses a whole document as far as possible. Syntax errors go to `malformed`, values that are
+/// valid TOML but can't be used to `sink`.
 pub fn parse_document(source: usize, text: &str, malformed: &mut Sink, sink: &mut Sink) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -131,7 +133,7 @@ pub fn parse_document(source: usize, text: &str, malformed: &mut Sink, sink: &mu
     convert_table(table.get_ref(), Place { source, offset: 0 }, sink)
 }
 
-/// Reads the keys of a TOML text; `name` is what errors call it.
+/// Parses a TOML text; `name` stands for its file in errors.
 ///
 /// # Errors
 /// All places where the text is not TOML, or has dates, numbers that are not finite or numbers
@@ -160,7 +162,7 @@ fn refuse_dates(node: &Node, sink: &mut Sink) {
     }
 }
 
-/// Reads one value that begins `offset` bytes into its source.
+/// Parses one value that begins `offset` bytes into its source.
 pub fn parse_value(source: usize, offset: usize, text: &str, sink: &mut Sink) -> Option<Node> {
     match DeValue::parse(text) {
         Ok(value) => Some(convert(&value, Place { source, offset }, sink)),
@@ -176,7 +178,7 @@ fn report(error: &toml::de::Error, text: &str, place: Place, sink: &mut Sink) {
     let (source, offset) = (place.source, place.offset);
     let span = Span { source, start: range.start + offset, end: range.end + offset };
     let (before, rest) = text.split_at_checked(range.start).unwrap_or_default();
-    // Only the next character: of a long line each byte may be an error.
+    // Only the next character is examined: every byte of a long line may be an error.
     let written = rest.trim_start_matches([' ', '\t', '\r']).chars().next();
     let is_empty = rest.starts_with('#') || matches!(written, None | Some('\n'));
     let why = if before.trim_end().ends_with('=') && is_empty {
@@ -213,12 +215,12 @@ fn convert_table(table: &DeTable<'_>, place: Place, sink: &mut Sink) -> Table {
     for entry in &entries {
         too_long(&entry.key, entry.key_span, &entry.key, sink);
     }
-    // The parser sorts by name.
+    // The parser sorts keys by name.
     entries.sort_by_key(|e| e.key_span);
     Table { entries }
 }
 
-/// Longest name, which tables, figures and messages show.
+/// Limit on the length of a name, which tables, figures and messages show.
 const MOST_NAME_CHARS: usize = 200;
 
 /// Reports a name or label that is too long; `true` if it is.
@@ -258,7 +260,7 @@ fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node 
     Node { item, span }
 }
 
-/// Place of a key, or of the innermost section that it would stand in.
+/// Returns the position of a key, or of the innermost section on its path if the key is absent.
 pub fn locate(root: &Table, path: &[impl AsRef<str>]) -> Span {
     let mut span = Span::default();
     let mut table = Some(root);

@@ -95,7 +95,7 @@ fn the_keys_of_a_flattened_set_stand_among_the_others() {
                 <Growing>::FIELDS,
             },
             quote!(::cwnd_schema::Params::check(&self.rule)?;),
-            // A source of a key that the set lacks is an error at its name.
+            // A source for a key that the nested set lacks is an error at the key's name.
             quote! {
                 const _: () = assert!(
                     ::cwnd_schema::expanded::has(<Rule>::FIELDS, "beta"),
