@@ -1,6 +1,7 @@
-"""BBR, version 1: draft-cardwell-iccrg-bbr-congestion-control-00; `linux` from tcp_bbr.c.
+"""BBR version 1: draft-cardwell-iccrg-bbr-congestion-control-00; `linux` from tcp_bbr.c.
 
-Windows are real numbers of bytes; what no text says is a *reading* in vectors/README.md.
+Windows are real numbers of bytes. An interpretation of an open point is a *reading* in
+vectors/README.md.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ if TYPE_CHECKING:
     from windows import Event
 
 CYCLE = ["probe_gain", "drain_gain", *["cruise"] * 6]
-#: Bytes a nanosecond.
+#: One Mbit/s in bytes per nanosecond.
 MBIT = Decimal(10) ** 6 / (8 * Decimal(10) ** 9)
 
 
 def nanoseconds(text: str) -> int:
-    """A duration of the parameters."""
+    """Parses a duration of the parameters, ns."""
     number, unit = text.split()
     return int(number) * {"ms": 1_000_000, "s": 1_000_000_000}[unit]
 
 
 @dataclass
 class Bbr(Controller):
-    """The model, and what follows from it; names are the draft's."""
+    """State and rules of BBR, with the draft's names."""
 
     REAL = True
 
@@ -38,7 +39,7 @@ class Bbr(Controller):
     next_round_delivered: int = 0
     round_start: bool = False
     app_limited: bool = False
-    #: Counts of delivery between which what goes is limited by ProbeRTT.
+    #: Delivery counts between which ProbeRTT limits the rate.
     limited_from: int | None = None
     limited_to: int = 0
     rtprop: int | None = None
@@ -57,14 +58,15 @@ class Bbr(Controller):
     idle_restart: bool = False
     probe_rtt_done: int | None = None
     probe_rtt_round_done: bool = False
-    #: `extra_acked` of these rounds and of those before, `ack_epoch_mstamp` and `ack_epoch_acked`.
+    #: Largest `extra_acked` of the current rounds and of those before; `ack_epoch_mstamp` and
+    #: `ack_epoch_acked`.
     extra_acked: tuple[Decimal, Decimal] = (Decimal(0), Decimal(0))
     extra_rounds: int = 0
     epoch: int = 0
     epoch_acked: Decimal = Decimal(0)
 
     def pace(self) -> int | None:
-        """The pace in whole bit/s."""
+        """Pacing rate in whole bit/s."""
         if self.pacing_rate is None:
             return None
         return max(int(self.pacing_rate * 8 * 10**9), 1)
@@ -74,11 +76,11 @@ class Bbr(Controller):
         return Decimal(self.p["least_window"] * self.mss)
 
     def bw(self) -> Decimal:
-        """BBR.BtlBw, bytes a nanosecond."""
+        """BBR.BtlBw, bytes per nanosecond."""
         return max((rate for _, rate in self.filter), default=Decimal(0))
 
     def send_quantum(self) -> Decimal:
-        """BBRSetSendQuantum; it follows the pace at all times (a reading)."""
+        """BBRSetSendQuantum; it follows the pacing rate at all times (a reading)."""
         pace = self.pacing_rate or Decimal(0)
         if less(pace, Decimal("1.2") * MBIT):
             return Decimal(self.mss)
@@ -106,7 +108,7 @@ class Bbr(Controller):
         return Decimal(1)
 
     def on(self, e: Event) -> None:
-        """One event."""
+        """Applies one event to BBR."""
         match e.event:
             case "sent":
                 self.on_send(e)
@@ -118,7 +120,7 @@ class Bbr(Controller):
                 self.cwnd = Decimal(self.mss)
 
     def on_send(self, e: Event) -> None:
-        """BBRInit, BBRHandleRestartFromIdle; `flight` counts what goes."""
+        """BBRInit, BBRHandleRestartFromIdle; `flight` is the size of the segment."""
         if self.pacing_rate is None:
             # BBRInitPacingRate.
             nominal = Decimal(self.initial_window) / e.srtt_ns
@@ -178,7 +180,7 @@ class Bbr(Controller):
                 self.extra_rounds = 0
                 self.extra_acked = (Decimal(0), self.extra_acked[0])
         expected = self.bw() * (e.now_ns - self.epoch)
-        # What is ahead by less than half a byte is not (a reading).
+        # A surplus below half a byte counts as none (a reading).
         if less(self.epoch_acked - expected, Decimal("0.5")):
             self.epoch, self.epoch_acked, expected = e.now_ns, Decimal(0), Decimal(0)
         self.epoch_acked += rs["newly"]
@@ -186,7 +188,7 @@ class Bbr(Controller):
         self.extra_acked = (max(self.extra_acked[0], extra), self.extra_acked[1])
 
     def surplus(self) -> Decimal:
-        """`bbr_ack_aggregation_cwnd`: at most what 100 ms carry."""
+        """`bbr_ack_aggregation_cwnd`: at most the bytes that 100 ms carry."""
         if not self.filled_pipe:
             return Decimal(0)
         return real(self.p["surplus_gain"]) * min(max(self.extra_acked), self.bw() * 10**8)
@@ -221,7 +223,7 @@ class Bbr(Controller):
             self.enter_probe_bw(e)
 
     def enter_probe_bw(self, e: Event) -> None:
-        """BBREnterProbeBW; what the draft draws is the time in microseconds (a reading)."""
+        """BBREnterProbeBW; the draft's random number is the time in microseconds (a reading)."""
         self.state = "probe bw"
         drawn = e.now_ns // 1000 % 7
         self.cycle_index = drawn + 1 if drawn else 0
@@ -313,14 +315,14 @@ class Bbr(Controller):
         self.cwnd = max(self.cwnd, Decimal(self.mss))
 
     def window(self) -> tuple[int, int | None]:
-        """It has no threshold."""
+        """Whole bytes; BBR has no threshold."""
         return super().window()[0], None
 
     def avoid(self, _: Event, n: int) -> None:
-        """Nothing: see `set_cwnd`."""
+        """Does nothing: see `set_cwnd`."""
 
     def reduce(self, e: Event, cause: str) -> None:
-        """Nothing: the window follows losses ACK by ACK."""
+        """Does nothing: the window follows losses ACK by ACK."""
 
     def on_restart(self) -> None:
-        """Nothing: an idle time changes nothing."""
+        """Does nothing: an idle period changes nothing."""

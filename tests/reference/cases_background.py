@@ -1,4 +1,4 @@
-"""LEDBAT++, LEDBAT and Copa over a path with a queue that others share."""
+"""Cases of LEDBAT++, LEDBAT and Copa over a path with a queue that others share."""
 
 from __future__ import annotations
 
@@ -80,16 +80,16 @@ def path(
     pause: int = 3_000,
     steps: int = 420,
 ) -> list[dict[str, Any]]:
-    """A sender that is held by its window, a link, others in its queue, and now and then a signal.
+    """Runs a window-limited sender over a link with others in its queue, and occasional signals.
 
     Args:
-        controller: whose life it is.
-        seed: of all that is drawn.
-        each: what a segment in the queue waits, ns.
+        controller: controller of the sender.
+        seed: seed of all draws.
+        each: delay of one queued segment, ns.
         holds: segments on the path without a queue.
-        most: most segments of others.
-        pause: of an idle time, ms.
-        steps: how many events.
+        most: limit on the segments of others.
+        pause: length of an idle period, ms.
+        steps: number of events.
     """
     draw = Random(seed)
     j = Journey(controller)
@@ -125,12 +125,12 @@ def path(
             j.put("idle", flight=0, **facts)
         else:
             if flight == 0:
-                # What was sent after the idle time.
+                # The data that is sent after the idle period.
                 sent = una + max(j.flight(), MSS)
                 flight = sent - una
             size = draw.choice([MSS, MSS, 2 * MSS, draw.randint(1, 2 * MSS)])
             facts |= {"acked": min(size, flight), "flight": flight, "phase": phase}
-            # Karn's rule leaves some out.
+            # Karn's rule omits some samples.
             if draw.random() < 0.9:
                 facts["rtt_ns"] = rtt()
                 srtt += (facts["rtt_ns"] - srtt) // 8
@@ -144,7 +144,7 @@ def path(
 
 
 def ledbat() -> list[dict[str, Any]]:
-    """All cases of LEDBAT++ and LEDBAT."""
+    """Returns all cases of LEDBAT++ and LEDBAT."""
     made = [
         case(
             f"{name}: others in the queue, {seed}",
@@ -192,7 +192,7 @@ def ledbat() -> list[dict[str, Any]]:
 
 
 def copa() -> list[dict[str, Any]]:
-    """All cases of Copa."""
+    """Returns all cases of Copa."""
     made = [
         case(
             f"{name}: others in the queue, {seed}",
@@ -250,7 +250,7 @@ FAST_SOURCE = "Wei, Jin, Low, Hegde 2006"
 
 
 def rounds(controller: Controller, seed: int, *, steps: int = 260) -> list[dict[str, Any]]:
-    """Round trips that are counted; others fill the queue now and then."""
+    """Runs counted round trips in which others fill the queue at times."""
     draw = Random(seed)
     j = Journey(controller)
     base = draw.randint(30 * MS, 90 * MS)
@@ -293,7 +293,7 @@ def rounds(controller: Controller, seed: int, *, steps: int = 260) -> list[dict[
 
 
 def fast() -> list[dict[str, Any]]:
-    """All cases of FAST."""
+    """Returns all cases of FAST."""
     made = [
         case(
             f"{name}: queues that come and go, {seed}",

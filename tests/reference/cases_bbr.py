@@ -1,4 +1,4 @@
-"""A link that BBR finds out, whose rate, delay and buffer vary; and rate samples alone."""
+"""Cases of BBR over a link whose rate, delay and buffer vary; and rate samples alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RATES = "draft-cheng-iccrg-delivery-rate-estimation-00 § 3"
 
 
 class Path(Journey):
-    """A sender of whole segments, and a link: `each` ns for one, room for `room`."""
+    """A sender of whole segments over a link: `each` ns per segment, buffer `room` segments."""
 
     def __init__(self, controller: Controller, seed: int, *, each: int, room: int) -> None:
         super().__init__(controller)
@@ -41,7 +41,7 @@ class Path(Journey):
         self.rates = Connection()
         self.now = self.draw.randint(1, 5 * MS)
         self.high = self.free = self.recover = 0
-        #: Which segments are on their way, and when their ACKs come.
+        #: Numbers of the segments in flight, with the times at which their ACKs arrive.
         self.coming: list[tuple[int, int]] = []
         self.lost: list[int] = []
         self.known: set[int] = set()
@@ -49,11 +49,11 @@ class Path(Journey):
         self.next_send = 0
 
     def pipe(self) -> int:
-        """Segments that are on their way."""
+        """Returns the number of segments in flight."""
         return len(self.coming) + len([n for n in self.lost if n not in self.known])
 
     def sends(self, number: int) -> None:
-        """A segment goes; a full buffer takes none."""
+        """Sends a segment; a full buffer drops it."""
         first = self.pipe() == 0
         self.rates.send(self.now, number * MSS, (number + 1) * MSS)
         if first:
@@ -69,11 +69,11 @@ class Path(Journey):
             self.next_send = self.now + int(MSS / pace) + self.draw.randint(0, 9_000)
 
     def may_send(self) -> bool:
-        """True if the window lets a segment go."""
+        """Returns True if the window permits another segment."""
         return (self.pipe() + 1) * MSS <= self.cwnd()
 
     def hears(self) -> None:
-        """The next ACK: of a segment, and of all before it that arrived."""
+        """Handles the next ACK: of a segment, and of all delivered ones before it."""
         at, number = self.coming.pop(0)
         self.now = max(self.now, at) + 1
         arrived = {p.seq // MSS for p in self.rates.packets if p.arrived} | {number}
@@ -96,7 +96,7 @@ class Path(Journey):
     acked = 0
 
     def step(self) -> None:
-        """The next event: a segment that goes, or an ACK."""
+        """Runs the next event: a segment to send, or an ACK."""
         ack = self.coming[0][0] if self.coming else None
         if self.may_send() and (ack is None or max(self.next_send, self.now) <= ack):
             self.now = max(self.now, self.next_send)
@@ -111,14 +111,14 @@ class Path(Journey):
         elif ack is not None:
             self.hears()
         else:
-            # All is lost: the timer expires.
+            # All segments are lost: the timer expires.
             self.now += 900 * MS
             self.known = set(self.lost)
             self.phase, self.recover = "loss", self.high
             self.put("timeout", flight=self.pipe() * MSS)
 
     def pauses(self) -> None:
-        """The application has nothing to send until all is acknowledged, and longer."""
+        """Stops the application until all data is acknowledged, and longer."""
         while self.coming:
             self.hears()
         self.now += self.draw.randint(50 * MS, 400 * MS)
@@ -127,7 +127,7 @@ class Path(Journey):
 def path(
     controller: Controller, seed: int, *, each: int, room: int = 10_000, acks: int = 240
 ) -> list[dict[str, Any]]:
-    """Rate and delay change once, and the application pauses."""
+    """Runs a path whose rate and delay change once, with pauses of the application."""
     j = Path(controller, seed, each=each, room=room)
     while len(j.rows) < acks:
         before = len(j.rows)
@@ -145,7 +145,7 @@ def path(
 
 
 def cases() -> list[dict[str, Any]]:
-    """All cases."""
+    """Returns all cases of BBR."""
     made = [
         case(
             f"a link that changes, {seed}",
@@ -201,7 +201,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 def rate_samples(seed: int, steps: int = 220) -> list[dict[str, Any]]:
-    """Segments that go once or again, ACKs with and without blocks, times without data."""
+    """Runs first transmissions, retransmissions, ACKs with and without blocks, and idle periods."""
     draw = Random(seed)
     c = Connection()
     rows: list[dict[str, Any]] = []
@@ -244,7 +244,7 @@ def rate_samples(seed: int, steps: int = 220) -> list[dict[str, Any]]:
 
 
 def rates() -> list[dict[str, Any]]:
-    """Delivery rates alone."""
+    """Returns the cases of delivery rates alone."""
     return [
         {
             "name": f"segments and ACKs, {seed}",

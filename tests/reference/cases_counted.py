@@ -1,4 +1,4 @@
-"""Events of CUBIC as kernels count it, beyond those of every preset."""
+"""Cases of CUBIC as kernels count it, beyond those of every preset."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def cycles(c: Controller, rtt_ms: int, rounds: int, acks: int) -> list[dict[str, Any]]:
-    """Cycles of loss and ECN with RTT samples, an ACK that ends recovery, and a timeout."""
+    """Runs cycles of loss and ECN with RTT samples, an ACK that ends recovery, and a timeout."""
     j = Journey(c)
     facts: dict[str, Any] = {"rtt_ms": rtt_ms, "rtt_ns": rtt_ms * MS}
     for signal, phase in (("loss", "recovery"), ("ecn", "cwr"), ("loss", "recovery")):
@@ -37,9 +37,9 @@ def cycles(c: Controller, rtt_ms: int, rounds: int, acks: int) -> list[dict[str,
 
 
 def cubic() -> list[dict[str, Any]]:
-    """A short, a middling and a long path for each way to count.
+    """Returns a case with a short, a middling and a long path for each way of counting.
 
-    The presets of Linux and Linux 3.17 have HyStart, too; here they are without.
+    The presets of Linux and Linux 3.17 have HyStart, which is off here.
     """
     source = "Linux 6.18 tcp_cubic.c"
     linux: dict[str, Any] = {**CUBIC, **LINUX}

@@ -1,4 +1,4 @@
-"""DCTCP over a queue that marks."""
+"""Cases of DCTCP over a queue that marks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from windows import Controller
 
 SOURCE = "RFC 8257 § 3.3 to 3.5; RFC 5681 § 3.1; RFC 3465 § 2.1 to 2.3"
-#: The ECN field of a packet that was not marked.
+#: ECN field of an unmarked packet.
 ECT = 2
 
 DCTCP: dict[str, Any] = {
@@ -27,7 +27,7 @@ DCTCP: dict[str, Any] = {
 
 
 def windows(controller: Controller) -> list[dict[str, Any]]:
-    """Round trips of which none, some, or all data was marked, each answered once."""
+    """Runs round trips with no, some, or all data marked, each answered once."""
     j = Journey(controller)
     j.rounds(3, echo=ECT)
     for marked in (1, 0, 0, 2, 6, 6, 0, 0, 0, 0, 3, 0, 1, 0, 0, 0, 0, 0, 0, 1):
@@ -40,7 +40,7 @@ def windows(controller: Controller) -> list[dict[str, Any]]:
 
 
 def losses(controller: Controller) -> list[dict[str, Any]]:
-    """§ 3.5: losses and timeouts do what they do to conventional TCP, and α stays."""
+    """Runs § 3.5: losses and timeouts act as in conventional TCP, and α stays."""
     j = Journey(controller)
     j.rounds(3, echo=ECT)
     j.rounds(1, echo=CE)
@@ -57,7 +57,7 @@ def losses(controller: Controller) -> list[dict[str, Any]]:
     j.rounds(4, echo=ECT, phase="loss")
     j.rounds(1, acks=2, echo=CE)
     j.signal("ecn")
-    # Whoever has two segments keeps them.
+    # A window of two segments stays at two.
     for _ in range(4):
         j.rounds(1, echo=CE)
         j.signal("ecn")
@@ -70,7 +70,7 @@ def losses(controller: Controller) -> list[dict[str, Any]]:
 
 
 def wild(controller: Controller, seed: int, steps: int = 300) -> list[dict[str, Any]]:
-    """Anything, in any order; data is marked in runs, as by a queue above its threshold."""
+    """Runs random events; data is marked in runs, as by a queue above its threshold."""
     draw = Random(seed)
     j = Journey(controller)
     phase, left, marked, run = "open", 0, False, 0
@@ -95,7 +95,7 @@ def wild(controller: Controller, seed: int, steps: int = 300) -> list[dict[str, 
             j.put("idle", flight=0)
         else:
             acked = min(flight, draw.choice([MSS, 2 * MSS, draw.randint(1, 4 * MSS)]))
-            # Some ACKs tell nothing, as those of a SYN.
+            # Some ACKs carry no report, like that of a SYN.
             echo = CE if marked else draw.choice([ECT, ECT, ECT, 0, None])
             limited = draw.random() > 0.08
             j.put("ack", acked=acked, flight=flight, phase=phase, echo=echo, limited=limited)
@@ -106,7 +106,7 @@ def wild(controller: Controller, seed: int, steps: int = 300) -> list[dict[str, 
 
 
 def cases() -> list[dict[str, Any]]:
-    """All cases."""
+    """Returns all cases of DCTCP."""
     settings: dict[str, tuple[str | None, dict[str, Any]]] = {
         "rfc": ("rfc", {}),
         "a large gain": (None, {"gain": 0.5, "initial_alpha": 0.0, "grow_in_cwr": False}),

@@ -1,4 +1,4 @@
-"""Delays given to the controllers: delay-based AIMD, and adaptive backoff of others."""
+"""Cases of delays: delay-based AIMD, and adaptive backoff of other controllers."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ DELAY_AIMD: dict[str, Any] = {
     "slow_start": "standard",
     "grow_in_cwr": True,
 }
-#: Adaptive backoff is of the window (§ 4.2), and CUBIC grows as ever.
+#: Adaptive backoff is relative to the window (§ 4.2), and CUBIC's growth is unchanged.
 BACKOFF = {"adaptive_delta": 0.8, "initial_min_rtt": None, "base": "cwnd"}
 
 
 class Wait:
-    """A queue's delay that goes up and down, and the round trips that it makes."""
+    """A queueing delay that rises and falls, and the round-trip times with it."""
 
     def __init__(self, draw: Random) -> None:
         self.draw = draw
@@ -56,22 +56,22 @@ class Wait:
         self.least = self.rtt()
 
     def rtt(self) -> int:
-        """The round trip now."""
+        """Returns the current round-trip time."""
         return self.base + self.waits
 
     def facts(self) -> dict[str, int]:
-        """RTTs known after a measurement."""
+        """Returns the RTTs known after a measurement."""
         self.least = min(self.least, self.rtt())
         return {"rtt_ns": self.rtt(), "min_rtt_ns": self.least}
 
     def goes_on(self) -> None:
-        """Another ACK: somewhat more or less waits."""
+        """Advances to the next ACK: the queueing delay changes somewhat."""
         step = self.draw.randint(-11 * MS, 14 * MS)
         self.waits = min(max(self.waits + step, self.draw.randint(0, MS)), 170 * MS)
 
 
 def walk(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, Any]]:
-    """ACKs with round-trip times; what the controller asks for follows, once in a window."""
+    """Runs ACKs with RTTs; a requested reduction follows, once in a window."""
     draw = Random(seed)
     j, wait = Journey(controller), Wait(draw)
     phase, left = "open", 0
@@ -99,7 +99,7 @@ def walk(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, 
                 "limited": draw.random() > 0.05,
                 "min_rtt_ns": wait.least,
             }
-            # Not every ACK measures.
+            # Some ACKs give no sample.
             if draw.random() < 0.9:
                 facts |= wait.facts()
             j.put("ack", **facts)
@@ -110,7 +110,7 @@ def walk(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, 
 
 
 def below(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, Any]]:
-    """Windows that go below one segment and above it again; timeouts, one after another, too."""
+    """Runs windows that fall below one segment and rise again; timeouts, also in a row."""
     draw = Random(seed)
     j, wait = Journey(controller), Wait(draw)
     nth = 0
@@ -138,7 +138,7 @@ def below(controller: Controller, seed: int, steps: int = 260) -> list[dict[str,
 
 
 def floor_of_windows(controller: Controller) -> list[dict[str, Any]]:
-    """Delay that does not end: the window goes down to its least, and does not grow."""
+    """Runs a persistent delay: the window falls to its minimum, and does not grow."""
     j = Journey(controller)
     for n in range(24):
         j.now += 130 * MS
@@ -152,7 +152,7 @@ def floor_of_windows(controller: Controller) -> list[dict[str, Any]]:
 
 
 def cases() -> list[dict[str, Any]]:
-    """All cases."""
+    """Returns all cases of delay-based AIMD and adaptive backoff."""
     made = []
     per_packet = {"per_packet": True, "filter": "mean"}
     kinds: tuple[tuple[str, str, dict[str, Any], str | None], ...] = (
@@ -249,7 +249,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 def losses(controller: Controller, seed: int, steps: int = 200) -> list[dict[str, Any]]:
-    """Losses and ECN-echoes at all round-trip times."""
+    """Runs losses and ECN echoes at random round-trip times."""
     draw = Random(seed)
     j, wait = Journey(controller), Wait(draw)
     phase, left = "open", 0

@@ -1,4 +1,4 @@
-"""Timeouts of which some are spurious, and the ACKs that follow them."""
+"""Cases of F-RTO: timeouts, some of them spurious, and the ACKs that follow them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOURCE = {
 
 
 def ranges(flags: list[bool]) -> list[list[int]]:
-    """Runs of bytes whose flag is set."""
+    """Returns the byte ranges whose flag is set."""
     runs: list[list[int]] = []
     for n, flag in enumerate(flags):
         if not flag:
@@ -28,7 +28,7 @@ def ranges(flags: list[bool]) -> list[list[int]]:
 
 
 def drawn(seed: int, *, sack: bool) -> tuple[list[dict[str, Any]], str]:
-    """A timeout, and ACKs until it is known what it was; and that."""
+    """Runs a timeout and ACKs until its cause is decided; returns the events and the decision."""
     draw = Random(seed)
     count = draw.randint(1, 12)
     sacked = [sack and n > 0 and draw.random() < 0.15 for n in range(count)]
@@ -50,7 +50,7 @@ def drawn(seed: int, *, sack: bool) -> tuple[list[dict[str, Any]], str]:
         arrived = {n for n, segment in enumerate(frto.sent) if segment.reported}
         step = draw.random()
         if step < 0.6 and una < top:
-            # The first hole is filled, and what was SACKed behind it is reached.
+            # The first hole is filled, and the cumulative ACK reaches the SACKed data after it.
             una += 1 if lost else draw.randint(1, min(2, top - una))
             while una in arrived:
                 una += 1
@@ -81,7 +81,7 @@ def drawn(seed: int, *, sack: bool) -> tuple[list[dict[str, Any]], str]:
 
 
 def cases() -> list[dict[str, Any]]:
-    """Some of each outcome."""
+    """Returns some cases of each outcome."""
     made: list[dict[str, Any]] = []
     for sack in (True, False):
         left = {"spurious": 20, "lost": 20, "open": 10}

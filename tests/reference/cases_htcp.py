@@ -1,4 +1,4 @@
-"""H-TCP over a path with a queue."""
+"""Cases of H-TCP over a path with a queue."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def path(controller: Controller, seed: int, steps: int = 330) -> list[dict[str, Any]]:
-    """A sender that fills a queue; between losses some seconds, now and then other throughputs."""
+    """Runs a sender that fills a queue, with seconds between losses and changes of throughput."""
     draw = Random(seed)
     j = Journey(controller)
     base = draw.randint(8 * MS, 150 * MS)
@@ -88,7 +88,7 @@ def path(controller: Controller, seed: int, steps: int = 330) -> list[dict[str, 
 
 
 def cases() -> list[dict[str, Any]]:
-    """All cases."""
+    """Returns all cases of H-TCP."""
     made = [
         case(
             f"{name}: a path with a queue, {seed}",

@@ -14,14 +14,14 @@ Rows = list[dict[str, Any]]
 
 
 def flow(j: Journey, acks: int, gap_ns: int, rtt_ns: int, **facts: Any) -> None:
-    """So many ACKs of a segment each, so far apart."""
+    """Runs `acks` ACKs of a segment each, `gap_ns` apart."""
     for _ in range(acks):
         j.now += gap_ns
         j.put("ack", acked=MSS, rtt_ns=rtt_ns, srtt_ns=rtt_ns, **facts)
 
 
 def train(c: Controller) -> Rows:
-    """Rounds of 10, 20 and 40 segments, and a train of more than (40 + 1) / 2 ms in the third."""
+    """Runs rounds of 10, 20 and 40 segments, the third with a train over (40 + 1) / 2 ms."""
     j = Journey(c)
     for segments in (10, 20, 40):
         flow(j, segments, MS, 40 * MS)
@@ -31,7 +31,7 @@ def train(c: Controller) -> Rows:
 
 
 def torn(c: Controller) -> Rows:
-    """A gap of more than 2 ms, and the rest of the round is no train; one of 2 ms is."""
+    """Runs a gap of more than 2 ms, which ends a round's train; a gap of 2 ms does not."""
     j = Journey(c)
     flow(j, 10, MS, 40 * MS)
     flow(j, 12, MS, 40 * MS)
@@ -42,7 +42,7 @@ def torn(c: Controller) -> Rows:
 
 
 def rises(least: int, below: int, at: int) -> Any:
-    """The least of nine samples must be more than the bound above the least of all."""
+    """Makes a script: the minimum of nine samples must exceed the overall minimum by the bound."""
 
     def rows(c: Controller) -> Rows:
         j = Journey(c)
@@ -55,17 +55,17 @@ def rises(least: int, below: int, at: int) -> Any:
 
 
 def low(c: Controller) -> Rows:
-    """Below 16 segments neither test looks."""
+    """Runs windows below 16 segments, where neither test applies."""
     j = Journey(c)
     flow(j, 5, MS, 2 * MS)
     flow(j, 30, MS, 20 * MS, limited=False)
-    # Less may be in flight than the window, which is what counts.
+    # Data in flight may be less than the window, which is the criterion.
     flow(j, 12, MS, 20 * MS, flight=12 * MSS)
     return j.rows
 
 
 def again(c: Controller) -> Rows:
-    """A loss ends it, a timeout begins it anew, delays and all."""
+    """Runs a loss, which ends HyStart, and a timeout, which restarts it with its delays."""
     j = Journey(c)
     flow(j, 10, 3 * MS, 40 * MS)
     j.signal("loss")
@@ -77,7 +77,7 @@ def again(c: Controller) -> Rows:
 
 
 def noise(seed: int) -> Any:
-    """ACKs of one to four segments at odd times, some without a sample."""
+    """Makes a script of ACKs of one to four segments at odd times, some without a sample."""
 
     def rows(c: Controller) -> Rows:
         draw = Random(seed)
@@ -94,7 +94,7 @@ def noise(seed: int) -> Any:
 
 
 def hystart_classic() -> list[dict[str, Any]]:
-    """Classic HyStart."""
+    """Returns all cases of classic HyStart."""
     table: list[tuple[str, Any]] = [
         ("a train of half a round trip", train),
         ("a train that is torn", torn),

@@ -1,4 +1,4 @@
-"""Loads of links given to routers, receivers and senders."""
+"""Cases of load reports given to routers, receivers and senders."""
 
 from __future__ import annotations
 
@@ -86,18 +86,18 @@ ADPM_ROUTER: dict[str, Any] = {
 
 
 def code_point(draw: Random) -> int:
-    """Load that VCP's ACKs may report: mostly little, now and then too much."""
+    """Draws a load that VCP's ACKs may report: usually low, at times overload."""
     return draw.choices([0, 1, 2, 3], [1, 10, 14, 5])[0]
 
 
 def level(draw: Random) -> int:
-    """The same of MLCP's, now and then what no header has room for."""
+    """Draws a load level of MLCP, at times beyond the range of a header."""
     levels = list(range(LEVELS))
     return draw.choices([*levels, 40], [2] * 8 + [9] + [1] * 8)[0]
 
 
 def place(draw: Random) -> int:
-    """The same of BMCC's."""
+    """Draws an estimate of BMCC."""
     low, high, over = (
         (0, PLACES // 4 - 1),
         (PLACES // 4, PLACES // 2 - 1),
@@ -109,7 +109,7 @@ def place(draw: Random) -> int:
 def journey(
     controller: Controller, seed: int, told: Callable[[Random], int], steps: int = 260
 ) -> Any:
-    """ACKs that tell of the load, the decreases that they ask for, losses, timeouts."""
+    """Runs ACKs that report the load, requested decreases, losses and timeouts."""
     draw = Random(seed)
     j = Journey(controller)
     phase, left, load, nth = "open", 0, told(draw), 0
@@ -148,7 +148,7 @@ def journey(
             if not facts["limited"]:
                 facts["flight"] = int(j.cwnd() * draw.choice([0.3, 0.6, 0.9]))
             j.put("ack", **facts)
-            # The transport refuses some: the window was reduced in this window of data.
+            # The transport refuses some, as the window was already reduced in this window of data.
             if j.rows[-1].get("asks") and draw.random() < 0.8:
                 j.put("load", srtt_ns=srtt)
                 phase, left = "cwr", draw.randint(1, 4)
@@ -156,7 +156,7 @@ def journey(
 
 
 def vcp() -> list[dict[str, Any]]:
-    """VCP's senders."""
+    """Returns the cases of VCP's senders."""
     settings = {
         "paper": ("paper", {}),
         "ns2": ("ns2", VCP_NS2),
@@ -179,7 +179,7 @@ def vcp() -> list[dict[str, Any]]:
 
 
 def mlcp() -> list[dict[str, Any]]:
-    """MLCP's senders."""
+    """Returns the cases of MLCP's senders."""
     settings: dict[str, dict[str, Any]] = {
         "as it is": {},
         "not paced, other numbers": {"paced": False, "alpha": 2.5, "loss_beta": 0.7, "most": 1.5},
@@ -201,7 +201,7 @@ def mlcp() -> list[dict[str, Any]]:
 
 
 def bmcc() -> list[dict[str, Any]]:
-    """BMCC's senders."""
+    """Returns the cases of BMCC's senders."""
     settings = {
         "paper": ("paper", {}),
         "a round trip at a time": (None, {"apply": "round-trip", "mi_rtt_most_ns": None}),
@@ -229,7 +229,7 @@ RATE = 12_345_678
 
 
 def traffic(router: Router, seed: int, intervals: int = 24) -> list[list[Any]]:
-    """Packets at a load that wanders, and looks at a queue; what leaves reaches a receiver."""
+    """Runs packets at a wandering load and queue samples; the packets then reach a receiver."""
     draw = Random(seed)
     estimate = Estimate()
     rows: list[list[Any]] = []
@@ -238,7 +238,7 @@ def traffic(router: Router, seed: int, intervals: int = 24) -> list[list[Any]]:
     capacity = RATE * interval // (8 * 1_000_000_000)
     for number in range(intervals):
         load = min(max(load + draw.uniform(-0.25, 0.35), 0.02), 1.4)
-        # Large packets that nobody reads make up the load; a few are looked at.
+        # Large packets that are not recorded make up the load; a few small ones are recorded.
         for look in range(samples):
             base = number * interval + look * interval // samples
             bulk = int(load * capacity / samples)
@@ -265,7 +265,7 @@ def traffic(router: Router, seed: int, intervals: int = 24) -> list[list[Any]]:
 
 
 def routers() -> list[dict[str, Any]]:
-    """All routers, and BMCC's receiver behind them."""
+    """Returns the cases of all routers, with BMCC's receiver behind them."""
     settings: dict[str, tuple[str, type[Router], str, str | None, dict[str, Any]]] = {
         "VCP": ("vcp", VcpRouter, "Xia et al. 2005, § 3.1 and 3.2", "paper", VCP_ROUTER),
         "VCP, its program": (

@@ -1,4 +1,4 @@
-"""Senders and a line before routers that write into headers."""
+"""Cases of routers that write into headers: senders and a link before the meter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from meters import Header, Rated, Rcp, Xcp
 
 MS = 1_000_000
 MBIT = 1_000_000
-#: A sender that wants all there is.
+#: Feedback wanted by a sender without a limit.
 ALL = (1 << 31) - 1
 ALL_RATE = (1 << 64) - 1
 
@@ -38,7 +38,7 @@ RCP: dict[str, Any] = {
 
 
 class XcpTraffic:
-    """Packets of XCP's flows, and what its router makes of them."""
+    """Packets of XCP's flows, and their treatment by the router."""
 
     def __init__(self, meter: Xcp, draw: Random) -> None:
         self.meter, self.draw = meter, draw
@@ -50,7 +50,7 @@ class XcpTraffic:
     def arrives(
         self, _now: int, size: int, waiting: int, *, told: bool
     ) -> tuple[Any, list[int] | None]:
-        """A packet of some flow comes; now and then another router gave it less."""
+        """Makes a packet of some flow arrive; at times another router has lowered its feedback."""
         draw = self.draw
         flow = draw.choice(self.flows)
         flow[1] = max(flow[1] + draw.randint(-500, 800), 1_000)
@@ -61,13 +61,13 @@ class XcpTraffic:
         return header, [header.cwnd, header.rtt_us, header.feedback] if header else None
 
     def leaves(self, size: int, waiting: int, header: Any) -> int | None:
-        """A packet goes; what its header has."""
+        """Makes a packet leave; returns the feedback in its header."""
         self.meter.leaves(size, waiting, header)
         return header.feedback if header else None
 
 
 class RcpTraffic:
-    """Packets of RCP's flows, and what its router makes of them."""
+    """Packets of RCP's flows, and their treatment by the router."""
 
     def __init__(self, meter: Rcp, draw: Random) -> None:
         self.meter, self.draw = meter, draw
@@ -76,7 +76,7 @@ class RcpTraffic:
     def arrives(
         self, now: int, size: int, _waiting: int, *, told: bool
     ) -> tuple[Any, list[int] | None]:
-        """A packet of some flow comes; now and then another router gave it less."""
+        """Makes a packet of some flow arrive; at times another router has lowered its rate."""
         draw = self.draw
         rtt = draw.choice(self.flows)
         rtt = rtt and rtt + draw.randint(-20_000, 20_000)
@@ -86,7 +86,7 @@ class RcpTraffic:
         return header, [wants, rtt] if header else None
 
     def leaves(self, _size: int, _waiting: int, header: Any) -> float | None:
-        """A packet goes; what its header has."""
+        """Makes a packet leave; returns the rate in its header."""
         if header is None:
             return None
         self.meter.leaves(header)
@@ -96,9 +96,9 @@ class RcpTraffic:
 def events(
     traffic: XcpTraffic | RcpTraffic, draw: Random, rate: int, load: float
 ) -> list[list[Any]]:
-    """Packets come at a load that moves around `load`, and a line takes them.
+    """Runs packets that arrive at a load around `load`, and a link that serves them.
 
-    Ties: line, timer, arrival.
+    Order of simultaneous events: link, timer, arrival.
     """
     rows: list[list[Any]] = []
     queue: deque[tuple[int, int, Any]] = deque()
@@ -133,7 +133,7 @@ def events(
             number += 1
             if free_at is None:
                 free_at = take()
-            # Times of too much, times of silence.
+            # Periods of overload alternate with periods of low load.
             busy = load * (1.6 if number // 75 % 2 else 0.6)
             arrives += int(draw.expovariate(1) * 1000 * 8 * NS / rate / busy)
             if draw.random() < 0.003:
@@ -141,12 +141,12 @@ def events(
     return rows
 
 
-#: Packets in a case.
+#: Number of packets in a case.
 PACKETS = 450
 
 
 def rcp() -> list[dict[str, Any]]:
-    """All cases of RCP's router."""
+    """Returns all cases of RCP's router."""
     made = []
     for number, (name, mbit, load, changes) in enumerate(
         (
@@ -176,7 +176,7 @@ def rcp() -> list[dict[str, Any]]:
 
 
 def xcp() -> list[dict[str, Any]]:
-    """All cases of XCP's router."""
+    """Returns all cases of XCP's router."""
     made = []
     for number, (name, mbit, load, changes) in enumerate(
         (

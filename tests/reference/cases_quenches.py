@@ -1,4 +1,4 @@
-"""Source quenches given to the controllers: BECN § IV-B, with one level or several."""
+"""Cases of source quenches: BECN § IV-B, with one level or several."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVERY = {"base": "cwnd", "ecn_in_slow_start": "beta-ecn"}
 
 
 def script(controller: Controller) -> list[dict[str, Any]]:
-    """Both kinds of quench in each stage, beside a loss and an ECN-echo, with growth between."""
+    """Runs both kinds of quench, losses and ECN echoes in each stage, with growth between."""
     j = Journey(controller)
     j.rounds(2)
     j.signal("quench")
@@ -51,7 +51,7 @@ def script(controller: Controller) -> list[dict[str, Any]]:
 
 
 def wild(controller: Controller, seed: int, steps: int = 250) -> list[dict[str, Any]]:
-    """Anything in any order: odd sizes and times, a signal every twenty-fifth event."""
+    """Runs random events with odd sizes and times, a signal in every twenty-fifth on average."""
     draw = Random(seed)
     j = Journey(controller)
     phase, left = "open", 0
@@ -82,7 +82,7 @@ def wild(controller: Controller, seed: int, steps: int = 250) -> list[dict[str, 
 
 
 def small(controller: Controller) -> list[dict[str, Any]]:
-    """Quench after quench: the window ends at its least."""
+    """Runs consecutive quenches: the window ends at its minimum."""
     j = Journey(controller)
     for n in range(8):
         j.signal("quench", marked=n % 2 == 0)
@@ -91,7 +91,7 @@ def small(controller: Controller) -> list[dict[str, Any]]:
 
 
 def cases() -> list[dict[str, Any]]:
-    """All cases."""
+    """Returns all cases of source quenches."""
     made: list[dict[str, Any]] = []
     walks = (
         ("newreno", "BECN", "becn", BECN, NS2),

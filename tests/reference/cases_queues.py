@@ -1,4 +1,4 @@
-"""Arrivals at the queues in the vectors: recordings of a bottleneck, at several line rates."""
+"""Cases of queues: recorded arrivals of a bottleneck at several link rates."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ LINUX_PIE: dict[str, Any] = {
 
 
 def arrivals(name: str) -> list[Packet]:
-    """A recording."""
+    """Reads a recording."""
     lines = (HERE / "arrivals" / f"{name}.csv").read_text().splitlines()[1:]
     rows = (tuple(map(int, line.split(","))) for line in lines)
     return [Packet(i, size, ecn, flow, time) for i, (time, size, ecn, flow) in enumerate(rows)]
 
 
 def drive(queue: Queue, packets: list[Packet], *, timer_ns: int | None) -> list[list[Any]]:
-    """Packets arrive, a line of the queue's rate takes them one by one, timers fire.
+    """Runs arrivals, a link that serves the queue at its rate, and timers.
 
-    Ties: line, timer, arrival.
+    Order of simultaneous events: link, timer, arrival.
     """
     never = 1 << 62
     rows: list[list[Any]] = []
@@ -105,7 +105,7 @@ def drive(queue: Queue, packets: list[Packet], *, timer_ns: int | None) -> list[
     return rows
 
 
-#: Packets that still leave after the last has come.
+#: Number of packets that still leave after the last arrival.
 DRAIN = 200
 
 
@@ -117,13 +117,13 @@ def case(
     line: tuple[str, float],
     **more: Any,
 ) -> dict[str, Any]:
-    """One case."""
+    """Returns one case."""
     recording, mbit = line
     rate = round(mbit * MBIT)
     uniforms: dict[str, Any] = {}
     packets = arrivals(recording)
     if shorten := more.get("shortened_by", 0):
-        # Packets of many sizes: no two queues hold as much.
+        # Sizes differ, so that no two queues hold the same number of bytes.
         packets = [p._replace(size=max(p.size - shorten * p.id % 1000, 40)) for p in packets]
     queue = kind(parameters, rate)
     if isinstance(queue, RandomQueue):
@@ -143,7 +143,7 @@ def case(
 
 
 def red() -> list[dict[str, Any]]:
-    """All cases of RED."""
+    """Returns all cases of RED."""
     paper = "Floyd & Jacobson 1993 § 4, Fig. 2 and eq. 1 to 3"
     quick = {**RED, "w_q": 0.02}
     return [
@@ -210,7 +210,7 @@ def red() -> list[dict[str, Any]]:
 
 
 def codel() -> list[dict[str, Any]]:
-    """All cases of CoDel."""
+    """Returns all cases of CoDel."""
     rfc = "RFC 8289 § 5.2 to 5.6"
     mixed = f"{rfc}; marks: RFC 8289 § 4.1"
     return [
@@ -235,7 +235,7 @@ def codel() -> list[dict[str, Any]]:
 
 
 def pie() -> list[dict[str, Any]]:
-    """All cases of PIE."""
+    """Returns all cases of PIE."""
     rfc = "RFC 8033 § 4.1 to 4.4, § 5.1, § 5.5, Appendix A"
     linux = "Linux 3.17 net/sched/sch_pie.c, in real numbers"
     return [
@@ -248,7 +248,8 @@ def pie() -> list[dict[str, Any]]:
             {**PIE, "target_ns": 5 * MS, "max_burst_ns": 45 * MS, "mark_ecnth": None},
             ("on-off", 3.4),
         ),
-        # A name picks its stream; in this one 8.5 drops gather before a lot hits.
+        # The name selects the random stream; in this one 8.5 drops accumulate before a draw
+        # succeeds.
         case(
             "one drop is overdue (45)",
             f"{rfc}; § 5.4",
@@ -294,7 +295,7 @@ def pie() -> list[dict[str, Any]]:
 
 
 def fq_codel() -> list[dict[str, Any]]:
-    """All cases of FQ-CoDel."""
+    """Returns all cases of FQ-CoDel."""
     rfc = "RFC 8290 § 4.1 and 4.2; RFC 8289 § 5"
     return [
         case("four flows", rfc, FqCoDel, FQ_CODEL, ("bulk", 5)),

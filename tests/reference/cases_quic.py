@@ -1,4 +1,4 @@
-"""Event sequences for QUIC's loss detection in the vectors."""
+"""Cases of QUIC's loss detection."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SIZE = 1200
 
 
 class Walk:
-    """Events of a case, and what the reference makes of each."""
+    """Events of a case, with the reference's state after each."""
 
     def __init__(self, **changes: Any) -> None:
         self.quic = Quic(**changes)
         self.rows: list[Row] = []
 
     def row(self, event: Row, lost: list[int], **more: Any) -> None:
-        """An event and the state after it."""
+        """Records an event and the state after it."""
         quic, deadline = self.quic, self.quic.deadline()
         state = {
             "lost": lost,
@@ -36,19 +36,19 @@ class Walk:
         self.rows.append({**event, **state, **more})
 
     def send(self, now: int, number: int, *, size: int = SIZE, eliciting: bool = True) -> None:
-        """A packet goes."""
+        """Sends a packet."""
         self.quic.sent(Sent(number, now, size, eliciting))
         event = {"event": "sent", "now_ns": now, "number": number, "bytes": size}
         self.row({**event, "ack_eliciting": eliciting}, [])
 
     def ack(self, now: int, ranges: list[tuple[int, int]], delay: int = 0, ce: int = 0) -> None:
-        """An ACK frame comes."""
+        """Receives an ACK frame."""
         lost, persistent = self.quic.ack(now, ranges, delay, ce)
         event = {"event": "ack", "now_ns": now, "ranges": [list(pair) for pair in ranges]}
         self.row({**event, "delay_ns": delay, "ce": ce}, lost, persistent=persistent)
 
     def timer(self) -> bool:
-        """The timer expires, a microsecond late; says whether probes are due."""
+        """Expires the timer, a microsecond late; returns True if probes are due."""
         deadline = self.quic.deadline()
         assert deadline is not None
         now = ceil(deadline) + 1000
@@ -57,7 +57,7 @@ class Walk:
         return probe
 
     def case(self, name: str, source: str) -> dict[str, Any]:
-        """The case."""
+        """Returns the case."""
         quic = self.quic
         parameters = {
             "packet_threshold": quic.packet_threshold,
@@ -69,7 +69,7 @@ class Walk:
 
 
 def ranges(numbers: set[int]) -> list[tuple[int, int]]:
-    """Ranges from the highest down."""
+    """Returns ranges of numbers from the highest down."""
     found: list[tuple[int, int]] = []
     for number in sorted(numbers, reverse=True):
         if found and found[-1][0] == number + 1:
@@ -82,7 +82,7 @@ def ranges(numbers: set[int]) -> list[tuple[int, int]]:
 def wild(
     seed: int, *, loss: float, jitter: int = 0, outage: int = 0, marks: float = 0, **changes: Any
 ) -> Walk:
-    """160 packets over a path that loses, delays and marks; ACKs of two, or held back."""
+    """Runs 160 packets over a path that loses, delays and marks; ACKs of two, or delayed ones."""
     draw, walk = Random(seed), Walk(**changes)
     arrivals: list[tuple[int, int, str, Any]] = []
     received: set[int] = set()
@@ -131,7 +131,7 @@ def wild(
 
 
 def loss() -> list[dict[str, Any]]:
-    """Packet threshold and time threshold."""
+    """Returns the cases of packet threshold and time threshold."""
     by_number = Walk()
     for number in range(8):
         by_number.send(number * MS, number)
@@ -172,7 +172,7 @@ def loss() -> list[dict[str, Any]]:
 
 
 def pto() -> list[dict[str, Any]]:
-    """The probe timeout."""
+    """Returns the cases of the probe timeout."""
     first = Walk()
     first.send(0, 0)
     for _ in range(6):
@@ -204,7 +204,7 @@ def pto() -> list[dict[str, Any]]:
 
 
 def rtt() -> list[dict[str, Any]]:
-    """The round-trip time."""
+    """Returns the cases of the round-trip time."""
     delays = Walk()
     for number, (sample, delay) in enumerate(
         [(100, 20), (120, 16), (104, 16), (200, 60), (90, 10), (90, 25), (300, 25)]
@@ -228,7 +228,7 @@ def rtt() -> list[dict[str, Any]]:
 
 
 def persistent() -> list[dict[str, Any]]:
-    """Persistent congestion."""
+    """Returns the cases of persistent congestion."""
     cases = []
     for name, acknowledged, last in (
         ("two lost packets more than three PTOs apart", set(), 1390),

@@ -1,4 +1,4 @@
-"""Segments that go, ACKs that come, some late, some lost, some of what went again."""
+"""Cases of RTT samples: segments and ACKs, some late, some lost, and retransmissions."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ BASE: dict[str, Any] = {
     "ack_every": 2,
     "clock_ns": 1,
 }
-#: The receiver's clock is ahead by this, and its 32 bits run over within a case.
+#: Lead of the receiver's clock, whose 32 bits wrap within a case.
 AHEAD_US = 2**32 - 40_000
 
 
 class Journey:
-    """A path of changing delay, a receiver behind it, and what the controller sees."""
+    """A path of changing delay, a receiver behind it, and the controller's samples."""
 
     def __init__(self, p: dict[str, Any], seed: int) -> None:
         self.draw = Random(seed)
         self.sees = Sees(p)
         self.rows: list[dict[str, Any]] = []
         self.now = self.high = self.acked = 0
-        #: Arrived above a hole.
+        #: Ranges received above a hole.
         self.above: list[tuple[int, int]] = []
         self.stamps: dict[int, int] = {}
         self.holes: list[tuple[int, int]] = []
 
     def passes(self, least: int, most: int) -> None:
-        """Time passes, in whole nanoseconds."""
+        """Lets time pass, in whole nanoseconds."""
         self.now += self.draw.randint(least, most)
 
     def handshake(self) -> None:
-        """A SYN, perhaps twice."""
+        """Sends a SYN, in some cases twice."""
         once = self.draw.random() < 0.6
         sent = self.now
         if not once:
@@ -63,13 +63,13 @@ class Journey:
         self.rows.append({**row, "once": once, "seen_ns": seen})
 
     def goes(self, seq: int, end: int) -> None:
-        """A segment goes."""
+        """Sends a segment."""
         self.stamps[end] = self.now
         self.sees.goes(seq, end, self.now)
         self.rows.append({"event": "sent", "now_ns": self.now, "seq": seq, "end": end})
 
     def flight(self) -> None:
-        """A few segments, of which some are lost or come late."""
+        """Sends a few segments, of which some are lost or late."""
         went = []
         for _ in range(self.draw.randint(1, 6)):
             self.passes(0, 9 * MS)
@@ -86,13 +86,13 @@ class Journey:
                 self.holes.append((seq, end))
                 continue
             self.arrives(seq, end, waits)
-        # The timer of delayed ACKs.
+        # The delayed-ACK timer fires.
         if waits:
             self.passes(30 * MS, 60 * MS)
             self.answers(waits)
 
     def arrives(self, seq: int, end: int, waits: list[int]) -> None:
-        """A segment arrives; every second is acknowledged, and what is out of order at once."""
+        """Receives a segment; each second one is acknowledged, out-of-order ones at once."""
         self.above = merged([*self.above, (seq, end)])
         waits.append(end)
         filled = self.above[0][0] <= self.acked
@@ -101,7 +101,7 @@ class Journey:
             self.answers(waits)
 
     def answers(self, waits: list[int]) -> None:
-        """An ACK goes and comes, or is lost."""
+        """Sends an ACK, which arrives or is lost."""
         if self.above and self.above[0][0] <= self.acked:
             self.acked = max(self.acked, self.above.pop(0)[1])
         ecr = min(self.stamps[end] for end in waits)
@@ -123,7 +123,7 @@ class Journey:
         self.rows.append({**row, "seen_ns": seen})
 
     def repairs(self) -> None:
-        """Missing segments go again, and most of them arrive."""
+        """Retransmits missing segments, most of which arrive."""
         self.passes(20 * MS, 200 * MS)
         again, self.holes = self.holes, []
         waits: list[int] = []
@@ -140,7 +140,7 @@ class Journey:
 
 
 def merged(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same bytes in as few blocks as can be, in order."""
+    """Merges blocks into as few as possible, in order."""
     joined: list[tuple[int, int]] = []
     for seq, end in sorted(blocks):
         if joined and seq <= joined[-1][1]:
@@ -151,7 +151,7 @@ def merged(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def rows(p: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """A connection's life."""
+    """Runs a connection from start to end."""
     j = Journey(p, seed)
     j.handshake()
     for _ in range(25):
@@ -162,7 +162,7 @@ def rows(p: dict[str, Any], seed: int) -> list[dict[str, Any]]:
 
 
 def cases() -> list[dict[str, Any]]:
-    """All cases."""
+    """Returns all cases of RTT samples."""
     kinds: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("echoed timestamps", TIMER, {}),
         ("echoed timestamps in ticks", TIMER, {"clock_ns": 10 * MS}),

@@ -1,4 +1,4 @@
-"""Events of RFC 1016's pause in the vectors."""
+"""Cases of RFC 1016's pause."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from squid import Squid
 MS = 1_000_000
 S = 1_000 * MS
 RFC = 'RFC 1016, "The SQuID Algorithm"'
-#: K, I, J, E and S.
+#: Values of K, I, J, E and S.
 STANDARD = {"k_ns": 20 * MS, "i_ns": 75 * MS, "j_ns": MS, "e_ns": 2 * S, "s_ns": S}
 
 
 def squid_case(
     name: str, changes: dict[str, int], walk: list[tuple[str, int]], source: str = RFC
 ) -> dict[str, Any]:
-    """`walk` says at which time a quench comes or a packet goes, ns."""
+    """Runs a case; `walk` has the times of quenches and packets, ns."""
     parameters = {**STANDARD, **changes}
     squid = Squid(*parameters.values())
     rows: list[dict[str, Any]] = []
@@ -31,7 +31,7 @@ def squid_case(
 
 
 def wild(seed: int, mean_ms: int, quenches: float, steps: int = 400) -> list[tuple[str, int]]:
-    """Quenches and packets at random times; some at one instant, some on an edge of a period."""
+    """Draws quenches and packets at random times, some simultaneous or at an edge of a period."""
     draw = Random(seed)
     now, walk = 5 * S, [("quench", 5 * S)]
     for _ in range(steps):
@@ -43,7 +43,7 @@ def wild(seed: int, mean_ms: int, quenches: float, steps: int = 400) -> list[tup
 
 
 def squid() -> list[dict[str, Any]]:
-    """All cases."""
+    """Returns all cases of RFC 1016's pause."""
     sends = [("send", S * n // 4) for n in range(1, 400)]
     storm = [("quench", 100 * MS * n) for n in range(1, 200)]
     return [

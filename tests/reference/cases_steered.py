@@ -1,4 +1,4 @@
-"""Feedback and rates given to senders of XCP and RCP."""
+"""Cases of feedback and rates given to senders of XCP and RCP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RCP: dict[str, Any] = {"window_rtts": 4.0}
 
 
 def journey(controller: Controller, seed: int, steps: int = 160) -> list[dict[str, Any]]:
-    """ACKs with what routers wrote, duplicates too; losses, timeouts, pauses."""
+    """Runs ACKs with router feedback, duplicates, losses, timeouts and pauses."""
     draw = Random(seed)
     j = Journey(controller)
     phase, left, nth, rate = "open", 0, 0, 3_000_000
@@ -62,13 +62,13 @@ def journey(controller: Controller, seed: int, steps: int = 160) -> list[dict[st
 
 
 def xcp() -> list[dict[str, Any]]:
-    """XCP's senders."""
+    """Returns the cases of XCP's senders."""
     settings = {"paper": (None, {}), "ns2": ("ns2", XCP_NS2), "0.8": (None, {"loss_beta": 0.8})}
     return _cases(Xcp, XCP_SOURCE, XCP, settings, 1000)
 
 
 def rcp() -> list[dict[str, Any]]:
-    """RCP's senders."""
+    """Returns the cases of RCP's senders."""
     settings = {
         "paper": (None, {}),
         "ns2": ("ns2", {"window_rtts": None}),

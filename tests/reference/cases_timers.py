@@ -1,4 +1,4 @@
-"""Events of the timer and of PRR in the vectors."""
+"""Cases of the retransmission timer and of PRR."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def rto_case(
     *,
     table: tuple[int, ...] = (),
 ) -> dict[str, Any]:
-    """`samples` are RTTs in ns, or None for an expiry; with a seed, random ones follow.
+    """Runs `samples`, RTTs in ns or None for an expiry; with a seed, random ones follow.
 
-    With a table, the backoff is the table's, and the parameters say what it comes to.
+    With a table, the backoff is the table's, and the parameters describe the same backoff.
     """
     parameters = {**STANDARD, **changes}
     draw = Random(seed)
@@ -63,13 +63,13 @@ def rto_case(
 
 
 def shown(rto: Rto) -> dict[str, Any]:
-    """Exact values, nearest nanosecond."""
+    """Returns the timer's values, rounded to nanoseconds."""
     srtt = None if rto.srtt is None else round(rto.srtt)
     return {"srtt_ns": srtt, "rttvar_ns": round(rto.rttvar), "rto_ns": round(rto.timeout())}
 
 
 def rto() -> list[dict[str, Any]]:
-    """All cases of the timer."""
+    """Returns all cases of the timer."""
     ms = [100, 180, 120, 80, 300, 300, 300, 300, 40, 40, 40]
     walk: list[int | None] = [n * MS for n in ms]
     expiries: list[int | None] = [100 * MS, *[None] * 9, 100 * MS, None, None, 90 * MS]
@@ -114,7 +114,7 @@ def rto() -> list[dict[str, Any]]:
 
 
 def slop() -> list[dict[str, Any]]:
-    """Time that FreeBSD adds after the backoff."""
+    """Returns the cases of the time that FreeBSD adds after the backoff."""
     source = "FreeBSD 14, sys/netinet/tcp_timer.h, TCPT_RANGESET; tcp_timer.c, tcp_backoff"
     bsd = {
         "min_ns": 30 * MS,
@@ -135,7 +135,7 @@ def slop() -> list[dict[str, Any]]:
 def estimated(
     name: str, rounds: list[list[int]], changes: dict[str, int] | None = None
 ) -> dict[str, Any]:
-    """Of each round trip the samples, µs, an ACK of a segment each; then the timer runs out."""
+    """Runs samples in µs, by round trip, one ACK of a segment each; then the timer expires."""
     parameters = {**LINUX, **(changes or {})}
     rto = RtoLinux(**parameters)
     rows: list[dict[str, Any]] = [{"event": "start", **shown(rto)}]
@@ -156,7 +156,7 @@ def estimated(
 
 
 def linux_rto() -> list[dict[str, Any]]:
-    """Linux's estimator: ramps, steps and what is drawn."""
+    """Returns the cases of Linux's estimator: ramps, steps and random samples."""
 
     def drawn(seed: int, most: int) -> list[list[int]]:
         draw = Random(seed)
@@ -176,8 +176,8 @@ def linux_rto() -> list[dict[str, Any]]:
 
 
 def bounded_backoff() -> list[dict[str, Any]]:
-    """The backoff that ends at seven timeouts in a row, and FreeBSD's tables."""
-    # 300 ms, without a bound above that would hide where the doubling ends.
+    """Returns the cases of a backoff limited to seven timeouts, and of FreeBSD's tables."""
+    # The base is 300 ms, without an upper bound that would hide the end of the doubling.
     expiries: list[int | None] = [100 * MS, *[None] * 14, 100 * MS, None, None, 90 * MS]
     wide = {"min_ns": 200 * MS, "initial_ns": 3 * S, "max_ns": 100_000 * S, "backoff_rounds": 6}
     note = "Mondal & Kuzmanovic 2008 (TCP*) § 3.1, Fig. 1 and footnote 5"
@@ -211,9 +211,9 @@ def bounded_backoff() -> list[dict[str, Any]]:
 
 
 def prr_case(name: str, start: dict[str, int], acks: Any) -> dict[str, Any]:
-    """`acks(prr, send)` gives (delivered, pipe) for each ACK.
+    """Runs `acks(prr, send)`, which gives (delivered, pipe) for each ACK.
 
-    What `sndcnt` allows is sent in whole segments.
+    The bytes that `sndcnt` permits are sent in whole segments.
     """
     prr = Prr(**start)
     rows: list[dict[str, Any]] = [{"event": "sent", "bytes": MSS}]
@@ -233,7 +233,7 @@ def prr_case(name: str, start: dict[str, int], acks: Any) -> dict[str, Any]:
 
 
 def prr() -> list[dict[str, Any]]:
-    """All cases of proportional rate reduction."""
+    """Returns all cases of proportional rate reduction."""
 
     def start(flight: int, beta: float) -> dict[str, int]:
         return {"recover_fs": flight * MSS, "ssthresh": int(flight * MSS * beta), "mss": MSS}
@@ -268,7 +268,7 @@ def prr() -> list[dict[str, Any]]:
 
 
 def linux_case(name: str, window: int, threshold: int, acks: Any) -> dict[str, Any]:
-    """`acks` gives (delivered, lost, safe) for each ACK, in segments."""
+    """Runs `acks`, which gives (delivered, lost, safe) for each ACK, in segments."""
     start = {"recover_fs": window * MSS, "ssthresh": threshold * MSS, "mss": MSS}
     prr = PrrLinux(**start)
     rows: list[dict[str, Any]] = []
@@ -288,7 +288,7 @@ def linux_case(name: str, window: int, threshold: int, acks: Any) -> dict[str, A
 
 
 def linux_prr() -> list[dict[str, Any]]:
-    """Proportional rate reduction as Linux has it."""
+    """Returns the cases of Linux's proportional rate reduction."""
 
     def random(seed: int) -> list[tuple[int, int, bool]]:
         draw = Random(seed)

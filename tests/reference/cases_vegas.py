@@ -1,4 +1,4 @@
-"""Vegas over a path with a queue, in each of its readings."""
+"""Cases of Vegas over a path with a queue, in each of its readings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ THESIS: dict[str, Any] = {
     "forgets_when_idle": False,
 }
 ONE_AND_THREE = {"alpha": 1.0, "beta": 3.0, "loss_beta": 0.75, "ecn_beta": 0.5}
-#: Slow start in Linux.
+#: Parameters of slow start in Linux.
 UNLIMITED = {"abc_limit": None, "abc_limit_after_timeout": None}
 KERNEL = {
     "double_every": 1,
@@ -40,7 +40,7 @@ KERNEL = {
     "least_samples": 3,
     "forgets_when_idle": True,
 }
-#: What each preset changes, and who says so.
+#: Changes of each preset, with their source.
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "thesis": ("McCullagh 2008, eq. 2.1 to 2.4", {}),
     "paper": (
@@ -73,18 +73,18 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 
-#: What the path holds, segments, and what each further one waits.
+#: Capacity of the path in segments, and the delay of each further one in ns.
 HOLDS = 14
 EACH = 1_200_007
 
 
 def path(controller: Controller, seed: int, steps: int = 320) -> list[dict[str, Any]]:
-    """A sender that is held by its window, a link, and now and then a signal."""
+    """Runs a window-limited sender over a link, with occasional signals."""
     draw = Random(seed)
     j = Journey(controller)
     una, sent = 0, j.flight()
     base = draw.randint(15 * MS, 40 * MS)
-    #: Others in the queue, in segments.
+    #: Segments of others in the queue.
     others = 0.0
     phase, left = "open", 0
 
@@ -113,15 +113,15 @@ def path(controller: Controller, seed: int, steps: int = 320) -> list[dict[str, 
             j.put("idle", flight=0)
         else:
             if flight == 0:
-                # What was sent after the idle time.
+                # The data that is sent after the idle period.
                 sent = una + j.flight()
                 flight = sent - una
             size = draw.choice([MSS, MSS, 2 * MSS, draw.randint(1, 2 * MSS)])
             facts: dict[str, Any] = {"acked": min(size, flight), "flight": flight, "phase": phase}
-            # Karn's rule leaves some out.
+            # Karn's rule omits some samples.
             if draw.random() < 0.9:
                 facts["rtt_ns"] = rtt()
-            # The handshake's.
+            # RTT of the handshake.
             facts["min_rtt_ns"] = base - 1_100_003
             facts["ece"] = phase == "open" and draw.random() < 0.02
             facts["limited"] = draw.random() > 0.03
@@ -132,7 +132,7 @@ def path(controller: Controller, seed: int, steps: int = 320) -> list[dict[str, 
 
 
 def cases() -> list[dict[str, Any]]:
-    """All cases."""
+    """Returns all cases of Vegas."""
     made = [
         case(
             f"{name}: a path with a queue, {seed}",

@@ -1,4 +1,4 @@
-"""Events of the controllers in the vectors, and their parameters."""
+"""Cases of the window-based controllers, and their parameters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CUBIC: dict[str, Any] = {
     "slow_start": "standard",
     "grow_in_cwr": True,
 }
-#: What the controllers of Linux and ns-3 have in common.
+#: Parameters that the controllers of Linux and ns-3 share.
 KERNEL = {
     "base": "cwnd",
     "rounding": "segments",
@@ -66,7 +66,7 @@ LINUX317 = {**LINUX, "growth": "linux-3.17"}
 LINUX2622 = {**KERNEL, "growth": "linux-2.6.22", "beta": 819 / 1024}
 EVERY_PHASE = {"base": "cwnd", "ecn_in_slow_start": "beta-ecn"}
 
-#: The readings of ABE: what each changes, and who says so.
+#: Readings of ABE: the changes of each, with their source.
 NEWRENO_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "rfc": (RFC5681, {}),
     "abe": ("RFC 8511 § 3: β_ecn 0.8 in congestion avoidance", {"beta_ecn": 0.8}),
@@ -114,7 +114,7 @@ CUBIC_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
             "beta_initial": 0.5,
             **EVERY_PHASE,
             "fast_convergence_point": "midpoint",
-            # Equal to a Reno that keeps 0.8 on ECN: (1 + 0.8) (1 − 0.85) / ((1 − 0.8) (1 + 0.85)).
+            # Equals a Reno that keeps 0.8 on ECN: (1 + 0.8) (1 − 0.85) / ((1 − 0.8) (1 + 0.85)).
             "alpha_ecn": 0.27 / 0.37,
         },
     ),
@@ -126,9 +126,9 @@ CUBIC_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Journey:
-    """A connection's life as its controller sees it.
+    """Events of a connection as its controller sees them.
 
-    Every step is written down with the window after it.
+    Each event is recorded with the window after it.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -138,21 +138,21 @@ class Journey:
         self.rows: list[dict[str, Any]] = []
 
     def cwnd(self) -> int:
-        """The window, whole bytes."""
+        """Returns the window in whole bytes."""
         return self.controller.window()[0]
 
     def flight(self) -> int:
-        """Whole segments that the window lets out."""
+        """Returns the whole segments that the window permits, in bytes."""
         return self.cwnd() // MSS * MSS
 
     def put(self, event: str, **facts: Any) -> None:
-        """Write down one event at the present time."""
+        """Records one event at the present time."""
         e = Event(
             event, self.now, facts.pop("flight", self.flight()), round=self.round_number, **facts
         )
         self.controller.on(e)
         cwnd, ssthresh = self.controller.window()
-        # Below one segment, a segment may go.
+        # With a window below one segment, one segment may still be sent.
         real = max(self.controller.cwnd, Decimal(MSS))
         exact = float(round(real, 7)) if self.controller.REAL else cwnd
         default = asdict(Event("", 0, 0))
@@ -170,11 +170,11 @@ class Journey:
         self.rows.append({**row, "cwnd": exact, "ssthresh": ssthresh})
 
     def asks(self) -> bool:
-        """True if the controller asked for a reduction at the last event."""
+        """Returns True if the controller asked for a reduction at the last event."""
         return isinstance(self.controller, DelayAimd | Guided | Dctcp) and self.controller.asks
 
     def rounds(self, count: int, *, acks: int = 6, rtt_ms: float = 100, **facts: Any) -> None:
-        """Round trips in which ACKs come evenly spaced and acknowledge all that is in flight."""
+        """Runs round trips with evenly spaced ACKs of all data in flight."""
         rtt = round(rtt_ms * MS)
         for _ in range(count):
             segments = self.flight() // MSS
@@ -186,19 +186,19 @@ class Journey:
             self.round_number += 1
 
     def signal(self, event: str, **facts: Any) -> None:
-        """A signal a little after the last ACK."""
+        """Records a signal a little after the last ACK."""
         self.now += 250_000
         self.put(event, **facts)
 
 
 def script(controller: Controller, rtt_ms: float = 100) -> list[dict[str, Any]]:
-    """Each signal in each stage, with rounds of growth between."""
+    """Runs each signal in each stage, with rounds of growth between."""
     j = Journey(controller)
     j.rounds(2, rtt_ms=rtt_ms)
     j.signal("ecn")
     j.rounds(1, rtt_ms=rtt_ms, phase="cwr")
     j.rounds(5, rtt_ms=rtt_ms)
-    # Less in flight than the window: the two bases differ.
+    # Less data in flight than the window, so the two bases differ.
     j.signal("ecn", flight=j.flight() - 3 * MSS)
     j.rounds(1, rtt_ms=rtt_ms, phase="cwr", ece=True)
     j.rounds(6, rtt_ms=rtt_ms)
@@ -208,7 +208,7 @@ def script(controller: Controller, rtt_ms: float = 100) -> list[dict[str, Any]]:
     j.signal("timeout")
     j.signal("timeout", nth=2, flight=MSS)
     j.rounds(5, rtt_ms=rtt_ms, phase="loss")
-    # A later slow start that an ECN-echo ends.
+    # A later slow start, ended by an ECN echo.
     j.signal("timeout")
     j.rounds(3, rtt_ms=rtt_ms, phase="loss")
     j.signal("ecn", flight=j.flight() + 2 * MSS)
@@ -222,7 +222,7 @@ def script(controller: Controller, rtt_ms: float = 100) -> list[dict[str, Any]]:
 
 
 def steady(controller: Controller, signal: str, rtt_ms: float, rounds: int) -> list[dict[str, Any]]:
-    """Three cycles of growth from a signal to the next: concave, plateau, convex."""
+    """Runs three cycles of growth from one signal to the next: concave, plateau, convex."""
     j = Journey(controller)
     for _ in range(3):
         j.signal(signal)
@@ -235,7 +235,7 @@ def steady(controller: Controller, signal: str, rtt_ms: float, rounds: int) -> l
 
 
 def wild(controller: Controller, seed: int, steps: int = 250) -> list[dict[str, Any]]:
-    """Anything, in any order: odd sizes, odd times, signals every thirtieth event."""
+    """Runs random events with odd sizes and times, a signal in every thirtieth on average."""
     draw = Random(seed)
     j = Journey(controller)
     phase, left, nth = "open", 0, 0
@@ -262,7 +262,7 @@ def wild(controller: Controller, seed: int, steps: int = 250) -> list[dict[str, 
                 j.round_number += 1
             acked = draw.choice([MSS, 2 * MSS, draw.randint(1, 4 * MSS), draw.randint(1, cwnd)])
             facts: dict[str, Any] = {"acked": acked, "flight": flight, "phase": phase}
-            # After a timeout an echo may be old, and senders differ in whether they heed it.
+            # After a timeout an echo may be old, and senders differ in their response.
             facts["ece"] = draw.random() < 0.05 and phase != "loss"
             facts["limited"] = draw.random() > 0.08
             facts["srtt_ns"] = draw.randint(1 * MS, 300 * MS)
@@ -281,7 +281,7 @@ def case(
     ssthresh: int | None,
     **more: Any,
 ) -> dict[str, Any]:
-    """One case; `rows` drives the controller that this makes: by default NewReno or CUBIC."""
+    """Returns one case; `rows` drives a controller, by default NewReno or CUBIC."""
     if kind is None and "c" in parameters:
         kind = Cubic if parameters["growth"] == "fluid" else CountedCubic
     controller = (kind or NewReno)(parameters, MSS, segments * MSS, ssthresh)
@@ -299,7 +299,7 @@ def case(
 def presets(
     base: dict[str, Any], table: dict[str, tuple[str, dict[str, Any]]], rtt_ms: float
 ) -> list[dict[str, Any]]:
-    """Two cases for each preset: a script and a random walk."""
+    """Returns two cases for each preset: a script and a random walk."""
     cases = []
     for number, (name, (source, changes)) in enumerate(table.items()):
         p = {**base, **changes}
@@ -329,7 +329,7 @@ def presets(
 
 
 def newreno() -> list[dict[str, Any]]:
-    """All cases of NewReno."""
+    """Returns all cases of NewReno."""
     per_ack = {**NEWRENO, "increase": "per-ack"}
     frozen = {**NEWRENO, "beta_ecn": 0.8, "grow_in_cwr": False, "abc_limit": None}
     bsd = "RFC 5681 § 3.1 eq. 2 and 3, per ACK"
@@ -358,12 +358,12 @@ def newreno() -> list[dict[str, Any]]:
 
 
 def on(switch: bool) -> str:
-    """A switch in words."""
+    """Returns a switch in words."""
     return "on" if switch else "off"
 
 
 def cubic() -> list[dict[str, Any]]:
-    """All cases of CUBIC."""
+    """Returns all cases of CUBIC."""
     cases = presets(CUBIC, CUBIC_PRESETS, 400)
     for fast in (True, False):
         for friendly in (True, False):
@@ -431,7 +431,7 @@ def cubic() -> list[dict[str, Any]]:
 
 
 def hystart() -> list[dict[str, Any]]:
-    """HyStart++ before NewReno and CUBIC."""
+    """Returns the cases of HyStart++ before NewReno and CUBIC."""
 
     def rises(c: Controller) -> list[dict[str, Any]]:
         j = Journey(c)
@@ -466,7 +466,7 @@ def hystart() -> list[dict[str, Any]]:
         j.signal("loss")
         j.rounds(2, acks=10, rtt_ms=120, rtt_ns=120 * MS)
         j.signal("timeout")
-        # Not the first slow start: no conservative phase however the RTT rises.
+        # This is not the first slow start: no CSS phase follows, however the RTT rises.
         for rtt in (40, 60, 90):
             j.rounds(1, acks=10, rtt_ms=rtt, rtt_ns=rtt * MS, phase="loss")
         return j.rows

@@ -1,6 +1,7 @@
 """Copa from Arun & Balakrishnan, NSDI 2018, § 2.1 and 2.2.
 
-Windows are real numbers of bytes; what the text leaves open is a *reading* in vectors/README.md.
+Windows are real numbers of bytes. An interpretation of an open point is a *reading* in
+vectors/README.md.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ if TYPE_CHECKING:
 
 @dataclass
 class Recent:
-    """All that was measured since a time that only moves on."""
+    """All samples in a sliding window of time, with their minimum or maximum."""
 
     of: Callable[[Iterable[int]], int]
     samples: list[tuple[int, int]] = field(default_factory=list)
     since: int = 0
 
     def add(self, now: int, value: int, window: int) -> None:
-        """A sample."""
+        """Adds a sample."""
         self.since = max(self.since, now - window)
         self.samples.append((now, value))
 
     def best(self) -> int:
-        """The least or largest."""
+        """Returns the minimum or maximum."""
         return self.of(value for at, value in self.samples if at >= self.since)
 
 
 @dataclass
 class Copa(Controller):
-    """Towards 1 / (δ · dq)."""
+    """Window control towards the rate 1 / (δ · dq)."""
 
     REAL = True
 
@@ -48,25 +49,26 @@ class Copa(Controller):
     rtt_max: Recent = field(default_factory=lambda: Recent(max))
     slow: bool = True
     v: Decimal = Decimal(1)
-    #: "up", "down" or nothing, and for how many windows it stayed; windows since it was looked at.
+    #: Direction, "up", "down" or none; checks in which it was the same; windows since the last
+    #: check.
     direction: str | None = None
     same: int = 0
     windows: int = 0
-    #: The window when it was looked at, and what was sent when the present one began.
+    #: Window at the last check; sequence number sent when the present window began.
     window_then: Decimal = Decimal(0)
     sent_then: int = 0
-    #: When the first RTT came, or the first after an idle time.
+    #: Time of the first RTT, or of the first one after an idle period.
     first_at: int | None = None
     one_over_delta: Decimal | None = None
     loss_in_window: bool = False
 
     def window(self) -> tuple[int, int | None]:
-        """The window and, above slow start, that as threshold."""
+        """Returns the window and, after slow start, a threshold equal to it."""
         cwnd, _ = super().window()
         return cwnd, None if self.slow else max(cwnd, 2 * self.mss)
 
     def on(self, e: Event) -> None:
-        """One event."""
+        """Applies one event to Copa."""
         match e.event:
             case "loss":
                 self.signal(e, self.p["loss_beta"])
@@ -85,16 +87,16 @@ class Copa(Controller):
                 self.on_ack(e)
 
     def sent(self, e: Event) -> int:
-        """All that was sent."""
+        """Returns the highest sequence number sent."""
         return self.delivered - e.acked + e.flight
 
     def start_anew(self, e: Event) -> None:
-        """A window begins, with v of 1 and no direction."""
+        """Starts a window with velocity 1 and no direction."""
         self.v, self.direction, self.same, self.windows = Decimal(1), None, 0, 0
         self.window_then, self.sent_then = self.cwnd, self.sent(e)
 
     def signal(self, e: Event, part: float | None) -> None:
-        """A loss or a mark; § 2.2: "AIMD on 1/δ"."""
+        """Handles a loss or a mark; § 2.2: "AIMD on 1/δ"."""
         if self.one_over_delta is not None:
             self.one_over_delta = max(self.one_over_delta / 2, 1 / real(self.p["delta"]))
             self.loss_in_window = True
@@ -109,7 +111,7 @@ class Copa(Controller):
         """§ 2.1, steps 1 to 4."""
         if e.rtt_ns is not None:
             self.rtt_min.add(e.now_ns, e.rtt_ns, 10_000_000_000)
-            # Whole nanoseconds.
+            # Truncated to whole nanoseconds.
             tau = int(real(self.p["standing"]) * e.srtt_ns)
             self.rtt_standing.add(e.now_ns, e.rtt_ns, tau)
             rounds = self.p["empty_rounds"] * e.srtt_ns
@@ -128,11 +130,11 @@ class Copa(Controller):
         if self.one_over_delta is not None:
             delta = 1 / self.one_over_delta
         grows = e.limited and (e.phase == "loss" or (e.phase == "open" and not e.ece))
-        # λ ≤ λt, in packets a nanosecond.
+        # λ ≤ λt, in packets per nanosecond.
         up = delay == 0 or not less(1 / (delta * delay), self.cwnd / self.mss / standing)
         if self.slow:
             if up:
-                # It doubles in a window at the most, whatever one ACK covers.
+                # It at most doubles in a window, whatever one ACK covers.
                 self.cwnd += min(Decimal(e.acked), self.cwnd) if grows else 0
                 return
             self.slow = False
@@ -141,7 +143,7 @@ class Copa(Controller):
         if self.p["turns_at_once"] and self.v > 1 and self.direction != wants:
             self.start_anew(e)
             self.direction = wants
-        # For each packet v / (δ · cwnd) packets.
+        # Each packet changes the window by v / (δ · cwnd) packets.
         step = self.v / (delta * self.cwnd / self.mss) * e.acked
         if up and grows:
             self.cwnd += step
@@ -149,7 +151,7 @@ class Copa(Controller):
             self.cwnd = max(self.cwnd - step, min(self.cwnd, Decimal(2 * self.mss)))
 
     def detect(self, e: Event) -> None:
-        """§ 2.2: whether the queue was nearly empty at least once of late."""
+        """§ 2.2: detects if the queue was nearly empty at least once recently."""
         if self.first_at is None:
             self.first_at = e.now_ns
         least = self.rtt_min.best()
@@ -163,7 +165,7 @@ class Copa(Controller):
             self.one_over_delta = 1 / real(self.p["delta"])
 
     def end_window(self, e: Event) -> None:
-        """§ 2.1, step 4; and § 2.2: 1/δ grows by 1 where nothing was lost."""
+        """§ 2.1, step 4; and § 2.2: 1/δ grows by 1 if nothing was lost."""
         self.sent_then = self.sent(e)
         self.windows += 1
         if self.windows == self.p["velocity_rounds"]:
@@ -174,7 +176,7 @@ class Copa(Controller):
             self.loss_in_window = False
 
     def look(self) -> None:
-        """Direction and velocity."""
+        """Updates direction and velocity."""
         direction = None
         if self.cwnd != self.window_then:
             direction = "up" if less(self.window_then, self.cwnd) else "down"
@@ -191,10 +193,10 @@ class Copa(Controller):
         self.window_then, self.windows = self.cwnd, 0
 
     def avoid(self, _: Event, n: int) -> None:
-        """Nothing: see `on_ack`."""
+        """Does nothing: see `on_ack`."""
 
     def reduce(self, e: Event, cause: str) -> None:
-        """Nothing: see `signal`."""
+        """Does nothing: see `signal`."""
 
     def on_restart(self) -> None:
-        """Nothing: see `start_anew`."""
+        """Does nothing: see `start_anew`."""

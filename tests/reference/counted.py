@@ -1,8 +1,8 @@
-"""CUBIC as Linux, Linux 3.17 and 2.6.22, and ns-3 count it: whole segments, one after so many ACKs.
+"""CUBIC in whole segments, as Linux, Linux 3.17 and 2.6.22, and ns-3 count it.
 
-From what the sources do: net/ipv4/tcp_cubic.c and tcp_cong.c of 6.18 and 3.17, those of 2.6.22 as
-in ns-2.35, and src/internet/model/tcp-cubic.cc of ns-3.44. Times are whole milliseconds (HZ = 1000)
-but in ns-3.
+From the behaviour of the sources: net/ipv4/tcp_cubic.c and tcp_cong.c of 6.18 and 3.17, those of
+2.6.22 as in ns-2.35, and src/internet/model/tcp-cubic.cc of ns-3.44. Times are whole milliseconds
+(HZ = 1000) except in ns-3.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 HZ = 1000
 MS = 1_000_000
-#: Those that count ACKs, and are in slow start at the threshold, too.
+#: Stacks that count ACKs, and are still in slow start at the threshold.
 OLD = ("linux-2.6.22", "linux-3.17")
-#: How long the vectors' idle times are.
+#: Length of the idle periods in the vectors.
 IDLE_NS = 3_000 * MS
 
 
 def root(cube: int) -> int:
-    """The whole part of a cube root."""
+    """Returns the integer part of a cube root."""
     x = round(cube ** (1 / 3))
     while x**3 > cube:
         x -= 1
@@ -39,9 +39,9 @@ def root(cube: int) -> int:
 
 @dataclass
 class CountedCubic(Cubic):
-    """Names are the kernels'."""
+    """CUBIC of one of the stacks, with the kernels' names."""
 
-    #: The window is ssthresh, which is two at least, whatever the cause.
+    #: The window becomes ssthresh, which is at least two segments, whatever the cause.
     LEAST_AFTER_ECN = 2
 
     cnt: int = 0
@@ -66,11 +66,11 @@ class CountedCubic(Cubic):
         assert self.p["alpha_ecn"] is None
 
     def segments(self) -> int:
-        """The window."""
+        """Returns the window in segments."""
         return floor(self.cwnd / self.mss)
 
     def scale(self) -> int:
-        """beta_scale: eight times the windows of ACKs for which Reno gains a segment."""
+        """beta_scale: eight times the windows of ACKs in which Reno grows by a segment."""
         if self.stack == "ns-3":
             beta = real(self.p["beta"])
             return floor(8 * (1024 + beta * 1024) / 3 / (1024 - beta * 1024))
@@ -78,13 +78,13 @@ class CountedCubic(Cubic):
         return 8 * (1024 + b) // 3 // (1024 - b)
 
     def on(self, e: Event) -> None:
-        """Linux moves the epoch on by an idle time, but not past now."""
+        """Linux shifts the epoch by an idle period, but not past the present."""
         super().on(e)
         if e.event == "idle" and self.stack == "linux" and self.epoch_start is not None:
             self.epoch_start = min(self.epoch_start + IDLE_NS, e.now_ns)
 
     def on_restart(self) -> None:
-        """An idle time is no new epoch."""
+        """Does nothing: an idle period starts no new epoch."""
 
     def on_ack(self, e: Event) -> None:
         """Takes in the samples of pkts_acked, then changes the window."""
@@ -104,13 +104,13 @@ class CountedCubic(Cubic):
         super().on_ack(e)
 
     def in_slow_start(self) -> bool:
-        """Old kernels are in slow start at the threshold, too."""
+        """Returns True also at the threshold, for old kernels."""
         if self.stack in OLD:
             return self.cwnd <= self.ssthresh
         return super().in_slow_start()
 
     def slow_start(self, e: Event) -> int:
-        """Past the threshold in old kernels and ns-3; a segment for each ACK in 2.6.22."""
+        """Grows past the threshold in old kernels and ns-3; by a segment per ACK in 2.6.22."""
         if self.stack == "linux":
             return super().slow_start(e)
         after = self.p["abc_limit_after_timeout"] if self.after_timeout else None
@@ -125,7 +125,7 @@ class CountedCubic(Cubic):
         return 0
 
     def avoid(self, e: Event, n: int) -> None:
-        """tcp_cong_avoid_ai and its relatives."""
+        """tcp_cong_avoid_ai and its variants."""
         self.rest += n
         acked, self.rest = divmod(self.rest, self.mss)
         grown = 0
@@ -182,7 +182,7 @@ class CountedCubic(Cubic):
             self.cnt = max(self.cnt, 2)
 
     def cubic(self, now_ns: int, cwnd: int, acked: int) -> None:
-        """The part that looks at the clock."""
+        """The time-dependent part of the update."""
         c = round(self.p["c"] * 1024)
         if self.epoch_start is None:
             self.epoch_start = now_ns
@@ -200,7 +200,7 @@ class CountedCubic(Cubic):
             t = seconds(now_ns + (self.delay_min or 0) - self.epoch_start)
             far = t - self.k
             exact = real(self.p["c"]) * abs(far) ** 3
-            # It is not negative, so near the plateau nothing is ambiguous.
+            # It is not negative, so the value near the plateau is unambiguous.
             distance = floor(exact) if exact > Decimal("0.5") else 0
         else:
             up = MS - 1 if self.stack == "linux" else 0
@@ -214,14 +214,14 @@ class CountedCubic(Cubic):
                 self.cnt = min(self.cnt, 20)
             return
         if self.delay_min is not None and far >= 0:
-            # max_increment = 16 a tenth of a second; delay_min is kept times eight.
+            # max_increment = 16 per tenth of a second; delay_min is kept times eight.
             eight = self.delay_min // MS * 8
             self.cnt = max(self.cnt, cwnd * HZ * 8 // (10 * 16 * eight))
         if self.last_max_cwnd == 0:
             self.cnt = 50
 
     def reduce(self, e: Event, cause: str) -> None:
-        """recalc_ssthresh; the window as in the RFC (a reading: the transport's part)."""
+        """recalc_ssthresh; the window as in the RFC (a reading: the transport decides on it)."""
         cwnd = self.segments()
         if self.p["fast_convergence"] and cwnd < self.last_max_cwnd:
             self.last_max_cwnd = floor(cwnd * (1 + real(self.p["beta"])) / 2)

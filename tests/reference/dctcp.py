@@ -1,6 +1,6 @@
 """DCTCP's sender by RFC 8257 § 3.3 to 3.5, as public implementations quote it.
 
-In exact fractions of 50 digits.
+Fractions have 50 digits.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from windows import NewReno
 if TYPE_CHECKING:
     from windows import Event
 
-#: The ECN field of a packet that was marked.
+#: ECN field of a marked packet.
 CE = 3
 
 
 @dataclass
 class Dctcp(NewReno):
-    """§ 3.4, 3.5: conventional TCP, but for marks."""
+    """§ 3.4, 3.5: conventional TCP, except for marks."""
 
     alpha: Decimal | None = None
     window_end: int = 0
@@ -34,7 +34,7 @@ class Dctcp(NewReno):
         self.alpha = real(self.p["initial_alpha"])
 
     def on(self, e: Event) -> None:
-        """One event."""
+        """Applies one event to DCTCP."""
         self.asks = False
         super().on(e)
 
@@ -52,7 +52,7 @@ class Dctcp(NewReno):
             self.alpha = self.alpha * (1 - g) + g * m
             self.window_end = snd_nxt
             self.bytes_acked_of_window = self.bytes_marked = 0
-        # Whether it may, with RFC 3168's "not more than once every window", the transport knows.
+        # The transport enforces RFC 3168's "not more than once every window".
         self.asks = congested
         if not congested:
             super().on_ack(e)

@@ -1,6 +1,7 @@
 """Delay-based AIMD and adaptive backoff, from McCullagh 2008, chapters 2 to 4.
 
-Windows are real numbers of bytes; what the thesis leaves open is a *reading* in vectors/README.md.
+Windows are real numbers of bytes. An interpretation of an open point is a *reading* in
+vectors/README.md.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ MS = 1_000_000
 
 
 def nanoseconds(text: str) -> int:
-    """A time as a scenario has it, in whole milliseconds."""
+    """Parses a time of a scenario, in whole milliseconds."""
     number, unit = text.split()
     assert unit == "ms", text
     return int(number) * MS
@@ -35,36 +36,36 @@ class DelayAimd(Controller):
     #: S_γ, bytes.
     taken: Decimal = Decimal(0)
     mean: Decimal | None = None
-    #: The least RTT of each round trip.
+    #: Minimum RTT of each round trip.
     rounds: dict[int, int] = field(default_factory=dict)
-    #: The last backoff, or else the first ACK, and the β of it: for H-TCP's increase.
+    #: Time of the last backoff, or else of the first ACK, and its β: for H-TCP's increase.
     since_ns: int | None = None
     beta_of_last: Decimal = Decimal("0.5")
     newest_rtt: int = 0
 
     def is_below(self) -> bool:
-        """True if less than a segment goes in a round trip."""
+        """Returns True if less than a segment is sent in a round trip."""
         return self.cwnd < self.mss
 
     def window(self) -> tuple[int, int | None]:
-        """Below one segment, a segment may go, and then none for a while."""
+        """Returns at least one segment: a window below that is spaced in time."""
         cwnd, ssthresh = super().window()
         return max(cwnd, self.mss), ssthresh
 
     def spacing_ns(self) -> int | None:
-        """RTT / w, where the window w is below one segment."""
+        """RTT / w for a window w below one segment; 0 for larger windows."""
         if self.p["below_one"] == "never":
             return None
         return int(self.newest_rtt * self.mss / self.cwnd) if self.is_below() else 0
 
     def least(self) -> Decimal:
-        """The least window that delay leaves, bytes."""
+        """Returns the minimum window after a backoff for delay, bytes."""
         if self.p["below_one"] == "never":
             return Decimal(self.p["least_window"] * self.mss)
         return real(self.p["below_one_least"]) * self.mss
 
     def on_timeout(self, e: Event) -> None:
-        """RFC 5681 § 3.1; a window below one segment is not raised, and goes on in avoidance."""
+        """RFC 5681 § 3.1; a window below one segment is not raised, and stays in avoidance."""
         windows = [self.cwnd]
         if e.nth == 1:
             self.reduce(e, "loss")
@@ -74,7 +75,7 @@ class DelayAimd(Controller):
         self.cwnd = min(windows[-1], self.cwnd)
 
     def on(self, e: Event) -> None:
-        """One event."""
+        """Applies one event to delay-based AIMD."""
         self.asks = False
         super().on(e)
         if e.event == "idle":
@@ -83,7 +84,7 @@ class DelayAimd(Controller):
             self.taken = Decimal(0)
 
     def in_slow_start(self) -> bool:
-        """A backoff may leave less than the least threshold, and is not undone by slow start."""
+        """Returns False once a backoff ended slow start, even below the threshold."""
         return not self.avoids and not self.is_below() and super().in_slow_start()
 
     def beta(self, rtt: int | None) -> Decimal:
@@ -94,7 +95,7 @@ class DelayAimd(Controller):
         return delta * self.min_rtt.least / max(rtt, self.min_rtt.least)
 
     def filtered(self, e: Event, rtt: int) -> Decimal:
-        """The RTT that τ is taken from."""
+        """Returns the filtered RTT from which τ is computed."""
         match self.p["filter"]:
             case "newest":
                 return Decimal(rtt)
@@ -107,7 +108,7 @@ class DelayAimd(Controller):
                 return Decimal(min(self.rounds[e.round], self.rounds.get(e.round - 1, rtt)))
 
     def on_ack(self, e: Event) -> None:
-        """Eq. 2.5, and the first row of § 3.3.4's."""
+        """Eq. 2.5, and the first row in § 3.3.4."""
         waited = None
         if self.since_ns is None:
             self.since_ns = e.now_ns
@@ -127,7 +128,7 @@ class DelayAimd(Controller):
         super().on_ack(e)
 
     def take_off(self, e: Event) -> None:
-        """Take γ off the window for each segment that this ACK acknowledges."""
+        """Subtracts γ from the window for each segment that this ACK acknowledges."""
         gamma = 1 - self.beta(e.rtt_ns) if self.p["gamma"] is None else real(self.p["gamma"])
         after = min(self.cwnd, max(self.cwnd - gamma * e.acked, self.least()))
         self.taken += self.cwnd - after
@@ -135,7 +136,7 @@ class DelayAimd(Controller):
         self.avoids = True
 
     def avoid(self, e: Event, n: int) -> None:
-        """Add α / cwnd for each segment, in segments; below one segment α, or α cwnd."""
+        """Adds α / cwnd per segment, in segments; below one segment α, or α cwnd."""
         alpha = self.alpha
         if self.p["increase"] == "h-tcp":
             since = e.now_ns - (self.since_ns or 0)
@@ -168,4 +169,4 @@ class DelayAimd(Controller):
         self.after_signal()
 
     def on_restart(self) -> None:
-        """Nothing but the window is set anew."""
+        """Does nothing: only the window is reset."""

@@ -1,6 +1,6 @@
 """Delivery rates: draft-cheng-iccrg-delivery-rate-estimation-00.
 
-Every packet is remembered for good, and what an ACK tells is found by its definition among all.
+Every packet is kept for ever, and the rate sample of an ACK is found by its definition among all.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass
 class Packet:
-    """P of § 3.1.2: what is remembered of a packet, of the last time that it went."""
+    """P of § 3.1.2: state of a packet at its last transmission."""
 
     seq: int
     end: int
@@ -26,30 +26,30 @@ class Packet:
 
 @dataclass
 class Connection:
-    """C of § 3.1.1, and all its packets."""
+    """C of § 3.1.1, and all of its packets."""
 
     packets: list[Packet] = field(default_factory=list)
     delivered: int = 0
     delivered_time: int = 0
     first_sent_time: int = 0
     app_limited: int = 0
-    #: Of packets that went once.
+    #: RTTs of packets sent once.
     rtts: list[int] = field(default_factory=list)
     una: int = 0
-    #: Reported by SACK, byte by byte as ranges of whole packets.
+    #: Ranges of whole packets reported by SACK.
     sacked: set[tuple[int, int]] = field(default_factory=set)
 
     def reported(self) -> int:
-        """Bytes that were reported to have arrived."""
+        """Returns the number of bytes reported as delivered."""
         above = sum(end - max(seq, self.una) for seq, end in self.sacked if end > self.una)
         return self.una + above
 
     def send(self, now: int, seq: int, end: int) -> None:
-        """§ 3.2: a packet goes, for the first time or again."""
+        """§ 3.2: a packet is sent, for the first time or again."""
         old = [p for p in self.packets if p.seq < end and p.end > seq]
         if all(p.end <= self.una for p in self.packets) and not old:
             self.first_sent_time = self.delivered_time = now
-            # Nothing was in flight, so there was nothing to send (§ 3.4).
+            # Nothing was in flight, so the application limited the rate (§ 3.4).
             self.app_limited = max(self.reported(), 1)
         state = {
             "sent_time": now,

@@ -1,4 +1,4 @@
-"""Tails and means of distributions: SciPy's, put together and integrated by number."""
+"""Tails and means of distributions: SciPy's, combined and integrated numerically."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ DIGITS = 12
 
 @dataclass
 class Distribution:
-    """P(X > x), and where it has a corner or a step."""
+    """The tail P(X > x), and the positions of its corners and steps."""
 
     tail: Tail
     corners: tuple[float, ...] = ()
 
     def limited_mean(self, most: float) -> float:
-        """The integral of the tail from zero to `most`."""
+        """Returns the integral of the tail from zero to `most`."""
         edges = sorted({0.0, 1e-6, *(c for c in self.corners if 0 < c < most), most})
         return sum(self._piece(low, high) for low, high in pairwise(edges))
 
     def _piece(self, low: float, high: float) -> float:
         if low == 0.0:
             return integrate.quad(self.tail, low, high, epsrel=1e-13)[0]
-        # Tails go over many orders of magnitude: in steps of the logarithm, each as wide as e.
+        # Tails span many orders of magnitude: the steps are logarithmic, each a factor e wide.
         total, start = 0.0, log(low)
         steps = max(1, int(log(high) - start) + 1)
         width = (log(high) - start) / steps
@@ -43,33 +43,33 @@ class Distribution:
 
 
 def of(frozen: Any, *corners: float) -> Distribution:
-    """One of SciPy's."""
+    """Wraps a distribution of SciPy."""
     return Distribution(lambda x: float(frozen.sf(x)), corners)
 
 
 def constant(value: float) -> Distribution:
-    """Always this."""
+    """Returns the distribution of a constant."""
     return Distribution(lambda x: float(x < value), (value,))
 
 
 def uniform(low: int, high: int) -> Distribution:
-    """Over whole numbers."""
+    """Returns the uniform distribution over whole numbers."""
     frozen = stats.randint(low, high + 1)
     return of(frozen, *range(low, high + 2))
 
 
 def pareto(shape: float, scale: float) -> Distribution:
-    """Pareto's first type."""
+    """Returns Pareto's first type."""
     return of(stats.pareto(shape, scale=scale), scale)
 
 
 def lognormal(median: float, sigma: float) -> Distribution:
-    """By its median."""
+    """Returns the lognormal distribution with this median."""
     return of(stats.lognorm(sigma, scale=median))
 
 
 def table(points: list[tuple[float, float]]) -> Distribution:
-    """Straight lines between points (value, probability of no more)."""
+    """Interpolates linearly between points (value, probability of at most this value)."""
 
     def tail(x: float) -> float:
         below = [p for p in points if p[0] <= x]
@@ -85,7 +85,7 @@ def table(points: list[tuple[float, float]]) -> Distribution:
 
 
 def mix(*parts: tuple[float, Distribution]) -> Distribution:
-    """One of several, with their shares."""
+    """Returns a mixture of several, with their shares."""
     corners = tuple(c for _, part in parts for c in part.corners)
     return Distribution(lambda x: sum(share * part.tail(x) for share, part in parts), corners)
 
@@ -96,7 +96,7 @@ def at_most(part: Distribution, most: float) -> Distribution:
 
 
 def replaced(part: Distribution, below: float, share: float, by: Distribution) -> Distribution:
-    """Draws are rounded to whole units before they are compared."""
+    """Replaces a share of the draws below a limit; draws are rounded before the comparison."""
     edge = below - 0.5
     small = 1 - part.tail(edge)
 
@@ -117,7 +117,7 @@ TRACE_2_MEAN = (
     0.335 * 145 * exp(0.3**2 / 2) + 0.565 * 1600 * exp(1.3**2 / 2) + 0.1 * 9000 * 1.23 / 0.23
 )
 TRACE_3 = replaced(TRACE_2, 5 * KB, 0.01, of(stats.expon(scale=10e6)))
-# E[X; X < 5 kB], of which one in a hundred is lost, and P(X < 5 kB) / 100 draws of 10 MB.
+# E[X; X < 5 kB], of which one in a hundred is removed, and P(X < 5 kB) / 100 draws of 10 MB.
 TRACE_3_MEAN = (
     TRACE_2_MEAN
     - 0.01 * (TRACE_2.limited_mean(4999.5) - 4999.5 * TRACE_2.tail(4999.5))
@@ -191,12 +191,12 @@ AT = [10, 24, 145, 1e3, 4999, 5e3, 12345, 100e3, 10e6, 1e9]
 
 
 def short(x: float) -> float | None:
-    """Twelve digits, or null for what is infinite."""
+    """Returns twelve digits, or None for infinity."""
     return None if x == inf else float(f"{x:.{DIGITS}g}")
 
 
 def distributions() -> list[dict[str, Any]]:
-    """All cases."""
+    """Returns all cases of distributions."""
     cases = []
     for text, source, distribution, mean in CASES:
         events: list[dict[str, Any]] = [{"event": "mean", "mean": short(mean)}]

@@ -1,4 +1,4 @@
-"""Numbers of fifty digits, and the random stream that the vectors' uniform numbers come from."""
+"""Numbers of fifty digits, and the random stream behind the vectors' uniform numbers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from decimal import ROUND_FLOOR, Decimal, getcontext
 
 getcontext().prec = 50
 
-#: No decision in a vector may hang on less than this part of what it compares.
+#: Relative margin of every comparison in a vector.
 MARGIN = Decimal("1e-9")
-#: A window that is this close to a whole byte, and no whole byte, would be ambiguous.
+#: Distance from a whole byte below which a window would be ambiguous, unless it is a whole byte.
 BYTE_MARGIN = Decimal("1e-6")
-#: What fifty digits make of a whole number that was divided and multiplied again.
+#: Rounding error of fifty digits for a whole number that was divided and multiplied again.
 ROUNDING = Decimal("1e-30")
 NS = 1_000_000_000
 
@@ -18,21 +18,21 @@ MASK = (1 << 64) - 1
 
 
 class AmbiguousError(Exception):
-    """A decision hangs on the last digits; the case that led to it must be another."""
+    """Raised if a decision depends on the last digits; the case must be replaced."""
 
 
 def real(value: float | str | Decimal) -> Decimal:
-    """A parameter as it is written: 0.7 is seven tenths, not the nearest double."""
+    """Converts a parameter as written: 0.7 is seven tenths, not the nearest double."""
     return value if isinstance(value, Decimal) else Decimal(str(value))
 
 
 def seconds(ns: int) -> Decimal:
-    """A time in seconds."""
+    """Converts a time to seconds."""
     return Decimal(ns) / NS
 
 
 def floor(value: Decimal) -> int:
-    """The whole part, or an error where double precision could see another one."""
+    """Returns the integer part; raises if double precision could give another one."""
     nearest = value.to_integral_value()
     distance = abs(value - nearest)
     if distance < ROUNDING:
@@ -43,9 +43,9 @@ def floor(value: Decimal) -> int:
 
 
 def less(a: Decimal, b: Decimal) -> bool:
-    """True if a < b; an error if double precision could say otherwise.
+    """Returns True if a < b; raises if double precision could decide otherwise.
 
-    Equal numbers are told by name.
+    Exactly equal numbers are not ambiguous.
     """
     if a != b and abs(a - b) < MARGIN * max(abs(a), abs(b)):
         raise AmbiguousError(f"{a} is too close to {b}")
@@ -53,7 +53,7 @@ def less(a: Decimal, b: Decimal) -> bool:
 
 
 def digits(value: Decimal, places: int = 15) -> float:
-    """For the vector: so many significant digits."""
+    """Rounds to significant digits, for the vector."""
     return float(f"{value:.{places}g}")
 
 
@@ -64,11 +64,10 @@ def _splitmix(z: int) -> int:
 
 
 class Uniforms:
-    """A stream of uniform numbers in [0, 1): xoshiro256++ (Blackman & Vigna 2019).
+    """Stream of uniform numbers in [0, 1): xoshiro256++ (Blackman & Vigna 2019).
 
-    Seeded through SplitMix64. Numbers are multiples of 2^-53, held as their whole multiple. The
-    ones that were used are remembered, and are what a vector lists: nothing else of the generator
-    matters to its reader.
+    Seeded through SplitMix64. Numbers are multiples of 2^-53, held as that multiple. The numbers
+    used are recorded, and a vector lists them: its reader needs nothing else of the generator.
     """
 
     def __init__(self, seed: int, name: str) -> None:
@@ -81,7 +80,7 @@ class Uniforms:
         self.used: list[int] = []
 
     def next(self) -> Decimal:
-        """The next number."""
+        """Returns the next number."""
         s0, s1, s2, s3 = self._s
         sum_ = (s0 + s3) & MASK
         bits = ((((sum_ << 23) | (sum_ >> 41)) & MASK) + s0) & MASK
@@ -97,5 +96,5 @@ class Uniforms:
         return Decimal(bits >> 11) / (1 << 53)
 
     def below(self, p: Decimal) -> bool:
-        """True if the next number is below p; takes none if p is zero."""
+        """Returns True if the next number is below p; draws none if p is zero."""
         return p > 0 and less(self.next(), p)

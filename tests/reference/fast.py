@@ -1,6 +1,7 @@
-"""FAST TCP: Wei, Jin, Low, Hegde 2006, and what the authors' program for ns-2 adds.
+"""FAST TCP: Wei, Jin, Low, Hegde 2006, with the additions of the authors' ns-2 program.
 
-Windows are real numbers of bytes; what neither says is a *reading* in vectors/README.md.
+Windows are real numbers of bytes. An interpretation of an open point is a *reading* in
+vectors/README.md.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ US = 1_000
 
 @dataclass
 class Fast(Controller):
-    """Every other round trip, half of the way to what keeps α segments in queues."""
+    """In every other round trip, half of the way to a window with α segments queued."""
 
     REAL = True
 
     average: Decimal | None = None
     base: int | None = None
     next_round: int = 0
-    #: What the window still grows to; nothing is not at all.
+    #: Target that the window still grows to; zero for no growth.
     goal: Decimal = Decimal(0)
     after_pause: bool = False
 
     def least(self) -> Decimal:
-        """Two segments, or what a timeout left."""
+        """Returns two segments, or less after a timeout."""
         return min(Decimal(2 * self.mss), self.cwnd)
 
     def part(self) -> Decimal:
-        """Window that a loss leaves, whole bytes."""
+        """Returns the window after a loss, in whole bytes."""
         return Decimal(max(floor(real(self.p["loss_beta"]) * self.cwnd), 2 * self.mss))
 
     def on(self, e: Event) -> None:
-        """One event."""
+        """Applies one event to FAST."""
         match e.event:
             case "ack":
                 self.on_ack(e)
@@ -59,7 +60,7 @@ class Fast(Controller):
                 self.goal, self.after_pause = Decimal(0), True
 
     def estimate(self, rtt: int) -> None:
-        """The average of 3 / w, or of a number of samples, and the least."""
+        """Updates the average, by 3 / w or over a number of samples, and the minimum."""
         self.base = rtt if self.base is None else min(self.base, rtt)
         if self.average is None:
             self.average = Decimal(rtt)
@@ -68,7 +69,7 @@ class Fast(Controller):
         self.average += eta * (rtt - self.average)
 
     def on_ack(self, e: Event) -> None:
-        """An ACK."""
+        """Handles an ACK."""
         if e.rtt_ns is not None:
             self.estimate(e.rtt_ns)
         if self.average is None or self.base is None or e.acked == 0 or e.phase == "recovery":
@@ -90,7 +91,7 @@ class Fast(Controller):
             self.cwnd = min(self.cwnd + e.acked, self.goal)
 
     def renew(self, e: Event) -> None:
-        """The paper's equation."""
+        """Updates the window by the paper's equation."""
         assert self.average is not None
         assert self.base is not None
         gamma = real(self.p["gamma"])
@@ -104,10 +105,10 @@ class Fast(Controller):
             self.cwnd = max(new, self.least())
 
     def avoid(self, _: Event, n: int) -> None:
-        """Nothing: see `renew`."""
+        """Does nothing: see `renew`."""
 
     def reduce(self, e: Event, cause: str) -> None:
-        """Nothing: see `on`."""
+        """Does nothing: see `on`."""
 
     def on_restart(self) -> None:
-        """Nothing: see `on`."""
+        """Does nothing: see `on`."""

@@ -1,6 +1,6 @@
-"""F-RTO: what a timeout was, segment by segment, with SACK (RFC 5682 § 3.1) and without (§ 2.1).
+"""F-RTO: classification of a timeout with SACK (RFC 5682 § 3.1) and without (§ 2.1).
 
-Linux's `tcp_process_loss` looks at the first new ACK as well as at the second, and without SACK a
+Linux's `tcp_process_loss` evaluates the first new ACK as well as the second. Without SACK a
 duplicate before the first new ACK decides nothing.
 """
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 @dataclass
 class Sent:
-    """A segment that went."""
+    """A segment that was sent."""
 
-    #: More than once, the timeout's retransmission included.
+    #: Sent more than once, including the timeout's retransmission.
     again: bool
-    #: For the first time after the timeout.
+    #: Sent for the first time after the timeout.
     new: bool
     #: Acknowledged or SACKed.
     reported: bool = False
 
 
 class Frto:
-    """From a timeout until it is known what it was."""
+    """State from a timeout until it is classified."""
 
     def __init__(self, again: list[bool], sacked: list[bool], *, sack: bool = True) -> None:
         self.sack = sack
@@ -32,23 +32,23 @@ class Frto:
         self.una = 0
 
     def send_new(self) -> None:
-        """A segment goes for the first time."""
+        """Sends a segment for the first time."""
         self.sent.append(Sent(again=False, new=True))
 
     def ack(self, una: int, blocks: list[tuple[int, int]], *, waits: bool) -> str:
-        """All below `una` and in the blocks has arrived; `waits`: there is more to send."""
+        """Handles an ACK of all below `una` and in the blocks; `waits` means more data to send."""
         told = {*range(una), *(n for start, end in blocks for n in range(start, end))}
         fresh = [self.sent[n] for n in sorted(told) if not self.sent[n].reported]
         advances = una > self.una
         sacks = any(not self.sent[n].reported for n in told if n >= una)
         if not self.sack:
-            # A duplicate tells that something arrived, and that alone.
+            # A duplicate reports only that something arrived.
             sacks = not advances
         for segment in fresh:
             segment.reported = True
         self.una = max(una, self.una)
-        # Step 3b: data that went once, before the timeout. Without SACK what went again with it
-        # hides which of them arrived.
+        # Step 3b: data sent once, before the timeout. Without SACK, retransmitted data among it
+        # hides which segments arrived.
         hidden = not self.sack and any(segment.again for segment in fresh)
         if not hidden and any(not segment.again and not segment.new for segment in fresh):
             return "spurious"

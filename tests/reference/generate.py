@@ -1,4 +1,4 @@
-"""Writes vectors/*.json, or only those named; with --check says which differ instead."""
+"""Writes vectors/*.json, or only those named; with --check reports which differ instead."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ VERDICTS = {
 
 
 def distributions() -> list[dict[str, Any]]:
-    """The cases of distributions, which alone need SciPy."""
+    """Returns the cases of distributions, the only ones that need SciPy."""
     from distributions import distributions as cases
 
     return cases()
@@ -167,7 +167,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
 
 
 def text(algorithm: str) -> str:
-    """The file of an algorithm: one event a line."""
+    """Returns the file of an algorithm: one event per line."""
     kind, tolerance, cases = FILES[algorithm]
     head = {
         "$schema": "schema.json",
@@ -191,23 +191,23 @@ def text(algorithm: str) -> str:
 
 
 def dump(value: Any) -> str:
-    """Compact JSON."""
+    """Returns compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def path(algorithm: str) -> Path:
-    """Path of the file of an algorithm's vectors."""
+    """Returns the path of an algorithm's vectors."""
     return VECTORS / f"{algorithm}.json"
 
 
 def is_stale(algorithm: str) -> bool:
-    """True if the file is not what this would write."""
+    """Returns True if the file differs from the generated text."""
     file = path(algorithm)
     return not file.is_file() or file.read_text(encoding="utf-8") != text(algorithm)
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="a file, without .json")
     parser.add_argument("--check", action="store_true", help="write nothing")

@@ -1,9 +1,9 @@
-"""VCP's, MLCP's and BMCC's senders.
+"""Senders of VCP, MLCP and BMCC.
 
 Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.3 and 3.4; Qazi,
 Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-C, II-D, III, eq.
-2 to 6. MLCP (Qazi & Znati 2008) is BMCC by levels. Windows are real numbers of bytes. What no text
-says is a *reading* in vectors/README.md.
+2 to 6. MLCP (Qazi & Znati 2008) is BMCC with load levels. Windows are real numbers of bytes. An
+interpretation of an open point is a *reading* in vectors/README.md.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 
 @dataclass
 class Guided(Controller):
-    """Parts that controllers guided by the load share."""
+    """Rules that the controllers with load feedback share."""
 
     REAL = True
 
-    #: Until when the window rests after a decrease, and until when it then only adds.
+    #: End of the rest after a decrease, and of the following time with additive increase only.
     rests_ns: int = 0
     adds_ns: int = 0
-    #: Whether the last ACK asked for a decrease.
+    #: True if the last ACK asked for a decrease.
     asks: bool = False
-    #: Below it the window doubles after a timeout.
+    #: Window below which growth doubles it after a timeout.
     goal: Decimal = Decimal(0)
 
     def window(self) -> tuple[int, int | None]:
-        """Whole bytes; there is no threshold but the goal of a repair."""
+        """Returns the window in whole bytes; the threshold is the goal after a timeout, if any."""
         cwnd = floor(self.cwnd)
         goal = floor(self.goal) if self.repairs() else cwnd
         return cwnd, max(goal, 2 * self.mss)
 
     def repairs(self) -> bool:
-        """True while the window grows back after a timeout."""
+        """Returns True while the window grows back after a timeout."""
         return self.cwnd < self.goal
 
     def on(self, e: Event) -> None:
-        """One event."""
+        """Applies one event to a sender with load feedback."""
         self.asks = False
         match e.event:
             case "ack":
@@ -66,7 +66,7 @@ class Guided(Controller):
                 self.reduce(e, signal)
 
     def on_restart(self) -> None:
-        """There is nothing to come back to."""
+        """Clears the goal: an idle period ends the repair."""
         self.goal = Decimal(0)
 
     def may_grow(self, e: Event) -> bool:
@@ -76,25 +76,28 @@ class Guided(Controller):
         return e.limited and e.phase != "recovery" and not e.ece
 
     def keep(self, part: Decimal) -> None:
-        """This part stays, one segment at the least."""
+        """Reduces the window to this part, at least to one segment."""
         self.cwnd = min(max(self.cwnd * part, Decimal(self.mss)), self.cwnd)
 
     def rest(self, e: Event) -> None:
-        """After a decrease: nothing for t_p, then a round trip of AI."""
+        """Stops growth for t_p after a decrease, then permits only AI for a round trip."""
         self.rests_ns = e.now_ns + self.p["interval_ns"]
         self.adds_ns = self.rests_ns + e.srtt_ns
 
     def counts(self, e: Event) -> Decimal:
-        """A window at the most: more was sent before what the load is of (a reading)."""
+        """Returns the bytes that count.
+
+        At most a window: more was sent before the load that is reported (a reading).
+        """
         return min(Decimal(e.acked), self.cwnd)
 
     def multiply(self, e: Event, xi: Decimal) -> None:
-        """Eq. 3; a longer round trip than `mi_rtt_most` counts as that."""
+        """Eq. 3; an RTT above `mi_rtt_most` counts as that."""
         rtt = min(e.srtt_ns, self.p["mi_rtt_most_ns"] or e.srtt_ns)
         exponent = Decimal(rtt) / self.p["interval_ns"]
         factor = (1 + xi) ** exponent - 1
         if e.phase == "loss":
-            # No faster than slow start (a reading).
+            # Growth no faster than slow start (a reading).
             factor = min(factor, Decimal(1))
         self.cwnd += self.counts(e) * factor
 
@@ -103,39 +106,39 @@ class Guided(Controller):
         self.cwnd += segments * self.mss * self.counts(e) / self.cwnd
 
     def avoid(self, e: Event, n: int) -> None:
-        """Nothing calls it: each kind grows as the load says."""
+        """Does nothing: each kind grows as the load permits."""
 
     @abstractmethod
     def told(self, e: Event) -> None:
-        """Takes in the load that the ACK reports."""
+        """Handles the load that the ACK reports."""
 
     @abstractmethod
     def overloaded(self) -> bool:
-        """True if the load is 1 or more."""
+        """Returns True if the load is 1 or more."""
 
     @abstractmethod
     def grow(self, e: Event) -> None:
-        """The window grows."""
+        """Grows the window."""
 
     @abstractmethod
     def decrease(self, e: Event) -> None:
-        """The window shrinks as it asked for."""
+        """Reduces the window as it asked for."""
 
     @abstractmethod
     def timeout(self, e: Event) -> None:
-        """A timeout."""
+        """Handles a timeout."""
 
 
 @dataclass
 class Losing(Guided):
-    """Reductions of VCP and MLCP for losses (a reading)."""
+    """Response of VCP and MLCP to losses (a reading)."""
 
     def reduce(self, _: Event, cause: str) -> None:  # noqa: ARG002
-        """As Reno."""
+        """Reduces the window as Reno does."""
         self.keep(real(self.p["loss_beta"]))
 
     def timeout(self, e: Event) -> None:
-        """One segment; what the load says from there (a reading)."""
+        """Reduces the window to one segment; from there the load decides (a reading)."""
         if e.nth == 1:
             self.goal = Decimal(0)
         self.cwnd = min(Decimal(self.mss), self.cwnd)
@@ -148,23 +151,23 @@ class Vcp(Losing):
     code: int = 2
 
     def told(self, e: Event) -> None:
-        """The code point of the newest data; 0 says nothing."""
+        """Takes the code point of the newest data; 0 reports nothing."""
         if e.echo in (1, 2, 3):
             self.code = e.echo
 
     def overloaded(self) -> bool:
-        """Overload."""
+        """Returns True at the code point of overload."""
         return self.code == 3
 
     def grow(self, e: Event) -> None:
-        """MI where the load is low, else AI."""
+        """MI at low load, otherwise AI."""
         if self.code == 2:
             self.multiply(e, real(self.p["xi"]))
         else:
             self.add(e, real(self.p["alpha"]) * self.scale(e))
 
     def scale(self, e: Event) -> Decimal:
-        """(T / t)², or in the program straight lines below 20 ms and above 500 ms."""
+        """(T / t)², or in the program linear below 20 ms and above 500 ms."""
         reference = self.p["ai_rtt_ns"]
         ratio = Decimal(e.srtt_ns) / reference
         if self.p["ai_scaling"] == "square":
@@ -182,10 +185,10 @@ class Vcp(Losing):
 
 @dataclass
 class Paced(Guided):
-    """Parts that controllers with pacing share."""
+    """Rules that controllers with pacing share."""
 
     def may_grow(self, e: Event) -> bool:
-        """Of a paced window three quarters in flight count as all (a reading)."""
+        """Three quarters of a paced window in flight count as a full one (a reading)."""
         if super().may_grow(e):
             return True
         used = not less(Decimal(e.flight), Decimal("0.75") * self.cwnd)
@@ -195,26 +198,26 @@ class Paced(Guided):
 
 @dataclass
 class Mlcp(Losing, Paced):
-    """BMCC's laws of the load that a level stands for (readings: the levels, § VII d i)."""
+    """BMCC's rules for the load that a level represents (readings: the levels, § VII d i)."""
 
     level: int = 0
 
     def told(self, e: Event) -> None:
-        """The level of the newest data; there is none above the highest."""
+        """Takes the level of the newest data, limited to the highest."""
         if e.echo is not None:
             self.level = min(e.echo, LEVELS - 1)
 
     def overloaded(self) -> bool:
-        """Above the level of high load."""
+        """Returns True above the level of high load."""
         return self.level > HIGH_LEVEL
 
     def load(self) -> Decimal:
-        """Load that the level stands for."""
+        """Returns the load that the level represents."""
         f = level_load(self.p, self.level)
         return Decimal(f.numerator) / f.denominator
 
     def grow(self, e: Event) -> None:
-        """Eq. 2 and 3 where the load is low, else eq. 4."""
+        """Eq. 2 and 3 at low load, otherwise eq. 4."""
         if self.level < HIGH_LEVEL:
             f = self.load()
             self.multiply(e, real(self.p["mi_step"]) * (1 - f) / f)
@@ -238,7 +241,7 @@ class Bmcc(Paced):
     collected: int = 0
 
     def load(self) -> Decimal:
-        """The estimate."""
+        """Returns the estimated load."""
         least, high, most = (real(self.p[k]) for k in ("least", "high", "most"))
         quarter = PLACES // 4
         at = Decimal(self.at)
@@ -251,30 +254,30 @@ class Bmcc(Paced):
         return 1 + (most - 1) * (at - 2 * quarter) / (2 * quarter)
 
     def told(self, e: Event) -> None:
-        """The estimate, if the ACK carries it."""
+        """Takes the estimate, if the ACK carries it."""
         if e.echo is not None:
             self.at = e.echo
             self.new = self.new and not self.overloaded()
 
     def overloaded(self) -> bool:
-        """A load of 1 or more."""
+        """Returns True for a load of 1 or more."""
         return self.at >= PLACES // 2
 
     def grow(self, e: Event) -> None:
-        """With each ACK, or once a round trip for all of them."""
+        """Grows with each ACK, or once a round trip for all of them."""
         if self.p["apply"] == "round-trip":
             self.collected += e.acked
             if e.round == self.round_trip:
                 return
             self.round_trip = e.round
-            # The window in whole bytes is the most that counts (a reading).
+            # At most the window, in whole bytes, counts (a reading).
             e = type(e)(**{**vars(e), "acked": min(self.collected, floor(self.cwnd))})
             self.collected = 0
         f = self.load()
         if self.repairs():
             self.cwnd += self.counts(e)
         elif self.at < PLACES // 4 or (self.new and self.p["multiplies_first"]):
-            # Eq. 2; above 1 ξ would be below 0.
+            # Eq. 2; ξ would be negative above 1.
             self.multiply(e, real(self.p["mi_step"]) * max(1 - f, Decimal(0)) / f)
         else:
             ratio = Decimal(e.srtt_ns) / self.p["interval_ns"]
@@ -301,12 +304,15 @@ class Bmcc(Paced):
         return {"repair": False, "if-overload": over, "decrease": True}[self.p["on_loss"]]
 
     def reduce(self, e: Event, cause: str) -> None:
-        """A loss does nothing, or what a load of 1 or the estimate would; a mark always that."""
+        """A loss has no effect, or that of overload or of the estimate; a mark always decreases."""
         if cause != "loss" or self.takes_a_loss(e):
             self.decrease(e)
 
     def timeout(self, e: Event) -> None:
-        """One segment, and back to what was, or what a decrease leaves of it."""
+        """Reduces the window to one segment.
+
+        The goal is the former window, or what a decrease leaves of it.
+        """
         if e.nth == 1:
             part = self.beta() if self.takes_a_loss(e) else Decimal(1)
             self.goal = max(self.cwnd, self.goal) * part

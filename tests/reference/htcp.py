@@ -16,13 +16,13 @@ NS = 1_000_000_000
 
 
 def nanoseconds(text: str) -> int:
-    """A time as a scenario has it, in whole units."""
+    """Parses a time of a scenario, in whole units."""
     number, unit = text.split()
     return int(number) * {"s": NS, "ms": NS // 1000, "ns": 1}[unit]
 
 
 def growth(p: dict[str, Any], ns: int, least: int | None, beta: Decimal) -> Decimal:
-    """α = 2 (1 − β) times 1 + 10 (Δ − Δ_L) + ((Δ − Δ_L) / 2)², so long after the last backoff."""
+    """α = 2 (1 − β) times 1 + 10 (Δ − Δ_L) + ((Δ − Δ_L) / 2)², `ns` after the last backoff."""
     t = Decimal(max(ns - nanoseconds(p["delta_low"]), 0)) / NS
     factor = 1 + 10 * t + (t / 2) ** 2
     if p["rtt_scaling"] and least is not None:
@@ -35,7 +35,7 @@ def growth(p: dict[str, Any], ns: int, least: int | None, beta: Decimal) -> Deci
 
 @dataclass
 class HTcp(Controller):
-    """Growth by the time since the last backoff, and β by RTTmin / RTTmax."""
+    """Growth by the time since the last backoff, with β from RTTmin / RTTmax."""
 
     REAL = True
 
@@ -43,19 +43,19 @@ class HTcp(Controller):
     backed_off_ns: int | None = None
     longest: Decimal | None = None
     modeswitch: bool = False
-    #: Throughputs of the round trips since the backoff, bytes a nanosecond.
+    #: Throughputs of the round trips since the backoff, bytes per nanosecond.
     throughputs: list[Decimal] = field(default_factory=list)
-    #: The most at the backoff before.
+    #: Highest throughput at the backoff before.
     most_before: Decimal = Decimal(0)
-    #: What is left of the most before the first three round trips after a backoff.
+    #: Highest throughput, decayed until the first three round trips after a backoff.
     most: Decimal = Decimal(0)
     counted: tuple[int, int, int] | None = None
 
     def on_ack(self, e: Event) -> None:
-        """An ACK of new data."""
+        """Handles an ACK of new data."""
         if self.backed_off_ns is None:
             self.backed_off_ns = e.now_ns
-        # `htcp_state`: the time begins again when the state is TCP_CA_Open again.
+        # `htcp_state`: the time restarts when the state returns to TCP_CA_Open.
         if self.p["since_recovery"] and e.phase != "open":
             self.backed_off_ns = e.now_ns
         self.throughput(e)
@@ -69,7 +69,7 @@ class HTcp(Controller):
         super().on_ack(e)
 
     def throughput(self, e: Event) -> None:
-        """Bytes acknowledged in each round trip, in the time that it took."""
+        """Measures the bytes acknowledged in each round trip over its duration."""
         if e.phase != "open":
             self.counted = None
             return
@@ -82,7 +82,7 @@ class HTcp(Controller):
             if len(self.throughputs) <= 3:
                 self.most = rate
             else:
-                # Each forgets a quarter, from the third on.
+                # From the third on, each forgets a quarter.
                 mean = self.throughputs[2]
                 self.most = mean
                 for later in self.throughputs[3:]:
@@ -91,7 +91,7 @@ class HTcp(Controller):
         self.counted = (e.round, e.now_ns, self.delivered)
 
     def avoid(self, e: Event, n: int) -> None:
-        """Add α / cwnd for each segment."""
+        """Adds α / cwnd per segment."""
         assert self.backed_off_ns is not None
         since = e.now_ns - self.backed_off_ns
         alpha = growth(self.p, since, self.min_rtt.least, self.factor_of_last)
@@ -116,7 +116,7 @@ class HTcp(Controller):
         return low
 
     def reduce(self, e: Event, cause: str) -> None:
-        """A backoff, whatever asks for it."""
+        """Backs off, for any cause."""
         del cause
         beta = self.beta_now()
         least = self.min_rtt.least
@@ -134,4 +134,4 @@ class HTcp(Controller):
         self.after_signal()
 
     def on_restart(self) -> None:
-        """Nothing but the window is set anew."""
+        """Does nothing: only the window is reset."""

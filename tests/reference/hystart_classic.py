@@ -1,6 +1,6 @@
-"""HyStart as Ha & Rhee proposed it (2008) with the constants of Linux 6.18's tcp_cubic.c.
+"""HyStart as Ha & Rhee proposed it (2008), with the constants of Linux 6.18's tcp_cubic.c.
 
-For a sender that does not pace.
+For a sender without pacing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MS = 1_000_000
 
 @dataclass
 class HyStartClassic:
-    """Two tests in each round: how long ACKs come in one train, and the least delay."""
+    """The two tests of each round: the length of the ACK train, and the minimum delay."""
 
     LOW_WINDOW = 16
     ACK_DELTA = 2 * MS
@@ -27,7 +27,7 @@ class HyStartClassic:
 
     mss: int
     delay_min: int | None = None
-    #: What must be acknowledged, and more, for the next round to begin.
+    #: Highest number at which the round ends; the next begins with an ACK beyond it.
     end: int | None = None
     round_start: int = 0
     last_ack: int = 0
@@ -37,7 +37,7 @@ class HyStartClassic:
     def ack(
         self, now: int, snd_una: int, snd_nxt: int, *, window: int, rtt: int, srtt: int
     ) -> bool:
-        """An ACK in slow start; whether slow start is over. `window` is in segments."""
+        """Handles an ACK in slow start; True if slow start is over. `window` is in segments."""
         self.delay_min = rtt if self.delay_min is None else min(self.delay_min, rtt)
         if self.end is None or snd_una > self.end:
             self.round_start = self.last_ack = now
@@ -47,18 +47,18 @@ class HyStartClassic:
         return self.train(now, srtt, window) or self.delay(rtt)
 
     def train(self, now: int, srtt: int, window: int) -> bool:
-        """The ACKs of a round come in one train for half a round trip."""
+        """Returns True if the round's ACKs came as one train for half a round trip."""
         if now - self.last_ack > self.ACK_DELTA:
             return False
         assert self.delay_min is not None
         self.last_ack = now
-        # What offloads may hold back: four of the largest bursts at twice the window a round trip.
+        # Time that offloads may add: four of the largest bursts at twice the window per round trip.
         rate = Fraction(2 * window * self.mss, srtt)
         held = min(Fraction(4 * self.GSO_MAX_SIZE) / rate, Fraction(self.MOST_ACK_DELAY))
         return above(now - self.round_start, (self.delay_min + held) / 2)
 
     def delay(self, rtt: int) -> bool:
-        """Eight samples of the round, and then one of which the least is well above delay_min."""
+        """Returns True if the minimum of at least nine samples is well above delay_min."""
         self.curr_rtt = rtt if self.curr_rtt is None else min(self.curr_rtt, rtt)
         if self.samples < self.MIN_SAMPLES:
             self.samples += 1
@@ -70,7 +70,7 @@ class HyStartClassic:
 
 
 def above(value: int, bound: Fraction) -> bool:
-    """True if value > bound; an error if a nanosecond that integers lose would decide."""
+    """Returns True if value > bound; raises if a nanosecond of rounding would decide."""
     if value != bound and abs(value - bound) <= 1:
         raise AmbiguousError(f"{value} is too close to {bound}")
     return value > bound

@@ -1,6 +1,7 @@
 """LEDBAT++ from draft-irtf-iccrg-ledbat-plus-plus-01, and LEDBAT from RFC 6817.
 
-Windows are real numbers of bytes; what no text says is a *reading* in vectors/README.md.
+Windows are real numbers of bytes. An interpretation of an open point is a *reading* in
+vectors/README.md.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MS = 1_000_000
 
 
 def milliseconds(text: str) -> int:
-    """A duration of the parameters, nanoseconds."""
+    """Parses a duration of the parameters, ns."""
     number, unit = text.split()
     assert unit == "ms"
     return int(number) * MS
@@ -28,15 +29,15 @@ def milliseconds(text: str) -> int:
 
 @dataclass
 class Ledbat(Controller):
-    """The delay against a target."""
+    """Control of the queueing delay towards a target."""
 
     REAL = True
 
-    #: All delays, with the minute in which each came.
+    #: All delays, each with the minute in which it was measured.
     heard: list[tuple[int, int]] = field(default_factory=list)
-    #: "first", "again", "answer" or "slow".
+    #: Phase: "first", "again", "answer" or "slow".
     doing: str = "first"
-    #: When the slowdown began that goes on, and what its window was.
+    #: Start of the current slowdown, and the window before it.
     began: int | None = None
     before: Decimal = Decimal(0)
     still_until: int = 0
@@ -56,7 +57,7 @@ class Ledbat(Controller):
     # RFC 6817 § 2.4.2: update_base_delay, update_current_delay.
 
     def base(self) -> int | None:
-        """The least delay of the last minutes in which one came."""
+        """Returns the minimum delay of the last minutes that have samples."""
         minutes: list[int] = []
         for minute, _ in self.heard:
             if not minutes or minutes[-1] != minute:
@@ -65,7 +66,7 @@ class Ledbat(Controller):
         return min((delay for minute, delay in self.heard if minute in kept), default=None)
 
     def queueing(self) -> int:
-        """Current delay less base delay."""
+        """Returns current delay less base delay."""
         base = self.base()
         if base is None:
             return 0
@@ -79,7 +80,7 @@ class Ledbat(Controller):
         return 1 / Decimal(min(self.p["slowest"], -(-2 * self.target // base)))
 
     def on(self, e: Event) -> None:
-        """One event."""
+        """Applies one event to LEDBAT."""
         match e.event:
             case "loss" | "ecn":
                 self.halve(e)
@@ -99,7 +100,7 @@ class Ledbat(Controller):
                 self.on_ack(e)
 
     def kept(self, window: Decimal) -> Decimal:
-        """Window that a loss leaves."""
+        """Returns the window after a loss."""
         return Decimal(max(floor(real(self.p["loss_beta"]) * window), 2 * self.mss))
 
     def halve(self, e: Event) -> None:
@@ -112,14 +113,14 @@ class Ledbat(Controller):
         self.begin_answering(e)
 
     def after_stop(self) -> None:
-        """A timeout or an idle time: slow start up to the threshold, where there is slow start."""
+        """Returns to slow start up to the threshold, after a timeout or idle period."""
         if self.doing == "slow":
             self.ssthresh = self.before
         self.began = None
         self.doing = "answer" if self.p["slow_start_exit"] is None else "again"
 
     def begin_answering(self, e: Event) -> None:
-        """§ 4.4: when the next slowdown is due."""
+        """§ 4.4: schedules the next slowdown."""
         self.doing = "answer"
         interval = self.p["slowdown_interval"]
         if interval is None:
@@ -131,7 +132,7 @@ class Ledbat(Controller):
         self.began = None
 
     def on_ack(self, e: Event) -> None:
-        """New data was acknowledged."""
+        """Handles an ACK of new data."""
         if self.doing == "first":
             # § 4.1: "larger than 3/4ths of the target delay".
             limit = real(self.p["slow_start_exit"]) * self.target
@@ -168,7 +169,7 @@ class Ledbat(Controller):
         self.ssthresh = self.fewest()
 
     def answer(self, e: Event, *, grows: bool) -> None:
-        """§ 4.3, or RFC 6817 § 2.4.2, of the bytes that this ACK acknowledges."""
+        """§ 4.3, or RFC 6817 § 2.4.2, for the bytes that this ACK acknowledges."""
         delay = Decimal(self.queueing())
         window = self.cwnd / self.mss
         part = Decimal(e.acked) / self.cwnd
@@ -192,10 +193,10 @@ class Ledbat(Controller):
         self.cwnd = max(changed, bottom)
 
     def avoid(self, _: Event, n: int) -> None:
-        """Nothing: see `answer`."""
+        """Does nothing: see `answer`."""
 
     def reduce(self, e: Event, cause: str) -> None:
-        """Nothing: see `halve`."""
+        """Does nothing: see `halve`."""
 
     def on_restart(self) -> None:
-        """Nothing: see `after_stop`."""
+        """Does nothing: see `after_stop`."""

@@ -1,8 +1,9 @@
-"""Load factors, what routers write of them, and what receivers make of that.
+"""Load factors: the routers' measurement and encoding, and the receivers' estimate.
 
 Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-A and II-B;
 Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.1 and 3.2.
-MLCP's levels: README. Fractions are exact. What no text says is a *reading* in vectors/README.md.
+MLCP's levels: README. Fractions are exact. An interpretation of an open point is a *reading* in
+vectors/README.md.
 """
 
 from __future__ import annotations
@@ -15,28 +16,28 @@ from typing import Any
 from exact import MARGIN, NS, AmbiguousError
 
 NOT_ECT, ECT1, ECT0, CE = 0, 1, 2, 3
-#: What none of the places of thresholds reaches.
+#: Number of threshold places; every place is below it.
 PLACES = 1 << 16
 
 
-#: MLCP's levels of load, and the one that is high.
+#: Number of MLCP's load levels, and the level of high load.
 LEVELS, HIGH_LEVEL = 16, 8
 
 
 def number(value: float) -> Fraction:
-    """A parameter as it is written."""
+    """Converts a parameter as written."""
     return Fraction(str(value))
 
 
 def below(a: Fraction, b: Fraction) -> bool:
-    """True if a < b; an error if double precision could say otherwise."""
+    """Returns True if a < b; raises if double precision could decide otherwise."""
     if a != b and abs(a - b) < Fraction(MARGIN) * max(abs(a), abs(b)):
         raise AmbiguousError(f"{float(a)} is too close to {float(b)}")
     return a < b
 
 
 def place(identification: int) -> int:
-    """Rank of a packet's threshold among all, counted from 0 (a reading: the hash)."""
+    """Returns the rank of a packet's threshold among all, from 0 (a reading: the hash)."""
     x = identification
     for shift, factor in ((8, 0x88B5), (7, 0xDB2D), (9, 1)):
         x = (x ^ (x >> shift)) * factor % PLACES
@@ -44,7 +45,7 @@ def place(identification: int) -> int:
 
 
 def threshold(p: dict[str, Any], at: int) -> Fraction:
-    """§ II-B: a quarter of them in (η₀, η), a quarter in (η, 1), half in (1, u), evenly."""
+    """§ II-B: a quarter of them in (η₀, η), a quarter in (η, 1), half in (1, u), evenly spaced."""
     least, high, most = number(p["least"]), number(p["high"]), number(p["most"])
     quarter = PLACES // 4
     if at < quarter:
@@ -55,7 +56,10 @@ def threshold(p: dict[str, Any], at: int) -> Fraction:
 
 
 def level_ends(p: dict[str, Any]) -> list[Fraction]:
-    """Lower ends of levels, from the second: seven from η₀, one from η, six from 1, one from u."""
+    """Returns the lower ends of levels, from the second.
+
+    Seven from η₀, one from η, six from 1, one from u.
+    """
     least, high, most = number(p["least"]), number(p["high"]), number(p["most"])
     low = [least + (high - least) * i / 7 for i in range(7)]
     over = [1 + (most - 1) * i / 6 for i in range(7)]
@@ -63,14 +67,14 @@ def level_ends(p: dict[str, Any]) -> list[Fraction]:
 
 
 def level_load(p: dict[str, Any], level: int) -> Fraction:
-    """The load that a level stands for: its upper end where it is low, else its lower one."""
+    """Returns the load of a level: its upper end if the load is low, otherwise its lower one."""
     ends = level_ends(p)
     return ends[level] if level < HIGH_LEVEL else ends[level - 1]
 
 
 @dataclass
 class Router(ABC):
-    """One link's load factor, and what it writes."""
+    """Load factor of one link, and the fields that it writes."""
 
     p: dict[str, Any]
     rate: int
@@ -80,7 +84,7 @@ class Router(ABC):
     factor: Fraction = Fraction(0)
 
     def look(self, backlog: int) -> None:
-        """The queue is looked at; the last look in an interval ends it: eq. 1."""
+        """Samples the queue; the last sample of an interval ends it: eq. 1."""
         self.lengths.append(backlog)
         if len(self.lengths) < self.p["queue_samples"]:
             return
@@ -92,36 +96,36 @@ class Router(ABC):
         self.arrived, self.lengths = 0, []
 
     def write(self, size: int, ecn: int, identification: int | None) -> int:
-        """A packet passes; its ECN field then."""
+        """Forwards a packet; returns its ECN field."""
         self.arrived += size
         if ecn in (NOT_ECT, CE):
             return ecn
         return self.written(ecn, identification)
 
     def raised(self, size: int, level: int) -> int:
-        """A packet with a level passes; its level then."""
+        """Forwards a packet with a level; returns its level."""
         self.arrived += size
         mine = sum(not below(self.factor, end) for end in level_ends(self.p))
         return max(level, mine)
 
     @abstractmethod
     def written(self, ecn: int, identification: int | None) -> int:
-        """The field of an ECN-capable packet that is not marked yet."""
+        """Returns the field of an ECN-capable packet that is not marked yet."""
 
 
 class MlcpRouter(Router):
-    """Qazi & Znati 2008, of whose text there is the abstract: a level in four bits."""
+    """Qazi & Znati 2008, of which only the abstract is available: a level in four bits."""
 
     def written(self, ecn: int, _: int | None) -> int:
-        """ECN stays as it is."""
+        """Leaves the ECN field unchanged."""
         return ecn
 
 
 class VcpRouter(Router):
-    """Xia et al. § 3.1: the highest load on the way, in two bits (a reading: which are which)."""
+    """Xia et al. § 3.1: the highest load on the path, in two bits (a reading: the code points)."""
 
     def written(self, ecn: int, _: int | None) -> int:
-        """The field of an ECN-capable packet that is not marked yet."""
+        """Returns the field of an ECN-capable packet that is not marked yet."""
         if below(self.factor, number(self.p["high"])):
             return ecn
         return ECT1 if below(self.factor, number(self.p["over"])) else CE
@@ -131,7 +135,7 @@ class AdpmRouter(Router):
     """Qazi et al. § II-B."""
 
     def written(self, ecn: int, identification: int | None) -> int:
-        """The field of an ECN-capable packet that is not marked yet."""
+        """Returns the field of an ECN-capable packet that is not marked yet."""
         if not below(self.factor, number(self.p["most"])):
             return CE
         if identification is None:
@@ -142,12 +146,12 @@ class AdpmRouter(Router):
 
 @dataclass
 class Estimate:
-    """Qazi et al. § II-B: the receiver's estimate, by the place of a threshold."""
+    """Qazi et al. § II-B: the receiver's estimate, as the place of a threshold."""
 
     at: int = 0
 
     def hear(self, ecn: int, identification: int | None) -> int:
-        """A packet arrives; the estimate then."""
+        """Handles an arriving packet; returns the estimate."""
         if ecn == CE:
             self.at = PLACES - 1
         elif identification is not None:

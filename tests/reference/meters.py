@@ -1,6 +1,6 @@
 """XCP's router from Katabi, Handley, Rohrs 2002, and RCP's from Dukkipati et al. 2005.
 
-A meter is told of packets that come, packets that go and of its timer.
+A meter is called for arrivals, departures and its timer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ US = 1_000_000
 
 
 def nanoseconds(value: Decimal) -> int:
-    """A time to the nearest nanosecond."""
+    """Rounds a time to the nearest nanosecond."""
     return int((value * NS).to_integral_value(ROUND_HALF_UP))
 
 
@@ -29,7 +29,7 @@ class Header:
 
     @property
     def rtt(self) -> Decimal:
-        """In seconds."""
+        """RTT in seconds."""
         return Decimal(self.rtt_us) / US
 
 
@@ -50,11 +50,11 @@ class Xcp:
         self.rest = Decimal(0)
 
     def next_timer(self) -> int:
-        """Time at which the next timer is due."""
+        """Returns the time at which the next timer is due."""
         return min(self.control_at, self.queue_at)
 
     def arrives(self, size: int, waiting: int, header: Header | None) -> None:
-        """A packet comes and finds so many bytes waiting."""
+        """Handles an arrival that finds `waiting` bytes in the queue."""
         self.bytes_in += size
         if self.p["queue_seen"] == "arriving":
             self.least = min(self.least, waiting)
@@ -64,7 +64,7 @@ class Xcp:
             self.sum_rtt_squared += weight * min(header.rtt, seconds(self.p["most_rtt_ns"]))
 
     def timer(self, now: int, waiting: int) -> None:
-        """A timer is due."""
+        """Handles a timer."""
         if now >= self.queue_at:
             self.persistent, self.least = min(self.least, waiting), waiting
             travel = max(Decimal(0), self.d - waiting / self.capacity)
@@ -74,7 +74,7 @@ class Xcp:
             self.control(now)
 
     def control(self, now: int) -> None:
-        """§ 3.5: aggregate feedback, and the factors that share it out."""
+        """§ 3.5: aggregate feedback, and the factors that distribute it."""
         took = seconds(now - self.control_began)
         self.d = seconds(self.p["first_interval_ns"])
         if self.sum_rtt > 0:
@@ -85,7 +85,7 @@ class Xcp:
             spare = self.capacity - self.bytes_in / took
             phi = real(self.p["alpha"]) * self.d * spare - real(self.p["beta"]) * self.persistent
             h = max(Decimal(0), real(self.p["gamma"]) * y - abs(phi))
-            # A second's worth, as the paper's p_i and n_i are spread over d.
+            # Per second, because the paper spreads p_i and n_i over d.
             gives, takes = (h + max(phi, Decimal(0))) / self.d, (h + max(-phi, Decimal(0))) / self.d
             if self.sum_rtt > 0:
                 self.xi_p, self.left_p = gives / self.sum_rtt, gives
@@ -96,7 +96,7 @@ class Xcp:
         self.control_at = now + max(nanoseconds(self.d), int(self.p["least_interval_ns"]))
 
     def leaves(self, size: int, waiting: int, header: Header | None) -> None:
-        """A packet goes, so many bytes stay: what its header has then."""
+        """Handles a departure that leaves `waiting` bytes, and fills in its header."""
         if self.p["queue_seen"] == "leaving":
             self.least = min(self.least, waiting + size)
         if header is not None:
@@ -108,12 +108,12 @@ class Xcp:
         if rtt == 0:
             header.feedback = min(header.feedback, 0)
             return
-        # p_i and n_i, each for a second of the round trip, and no more than is left of all.
+        # p_i and n_i, each for a second of the round trip, and at most the amount left.
         p = min(self.xi_p * rtt * size / header.cwnd, self.left_p)
         n = min(self.xi_n * size, self.left_n)
         ours = (p - n) * rtt
         if less(Decimal(header.feedback), ours):
-            # Others are stricter: less is given here, and more of what others give is taken.
+            # Another router is stricter: less is given here, and more of its feedback is taken.
             n = min(self.left_n, n + p - n - header.feedback / rtt)
             p = max(Decimal(0), header.feedback / rtt + n)
         else:
@@ -127,7 +127,7 @@ class Xcp:
 
 @dataclass
 class Rated:
-    """Header of a packet of an RCP sender; its rate is bits a second."""
+    """Header of a packet of an RCP sender; its rate is in bit/s."""
 
     rate: Decimal
     rtt_us: int
@@ -142,7 +142,7 @@ class Rcp:
         self.rate = self.capacity * real(parameters["first_rate"])
         self.d = seconds(parameters["first_rtt_ns"])
         self.mean = Decimal(0)
-        #: Of each packet in the interval: its size and its round trip.
+        #: Size and RTT of each packet in the interval.
         self.rtts: list[tuple[int, Decimal]] = []
         self.began = 0
         self.due = 0
@@ -153,15 +153,15 @@ class Rcp:
         """T = min(T0, d)."""
         self.began = now
         interval = min(nanoseconds(self.d), int(self.p["update_ns"]))
-        # So that time passes, whatever senders tell.
+        # A minimum, so that time passes whatever senders report.
         self.due = now + max(interval, 10_000)
 
     def next_timer(self) -> int:
-        """Time at which the rate is computed anew."""
+        """Returns the time of the next update of the rate."""
         return self.due
 
     def arrives(self, now: int, size: int, header: Rated | None) -> None:
-        """A packet comes, over the time that it takes the link."""
+        """Handles an arrival, spread over its transmission time."""
         lasts = size / self.capacity
         within = seconds(self.due - now)
         share = min(Decimal(1), within / lasts)
@@ -191,5 +191,5 @@ class Rcp:
         self.schedule(now)
 
     def leaves(self, header: Rated) -> None:
-        """A packet goes: it has the least of the rates on its way."""
+        """Handles a departure: the header keeps the lowest rate on the path."""
         header.rate = min(header.rate, self.rate * 8)

@@ -1,7 +1,7 @@
-"""RED, CoDel, FQ-CoDel and PIE from their papers' and RFCs' pseudo-code.
+"""RED, CoDel, FQ-CoDel and PIE from the pseudo-code of their papers and RFCs.
 
-A queue is driven by three calls: a packet arrives, the line asks for one, a timer fires. Each tells
-what happened to which packet: ("drop" or "mark", reason).
+A queue has three calls: a packet arrives, the link asks for one, a timer fires. Each records the
+drops and marks that it causes: ("drop" or "mark", reason).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Hit = tuple[int, str, str]
 
 @dataclass
 class Queue(ABC):
-    """Packets in order, and what a discipline must say."""
+    """Packets in order, and the interface of a discipline."""
 
     p: dict[str, Any]
     rate: int
@@ -40,27 +40,27 @@ class Queue(ABC):
 
     @abstractmethod
     def enqueue(self, packet: Packet) -> None:
-        """A packet arrives at `packet.entered`."""
+        """Handles a packet that arrives at `packet.entered`."""
 
     @abstractmethod
     def dequeue(self, now: int) -> Packet | None:
-        """The line is free."""
+        """Returns the next packet for the idle link."""
 
     def timer(self, _now: int) -> None:
-        """A timer fires."""
+        """Handles a timer."""
         raise AssertionError("this queue keeps no clock")
 
     def state(self) -> float | None:
-        """State of the algorithm for the vector, if it has any: at its timer, or else arrivals."""
+        """Returns the state for the vector, at timers or else at arrivals; None if none."""
         return None
 
     def push(self, packet: Packet) -> None:
-        """To the tail."""
+        """Appends a packet at the tail."""
         self.packets.append(packet)
         self.bytes += packet.size
 
     def pop(self) -> Packet | None:
-        """From the head."""
+        """Removes a packet at the head."""
         if not self.packets:
             return None
         packet = self.packets.popleft()
@@ -68,11 +68,11 @@ class Queue(ABC):
         return packet
 
     def full(self, _packet: Packet) -> bool:
-        """True if the packet would exceed the limit of packets that may wait."""
+        """Returns True if the packet would exceed the limit of queued packets."""
         return len(self.packets) >= int(self.p["limit_packets"])
 
     def hit(self, packet: Packet, reason: str, *, may_mark: bool = True) -> bool:
-        """Marks (RFC 3168 § 5) or drops; whether the packet is still there."""
+        """Marks (RFC 3168 § 5) or drops; returns True if the packet is kept."""
         marked = may_mark and self.p["ecn"] and packet.ecn != 0
         self.hits.append((packet.id, "mark" if marked else "drop", reason))
         return marked
@@ -80,7 +80,7 @@ class Queue(ABC):
 
 @dataclass
 class RandomQueue(Queue):
-    """A queue that draws random numbers; the vector lists those that it used."""
+    """A queue with random numbers; the vector lists those that it used."""
 
     uniforms: Uniforms = field(init=False)
 
@@ -95,11 +95,11 @@ class Red(RandomQueue):
     q_time: int | None = 0
 
     def state(self) -> float:
-        """The average queue."""
+        """Returns the average queue."""
         return digits(self.avg, 13)
 
     def queue_length(self) -> int:
-        """q, in the unit of the thresholds."""
+        """Returns q, in the unit of the thresholds."""
         return self.bytes if self.p["mode"] == "bytes" else len(self.packets)
 
     def enqueue(self, packet: Packet) -> None:
@@ -109,13 +109,13 @@ class Red(RandomQueue):
         if self.packets:
             self.avg = (1 - w_q) * self.avg + w_q * self.queue_length()
         else:
-            # m = f(time − q_time): how many packets of the mean size could have been sent (§ 4).
+            # m = f(time − q_time): the number of mean packets that could have been sent (§ 4).
             assert self.q_time is not None
             m = seconds(now - self.q_time) * self.rate / 8 / p["mean_packet"]
             self.avg = (1 - w_q) ** m * self.avg
             self.q_time = now
         if self.full(packet):
-            # Reading: a full queue drops, and that spaces the next mark as any other does.
+            # Reading: a full queue drops, and that spaces the next mark as any other drop does.
             self.hits.append((packet.id, "drop", "overlimit"))
             self.count = 0 if self.count >= 0 else -1
             self.count_bytes = 0
@@ -126,9 +126,9 @@ class Red(RandomQueue):
         self.q_time = None
 
     def p_b(self) -> Decimal | None:
-        """The probability before spacing; none is beyond all probabilities.
+        """Returns the probability before spacing; None above all probabilities.
 
-        The limit of equal thresholds is a step: DCTCP's switch (Alizadeh et al. 2010 § 3.1).
+        With equal thresholds it is a step function: DCTCP's switch (Alizadeh et al. 2010 § 3.1).
         """
         min_th, max_th, max_p = (
             real(self.p["min_th"]),
@@ -144,7 +144,7 @@ class Red(RandomQueue):
         return None
 
     def marks(self, packet: Packet) -> bool:
-        """True if the arriving packet is to be marked."""
+        """Returns True if the arriving packet is to be marked."""
         if less(self.avg, real(self.p["min_th"])):
             self.count = -1
             return False
@@ -162,7 +162,7 @@ class Red(RandomQueue):
         if self.p.get("count") == "bytes":
             return self.marks_as_ns2(packet, p_b)
         if self.p["mode"] == "bytes":
-            # The paper's § 4 with the mean in place of the largest packet, as in ns-2.
+            # The paper's § 4 with the mean instead of the largest packet, as in ns-2.
             p_b = min(Decimal(1), p_b * packet.size / self.p["mean_packet"])
         if self.uniforms.below(self.p_a(p_b, self.count)):
             self.count = 0
@@ -170,7 +170,7 @@ class Red(RandomQueue):
         return False
 
     def marks_as_ns2(self, packet: Packet, p_b: Decimal) -> bool:
-        """ns-2 2.35, red.cc: counts whole mean packets, and size comes after spacing."""
+        """ns-2 2.35, red.cc: counts whole mean packets, and applies the size after spacing."""
         mean = self.p["mean_packet"]
         p_a = self.p_a(p_b, self.count_bytes // mean)
         if p_a < 1:
@@ -181,7 +181,7 @@ class Red(RandomQueue):
         return False
 
     def p_a(self, p_b: Decimal, count: int) -> Decimal:
-        """The paper's eq. 3; one, once the denominator is spent. With `wait`, ns-2's."""
+        """The paper's eq. 3; one if the denominator is not positive. With `wait`, ns-2's."""
         spent = count * p_b
         if self.p["wait"]:
             if less(spent, Decimal(1)):
@@ -190,14 +190,14 @@ class Red(RandomQueue):
         return p_b / (1 - spent) if less(spent, Decimal(1)) else Decimal(1)
 
     def judged(self, packet: Packet) -> bool:
-        """Mark or drop; above the thresholds the paper marks, RFC 3168 § 7 drops."""
+        """Marks or drops; above the thresholds the paper marks, RFC 3168 § 7 drops."""
         p_b = self.p_b()
         if p_b is None:
             return self.hit(packet, "red_forced", may_mark=self.p["forced"] == "mark")
         return self.hit(packet, "red_early")
 
     def dequeue(self, now: int) -> Packet | None:
-        """The idle time begins when the queue becomes empty."""
+        """Returns the next packet; idle time begins when the queue becomes empty."""
         packet = self.pop()
         if packet is not None and not self.packets:
             self.q_time = now
@@ -215,7 +215,7 @@ class Head(NamedTuple):
 class CoDel(Queue):
     """RFC 8289 § 5.
 
-    A mark counts as a drop, and the packet is sent: a reading, as the RFC speaks of drops only.
+    A mark counts as a drop, and the packet is sent: a reading, as the RFC covers drops only.
     """
 
     first_above_time: int = 0
@@ -236,9 +236,9 @@ class CoDel(Queue):
         return t + Decimal(self.p["interval_ns"]) / Decimal(self.count).sqrt()
 
     def due(self, now: int) -> bool:
-        """True if now >= drop_next.
+        """Returns True if now >= drop_next.
 
-        An error where whole nanoseconds of an implementation could say otherwise.
+        Raises if rounding to whole nanoseconds could decide otherwise.
         """
         distance = now - self.drop_next
         if distance != 0 and abs(distance) < 1 + self.count + self.lastcount:
@@ -323,7 +323,7 @@ class FqCoDel(Queue):
             self.drop_from_fattest()
 
     def drop_from_fattest(self) -> None:
-        """Drop half of the packets of the queue with the most bytes, from its head (§ 4.1).
+        """Drops half of the packets of the queue with the most bytes, from its head (§ 4.1).
 
         At most 64.
         """
@@ -369,7 +369,7 @@ class Pie(RandomQueue):
     current_qdelay: Decimal = Decimal(0)
     qdelay_old: Decimal = Decimal(0)
 
-    #: RFC 8033 § 4.2: below each probability, by what a step is divided.
+    #: RFC 8033 § 4.2: divisor of a step below each probability.
     SCALES: ClassVar[tuple[tuple[str, int], ...]] = (
         ("0.000001", 2048),
         ("0.00001", 512),
@@ -383,7 +383,7 @@ class Pie(RandomQueue):
         self.burst_allowance = self.p["max_burst_ns"]
 
     def state(self) -> float:
-        """The probability."""
+        """Returns the drop probability."""
         return digits(self.drop_prob, 13)
 
     def reference(self) -> Decimal:
@@ -397,7 +397,7 @@ class Pie(RandomQueue):
             self.hits.append((packet.id, "drop", "overlimit"))
             return
         if self.burst_allowance == 0 and self.drop_early(packet):
-            # § 5.1: above mark_ecnth the marks are not answered.
+            # § 5.1: above mark_ecnth packets are dropped, as marks are not answered.
             few = self.p["mark_ecnth"] is None or less(self.drop_prob, real(self.p["mark_ecnth"]))
             if not self.hit(packet, "pie", may_mark=few):
                 return
@@ -412,7 +412,7 @@ class Pie(RandomQueue):
             self.burst_allowance = self.p["max_burst_ns"]
 
     def few_bytes(self) -> bool:
-        """§ 4.1: the queue holds no more than a couple of packets."""
+        """§ 4.1: returns True if the queue holds at most two packets."""
         return self.bytes <= 2 * int(self.p["mean_packet"])
 
     def drop_early(self, packet: Packet) -> bool:
@@ -436,7 +436,7 @@ class Pie(RandomQueue):
         return True
 
     def step(self, qdelay: Decimal) -> Decimal:
-        """§ 4.2 and § 5.5: by how much the probability changes."""
+        """§ 4.2 and § 5.5: returns the change of the probability."""
         p = real(self.p["alpha"]) * (qdelay - self.reference())
         p += real(self.p["beta"]) * (qdelay - self.qdelay_old)
         for below, divisor in self.SCALES:
@@ -448,7 +448,7 @@ class Pie(RandomQueue):
         return p
 
     def timer(self, _now: int) -> None:
-        """Every T_UPDATE (§ 4.2, § 4.4)."""
+        """Runs every T_UPDATE (§ 4.2, § 4.4)."""
         self.update(self.current_qdelay)
         self.burst_allowance = max(0, self.burst_allowance - self.p["t_update_ns"])
 
@@ -461,9 +461,9 @@ class Pie(RandomQueue):
         self.qdelay_old = qdelay
 
     def dequeue(self, now: int) -> Packet | None:
-        """§ 4.3: what the packet that leaves has waited.
+        """§ 4.3: the delay of the departing packet.
 
-        Nothing, when none waits behind it (a reading, Linux's).
+        It is zero if no packet waits behind it (a reading, Linux's).
         """
         packet = self.pop()
         if packet is not None:
@@ -487,10 +487,10 @@ class LinuxPie(Pie):
         return self.bytes < 2 * int(self.p["mean_packet"])
 
     def renew_burst(self) -> None:
-        """Not on arrival."""
+        """Does nothing on arrival."""
 
     def step(self, qdelay: Decimal) -> Decimal:
-        """Two per cent more each time, above a quarter of a second."""
+        """Adds two per cent each time above a quarter of a second."""
         p = super().step(qdelay)
         return p + Decimal("0.02") if qdelay > Decimal("0.25") else p
 
@@ -498,7 +498,7 @@ class LinuxPie(Pie):
         """`calculate_probability`."""
         qdelay = Decimal(0)
         if self.avg_dq_rate > 0:
-            # Departs from Linux: the delay is known in whole nanoseconds, not in ticks of 64.
+            # Departs from Linux: the delay has a resolution of nanoseconds, not of ticks of 64.
             qdelay = seconds(int(self.bytes / self.avg_dq_rate))
         before = self.qdelay_old
         self.update(qdelay)
@@ -510,7 +510,7 @@ class LinuxPie(Pie):
             self.burst_allowance = self.p["max_burst_ns"]
 
     def dequeue(self, now: int) -> Packet | None:
-        """`pie_process_dequeue`: the rate at which the queue drains, and the burst allowance."""
+        """`pie_process_dequeue`: the departure rate, and the burst allowance."""
         packet = self.pop()
         if packet is None:
             return None

@@ -14,7 +14,7 @@ PERSISTENT_CONGESTION_THRESHOLD = 3
 
 
 class AmbiguousError(Exception):
-    """A decision hangs on less than a rounding could change."""
+    """Raised if rounding could change a decision."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Quic:
     recovery_start: int | None = None
     ce: int = 0
     packets: dict[int, Sent] = field(default_factory=dict)
-    #: Numbers that were acknowledged, for § 7.6.2.
+    #: Acknowledged packet numbers, for § 7.6.2.
     acked: set[int] = field(default_factory=set)
 
     def sent(self, packet: Sent) -> None:
@@ -63,7 +63,7 @@ class Quic:
     def ack(
         self, now: int, ranges: list[tuple[int, int]], delay: int, ce: int
     ) -> tuple[list[int], bool]:
-        """OnAckReceived (§ A.7): numbers lost, and whether congestion is persistent."""
+        """OnAckReceived (§ A.7): returns lost numbers, and True if congestion is persistent."""
         largest = ranges[0][1]
         self.largest_acked = max(largest, self.largest_acked or 0)
         newly = [
@@ -134,7 +134,7 @@ class Quic:
         return smoothed + max(4 * rttvar, Fraction(GRANULARITY)) + self.max_ack_delay
 
     def is_persistent(self, lost: list[Sent]) -> bool:
-        """§ 7.6.2, after an ACK: all pairs of lost packets, with what was sent between."""
+        """§ 7.6.2, after an ACK: checks all pairs of lost packets and those sent between."""
         if self.first_sample is None:
             return False
         counts = [p for p in lost if p.ack_eliciting and p.time > self.first_sample]
@@ -156,7 +156,7 @@ class Quic:
         return self.last_eliciting + self.pto() * (1 << self.pto_count)
 
     def timer(self, now: int) -> tuple[list[int], bool]:
-        """OnLossDetectionTimeout (§ A.9): numbers lost, and whether probes are due."""
+        """OnLossDetectionTimeout (§ A.9): returns lost numbers, and True if probes are due."""
         if self.loss_time is not None:
             return [packet.number for packet in self.detect(now)], False
         self.pto_count += 1

@@ -1,6 +1,6 @@
 """Round-trip times of a controller: RFC 7323 § 4, RFC 6298, McCullagh 2008 chapter 5.
 
-Every segment is remembered for good, and each sample found by its definition among all of them.
+Every segment is kept for ever, and each sample is found by its definition among all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass
 class Sent:
-    """A segment that went."""
+    """A segment that was sent."""
 
     seq: int
     end: int
@@ -23,7 +23,7 @@ class Sent:
 
 @dataclass
 class Ack:
-    """An acknowledgement; `ecr` is the timestamp that it echoes, `took` what data took one way."""
+    """An ACK; `ecr` is the echoed timestamp, `took` the data's one-way delay."""
 
     now: int
     ack: int
@@ -34,27 +34,30 @@ class Ack:
 
 @dataclass
 class Sees:
-    """Round-trip times that a controller sees, with the parameters of a case."""
+    """RTT samples that a controller sees, with the parameters of a case."""
 
     p: dict[str, Any]
     segments: list[Sent] = field(default_factory=list)
     una: int = 0
-    #: With one sample a window: none before this is acknowledged.
+    #: With one sample per window: no sample before this number is acknowledged.
     next_from: int = 0
-    #: Round trips and one-way delays that were measured.
+    #: Measured round trips and one-way delays.
     trips: list[int] = field(default_factory=list)
     delays: list[int] = field(default_factory=list)
 
     def ticks(self, since: int, now: int, clock: int) -> int:
-        """RFC 6298 § 2 with a clock of this granularity G: whole ticks, one at the least."""
+        """RFC 6298 § 2 with a clock of granularity G: whole ticks, at least one."""
         return max(now // clock - since // clock, 1) * clock
 
     def own(self, since: int, now: int) -> int:
-        """By the sender's own clock."""
+        """Measures an RTT by the sender's clock."""
         return self.ticks(since, now, self.p["rtt_clock_ns"])
 
     def handshake(self, now: int, sent: int, ecr: int, *, once: bool) -> int | None:
-        """The SYN-ACK: of a SYN that went twice timestamps alone tell (Karn & Partridge 1987)."""
+        """Handles the SYN-ACK.
+
+        If the SYN was sent twice, only timestamps are valid (Karn & Partridge 1987).
+        """
         if self.p["rtt_from"] == "timer":
             seen: int | None = self.ticks(ecr, now, self.p["clock_ns"])
         else:
@@ -64,7 +67,7 @@ class Sees:
         return seen
 
     def goes(self, seq: int, end: int, now: int) -> None:
-        """Data goes, for the first time or again."""
+        """Sends data, for the first time or again."""
         old = [s for s in self.segments if s.seq < end and s.end > seq]
         for segment in old:
             segment.times += 1
@@ -72,7 +75,7 @@ class Sees:
             self.segments.append(Sent(seq, end, now))
 
     def hears(self, a: Ack) -> int | None:
-        """An ACK: the sample that the controller sees of it."""
+        """Handles an ACK; returns the sample that the controller gets."""
         new = [
             s
             for s in self.segments
@@ -81,10 +84,10 @@ class Sees:
             and any(seq < s.end <= end for seq, end in a.blocks)
         ]
         covered = [s for s in self.segments if not s.acknowledged and s.end <= a.ack]
-        # Karn & Partridge 1987: an ACK that covers anything sent again tells nothing.
+        # Karn & Partridge 1987: an ACK that covers retransmitted data gives no sample.
         clean = [] if any(s.times > 1 for s in covered) else covered
         sample = self.sample(a, clean, new)
-        # § 5.2: the timer of delayed ACKs lets ACKs of one segment go.
+        # § 5.2: the delayed-ACK timer causes ACKs of one segment.
         lone = len(covered) == 1 and not self.p["rtt_lone_acks"] and self.p["ack_every"] > 1
         by_sack = self.p["rtt_from"] == "sack" and any(s.times == 1 for s in new)
         advances = a.ack > self.una
@@ -102,19 +105,19 @@ class Sees:
         return sample
 
     def sample(self, a: Ack, clean: list[Sent], new: list[Sent]) -> int | None:
-        """By what the parameter says."""
+        """Returns a sample by the source that the parameter names."""
         advances = a.ack > self.una
         newest = max((s.at for s in clean), default=None)
         match self.p["rtt_from"]:
             case "timer":
-                # RFC 7323 § 4.1: of every ACK that advances.
+                # RFC 7323 § 4.1: each ACK that advances.
                 return self.ticks(a.ecr, a.now, self.p["clock_ns"]) if advances else None
             case "oldest":
                 return None if not clean else self.own(min(s.at for s in clean), a.now)
             case "newest":
                 return None if newest is None else self.own(newest, a.now)
             case "sack":
-                # `tcp_clean_rtx_queue`: what SACK told of before says nothing now.
+                # `tcp_clean_rtx_queue`: data reported by SACK before gives no sample now.
                 last = max((s.at for s in new if s.times == 1), default=None)
                 if last is None:
                     last = max((s.at for s in clean if not s.sacked), default=None)
@@ -123,7 +126,7 @@ class Sees:
                 return self.one_way(a, newest)
 
     def one_way(self, a: Ack, newest: int | None) -> int | None:
-        """RFC 6817 § 2.4: the least round trip, and what data took above the least of that."""
+        """RFC 6817 § 2.4: the minimum RTT, plus the data's one-way delay above its minimum."""
         if a.ack == self.una:
             return None
         if newest is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Squid:
-    """D and its two kinds of events; K, I, J, E and S as the RFC calls them. All times are ns."""
+    """D and its two kinds of events; K, I, J, E and S as in the RFC. All times are ns."""
 
     k: int
     i: int
@@ -15,13 +15,13 @@ class Squid:
     e: int
     s: int
     d: int = 0
-    #: When the period E began that quenches are counted in.
+    #: Start of the period E in which quenches are counted.
     period_began: int | None = None
     #: "S time has passed since D was decreased": or since it was first above zero.
     decreased: int | None = None
 
     def quench(self, now: int) -> bool:
-        """A source quench: whether it is an increase event.
+        """Handles a source quench; returns True if it is an increase event.
 
         "An increase event is receipt of one or more source quenches in a event period E".
         """
@@ -34,10 +34,10 @@ class Squid:
         return True
 
     def send(self, now: int) -> int:
-        """A datagram goes: the pause before the next.
+        """Sends a datagram; returns the pause before the next.
 
-        "A decrease event is when S time has passed since D was decreased and there is a datagram
-        to send".
+        "A decrease event is when S time has passed since D was decreased and there is a datagram to
+        send".
         """
         if self.decreased is not None and now - self.decreased >= self.s:
             self.decreased = now

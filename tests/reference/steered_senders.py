@@ -1,9 +1,9 @@
-"""XCP's and RCP's senders.
+"""Senders of XCP and RCP.
 
 Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM
 2002, § 3.2, and its program in ns-2.35, xcp-end-sys.cc; Dukkipati, Kobayashi, Zhang-Shen, McKeown,
-*Processor sharing flows in the Internet*, 2005, § 3. Windows are whole bytes. What no text says is
-a *reading* in vectors/README.md.
+*Processor sharing flows in the Internet*, 2005, § 3. Windows are whole bytes. An interpretation of
+an open point is a *reading* in vectors/README.md.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
 @dataclass
 class Steered(Controller):
-    """Parts of TCP that XCP and RCP leave out: routers say how a window changes."""
+    """A controller whose window changes are decided by routers, not by TCP's rules."""
 
     def avoid(self, e: Event, n: int) -> None:
-        """Nothing calls it."""
+        """Never called."""
 
     def reduce(self, e: Event, cause: str) -> None:
-        """Nothing calls it."""
+        """Never called."""
 
     def on_restart(self) -> None:
-        """Nothing calls it."""
+        """Never called."""
 
 
 @dataclass
 class Xcp(Steered):
-    """The window changes by what routers wrote."""
+    """Window changed by the routers' feedback."""
 
     def on(self, e: Event) -> None:
-        """One event."""
+        """Applies one event to an XCP sender."""
         match e.event:
             case "ack":
                 if e.feedback is not None and (e.acked or self.p["hears_duplicates"]):
                     self.change(e.feedback, limited=e.limited)
             case "timeout":
-                # RFC 5681 § 3.1: a segment that was sent again keeps the threshold.
+                # RFC 5681 § 3.1: a repeated timeout keeps the threshold.
                 if e.nth <= 1:
                     self.ssthresh = self.after_loss()
                 self.cwnd = Decimal(self.mss)
@@ -55,33 +55,33 @@ class Xcp(Steered):
                 self.cwnd = min(self.cwnd, self.ssthresh)
 
     def change(self, feedback: int, *, limited: bool) -> None:
-        """§ 3.2: cwnd = max(cwnd + H_feedback, s); RFC 7661 § 4.3: but not if it is not used."""
+        """§ 3.2: cwnd = max(cwnd + H_feedback, s); RFC 7661 § 4.3: no growth if it is not used."""
         if feedback < 0 or limited:
             self.cwnd = max(self.cwnd + feedback, Decimal(self.mss))
 
     def after_loss(self) -> Decimal:
-        """A part of the window, two segments at the least (RFC 5681 eq. 4)."""
+        """Returns a part of the window, at least two segments (RFC 5681 eq. 4)."""
         return Decimal(max(int(self.cwnd * Decimal(self.p["loss_beta"])), 2 * self.mss))
 
 
 @dataclass
 class Rcp(Steered):
-    """A sender paced at the rate that routers offer; its window only bounds what is out."""
+    """A sender paced at the rate that routers offer; the window only limits data in flight."""
 
-    #: Bytes that may be out where no round trips bound it (a reading).
+    #: Limit on data in flight if no number of round trips limits it (a reading).
     MOST = 2**40
     offered_bit_s: int | None = None
 
     def window(self) -> tuple[int, int | None]:
-        """Whole bytes; there is no threshold."""
+        """Returns the window in whole bytes; there is no threshold."""
         return int(self.cwnd), None
 
     def pace(self) -> int | None:
-        """The pace in whole bit/s."""
+        """Returns the pacing rate in whole bit/s."""
         return self.offered_bit_s
 
     def on(self, e: Event) -> None:
-        """One event: only what routers say counts, and an idle time, after which it is old."""
+        """Handles one event: router feedback, or an idle period, after which the rate is old."""
         if e.event == "idle":
             self.offered_bit_s = None
             self.cwnd = min(self.cwnd, Decimal(self.initial_window))

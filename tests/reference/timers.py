@@ -21,14 +21,14 @@ class Rto:
     backoff: str
     backoff_after: int
     backoff_rounds: int | None = None
-    #: FreeBSD's TCPT_RANGESET: so much is added to what was backed off.
+    #: FreeBSD's TCPT_RANGESET: added to the timeout after the backoff.
     slop_ns: int = 0
     srtt: Fraction | None = None
     rttvar: Fraction = Fraction(0)
     expired: int = 0
 
     def sample(self, r_ns: int) -> None:
-        """(2.2) and (2.3); RTTVAR before SRTT, as (2.3) demands.
+        """(2.2) and (2.3); RTTVAR before SRTT, as (2.3) requires.
 
         A measurement ends the backoff (§ 5).
         """
@@ -47,7 +47,7 @@ class Rto:
         return self.srtt + max(Fraction(self.granularity_ns), 4 * self.rttvar)
 
     def timeout(self) -> Fraction:
-        """The timeout now, in whole ticks of the clock (a reading).
+        """Returns the current timeout, in whole ticks of the clock (a reading).
 
         Bounded below (2.4) and above (2.5), backed off (5.5).
         """
@@ -57,7 +57,7 @@ class Rto:
         rto = min(max(rto, Fraction(self.min_ns)), Fraction(self.max_ns))
         for k in range(1, self.expired + 1):
             if self.doubles(k):
-                # What Linux lets a program bound: by the timeout itself, or 1 s if that is less.
+                # Bound that Linux lets a program set: the timeout itself, or 1 s if that is more.
                 least = self.backoff == "bounded" and k <= self.backoff_after
                 bound = max(rto, Fraction(10**9)) if least else Fraction(self.max_ns)
                 rto = min(rto * 2, bound, Fraction(self.max_ns))
@@ -66,10 +66,10 @@ class Rto:
         return min(rto + self.slop_ns, Fraction(self.max_ns))
 
     def doubles(self, k: int) -> bool:
-        """True if the kth expiry in a row doubles the timeout.
+        """Returns True if the kth expiry in a row doubles the timeout.
 
-        RFC 6298: always; TCP*(n): after the first n; TCP*(∞): never. With footnote 5 of TCP* none
-        after the seventh timeout in a row is set, so that the sixth expiry is the last to double.
+        RFC 6298: always; TCP*(n): after the first n; TCP*(∞): never. With footnote 5 of TCP* the
+        seventh timeout in a row is the last, so the sixth expiry is the last to double.
         """
         if self.backoff_rounds is not None and k > self.backoff_rounds:
             return False
@@ -77,19 +77,19 @@ class Rto:
         return doubles.get(self.backoff, k > self.backoff_after)
 
 
-#: sys/netinet/tcp_timer.c of FreeBSD 6: what the timeout is multiplied with after 0, 1, … expiries.
+#: sys/netinet/tcp_timer.c of FreeBSD 6: factors of the timeout after 0, 1, … expiries.
 FREEBSD_SYN_BACKOFF = (1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 64, 64, 64)
 FREEBSD_BACKOFF = (1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64, 64, 64)
 
 
 @dataclass
 class RtoByTable(Rto):
-    """The backoff of a table in place of doublings; the last entry goes on."""
+    """Backoff by a table instead of doubling; the last entry repeats."""
 
     table: tuple[int, ...] = (1,)
 
     def timeout(self) -> Fraction:
-        """The timeout now: bounded below, then multiplied and bounded above."""
+        """Returns the current timeout: bounded below, then multiplied and bounded above."""
         rto = max(self.raw(), Fraction(self.min_ns))
         factor = self.table[min(self.expired, len(self.table) - 1)]
         return min(rto * factor, Fraction(self.max_ns))
@@ -99,21 +99,21 @@ class RtoByTable(Rto):
 class RtoLinux(Rto):
     """Linux 6.18's estimator (`tcp_rtt_estimator`) as formulas in whole microseconds.
 
-    The mean is kept in eighths and deviations in quarters, as Jacobson & Karels have them; what is
-    divided is rounded down.
+    The mean is kept in eighths and deviations in quarters, as by Jacobson & Karels; quotients are
+    rounded down.
     """
 
     arithmetic: str = "linux"
     variation_min_ns: int = 200_000_000
     eighths: int = 0
     deviation: int = 0
-    #: The largest deviation of this window of data, and the end of the window.
+    #: Largest deviation of this window of data, and the end of the window.
     largest: int = 0
     end: int = 0
     variation: int = 0
 
     def measured(self, r_ns: int, una: int, sent: int) -> None:
-        """A sample, when so much was acknowledged and sent."""
+        """Takes a sample, given the acknowledged and sent bytes."""
         least, sample = self.variation_min_ns // 1000, r_ns // 1000
         if self.eighths == 0:
             self.eighths, self.deviation = 8 * sample, 2 * sample
@@ -123,7 +123,7 @@ class RtoLinux(Rto):
             error = sample - self.eighths // 8
             self.eighths += error
             excess = abs(error) - self.deviation // 4
-            # A deviation that grows by a shorter round trip grows by an eighth of it.
+            # A deviation that grows because of a shorter RTT grows by an eighth of the excess.
             self.deviation += excess // 8 if error < 0 < excess else excess
             self.largest = max(self.largest, self.deviation)
             # The variation is never below the largest deviation of its window.
@@ -148,7 +148,7 @@ class Prr:
     prr_out: int = 0
 
     def ack(self, delivered_data: int, pipe: int) -> int:
-        """`sndcnt` after an ACK; below zero nothing is sent."""
+        """Returns `sndcnt` after an ACK; below zero nothing is sent."""
         self.prr_delivered += delivered_data
         if pipe > self.ssthresh:
             sndcnt = (
@@ -160,19 +160,19 @@ class Prr:
         return max(sndcnt, 0)
 
     def sent(self, size: int) -> None:
-        """Data was sent, new or again."""
+        """Counts data sent, new or again."""
         self.prr_out += size
 
 
 @dataclass
 class PrrLinux(Prr):
-    """RFC 9937 § 6 as Linux 6.18 has it (`tcp_cwnd_reduction`): whole segments, from the window.
+    """RFC 9937 § 6 as in Linux 6.18 (`tcp_cwnd_reduction`): whole segments, from the window.
 
-    A segment more than was delivered goes only where an ACK is safe.
+    A segment more than was delivered is sent only if an ACK is safe.
     """
 
     def answer(self, delivered_data: int, pipe: int, *, safe: bool) -> int:
-        """`sndcnt` after an ACK of whole segments."""
+        """Returns `sndcnt` after an ACK of whole segments."""
         self.prr_delivered += delivered_data
         window, threshold, flight = (
             size // self.mss for size in (self.recover_fs, self.ssthresh, pipe)
@@ -183,5 +183,5 @@ class PrrLinux(Prr):
         else:
             sndcnt = max(delivered - out, delivered_data // self.mss) + int(safe)
             sndcnt = min(threshold - flight, sndcnt)
-        # The fast retransmit goes, whatever the sums say.
+        # The fast retransmit is sent, whatever the sums permit.
         return max(sndcnt, 0 if out else 1) * self.mss

@@ -1,7 +1,7 @@
-"""Vegas from McCullagh 2008, eq. 2.1 to 2.4; what ns-2 and Linux do is from their programs.
+"""Vegas from McCullagh 2008, eq. 2.1 to 2.4; the variants of ns-2 and Linux from their programs.
 
-Windows are real numbers of bytes, rates are exact; what no text says is a *reading* in
-vectors/README.md.
+Windows are real numbers of bytes, rates are exact. An interpretation of an open point is a
+*reading* in vectors/README.md.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 
 
 def up(x: Decimal) -> Decimal:
-    """The next whole number."""
+    """Rounds up to a whole number."""
     return x.to_integral_value(ROUND_CEILING)
 
 
 def down(x: Decimal) -> Decimal:
-    """The whole number before."""
+    """Rounds down to a whole number."""
     return x.to_integral_value(ROUND_FLOOR)
 
 
 @dataclass
 class Vegas(Controller):
-    """Once a round trip: how much waits in queues, and a segment more or less."""
+    """Once per round trip: compares the queued segments with α and β, and moves by a segment."""
 
     REAL = True
 
     #: The RTTs of the connection's data.
     heard: list[int] = field(default_factory=list)
-    #: Those of the round trip; none while a loss is repaired.
+    #: RTTs of the round trip; None while a loss is repaired.
     of_round: list[int] | None = field(default_factory=list)
-    #: What was sent when it began, when the one before began, and the window then.
+    #: Data sent when the round trip began, and when the one before began; the window then.
     start: int = 0
     start_before: int = 0
     window_before: Decimal | None = None
-    #: Bytes by which each byte acknowledged raises the window, above slow start.
+    #: Growth of the window per acknowledged byte, after slow start.
     slope: Decimal = Decimal(0)
     doubling: bool = False
     rounds: int = 0
 
     def on(self, e: Event) -> None:
-        """One event."""
+        """Applies one event to Vegas."""
         match e.event:
             case "loss":
                 self.answer(real(self.p["loss_beta"]))
@@ -55,7 +55,7 @@ class Vegas(Controller):
                 ecn = self.p["ecn_beta"]
                 self.answer(real(self.p["loss_beta"] if ecn is None else ecn))
             case "timeout":
-                # RFC 5681 § 3.1: half, unless it was sent again before.
+                # RFC 5681 § 3.1: half, unless this is a repeated timeout.
                 if e.nth == 1:
                     self.ssthresh = self.whole(self.cwnd / 2)
                 self.cwnd = Decimal(self.mss)
@@ -71,28 +71,28 @@ class Vegas(Controller):
                 self.on_ack(e)
 
     def forget_round(self) -> None:
-        """The next ACK begins another."""
+        """Discards the round trip; the next ACK begins another."""
         self.of_round = None
         self.slope, self.doubling, self.rounds = Decimal(0), False, 0
 
     def whole(self, window: Decimal) -> Decimal:
-        """Whole segments, two at the least."""
+        """Rounds to whole segments, at least two."""
         return max(down(window / self.mss), Decimal(2)) * self.mss
 
     def answer(self, part: Decimal) -> None:
-        """A loss or an ECN-echo."""
+        """Handles a loss or an ECN echo."""
         self.ssthresh = self.whole(part * self.cwnd)
         self.cwnd = min(self.cwnd, self.ssthresh)
         self.after_timeout = False
         self.forget_round()
 
     def on_ack(self, e: Event) -> None:
-        """An ACK of new data."""
+        """Handles an ACK of new data."""
         if e.rtt_ns is not None:
             self.heard.append(e.rtt_ns)
             if self.p["base_from_handshake"]:
                 self.heard.append(e.srtt_ns if e.min_rtt_ns is None else e.min_rtt_ns)
-            # tcp-vegas.cc adds it up after the round trip's end.
+            # tcp-vegas.cc adds the sample after the end of the round trip.
             if self.of_round is not None and self.p["rtt"] != "mean":
                 self.of_round.append(e.rtt_ns)
         self.decide(e)
@@ -100,7 +100,7 @@ class Vegas(Controller):
             self.of_round.append(e.rtt_ns)
 
     def decide(self, e: Event) -> None:
-        """Effect of this ACK, apart from its RTT."""
+        """Applies the effect of this ACK, apart from its RTT."""
         grows = self.may_grow(e)
         if e.phase != "open":
             self.forget_round()
@@ -121,19 +121,19 @@ class Vegas(Controller):
             self.cwnd += self.slope * e.acked
 
     def may_grow(self, e: Event) -> bool:
-        """Not with an ECN-echo, unused, or while a reduction is answered."""
+        """Returns False on an ECN echo, if the window is unused, or during a reduction."""
         return e.limited and (e.phase == "loss" or (e.phase == "open" and not e.ece))
 
     def begin_round(self, sent: int, before: int) -> None:
-        """The next packet that is sent begins a round trip."""
+        """Begins a round trip with the next packet sent."""
         self.of_round = []
         self.start, self.start_before = sent, before
         self.window_before = self.cwnd
 
     def over(self, e: Event, sent: int, grows: bool) -> bool:
-        """A packet that was sent after the round trip began is acknowledged.
+        """Ends a round trip: a packet sent after it began is acknowledged.
 
-        Whether that is all that this ACK does.
+        Returns True if this ACK has no other effect.
         """
         samples = self.of_round or []
         start, before, window_before = self.start, self.start_before, self.window_before
@@ -156,7 +156,7 @@ class Vegas(Controller):
         self.slope, doubled = Decimal(0), self.doubling
         self.doubling = False
         if self.in_slow_start():
-            # Every other round trip, and the rates are compared after one without growth.
+            # In every other round trip; the rates are compared after one without growth.
             self.rounds += 1
             if self.rounds % self.p["double_every"] == 0:
                 self.rounds = 0
@@ -170,7 +170,7 @@ class Vegas(Controller):
         return False
 
     def rates(self, rtt: Decimal, sent: int, start: int, before: int) -> tuple[Decimal, Decimal]:
-        """Eq. 2.1 to 2.3: diff, and Actual · baseRTT, in segments."""
+        """Eq. 2.1 to 2.3: returns diff, and Actual · baseRTT, in segments."""
         base = min(Decimal(min(self.heard)), rtt)
         window = self.cwnd / self.mss
         match self.p["rates"]:
@@ -179,7 +179,7 @@ class Vegas(Controller):
             case "sent":
                 expected, actual = window, Decimal(sent - start) / self.mss
             case "in-flight":
-                # t_seqno_ is the next packet to go, last_ack_ the last that came.
+                # t_seqno_ is the next packet to send, last_ack_ the last one acknowledged.
                 expected = Decimal(max(sent - self.delivered, 0)) / self.mss + 1
                 actual = Decimal(sent - start) / self.mss
             case _:
@@ -198,7 +198,7 @@ class Vegas(Controller):
         return diff, holds
 
     def leave(self, holds: Decimal) -> None:
-        """Slow start ends for delay."""
+        """Ends slow start because of delay."""
         match self.p["exit"]:
             case "eighth":
                 self.lower(self.cwnd * 7 / 8)
@@ -209,7 +209,7 @@ class Vegas(Controller):
         self.after_timeout = False
 
     def lower(self, window: Decimal) -> None:
-        """Two segments stay; and what is there now is no slow start."""
+        """Lowers the window, at least to two segments, and the threshold to it."""
         two = Decimal(2 * self.mss)
         self.cwnd = min(self.cwnd, max(window, two))
         self.ssthresh = max(min(self.ssthresh, down(self.cwnd)), two)
@@ -237,10 +237,10 @@ class Vegas(Controller):
         self.cwnd += self.mss * left / self.cwnd
 
     def avoid(self, _: Event, n: int) -> None:
-        """Nothing: see `on_ack`."""
+        """Does nothing: see `on_ack`."""
 
     def reduce(self, e: Event, cause: str) -> None:
-        """Nothing: see `answer`."""
+        """Does nothing: see `answer`."""
 
     def on_restart(self) -> None:
-        """Nothing: see `forget_round`."""
+        """Does nothing: see `forget_round`."""

@@ -1,7 +1,7 @@
 """NewReno, CUBIC and HyStart++ from the text of RFC 5681, 3465, 3168, 8511, 9438 and 9406.
 
-Windows are real numbers of bytes; CUBIC's formulas count segments, as the RFC does. What the RFCs
-leave open is named a *reading* here and in vectors/README.md.
+Windows are real numbers of bytes; CUBIC's formulas count segments, as in the RFC. An interpretation
+of a point that the RFCs leave open is called a *reading* here and in vectors/README.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INFINITY = Decimal("Infinity")
 
 @dataclass
 class Event:
-    """One thing that happens to a controller; what is left out of a vector has these values."""
+    """An event of a controller; keys that a vector omits have these values."""
 
     event: str
     now_ns: int
@@ -44,7 +44,7 @@ class Event:
 
 @dataclass
 class MinRtt:
-    """McCullagh 2008 § 4.1: the least RTT measured, or one that is wrong on purpose.
+    """McCullagh 2008 § 4.1: the measured minimum RTT, or a deliberately wrong one.
 
     The wrong one holds from the first reduction on (a reading).
     """
@@ -54,7 +54,7 @@ class MinRtt:
     own: bool = False
 
     def hear(self, e: Event) -> None:
-        """One event."""
+        """Updates the minimum RTT by one event."""
         measured = e.srtt_ns if e.min_rtt_ns is None else e.min_rtt_ns
         if e.event == "idle":
             return
@@ -69,7 +69,7 @@ class MinRtt:
 
 @dataclass
 class HyStart:
-    """RFC 9406 § 4.2, for a sender that does not pace."""
+    """RFC 9406 § 4.2, for a sender without pacing."""
 
     MIN_RTT_THRESH = 4_000_000
     MAX_RTT_THRESH = 16_000_000
@@ -88,7 +88,7 @@ class HyStart:
     in_css: bool = False
 
     def start_of_round(self, number: int) -> bool:
-        """An ACK of round `number` comes; whether it finds CSS complete."""
+        """Handles an ACK of round `number`; returns True if CSS is complete."""
         if self.round is None:
             self.round = number
         if number == self.round:
@@ -104,7 +104,7 @@ class HyStart:
         return self.in_css and self.css_rounds == self.CSS_ROUNDS
 
     def growth(self, n: int, smss: int) -> int:
-        """By how much an ACK raises the window.
+        """Returns the growth of the window by an ACK.
 
         The first step of "for each arriving ACK", in either phase.
         """
@@ -112,7 +112,7 @@ class HyStart:
         return full // self.CSS_GROWTH_DIVISOR if self.in_css else full
 
     def sample(self, rtt: int | None) -> None:
-        """The steps that follow: the least RTT, and whether the phase changes."""
+        """The steps that follow: updates the minimum RTT and the phase."""
         if rtt is None:
             return
         self.current_round_min_rtt = min(self.current_round_min_rtt, Decimal(rtt))
@@ -153,11 +153,11 @@ class Controller(ABC):
     classic: HyStartClassic | None = field(init=False)
     delivered: int = 0
     min_rtt: MinRtt = field(init=False)
-    #: Whether the last reduction was for a quench, and if so whether about a marked packet.
+    #: None unless the last reduction was for a quench; True if that was about a marked packet.
     quenched: bool | None = None
     rests_until_ns: int = 0
 
-    #: Whether the window is a real number.
+    #: True if the window is a real number.
     REAL = False
 
     def __post_init__(self) -> None:
@@ -172,11 +172,11 @@ class Controller(ABC):
         self.classic = HyStartClassic(self.mss) if slow_start == "hystart" else None
 
     def window(self) -> tuple[int, int | None]:
-        """The window that a sender may use and the threshold, whole bytes."""
+        """Returns the usable window and the threshold, whole bytes."""
         return floor(self.cwnd), None if self.ssthresh == INFINITY else int(self.ssthresh)
 
     def on(self, e: Event) -> None:
-        """One event."""
+        """Applies one event: an ACK, a signal, a timeout or an idle period."""
         self.delivered += e.acked
         self.min_rtt.hear(e)
         match e.event:
@@ -203,7 +203,7 @@ class Controller(ABC):
                 self.on_restart()
 
     def on_ack(self, e: Event) -> None:
-        """New data was acknowledged."""
+        """Handles an ACK of new data."""
         if not self.may_grow(e):
             return
         n = e.acked
@@ -213,9 +213,9 @@ class Controller(ABC):
             self.avoid(e, n)
 
     def may_grow(self, e: Event) -> bool:
-        """RFC 3168 § 6.1.2: not on an ACK with ECE. RFC 5681 § 3.2: not in recovery.
+        """RFC 3168 § 6.1.2: no growth on an ACK with ECE. RFC 5681 § 3.2: none in recovery.
 
-        RFC 7661 § 4.3: not unused.
+        RFC 7661 § 4.3: none of an unused window.
         """
         if e.ece or not e.limited or e.phase == "recovery" or e.now_ns < self.rests_until_ns:
             return False
@@ -227,20 +227,20 @@ class Controller(ABC):
         return bool(self.p["grow_in_cwr"]) and not (by_window and self.rests())
 
     def rests(self) -> bool:
-        """True if the last reduction was for a quench after which it waits."""
+        """Returns True if the last reduction was for a quench that requires a wait."""
         rest = self.p.get("rest_after_quench", "marked")
         return self.quenched is not None and (
             rest == "always" or (rest == "marked" and self.quenched)
         )
 
     def in_slow_start(self) -> bool:
-        """RFC 5681 § 3.1; at equality the choice is the sender's, and ours is avoidance."""
+        """RFC 5681 § 3.1; at equality the sender may choose, and avoidance is chosen here."""
         return floor(self.cwnd) < self.ssthresh
 
     def slow_start(self, e: Event) -> int:
         """RFC 3465 § 2.2 and RFC 9406.
 
-        Gives back the bytes that are left for avoidance (a reading).
+        Returns the bytes that are left for avoidance (a reading).
         """
         if self.hystart is not None:
             if self.hystart.start_of_round(e.round):
@@ -253,8 +253,8 @@ class Controller(ABC):
             self.end_slow_start()
             return e.acked
         elif self.p.get("increase") == "per-ack":
-            # RFC 5681 § 3.1, the upper bound of eq. 2 as 4.4BSD has it: SMSS for each ACK, past the
-            # threshold or not.
+            # RFC 5681 § 3.1, the upper bound of eq. 2 as in 4.4BSD: SMSS for each ACK, even past
+            # the threshold.
             self.cwnd += self.mss
             if not self.in_slow_start():
                 self.end_slow_start()
@@ -274,9 +274,9 @@ class Controller(ABC):
         return growth - step
 
     def found(self, hystart: HyStartClassic, e: Event) -> bool:
-        """True if classic HyStart sees the end of slow start.
+        """Returns True if classic HyStart ends slow start.
 
-        An ACK without a sample says nothing.
+        An ACK without a sample has no effect.
         """
         if e.rtt_ns is None:
             return False
@@ -287,7 +287,7 @@ class Controller(ABC):
         )
 
     def end_slow_start(self) -> None:
-        """Congestion avoidance begins without a signal."""
+        """Begins congestion avoidance without a signal."""
         self.hystart = self.classic = None
         self.first_slow_start = False
         self.after_timeout = False
@@ -300,27 +300,27 @@ class Controller(ABC):
         return real(delta) * least / e.rtt_ns
 
     def factor(self, cause: str, e: Event) -> Decimal:
-        """Decrease factor for this cause, in the current phase."""
+        """Returns the decrease factor for this cause, in the current phase."""
         p = self.p
         beta = self.beta_of_loss(e)
         slow_start = self.in_slow_start()
         if slow_start and self.first_slow_start and p["beta_initial"] is not None:
             return real(p["beta_initial"])
-        # BECN § IV-B knows one answer, whatever the phase.
+        # BECN § IV-B has one response, whatever the phase.
         if cause == "mark" and p.get("beta_quench") is not None:
             levels = str(p["beta_quench"]).split(",")
             return real(float(levels[min(e.level, len(levels) - 1)]))
         milder = p["beta_ecn"]
         if cause in {"loss", "drop"} or milder is None:
             return beta
-        # RFC 8511 § 3: β_ecn in congestion avoidance; the paper's § III and several stacks in slow
-        # start as well.
+        # RFC 8511 § 3: β_ecn in congestion avoidance; the paper's § III and several stacks also use
+        # it in slow start.
         if slow_start and p["ecn_in_slow_start"] == "beta":
             return beta
         return real(milder)
 
     def decreased(self, e: Event, cause: str) -> int:
-        """β of what is in flight, or of the window, in whole bytes or segments.
+        """β times the data in flight, or the window, in whole bytes or segments.
 
         RFC 5681 eq. 4, RFC 9438 § 4.6.
         """
@@ -329,17 +329,17 @@ class Controller(ABC):
         return reduced if self.p["rounding"] == "bytes" else reduced // self.mss * self.mss
 
     def after_signal(self) -> None:
-        """No later slow start is the first, nor HyStart++'s (RFC 9406 § 4.3)."""
+        """Ends the first slow start, and HyStart++ for good (RFC 9406 § 4.3)."""
         self.hystart = self.classic = None
         self.first_slow_start = False
 
     @abstractmethod
     def avoid(self, _: Event, n: int) -> None:
-        """Congestion avoidance: n bytes were acknowledged."""
+        """Runs congestion avoidance for n acknowledged bytes."""
 
     @abstractmethod
     def reduce(self, e: Event, cause: str) -> None:
-        """A congestion signal."""
+        """Handles a congestion signal."""
 
     def on_timeout(self, e: Event) -> None:
         """RFC 5681 § 3.1: ssthresh as for a loss, but only for the first timeout in a row.
@@ -350,14 +350,14 @@ class Controller(ABC):
             self.reduce(e, "loss")
         self.cwnd = Decimal(self.mss)
         self.after_signal()
-        # Linux begins anew after a timeout (`cubictcp_state`).
+        # Linux restarts it after a timeout (`cubictcp_state`).
         self.classic = HyStartClassic(self.mss) if self.p["slow_start"] == "hystart" else None
         self.after_timeout = True
         self.on_restart()
 
     @abstractmethod
     def on_restart(self) -> None:
-        """The window was set anew."""
+        """Called after the window was reset."""
 
 
 @dataclass
@@ -367,14 +367,14 @@ class NewReno(Controller):
     bytes_acked: int = 0
 
     def end_slow_start(self) -> None:
-        """Counting begins with avoidance (a reading)."""
+        """Starts counting with avoidance (a reading)."""
         super().end_slow_start()
         self.bytes_acked = 0
 
     def avoid(self, _: Event, n: int) -> None:
-        """RFC 3465 § 2.1, or by ACKs equation 3 of RFC 5681.
+        """RFC 3465 § 2.1, or for growth by ACKs equation 3 of RFC 5681.
 
-        That one in whole bytes, with a remainder that is carried (a reading).
+        The latter in whole bytes, with a remainder that is carried (a reading).
         """
         cwnd = int(self.cwnd)
         if self.p.get("increase") == "per-ack":
@@ -400,10 +400,10 @@ class NewReno(Controller):
         self.after_signal()
 
     def on_restart(self) -> None:
-        """An idle time keeps what was counted (a reading)."""
+        """Keeps the count over an idle period (a reading)."""
 
     def on_timeout(self, e: Event) -> None:
-        """Counting starts over."""
+        """Resets the count."""
         super().on_timeout(e)
         self.bytes_acked = 0
 
@@ -425,7 +425,7 @@ class Cubic(Controller):
     """RFC 9438, windows in segments."""
 
     REAL = True
-    #: The least window that ECN leaves, segments (§ 4.6).
+    #: Least window after ECN, segments (§ 4.6).
     LEAST_AFTER_ECN = 1
 
     w_max: Decimal = Decimal(0)
@@ -469,7 +469,7 @@ class Cubic(Controller):
             epoch.unused_since = None
         t = seconds(_.now_ns - epoch.start_ns)
         if self.p["reno_friendly"]:
-            # § 4.3: one segment a round trip, once W_est is back; RFC 8312 § 4.2 goes on with α.
+            # § 4.3: one segment per round trip, once W_est has caught up; RFC 8312 § 4.2 keeps α.
             caught_up = not less(epoch.w_est, self.cwnd_prior) and self.p["reno_catches_up"]
             alpha = Decimal(1) if caught_up else self.alpha_now
             epoch.w_est += alpha * segments_acked / cwnd
@@ -483,17 +483,16 @@ class Cubic(Controller):
         self.cwnd = (cwnd + (target - cwnd) / cwnd * segments_acked) * self.mss
 
     def begin(self, now_ns: int, cwnd: Decimal) -> Epoch:
-        """A stage begins (§ 4.2).
+        """Begins a stage (§ 4.2).
 
-        Without a loss before it (§ 4.10) or after a timeout (§ 4.8) its plateau is here.
+        Its plateau is here without a loss before it (§ 4.10) or after a timeout (§ 4.8).
         """
         if self.w_max > cwnd:
             if self.w_max - cwnd < Decimal("1e-6"):
                 raise AmbiguousError("K is the root of almost nothing")
             k = ((self.w_max - cwnd) / real(self.p["c"])) ** (Decimal(1) / 3)
         else:
-            # Reading: also where fast convergence left W_max below what a mild β_ecn leaves of the
-            # window.
+            # Reading: also if fast convergence left W_max below the window after a mild β_ecn.
             self.w_max = cwnd
             k = Decimal(0)
         return Epoch(now_ns, cwnd, self.w_max, k, cwnd)
@@ -502,13 +501,13 @@ class Cubic(Controller):
         """RFC 9438 § 4.6 and 4.7."""
         cwnd = self.cwnd / self.mss
         reduced = self.decreased(e, cause)
-        # cwnd = max(ssthresh, 2) after a loss and max(ssthresh, 1) after ECE; never above what it
-        # was (a reading).
+        # cwnd = max(ssthresh, 2) after a loss and max(ssthresh, 1) after ECE; never above its
+        # former value (a reading).
         least = (2 if cause == "loss" else self.LEAST_AFTER_ECN) * self.mss
         after = min(self.cwnd, Decimal(max(reduced, least)))
         self.ssthresh = Decimal(max(reduced, 2 * self.mss))
         if cause != "loss" and not self.p["ecn_new_stage"]:
-            # W_max, t and W_est stay those of the last loss.
+            # W_max, t and W_est remain those of the last loss.
             self.cwnd = after
             self.after_signal()
             return
@@ -531,5 +530,5 @@ class Cubic(Controller):
         self.w_max = Decimal(0)
 
     def on_restart(self) -> None:
-        """Avoidance begins anew."""
+        """Begins avoidance anew."""
         self.epoch = None
