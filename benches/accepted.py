@@ -1,4 +1,4 @@
-"""Counts that valgrind makes of runs, held against those that were accepted before."""
+"""Comparison of valgrind's counts with those accepted before."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ PROGRAM = HERE.parent / "target" / "release" / "simulate"
 
 @dataclass(frozen=True)
 class Accepted:
-    """Where counts stand that were accepted, and how much more may pass."""
+    """File of accepted counts, and the growth that is permitted."""
 
-    #: What is counted: `bytes per flow`.
+    #: Quantity counted, such as `bytes per flow`.
     what: str
     path: Path
-    #: What the file begins with.
+    #: First line of the file.
     head: str
-    #: A count may grow by this part of it before it has to be accepted.
+    #: Relative growth of a count that needs no acceptance.
     tolerance: float
-    #: After the decimal point.
+    #: Digits after the decimal point.
     digits: int
 
     def read(self) -> dict[str, float]:
-        """The accepted counts."""
+        """Returns the accepted counts."""
         if not self.path.is_file():
             return {}
         counts: dict[str, float] = tomllib.loads(self.path.read_text(encoding="utf-8"))[self._key]
         return counts
 
     def write(self, counts: dict[str, float]) -> None:
-        """Accepts counts."""
+        """Accepts these counts."""
         lines = [f"{name} = {count:.{self.digits}f}\n" for name, count in counts.items()]
         head = f"# {self.head}; `make bench-accept` writes it.\n"
         self.path.write_text(f"{head}[{self._key}]\n{''.join(lines)}", encoding="utf-8")
 
     def show(self, counts: dict[str, float], accepted: dict[str, float]) -> None:
-        """Prints a table."""
+        """Prints a table of counts and accepted counts."""
         print(f"{self.what:<24} {'now':>8} {'accepted':>9} {'change':>8}")
         for name, now in counts.items():
             before = accepted.get(name)
@@ -56,7 +56,7 @@ class Accepted:
             print(f"{name:<24} {columns}")
 
     def grown(self, counts: dict[str, float], accepted: dict[str, float]) -> list[str]:
-        """What takes more than may pass; nothing passes that was never accepted."""
+        """Returns the cases whose count grew too much or was never accepted."""
         most = {name: accepted.get(name, 0.0) * (1 + self.tolerance) for name in counts}
         return [name for name, count in counts.items() if count > most[name]]
 
@@ -66,7 +66,7 @@ class Accepted:
 
 
 def main(about: str | None, kept: Accepted, count: Callable[[str], dict[str, float]]) -> int:
-    """Counts with valgrind, whose path `count` is given, and compares, or accepts."""
+    """Counts with valgrind, whose path `count` gets, and compares or accepts the counts."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--accept", action="store_true", help="make these counts the baseline")
     options = parser.parse_args()
@@ -90,7 +90,7 @@ def main(about: str | None, kept: Accepted, count: Callable[[str], dict[str, flo
 
 
 def simulate(command: list[str], scenario: str) -> subprocess.CompletedProcess[str]:
-    """One run of a scenario under valgrind, which is called like this."""
+    """Runs a scenario under valgrind, with this command line."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "scenario.toml"
         path.write_text(scenario, encoding="utf-8")

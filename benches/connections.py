@@ -1,8 +1,8 @@
-"""Measures runs with very many connections that clients open: time, packets per CPU second, memory.
+"""Measures runs with very many connections of clients: time, packets per CPU second, memory.
 
-A tenth of the connections, all of them, with a row for each request and flow and without: where
-rows are off, memory must not grow with connections that ended. Each run has a process of its own;
-writing Parquet files is not part of it.
+Runs have a tenth of the connections or all of them, with a row for each request and flow or
+without. Without rows, memory must not grow with closed connections. Each run has its own process;
+writing Parquet files is not included.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 
 from run import measure, progress
 
-#: Connections of the larger run.
+#: Number of connections in the larger run.
 CONNECTIONS = 1_000_000
-#: Bar: bytes by which peak memory may grow for each connection more, without rows. It is not zero:
-#: the longer a run, the more are open at its busiest time, most so in the first seconds; so fewer
-#: connections are not judged. With rows it is 400 and more.
+#: Bar: growth of the peak memory per additional connection without rows, bytes. It is not zero: the
+#: longer a run, the more connections are open at its busiest moment, especially in the first
+#: seconds. So runs with fewer connections are not judged. With rows the growth is 400 B and more.
 GROWTH_B = 16
-#: Clients ask for some 7 kB, ten thousand times a second: 0.6 of the link.
+#: Clients request about 7 kB, ten thousand times a second: a load of 0.6.
 SCENARIO = """\
 schema = 1
 
@@ -41,7 +41,7 @@ rtt = "{rtt}"
 workload = {{ kind = "web", interval = "100 us", size = "pareto(1.5, 7 kB)" }}
 endpoint = "rfc6675"
 """
-#: One round-trip time for all connections, and one for each.
+#: One round-trip time for all connections, or one for each.
 RTTS = {"one": "50 ms", "own": "uniform(20 ms, 80 ms)"}
 
 
@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def show(name: str, rows: str, connections: int, text: str, repeats: int) -> int:
-    """Measures one run and prints its line; its peak of memory, bytes."""
+    """Measures one run, prints its line and returns its peak memory, bytes."""
     progress(f"{connections:,} connections, rows: {rows}")
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "connections.toml")

@@ -1,10 +1,10 @@
-"""Measures how cost grows: CPU time per delivered packet and memory, as a scenario gets larger.
+"""Measures the growth of cost: CPU time per delivered packet and memory, by scenario size.
 
-Each axis makes one thing larger at constant load for each of its parts: flows, flows with
-round-trip times of their own, links side by side, links in a row, packets in a queue. Each point
-runs twice, in processes of their own: for the first seconds, and for these and some more. The
-difference is what it costs once the start and its losses are over, whatever the size. `--million`
-adds a million short flows, `--figure FILE` draws.
+Each axis enlarges one thing at constant load per part: flows, flows with their own round-trip
+times, links side by side, links in a row, packets in a queue. Each point runs twice, in separate
+processes: for the first seconds, and for some more. The difference is the cost after the start and
+its losses, whatever the size. `--million` adds a million short flows, `--figure FILE` draws a
+figure.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from run import measure, progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Packets that a point delivers at least in the seconds that count.
+#: Least number of packets that a point delivers in the seconds that count.
 PACKETS = 2_000_000
-#: Simulated time before them: flows start in the first second, and slow start is over, s.
+#: Simulated time before them, s: all flows have started, and slow start is over.
 START_S = 4.0
-#: Packets of 1500 bytes that a flow of 1 Mbit/s sends in a second.
+#: Packets of 1500 bytes per second of a flow of 1 Mbit/s.
 FLOW = 1e6 / 8 / 1500
-#: The least simulated time that counts, s.
+#: Least simulated time that counts, s.
 SHORTEST_S = 4.0
-#: Bars: CPU time and memory of a million flows.
+#: Bars: CPU time in s and memory in bytes of a million flows.
 MILLION_CPU_S, MILLION_BYTES = 60.0, 4e9
-#: Bar: what a flow takes that waits, bytes.
+#: Bar: memory of an idle flow, bytes.
 IDLE_FLOW_BYTES = 2000
 IDLE_FLOWS = 100_000
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What grows."""
+    """A quantity that grows from point to point."""
 
     name: str
     label: str
     sizes: tuple[int, ...]
-    #: The scenario of a size, for a duration.
+    #: Returns the scenario of a size and a duration.
     scenario: Callable[[int, float], str]
-    #: How many packets a size delivers in a second, about.
+    #: Approximate number of packets that a size delivers per second.
     packets_per_s: Callable[[int], float]
-    #: How many links a packet crosses: the time is divided by it.
+    #: Number of links that a packet crosses, by which the time is divided.
     links: Callable[[int], int] = lambda _: 1
-    #: Whether the figure has it: there is room for so many curves.
+    #: True if the figure has a curve for it; there is no room for all.
     drawn: bool = True
 
 
 @dataclass(frozen=True)
 class Point:
-    """What one size costs."""
+    """Cost of one size."""
 
     size: int
     delivered_packets: int
@@ -65,12 +65,12 @@ class Point:
 
 
 def run_table(duration_s: float) -> str:
-    """The `[run]` section."""
+    """Returns the `[run]` section."""
     return f'schema = 1\n[run]\nduration = "{duration_s:g} s"\nsample = "none"\n'
 
 
 def flows(rtt: str) -> Callable[[int, float], str]:
-    """A dumbbell with 1 Mbit/s for each flow."""
+    """Returns a dumbbell with 1 Mbit/s per flow."""
 
     def scenario(count: int, duration_s: float) -> str:
         return run_table(duration_s) + (
@@ -83,7 +83,7 @@ def flows(rtt: str) -> Callable[[int, float], str]:
 
 
 def quenched(count: int, duration_s: float) -> str:
-    """The same over RED with thresholds of 2 and 6 packets a flow, whose flows hear of quenches."""
+    """Returns a dumbbell with RED (2 and 6 packets per flow) whose flows get source quenches."""
     least, most = f"{2 * count} packets", f"{6 * count} packets"
     queue = f'kind = "red", ecn = true, min_th = "{least}", max_th = "{most}"'
     return run_table(duration_s) + (
@@ -98,7 +98,7 @@ def quenched(count: int, duration_s: float) -> str:
 def heeding(
     rate_mbit: float, controller: str, queue: Callable[[int], int]
 ) -> Callable[[int, float], str]:
-    """Flows that heed delay, over a queue that so many packets fill."""
+    """Returns flows with delay-based control, over a queue of `queue(count)` packets."""
 
     def scenario(count: int, duration_s: float) -> str:
         return run_table(duration_s) + (
@@ -113,7 +113,7 @@ def heeding(
 
 
 def steered(kind: str, meter: str, echo: str) -> Callable[[int, float], str]:
-    """Flows that routers steer, over a FIFO of one BDP."""
+    """Returns flows with explicit feedback, over a FIFO of one BDP."""
 
     def scenario(count: int, duration_s: float) -> str:
         return run_table(duration_s) + (
@@ -129,7 +129,7 @@ def steered(kind: str, meter: str, echo: str) -> Callable[[int, float], str]:
 
 
 def link(name: str, ends: tuple[str, str], rate: str) -> str:
-    """A link and its way back."""
+    """Returns a link and its reverse."""
     return (
         f'[link.{name}]\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrate = "{rate}"\n'
         'delay = "5 ms"\nqueue = "codel"\nduplex = true\n'
@@ -137,7 +137,7 @@ def link(name: str, ends: tuple[str, str], rate: str) -> str:
 
 
 def side_by_side(count: int, duration_s: float) -> str:
-    """Links of 10 Mbit/s with a flow each."""
+    """Returns links of 10 Mbit/s with one flow each."""
     text = run_table(duration_s)
     for i in range(count):
         text += link(f"l{i}", (f"a{i}", f"b{i}"), "10 Mbit/s")
@@ -148,7 +148,7 @@ def side_by_side(count: int, duration_s: float) -> str:
 
 
 def in_a_row(count: int, duration_s: float) -> str:
-    """Ten flows through all of a chain of links."""
+    """Returns ten flows through a whole chain of links."""
     text = run_table(duration_s)
     for i in range(count):
         text += link(f"l{i}", (f"n{i}", f"n{i + 1}"), "100 Mbit/s")
@@ -156,7 +156,7 @@ def in_a_row(count: int, duration_s: float) -> str:
 
 
 def full_queue(limit: int, duration_s: float) -> str:
-    """Datagrams that keep a queue of this many packets full."""
+    """Returns datagrams that keep a queue of this many packets full."""
     return run_table(duration_s) + (
         f'[dumbbell]\nrate = "1.2 Gbit/s"\nqueue = {{ kind = "fifo", limit = "{limit} packets" }}\n'
         '[flow.main]\nrtt = "2 ms"\n'
@@ -165,7 +165,7 @@ def full_queue(limit: int, duration_s: float) -> str:
 
 
 def idle(count: int) -> str:
-    """Flows that have sent one segment and wait."""
+    """Returns flows that have sent one segment and are idle."""
     return run_table(3) + (
         f'[dumbbell]\nrate = "10 Gbit/s"\n[flow.main]\ncount = {count}\nrtt = "100 ms"\n'
         'start = "uniform(0 s, 1 s)"\nworkload = { kind = "bytes", size = "1448 B" }\n'
@@ -180,7 +180,7 @@ MILLION = run_table(100) + (
     'endpoint = "rfc6675"\n'
 )
 
-#: Controllers that routers steer: the meter and the echo of each.
+#: Controllers with explicit feedback, with the meter and the echo of each.
 STEERED = {
     "xcp": ("xcp", "sum"),
     "rcp": ("rcp", "last"),
@@ -279,7 +279,7 @@ def main() -> int:
 
 
 def cost(scenario: str, repeats: int) -> tuple[int, float, int]:
-    """Packets, CPU seconds and peak bytes of a scenario."""
+    """Returns packets, CPU seconds and peak bytes of a scenario."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "growth.toml"
         path.write_text(scenario, encoding="utf-8")
@@ -289,7 +289,7 @@ def cost(scenario: str, repeats: int) -> tuple[int, float, int]:
 
 
 def measure_point(axis: Axis, size: int, repeats: int) -> Point:
-    """Runs one size."""
+    """Measures one size."""
     counted_s = max(SHORTEST_S, PACKETS / axis.packets_per_s(size))
     before, before_s, _ = cost(axis.scenario(size, START_S), repeats)
     after, after_s, peak_bytes = cost(axis.scenario(size, START_S + counted_s), repeats)
@@ -299,7 +299,7 @@ def measure_point(axis: Axis, size: int, repeats: int) -> Point:
 
 
 def show(axis: Axis, points: list[Point]) -> None:
-    """Prints the newest point."""
+    """Prints the latest point."""
     point, first = points[-1], points[0]
     print(
         f"{axis.name:<7} {point.size:>8,} {point.delivered_packets:>12,}"
@@ -310,14 +310,14 @@ def show(axis: Axis, points: list[Point]) -> None:
 
 
 def show_idle() -> None:
-    """What flows take that only wait."""
+    """Prints the memory of idle flows."""
     (_, _, one), (_, _, many) = cost(idle(1), 1), cost(idle(IDLE_FLOWS), 1)
     each = (many - one) / IDLE_FLOWS
     print(f"an idle flow takes {each:,.0f} B; the bar is {IDLE_FLOW_BYTES:,} B")
 
 
 def show_million() -> None:
-    """A million short flows."""
+    """Measures a million short flows."""
     packets, cpu_s, peak_bytes = cost(MILLION, 1)
     print(
         f"a million flows of 10 packets ({packets:,} packets) take {cpu_s:.1f} s of CPU and"
@@ -327,7 +327,7 @@ def show_million() -> None:
 
 
 def draw(curves: dict[str, list[Point]]) -> Picture:
-    """Time per packet against size."""
+    """Draws time per packet against size."""
     lines = [
         Line(
             [point.size for point in points],

@@ -1,4 +1,4 @@
-"""Files that are hostile to their readers: a token of the reader's grammar, again and again."""
+"""Adversarial files for readers: a token of the reader's grammar, repeated many times."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 
 
 class Hostile(Protocol):
-    """Makes a file of about so many bytes."""
+    """Generator of a file of about a given size."""
 
     @property
     def repeats(self) -> str:
-        """The token or the records of which the file consists."""
+        """Description of the token or the records that the file repeats."""
 
     def file(self, size: int, /) -> bytes:
-        """The file."""
+        """Returns the file."""
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """A token, and what comes before and after all of them; `%d` in a token is its number."""
+    """A repeated token with a prefix and a suffix; `%d` in a token is replaced by its number."""
 
     token: bytes
     before: bytes = b""
     after: bytes = b""
 
     def file(self, size: int) -> bytes:
-        """The file."""
+        """Returns the file."""
         if b"%d" not in self.token:
             return self.before + self.token * (size // len(self.token)) + self.after
         tokens: list[bytes] = []
@@ -43,7 +43,7 @@ class Repeated:
 
     @property
     def repeats(self) -> str:
-        """The token."""
+        """Description of the token."""
         return repr(self.token[:40])[1:]
 
     def __str__(self) -> str:
@@ -52,20 +52,20 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Numbered:
-    """Records that differ by their number, behind a head."""
+    """Records that differ by their number, after a header."""
 
     name: str
     head: bytes
     record: Callable[[int], bytes]
 
     def file(self, size: int) -> bytes:
-        """The file."""
+        """Returns the file."""
         count = size // len(self.record(0))
         return self.head + b"".join(map(self.record, range(count)))
 
     @property
     def repeats(self) -> str:
-        """The records."""
+        """Description of the records."""
         return self.name
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Numbered:
 def repeated(
     tokens: Iterable[bytes], before: bytes = b"", after: bytes = b""
 ) -> Iterator[Repeated]:
-    """A file of each token."""
+    """Yields a file for each token."""
     for token in tokens:
         yield Repeated(token, before, after)
 
@@ -101,7 +101,7 @@ AXIS = FLOW + b"[sweep.axis.a]\n"
 
 
 def scenarios() -> Iterator[Repeated]:
-    """Texts in TOML, with and without a meaning."""
+    """Yields TOML texts, valid scenarios and others."""
     marks = [bytes([byte]) for byte in b"[]{}()\"'=,.#\\\n\t -+_0a:;|<>`~!@$%^&*?/"]
     pairs = [b"\r\n", b'"" ', b"''", b'"""', b"'''", b"[]", b"{}", b"[[", b"a.", b"a=", b"1,"]
     lines = [
@@ -221,7 +221,7 @@ def scenarios() -> Iterator[Repeated]:
 
 
 def tables(header: bytes, row: bytes) -> Iterator[Repeated]:
-    """Tables of numbers."""
+    """Yields tables of numbers."""
     tokens = [
         b"\n",
         b" ",
@@ -271,7 +271,7 @@ def frame(
     data: int = 100,
     options: bytes = b"",
 ) -> bytes:
-    """An Ethernet frame with a segment."""
+    """Returns an Ethernet frame with a TCP segment."""
     head = struct.pack(
         ">HHIIBBHHH", source, to, sequence, 1, (20 + len(options)) << 2, flags, 65535, 0, 0
     )
@@ -281,7 +281,7 @@ def frame(
 
 
 def block(content: bytes, at_us: int = 0) -> bytes:
-    """A packet in pcapng."""
+    """Returns a packet block of pcapng."""
     padded = content + b"\0" * (-len(content) % 4)
     length = 32 + len(padded)
     head = struct.pack("<IIIIIII", 6, length, 0, 0, at_us, len(content), len(content))
@@ -289,13 +289,13 @@ def block(content: bytes, at_us: int = 0) -> bytes:
 
 
 def record(content: bytes, at_us: int = 0) -> bytes:
-    """A packet in pcap."""
+    """Returns a packet record of pcap."""
     at = divmod(at_us, 1_000_000)
     return struct.pack("<IIII", *at, len(content), len(content)) + content
 
 
 def captures() -> Iterator[Hostile]:
-    """Packet captures, classic and new, of nonsense and of connections."""
+    """Yields packet captures in pcap and pcapng, of arbitrary bytes and of connections."""
     rest = [b"\0", b"\1", b"\xff", b"\n", b"a", b"\x0a\x0d\x0d\x0a", b"\x06\0\0\0"]
     for before in (b"", PCAP, SECTION, SECTION + INTERFACE, b"\x1f\x8b\x08\0", b"\x28\xb5\x2f\xfd"):
         yield from repeated(rest, before)
@@ -308,7 +308,7 @@ def captures() -> Iterator[Hostile]:
 
 
 def _packets() -> dict[str, Callable[[int], bytes]]:
-    """Packets that differ by their number."""
+    """Returns generators of packets that depend on their number."""
     return {
         "one connection": lambda i: record(frame(80, 9, sequence=100 * i), i),
         "the same segment": lambda i: record(frame(80, 9), i),
@@ -336,7 +336,7 @@ EDGE = b" edge [ source 0 target 1 ]\n]\n"
 
 
 def gml() -> Iterator[Repeated]:
-    """Graphs in GML."""
+    """Yields graphs in GML."""
     marks = [bytes([byte]) for byte in b'[]{}"#\n\t -+a0.,&\\\r']
     words = [
         *(b"graph [ ", b"graph ", b"multigraph\n", b"multigraph 1 ", b"node [ ", b"] [", b"a [ "),
@@ -369,7 +369,7 @@ GRAPHML = (
 
 
 def graphml() -> Iterator[Repeated]:
-    """Graphs in GraphML."""
+    """Yields graphs in GraphML."""
     marks = [bytes([byte]) for byte in b"<>&;\"'=/ \na0!-[]?"]
     words = [
         *(b"<a>", b"<a/>", b"<node/>", b'<node id="n%d"/>', b'<node id="n"/>', b"<!-- x -->"),
@@ -388,7 +388,7 @@ def graphml() -> Iterator[Repeated]:
 
 
 def matrices() -> Iterator[Repeated]:
-    """Traffic matrices, for a graph of the nodes a and b."""
+    """Yields traffic matrices for a graph with the nodes a and b."""
     marks = [bytes([byte]) for byte in b",\"'\n\r\t ;a0.-"]
     words = [
         *(b"a,b\n", b"a,b,1\n", b"a,a,1\n", b"n%d,b,1\n", b"a,b,0\n", b"a,b,%d\n", b'"a","b",1\n'),
@@ -405,7 +405,7 @@ def matrices() -> Iterator[Repeated]:
 
 
 def objects() -> Iterator[Repeated]:
-    """Objects in JSON, of which results and the activity of sweeps are described by."""
+    """Yields JSON objects, as in the descriptions of results and the activity of sweeps."""
     marks = [bytes([byte]) for byte in b'[]{}",:\\\n 0a-.']
     words = [
         *(b'{"a":', b"[1,", b'"a%d":1,', b"\\u0041", b"1e9", b"null,", "é".encode(), b"\xff"),
@@ -416,7 +416,7 @@ def objects() -> Iterator[Repeated]:
         yield from repeated([*marks, *words], before, after)
 
 
-#: What reads files, and its files.
+#: Readers of files, with the generator of files for each.
 READERS: dict[str, Callable[[], Iterator[Hostile]]] = {
     "scenario": scenarios,
     "sizes": partial(tables, b"bytes,probability\n", b"%d,0.5\n"),

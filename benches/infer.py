@@ -1,8 +1,8 @@
-"""Measures `cwnd infer`: packets a CPU second, and peak memory, on a capture that it makes.
+"""Measures `cwnd infer`: packets per CPU second, and peak memory, on a generated capture.
 
-A thousand connections lose packets on a link of 200 Mbit/s; the capture is read in a process of its
-own, and so is one of several times the duration: memory may grow with the connections and silences
-that are found, not with packets. What is in the files is in the page cache by then.
+A thousand connections lose packets on a link of 200 Mbit/s. The capture is read in its own process,
+and so is one of several times the duration: memory may grow with the connections and silences
+found, not with packets. The files are in the page cache when they are read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-#: The last link has no delay: what passes there is what the receivers receive and send.
+#: The last link has no delay: a capture there shows the receivers' view.
 SCENARIO = """\
 schema = 1
 run = { duration = "DURATION s", sample = "none" }
@@ -49,12 +49,12 @@ endpoint = "rfc6675"
 REPEATS = 5
 #: Durations of the small capture and of the large one.
 DURATIONS_S = (60, 240)
-#: What this process has had most of; `ru_maxrss` knows of its parent, too.
+#: Source of the peak memory of this process alone; `ru_maxrss` includes its parent's.
 STATUS = Path("/proc/self/status")
 
 
 def child(files: list[str]) -> None:
-    """Reads captures and reports the CPU time, user and system, of all threads."""
+    """Reads captures and reports the CPU time of all threads, user and system."""
     from cwnd import _core
 
     before = peak_bytes()
@@ -67,13 +67,13 @@ def child(files: list[str]) -> None:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had (`proc_pid_status(5)`)."""
+    """Returns the peak memory of this process (`proc_pid_status(5)`)."""
     (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) * 1024
 
 
 def measure(files: list[Path]) -> dict[str, float]:
-    """The median of several readings."""
+    """Returns the medians of several readings."""
     runs = []
     for _ in range(REPEATS):
         command = [sys.executable, __file__, "--child", *map(str, files)]
@@ -83,7 +83,7 @@ def measure(files: list[Path]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Makes the capture, reads it, prints a row for each size."""
+    """Generates the captures, reads them, and prints a row for each size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--child", nargs="+", metavar="FILE")
     parser.add_argument("--json", action="store_true", help="print a document, not a table")

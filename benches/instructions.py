@@ -1,8 +1,8 @@
-"""Counts the instructions that a delivered packet takes, and compares with those accepted before.
+"""Counts the instructions per delivered packet, and compares with those accepted before.
 
 Unlike seconds, instructions are the same on a busy machine and nearly the same on any machine with
-the same compiler. Each case is simulated for two lengths of time; the difference in instructions
-over the difference in packets leaves out what a run costs at its start and at its end.
+the same compiler. Each case is simulated for two durations. The difference in instructions over the
+difference in packets excludes the cost of a run's start and end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEPT = Accepted(
     tolerance=0.05,
     digits=1,
 )
-#: What is like (b), at a rate that a short run is enough for.
+#: Similar to (b), at a rate for which a short run is enough.
 SMALL = """
 schema = 1
 name = "{name}"
@@ -47,7 +47,7 @@ start = "uniform(0 s, 1 s)"
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario, and the two lengths of time."""
+    """A scenario, and the two simulated durations."""
 
     name: str
     scenario: str
@@ -61,13 +61,13 @@ def small(
     link: str = "",
     endpoint: str = "rfc6675",
 ) -> Case:
-    """A short scenario with one thing different."""
+    """Returns a short scenario with one thing different."""
     text = SMALL.format(name=name, queue=queue, controller=controller, link=link, endpoint=endpoint)
     return Case(name, text, (2, 6))
 
 
 def bench(name: str, seconds: tuple[int, int]) -> Case:
-    """A scenario of the benchmark, shorter."""
+    """Returns a scenario of the benchmark, shortened."""
     text = (HERE / "scenarios" / f"{name}.toml").read_text(encoding="utf-8")
     return Case(name, text, seconds)
 
@@ -75,13 +75,13 @@ def bench(name: str, seconds: tuple[int, int]) -> Case:
 def recovering(
     name: str, case: recovery.Case, stack: str, seconds: tuple[float, float] = (1, 3)
 ) -> Case:
-    """A case as in the grid of recovery.py, on a path of a thousand packets."""
+    """Returns a case of the grid in recovery.py, on a path of a thousand packets."""
     text = recovery.scenario(case, 1_000, stack, seconds[1])
     return Case(name, text, seconds)
 
 
 def cases() -> list[Case]:
-    """All of them."""
+    """Returns all cases."""
     overshoot = recovery.CASES["overshoot-newreno"]
     bbr = recovery.CASES["loss-bbr"]
     reordering = recovery.Case('"cubic"', recovery.REORDERING)
@@ -96,7 +96,7 @@ def cases() -> list[Case]:
         small("loss", link="loss = 0.01"),
         small("linux", controller="cubic", endpoint="linux"),
         small("linux-loss", controller="cubic", endpoint="linux", link="loss = 0.01"),
-        # From just before the first drop to a second after the end of the first recovery.
+        # From just before the first drop until a second after the end of the first recovery.
         recovering("overshoot-linux", overshoot, "linux", (0.8, 2.5)),
         recovering("overshoot-freebsd", overshoot, "freebsd", (0.8, 2.7)),
         recovering("bbr-loss-linux", bbr, "linux"),
@@ -106,7 +106,7 @@ def cases() -> list[Case]:
 
 
 def counts(valgrind: str) -> dict[str, float]:
-    """Instructions of a packet in each case."""
+    """Returns the instructions per packet of each case."""
     with ThreadPoolExecutor() as pool:
         all_cases = cases()
         each = pool.map(lambda case: per_packet(valgrind, case), all_cases)
@@ -114,13 +114,13 @@ def counts(valgrind: str) -> dict[str, float]:
 
 
 def per_packet(valgrind: str, case: Case) -> float:
-    """Instructions for each further packet."""
+    """Returns the instructions per additional packet."""
     short, long = (count(valgrind, case, seconds) for seconds in case.seconds)
     return (long[0] - short[0]) / (long[1] - short[1])
 
 
 def count(valgrind: str, case: Case, seconds: float) -> tuple[int, int]:
-    """Instructions and delivered packets of one run."""
+    """Returns the instructions and delivered packets of one run."""
     text = re.sub(r'duration = ".*"', f'duration = "{seconds:g} s"', case.scenario)
     options = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
     done = simulate([valgrind, *options], text)

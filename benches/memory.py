@@ -1,9 +1,10 @@
-"""Counts the bytes that a flow takes at the peak of a run, and compares with those accepted before.
+"""Counts the bytes per flow at the peak of a run, and compares with those accepted before.
 
-Each case is simulated with two numbers of flows; the difference in bytes over that in flows leaves
-out what a run takes whatever its flows. Valgrind's dhat counts what is asked of the allocator: the
-same bytes each time, where what the kernel tells of a process comes in pages. Flows have a full
-receive window in flight, and lose what `loss` says, so that what they note of it is there.
+Each case is simulated with two numbers of flows; the difference in bytes over that in flows
+excludes the memory that does not depend on flows. Valgrind's dhat counts the bytes requested from
+the allocator: they are the same each time, while the kernel reports a process's memory in pages.
+Flows have a full receive window in flight and lose a fraction `loss`, so that their loss recovery
+state exists.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from accepted import HERE, Accepted, main, simulate
 
-#: Of 5 kB two cache lines may come to it.
+#: A flow takes about 5 kB and may grow by two cache lines.
 KEPT = Accepted(
     what="bytes per flow",
     path=HERE / "memory.toml",
@@ -22,9 +23,10 @@ KEPT = Accepted(
     tolerance=0.02,
     digits=0,
 )
-#: Numbers of flows. Twice as many: vectors that double are as full in both.
+#: Numbers of flows. The second is twice the first, so that vectors which double are as full in
+#: both.
 FLOWS = (100, 200)
-#: Twenty segments in flight each.
+#: Each flow has twenty segments in flight.
 SCENARIO = """
 schema = 1
 
@@ -44,7 +46,7 @@ controller = "cubic"
 endpoint = {{ preset = "{endpoint}", receive_window = "28960 B" }}
 start = "uniform(0 s, 0.2 s)"
 """
-#: Name, preset of the endpoint, and what is lost.
+#: Name, preset of the endpoint, and loss probability.
 CASES = (
     ("rfc6675", "rfc6675", 0.0),
     ("rfc6675-loss", "rfc6675", 0.01),
@@ -54,20 +56,20 @@ CASES = (
 
 
 def counts(valgrind: str) -> dict[str, float]:
-    """Bytes of a flow in each case."""
+    """Returns the bytes per flow of each case."""
     with ThreadPoolExecutor() as pool:
         each = pool.map(lambda case: per_flow(valgrind, *case[1:]), CASES)
         return {name: count for (name, *_), count in zip(CASES, each, strict=True)}
 
 
 def per_flow(valgrind: str, endpoint: str, loss: float) -> float:
-    """Bytes for each further flow."""
+    """Returns the bytes per additional flow."""
     few, many = (peak(valgrind, endpoint, loss, count) for count in FLOWS)
     return (many - few) / (FLOWS[1] - FLOWS[0])
 
 
 def peak(valgrind: str, endpoint: str, loss: float, count: int) -> int:
-    """The most bytes of one run at a time."""
+    """Returns the peak memory of one run, bytes."""
     text = SCENARIO.format(endpoint=endpoint, loss=loss, count=count)
     done = simulate([valgrind, "--tool=dhat", "--dhat-out-file=/dev/null"], text)
     found = re.search(r"At t-gmax: ([\d,]+) bytes", done.stderr)

@@ -1,8 +1,8 @@
-"""Measures ns-3 and ns-2 on the benchmark's scenarios beside ours: packets per CPU second.
+"""Measures ns-3 and ns-2 on the benchmark's scenarios beside cwnd: packets per CPU second.
 
-All of them in turn and then again, each in a process of its own. CPU seconds are user and system
-time of the whole process. ns-3 would take many minutes for the whole scenarios, so it simulates the
-first seconds of each only (`--full` for all of them); what a packet costs depends little on that.
+All of them run in turn, repeatedly, each in its own process. CPU seconds are user and system time
+of the whole process. ns-3 would take many minutes for the whole scenarios, so it simulates only the
+first seconds of each (`--full` for all of them); the cost per packet hardly depends on that.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ MISSING = "ns-3 and ns-2 are not installed; `make bench-peers` installs them (De
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario of the benchmark as the peers are told it."""
+    """A scenario of the benchmark, in the parameters of the peers."""
 
     name: str
     flows: int
     mbit: int
     rtt_ms: int
     seconds: int
-    #: How much of it ns-3 simulates unless it has to do it all.
+    #: Seconds that ns-3 simulates without `--full`.
     ns3_seconds: int
-    #: Queue of ns-3, and of ns-2, which has no CoDel.
+    #: Queue for ns-3, and for ns-2, which has no CoDel.
     queues: tuple[str, str]
 
 
@@ -55,7 +55,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run delivered and took."""
+    """Delivered packets and cost of one run."""
 
     packets: int
     cpu_s: float
@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def installed() -> list[str]:
-    """The peers that this machine has, ns-3 compiled."""
+    """Returns the peers installed on this machine; compiles ns-3's program if necessary."""
     names = []
     if build_ns3():
         names.append("ns-3")
@@ -101,7 +101,7 @@ def build_ns3() -> bool:
 
 
 def command_of(peer: str, case: Case, *, full: bool) -> list[str]:
-    """How a peer is called."""
+    """Returns the command line of a peer."""
     seconds = case.seconds if full or peer == "ns-2" else case.ns3_seconds
     if peer == "ns-3":
         return [
@@ -117,7 +117,7 @@ def command_of(peer: str, case: Case, *, full: bool) -> list[str]:
 
 
 def measure(names: list[str], repeats: int, *, full: bool) -> dict[tuple[str, str], list[Cost]]:
-    """Runs ours and the peers in turn."""
+    """Runs cwnd and the peers in turn."""
     costs: dict[tuple[str, str], list[Cost]] = {}
     for repeat in range(repeats):
         for case in CASES:
@@ -135,7 +135,7 @@ def measure(names: list[str], repeats: int, *, full: bool) -> dict[tuple[str, st
 
 
 def measure_peer(command: list[str]) -> Cost:
-    """Runs a peer; it prints how many data packets arrived."""
+    """Runs a peer, which prints the number of data packets that arrived."""
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         answer = child.stdout.read()
@@ -148,7 +148,7 @@ def measure_peer(command: list[str]) -> Cost:
 
 
 def show(costs: dict[tuple[str, str], list[Cost]], *, full: bool) -> None:
-    """Prints a table, and how many times faster ours is."""
+    """Prints a table with the speed of cwnd relative to each peer."""
     print(f"{'scenario':<10} {'by':<6} {'kpkt/CPU s':>11} {'ours is':>9} {'peak MiB':>9}")
     for (case, who), runs in costs.items():
         speed, ours = median_speed(runs), median_speed(costs[case, "ours"])
@@ -161,7 +161,7 @@ def show(costs: dict[tuple[str, str], list[Cost]], *, full: bool) -> None:
 
 
 def median_speed(runs: list[Cost]) -> float:
-    """Packets per CPU second."""
+    """Returns the median of packets per CPU second."""
     return statistics.median(each.packets / each.cpu_s for each in runs)
 
 

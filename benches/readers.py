@@ -1,6 +1,6 @@
-"""Looks for files whose reading takes more than n log n: hostile ones, of 10⁴ to 10⁶ bytes.
+"""Finds files whose reading takes more than n log n: adversarial ones, of 10⁴ to 10⁶ bytes.
 
-Each file repeats a token of its reader's grammar. Those whose CPU time may grow faster than their
+Each file repeats a token of its reader's grammar. Files whose CPU time may grow faster than their
 length are read again under valgrind: ten times the bytes may take fifteen times the instructions.
 """
 
@@ -31,25 +31,25 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "target" / "release" / "readers"
 IN_PYTHON = ("gml", "graphml", "matrix", "manifest", "activity")
 SIZES = (10_000, 100_000, 1_000_000)
-#: Bar: instructions of ten times the bytes.
+#: Bar: growth of the instructions for ten times the bytes.
 MOST = 15.0
-#: Captures whose cost has a bound that is reached behind 10⁵ bytes are measured from 10⁶ to 10⁷:
-#: 1,024 segments of one time are held against each further one; parts whose clock steps back, 16 at
-#: most, are each read from the beginning of the file.
+#: Captures whose cost is bounded, but reaches its bound only beyond 10⁵ bytes, are measured from
+#: 10⁶ to 10⁷: 1,024 segments with equal times are compared with each further one, and up to 16
+#: parts whose clock steps back are each read from the beginning of the file.
 BOUNDED = ("the same time", "backwards in time")
 BOUNDED_SIZES = (1_000_000, 10_000_000)
-#: Instructions for a byte that are few, whatever they grew from.
+#: Instructions per byte that are few enough, whatever the growth.
 FEW = 30
-#: By how many instructions the start of Python varies.
+#: Variation of the instructions that starting Python takes.
 START_VARIES = 30_000_000
-#: What is read, in bytes, when nearly all that it takes is to start.
+#: Size in bytes of a file whose reading takes nearly only the start.
 TO_START = 100
-#: A step of CPU time that is suspect, if it is so long each time; valgrind takes half a minute in
-#: Python.
+#: Growth of CPU time that is suspect, if the time is long enough in each of several measurements.
+#: Valgrind takes half a minute for Python.
 SUSPECT, SUSPECT_S, SUSPECT_IN_PYTHON_S, TIMES = 15.0, 0.015, 0.1, 3
-#: More is suspect without a step.
+#: CPU time that is suspect without growth, s.
 SLOW_S = 3.0
-#: Instructions are counted for so long.
+#: Limit on the time that instructions are counted, s.
 COUNTED_S = 240
 
 
@@ -64,7 +64,7 @@ class Growth:
 
     @property
     def step(self) -> float:
-        """The largest step."""
+        """Returns the largest growth from one size to the next."""
         varies = START_VARIES if self.reader in IN_PYTHON else 0
         counts = zip(self.sizes, self.instructions, strict=True)
         floors = [max(FEW * size, n + varies) for size, n in counts]
@@ -72,7 +72,7 @@ class Growth:
 
 
 def read(reader: str, file: Path) -> None:
-    """Reads a file as cwnd does in Python; a refusal is an answer."""
+    """Reads a file as cwnd does in Python; a refusal is a valid result."""
     from cwnd.errors import CwndError
     from cwnd.store import activity
     from cwnd.store import read as results
@@ -93,7 +93,7 @@ def read(reader: str, file: Path) -> None:
 
 
 def placed(reader: str, folder: Path) -> Path:
-    """The path at which a reader looks for a file."""
+    """Returns the path at which a reader expects a file."""
     names = {
         "gml": "file.gml",
         "graphml": "file.graphml",
@@ -106,14 +106,14 @@ def placed(reader: str, folder: Path) -> Path:
 
 
 def command(reader: str, file: Path) -> list[str]:
-    """A program that reads a file."""
+    """Returns the command line of a program that reads a file."""
     if reader in IN_PYTHON:
         return [sys.executable, __file__, "--read", reader, str(file)]
     return [str(PROGRAM), reader, str(file)]
 
 
 def seconds(reader: str, file: Path) -> float:
-    """CPU time of reading a file, at most about `SLOW_S`."""
+    """Returns the CPU time of reading a file, at most about `SLOW_S`."""
     if reader not in IN_PYTHON:
         child = os.posix_spawn(
             PROGRAM,
@@ -147,9 +147,9 @@ def _waited(child: int, reader: str) -> float:
 
 
 def suspects(reader: str) -> tuple[int, list[Hostile]]:
-    """The number of a reader's files, and those whose reading may take more than n log n.
+    """Returns the number of a reader's files, and those that may take more than n log n.
 
-    Of those that repeat the same the slowest stands for all.
+    Among files that repeat the same token, the slowest represents all.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = placed(reader, Path(folder))
@@ -176,7 +176,7 @@ def suspects(reader: str) -> tuple[int, list[Hostile]]:
 
 
 def counted(valgrind: str, reader: str, case: Hostile) -> Growth:
-    """The instructions of reading, without those of starting."""
+    """Counts the instructions of reading, without those of starting."""
     options = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 
     def count(content: bytes) -> int:
@@ -209,7 +209,7 @@ def counted(valgrind: str, reader: str, case: Hostile) -> Growth:
 
 
 def main() -> int:
-    """Reads all files; 1 if one takes too long."""
+    """Reads all files; returns 1 if one takes too long."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("reader", nargs="*", help=f"some of {', '.join(READERS)}")
     parser.add_argument("--read", nargs=2, help=argparse.SUPPRESS)
@@ -227,7 +227,7 @@ def main() -> int:
             file = placed(reader, Path(folder))
             file.write_bytes(b"<graphml/>" if reader == "graphml" else b"graph [ ]")
             read(reader, file)
-    # One at a time on each core, or many at once would all take too long.
+    # One per core: if more ran at once, all would take too long.
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         looked_at = dict(zip(readers, pool.map(suspects, readers), strict=True))
         found = [(reader, case) for reader, (_, cases) in looked_at.items() for case in cases]

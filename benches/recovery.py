@@ -1,10 +1,11 @@
-"""Measures the cost of recovery: user CPU time per delivered packet, by the packets of the path.
+"""Measures the cost of loss recovery: user CPU time per delivered packet, by path size.
 
-A path is a line and a FIFO queue of one BDP each. Its packets are what both hold. The overshoot of
-slow start loses about as many as the queue holds. A window that holds under loss or reordering
-keeps the path full. Each point has a process of its own, which counts the runs alone and repeats
-them with further seeds until there are enough packets. All points run in turn and then again; the
-least time counts. Bars: growth from the shortest to the longest path, and a multiple of (b).
+A path is a link and a FIFO queue of one BDP each; its size is the number of packets that both hold.
+The overshoot of slow start loses about as many packets as the queue holds. A window that persists
+under loss or reordering keeps the path full. Each point has its own process, which counts only the
+runs and repeats them with further seeds until there are enough packets. All points run in turn,
+repeatedly; the least time counts. Bars: growth from the shortest to the longest path, and a
+multiple of (b).
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from dataclasses import asdict, dataclass, field
 
 from run import HERE, measure, progress
 
-#: Packets that the line and the queue hold together.
+#: Path sizes: packets that the link and the queue hold together.
 PATHS = (100, 1_000, 10_000, 100_000)
 #: Presets of the endpoint; `rfc6675` is the plain stack.
 STACKS = ("rfc6675", "linux", "freebsd")
-#: Packets that a point delivers at least, by runs with several seeds.
+#: Least number of packets that a point delivers, over runs with several seeds.
 PACKETS = 500_000
 SEEDS = 100_000
 #: End of a run with loss or reordering, s: 20 RTTs after 4 s. A longer run hides the cost.
@@ -32,20 +33,20 @@ AFTER_RECOVERY_S = 1.0
 SEARCHED_S = (4, 8, 16, 32, 64)
 #: Bar: cost on the longest path over that on the shortest one.
 GROWTH_BAR = 3.0
-#: Bar: cost over that of (b), on paths of up to so many packets.
+#: Bar: cost relative to (b), on paths up to this size.
 B_BAR, B_BAR_PATH = 4.0, 10_000
 B = HERE / "scenarios" / "b.toml"
 
 LOSS = "loss = 0.01\n"
 REORDERING = 'reorder = 0.01\nreorder_delay = "20 ms"\n'
-#: NewReno that hardly reduces: the receive window is the limit, not the congestion window.
+#: NewReno that hardly reduces: the receive window limits it, not the congestion window.
 HOLDS = '{ kind = "newreno", preset = "rfc", beta = 0.9999, base = "cwnd" }'
-#: Changes without which a stack's window does not hold under loss. The plain stack finds a lost
-#: retransmission by its timer only, and the timeout resets the window. PRR in Linux conserves
-#: packets while losses go on, so a flight that a hole in the sequence made small stays small.
+#: Changes without which a stack's window does not persist under loss. The plain stack detects a
+#: lost retransmission only by its timer, and the timeout resets the window. PRR in Linux conserves
+#: packets during losses, so a flight made small by a hole in the sequence stays small.
 HOLDS_UNDER_LOSS = {"rfc6675": 'with = ["lost-retransmissions"]', "linux": 'without = ["prr"]'}
 
-#: Runs cells until there are enough packets; writes packets and user CPU seconds of the runs.
+#: Runs cells until there are enough packets; prints packets and user CPU seconds of the runs.
 CHILD = """
 import json, resource, sys
 from cwnd import _core
@@ -68,9 +69,9 @@ class Case:
 
     controller: str
     impairment: str = ""
-    #: Parts that a stack has and lacks, by its name.
+    #: Parts added to and removed from a stack, by its name.
     parts: dict[str, str] = field(default_factory=dict)
-    #: Limits the sender by the receive window, to 0.7 of the path.
+    #: True if the receive window limits the sender to 0.7 of the path.
     by_receiver: bool = False
 
 
@@ -87,15 +88,15 @@ CASES = {
 
 @dataclass(frozen=True)
 class Row:
-    """The costs of a case over a stack, by the packets of the path."""
+    """Costs of a case with a stack, by path size."""
 
     case: str
     stack: str
     duration_s: dict[int, float]
     ns_per_packet: dict[int, float]
-    #: Longest path over shortest one, if both were measured.
+    #: Cost on the longest path over the shortest one, if both were measured.
     growth: float | None
-    #: Bars that are missed.
+    #: Descriptions of missed bars.
     missed: list[str]
 
 
@@ -152,14 +153,14 @@ def main() -> int:
 
 
 def scenario(case: Case, path: int, stack: str, duration_s: float, sample: str = "none") -> str:
-    """A flow over a path of so many packets, with an RTT of 100 ms."""
+    """Returns a flow over a path of this size, with an RTT of 100 ms."""
     # Half of the path in 100 ms, packets of 1500 bytes.
     rate_kbit = path * 60
     keys = [f'preset = "{stack}"']
     dumbbell = f'rate = "{rate_kbit} kbit/s"\n'
     if case.by_receiver:
-        # The first window is larger than the receive window. The host sends this burst at twice
-        # the rate of the line, so that the queue drops nothing.
+        # The initial window exceeds the receive window. The host sends this burst at twice the rate
+        # of the link, so that the queue drops nothing.
         dumbbell += f'edge_rate = "{2 * rate_kbit} kbit/s"\n'
         keys += [f"initial_window = {path}", f'receive_window = "{7 * path // 10 * 1448} B"']
     else:
@@ -176,7 +177,7 @@ def scenario(case: Case, path: int, stack: str, duration_s: float, sample: str =
 
 
 def end_s(case: Case, path: int, stack: str) -> float:
-    """The duration of a run; after an overshoot the first recovery is searched in a sampled run."""
+    """Returns the duration of a run; after an overshoot, a sampled run finds the first recovery."""
     if case.impairment:
         return END_S
     for duration_s in SEARCHED_S:
@@ -187,7 +188,7 @@ def end_s(case: Case, path: int, stack: str) -> float:
 
 
 def first_recovery_end_s(text: str) -> float | None:
-    """Simulates and finds the first sample in state Open after a sample in recovery or loss."""
+    """Returns the time of the first sample in state Open after one in recovery or loss."""
     import polars as pl
 
     from cwnd import _core
@@ -203,7 +204,7 @@ def first_recovery_end_s(text: str) -> float | None:
 
 
 def ns_per_packet(text: str) -> float:
-    """User CPU time per delivered packet of a scenario, in a fresh process."""
+    """Returns the user CPU time per delivered packet of a scenario, in a new process."""
     command = [sys.executable, "-c", CHILD, str(PACKETS)]
     text += f"[sweep]\nrepeat = {SEEDS}\n"
     done = subprocess.run(command, input=text, stdout=subprocess.PIPE, text=True, check=True)

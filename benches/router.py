@@ -1,6 +1,6 @@
 """Measures the router: one TCP connection with packets of 1500 bytes through CoDel, at each rate.
 
-Needs root, for network namespaces and TUN devices. Prints a table; the exit code is 1 when a bar is
+Needs root, for network namespaces and TUN devices. Prints a table; the exit code is 1 if a bar is
 missed.
 """
 
@@ -15,21 +15,21 @@ from typing import Any
 
 BLAST = Path(__file__).resolve().parents[1] / "target" / "release" / "examples" / "blast"
 RATES = ("1 Gbit/s", "100 Mbit/s", "10 Mbit/s")
-#: A packet may be late by so much, in 99 % of cases, at this rate.
+#: Bar: 99th percentile of the lateness of packets in µs, at this rate.
 LATE_P99_US, LATE_AT = 500.0, "100 Mbit/s"
-#: The router must not be the bottleneck at the first of the rates.
+#: Propagation delay of the link in each direction.
 _DELAY = "5 ms"
 
 
 def measure(rate: str, queue: str, seconds: int) -> dict[str, Any]:
-    """One run."""
+    """Measures one run."""
     command = [str(BLAST), rate, queue, _DELAY, str(seconds)]
     found: dict[str, Any] = json.loads(subprocess.check_output(command, text=True))
     return found
 
 
 def main() -> int:
-    """Measures and prints."""
+    """Measures all rates and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queue", default="codel")
     parser.add_argument("--seconds", type=int, default=5)
@@ -47,6 +47,7 @@ def main() -> int:
             f" {found['late_p99_us']:>5.0f} {found['late_max_us']:>8.0f} {found['idle']:>8.0%}"
             f" {found['cpu']:>11.0%}   {'yes' if found['valid'] else '; '.join(found['flaws'])}"
         )
+        # At the first of the rates the router itself must not be the bottleneck.
         missed |= rate == RATES[0] and not found["valid"]
         missed |= rate == LATE_AT and found["late_p99_us"] >= LATE_P99_US
     return int(missed)

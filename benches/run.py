@@ -1,8 +1,8 @@
 """Measures the simulator: delivered data packets per CPU second, and peak memory.
 
-Each scenario runs in a process of its own, all of them in turn and then again, so that a slow
-moment of the machine does not fall on one of them alone. CPU seconds are user and system time of
-the whole process, start of the interpreter and reading of the scenario included.
+Each scenario runs in its own process, all of them in turn and repeatedly, so that a slow moment of
+the machine does not affect only one of them. CPU seconds are user and system time of the whole
+process, including the start of the interpreter and reading the scenario.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-#: Flows that routers steer; those of b paced, as some of these are.
+#: Flows with explicit feedback; and the flows of b with pacing, as some of these have.
 STEERED = ("xcp", "rcp", "vcp", "mlcp", "bmcc", "bmcc-unpaced", "b-paced")
-#: Flows that heed delay, and the same that do not.
+#: Flows with delay-based control, and the same flows without.
 DELAY = ("delay-newreno", "delay-aimd")
-#: The flows of b over the Linux stack, and with BBR over either stack.
+#: Flows of b over the Linux stack, and with BBR over either stack.
 LIKE_B = ("b-linux", "b-bbr", "b-bbr-linux")
 NAMES = (*"abcde", *LIKE_B, *STEERED, *DELAY)
 SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in NAMES)
-#: Bars: CPU time per packet of these scenarios over that of b.
+#: Bars: CPU time per packet of these scenarios relative to b.
 BARS = {"b-linux": 1.5, "b-bbr": 3.0}
 REPEATS = 3
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
-#: What the child does: run one cell, write what it delivered.
+#: Program of the child process: runs all cells, prints the packets delivered.
 CHILD = """
 import json, pathlib, sys
 from cwnd import _core
@@ -60,7 +60,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Row:
-    """One scenario: medians over its repeats."""
+    """Medians of one scenario over its repeats."""
 
     scenario: str
     delivered_packets: int
@@ -72,7 +72,7 @@ class Row:
     events_per_packet: float
     peak_mib: float
     repeats: int
-    #: All repeats gave the same records.
+    #: True if all repeats gave the same records.
     deterministic: bool
 
 
@@ -111,13 +111,13 @@ def main() -> int:
 
 
 def progress(text: str) -> None:
-    """Says on a terminal what is being measured."""
+    """Shows on a terminal what is being measured."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", flush=True, file=sys.stderr)
 
 
 def measure(path: Path) -> Measurement:
-    """Runs a scenario in a fresh process and asks the kernel what it took."""
+    """Runs a scenario in a new process and gets its cost from the kernel."""
     command = [sys.executable, "-c", CHILD, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         started = os.times().elapsed
@@ -140,7 +140,7 @@ def measure(path: Path) -> Measurement:
 
 
 def row(path: Path, runs: list[Measurement]) -> Row:
-    """Takes the medians."""
+    """Returns the medians."""
     speeds = [run.delivered_packets / run.cpu_s for run in runs]
     first = runs[0]
     return Row(
@@ -173,7 +173,7 @@ def show(rows: list[Row]) -> None:
 
 
 def show_ratios(rows: list[Row]) -> None:
-    """Prints the CPU time per packet of scenarios over that of b, where both were measured."""
+    """Prints the CPU time per packet of scenarios relative to b, if both were measured."""
     costs = {each.scenario: 1 / each.packets_per_cpu_s for each in rows}
     for name, bar in BARS.items():
         if name in costs and "b" in costs:
@@ -183,7 +183,7 @@ def show_ratios(rows: list[Row]) -> None:
 
 
 def beside_peers(repeats: int) -> None:
-    """Ratios to ns-3 and ns-2 if they are there."""
+    """Prints the ratios to ns-3 and ns-2, if they are installed."""
     import peers
 
     names = peers.installed()

@@ -1,9 +1,9 @@
-"""Measures what a user waits for: the start of the program, sweeps on all cores, very short runs.
+"""Measures the time that users wait: the program's start, sweeps on all cores, very short runs.
 
-Every measurement is a whole process, `cwnd` as users have it, figures and files included unless the
-row says otherwise. Rows take turns, so that a slow moment of the machine does not fall on one of
-them alone, and what is compared is compared within a turn; the last column tells how many cores
-other programs kept busy meanwhile: what they take is not there for a sweep to use.
+Every measurement is a whole `cwnd` process as users run it, including figures and files unless the
+row says otherwise. Rows run in turn, so that a slow moment of the machine does not affect only one
+of them, and comparisons are within a turn. The last column is the number of cores that other
+programs kept busy meanwhile, which a sweep could not use.
 """
 
 from __future__ import annotations
@@ -25,44 +25,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SCENARIOS = Path(__file__).resolve().parent / "scenarios"
-#: That of users, whose Python keeps what it compiled of a package.
+#: Environment of users, in which Python caches compiled modules.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 REPEATS = 5
-#: Of the sweeps, which take long.
+#: Repeats of the sweeps, which take long.
 LONG_REPEATS = 7
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
-#: Seconds for the start, from key to prompt.
+#: Bars for the start, s.
 HELP_BAR_S, TINY_BAR_S = 0.150, 0.400
-#: Of the cores that a sweep of long runs keeps busy.
+#: Bar: share of the cores that a sweep of long runs keeps busy.
 EFFICIENCY_BAR = 0.95
-#: Seconds for 10,000 short runs on two cores.
+#: Bar: seconds for 10,000 short runs on two cores.
 SHORT_BAR_S = 30.0
 
 
 @dataclass(frozen=True)
 class Command:
-    """What is measured."""
+    """A command line of `cwnd` to be measured."""
 
     arguments: list[str]
-    #: How many cores it has.
+    #: Number of cores available to it.
     cores: int
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One process."""
+    """Cost of one process."""
 
     wall_s: float
     cpu_s: float
     peak_bytes: int
-    #: Cores that other programs kept busy meanwhile; `None` where the system does not tell.
+    #: Cores that other programs kept busy meanwhile; None if the system does not report it.
     others_cores: float | None
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one command."""
+    """Medians of one command."""
 
     what: str
     wall_s: float
@@ -71,13 +71,13 @@ class Row:
     cpu_s: float
     peak_mib: float
     others_cores: float | None
-    #: Each turn's wall time.
+    #: Wall time of each turn.
     walls_s: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Bar:
-    """What was promised, and what was found."""
+    """A bar, and the value measured."""
 
     what: str
     found: float
@@ -120,12 +120,12 @@ def main() -> int:
 
 
 def scenario(name: str) -> str:
-    """A scenario of the benches."""
+    """Returns the path of a scenario of the benches."""
     return str(SCENARIOS / f"{name}.toml")
 
 
 def take_turns(commands: dict[str, Command], repeats: int) -> list[Row]:
-    """Measures each command once, then each again."""
+    """Measures each command once per turn."""
     measured: dict[str, list[Measurement]] = {what: [] for what in commands}
     for repeat in range(repeats):
         for what, command in commands.items():
@@ -137,7 +137,7 @@ def take_turns(commands: dict[str, Command], repeats: int) -> list[Row]:
 
 @contextlib.contextmanager
 def on_cores(cores: int) -> Iterator[None]:
-    """What is started meanwhile has so many cores, as on a machine that has no more."""
+    """Restricts processes started meanwhile to this many cores."""
     if not hasattr(os, "sched_setaffinity"):  # there, `-j` has to do
         yield
         return
@@ -150,7 +150,7 @@ def on_cores(cores: int) -> Iterator[None]:
 
 
 def measure(command: Command) -> Measurement:
-    """Runs `cwnd` in an empty directory and asks the kernel what it took."""
+    """Runs `cwnd` in an empty directory and gets its cost from the kernel."""
     arguments = [sys.executable, "-m", "cwnd", *command.arguments]
     with tempfile.TemporaryDirectory() as directory, on_cores(command.cores):
         others, started = OtherPrograms(), time.perf_counter()
@@ -171,7 +171,7 @@ def measure(command: Command) -> Measurement:
 
 
 def row(what: str, found: list[Measurement]) -> Row:
-    """Takes the medians."""
+    """Returns the medians."""
     walls = [each.wall_s for each in found]
     others = [each.others_cores for each in found if each.others_cores is not None]
     return Row(
@@ -186,9 +186,9 @@ def row(what: str, found: list[Measurement]) -> Row:
 
 
 def judged(rows: list[Row], cores: int) -> list[Bar]:
-    """Compares with what was promised."""
+    """Compares the rows with the bars."""
     help_, tiny, _, one, all_, short = rows
-    # A turn's two runs are a few seconds apart and saw much the same machine.
+    # The two runs of a turn are a few seconds apart, on a machine in much the same state.
     turns = zip(one.walls_s, all_.walls_s, strict=True)
     speedup = statistics.median(alone / together for alone, together in turns)
     least = EFFICIENCY_BAR * cores
@@ -201,13 +201,13 @@ def judged(rows: list[Row], cores: int) -> list[Bar]:
 
 
 class OtherPrograms:
-    """How much of the machine programs took that are not ours."""
+    """Meter of the CPU time that other programs take."""
 
     def __init__(self) -> None:
         self._began = self._cpu_s()
 
     def cores(self) -> float | None:
-        """Cores kept busy since the beginning; `None` where the system does not tell."""
+        """Returns the cores kept busy since the start; None if the system does not report it."""
         now = self._cpu_s()
         if now is None or self._began is None:
             return None
@@ -216,7 +216,7 @@ class OtherPrograms:
 
     @staticmethod
     def _cpu_s() -> tuple[float, float, float] | None:
-        """Wall time, CPU time of all programs, CPU time of this one and its children."""
+        """Returns wall time, CPU time of all programs, CPU time of this one and its children."""
         try:
             text = Path("/proc/stat").read_text(encoding="ascii")
         except OSError:
@@ -229,7 +229,7 @@ class OtherPrograms:
 
 
 def progress(text: str) -> None:
-    """Says on a terminal what is being measured."""
+    """Shows on a terminal what is being measured."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", flush=True, file=sys.stderr)
 

@@ -1,4 +1,4 @@
-//! Reads a file as a scenario, a table that scenarios name or a capture, and says what came of it.
+//! Reads a file as a scenario, a table that scenarios name or a capture, and prints the outcome.
 //!
 //! `benches/readers.py` counts its instructions.
 
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use cwnd_infer::{Inference, Input, Limits};
 use cwnd_scenario::{Diagnostics, Document};
 
-/// A scenario that names the file.
+/// Returns a scenario that names the file.
 fn naming(kind: &str) -> Option<String> {
     let (link, flow) = match kind {
         "sizes" => ("", "workload = { kind = \"bytes\", size = \"cdf(file.csv)\" }"),
