@@ -1,5 +1,5 @@
-//! Prints measures of the sources: sizes of structs and functions, places where a scenario key is
-//! written, and files of the endpoint that name a stack.
+//! Source measures: sizes of structs and functions, places where a scenario key is written, and
+//! endpoint files that name a stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -11,11 +11,11 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// Largest number of fields that a struct may have.
+/// Limit on the fields of a struct.
 const MOST_FIELDS: usize = 20;
-/// Largest number of lines that a function may have, from its signature to its last brace.
+/// Limit on the lines of a function, from its signature to its last brace.
 const MOST_LINES: usize = 60;
-/// Words by which code knows a stack. SQuID is a mechanism of RFC 1016, and comments may cite.
+/// Words by which code identifies a stack. `squid` is not one: it is a mechanism of RFC 1016.
 const STACKS: [&str; 5] = ["linux", "freebsd", "ns2", "ns3", "neqo"];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -32,13 +32,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let schema = fs::read_to_string(root.join("schema/scenario.schema.json"))?;
     let keys = keys(&serde_json::from_str(&schema)?);
     match found.print(&keys, &mut io::stdout().lock()) {
-        // The reader has seen enough.
+        // A closed pipe, as from `head`, is no error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         printed => Ok(printed?),
     }
 }
 
-/// Rust files below `src` folders, without those of tests.
+/// Returns the Rust files below `src` folders, without test modules.
 fn sources(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -55,7 +55,7 @@ fn sources(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Files of the modules that `file` declares for tests only.
+/// Returns the files of the modules that `file` declares for tests only.
 fn test_modules(file: &Path, text: &str) -> impl Iterator<Item = PathBuf> {
     let is_root = ["lib.rs", "main.rs", "mod.rs"].iter().any(|root| file.ends_with(root));
     let folder = if is_root { file.with_file_name("") } else { file.with_extension("") };
@@ -65,7 +65,7 @@ fn test_modules(file: &Path, text: &str) -> impl Iterator<Item = PathBuf> {
         .map(move |(name, _)| folder.join(name).with_extension("rs"))
 }
 
-/// Names of all properties of a JSON schema.
+/// Returns the names of all properties of a JSON Schema.
 fn keys(schema: &serde_json::Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     match schema {
@@ -89,23 +89,24 @@ struct Found {
     file: String,
     structs: Vec<(usize, String)>,
     functions: Vec<(usize, String)>,
-    /// Places of `crates/scenario` where a word is the name of a field or a whole literal.
+    /// Number of places in `crates/scenario` where a word is the name of a field or a whole
+    /// literal.
     written: BTreeMap<String, usize>,
-    /// Occurrences of names of stacks, by file of the endpoint.
+    /// Number of occurrences of stack names, by file of the endpoint.
     stacks: BTreeMap<String, usize>,
 }
 
 impl Found {
     fn read(&mut self, file: &str, text: &str) -> Result<(), Box<dyn Error>> {
         file.clone_into(&mut self.file);
-        // The module `tests` stands at the end of a file.
+        // The module `tests` is the last item of a file.
         let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
         self.visit_file(&syn::parse_file(code)?);
         self.words(code.parse().map_err(|_| "no Rust tokens")?);
         Ok(())
     }
 
-    /// Collects words of all tokens, those inside macros included.
+    /// Collects the words of all tokens, including those inside macros.
     fn words(&mut self, tokens: TokenStream) {
         let mut tokens = tokens.into_iter().peekable();
         while let Some(token) = tokens.next() {
@@ -117,7 +118,8 @@ impl Found {
                 TokenTree::Ident(word) => word.to_string(),
                 TokenTree::Literal(literal) => literal.to_string(),
                 TokenTree::Punct(mark) => {
-                    // Attributes hold comments and sources; those of a module begin with `#!`.
+                    // Attributes contain doc comments and sources, which do not count. A module's
+                    // attribute begins with `#!`.
                     if mark.as_char() == '#' {
                         tokens.next_if(
                             |next| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '!'),

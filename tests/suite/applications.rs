@@ -1,4 +1,5 @@
-//! Applications: a kind of one's own in one file, every registered kind in a run, and flows between several nodes.
+//! Applications: a custom one in one file, every registered kind in a run, and flows between
+//! several nodes.
 
 use cwnd_apps::{Application, Do, Transport, WorkloadParams};
 use cwnd_quantity::{Rng, Time};
@@ -11,7 +12,7 @@ use crate::common::{activity, at, audited, column, run, scenario};
 use crate::doors::objects::{OBJECT, Objects};
 use crate::random::of_kind;
 
-/// Takes as much as it can and stops at a number of bytes.
+/// An application that writes without limit and stops once a number of bytes is delivered.
 #[derive(Debug)]
 struct Enough(u64);
 
@@ -43,7 +44,7 @@ fn an_application_of_ones_own_writes_what_follows_when_it_hears_that_something_a
     assert_eq!(activity(&records, "objects"), 5, "told by the application's own name");
     assert_eq!(at(&records.flows, 0, "size_bytes"), 5.0 * OBJECT as f64);
     assert_eq!(at(&records.flows, 0, "bytes_received"), 5.0 * OBJECT as f64);
-    // Handshake, four pauses, at least half a round trip for each object.
+    // Handshake, four pauses, and at least half a round trip for each object.
     let fct = at(&records.flows, 0, "fct_s");
     assert!((0.05 + 0.4 + 5.0 * 0.025..2.0).contains(&fct), "{fct}");
 }
@@ -54,7 +55,8 @@ fn an_application_that_stops_sends_nothing_more() {
     assert!(world.replace_applications("own", || Box::new(Enough(1_000_000))));
     let records = audited(world);
     let received = at(&records.flows, 0, "bytes_received");
-    // What was on its way then still arrives: a round trip and a full queue of 1 BDP, twice over.
+    // Data in flight at the stop still arrives: a round trip and a full queue of 1 BDP, with a
+    // factor of two to spare.
     assert!((1e6..1e6 + 4.0 * 62_500.0).contains(&received), "{received}");
     assert!(at(&records.flows, 0, "duration_s") < 3.0);
 }
@@ -67,7 +69,7 @@ fn every_registered_kind_sends_and_keeps_the_books() {
         let text = format!("{ALONE}{workload}\n");
         let records = audited(World::new(scenario(&text)));
         assert!(column(&records.flows, "bytes_received").iter().sum::<f64>() > 0.0, "{workload}");
-        // The same again, to the byte.
+        // A repetition gives the same bytes.
         assert_eq!(run(&text).digest(), records.digest(), "{workload}");
         let facts = WorkloadParams::of_kind(kind.name).expect("it is registered").facts();
         let has_size = !at(&records.flows, 0, "size_bytes").is_nan();
@@ -80,7 +82,7 @@ fn every_registered_kind_sends_and_keeps_the_books() {
     }
 }
 
-/// Six links into one, whose delays tell which sender a flow has.
+/// Writes a graph of links into one node; the delay of a flow identifies its sender.
 fn star(ends: &str, flow: &str) -> String {
     let mut text = "[run]\nduration = \"30 s\"\nsample = \"none\"\n".to_owned();
     for (i, node) in ["a", "b", "c"].iter().enumerate() {
@@ -95,7 +97,7 @@ fn star(ends: &str, flow: &str) -> String {
     )
 }
 
-/// How many flows have each base RTT, in ms.
+/// Counts flows by base RTT in ms.
 fn by_rtt(text: &str) -> std::collections::BTreeMap<u64, usize> {
     let records = audited(World::new(scenario(text)));
     let mut found = std::collections::BTreeMap::new();
@@ -107,11 +109,11 @@ fn by_rtt(text: &str) -> std::collections::BTreeMap<u64, usize> {
 
 #[test]
 fn flows_take_the_pairs_by_turns_or_draw_them() {
-    // a–r, b–r, c–r and b–a, c–a: nothing from a to itself.
+    // The pairs are a–r, b–r, c–r, b–a and c–a; no flow goes from a to itself.
     let turns = by_rtt(&star("ends = \"round-robin\"\n", "count = 10"));
     assert_eq!(turns.into_iter().collect::<Vec<_>>(), [(20, 2), (40, 2), (60, 4), (80, 2)]);
     let drawn = by_rtt(&star("", "count = 500\nworkload = { kind = \"bytes\", size = \"1 kB\" }"));
-    // Binomial with p = 1/5, at 60 ms 2/5: deviation below 11.
+    // Binomial with p = 1/5, at 60 ms 2/5: the standard deviation is below 11.
     for (rtt, mean) in [(20, 100.0), (40, 100.0), (60, 200.0), (80, 100.0)] {
         let flows = drawn[&rtt] as f64;
         assert!((flows - mean).abs() < 44.0, "{flows} flows of {rtt} ms");
@@ -133,7 +135,7 @@ fn pairs_are_drawn_by_their_shares_or_taken_by_turns() {
     };
     let turns = pairs(["", "", ""], "ends = \"round-robin\"\n");
     assert_eq!(turns.into_iter().collect::<Vec<_>>(), [(20, 200), (40, 200), (60, 200)]);
-    // 3 + 2 + 1: binomials, whose deviation is below 13.
+    // Binomials with shares 3, 2 and 1 of 6; the standard deviation is below 13.
     let drawn = pairs([", share = 3", ", share = 2", ""], "");
     for (rtt, mean) in [(20, 300.0), (40, 200.0), (60, 100.0)] {
         let flows = drawn[&rtt] as f64;

@@ -1,14 +1,15 @@
-//! Layering: the crates that each crate may depend on, and what pure crates never mention.
+//! Layering: the dependencies that each crate may have, and the names that pure crates must not
+//! mention.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A crate, and all crates of the workspace that it may depend on.
+/// Each crate with the workspace crates that it may depend on.
 const ALLOWED: [(&str, &[&str]); 18] = [
     ("quantity", &[]),
     ("memory", &[]),
     ("packet", &["quantity", "memory"]),
-    // The proc-macro of `schema`.
+    // Proc-macro crate of `schema`.
     ("derive", &[]),
     ("schema", &["quantity", "derive"]),
     ("cc", &["quantity", "schema", "packet"]),
@@ -27,7 +28,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ),
     ("router", &["quantity", "schema", "aqm", "tables", "packet", "scenario", "link"]),
     ("infer", &["quantity", "tables", "packet"]),
-    // Apart from the others, with a manifest of its own.
+    // Not part of the workspace; it has its own manifest.
     ("kernel", &[]),
     (
         "testbed",
@@ -45,20 +46,21 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ),
 ];
 
-/// Crates that the tests of a crate may depend on besides.
+/// Further crates that the tests of a crate may depend on.
 const ALLOWED_IN_TESTS: [(&str, &[&str]); 2] = [
-    // Both let the same packets go at the same nanosecond; and what comes through a device is the endpoint's to believe.
+    // Tests compare the departures of router and simulator to the nanosecond, and feed packets from
+    // a device to the endpoint.
     ("router", &["sim", "tcp", "cc"]),
-    // Both begin the same flows.
+    // Tests compare the flows that testbed and simulator start.
     ("testbed", &["sim"]),
 ];
 
-/// Crates without clock, thread, file or environment.
+/// Crates that use no clock, thread, file or environment.
 const PURE: [&str; 11] = [
     "quantity", "schema", "cc", "aqm", "apps", "tcp", "tables", "packet", "scenario", "link", "sim",
 ];
 
-/// What a pure crate does not mention.
+/// Names that a pure crate must not mention.
 const IMPURE: [&str; 10] = [
     "std::time",
     "Instant",
@@ -72,14 +74,14 @@ const IMPURE: [&str; 10] = [
     "HashSet",
 ];
 
-/// Lines of a file that is still read at one go.
+/// Limit on the lines of a source file.
 const LONGEST_FILE: usize = 550;
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
 }
 
-/// The source files below a folder, build products left out.
+/// Returns the source files below a folder, without build products.
 pub fn sources(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(folder) else { return found };
@@ -96,7 +98,7 @@ pub fn sources(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// Name without `cwnd-`, and folder, of each crate below `crates`.
+/// Returns name (without `cwnd-`) and folder of each crate below `crates`.
 pub fn crates() -> Vec<(String, PathBuf)> {
     let mut manifests = sources(&root().join("crates"), &["toml"]);
     manifests.retain(|file| file.ends_with("Cargo.toml"));
@@ -107,7 +109,7 @@ pub fn crates() -> Vec<(String, PathBuf)> {
     named.collect()
 }
 
-/// The crates of the workspace in these lists of a manifest.
+/// Returns the workspace crates that a manifest lists under these kinds of dependencies.
 fn needs(manifest: &toml::Table, kinds: &[&str]) -> Vec<String> {
     let mut needs = Vec::new();
     for kind in kinds {
@@ -141,7 +143,7 @@ fn every_crate_needs_only_those_below_it() {
                 wrong.push(format!("tests of {name} → {needed}"));
             }
         }
-        // Only what talks to a kernel may depend on which it is.
+        // Only crates that talk to a kernel may have dependencies for one platform.
         let pure = PURE.contains(&name.as_str());
         assert!(!(pure && manifest.contains_key("target")), "{name}: dependencies of one platform");
     }
@@ -198,8 +200,8 @@ fn no_source_file_is_too_long_to_read() {
     assert!(wrong.is_empty(), "over {LONGEST_FILE} lines: {}", wrong.join(", "));
 }
 
-/// Files that know ABE: the controllers, their form for the kernel and its command line, a router's
-/// preset of its paper, and keys and pages with examples.
+/// Files that may name ABE: controllers, their kernel variants with their command line, the router
+/// preset of its paper, and keys and pages that give it as an example.
 const KNOW_ABE: [&str; 7] = [
     "cc/src/",
     "linux/kernel/",

@@ -1,4 +1,4 @@
-//! Arrivals of connections, and the load that they offer.
+//! Arrival processes of connections, and the load that they offer.
 
 use cwnd_scenario::Document;
 use cwnd_tables::Records;
@@ -22,7 +22,7 @@ fn web(seconds: u32, rate: &str, arrivals: &str) -> Records {
     ))
 }
 
-/// The starts of all flows, in order.
+/// Returns the start times of all flows, in order.
 fn starts(records: &Records) -> Vec<f64> {
     let mut starts = column(&records.flows, "start_s");
     starts.sort_unstable_by(f64::total_cmp);
@@ -52,7 +52,8 @@ fn the_workload_poisson_is_short_for_transfers_that_arrive() {
 fn a_load_is_what_the_link_carries_when_nothing_is_lost() {
     for load in [0.3, 0.6] {
         let records = web(1000, "10 Mbit/s", &format!("kind = \"poisson\", load = {load}"));
-        // 30 kB have 21.2 segments of 1448 B in the mean, 1 / (1 − exp(−1448/30000)), with 52 B of headers each, and a SYN.
+        // 30 kB have 21.2 segments of 1448 B in the mean, 1 / (1 − exp(−1448/30000)), each with 52
+        // B of headers, and a SYN.
         let bytes = 30_000.0 + 52.0 / (1.0 - (-1448.0_f64 / 30_000.0).exp()) + 52.0;
         let expected = load * 10e6 / (8.0 * bytes) * 1000.0;
         let flows = records.flows.len() as f64;
@@ -60,7 +61,7 @@ fn a_load_is_what_the_link_carries_when_nothing_is_lost() {
             (flows - expected).abs() < 3.0 * expected.sqrt(),
             "{flows} connections, {expected}"
         );
-        // The deviation of what so many sizes add up to: an exponential size's is its mean.
+        // Standard deviation of the sum of the sizes: that of an exponential size equals its mean.
         let carried = column(&records.links, "utilisation")[0];
         let error = load * (2.0 / expected).sqrt();
         assert!((carried - load).abs() < 3.0 * error + 0.002, "{carried} of {load}");
@@ -88,7 +89,7 @@ fn several_processes_share_a_load_and_pauses_double_the_rate() {
     close(&count("kind = \"poisson\"", 7));
     let bursts = count("kind = \"on-off\", on = \"500 ms\", off = \"500 ms\"", 1);
     close(&bursts);
-    // They come in the first half of each second, at twice the rate.
+    // Arrivals come in the first half of each second, at twice the rate.
     assert!(bursts.iter().all(|start| start.fract() < 0.5));
 }
 
@@ -100,7 +101,7 @@ fn the_gaps_of_arrivals_are_exponential() {
     let n = gaps.len() as f64;
     let off = |(i, gap): (usize, &f64)| ((i as f64 + 0.5) / n - (1.0 - (-gap / 0.05).exp())).abs();
     let distance = gaps.iter().enumerate().map(off).fold(0.0, f64::max) * n.sqrt();
-    // Kolmogorov and Smirnov: one set of gaps in a thousand is further off.
+    // Kolmogorov–Smirnov test: one set of gaps in a thousand exceeds this distance.
     assert!(distance < 1.95, "{distance}");
 }
 
@@ -122,7 +123,8 @@ fn a_flash_crowd_has_its_rate_and_its_share_of_the_time() {
         on = "pareto(2.5, 16 s)"
         off = "pareto(2.5, 8 s)"
     "#));
-    // Twenty a second for 16 s of 24 s. Periods of shape 2.5 deviate by 0.89 of their mean; 167 of each begin.
+    // Twenty arrivals a second for 16 s of each 24 s. Pareto periods of shape 2.5 have a standard
+    // deviation of 0.89 times their mean, and there are 167 of each kind.
     let expected = 4000.0 * 20.0 * 16.0 / 24.0;
     let found = starts.len() as f64;
     assert!((found / expected - 1.0).abs() < 0.15, "{found} of {expected}");
@@ -177,11 +179,11 @@ fn a_list_is_played_as_it_was_recorded() {
     rows.sort_by(|&a, &b| ids[a].total_cmp(&ids[b]));
     let told: Vec<[f64; 3]> = rows.iter().map(|&i| [start[i], size[i], base[i]]).collect();
     assert_eq!(told[..3], [[1.0, 70e3, 18e3], [1.0, 10e3, 20e3], [2.0, 3e3, 12e3]]);
-    // The fourth says neither how much nor between whom; the fifth comes after the end.
+    // The fourth row gives neither size nor ends; the fifth is after the end of the run.
     assert_eq!((told.len(), told[3][0], told[3][1]), (4, 3.0, 10e3));
 }
 
-/// Users who fetch 20 kB and pause: `keys` are of their group.
+/// Runs users who fetch 20 kB and pause; `keys` are keys of their group.
 fn users(count: u32, keys: &str) -> Records {
     run(&format!(
         r#"
@@ -204,11 +206,11 @@ fn users(count: u32, keys: &str) -> Records {
 fn users_fetch_one_file_after_the_other_at_the_rate_of_their_loop() {
     let records = users(20, r#"arrivals = { kind = "closed", pause = "exponential(700 ms)" }"#);
     let (start, took) = (column(&records.flows, "start_s"), column(&records.flows, "fct_s"));
-    // SYN, ten segments, four segments: two round trips and a half to the last byte, and half of one until its ACK is back. At the start
-    // twenty files of 14 segments wait for each other.
+    // SYN, ten segments, four segments: two and a half round trips to the last byte, and half of
+    // one until its ACK arrives. At the start twenty files of 14 segments queue behind each other.
     let longest = 0.25 + 20.0 * 14.0 * 1500.0 * 8.0 / 1e9;
     assert!(took.iter().filter(|fct| !fct.is_nan()).all(|fct| (0.25..longest).contains(fct)));
-    // Little's law: twenty users, each in a cycle of 300 ms and the pause.
+    // Little's law: twenty users, each with a cycle of 300 ms and the pause.
     let (found, expected) = (start.len() as f64, 20.0 * 500.0 / (0.3 + 0.7));
     assert!((found - expected).abs() < 4.0 * expected.sqrt(), "{found} of {expected}");
     let at_once = |at: f64| {
@@ -234,7 +236,7 @@ fn a_user_whose_connection_is_given_up_goes_on_after_the_pause() {
         workload = { kind = "bytes", size = "20 kB" }
     "#);
     let mut start = starts(&records);
-    // A SYN, another after a second, given up two seconds after that; then the pause.
+    // A SYN, a second one after 1 s, the end of the attempt after 2 s more, then the pause.
     start.truncate(4);
     assert_eq!(start, [0.0, 4.0, 8.0, 12.0]);
 }

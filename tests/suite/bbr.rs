@@ -1,10 +1,11 @@
-//! BBR, version 1, in whole scenarios. Sections are of draft-cardwell-iccrg-bbr-congestion-control-00.
+//! BBR version 1 in whole scenarios. Sections refer to
+//! draft-cardwell-iccrg-bbr-congestion-control-00.
 
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, beside, column, run};
 
-/// One flow as Linux has it, and a buffer in bandwidth-delay products.
+/// Runs one flow with the stack of Linux and a buffer given in bandwidth-delay products.
 fn alone(rate: &str, rtt: &str, buffer: f64, run_of: &str) -> Records {
     run(&format!(
         r#"
@@ -38,13 +39,15 @@ fn startup_doubles_what_arrives_in_each_round_trip() {
     );
     let arrived = column(&records.flow_series, "delivered");
     let each: Vec<f64> = arrived.windows(2).map(|two| two[1] - two[0]).collect();
-    // Whole segments, from twenty on.
+    // Intervals of fewer than twenty segments are left out: whole segments make their ratio
+    // inexact.
     let doublings: Vec<f64> = each[2..].windows(2).map(|two| two[1] / two[0]).skip(1).collect();
     assert!(doublings.len() >= 5, "{each:?}");
     assert!(doublings.iter().all(|ratio| (1.85..2.15).contains(ratio)), "{doublings:?}");
 }
 
-/// § 4.3.4.1, 4.3.5: probes queue a quarter of a round trip and take it away again; 0.2 s of 10.2 go to the probes for RTprop, and 1 % to the margin.
+/// § 4.3.4.1, 4.3.5: bandwidth probes queue a quarter of a BDP and drain it again. Probes for
+/// RTprop take 0.2 s of 10.2 s, the margin 1 %.
 #[test]
 fn one_flow_uses_the_link_but_for_its_probes_and_leaves_long_buffers_empty() {
     let mut table = "# One flow, 5 to 65 s, by path and buffer: utilisation, \
@@ -74,7 +77,8 @@ fn one_flow_uses_the_link_but_for_its_probes_and_leaves_long_buffers_empty() {
     assert_golden("bbr.txt", &table);
 }
 
-/// § 4.2.3.2: two bandwidth-delay products and three quanta, whoever else fills the buffer.
+/// § 4.2.3.2: the bound is two bandwidth-delay products and three quanta, also beside other flows
+/// that fill the buffer.
 #[test]
 fn no_more_than_two_bandwidth_delay_products_are_in_flight() {
     let records = alone(
@@ -87,14 +91,16 @@ fn no_more_than_two_bandwidth_delay_products_are_in_flight() {
     let windows = column(&records.flow_series, "snd_cwnd_pkts");
     let most = times.iter().zip(windows).filter(|(time, _)| **time > 5.0);
     let most = most.map(|(_, window)| window).fold(0.0, f64::max);
-    // Of payload: a packet of 1500 B carries 1448 of it. RTprop is the handshake's or that of a segment, 0.24 ms more.
+    // Payload: a packet of 1500 B carries 1448 B. RTprop may be that of the handshake, or that of a
+    // segment, which is 0.24 ms longer.
     let product = 50e6 / 8.0 * 0.100 * 1448.0 / 1500.0 / 1448.0;
     let quanta = 3.0 * 50e6 / 8.0 * 1e-3 / 1448.0;
     let bound = (2.0 * product + quanta) * 1.01;
     assert!((0.97 * bound..bound * 1.02).contains(&most), "{most}, {bound}");
 }
 
-/// The draft lets an RTT that equals the least refresh it. On a path without noise that happens after each probe for bandwidth.
+/// The draft lets an RTT equal to the minimum refresh it. On a path without noise that happens
+/// after each bandwidth probe.
 #[test]
 fn where_an_equal_round_trip_counts_a_path_without_noise_is_seldom_probed() {
     let count = |equal: bool| {
@@ -117,7 +123,8 @@ fn where_an_equal_round_trip_counts_a_path_without_noise_is_seldom_probed() {
     assert!(count(true) < 3 && count(false) >= 5);
 }
 
-/// Hock, Bless, Zitterbart 2017; Ware et al. 2019: below two bandwidth-delay products BBR takes nearly all; in long buffers its window is the bound.
+/// Hock, Bless, Zitterbart 2017; Ware et al. 2019: below two bandwidth-delay products BBR takes
+/// nearly all of the goodput; in long buffers its window limits it.
 #[test]
 fn beside_cubic_it_takes_nearly_all_of_short_buffers_and_less_of_long_ones() {
     let mut table = "# Two flows beside two of CUBIC, 20 Mbit/s, 40 ms, 30 to 150 s, \
@@ -139,7 +146,8 @@ fn beside_cubic_it_takes_nearly_all_of_short_buffers_and_less_of_long_ones() {
     assert!(shares[4..].iter().all(|share| *share < 0.55), "{shares:?}");
 }
 
-/// § 4.3.4.4, 4.3.5: an idle time stands for a probe for RTprop, and what goes after it goes at the bandwidth that was found.
+/// § 4.3.4.4, 4.3.5: an idle period replaces a probe for RTprop, and sending resumes at the
+/// estimated bandwidth.
 #[test]
 fn requests_with_pauses_are_answered_at_the_bandwidth_that_was_found() {
     let records = run(r#"
@@ -156,10 +164,10 @@ fn requests_with_pauses_are_answered_at_the_bandwidth_that_was_found() {
         workload = { kind = "on-off", size = "500 kB", off = "1 s" }
         endpoint = { preset = "linux" }
         "#);
-    // RTprop grows old within a transfer now and then.
+    // RTprop expires within a transfer now and then.
     assert!(activity(&records, "rtt_probes") <= 3);
     assert_eq!(link(&records, "dropped_total_pkts"), 0.0);
-    // A transfer at the whole rate of the link, and a round trip.
+    // Lower bound: the transfer at link rate, and a round trip.
     let least = 500e3 * 8.0 * 1500.0 / 1448.0 / 20e6 + 0.040;
     let took = 500e3 * 8.0 / at(&records.flows, 0, "goodput_bit_s") - 1.0;
     assert!((least..1.15 * least).contains(&took), "{took} s, {least} s");

@@ -1,4 +1,5 @@
-//! BECN as a whole: how much sooner quenches come than echoes, and what forged ones do. The page has the tables that are made here.
+//! BECN in whole scenarios: the lead of quenches over ECN echoes, and the effect of forged
+//! quenches. The page's tables are generated here.
 
 use std::fmt::Write as _;
 
@@ -10,14 +11,14 @@ use crate::common::{activity, at, column, run, scenario};
 
 const PAGE: &str = include_str!("../../docs/messengers/quench.md");
 
-/// The page shows these rows.
+/// Asserts that the page contains these rows.
 fn is_on_the_page(table: &str) {
     for row in table.lines() {
         assert!(PAGE.contains(row), "docs/messengers/quench.md has not\n{table}");
     }
 }
 
-/// A hundred milliseconds from end to end, so many of them before the bottleneck.
+/// Writes a path with a one-way delay of 100 ms, `before_ms` of it before the bottleneck.
 fn path(before_ms: u64, messenger: &str, endpoint: &str) -> String {
     let access = |name: &str, from: &str, to: &str, ms: u64, more: &str| {
         format!(
@@ -40,7 +41,7 @@ fn path(before_ms: u64, messenger: &str, endpoint: &str) -> String {
     )
 }
 
-/// When the threshold first fell, ms.
+/// Returns the time of the first reduction of ssthresh, ms.
 fn first_reduction(text: &str) -> f64 {
     let records = run(text);
     let series = &records.flow_series;
@@ -49,8 +50,8 @@ fn first_reduction(text: &str) -> f64 {
     times[fell] * 1000.0
 }
 
-/// R = 200 ms. When the first is marked, 20 packets of 1000 B wait and one is on the line: with its own transmission q is 16.8 to
-/// 17.6 ms.
+/// R = 200 ms. At the first mark 20 packets of 1000 B wait and one is being sent: with its own
+/// transmission, q is 16.8 to 17.6 ms.
 #[test]
 fn a_quench_comes_sooner_than_an_echo_by_what_lies_behind_the_bottleneck_and_the_queue() {
     let mut table = String::new();
@@ -59,7 +60,7 @@ fn a_quench_comes_sooner_than_an_echo_by_what_lies_behind_the_bottleneck_and_the
             path(before, "messenger = \"quench\"\n", "obey_ece = false, obey_quench = true");
         let echo = path(before, "", "obey_ece = true");
         let sooner = first_reduction(&echo) - first_reduction(&quench);
-        // Half of what q may be, and two samples.
+        // Half of the range of q, and two sampling intervals.
         assert!((sooner - closed_form).abs() < 0.4 + 0.2, "{before}: {sooner} of {closed_form}");
         let x = f64::from(before as u32) / 100.0;
         writeln!(table, "| {x:.2} | {closed_form:.1} ms | {sooner:.1} ms |").unwrap();
@@ -67,7 +68,7 @@ fn a_quench_comes_sooner_than_an_echo_by_what_lies_behind_the_bottleneck_and_the
     is_on_the_page(&table);
 }
 
-/// A flow that is attacked from its start to its end.
+/// Runs a flow that is attacked from start to end.
 fn attacked(attacker: &str, endpoint: &str) -> Records {
     let text = format!(
         "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
@@ -81,7 +82,7 @@ fn attacked(attacker: &str, endpoint: &str) -> Records {
     world.finish()
 }
 
-/// A million quenches a second by one who knows so much.
+/// Returns the key of an attacker who forges a million quenches a second with this knowledge.
 fn knows(what: &str) -> String {
     format!("attacker = {{ kind = \"quench\", rate = 1e6, knows = \"{what}\" }}\n")
 }
@@ -105,7 +106,7 @@ fn forged_quenches_do_what_the_page_says() {
         let (believed, reduced) = (flow("quenches"), flow("cwnd_reductions_quench"));
         let mbit = flow("goodput_bit_s") / 1e6;
         goodput.push(mbit);
-        // At most once a round trip, and there are a hundred.
+        // At most one reduction in each of the hundred round trips.
         assert!(reduced <= believed && reduced <= 100.0, "{who} {what}: {reduced}");
         if !attacker.is_empty() {
             let forged = activity(&records, "quenches_forged") as f64;
@@ -113,16 +114,17 @@ fn forged_quenches_do_what_the_page_says() {
         }
         writeln!(table, "| {who} | {what} | {believed} | {reduced} | {mbit:.2} Mbit/s |").unwrap();
     }
-    // Whom the check stops, changes nothing at all.
+    // An attacker whom the check stops has no effect at all.
     assert_eq!(goodput[1], goodput[0]);
     assert_eq!(goodput[3], goodput[0]);
-    // The others slow the flow down; none stops it: a segment a round trip is 0.12 Mbit/s.
+    // The others slow the flow down, but none stops it: one segment a round trip is 0.12 Mbit/s.
     assert!(goodput[2..].iter().all(|&mbit| mbit > 0.1), "{goodput:?}");
     assert!(goodput[6] < 0.2, "{goodput:?}");
     is_on_the_page(&table);
 }
 
-/// An attack lasts from its start to its end, on each of the connections that are open, those that arrive, too.
+/// An attack lasts from its start to its end, on each connection that is open, including later
+/// arrivals.
 #[test]
 fn an_attacker_keeps_to_its_time_and_to_open_connections() {
     let attack = |more: &str| {
@@ -131,7 +133,7 @@ fn an_attacker_keeps_to_its_time_and_to_open_connections() {
     let forged = |records: &Records| activity(records, "quenches_forged");
     assert_eq!(forged(&attacked(&attack(""), "")), 9999 - 100, "none before the handshake is over");
     assert_eq!(forged(&attacked(&attack(", start = \"2 s\", stop = \"3 s\""), "")), 999);
-    // 100 kB take some round trips; then the connection is over, and nobody is there to be attacked.
+    // 100 kB take some round trips; after that the connection is closed and no longer attacked.
     let short = "workload = { kind = \"bytes\", size = \"100 kB\" }\n";
     let records = attacked(&(attack("") + short), ", handshake = false");
     let (took, came) = (at(&records.flows, 0, "fct_s"), forged(&records) as f64);
@@ -142,7 +144,8 @@ fn an_attacker_keeps_to_its_time_and_to_open_connections() {
     assert!(quenched > 10 && quenched + 2 >= records.flows.len(), "{quenched}");
 }
 
-/// A window of W bytes covers W of the 2³² numbers: with no limit to guesses an attacker who knows the ports hits so often.
+/// A window of W bytes covers W of the 2³² sequence numbers. Without a limit to guesses, that is
+/// the hit rate of an attacker who knows the ports.
 #[test]
 fn guesses_hit_as_often_as_the_window_is_wide() {
     let text = "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\n\
@@ -150,7 +153,7 @@ fn guesses_hit_as_often_as_the_window_is_wide() {
                 endpoint = { quench_guesses = \"none\", max_window = \"100 kB\" }\n";
     let mut world = World::new(scenario(text));
     let mut rng = Rng::named(2, "attacker");
-    // Full windows from the second second on.
+    // The window is full from 2 s on.
     while world.step() && world.now().0 < 2_000_000_000 {}
     let guesses = 3_000_000;
     for _ in 0..guesses {

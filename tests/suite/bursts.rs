@@ -1,4 +1,4 @@
-//! No controller keeps a window of several times what its path holds.
+//! Bound on windows: no controller keeps a window of several times the capacity of path and buffer.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use cwnd_tables::Records;
 use crate::common::{column, is_long, run};
 use crate::guides::{Pair, pairs};
 
-/// A window is no more than so many times what path and buffer hold.
+/// Bound on the window, as a multiple of the segments that path and buffer hold.
 const MOST: f64 = 3.0;
 
-/// Controllers with larger windows, and the reason.
+/// Controllers with larger windows, each with the reason.
 const EXCEPTIONS: [(&str, &str); 2] = [
     (
         "copa mvfst",
@@ -20,7 +20,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
     ("rcp ns2", "it has no window: the rate that routers offer is all that holds it back"),
 ];
 
-/// A path on which window and buffer hold so many segments.
+/// A path that holds `holds` segments, including its buffer.
 struct Path {
     rate: &'static str,
     rtt: &'static str,
@@ -33,7 +33,8 @@ const MEDIUM: Path = Path { rate: "10 Mbit/s", rtt: "100 ms", buffer: "1 BDP", h
 const SHALLOW: Path = Path { rate: "2 Mbit/s", rtt: "160 ms", buffer: "0.25 BDP", holds: 33.0 };
 const DEEP: Path = Path { rate: "2 Mbit/s", rtt: "40 ms", buffer: "4 BDP", holds: 33.0 };
 
-/// The largest window of a flow, alone or beside one of CUBIC, in parts of what the path holds.
+/// Returns the largest window of a flow, alone or beside one of CUBIC, relative to the capacity of
+/// the path.
 fn largest(path: &Path, pair: &Pair, stack: &str, beside: bool, [seed, seconds]: [u32; 2]) -> f64 {
     let Path { rate, rtt, buffer, holds } = path;
     let flow = format!("rtt = \"{rtt}\"\nstart = \"uniform(0 s, 1 s)\"\nstack = \"rfc6675\"\n");
@@ -60,7 +61,8 @@ fn largest_of_the_first(records: &Records) -> f64 {
     of_first.map(|(_, window)| window).fold(0.0, f64::max)
 }
 
-/// The seeds of the first are those in which Copa's window was 10 to 34 times what the path holds.
+/// The seeds for the first path are those in which Copa's window was 10 to 34 times the path's
+/// capacity.
 #[test]
 fn no_controller_outgrows_path_and_buffer() {
     let long = is_long();

@@ -1,10 +1,11 @@
-//! Receivers that cheat, and what their senders lose by it (Savage et al. 1999).
+//! Misbehaving receivers, and the harm to other senders (Savage et al. 1999).
 
 use cwnd_sim::World;
 
 use crate::common::{column, scenario};
 
-/// Two flows over 10 Mbit/s, 5 ms, 50 kB; one receiver cheats. Its share of what both carry.
+/// Runs two flows over 10 Mbit/s, 5 ms and 50 kB, one with a misbehaving receiver. Returns its
+/// share of the goodput.
 fn share_of_cheat(both: &str, cheat: &str) -> f64 {
     let text = format!(
         r#"
@@ -30,7 +31,8 @@ fn share_of_cheat(both: &str, cheat: &str) -> f64 {
     goodput[0] / (goodput[0] + goodput[1])
 }
 
-/// ACK division makes a window grow faster that counts ACKs, and not one that counts bytes (RFC 3465 § 2.1).
+/// ACK division speeds up a window that grows by ACKs, not one that grows by bytes (RFC 3465 §
+/// 2.1).
 #[test]
 fn divided_acks_gain_where_acks_are_counted_and_not_where_bytes_are() {
     let share = |increase: &str| {
@@ -44,7 +46,7 @@ fn divided_acks_gain_where_acks_are_counted_and_not_where_bytes_are() {
     assert!((share("abc") - 0.5).abs() < 0.1, "{}", share("abc"));
 }
 
-/// Savage et al. 1999 § 3.3: who acknowledges ahead hears of no loss, and takes nearly all.
+/// Savage et al. 1999 § 3.3: optimistic ACKs conceal losses, and the flow takes nearly all.
 #[test]
 fn acks_ahead_of_what_arrives_take_nearly_all() {
     let both = "endpoint = { clock = \"1 ms\", max_window = \"150 kB\"";

@@ -1,4 +1,5 @@
-//! Check mode: two runs step by step, and the steps of every build against those that are pinned.
+//! Check mode: lockstep comparison of two runs, and pinned step hashes that every build must
+//! reproduce.
 
 use cwnd_quantity::Time;
 use cwnd_sim::{CheckError, Checked, Divergence, Witness, World, compare};
@@ -6,7 +7,7 @@ use cwnd_sim::{CheckError, Checked, Divergence, Witness, World, compare};
 use crate::common::{assert_golden, run, scenario};
 use crate::determinism::PINNED;
 
-/// The same network with a link that changes its rate at half time, or doesn't.
+/// Writes the same network with a given rate, constant or with a step at half time.
 fn with_rate(rate: &str) -> String {
     format!(
         "[run]\nduration = \"4 s\"\nsample = \"none\"\n[dumbbell]\nrate = {rate}\n\
@@ -14,7 +15,7 @@ fn with_rate(rate: &str) -> String {
     )
 }
 
-/// Two runs of the same.
+/// Compares two runs of one scenario.
 fn check(text: &str, go_on: impl FnMut(Time) -> bool) -> Result<Checked, CheckError> {
     let [mut one, mut other] = [(); 2].map(|()| Witness::new(scenario(text)));
     compare(&mut one, &mut other, go_on)
@@ -46,13 +47,13 @@ fn the_first_event_that_differs_is_found() {
     let found = divergence(&constant, &stepped);
     let [one, other] = found.steps.clone().map(|s| s.expect("both go on"));
     assert_eq!(one.index, other.index);
-    // Until the instant of the change both are the same; the change is an event of its own.
+    // The runs agree until the instant of the change, which is an event.
     assert_eq!(other.at.0, 2_000_000_000);
     assert!(one.at > other.at, "nothing else happens at that instant");
     assert!(found.last_common.as_ref().is_some_and(|s| s.at < other.at));
     assert!(found.to_string().contains("at 2000000000 ns: the rate of line 0 changes"), "{found}");
 
-    // The report is right: stepped apart by hand, that is the first event in which they differ.
+    // Confirms the report: stepping both by hand, this is the first event that differs.
     let mut hands = [&constant, &stepped].map(|text| World::new(scenario(text)));
     for _ in 1..one.index {
         hands.iter_mut().for_each(|world| assert!(world.step()));
@@ -67,7 +68,8 @@ fn a_draw_that_differs_is_found_before_it_has_consequences() {
     let text = with_rate("\"4 Mbit/s\"");
     let found = divergence(&text, &text.replace("[run]", "[run]\nseed = 2"));
     let [one, other] = found.steps.clone().map(|s| s.expect("both go on"));
-    // Loss, reordering and jitter are drawn for the first packet that enters the bottleneck's pipe.
+    // The first packet that enters the bottleneck's pipe takes draws for loss, reordering and
+    // jitter.
     assert_eq!((one.index, one.at), (other.index, other.at));
     let names: Vec<&str> = one.draws.iter().map(|d| &*d.stream).collect();
     assert_eq!(names, ["link.bottleneck.faults"; 3]);
@@ -94,8 +96,9 @@ fn a_checked_run_can_be_called_off() {
     }
 }
 
-/// The chains are the same in every build: this test, built for debugging, and the tests of the extension, built for
-/// release, read the same file. `cargo run --example steps` prints the steps of a build, to see where two differ.
+/// The hashes are the same in every build: this debug test and the release tests of the extension
+/// read the same file. `cargo run --example steps` prints the steps of a build, to find where two
+/// differ.
 #[test]
 fn the_steps_of_a_run_are_what_they_were() {
     let mut found = "# Hash of every step of a run: time, event, random draws.\n".to_owned();

@@ -1,6 +1,6 @@
-//! Between the files of a crate, too, imports lead one way: no two of them need each other, however far round. A module
-//! that is split over files of a folder may have parts that know the whole, as `impl`s of its types do; the crate's root
-//! is no such whole.
+//! Absence of import cycles between the files of a crate, however long. A module split over files
+//! of its folder may have parts that import the whole, as `impl`s of its types do; this exception
+//! does not hold for the root of the crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,21 +11,21 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::architecture::{crates, sources};
 
-/// Where a module is: its names from the root of the crate on.
+/// Path of a module: its names from the root of the crate on.
 type Place = Vec<String>;
 
-/// A crate's modules that are files.
+/// Modules of a crate that have their own files.
 #[derive(Debug, Default)]
 struct House {
     files: BTreeMap<Place, Room>,
 }
 
-/// What a file says of others.
+/// References from one file to others.
 #[derive(Debug, Default)]
 struct Room {
-    /// Paths as they are written, each with the module that it is seen from.
+    /// Paths as written, each with the module in which it is resolved.
     paths: Vec<(Place, Vec<String>)>,
-    /// Names that `use` brings in, and what they stand for.
+    /// Names imported by `use`, and the paths that they stand for.
     names: BTreeMap<String, (Place, Vec<String>)>,
 }
 
@@ -44,7 +44,7 @@ impl House {
         house
     }
 
-    /// Gathers the paths of a stretch of code in this module; tests may look where they like.
+    /// Collects the paths in the code of a module, except in tests, which may import anything.
     fn read(&self, tokens: TokenStream, here: &Place, room: &mut Room) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut i = 0;
@@ -84,7 +84,7 @@ impl House {
         }
     }
 
-    /// The file that a path leads to; `None` if it leads out of the crate.
+    /// Resolves a path to a file; `None` if it leads out of the crate.
     fn target(&self, here: &Place, path: &[String], depth: usize) -> Option<Place> {
         let (first, mut rest) = path.split_first()?;
         let mut place = match first.as_str() {
@@ -111,11 +111,11 @@ impl House {
             }
             (place, rest) = (deeper, after);
         }
-        // A module in a file is that file's.
+        // An inline module belongs to its file.
         while !self.files.contains_key(&place) {
             place.pop();
         }
-        // A name that the module has from elsewhere is what it stands for there.
+        // A re-exported name resolves to the item that it stands for.
         let handed_on = rest.first().and_then(|name| self.files[&place].names.get(name));
         match handed_on {
             Some((there, path)) if depth > 0 => self.target(there, path, depth - 1).or(Some(place)),
@@ -123,7 +123,7 @@ impl House {
         }
     }
 
-    /// Whom each file needs, and by which path.
+    /// Returns the files that each file imports, with one path for each.
     fn needs(&self) -> BTreeMap<&Place, BTreeMap<Place, String>> {
         let mut needs = BTreeMap::new();
         for (file, room) in &self.files {
@@ -138,7 +138,7 @@ impl House {
         needs
     }
 
-    /// Circles, each as its shortest way round from one of its files.
+    /// Returns the cycles, each as the shortest one through one of its files.
     fn circles(&self) -> Vec<String> {
         let needs = self.needs();
         let mut told = BTreeSet::new();
@@ -160,7 +160,7 @@ impl House {
     }
 }
 
-/// The shortest way from a file back to it.
+/// Returns the shortest cycle through a file.
 fn way_round(
     needs: &BTreeMap<&Place, BTreeMap<Place, String>>,
     start: &Place,
@@ -197,7 +197,7 @@ fn title(place: &Place) -> String {
     if place.is_empty() { "the root".to_owned() } else { place.join("/") }
 }
 
-/// Where the code goes on after what is compiled for tests only, if that begins here.
+/// Returns the index after an item that is compiled for tests only, if one starts here.
 fn skip_test(tokens: &[TokenTree], i: usize) -> Option<usize> {
     let TokenTree::Group(attribute) = tokens.get(i + 1)? else { return None };
     if tokens[i].to_string() != "#"
@@ -223,13 +223,13 @@ fn is_colons(tokens: &[TokenTree], i: usize) -> bool {
     colon(i) && colon(i + 1)
 }
 
-/// Whether a path begins with this word: `::` follows, and none stands before it.
+/// `true` if a path begins with this word: `::` follows, and none precedes it.
 fn begins_path(tokens: &[TokenTree], i: usize) -> bool {
     is_colons(tokens, i + 1) && !(i >= 2 && is_colons(tokens, i - 2))
 }
 
-/// Reads the path or tree of paths that begins at a token, each with the name that it brings in; gives back where the
-/// code goes on.
+/// Collects the path or tree of paths that begins at a token, each with the name that it imports.
+/// Returns the index after it.
 fn paths(
     tokens: &[TokenTree],
     mut i: usize,
@@ -266,7 +266,7 @@ fn paths(
                 }
                 return i + 1;
             }
-            // A glob, or generic arguments.
+            // A glob import, or generic arguments.
             _ => {
                 if path.len() > before.len() {
                     found.push((path, String::new()));
@@ -277,7 +277,7 @@ fn paths(
     }
 }
 
-/// The files of a folder of sources, as modules.
+/// Returns the source files of a folder as modules, with their texts.
 fn modules(folder: &Path) -> Vec<(Place, String)> {
     let mut modules = Vec::new();
     for file in sources(folder, &["rs"]) {

@@ -1,4 +1,4 @@
-//! Scenarios in, tables out.
+//! Helpers that run a scenario given as text and read the tables of its results.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ mod kept;
 
 pub use kept::Kept;
 
-/// The one cell of a scenario that is given as text.
+/// Returns the single cell of a scenario given as text.
 pub fn scenario(text: &str) -> Arc<Scenario> {
     let no_files = |name: &str| Err(format!("no file `{name}`"));
     let plan = match Document::parse("test.toml", text, &no_files).and_then(|d| d.plan()) {
@@ -23,13 +23,13 @@ pub fn scenario(text: &str) -> Arc<Scenario> {
     Arc::new(cell.scenario)
 }
 
-/// Runs a scenario that is given as text.
+/// Runs a scenario given as text.
 pub fn run(text: &str) -> Records {
     World::new(scenario(text)).run(|_| true).expect("nothing stops it")
 }
 
-/// Runs a world and looks through it again and again: at each of the first steps, then a prime number of steps apart, so that
-/// no rhythm hides anything.
+/// Runs a world and audits it: after each of the first 299 events, then at intervals of a prime
+/// number, so that no periodic fault is missed.
 pub fn audited(mut world: World) -> Records {
     let mut events = 0_u64;
     while world.step() {
@@ -41,7 +41,7 @@ pub fn audited(mut world: World) -> Records {
     world.finish()
 }
 
-/// A column as numbers; what is missing is NaN, a name is its code.
+/// Returns a column as numbers: a missing value is NaN, a name is its code.
 pub fn column(table: &Table, name: &str) -> Vec<f64> {
     match table.column(name).unwrap_or_else(|| panic!("no column `{name}`")) {
         ColumnData::U32(v) => v.iter().map(|&x| f64::from(x)).collect(),
@@ -53,19 +53,20 @@ pub fn column(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// The value in a row of a column.
+/// Returns the value in a row of a column.
 pub fn at(table: &Table, row: usize, name: &str) -> f64 {
     column(table, name)[row]
 }
 
-/// Jain's index: 1 where all have as much, and 1/n where one has all.
+/// Jain's fairness index: 1 for equal shares, 1/n if one flow has everything.
 pub fn jain(shares: &[f64]) -> f64 {
     let squares: f64 = shares.iter().map(|x| x * x).sum();
     shares.iter().sum::<f64>().powi(2) / (shares.len() as f64 * squares)
 }
 
-/// Two flows beside two others over 20 Mbit/s and 40 ms, from 30 to 150 s, with a buffer of so many BDPs: the share of the goodput
-/// that the first two have. They begin within so many seconds; of each pair these are group and keys.
+/// Runs two flows beside two others over 20 Mbit/s and 40 ms, from 30 to 150 s, with a buffer given
+/// in BDP. Returns the share of the goodput of the first two. The flows start within `within`
+/// seconds; each pair is given by group name and keys.
 pub fn beside(buffer: f64, within: u32, pairs: [(&str, &str); 2]) -> (f64, Records) {
     let flows = pairs.map(|(group, keys)| {
         format!(
@@ -82,7 +83,7 @@ pub fn beside(buffer: f64, within: u32, pairs: [(&str, &str); 2]) -> (f64, Recor
     ((goodputs[0] + goodputs[1]) / goodputs.iter().sum::<f64>(), records)
 }
 
-/// How often a mechanism acted.
+/// Returns how often a mechanism acted.
 pub fn activity(records: &Records, name: &str) -> u64 {
     records.activity.get(name).unwrap_or_else(|| panic!("no activity `{name}`"))
 }
@@ -96,7 +97,8 @@ pub fn is_long() -> bool {
     std::env::var("LONG").is_ok()
 }
 
-/// Compares a text with the file of that name in `golden/`; `UPDATE=1 cargo test -p cwnd-tests` writes the file.
+/// Compares a text with the file of that name in `golden/`; `UPDATE=1 cargo test -p cwnd-tests`
+/// writes the file.
 #[expect(clippy::disallowed_methods, reason = "a test is told from outside to refresh its golden")]
 pub fn assert_golden(name: &str, found: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(name);

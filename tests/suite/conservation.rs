@@ -1,7 +1,7 @@
-//! Invariants of every scenario, at every instant: checked on scenarios drawn at random.
+//! Invariants of every scenario at every instant, checked on random scenarios.
 //!
-//! A few hundred of them in every run of the tests; with `LONG` in the environment (`make test-long`) more than ten
-//! thousand of each kind.
+//! Every run of the tests draws a few hundred of them; with `LONG` in the environment (`make
+//! test-long`) it draws more than ten thousand for each property.
 
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ use proptest::test_runner::{TestCaseResult, TestRunner};
 use crate::common::{audited, column, is_long, run, scenario};
 use crate::random::{any_scenario, transfers};
 
-/// How many scenarios are drawn for each property.
+/// Number of scenarios drawn for each property.
 const CASES: u32 = 200;
 const CASES_IN_LONG_MODE: u32 = 10_500;
 
@@ -27,7 +27,8 @@ fn cases() -> u32 {
     if is_long() { CASES_IN_LONG_MODE } else { CASES }
 }
 
-/// Checks a property on so many scenarios; says how many and how long it took if that is long.
+/// Checks a property on this many scenarios; reports their number and the time taken in the long
+/// mode.
 #[expect(clippy::disallowed_methods, reason = "people want to know how long it took")]
 fn for_all<T: Debug>(
     what: &str,
@@ -43,7 +44,7 @@ fn for_all<T: Debug>(
     report(what, cases, began);
 }
 
-/// Past what the test harness captures.
+/// Writes directly to stderr, which the test harness does not capture.
 fn report(what: &str, cases: u32, began: Instant) {
     if cases >= CASES_IN_LONG_MODE {
         let seconds = began.elapsed().as_secs_f64();
@@ -51,18 +52,18 @@ fn report(what: &str, cases: u32, began: Instant) {
     }
 }
 
-/// Whether receivers hide losses.
+/// `true` if receivers conceal losses.
 fn conceals(text: &str) -> bool {
     text.contains("cheat_hides = \"all\"")
 }
 
-/// The tables say what they must.
+/// Checks the identities and bounds that hold for the tables of every run.
 fn check_records(records: &Records, conceals: bool) {
     let link = |name: &str| column(&records.links, name);
     let (arrived, delivered) = (link("arrived_total_pkts"), link("delivered_total_pkts"));
     let (dropped, marked) = (link("dropped_total_pkts"), link("marked_total_pkts"));
     let queued = link("queued_pkts");
-    // Verdicts by their numbers: dropped, marked.
+    // Rows of a verdict, by its number: dropped or marked.
     let by_reason = |i: usize, verdict: f64| {
         let of = column(&records.reasons, "link_id").into_iter().enumerate();
         let is = column(&records.reasons, "verdict");
@@ -89,7 +90,7 @@ fn check_records(records: &Records, conceals: bool) {
         }
         let utilisation = link("utilisation")[i];
         let seconds = 0.5;
-        // A packet that was on the line when counting began counts in full.
+        // The packet that is being sent when counting begins counts in full.
         let one_packet = 3052.0 * 8.0 / (link("rate_bit_s")[i] * seconds);
         assert!(utilisation.is_nan() || utilisation <= 1.0 + one_packet, "{utilisation}");
     }
@@ -99,23 +100,23 @@ fn check_records(records: &Records, conceals: bool) {
     for i in 0..records.flows.len() {
         assert!(fct[i].is_nan() || received[i] == size[i], "flow {i} has what it was sent");
         assert!(size[i].is_nan() || received[i] <= size[i], "flow {i} has no more");
-        // Who acknowledges what is still under way makes round trips shorter.
+        // A receiver that acknowledges data in flight makes round trips shorter.
         let honest = min[i].is_nan() || min[i] >= base[i];
         assert!(honest || conceals, "flow {i}: {} under {}", min[i], base[i]);
         assert!(flow("delivered_bytes")[i] <= received[i]);
         let not_lost = flow("rto_under_way")[i] + flow("rto_ack_late")[i] + flow("rto_ack_lost")[i];
-        // A quench that is believed reduces at most once.
+        // Each accepted quench reduces the window at most once.
         assert!(flow("cwnd_reductions_quench")[i] <= flow("quenches")[i], "flow {i}");
         let all = flow("rto_count")[i] + flow("rto_syn")[i] + flow("rto_request")[i];
         assert!(not_lost <= all, "flow {i}: {not_lost}");
     }
 }
 
-/// Events from one audit to the next.
+/// Number of events from one audit to the next.
 ///
-/// The first 300 events are audited one by one. Then the interval is a prime number, so that no
-/// rhythm hides anything. It grows outside the long mode: an audit visits all flows and pending
-/// events, and one scenario in some thousands has so many of them that audits took minutes.
+/// The first 300 events are audited one by one. Then the interval is 7 in the long mode, so that no
+/// periodic fault is missed. Otherwise it grows with the run: an audit visits all flows and pending
+/// events, and in one scenario in some thousands audits took minutes.
 fn audit_interval(events: u64) -> u64 {
     match events {
         0..300 => 1,
@@ -144,7 +145,7 @@ fn every_packet_that_was_sent_is_somewhere_once_at_every_instant_and_nothing_sta
     });
 }
 
-/// Linux compares the begin of the highest SACKed segment with what was acknowledged, too
+/// Linux also compares the start of the highest SACKed segment with the acknowledged data
 /// (`tcp_check_sack_reordering`).
 #[test]
 fn behind_a_divided_ack_a_sacked_segment_is_not_late() {
@@ -200,7 +201,8 @@ fn behind_a_divided_ack_a_sacked_segment_is_not_late() {
     assert!(records.delivered_data_packets > 0);
 }
 
-/// Tahoe goes back to an ACK that divides a segment, and what it sends again does not end where all that was sent does.
+/// Tahoe goes back to an ACK that divides a segment; the retransmission then does not end at the
+/// highest sequence number sent.
 #[test]
 fn of_a_segment_with_old_and_new_bytes_only_the_old_ones_were_sent_before() {
     let mut world = World::new(scenario(
@@ -219,7 +221,13 @@ fn of_a_segment_with_old_and_new_bytes_only_the_old_ones_were_sent_before() {
         from = "a"
         to = "b"
         workload = { kind = "on-off", size = "exponential(6 kB)", off = "1 ms" }
-        endpoint = { recovery = "tahoe", timestamps = false, ack_every = 4, mss = "684 B", cheat_divides = 3, initial_window = 10, rto_min = "1 ms" }
+        endpoint.recovery = "tahoe"
+        endpoint.timestamps = false
+        endpoint.ack_every = 4
+        endpoint.mss = "684 B"
+        endpoint.cheat_divides = 3
+        endpoint.initial_window = 10
+        endpoint.rto_min = "1 ms"
     "#,
     ));
     while world.step() {
@@ -227,7 +235,7 @@ fn of_a_segment_with_old_and_new_bytes_only_the_old_ones_were_sent_before() {
     }
 }
 
-/// Linux holds ACKs of reordered data back: the one that goes starts the timer of those that follow.
+/// Linux delays ACKs of reordered data: sending one starts the timer of those that follow.
 #[test]
 fn an_ack_that_goes_leaves_no_timer_of_the_next_ones_unset() {
     for seed in 1..=5 {
@@ -253,8 +261,8 @@ fn an_ack_that_goes_leaves_no_timer_of_the_next_ones_unset() {
     }
 }
 
-/// The ACK that ends a recovery may echo a mark and tell of nothing that is new: where all else was divided from it, and all is told of by
-/// SACK. Linux's window then stays as it is.
+/// The ACK that ends a recovery may echo a mark and deliver nothing new, if all data is already
+/// SACKed or covered by divided ACKs. Linux then keeps its window.
 #[test]
 fn an_echo_in_an_ack_that_delivers_nothing_lets_the_next_segment_go() {
     for seed in 1..=40 {
@@ -301,7 +309,7 @@ fn every_transfer_ends_when_it_has_the_time() {
     });
 }
 
-/// Digests of all these scenarios, run by so many threads that take the next one when they are done with one.
+/// Returns the digests of all these scenarios, run by a pool of `threads` threads.
 fn digests(texts: &[String], threads: usize) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![String::new(); texts.len()]);

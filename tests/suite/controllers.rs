@@ -1,4 +1,5 @@
-//! Controllers that no kind is, in flows of a world that is built from a scenario: they ask, pace, write headers and are answered.
+//! Custom controllers in flows of a scenario's world: reductions on request, pacing, headers and
+//! router feedback.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +14,7 @@ use cwnd_sim::World;
 
 use crate::common::{BOTTLENECK, at, scenario};
 
-/// A window that nothing moves, at a pace.
+/// A controller with a constant window and pacing rate.
 #[derive(Clone, Debug)]
 struct Paced {
     window: u64,
@@ -39,8 +40,9 @@ impl Controller for Paced {
     }
 }
 
-/// A window that is no limit, paced at R below the link's rate: throughput is R, the link is busy for R / C of the time, and
-/// nothing waits, where ACKs would let whole windows go at once.
+/// With an unlimited window and a pacing rate R below the link's rate C, throughput is R, the link
+/// is busy for R / C of the time, and no packet queues; ACK clocking would send whole windows at
+/// once.
 #[test]
 fn a_rate_is_kept_and_nothing_waits() {
     for mbit in [1, 4, 7] {
@@ -58,7 +60,7 @@ fn a_rate_is_kept_and_nothing_waits() {
         assert!(world.replace_controllers("main", move |_| Paced { window: 1_000_000, rate }));
         let records = world.run(|_| true).expect("nothing stops it");
         let busy = at(&records.links, BOTTLENECK, "utilisation");
-        // All but the packets of half a round trip at the start.
+        // All packets except those of half a round trip at the start.
         let expected = mbit as f64 / 8.0;
         assert!((busy / expected - 1.0).abs() < 0.002, "{mbit}: {busy}");
         assert_eq!(at(&records.links, BOTTLENECK, "qdelay_max_us"), 0.0, "{mbit}");
@@ -66,7 +68,8 @@ fn a_rate_is_kept_and_nothing_waits() {
     }
 }
 
-/// NewReno that asks for a reduction when packets wait longer than a threshold: delay-AIMD (Leith et al., PFLDnet 2007).
+/// NewReno that asks for a reduction when packets are queued for longer than a threshold:
+/// delay-AIMD (Leith et al., PFLDnet 2007).
 #[derive(Clone, Debug)]
 struct DelayAimd {
     reno: NewReno,
@@ -97,8 +100,8 @@ impl Controller for DelayAimd {
     }
 }
 
-/// With δ = 1 a reduction empties the queue and no more, so that the link stays busy; the queue is never much longer than the
-/// threshold, and there is no loss.
+/// With δ = 1 a reduction exactly empties the queue, so the link stays busy. The queueing delay
+/// exceeds the threshold only slightly, and no packet is lost.
 #[test]
 fn delay_aimd_keeps_a_link_busy_without_loss_and_the_queue_at_its_threshold() {
     let text = r#"
@@ -123,14 +126,14 @@ fn delay_aimd_keeps_a_link_busy_without_loss_and_the_queue_at_its_threshold() {
     let link = |name: &str| at(&records.links, BOTTLENECK, name);
     assert_eq!(link("dropped_total_pkts"), 0.0);
     assert!(link("utilisation") > 0.99, "{}", link("utilisation"));
-    // A segment takes 1.2 ms, and one more comes each round trip: what waited longer is known a round trip later, and two more
-    // have come by then.
+    // A segment takes 1.2 ms, and each round trip adds one. A delay above the threshold is known a
+    // round trip later, and two more have arrived by then.
     let longest = link("qdelay_max_us") / 1000.0;
     assert!((18.0..18.0 + 3.0 * 1.2).contains(&longest), "{longest} ms");
     assert_eq!(at(&records.flows, 0, "cwnd_reductions_loss"), 0.0);
 }
 
-/// Writes its window into headers, and grows by what routers say.
+/// A controller that writes its window into headers and grows by the feedback of routers.
 #[derive(Clone, Debug)]
 struct Told {
     window: u64,
@@ -161,7 +164,7 @@ impl Controller for Told {
     }
 }
 
-/// Gives each packet some bytes, and takes some back now and then.
+/// A meter that gives each packet some bytes, and takes some back now and then.
 #[derive(Debug)]
 struct Giver {
     packets: u64,
@@ -184,7 +187,8 @@ impl<P: Packet> Meter<P> for Giver {
     }
 }
 
-/// What routers give in sum, the sender hears in sum, though ACKs are delayed; with a policy that echoes nothing, nothing.
+/// The sender receives the sum of the routers' feedback, also with delayed ACKs; an echo policy
+/// without echo delivers none.
 #[test]
 fn what_a_router_writes_reaches_the_controller_whole() {
     for (echo, every) in [("sum", 1), ("sum", 2), ("sum", 4), ("classic", 2)] {

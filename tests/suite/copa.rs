@@ -1,11 +1,11 @@
-//! Copa in whole scenarios. Sections are of Arun & Balakrishnan, NSDI 2018.
+//! Copa in whole scenarios. Sections refer to Arun & Balakrishnan, NSDI 2018.
 
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, beside, column, run};
 use crate::late::{HEAD, Late, late, one_after_the_other, queued};
 
-/// Flows in the default mode, from 20 s on.
+/// Runs flows in the default mode; results count from 20 s on.
 fn flows(rate: &str, rtt: &str, groups: &[(&str, &str)]) -> Records {
     let mut text = format!(
         r#"
@@ -35,7 +35,7 @@ fn link(records: &Records, name: &str) -> f64 {
     at(&records.links, BOTTLENECK, name)
 }
 
-/// § 3: the queue goes from none to 2.5/δ packets and back in five round trips, in the mean 1.25/δ.
+/// § 3: the queue grows from 0 to 2.5/δ packets and back in five round trips; its mean is 1.25/δ.
 #[test]
 fn one_flow_keeps_one_and_a_quarter_over_delta_packets_in_the_queue() {
     for delta in [0.5, 0.25, 0.1] {
@@ -50,7 +50,7 @@ fn one_flow_keeps_one_and_a_quarter_over_delta_packets_in_the_queue() {
     }
 }
 
-/// § 2.1: the target rate is 1 / (δ · dq), and all see the same dq.
+/// § 2.1: the target rate is 1 / (δ · dq), and all flows see the same dq.
 #[test]
 fn rates_are_as_one_over_delta() {
     let records =
@@ -60,9 +60,11 @@ fn rates_are_as_one_over_delta() {
     assert!((ratio / 2.0 - 1.0).abs() < 0.05, "{ratio}");
 }
 
-/// What slow start leaves is a long way down: the velocity doubles on it, passes the end by as much as the feedback is late, and doubles on the
-/// way up again. Doubled each round trip and given up at once where the target is passed, as in mvfst, that swings for good; not where it is looked
-/// at in every other round trip only, as in the authors' program, or given up at the end of a round trip, as in the paper.
+/// After slow start the window is far from its target. The velocity doubles on the way, overshoots
+/// by the delay of the feedback, and doubles again on the way back. With doubling in each round
+/// trip and an immediate reset at the target, as in mvfst, the oscillation persists. It decays if
+/// the velocity is examined in every other round trip, as in the authors' program, or reset at the
+/// end of a round trip, as in the paper.
 #[test]
 fn a_velocity_that_doubles_each_round_trip_may_swing_for_good() {
     let mut table = "# One flow, 100 Mbit/s, default mode, 20 to 120 s: utilisation, \
@@ -88,7 +90,8 @@ fn a_velocity_that_doubles_each_round_trip_may_swing_for_good() {
     assert_golden("copa-velocity.txt", &table);
 }
 
-/// Two flows beside two of NewReno: their share of the goodput, and in how many round trips they competed.
+/// Runs two flows beside two of NewReno. Returns their share of the goodput, and the number of
+/// round trips in competitive mode.
 fn beside_newreno(controller: &str, buffer: f64) -> (f64, u64) {
     let copa =
         format!("controller = {controller}\nendpoint = {{ ack_every = 1, clock = \"1 us\" }}");
@@ -98,7 +101,7 @@ fn beside_newreno(controller: &str, buffer: f64) -> (f64, u64) {
     (share, competed)
 }
 
-/// § 2.2.
+/// § 2.2: mode switching.
 #[test]
 fn it_competes_where_others_fill_the_buffer() {
     let mut table = "# Two flows beside two of NewReno, 20 Mbit/s, 40 ms, 30 to 150 s, by buffer: \
@@ -116,8 +119,9 @@ fn it_competes_where_others_fill_the_buffer() {
     assert_golden("copa-competes.txt", &table);
 }
 
-/// Claim D16 of McCullagh 2008: in the default mode the queue empties, and each flow finds out the path. Where it competes it takes other
-/// flows of its own kind for such as fill buffers, and the queue that comes of it for the path.
+/// Claim D16 of McCullagh 2008: in the default mode the queue empties, so each flow measures the
+/// path's RTT. In competitive mode Copa takes other Copa flows for buffer-fillers, and the
+/// resulting queue for part of the path.
 #[test]
 fn late_flows_get_their_share() {
     let mut table = HEAD.to_owned();
@@ -133,7 +137,7 @@ fn late_flows_get_their_share() {
             table += &row;
             if name == "copa default-mode" {
                 assert!((ratio - 1.0).abs() < 0.05, "{flows}: {ratio}");
-                // Less than half of what waits, of 1.2 ms a packet.
+                // Less than half of the queueing delay, at 1.2 ms per packet.
                 let half = 0.6 * queued(&records);
                 assert!(errors.iter().all(|error| *error < half), "{errors:?}");
             }

@@ -1,4 +1,4 @@
-//! Datagrams without a connection: their pace, their pauses, what is counted of them, and the queue they make.
+//! Datagrams without a connection: rate, pauses, counters, and the queue that they cause.
 
 use cwnd_sim::World;
 
@@ -6,7 +6,7 @@ use crate::common::{BOTTLENECK, at, column, run, scenario};
 
 #[test]
 fn datagrams_at_a_constant_rate_carry_exactly_that_rate() {
-    // 997 B at 3 Mbit/s are 2 658 666.67 ns apart: rounding must not add up.
+    // 997 B at 3 Mbit/s are 2 658 666.67 ns apart: rounding errors must not accumulate.
     let text = r#"
         [run]
         duration = "1000 s"
@@ -27,7 +27,7 @@ fn datagrams_at_a_constant_rate_carry_exactly_that_rate() {
         ((1000.0 - 2.0 - 0.02 - 997.0 * 8.0 / 10e6) / gap) as u64 + 1
     );
     assert_eq!(flow("bytes_received"), records.delivered_data_packets as f64 * 957.0);
-    // After the warm-up: 990 s, give or take a datagram.
+    // 990 s after the warm-up, within one datagram.
     assert!((flow("segments_sent") - 990.0 / gap).abs() <= 1.0);
     assert!((flow("throughput_bit_s") - 3e6).abs() <= 997.0 * 8.0 / 990.0);
     assert!((flow("goodput_bit_s") - 3e6 * 957.0 / 997.0).abs() <= 957.0 * 8.0 / 990.0);
@@ -51,7 +51,8 @@ fn poisson_datagrams_come_in_counts_whose_variance_is_their_mean() {
         rtt = "2 ms"
         workload = { kind = "udp", rate = "400 kbit/s", size = "500 B", arrivals = "poisson" }
     "#);
-    // 100 a second. Of n counts with mean m, the mean has deviation √(m/n) and the variance about m·√(2/n).
+    // 100 a second. Of n counts with mean m, the mean has standard deviation √(m/n), the variance
+    // about m·√(2/n).
     let (m, n) = (100.0, 3999.0);
     let seen = column(&records.link_series, "enq");
     let seen: Vec<f64> = seen.into_iter().step_by(2).collect();
@@ -65,7 +66,8 @@ fn poisson_datagrams_come_in_counts_whose_variance_is_their_mean() {
 
 #[test]
 fn a_queue_of_poisson_datagrams_waits_as_pollaczek_and_khinchine_say() {
-    // M/D/1: W = ρ·S / (2·(1 − ρ)), S = 1 ms. At ρ = 0.8 over 2·10⁶ services the deviation of the mean is about 1 %.
+    // M/D/1: W = ρ·S / (2·(1 − ρ)), S = 1 ms. At ρ = 0.8 the standard deviation of the mean over
+    // 2·10⁶ services is about 1 %.
     for (rate, rho) in [("2 Mbit/s", 0.25), ("4 Mbit/s", 0.5), ("6.4 Mbit/s", 0.8)] {
         let records = run(&format!(
             r#"
@@ -88,7 +90,8 @@ fn a_queue_of_poisson_datagrams_waits_as_pollaczek_and_khinchine_say() {
 
 #[test]
 fn datagrams_come_in_their_on_times_and_stop_when_they_are_told_to() {
-    // Every 24 s: 16 s of a datagram each 10 ms, then nothing for 8 s; told to stop after 100 s, 4 s into the fifth.
+    // Cycles of 24 s: 16 s with a datagram each 10 ms, then 8 s without. The stop after 100 s is 4
+    // s into the fifth cycle.
     let records = run(r#"
         [run]
         duration = "200 s"
@@ -109,13 +112,14 @@ fn datagrams_come_in_their_on_times_and_stop_when_they_are_told_to() {
     }
     for flow in 0..2 {
         assert_eq!(at(&records.flows, flow, "segments_sent"), 100.0 * (4.0 * 16.0 + 4.0));
-        // From 5 ms to the last arrival: sent at 99.995 s, with two transmissions of 0.8 ms and 10 ms on the way.
+        // From 5 ms to the last arrival: sent at 99.995 s, with two transmissions of 0.8 ms and 10
+        // ms of propagation.
         let end = [99.995 + 0.0008 + 0.01, 99.995 + 0.0016 + 0.01][flow];
         assert!((at(&records.flows, flow, "duration_s") - (end - 0.005)).abs() < 1e-9);
     }
 }
 
-/// TCP before, between and after datagrams of both kinds that overload the link now and then.
+/// TCP before, between and after datagrams of both kinds, which overload the link at times.
 const MIXED: &str = r#"
     [run]
     duration = "30 s"
@@ -129,7 +133,12 @@ const MIXED: &str = r#"
     [flow.crowd]
     count = 3
     rtt = "uniform(10 ms, 80 ms)"
-    workload = { kind = "udp", rate = "3 Mbit/s", size = "700 B", arrivals = "poisson", on = "exponential(1 s)", off = "exponential(3 s)" }
+    workload.kind = "udp"
+    workload.rate = "3 Mbit/s"
+    workload.size = "700 B"
+    workload.arrivals = "poisson"
+    workload.on = "exponential(1 s)"
+    workload.off = "exponential(3 s)"
     [flow.web]
     rtt = "30 ms"
     workload = { kind = "poisson", interval = "200 ms", size = "exponential(20 kB)" }

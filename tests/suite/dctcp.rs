@@ -1,19 +1,19 @@
-//! DCTCP in whole scenarios, beside the steady state of Alizadeh et al. 2010, § 3.3.
+//! DCTCP in whole scenarios against the steady state of Alizadeh et al. 2010, § 3.3.
 
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, assert_golden, at, column, run};
 
-/// Packets of 1500 B that a second of 10 Gbit/s carries.
+/// Rate of the bottleneck, packets of 1500 B per second at 10 Gbit/s.
 const RATE: f64 = 10e9 / 8.0 / 1500.0;
-/// The seconds that are looked at.
+/// Length of the measured interval, s.
 const LOOKED_AT: f64 = 0.15;
 
 fn link(records: &Records, name: &str) -> f64 {
     at(&records.links, BOTTLENECK, name)
 }
 
-/// So many flows over 10 Gbit/s with an ACK for each packet, which is what the model has.
+/// Writes flows over 10 Gbit/s with an ACK for each packet, as in the model.
 fn text(flows: u32, rtt_us: u32, threshold: u32, controller: &str) -> String {
     format!(
         r#"
@@ -29,19 +29,25 @@ fn text(flows: u32, rtt_us: u32, threshold: u32, controller: &str) -> String {
         rtt = "{rtt_us} us"
         count = {flows}
         controller = {controller}
-        endpoint = {{ ecn = true, echo = "changes", ack_every = 1, clock = "1 us", rto_min = "5 ms", receive_window = "8 MB" }}
+        endpoint.ecn = true
+        endpoint.echo = "changes"
+        endpoint.ack_every = 1
+        endpoint.clock = "1 us"
+        endpoint.rto_min = "5 ms"
+        endpoint.receive_window = "8 MB"
         "#
     )
 }
 
-/// N flows whose windows go up and down together: a window grows by a packet a round trip until the queue passes K, all of the round trip after
-/// that is marked, and a part α / 2 of it goes.
+/// Steady state of N synchronized flows. A window grows by a packet a round trip until the queue
+/// exceeds K; the data of the next round trip is then marked, and the window falls by α / 2 of
+/// itself.
 struct Steady {
-    /// Of marked data.
+    /// Fraction of marked data, α.
     alpha: f64,
-    /// D, packets: of one window; it is as many round trips of growth (eq. 8).
+    /// D: amplitude of one window in packets, and period in round trips (eq. 8).
     swing: f64,
-    /// Of the queue, packets: N D (eq. 8), and its largest, K + N (eq. 10).
+    /// Amplitude N·D of the queue in packets (eq. 8); `queue_most` is its maximum, K + N (eq. 10).
     queue_swing: f64,
     queue_most: f64,
 }
@@ -49,9 +55,9 @@ struct Steady {
 impl Steady {
     fn of(flows: u32, rtt_us: u32, threshold: u32) -> Self {
         let (flows, threshold) = (f64::from(flows), f64::from(threshold));
-        // W*: of one flow, where the queue reaches K (eq. 4).
+        // W*: window of one flow at which the queue reaches K (eq. 4).
         let critical = (RATE * f64::from(rtt_us) * 1e-6 + threshold) / flows;
-        // Eq. 6, before it is simplified: α² (1 − α / 4) = (2 W* + 1) / (W* + 1)².
+        // Eq. 6 before its simplification: α² (1 − α / 4) = (2 W* + 1) / (W* + 1)².
         let right = (2.0 * critical + 1.0) / (critical + 1.0).powi(2);
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..60 {
@@ -63,7 +69,7 @@ impl Steady {
     }
 }
 
-/// What waits of the bottleneck over time, after the warm-up.
+/// Returns the queue of the bottleneck over time, after the warm-up.
 fn queue(records: &Records) -> Vec<f64> {
     let (times, links) =
         (column(&records.link_series, "time_s"), column(&records.link_series, "link_id"));
@@ -104,13 +110,14 @@ fn the_queue_swings_below_the_threshold_as_the_model_says() {
             due.alpha,
         );
         if flows <= 2 {
-            // The packet on the line is not in the queue, and the windows that are looked at are whole packets.
+            // The packet being sent is not in the queue, and sampled windows are whole packets.
             assert!((most - due.queue_most).abs() <= 1.0, "{flows} {rtt} {threshold}: {most}");
             assert!(
                 (most - least - due.queue_swing).abs() <= 2.0,
                 "{flows} {rtt} {threshold}: {least} to {most}"
             );
-            // A cycle is whole round trips, and the mark that ends it is answered in the next.
+            // A cycle is a whole number of round trips, and the response to the mark that ends it
+            // comes in the next one.
             assert!((apart - due.swing).abs() <= 1.5, "{flows} {rtt} {threshold}: {apart}");
             assert!((marked - due.alpha).abs() <= 0.02, "{flows} {rtt} {threshold}: {marked}");
         }
@@ -118,7 +125,8 @@ fn the_queue_swings_below_the_threshold_as_the_model_says() {
     assert_golden("dctcp.txt", &table);
 }
 
-/// Eq. 13: one flow keeps the line busy where K is above a seventh of what the path holds, and not far below it.
+/// Eq. 13: one flow keeps the link busy if K is above a seventh of the path's capacity, and nearly
+/// so somewhat below it.
 #[test]
 fn a_threshold_of_a_seventh_of_the_path_keeps_the_line_busy() {
     let used = |parts_of_100: u32, controller: &str| {
@@ -129,7 +137,7 @@ fn a_threshold_of_a_seventh_of_the_path_keeps_the_line_busy() {
     assert!(used(15, "\"dctcp\"") > 0.999);
     let short = used(1, "\"dctcp\"");
     assert!((0.9..0.995).contains(&short), "{short}");
-    // Who halves the window needs all of what the path holds.
+    // A flow that halves its window needs K to be all of the path's capacity.
     let halves = used(17, "{ kind = \"dctcp\", gain = 0.000001 }");
     assert!((0.7..0.95).contains(&halves), "{halves}");
 }

@@ -1,11 +1,12 @@
-//! Delay-based AIMD and adaptive backoff in whole scenarios, beside closed forms. Sections and equations without a document are of
-//! McCullagh, *Exploring Delay-Based TCP Congestion Control*, 2008.
+//! Delay-based AIMD and adaptive backoff in whole scenarios, against closed forms. Sections and
+//! equations without a document refer to McCullagh, *Exploring Delay-Based TCP Congestion Control*,
+//! 2008.
 
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, jain, run};
 
-/// A packet on the wire, bytes.
+/// Size of a packet on the wire, bytes.
 const PACKET: f64 = 1500.0;
 
 fn link(records: &Records, name: &str) -> f64 {
@@ -16,8 +17,8 @@ fn sum(records: &Records, name: &str) -> f64 {
     column(&records.flows, name).iter().sum()
 }
 
-/// Fig. 2.5: 50 Mbit/s, 120 ms, 400 packets, τ0 20 ms. The delay goes up and down between 0 and little more than τ0, and nothing
-/// is lost. A backoff leaves δ · B · minRTT (§ 4.3), 0.8 · 500 packets.
+/// Fig. 2.5: 50 Mbit/s, 120 ms, 400 packets, τ0 20 ms. The queueing delay oscillates between 0 and
+/// slightly more than τ0, without loss. A backoff leaves δ · B · minRTT (§ 4.3), 0.8 · 500 packets.
 #[test]
 fn one_flow_goes_up_and_down_between_an_empty_queue_and_the_threshold() {
     let records = run(r#"
@@ -36,8 +37,9 @@ fn one_flow_goes_up_and_down_between_an_empty_queue_and_the_threshold() {
     assert_eq!(link(&records, "dropped_total_pkts"), 0.0);
     let packet_ms = PACKET * 8.0 / 50e3;
     let most = link(&records, "qdelay_max_us") / 1e3;
-    // The least RTT is the SYN's, which takes less time to send than a packet. What waited too long is known a round trip later,
-    // when one segment more has come, and another while the ACK that tells of it came.
+    // The least RTT is that of the SYN, whose transmission is shorter than a packet's. The flow
+    // learns of an excess delay a round trip later; one more segment has been added then, and
+    // another one while the ACK was on its way.
     assert!((20.0 - packet_ms..20.0 + 3.0 * packet_ms).contains(&most), "{most} ms");
     let empty = column(&records.link_series, "qlen_pkts").into_iter().skip(2000).any(|n| n == 0.0);
     assert!(empty, "each backoff empties the queue");
@@ -50,12 +52,13 @@ fn one_flow_goes_up_and_down_between_an_empty_queue_and_the_threshold() {
         .filter_map(|(window, time)| (time > 20.0).then_some(window))
         .collect();
     let least = windows.iter().copied().fold(f64::INFINITY, f64::min);
-    // B · minRTT in segments; minRTT has the time that a packet and its ACK take to leave.
+    // B · minRTT in segments; minRTT includes the transmission of a packet and its ACK.
     let bdp = at(&records.flows, 0, "min_rtt_us") / 1e3 / packet_ms;
     assert!((least / (0.8 * bdp) - 1.0).abs() < 0.01, "{least} of {bdp}");
 }
 
-/// Eq. 3.7: where each backoff brings the queue below q0, it is never longer than q0 + Σ max(α, 1) packets; else eq. 3.8.
+/// Eq. 3.7: if each backoff brings the queue below q0, the queue never exceeds q0 + Σ max(α, 1)
+/// packets; otherwise eq. 3.8 holds.
 #[test]
 fn the_queue_of_many_flows_keeps_to_its_bound() {
     for (flows, rtt) in [
@@ -85,8 +88,8 @@ fn the_queue_of_many_flows_keeps_to_its_bound() {
         assert_eq!(link(&records, "dropped_total_pkts"), 0.0, "{flows}");
         let most = link(&records, "qdelay_max_us") / 1e3;
         let bound = 50.0 + (f64::from(flows) + 1.0) * PACKET * 8.0 / 10e3;
-        // Eq. 3.8, of flows whose round trips differ: some grow on while others back off, and the queue stays above q0. β is δ at
-        // the most.
+        // Eq. 3.8, for flows with different round trips: some still grow while others back off, and
+        // the queue stays above q0. β is at most δ.
         let bound = if rtt.starts_with("uniform") { 50.0 + (bound - 50.0) / 0.2 } else { bound };
         assert!(most <= bound, "{flows} flows, {rtt}: {most} of {bound} ms");
         assert!(most > 50.0 - PACKET * 8.0 / 10e3, "{flows} flows, {rtt}: {most} ms");
@@ -94,8 +97,8 @@ fn the_queue_of_many_flows_keeps_to_its_bound() {
     }
 }
 
-/// § 3.4.5: a window of one segment, whose ACK the receiver holds back for τ0 and more, would
-/// stay there for good.
+/// § 3.4.5: a window of one segment would stay there for ever if the receiver delays its ACK by τ0
+/// or more.
 #[test]
 fn a_flow_whose_acks_are_delayed_fills_an_empty_line() {
     for (stack, rate, rtt, flows) in [
@@ -128,7 +131,8 @@ fn a_flow_whose_acks_are_delayed_fills_an_empty_line() {
     }
 }
 
-/// Fig. 3.5 (a), 3.6 (a) and 3.7: all flows at one segment from B (baseRTT + τ0) flows on; beyond, the delay rises by a packet a flow.
+/// Fig. 3.5 (a), 3.6 (a) and 3.7: from B (baseRTT + τ0) flows on, all have one segment; beyond that
+/// the delay grows by a packet for each flow.
 #[test]
 fn peak_and_mean_delay_by_the_number_of_flows() {
     let mut table =
@@ -186,8 +190,8 @@ fn peak_and_mean_delay_by_the_number_of_flows() {
     assert_golden("delay-aimd.txt", &table);
 }
 
-/// Fig. 3.6's limit is gone where windows may be below one segment (§ 3.4.3): the delay stays about τ0 however many flows there are, every one
-/// finds out minRTT, and none starves.
+/// Windows below one segment (§ 3.4.3) remove the limit of Fig. 3.6: the delay stays near τ0 for
+/// any number of flows, each flow measures minRTT, and none starves.
 #[test]
 fn any_number_of_flows_fits_below_one_segment() {
     let mut table =
@@ -239,8 +243,9 @@ fn any_number_of_flows_fits_below_one_segment() {
     assert_golden("delay-below-one.txt", &table);
 }
 
-/// Where ECN-echoes are answered over a round trip (PRR of Linux), a backoff for delay is all the same at once, as Linux's controllers do it.
-/// Spread, windows of one or two segments would not fall, and wait for 120 ms in the mean.
+/// A backoff for delay acts at once even if the endpoint spreads the response to ECN echoes over a
+/// round trip (PRR of Linux), as Linux's controllers do. If it were spread, windows of one or two
+/// segments would not fall, and packets would queue for 120 ms in the mean.
 #[test]
 fn a_backoff_for_delay_is_at_once_with_the_endpoint_of_linux() {
     let mean_ms = |without: &str| {
@@ -269,8 +274,9 @@ fn a_backoff_for_delay_is_at_once_with_the_endpoint_of_linux() {
     assert!(with < 60.0 && (with - without).abs() < 1.0, "{with} {without}");
 }
 
-/// Half of a link of 200 Mbit/s and 120 ms becomes free: Reno's increase takes 1000 segments at one a round trip, H-TCP's (Leith & Shorten
-/// 2004) α = 1 + 10 t + t² / 4 after a second, of which 1000 segments are the sum in the first 6 s.
+/// Half of a link of 200 Mbit/s and 120 ms becomes free. Reno needs 1000 round trips for the 1000
+/// segments. The increase of H-TCP (Leith & Shorten 2004) is α = 1 + 10 t + t² / 4 after the first
+/// second, which sums to 1000 segments in 6 s.
 #[test]
 fn with_the_increase_of_htcp_what_becomes_free_is_soon_used() {
     let used = |increase: &str, from: u32| {
@@ -286,7 +292,9 @@ fn with_the_increase_of_htcp_what_becomes_free_is_soon_used() {
             queue = {{ kind = "fifo", limit = "2000 packets" }}
             [flow.main]
             rtt = "120 ms"
-            controller = {{ kind = "delay-aimd", increase = "{increase}", slow_start = "hystart++" }}
+            controller.kind = "delay-aimd"
+            controller.increase = "{increase}"
+            controller.slow_start = "hystart++"
             endpoint = {{ ack_every = 1, clock = "1 us" }}
             "#,
             from + 5,
@@ -299,7 +307,7 @@ fn with_the_increase_of_htcp_what_becomes_free_is_soon_used() {
     }
 }
 
-/// The successive values of the estimate over time, of one flow.
+/// Returns the successive values of a single flow's minRTT estimate.
 fn estimates(records: &Records) -> Vec<f64> {
     let mut all = column(&records.flow_series, "min_rtt_us");
     all.retain(|value| !value.is_nan());
@@ -307,7 +315,8 @@ fn estimates(records: &Records) -> Vec<f64> {
     all
 }
 
-/// § 4.3.1: q_k ≤ δ q_(k−1) − (1 − δ) baseRTT; of one flow minRTT_k = δ minRTT_(k−1), until the queue empties.
+/// § 4.3.1: q_k ≤ δ q_(k−1) − (1 − δ) baseRTT; for one flow minRTT_k = δ minRTT_(k−1), until the
+/// queue empties.
 #[test]
 fn a_wrong_estimate_shrinks_by_delta_with_each_backoff_and_the_smaller_the_sooner() {
     let mut ends = Vec::new();
@@ -326,7 +335,7 @@ fn a_wrong_estimate_shrinks_by_delta_with_each_backoff_and_the_smaller_the_soone
             endpoint = {{ ack_every = 1, clock = "1 us", initial_ssthresh = "20 kB" }}
             "#
         ));
-        // With the time that a packet and its ACK take to leave.
+        // The measured RTT includes the transmission of a packet and its ACK.
         let base = at(&records.flows, 0, "rtt_base_us") + 1.25e3;
         let series = estimates(&records);
         let highest = series.iter().copied().fold(0.0, f64::max);
@@ -337,7 +346,8 @@ fn a_wrong_estimate_shrinks_by_delta_with_each_backoff_and_the_smaller_the_soone
         let all = column(&records.flow_series, "min_rtt_us");
         let end = all.iter().rposition(|&value| value > base * 1.001).expect("is there");
         ends.push(times[end]);
-        // Until the queue empties, each is δ of the one before; what is left is the packet that the growth of a round trip adds.
+        // Until the queue empties, each value is δ times the one before; the rest is the packet by
+        // which the window grows in a round trip.
         let falls: Vec<f64> = series[from..].to_vec();
         for pair in falls.windows(2).filter(|pair| delta * pair[0] > base * 1.01) {
             assert!((pair[1] / (delta * pair[0]) - 1.0).abs() < 0.01, "{delta}: {falls:?}");
@@ -346,7 +356,8 @@ fn a_wrong_estimate_shrinks_by_delta_with_each_backoff_and_the_smaller_the_soone
     assert!(ends.is_sorted_by(|a, b| a > b), "{ends:?}");
 }
 
-/// Fig. 4.2: 16 Reno flows with adaptive backoff, 125 kB, 20 to 200 ms, all estimates wrong: each comes back.
+/// Fig. 4.2: 16 Reno flows with adaptive backoff, 125 kB, 20 to 200 ms, all with wrong estimates;
+/// each estimate recovers.
 #[test]
 fn wrong_estimates_of_reno_with_adaptive_backoff_come_back() {
     let records = run(r#"
@@ -366,7 +377,7 @@ fn wrong_estimates_of_reno_with_adaptive_backoff_come_back() {
     let (found, base) =
         (column(&records.flows, "min_rtt_us"), column(&records.flows, "rtt_base_us"));
     for (found, base) in found.iter().zip(&base) {
-        // The buffer holds 100 ms, and a packet takes 1.2 ms to leave.
+        // The buffer holds 100 ms, and a packet takes 1.2 ms to send.
         assert!((found - base) / 1e3 < 6.0, "{found} of {base}");
     }
 }

@@ -1,10 +1,12 @@
-//! The same scenario and seed give the same bytes; one component's draws are none of another's business.
+//! Determinism: equal scenario and seed give equal bytes, and the random draws of one component do
+//! not affect those of another.
 
 use cwnd_sim::World;
 
 use crate::common::{assert_golden, column, run, scenario};
 
-/// Small scenarios whose digests are pinned; between them they reach every queue and every kind of workload.
+/// Small scenarios whose digests are pinned; together they use every queue and every kind of
+/// workload.
 pub const PINNED: [(&str, &str); 3] = [
     (
         "dumbbell",
@@ -96,8 +98,8 @@ fn another_seed_gives_other_records() {
     }
 }
 
-/// The pinned digests are the same on every machine. A change here is a change of results: it belongs into the
-/// changelog.
+/// The pinned digests are the same on every machine. A difference is a change of results, to be
+/// listed in the changelog.
 #[test]
 fn records_are_what_they_were() {
     let mut found = "# Digests of all tables of a run, and how many events it took.\n".to_owned();
@@ -157,7 +159,7 @@ const SECOND: &str = r#"
     workload = { kind = "poisson", interval = "50 ms", size = "pareto(1.5, 20 kB)" }
 "#;
 
-/// Start, size and distance of the flows of a group, in order of their starts.
+/// Returns start, size and base RTT of the flows of a group, in order of their starts.
 fn draws(groups: &str, code: f64) -> Vec<[u64; 3]> {
     let records = run(&format!(
         "[run]\nduration = \"30 s\"\nsample = \"none\"\n[dumbbell]\nrate = \"20 Mbit/s\"\n{groups}"

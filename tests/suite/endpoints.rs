@@ -1,12 +1,12 @@
-//! Endpoints drawn at random: any stack and parts, recovery, windows, clocks and timers.
+//! Random endpoints: any stack and parts, recovery, windows, clocks and timers.
 
 use cwnd_schema::Params as _;
 use cwnd_tcp::{PARTS, Params, Part};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Windows of one segment and windows without bound, as far as 200 kB: that is what unlimited links
-/// carry at once.
+/// Generates windows from one segment up to a receive window of at most 200 kB, which a link
+/// without a rate carries at once.
 fn windows() -> impl Strategy<Value = String> {
     let initial = prop_oneof![4 => Just(10), 1 => 1..3u32, 1 => 100..3000u32];
     let largest = prop_oneof![3 => Just(None), 1 => (3_000..200_000u32).prop_map(Some)];
@@ -24,7 +24,7 @@ fn windows() -> impl Strategy<Value = String> {
     })
 }
 
-/// Retransmission timers: backoff, bounds and clock.
+/// Generates retransmission timers: backoff, bounds and clock.
 pub fn timer() -> impl Strategy<Value = String> {
     let backoff = select(vec!["exponential", "after", "off"]);
     (backoff, 1..6u32, 1..1000u32, 0..4u32, 1..400u32, beside_the_backoff()).prop_map(
@@ -38,7 +38,7 @@ pub fn timer() -> impl Strategy<Value = String> {
     )
 }
 
-/// Ends of the backoff, and limits of retries.
+/// Generates conditions that end the backoff, and limits on retries.
 fn beside_the_backoff() -> impl Strategy<Value = String> {
     let until = select(vec!["sample", "sent-once", "ack"]);
     let retries = prop_oneof![2 => Just(None), 1 => (0..4u32).prop_map(Some)];
@@ -56,7 +56,7 @@ fn beside_the_backoff() -> impl Strategy<Value = String> {
     )
 }
 
-/// A timer that leaves room for others, comes soon enough, and does not give up.
+/// Generates a timer with an RTO from at least 100 ms to 4 s that never gives up a connection.
 pub fn patient_timer() -> impl Strategy<Value = String> {
     (100..1000u32).prop_map(|min| {
         format!(
@@ -66,7 +66,7 @@ pub fn patient_timer() -> impl Strategy<Value = String> {
     })
 }
 
-/// Round-trip times that the controller sees, chunks, and receivers that cheat; mostly none of it.
+/// Generates RTT sources, TSO settings and misbehaving receivers; usually none of these.
 fn seen() -> impl Strategy<Value = String> {
     let tso = (
         select(vec!["none", "1 B", "20 kB", "64 kB"]),
@@ -93,9 +93,9 @@ fn seen() -> impl Strategy<Value = String> {
     prop_oneof![2 => Just(String::new()), 1 => some]
 }
 
-/// A stack as it is, or without some of its parts and with others: its key, and its endpoint.
+/// Generates a stack, unchanged or with parts removed and added: its key, and its endpoint.
 fn changed_stack() -> impl Strategy<Value = (String, Params)> {
-    // Schema 1 reads `rfc` as `rfc6675`; its parts are drawn over other bases.
+    // Schema 1 reads `rfc` as `rfc6675`; its parts are drawn for other bases.
     let presets = Params::default().presets().iter().map(|preset| preset.name);
     let bases: Vec<&'static str> = presets.filter(|name| *name != "rfc").collect();
     let is_drawn = prop::bool::weighted(0.2);
@@ -105,7 +105,7 @@ fn changed_stack() -> impl Strategy<Value = (String, Params)> {
     prop_oneof![1 => Just(plain), 3 => changed]
 }
 
-/// A stack without the drawn parts that it has, and with those that it lacks and that then have an
+/// Removes the drawn parts that a stack has, and adds those that it lacks and that then have an
 /// effect.
 fn with_parts(base: &str, drawn: &[bool]) -> (String, Params) {
     let mut params = Params::default();
@@ -124,12 +124,12 @@ fn with_parts(base: &str, drawn: &[bool]) -> (String, Params) {
     (text, params)
 }
 
-/// The key `stack` of a group.
+/// Generates the key `stack` of a group.
 pub fn stack() -> impl Strategy<Value = String> {
     changed_stack().prop_map(|(stack, _)| stack)
 }
 
-/// Keys `stack` and `endpoint` of a group.
+/// Generates the keys `stack` and `endpoint` of a group.
 pub fn endpoint(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let timer = (timer, seen()).prop_map(|(timer, seen)| timer + &seen).boxed();
     let recovery = select(vec!["tahoe", "reno", "newreno", "sack"]);

@@ -1,9 +1,9 @@
-//! FAST TCP in whole scenarios. Equations are of Wei, Jin, Low, Hegde 2006.
+//! FAST TCP in whole scenarios. Equations refer to Wei, Jin, Low, Hegde 2006.
 
 use crate::common::{BOTTLENECK, assert_golden, at, column, run};
 use crate::late::{HEAD, Late, late, one_after_the_other, queued};
 
-/// In equilibrium w = baseRTT / RTT · w + α: what is not on the path is α.
+/// In equilibrium w = baseRTT / RTT · w + α, so α segments are queued.
 #[test]
 fn one_flow_keeps_alpha_segments_in_the_queue_and_loses_none() {
     for (alpha, gamma) in [(4.0, 0.5), (20.0, 0.5), (100.0, 0.5), (20.0, 1.0), (20.0, 0.1)] {
@@ -14,12 +14,12 @@ fn one_flow_keeps_alpha_segments_in_the_queue_and_loses_none() {
         assert_eq!(at(&records.links, BOTTLENECK, "dropped_total_pkts"), 0.0);
         assert!(at(&records.links, BOTTLENECK, "utilisation") > 0.999, "{alpha}");
         let packets = queued(&records);
-        // The window is whole segments at any time.
+        // The window is always a whole number of segments.
         assert!((packets - alpha).abs() < 1.5, "{alpha}, {gamma}: {packets}");
     }
 }
 
-/// All see the same queue, and each has α of it.
+/// All flows see the same queueing delay, so each has its α segments in the queue.
 #[test]
 fn flows_have_shares_as_alpha_where_each_knows_the_path() {
     let records = run(r#"
@@ -46,7 +46,8 @@ fn flows_have_shares_as_alpha_where_each_knows_the_path() {
     assert!((queue / 40.0 - 1.0).abs() < 0.05, "{queue}");
 }
 
-/// The queue of so many flows, in shares of α, where each took for the path what the queue was when it came: rates α / (q − q') fill the link.
+/// Returns the queue of `flows` flows, in units of α, if each started with the queue of the earlier
+/// ones and counts it as part of the path. Their rates α / (q − q') fill the link.
 fn queue_of(flows: u32) -> f64 {
     let mut before: Vec<f64> = vec![0.0];
     for _ in 0..flows {
@@ -61,7 +62,8 @@ fn queue_of(flows: u32) -> f64 {
     before[before.len() - 1]
 }
 
-/// Claim D16 of McCullagh 2008: nothing empties the queue, so that who comes late takes it for the path, as with Vegas.
+/// Claim D16 of McCullagh 2008: nothing empties the queue, so a late flow counts it as part of the
+/// path, as with Vegas.
 #[test]
 fn late_flows_take_more_than_their_share() {
     let mut table = HEAD.to_owned();

@@ -1,4 +1,4 @@
-//! Tables of the main scenarios, one phenomenon each, to be read as much as compared.
+//! Golden tables of the main scenarios, one phenomenon each, meant to be read as well as compared.
 
 use cwnd_aqm::QueueParams;
 use cwnd_schema::ParamsChoice as _;
@@ -6,7 +6,7 @@ use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, run};
 
-/// Names of all queues.
+/// Iterates over the names of all queues.
 fn queues() -> impl Iterator<Item = &'static str> {
     QueueParams::KINDS.iter().map(|kind| kind.name)
 }
@@ -46,7 +46,7 @@ fn one_flow_over_every_queue() {
                 );
                 let link = |name: &str| at(&records.links, BOTTLENECK, name);
                 let flow = |name: &str| at(&records.flows, 0, name);
-                // What the network did and what the sender saw of it are two countings.
+                // Network and sender count independently.
                 assert_eq!(activity(&records, "queue_marks") as f64, link("marked_pkts"));
                 assert_eq!(
                     activity(&records, "ecn_reductions") as f64,
@@ -95,7 +95,8 @@ fn what_abe_wins() {
             table +=
                 &format!("{name:5} {rtt:8} {}\n", cells.map(|c| format!("{:6.2}", c.0)).join(" "));
             table += &format!("{:14} {}\n", "", cells.map(|c| format!("{:6.2}", c.1)).join(" "));
-            // ABE § IV-B: a milder answer to marks wins throughput, and more so at long RTTs.
+            // ABE § IV-B: a smaller reduction in response to marks gains throughput, and more so at
+            // long RTTs.
             assert!(cells[3].0 > cells[0].0, "{name} at {rtt}: 0.8 wins over 0.5");
         }
     }

@@ -1,4 +1,4 @@
-//! Senders that routers guide, for scenarios drawn at random: they need meters and echoes of their own.
+//! Controllers with explicit feedback, for random scenarios: they need certain meters and echoes.
 
 use std::sync::LazyLock;
 
@@ -10,17 +10,18 @@ use cwnd_tcp::EchoKind;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Routers that tell senders what to do, both ways, and what senders and receivers make of it.
+/// A scheme of explicit feedback: the meter of both links, the controller and the echo.
 #[derive(Clone, Copy, Debug)]
 pub struct Guide {
     meter: &'static str,
-    /// The kind of its senders.
+    /// Kind of the controller.
     pub controller: &'static str,
     echo: &'static str,
 }
 
-/// A guide for each controller that needs something of routers or receivers: the first meter that
-/// provides all that it asks of links, and each echo that provides what it asks of receivers.
+/// A guide for each controller that requires abilities of routers or receivers. It has the first
+/// meter that provides what the controller requires of links, and one guide exists for each echo
+/// that provides what it requires of receivers.
 pub static GUIDES: LazyLock<Vec<Guide>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for kind in ControllerParams::KINDS {
@@ -55,7 +56,7 @@ pub static GUIDES: LazyLock<Vec<Guide>> = LazyLock::new(|| {
     all
 });
 
-/// A guide, and what varies of its senders.
+/// A guide with the choices that vary from scenario to scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Guided {
     guide: Guide,
@@ -63,7 +64,7 @@ pub struct Guided {
     handshake: bool,
 }
 
-/// Mostly none.
+/// Generates a guide in some scenarios; in most there is none.
 pub fn guided() -> impl Strategy<Value = Option<Guided>> {
     let some = select(GUIDES.clone()).prop_flat_map(|guide| {
         let kind = ControllerParams::of_kind(guide.controller).expect("it is registered");
@@ -79,12 +80,12 @@ pub fn guided() -> impl Strategy<Value = Option<Guided>> {
 }
 
 impl Guided {
-    /// What stands beside both queues.
+    /// Returns the meter keys of a dumbbell.
     pub fn beside(&self) -> String {
         format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", self.guide.meter)
     }
 
-    /// Senders and receivers, with a timer of the endpoint's keys.
+    /// Returns the keys of senders and receivers; `timer` has the timer's keys of the endpoint.
     pub fn sender(&self, timer: &str) -> String {
         let Self { guide: Guide { controller, echo, .. }, preset, handshake } = self;
         let preset = preset.map_or_else(String::new, |name| format!(", preset = \"{name}\""));
@@ -96,7 +97,7 @@ impl Guided {
     }
 }
 
-/// A controller with one of its presets, and what it needs of routers and receivers.
+/// A controller with one of its presets, and the guide that it needs, if any.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
     kind: &'static str,
@@ -104,7 +105,7 @@ pub struct Pair {
     guide: Option<Guide>,
 }
 
-/// Each controller with each of its presets.
+/// Returns each controller with each of its presets.
 pub fn pairs() -> Vec<Pair> {
     let mut all = Vec::new();
     for kind in ControllerParams::KINDS.iter().map(|kind| kind.name) {
@@ -118,30 +119,30 @@ pub fn pairs() -> Vec<Pair> {
 }
 
 impl Pair {
-    /// Controller and preset: `copa mvfst`.
+    /// Returns the names of controller and preset, such as `copa mvfst`.
     pub fn name(&self) -> String {
         let words = [Some(self.kind), self.preset];
         words.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// The controller's kind.
+    /// Returns the kind of the controller.
     pub const fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// `true` if routers guide it.
+    /// `true` if the controller needs explicit feedback.
     pub fn is_guided(&self) -> bool {
         self.guide.is_some()
     }
 
-    /// Keys of the dumbbell beside its queues.
+    /// Returns the meter keys of a dumbbell; empty without a guide.
     pub fn beside(&self) -> String {
         self.guide.map_or_else(String::new, |guide| {
             format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", guide.meter)
         })
     }
 
-    /// Controller and endpoint of a group; the endpoint has these keys, too.
+    /// Returns controller and endpoint of a group; `endpoint` has further keys of the endpoint.
     pub fn sender(&self, endpoint: &str) -> String {
         let preset = self.preset.map_or_else(String::new, |name| format!(", preset = \"{name}\""));
         let told = self

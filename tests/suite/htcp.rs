@@ -1,4 +1,4 @@
-//! H-TCP in whole scenarios, beside closed forms.
+//! H-TCP in whole scenarios against closed forms.
 
 use cwnd_tables::Records;
 
@@ -8,8 +8,9 @@ fn link(records: &Records, name: &str) -> f64 {
     at(&records.links, BOTTLENECK, name)
 }
 
-/// The window after so many milliseconds from the first ACK on: dw/dt = α w(t − R) / (w R), as each ACK of the window of a round trip before
-/// adds α / w; α = 2 (1 − β) (1 + 10 (Δ − 1 s) + ((Δ − 1 s) / 2)²) with β = 1/2. Steps of a millisecond, by their midpoints.
+/// Returns the window after each millisecond from the first ACK on. It solves dw/dt = α w(t − R) /
+/// (w R), since each ACK of the window one round trip earlier adds α / w. α = 2 (1 − β) (1 + 10 (Δ
+/// − 1 s) + ((Δ − 1 s) / 2)²) with β = 1/2. Steps are a millisecond, evaluated at their midpoints.
 fn window_of_the_equation(milliseconds: usize, first: f64, round_trip: usize) -> Vec<f64> {
     let mut windows = vec![first; round_trip + 1];
     let before = windows.len() - 1;
@@ -37,19 +38,23 @@ fn the_window_grows_as_the_equation_says() {
         [flow.main]
         rtt = "100 ms"
         controller = "htcp"
-        endpoint = { ack_every = 1, clock = "1 us", initial_ssthresh = "14480 B", receive_window = "1 GB" }
+        endpoint.ack_every = 1
+        endpoint.clock = "1 us"
+        endpoint.initial_ssthresh = "14480 B"
+        endpoint.receive_window = "1 GB"
         "#);
     let windows = column(&records.flow_series, "snd_cwnd_pkts");
     let times = column(&records.flow_series, "time_s");
     let due = window_of_the_equation(10_000, 10.0, 100);
     let mut seen = 0;
     for (time, window) in times.iter().zip(&windows) {
-        // A round trip for the handshake, one for the first ACK.
+        // One round trip for the handshake, one until the first ACK.
         let t = time - 0.2;
         if t < 0.5 {
             continue;
         }
-        // ACKs of a window come together: what the equation adds in a round trip comes at once.
+        // ACKs of a window arrive as a burst: the growth of a round trip in the equation comes at
+        // once.
         let now = (1000.0 * t).round() as usize;
         let (least, most) = (0.97 * due[now - 100], 1.03 * due[now]);
         assert!((least..=most).contains(window), "{time} s: {window}, not {least} to {most}");
@@ -58,7 +63,8 @@ fn the_window_grows_as_the_equation_says() {
     assert!(seen > 90, "{seen}");
 }
 
-/// β = minRTT / maxRTT empties the queue and leaves the link busy, whatever the buffer between a quarter of the path and all of it.
+/// β = minRTT / maxRTT empties the queue and keeps the link busy, for any buffer from a quarter of
+/// the path's capacity to all of it.
 #[test]
 fn a_backoff_empties_the_queue_and_leaves_the_link_busy() {
     let mut table = "# One flow, 20 Mbit/s, 100 ms, 60 to 180 s, \

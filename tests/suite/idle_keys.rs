@@ -1,4 +1,4 @@
-//! Keys without effect (`#[idle]`): whatever they say, a run stays as it is.
+//! Keys without effect (`#[idle]`): no value of such a key changes the run.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn digest(scenario: &Scenario) -> String {
     records.digest()
 }
 
-/// Other values of a parameter, those out of its bounds included.
+/// Returns other values for a parameter, including some out of its bounds.
 fn others(kind: Kind, now: &Value) -> Vec<Value> {
     let texts = |texts: &[&str]| texts.iter().map(|text| Value::Text((*text).to_owned())).collect();
     let found: Vec<Value> = match kind {
@@ -54,7 +54,7 @@ fn others(kind: Kind, now: &Value) -> Vec<Value> {
     found.into_iter().filter(|value| value != now).collect()
 }
 
-/// Equal parts of a scenario.
+/// Accessor of all parts of one type in a scenario.
 type Part = fn(&mut Scenario) -> Vec<&mut dyn Params>;
 
 fn endpoints(scenario: &mut Scenario) -> Vec<&mut dyn Params> {
@@ -69,13 +69,13 @@ fn queue(scenario: &mut Scenario) -> Vec<&mut dyn Params> {
     vec![scenario.links[0].queue.params_mut()]
 }
 
-/// Sets a parameter; `false` if that cannot be.
+/// Sets a parameter; `false` if its value is refused.
 fn set(scenario: &mut Scenario, part: Part, key: &str, value: &Value) -> bool {
     part(scenario).into_iter().all(|p| p.set(key, value).is_ok() && p.check().is_ok())
 }
 
-/// Runs a scenario with other values of each key that has no effect: the values that acted all the
-/// same go to `acting`. Counts the runs.
+/// Runs a scenario with other values of each key that should have no effect; values that change the
+/// run go to `acting`. Returns the number of runs.
 fn runs_of(base: &Scenario, part: Part, name: &str, acting: &mut Vec<String>) -> usize {
     let mut params_of = base.clone();
     let params = part(&mut params_of).swap_remove(0);
@@ -199,7 +199,7 @@ fn idle_keys_of_queues_change_nothing() {
     assert!(runs > 10, "{runs}");
 }
 
-/// Resolved files leave keys without effect out, and read back to the same.
+/// Resolved files omit keys without effect, and read back to the same values.
 #[test]
 fn resets_leave_nothing_to_reset() {
     for preset in Endpoint::default().presets() {

@@ -1,4 +1,4 @@
-//! Timeouts as they are inferred at the receiver, beside those that happened at the sender.
+//! Timeouts inferred from captures at the receiver, against the sender's actual timeouts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,16 +13,17 @@ use cwnd_tables::{ColumnData, Table};
 use crate::architecture::root;
 use crate::common::{Kept, assert_golden, column, scenario};
 
-/// A class of losses and senders.
+/// A combination of loss process and sender.
 struct Case {
     name: &'static str,
     rate: &'static str,
     delay: &'static str,
     path: &'static str,
     endpoint: &'static str,
-    /// What timeouts in a row are to be found to have done.
+    /// Backoff that consecutive timeouts should be found to have used.
     backoff: &'static str,
-    /// What cannot be told counts as found if it's said to be that: Linux finds lost retransmissions by RACK, too, and as late.
+    /// `true` if a silence classified as ambiguous counts as found: Linux also repairs lost
+    /// retransmissions by RACK, after a similar delay.
     ambiguous: bool,
 }
 
@@ -71,7 +72,7 @@ impl Case {
     }
 }
 
-/// What the test in Python runs, too.
+/// Scenario shared with the Python test.
 const SCENARIO: &str = include_str!("at_receiver.toml");
 
 const CASES: [Case; 11] = [
@@ -89,16 +90,16 @@ const CASES: [Case; 11] = [
 ];
 const SEEDS: [u64; 2] = [1, 2];
 
-/// A timeout's flow and the first byte that was not acknowledged.
+/// Position of a timeout: flow, and first unacknowledged byte.
 type Place = (u64, u64);
 
-/// Timeouts by their place.
+/// Number of timeouts by position.
 type Timeouts = BTreeMap<Place, u64>;
 
-/// The first port of a sender in captures of the simulator.
+/// First source port of senders in captures of the simulator.
 const PORT: u64 = 49152;
 
-/// Timeouts of the senders, and what is inferred from the capture.
+/// Returns the sender's timeouts, the inferred ones, and the whole inference.
 fn truth_and_found(case: &Case, seed: u64) -> (Timeouts, Timeouts, Found) {
     let scenario = scenario(&case.text(seed));
     let link = |name| scenario.links.iter().position(|link| link.name == name);
@@ -116,7 +117,7 @@ fn truth_and_found(case: &Case, seed: u64) -> (Timeouts, Timeouts, Found) {
             }
         }
     }
-    // A controller that was made anew, since the SYN was lost, has no record: its flow is left out.
+    // A controller recreated after a lost SYN has no record, so its flow is left out.
     let records = world.finish();
     let mut known = BTreeSet::new();
     let counted = column(&records.flows, "rto_count");
@@ -136,8 +137,8 @@ fn truth_and_found(case: &Case, seed: u64) -> (Timeouts, Timeouts, Found) {
     let last: BTreeMap<u64, f64> = flows(&found).into_iter().zip(last).collect();
     let mut truth = BTreeMap::new();
     for (flow, at, first) in timeouts {
-        // What was not repaired when the run ended left no trace; nor did, of a sender whose handshake ends with its first data,
-        // as the simulator's does, the loss of these.
+        // A loss that was not repaired at the end of the run left no trace. Neither did the loss of
+        // a sender's first data if that data ends the handshake, as in the simulator.
         let seen = first > 0 && last.get(&flow).is_some_and(|&last| at < last);
         if seen && known.contains(&flow) {
             *truth.entry((flow, first)).or_default() += 1;
@@ -148,7 +149,7 @@ fn truth_and_found(case: &Case, seed: u64) -> (Timeouts, Timeouts, Found) {
     (truth, inferred, found)
 }
 
-/// The flow of each connection, by its port.
+/// Returns the flow of each connection, by its port.
 fn flows(found: &Found) -> Vec<u64> {
     column(&found.connections, "server_port").iter().map(|port| *port as u64 - PORT).collect()
 }
@@ -162,7 +163,7 @@ fn names(table: &Table, column: &str) -> Vec<String> {
     }
 }
 
-/// Silences of a kind by their place, with the timeouts in them.
+/// Returns the silences of a kind by position, each with its number of timeouts.
 fn of_kind(found: &Found, kind: &str) -> Timeouts {
     let (table, flows) = (&found.silences, flows(found));
     let (offsets, what) = (column(table, "offset"), names(table, "what"));
@@ -177,7 +178,7 @@ fn of_kind(found: &Found, kind: &str) -> Timeouts {
     places
 }
 
-/// How many are right, of how many there were and of how many were said.
+/// Counts of correct classifications, of actual ones and of claimed ones.
 #[derive(Default)]
 struct Score {
     right: u64,
@@ -201,14 +202,15 @@ impl Score {
     }
 }
 
-/// What a class came to.
+/// Results of one class.
 #[derive(Default)]
 struct Outcome {
-    /// Silences with a timeout, timeouts with those that are hidden, connections with two in a row.
+    /// Scores for silences with a timeout, for timeouts including hidden ones, and for connections
+    /// with two in a row.
     scores: [Score; 3],
-    /// Silences with a timeout that are said to be ambiguous, where that is right.
+    /// Number of silences with a timeout that are correctly classified as ambiguous.
     ambiguous: u64,
-    /// Connections whose timeouts grew as they did, of those that this is said of.
+    /// Connections whose backoff was identified correctly, and those for which one was claimed.
     grew: (u64, u64),
 }
 
@@ -243,7 +245,7 @@ fn outcome(case: &Case) -> Outcome {
     outcome
 }
 
-/// Mondal & Kuzmanovic, § 2.4, on captures whose truth is known: recall and precision of each class.
+/// Mondal & Kuzmanovic, § 2.4, on captures with ground truth: recall and precision of each class.
 #[test]
 fn inferred_timeouts_are_those_that_happened() {
     let mut table = format!(

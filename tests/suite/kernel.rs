@@ -1,10 +1,11 @@
-//! Controllers for the kernel beside those of crates/cc. The C of crates/linux/kernel, compiled for
-//! this machine, gets the events of a simulated controller; window and threshold are compared after
-//! each event.
+//! Kernel controllers against those of crates/cc. The C of crates/linux/kernel, compiled for this
+//! machine, gets the events of a simulated controller; window and threshold are compared after each
+//! event.
 //!
-//! The kernel counts segments, ticks of a millisecond (here) and microseconds. So packets take whole microseconds in these
-//! scenarios, and a window is a whole number of segments, which with presets that round to segments it is anyway; delay-based
-//! AIMD has parts of a segment, and its C tells them, too.
+//! The kernel counts segments, ticks of a millisecond (here) and microseconds. So packets take
+//! whole microseconds in these scenarios. A window is a whole number of segments, as it is with
+//! presets that round to segments. Delay-based AIMD has fractions of a segment, which its C reports
+//! as well.
 
 mod abe;
 mod delay;
@@ -26,26 +27,26 @@ use cwnd_sim::World;
 
 use crate::common::scenario;
 
-/// 1500 bytes take 1 ms.
+/// A packet of 1500 bytes takes 1 ms.
 const RATE: &str = "12 Mbit/s";
 const MICROSECOND: u64 = 1000;
-/// Of the kernel's clock.
+/// Tick of the kernel's clock, ns.
 const TICK: u64 = 1000 * MICROSECOND;
-/// Ticks a second.
+/// Ticks per second.
 const HZ: u32 = 1000;
 
-/// A controller's program, and what it is told besides the events.
+/// A controller's program and its settings.
 struct Replay {
     program: PathBuf,
-    /// `struct settings` of its family.
+    /// `struct settings` of its family, as 32-bit words.
     words: Vec<u32>,
-    /// Whether it tells of parts of a segment.
+    /// `true` if it reports fractions of a segment.
     exact: bool,
-    /// Whether it hears of duplicates, too.
+    /// `true` if it gets duplicate ACKs as well.
     duplicates: bool,
 }
 
-/// How often what happened in a run.
+/// Number of events of each kind in a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     acks: usize,
@@ -56,16 +57,17 @@ struct Seen {
     hystart: usize,
     delay: usize,
     quenches: usize,
-    /// Losses in a window that was reduced before, of which the controller is not told.
+    /// Losses in a window that was already reduced, which the controller does not see.
     spared: usize,
 }
 
-/// The controller's C as a program of this machine.
+/// Compiles a controller's C to a program for this machine.
 fn compiled(controller: &str, defines: &[&str]) -> PathBuf {
     host("replay", &[&[&*format!("-DCONTROLLER={controller}")], defines].concat())
 }
 
-/// One of the folder's programs for this machine. Each test has a file of its own: what another runs cannot be written.
+/// Compiles a program of the folder for this machine. Each test has its own file, because a running
+/// program cannot be overwritten.
 fn host(name: &str, defines: &[&str]) -> PathBuf {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("main").replace("::", ".");
@@ -86,7 +88,7 @@ fn host(name: &str, defines: &[&str]) -> PathBuf {
     program
 }
 
-/// A line of hexadecimal digits for each of them.
+/// Formats each item as a line of hexadecimal digits.
 fn digits<B: AsRef<[u8]>>(all: &[B]) -> String {
     let mut text = String::new();
     for bytes in all {
@@ -96,7 +98,7 @@ fn digits<B: AsRef<[u8]>>(all: &[B]) -> String {
     text
 }
 
-/// What one flow's controller was told in a scenario.
+/// Returns initial window, MSS and recorded events of one flow's controller in a scenario.
 fn recorded(text: &str, duplicates: bool) -> (Window, u32, Vec<Entry>) {
     let mut world = World::new(scenario(text));
     world.record_controllers();
@@ -107,7 +109,7 @@ fn recorded(text: &str, duplicates: bool) -> (Window, u32, Vec<Entry>) {
     let start = first(&world);
     while world.step() {}
     let mut record = world.controllers().next().expect("there is a flow").record().to_vec();
-    // Most of the kernel's controllers make something of what is newly acknowledged only.
+    // Most kernel controllers react only to newly acknowledged data.
     record.retain(|entry| {
         duplicates || !matches!(entry.told, Told::Ack(ack) if ack.acked_bytes == 0)
     });
@@ -115,7 +117,8 @@ fn recorded(text: &str, duplicates: bool) -> (Window, u32, Vec<Entry>) {
     (start, mss, record)
 }
 
-/// One line for the program: `host/replay.c` says what is in it; `cwnd` is the window until then.
+/// Writes one input line of the program, as described in `host/replay.c`; `cwnd` is the window
+/// before the event.
 fn line(entry: &Entry, cwnd: u64, out: &mut String) {
     let path = &entry.path;
     let mss = u64::from(path.mss);
@@ -128,11 +131,11 @@ fn line(entry: &Entry, cwnd: u64, out: &mut String) {
         Told::Signal(Signal::Reduce(Cause::Loss)) => ('l', 0, newest),
         Told::Signal(Signal::Reduce(Cause::Ecn)) => ('e', 0, newest),
         Told::Signal(Signal::Reduce(Cause::Quench { marked, level })) => {
-            // As crates/packet writes it.
+            // Encoding of crates/packet.
             ('q', u64::from(u8::from(marked) << 7 | level), -1)
         }
         Told::Signal(Signal::Timeout { reduces, .. }) => ('t', if reduces { 1 } else { 2 }, newest),
-        // What the transport leaves of the window after it was idle.
+        // Window that the transport leaves after an idle period.
         Told::Signal(Signal::Idle { .. }) => {
             let Window { cwnd, ssthresh } = entry.window;
             ('w', cwnd / mss, (ssthresh / mss).min(i32::MAX as u64) as i64)
@@ -144,7 +147,7 @@ fn line(entry: &Entry, cwnd: u64, out: &mut String) {
         }
         Told::Signal(other) => panic!("{other:?} is new"),
     };
-    // An ACK with ECE raises no window: the kernel is in CWR by then.
+    // An ACK with ECE grows no window: the kernel is in CWR by then.
     let echo = matches!(entry.told, Told::Ack(ack) if ack.ece);
     let state = match path.phase {
         Phase::Open if echo => 2,
@@ -154,7 +157,7 @@ fn line(entry: &Entry, cwnd: u64, out: &mut String) {
         Phase::Loss => 4,
     };
     let next = path.sent / mss;
-    // The kernel paces slow start at twice the window a round trip.
+    // The kernel paces slow start at twice the window per round trip.
     let rate = path.srtt.map_or(0, |srtt| 2 * cwnd * 1_000_000_000 / srtt.0.max(1));
     let (now, una) = (path.now.0 / MICROSECOND, path.delivered / mss);
     let limited = u8::from(path.cwnd_limited);
@@ -162,7 +165,7 @@ fn line(entry: &Entry, cwnd: u64, out: &mut String) {
         .expect("a String");
 }
 
-/// What a program with these settings answers.
+/// Runs a program with these settings and returns its output.
 fn told(program: &Path, words: &[u32], events: &str) -> String {
     let mut child = Command::new(program)
         .args(words.iter().map(u32::to_string))
@@ -178,11 +181,12 @@ fn told(program: &Path, words: &[u32], events: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Tells both the same; gives back what happened.
+/// Replays a run in the kernel's C and asserts that both agree after each event. Returns the counts
+/// of events.
 fn assert_same(replay: &Replay, text: &str) -> Seen {
     let (start, mss, record) = recorded(text, replay.duplicates);
     let segments = |bytes: u64| (bytes / u64::from(mss)).min(u64::from(i32::MAX as u32));
-    // What the handshake measured, which is less than any packet of data takes.
+    // RTT of the handshake, which is less than that of any data packet.
     let least = record[0].path.min_rtt.map_or(u64::from(u32::MAX), |rtt| rtt.0 / MICROSECOND);
     let mut events = format!("{} {} {least}\n", segments(start.cwnd), segments(start.ssthresh));
     let mut cwnd = start.cwnd;
@@ -193,19 +197,21 @@ fn assert_same(replay: &Replay, text: &str) -> Seen {
     let output = told(&replay.program, &replay.words, &events);
     let mut seen = Seen::default();
     let mut before = start;
-    // Whether losses are being repaired, and the kernel's threshold where the controller was not told of one.
+    // `true` while losses are repaired; and the kernel's threshold, for a loss that the controller
+    // did not see.
     let (mut repairing, mut spared) = (false, None);
     let mut lines = output.lines();
     let mut theirs = "nothing";
     for (index, entry) in record.iter().enumerate() {
         seen.count(&entry.told);
-        // Only an end of slow start by HyStart moves the threshold with an ACK.
+        // An ACK moves the threshold only if HyStart ends slow start.
         let moved = entry.window.ssthresh != before.ssthresh;
         seen.hystart += usize::from(moved && matches!(entry.told, Told::Ack(_)));
         repairing |= matches!(entry.told, Told::Signal(Signal::Reduce(Cause::Loss)));
         let is_ack = matches!(entry.told, Told::Ack(ack) if ack.acked_bytes > 0);
         if is_ack && entry.path.phase == Phase::Recovery && !repairing {
-            // The window stays, so for the kernel, which asks for a threshold all the same, it is that.
+            // The window stays the same; the kernel asks for a threshold all the same and gets this
+            // one.
             (repairing, spared) = (true, Some(before.cwnd.max(2 * u64::from(mss))));
             seen.spared += 1;
         }
@@ -214,7 +220,7 @@ fn assert_same(replay: &Replay, text: &str) -> Seen {
             spared = None;
         }
         let at = || format!("after event {index}, {seen:?}: {entry:?}");
-        // A backoff for delay is the kernel's own, at the ACK that tells of it.
+        // The kernel decides on a backoff for delay by itself, in the ACK that reports the delay.
         if !is_delay(entry) {
             theirs = lines.next().unwrap_or("nothing");
         }
@@ -238,8 +244,9 @@ const fn is_delay(entry: &Entry) -> bool {
     matches!(entry.told, Told::Signal(Signal::Reduce(Cause::Delay)))
 }
 
-/// The window is told in 2^24ths of a segment, and in the simulator in bytes, cut off from floating point: two bytes apart at
-/// the most. What the kernel sees is what is whole of it.
+/// Compares a window with fractions. The kernel reports it in units of 2⁻²⁴ segments, the simulator
+/// in whole bytes truncated from floating point: they differ by at most two bytes. The kernel's
+/// window is the integer part.
 fn assert_close(theirs: &str, cwnd: u64, ssthresh: u64, mss: u32, at: &dyn Fn() -> String) {
     let numbers: Vec<u64> = theirs.split(' ').filter_map(|word| word.parse().ok()).collect();
     let &[window, threshold, exact] = &numbers[..] else { panic!("{theirs} {}", at()) };
@@ -251,7 +258,8 @@ fn assert_close(theirs: &str, cwnd: u64, ssthresh: u64, mss: u32, at: &dyn Fn() 
     assert!(range.contains(&threshold), "{threshold} and {ssthresh} bytes {}", at());
 }
 
-/// A flow over a queue, with a controller, and lines for its path and for itself.
+/// Writes a flow over a queue with a controller; `more` has keys of its path, `own` those of its
+/// group.
 fn flow(controller: &str, rtt: &str, queue: &str, more: &str, own: &str) -> String {
     format!(
         r#"
@@ -275,7 +283,8 @@ fn flow(controller: &str, rtt: &str, queue: &str, more: &str, own: &str) -> Stri
 
 const CODEL: &str = r#"{ kind = "codel" }"#;
 
-/// Linux's Reno, with a rule: of the window, in segments; slow start counts all acknowledged data.
+/// Returns Linux's Reno with a rule: relative to the window, in segments; slow start counts all
+/// acknowledged data.
 fn reno(rule: &str) -> String {
     format!(
         r#"{{ kind = "newreno", preset = "rfc", {rule}, base = "cwnd", rounding = "segments",
@@ -288,7 +297,8 @@ fn cubic(rule: &str) -> String {
     format!(r#"{{ kind = "cubic", preset = "linux", {rule} }}"#)
 }
 
-/// Marks, drops at the queue, drops by chance that RACK or the timer must find, silence.
+/// Paths with marks, drops at the queue, random losses that RACK or the timer must find, and idle
+/// periods.
 const PATHS: [(&str, &str, &str, &str); 9] = [
     (CODEL, "60 ms", "", ""),
     (CODEL, "200 ms", "", ""),
@@ -300,9 +310,9 @@ const PATHS: [(&str, &str, &str, &str); 9] = [
     (CODEL, "40 ms", "loss = 0.15", ""),
     (CODEL, "60 ms", "", TRANSFERS),
 ];
-/// What RACK and its probes would repair is left to the timer: tails, and retransmissions that were lost.
+/// Without RACK and its probes, the timer repairs tail losses and lost retransmissions.
 const NO_RACK: &str = r#"stack = { base = "linux", without = ["rack", "lost-retransmissions"] }"#;
-/// Whole segments, and pauses longer than the timeout.
+/// Transfers of whole segments, with pauses longer than the timeout.
 const TRANSFERS: &str = r#"workload = { kind = "on-off", size = "4344000 B", off = "2 s" }"#;
 
 impl Seen {

@@ -1,10 +1,11 @@
-//! Flows that begin one after the other: what the last one takes for the path, and how much it carries (claim D16 of McCullagh 2008).
+//! Flows that start one after the other: the last one's estimate of the path's RTT, and its goodput
+//! (claim D16 of McCullagh 2008).
 
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, at, column, jain, run};
 
-/// The first lines of a table of [`late`].
+/// First lines of a table of [`late`].
 pub const HEAD: &str = "# Flows one after the other, 10 s apart, 10 Mbit/s, 50 ms; \
                         two minutes after all came. Mean queue in packets, goodput\n\
                         # of the last in shares of the first's, \
@@ -12,17 +13,17 @@ pub const HEAD: &str = "# Flows one after the other, 10 s apart, 10 Mbit/s, 50 m
                         controller          flows  queue utilisation drops jain last/first  \
                         error\n";
 
-/// What came of late flows.
+/// Results of flows that start one after the other.
 pub struct Late {
-    /// Their row of the table.
+    /// Row of the table.
     pub row: String,
-    /// Goodput of the last in shares of the first's.
+    /// Goodput of the last flow relative to the first.
     pub ratio: f64,
-    /// By how much each one's minRTT is wrong, ms.
+    /// Error of each flow's minRTT, ms.
     pub errors: Vec<f64>,
 }
 
-/// Flows over 10 Mbit/s that start one after the other, ten seconds apart, and then share for two minutes.
+/// Runs flows over 10 Mbit/s that start ten seconds apart and then share the link for two minutes.
 pub fn one_after_the_other(flows: u32, controller: &str) -> Records {
     run(&format!(
         r#"
@@ -45,12 +46,12 @@ pub fn one_after_the_other(flows: u32, controller: &str) -> Records {
     ))
 }
 
-/// Mean queueing delay in packets of 1500 B at 10 Mbit/s.
+/// Returns the mean queueing delay in packets of 1500 B at 10 Mbit/s.
 pub fn queued(records: &Records) -> f64 {
     at(&records.links, BOTTLENECK, "qdelay_mean_us") / 1.2e3
 }
 
-/// What came of flows that began [`one_after_the_other`].
+/// Returns the results of flows that ran [`one_after_the_other`].
 pub fn late(name: &str, flows: u32, records: &Records) -> Late {
     let goodputs = column(&records.flows, "goodput_bit_s");
     let ratio = goodputs[goodputs.len() - 1] / goodputs[0];

@@ -1,4 +1,4 @@
-//! LEDBAT++ and LEDBAT in whole scenarios. Sections are of draft-irtf-iccrg-ledbat-plus-plus-01.
+//! LEDBAT++ and LEDBAT in whole scenarios. Sections refer to draft-irtf-iccrg-ledbat-plus-plus-01.
 
 use cwnd_tables::Records;
 
@@ -23,14 +23,14 @@ fn alone(controller: &str, endpoint: &str) -> Records {
     ))
 }
 
-/// Mean and largest queueing delay, ms, and utilisation.
+/// Returns mean and largest queueing delay in ms, and the utilisation.
 fn kept(records: &Records) -> [f64; 3] {
     let link = |name| at(&records.links, BOTTLENECK, name);
     assert_eq!(link("dropped_total_pkts"), 0.0);
     [link("qdelay_mean_us") / 1e3, link("qdelay_max_us") / 1e3, link("utilisation")]
 }
 
-/// Nothing is lost, the delay is the target within a packet of 1.2 ms, and the link is busy.
+/// Without loss, the queueing delay is the target within a packet of 1.2 ms, and the link is busy.
 #[test]
 fn one_flow_keeps_the_delay_at_the_target() {
     let one_way = r#"rtt_from = "one-way", echo = "delay""#;
@@ -46,19 +46,21 @@ fn one_flow_keeps_the_delay_at_the_target() {
     }
 }
 
-/// § 4.4: slowdowns cost a tenth at most, and empty the queue.
+/// § 4.4: slowdowns cost at most a tenth of the link, and empty the queue.
 #[test]
 fn slowdowns_cost_a_tenth_of_the_link_at_most() {
     let records = alone(r#""ledbat""#, "");
     let [mean, most, utilisation] = kept(&records);
     assert!((0.9..0.99).contains(&utilisation), "{utilisation}");
     assert!(mean < 60.0 && most < 62.0, "{mean} {most}");
-    // One takes two round trips of 120 ms, and then doubles in three each: slow start by GAIN = 1/2.
+    // A slowdown takes two round trips of 120 ms, then slow start with GAIN = 1/2 doubles in three
+    // round trips each.
     let slowdowns = activity(&records, "slowdowns");
     assert!((30..40).contains(&slowdowns), "{slowdowns}");
 }
 
-/// Claim D16 for both: LEDBAT's latecomers take the queue for the path, LEDBAT++'s do not.
+/// Claim D16 for both: latecomers of LEDBAT count the queue as part of the path, those of LEDBAT++
+/// do not.
 #[test]
 fn late_flows_of_ledbat_take_it_all_and_those_of_ledbat_plus_plus_their_share() {
     let mut table = HEAD.to_owned();

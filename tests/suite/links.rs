@@ -1,8 +1,8 @@
-//! A link does what its scenario asks for: faults, rates that change, traces, fair queueing.
+//! Links: impairments, rate changes, traces and fair queueing.
 
 use crate::common::{BOTTLENECK, at, column, run};
 
-/// One bulk flow through a bottleneck with these extra lines.
+/// Writes one bulk flow through a bottleneck with these extra lines.
 fn bulk(run_keys: &str, dumbbell: &str, flow: &str) -> String {
     format!(
         r#"
@@ -17,7 +17,8 @@ fn bulk(run_keys: &str, dumbbell: &str, flow: &str) -> String {
     )
 }
 
-/// Asserts that `hits` of `n` draws of probability `p` are within four standard deviations of the binomial mean.
+/// Asserts that `hits` of `n` draws of probability `p` are within four standard deviations of the
+/// binomial mean.
 fn assert_binomial(hits: f64, n: f64, p: f64) {
     let deviation = (n * p * (1.0 - p)).sqrt();
     let off = (hits - n * p) / deviation;
@@ -50,13 +51,14 @@ fn nothing_passes_a_link_that_loses_all() {
     ));
     assert_eq!(at(&records.flows, 0, "bytes_received"), 0.0);
     assert_eq!(at(&records.links, BOTTLENECK, "delivered_total_pkts"), 0.0);
-    // The SYN and three more.
+    // A SYN and three retries.
     assert_eq!(at(&records.links, BOTTLENECK, "dropped_total_pkts"), 4.0);
 }
 
 #[test]
 fn packets_held_back_longer_than_three_others_look_lost_and_others_do_not() {
-    // A packet takes 1.2 ms: held back for 2 ms it is passed by one or two, for 20 ms by more than three.
+    // A packet takes 1.2 ms: one or two packets pass another that is held back for 2 ms, more than
+    // three pass one held back for 20 ms.
     let retransmissions = |delay: &str| {
         let records = run(&bulk(
             "duration = \"60 s\"\nsample = \"none\"",
@@ -80,11 +82,12 @@ fn jitter_delays_packets_and_keeps_their_order() {
         "rate = \"10 Mbit/s\"\njitter = \"30 ms\"",
         "rtt = \"50 ms\"\nendpoint = { max_window = \"40 kB\", ack_every = 1, clock = \"1 us\" }",
     ));
-    // One packet out of order among thousands would be a duplicate ACK; enough of them a retransmission.
+    // One reordered packet among thousands would cause a duplicate ACK, three of them a
+    // retransmission.
     assert_eq!(at(&records.flows, 0, "retrans"), 0.0);
     let (min, p99) = (at(&records.flows, 0, "rtt_min_us"), at(&records.flows, 0, "rtt_p99_us"));
     assert!((51_200.0..56_000.0).contains(&min), "{min}");
-    // 50 ms, 30 ms of jitter, and up to a window of 27 packets that waited for each other.
+    // 50 ms, 30 ms of jitter, and up to a window of 27 packets that queue behind each other.
     assert!((75_000.0..51_200.0 + 30_000.0 + 27.0 * 1200.0).contains(&p99), "{p99}");
 }
 
@@ -106,7 +109,8 @@ fn jitter_of_any_distribution_keeps_the_order_whether_it_hangs_together_or_not()
 
 #[test]
 fn the_round_trip_of_packets_that_go_one_by_one_is_longer_by_the_mean_of_the_jitter() {
-    // A window of one segment: nobody is ahead whom it must not pass. 9 ms · exp(0.8² / 2) is the mean.
+    // With a window of one segment no packet is ahead that it must not pass. The mean is 9 ms ·
+    // exp(0.8² / 2).
     let jitter = 9.0 * f64::exp(0.32);
     for (more, noise) in [
         ("jitter = \"lognormal(9 ms, 0.8)\"", jitter),
@@ -120,7 +124,7 @@ fn the_round_trip_of_packets_that_go_one_by_one_is_longer_by_the_mean_of_the_jit
             "rtt = \"50 ms\"\n\
              endpoint = { max_window = \"1448 B\", ack_every = 1, clock = \"1 us\" }",
         ));
-        // 1500 B take 1.2 ms.
+        // A packet of 1500 B takes 1.2 ms.
         let expected = 1000.0 * (50.0 + 1.2 + noise);
         let mean = at(&records.flows, 0, "rtt_mean_us");
         assert!((mean / expected - 1.0).abs() < 0.01, "{more}: {mean} and {expected}");
@@ -146,7 +150,7 @@ fn a_step_changes_the_throughput_at_its_instant() {
     for pair in bottleneck.windows(2) {
         let [(from, before), (_, after)] = pair else { panic!() };
         let packets = after - before;
-        // Packets of 8000 bits in 100 ms, the line never idle.
+        // Packets of 8000 bits in 100 ms on a link that never idles.
         let expected = match from {
             0.0..4.95 => continue,
             4.95..19.95 => 125.0,
@@ -182,7 +186,8 @@ fn a_trace_of_a_line_each_millisecond_is_12_mbit_s_whatever_the_packets() {
 
 #[test]
 fn utilisation_of_a_trace_is_of_the_part_that_was_run() {
-    // 1000 slots in the first second, then one more at the end of a minute: a run of 1 s sees the fast part only.
+    // 1000 slots in the first second, then one at the end of a minute: a run of 1 s covers only the
+    // fast part.
     let fast: Vec<String> = (1..=1000).map(|ms| ms.to_string()).collect();
     let records = run(&bulk(
         "duration = \"1 s\"\nwarmup = \"500 ms\"",
@@ -221,7 +226,8 @@ fn fq_codel_keeps_a_sparse_flow_out_of_the_queue_of_a_bulk_flow() {
         ));
         at(&records.flows, 1, "rtt_p99_us")
     };
-    // What a new flow may wait for: the packet on the line; and its own transmission (RFC 8290 § 4.2).
+    // A new flow waits at most for the packet being sent, and for its own transmission (RFC 8290 §
+    // 4.2).
     let packet_us = 1500.0 * 8.0 / 10.0;
     let own_us = 152.0 * 8.0 / 10.0;
     let isolated = sparse_p99("fq-codel");
@@ -238,7 +244,7 @@ fn links_without_a_rate_count_what_passes() {
         "rtt = \"50 ms\"\ndirection = \"reverse\"\n\
          endpoint = { preset = \"ns2\", max_window = \"50 kB\" }",
     ));
-    // Data goes over `reverse`, which has no rate here.
+    // Data crosses `reverse`, which has no rate here.
     let reverse = 1;
     assert!(at(&records.links, reverse, "utilisation").is_nan());
     let data = at(&records.links, reverse, "delivered_data_pkts");

@@ -1,12 +1,12 @@
-//! Flows that routers guide find back from a window of one segment.
+//! Recovery of flows with explicit feedback from a window of one segment.
 
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, column, is_long, run};
 use crate::guides::{Pair, pairs};
 
-/// A flow stays at one segment for no more round trips than these while its link is less loaded
-/// than half.
+/// Limit on the round trips that a flow stays at one segment while its link is loaded less than
+/// half.
 const ROUND_TRIPS: f64 = 20.0;
 
 /// A link of the BMCC paper (Qazi, Andrew, Znati 2009, Fig. 10 to 12).
@@ -18,7 +18,7 @@ struct Link {
     buffer: &'static str,
 }
 
-/// Paths on which flows stood still: for 200 to 450 round trips.
+/// Paths on which flows once stalled for 200 to 450 round trips.
 const SOME: [Link; 2] = [
     Link { kbit: 20_000, rtt_ms: 500, flows: 5, buffer: "20 packets" },
     Link { kbit: 2_000, rtt_ms: 1_000, flows: 5, buffer: "1 BDP" },
@@ -34,8 +34,8 @@ fn all() -> Vec<Link> {
     links.flat_map(with).collect()
 }
 
-/// The longest that a flow has a window below two segments while the link is less loaded than half,
-/// in round trips, and the flow.
+/// Returns the longest time, in round trips, that a flow has a window below two segments while the
+/// link is loaded less than half, and the flow.
 fn longest(pair: &Pair, link: Link, seconds: u32) -> (f64, f64) {
     let Link { kbit, rtt_ms, flows, buffer } = link;
     let sample_ms = (rtt_ms / 2).clamp(5, 200);
@@ -71,7 +71,7 @@ fn longest(pair: &Pair, link: Link, seconds: u32) -> (f64, f64) {
     (longest, of)
 }
 
-/// `true` for each sample since whose predecessor packets came for less than half of the rate.
+/// Returns `true` for each sample interval in which packets arrived at less than half of the rate.
 fn idle_samples(records: &Records, rate: f64) -> Vec<bool> {
     let links = column(&records.link_series, "link_id");
     let here: Vec<_> = (0..links.len()).filter(|&i| links[i] == BOTTLENECK as f64).collect();

@@ -1,11 +1,11 @@
-//! Senders that routers guide by their load, in whole scenarios. BMCC is Qazi, Andrew, Znati 2009; VCP is Xia et al. 2005;
-//! MLCP, Qazi & Znati 2008, is BMCC by levels.
+//! Controllers with load feedback in whole scenarios. BMCC is Qazi, Andrew, Znati 2009; VCP is Xia
+//! et al. 2005; MLCP, Qazi & Znati 2008, is BMCC with quantized load.
 
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, jain, run, scenario};
 
-/// What routers, senders and receivers are.
+/// Meter, controller and echo of a scheme.
 struct Scheme {
     meter: &'static str,
     controller: &'static str,
@@ -17,7 +17,8 @@ const UNPACED: Scheme = Scheme { controller: "{ kind = \"bmcc\", paced = false }
 const MLCP: Scheme = Scheme { meter: "\"mlcp\"", controller: "\"mlcp\"", echo: "level" };
 const VCP: Scheme = Scheme { meter: "\"vcp\"", controller: "\"vcp\"", echo: "changes" };
 
-/// The setting of the paper's § VII, scaled: packets of 1000 B and 40 B, as many flows back, a buffer of one BDP.
+/// Writes the setting of the paper's § VII, scaled down: packets of 1000 B and 40 B, as many flows
+/// in the reverse direction, a buffer of one BDP.
 fn text(scheme: &Scheme, rate: &str, rtt: &str, flows: u32, seconds: u32, more: &str) -> String {
     let Scheme { meter, controller, echo } = scheme;
     let group = |name: &str, direction: &str| {
@@ -42,7 +43,7 @@ fn text(scheme: &Scheme, rate: &str, rtt: &str, flows: u32, seconds: u32, more: 
     )
 }
 
-/// What was counted: nothing is told of what is zero.
+/// Returns a counter of the activity, which omits zeros.
 fn count(records: &Records, name: &str) -> u64 {
     records.activity.get(name).unwrap_or(0)
 }
@@ -63,12 +64,14 @@ fn row(name: &str, setting: &str, records: &Records) -> String {
     )
 }
 
-/// § VII a–c: a full link, a short queue, nothing lost, equal shares, from 2 ms to 400 ms; without pacing no more than a
-/// measuring interval (§ II-D.1), as a window that is sent at once is measured as twice the load and none.
+/// § VII a–c: full link, short queue, no loss and equal shares, from 2 ms to 400 ms. Without
+/// pacing, RTTs are limited to a measuring interval (§ II-D.1), because a window sent as a burst is
+/// measured as alternating double and zero load.
 #[test]
 fn bmcc_and_vcp_fill_links_of_any_length_without_a_queue() {
     let mut table = "# Five flows each way (§ VII), 40 s, the first 8 s left out; queue in ms.\n\
-                     scheme   link                     util     queue  drops  jain decreases marks\n"
+                     scheme   link                     util     queue  drops  jain \
+                     decreases marks\n"
         .to_owned();
     let settings = [
         ("1 Mbit/s", "80 ms"),
@@ -86,9 +89,9 @@ fn bmcc_and_vcp_fill_links_of_any_length_without_a_queue() {
                 // § VII a and b: 90 % of any rate at 80 ms, 80 % at any round trip.
                 let least = if rtt == "80 ms" { 0.9 } else { 0.8 };
                 assert!(link("utilisation") > least, "{rate} {rtt}: {}", link("utilisation"));
-                // At 400 ms (1 + ξ)^(T/t_p) is 8.9 a round trip: the first windows overrun the
-                // buffer both ways, and so may the growth after a decrease. Both ways are in use:
-                // flows that repair a timeout do not stand at one segment.
+                // At 400 ms (1 + ξ)^(T/t_p) is 8.9 a round trip: the first windows overflow the
+                // buffer in both directions, and so may the growth after a decrease. Both
+                // directions carry data: flows that repair a timeout do not stay at one segment.
                 let most = if rtt == "400 ms" { 0.005 } else { 0.001 };
                 assert!(link("drop_ratio") < most, "{rate} {rtt}: {}", link("drop_ratio"));
                 let goodputs = column(&records.flows, "goodput_bit_s");
@@ -101,8 +104,9 @@ fn bmcc_and_vcp_fill_links_of_any_length_without_a_queue() {
     assert_golden("load.txt", &table);
 }
 
-/// § VII a–c, e, of MLCP: 85 % of any rate at 80 ms, 80 % at any round trip, a queue of less than a tenth of the BDP, nothing
-/// lost, shares that are alike; and § IV-B: sixteen levels are as good as the load factor itself.
+/// § VII a–c, e, of MLCP: 85 % of any rate at 80 ms, 80 % at any round trip, a queue below a tenth
+/// of the BDP, no loss, similar shares. § IV-B: sixteen levels are as good as the load factor
+/// itself.
 #[test]
 fn sixteen_levels_fill_links_as_the_load_factor_does() {
     for (rate, rtt, bdp_ms) in
@@ -123,7 +127,7 @@ fn sixteen_levels_fill_links_as_the_load_factor_does() {
     }
 }
 
-/// § II-C.2: equal rates whatever the round trips.
+/// § II-C.2: rates do not depend on the round-trip time.
 #[test]
 fn flows_of_different_round_trips_get_equal_rates() {
     for (name, scheme) in [("bmcc", &BMCC), ("vcp", &VCP), ("mlcp", &MLCP)] {
@@ -134,7 +138,7 @@ fn flows_of_different_round_trips_get_equal_rates() {
     }
 }
 
-/// § I: what a link loses for its own reasons is repaired and costs no window.
+/// § I: losses unrelated to load are repaired without a reduction of the window.
 #[test]
 fn losses_that_are_not_of_load_are_only_repaired() {
     let lossy = "loss = 0.001";
@@ -151,7 +155,8 @@ fn losses_that_are_not_of_load_are_only_repaired() {
     assert_eq!(count(&decreases, "losses_only_repaired"), 0);
 }
 
-/// A receiver that hides half of the estimate never tells of a load of 1: its sender decreases for losses only.
+/// A receiver that conceals half of the estimate never reports a load of 1, so its sender decreases
+/// only for losses.
 #[test]
 fn who_hides_the_load_from_a_sender_keeps_it_from_decreasing() {
     let told = |cheats: &str| {
@@ -164,7 +169,7 @@ fn who_hides_the_load_from_a_sender_keeps_it_from_decreasing() {
     assert!(at(&hidden.links, BOTTLENECK, "dropped_total_pkts") > 0.0);
 }
 
-/// § VI, Table I: the fewer ACKs carry the estimate the better, and all schedules reach the same.
+/// § VI, Table I: fewer ACKs with the estimate are better, and all schedules perform alike.
 #[test]
 fn schedules_of_the_estimate_differ_in_what_they_cost_only() {
     let told = |echo| {
@@ -195,7 +200,8 @@ fn the_option_makes_acks_longer() {
     assert!((40.0..41.0).contains(&changed), "{changed}");
 }
 
-/// A sender that waits for routers, over routers that say nothing, is refused by name.
+/// A controller that needs router feedback is refused on a path without it, with an error that
+/// names it.
 #[test]
 fn what_a_path_cannot_give_is_told_before() {
     for (controller, lacks) in [
@@ -215,6 +221,6 @@ fn what_a_path_cannot_give_is_told_before() {
             .to_string();
         assert!(error.contains(lacks), "{error}");
     }
-    // As it should be, nothing is said.
+    // The complete scheme gives no message.
     drop(scenario(&text(&BMCC, "10 Mbit/s", "20 ms", 1, 1, "")));
 }

@@ -1,4 +1,4 @@
-//! Tests across crates: a scenario goes in, tables come out.
+//! Tests across crates, from a scenario to the tables of its results.
 
 mod applications;
 mod architecture;

@@ -1,4 +1,4 @@
-//! Routers' messages to sources: which way they go and how long it takes, what becomes of them, who else reads verdicts.
+//! Routers' messages to sources: their path and delay, their loss, and other readers of verdicts.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,10 +9,10 @@ use cwnd_sim::{Messages, World};
 
 use crate::common::{activity, at, run, scenario};
 
-/// When something was told, and what.
+/// Verdicts that a messenger reported, with their times.
 type Told = Arc<Mutex<Vec<(Time, Outcome)>>>;
 
-/// Tells of one verdict in so many.
+/// Messenger that reports every n-th verdict.
 #[derive(Debug)]
 struct Tell {
     every: u64,
@@ -44,7 +44,7 @@ impl<P: Packet> Messenger<P> for Tell {
     }
 }
 
-/// Steps to the end and audits; gives the instants at which messages arrived.
+/// Runs a world to its end with audits; returns the times at which messages arrived.
 fn arrivals(world: &mut World) -> Vec<Time> {
     let (mut at, mut events) = (Vec::new(), 0_u64);
     while world.step() {
@@ -62,7 +62,8 @@ fn instants(told: &Told) -> Vec<Time> {
     told.lock().expect("nobody panicked with it").iter().map(|&(at, _)| at).collect()
 }
 
-/// Datagrams from `a` over `r` and `s` to `c`, more than the last link takes; nothing comes back but messages.
+/// Datagrams from `a` over `r` and `s` to `c`, more than the last link carries. Only messages
+/// travel back.
 const CHAIN: &str = r#"
     [run]
     duration = "2 s"
@@ -107,7 +108,7 @@ fn a_message_takes_the_propagation_and_serialisation_of_its_way_back() {
     let at = arrivals(&mut world);
     // 56 B over 2 Mbit/s and over 1 Mbit/s, 11 ms and 7 ms: 224 µs + 448 µs + 18 ms.
     let expected: Vec<Time> = instants(&told).iter().map(|at| Time(at.0 + 18_672_000)).collect();
-    // Nearly half of 1000 datagrams a second are too many, from when the queue is full.
+    // Nearly half of the 1000 datagrams a second are dropped, once the queue is full.
     assert!(at.len() > 850, "{}", at.len());
     assert_eq!(at, expected[..at.len()]);
     assert!(expected.len() - at.len() <= 10, "the rest is under way");
@@ -118,7 +119,7 @@ fn a_message_takes_the_propagation_and_serialisation_of_its_way_back() {
     let records = world.finish();
     assert_eq!(activity(&records, "quenches_sent"), sent);
     assert_eq!(activity(&records, "quenches_delivered"), at.len() as u64);
-    // They are packets of the links that they cross, and no data.
+    // Messages count as packets of the links that they cross, but not as data.
     let back = |name: &str| at_link(&records, 3, name);
     assert_eq!((back("arrived_total_pkts"), back("delivered_data_pkts")), (sent as f64, 0.0));
     assert_eq!(at_link(&records, 4, "dropped_total_pkts"), sent as f64);
@@ -130,7 +131,8 @@ fn at_link(records: &cwnd_tables::Records, link: usize, name: &str) -> f64 {
 
 #[test]
 fn messages_wait_in_queues() {
-    // Slow enough a way back that messages wait for each other: 56 B take 2.8 ms there, and two come in 4 ms.
+    // On so slow a reverse path messages queue behind each other: 56 B take 2.8 ms, and two arrive
+    // in 4 ms.
     let slow = CHAIN.replace("rate = \"1 Mbit/s\"", "rate = \"160 kbit/s\"");
     let mut world = World::new(scenario(&slow));
     let (tell, told) = Tell::every(1);
@@ -138,7 +140,7 @@ fn messages_wait_in_queues() {
     let at = arrivals(&mut world);
     let mut free = Time::ZERO;
     for (told, at) in instants(&told).into_iter().zip(&at) {
-        // Behind the other link comes a line that sends one after the other.
+        // The second link sends one message after the other.
         free = free.max(Time(told.0 + 11_224_000)) + cwnd_quantity::Duration(2_800_000);
         assert_eq!(*at, free + cwnd_quantity::Duration::from_millis(7));
     }
@@ -168,7 +170,8 @@ fn messages_are_lost_like_packets_and_counted_apart() {
 
 #[test]
 fn a_message_that_is_dropped_brings_forth_no_other() {
-    // The only way back leads over the link itself, whose queue is full: all messages end there.
+    // The only path back crosses the same link, whose queue is full: all messages are dropped
+    // there.
     let ring = r#"
         [run]
         duration = "2 s"
@@ -209,7 +212,7 @@ fn a_message_that_is_dropped_brings_forth_no_other() {
 }
 
 const SHAPES: [(&str, &str, u64); 4] = [
-    // Where the sender is at the router itself there is no way: it hears at the same instant.
+    // The sender is attached to the router itself, so the message arrives at the same instant.
     ("[dumbbell]\nrate = \"4 Mbit/s\"\n[flow.main]\nrtt = \"40 ms\"\n", "bottleneck", 0),
     (
         "[dumbbell]\nrate = \"4 Mbit/s\"\nedge_rate = \"20 Mbit/s\"\n[flow.main]\n\
@@ -217,13 +220,13 @@ const SHAPES: [(&str, &str, u64); 4] = [
         "bottleneck",
         0,
     ),
-    // Data from right to left: the other link's router is at the other node.
+    // Data from right to left: the router of the other link is at the other node.
     (
         "[dumbbell]\nrate = \"4 Mbit/s\"\n[flow.main]\nrtt = \"40 ms\"\ndirection = \"reverse\"\n",
         "reverse",
         0,
     ),
-    // Acknowledgements have a way of their own, 9 ms instead of 1: messages go it from where it passes the router.
+    // ACKs take a detour of 9 ms instead of 1 ms; messages join it where it passes the router.
     (
         "[link.in]\nfrom = \"a\"\nto = \"r\"\nrate = \"none\"\ndelay = \"2 ms\"\nduplex = true\n\
          [link.out]\nfrom = \"r\"\nto = \"c\"\nrate = \"4 Mbit/s\"\ndelay = \"1 ms\"\n[link.back]\n\
@@ -249,7 +252,7 @@ fn messages_find_every_source_in_every_topology() {
         assert_eq!(at, expected, "{text}");
         let heard: u64 = (0..3).filter_map(|flow| world.messages_to(flow)).sum();
         assert_eq!(heard, at.len() as u64, "{text}");
-        // Hosts ignore them (RFC 6633), so nothing else is other than it was.
+        // Hosts ignore the messages (RFC 6633), so the results do not change.
         let bytes = |records: &cwnd_tables::Records| at_flow(records, "bytes_received");
         assert_eq!(bytes(&world.finish()), bytes(&run(&text)), "{text}");
     }
@@ -257,7 +260,8 @@ fn messages_find_every_source_in_every_topology() {
 
 #[test]
 fn a_sender_that_obeys_messages_slows_down_for_marks_that_it_hears_of_by_them_alone() {
-    // The queue marks half of what would fill it; who sends ECT and obeys no ECE learns of it from the router or not at all.
+    // The queue marks half of what would fill it. A sender of ECT that ignores ECE learns of marks
+    // from the router or not at all.
     let text = |obeys: bool| {
         format!(
             "[run]\nduration = \"30 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
@@ -284,7 +288,8 @@ fn a_sender_that_obeys_messages_slows_down_for_marks_that_it_hears_of_by_them_al
     assert!(delay(&obeys) < 0.2 * delay(&deaf), "{} {}", delay(&obeys), delay(&deaf));
 }
 
-/// What a scenario names does what the same messenger does that a test adds; BECN § IV-A tells sources of marks and drops.
+/// A messenger named by a scenario acts like one added by a test. BECN § IV-A: sources are notified
+/// of marks and drops.
 #[test]
 fn a_messenger_that_a_scenario_names_tells_of_what_its_queue_decides() {
     let text = |messenger: &str| {
@@ -299,11 +304,11 @@ fn a_messenger_that_a_scenario_names_tells_of_what_its_queue_decides() {
     let marks = at_link(&records, 0, "marked_total_pkts") as u64;
     let sent = activity(&records, "quenches_sent");
     assert!(sent > 50, "{sent}");
-    // The SYNs' kind is not capable; all other data is, so what was dropped of it is told, too.
+    // SYNs are not ECN-capable; all data is, so its drops are reported, too.
     let drops = at_link(&records, 0, "dropped_total_pkts") as u64;
     assert!((marks..=marks + drops).contains(&sent), "{sent} of {marks} marks and {drops} drops");
     assert!(activity(&records, "quench_reductions_marked") > 20);
-    // Nobody else tells these senders to slow down for a mark.
+    // Nothing else makes these senders slow down for a mark.
     let silent = run(&text(""));
     assert_eq!(silent.activity.get("quenches_sent"), None);
     assert!(at_link(&silent, 0, "dropped_total_pkts") > 10.0 * drops as f64);
@@ -333,7 +338,8 @@ fn several_links_have_messengers_and_each_speaks_of_its_own_queue() {
     assert!(told.iter().all(|&n| n > 100), "{told:?}");
 }
 
-/// Who opens a connection and asks is acknowledged where the answers go, by a host that has nothing to slow down then.
+/// A client that opens a connection and sends a request has its data acknowledged on the path of
+/// the responses, by a host that then has nothing to slow down.
 #[test]
 fn no_messenger_is_asked_about_acknowledgements_of_requests() {
     let text = r#"

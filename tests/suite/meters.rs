@@ -1,4 +1,4 @@
-//! Meters beside queues, and a queue of one's own, on links of a world that is built from a scenario.
+//! Meters beside queues, and a custom queue, on links of a scenario's world.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, at, audited, column, run, scenario};
 
-/// What a meter saw, for the test.
+/// Observations of a test meter.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     arrived: u64,
@@ -23,7 +23,7 @@ struct Seen {
     rates: Vec<(Time, Rate)>,
 }
 
-/// Counts, and looks at its clock every so often.
+/// Meter that counts packets and bytes, and records its timer.
 #[derive(Debug)]
 struct Load {
     seen: Arc<Mutex<Seen>>,
@@ -73,7 +73,7 @@ impl<P: Packet> Meter<P> for Load {
     }
 }
 
-/// Runs a scenario with a meter of each of these links, and says what they saw.
+/// Runs a scenario with a test meter on each of these links; returns the records and observations.
 fn metered<const N: usize>(text: &str, links: [&str; N]) -> (Records, [Seen; N]) {
     let mut world = World::new(scenario(text));
     let seen = links.map(|link| {
@@ -110,7 +110,8 @@ fn what_a_meter_counts_is_rate_times_utilisation_beside_every_queue() {
         let link = |name: &str| at(&records.links, BOTTLENECK, name);
         let sent = link("utilisation") * 10e6 * 20.0 / 8.0;
         let counted = seen.left_bytes as f64;
-        // It has left the queue when its first bit is sent: what is on the line at the end is one packet.
+        // A packet leaves the queue when its first bit is sent, so one packet may be on the link at
+        // the end.
         assert!((sent - 0.5..=sent + 1500.5).contains(&counted), "{queue}: {counted} B, {sent} B");
         assert!(sent > 0.6 * 25e6, "{queue}: {sent}");
         assert_eq!(seen.arrived as f64, link("arrived_total_pkts"), "{queue}");
@@ -151,11 +152,11 @@ fn a_meter_that_writes_nothing_changes_nothing() {
     }
 }
 
-/// With a threshold K a sender that halves sends between K/2 − BDP/2 and K of queue, as before drop-tail with room for K (ABE,
-/// eq. 1): above half a BDP the line never idles.
+/// With threshold K the queue of a sender that halves its window varies between K/2 − BDP/2 and K,
+/// as with drop-tail and room for K (ABE, eq. 1): above half a BDP the link never idles.
 #[test]
 fn a_step_that_a_scenario_names_keeps_the_queue_where_drop_tail_would_keep_it() {
-    // 125 kB of 20 Mbit/s in 50 ms; 1.5 BDP of it wait 75 ms.
+    // The BDP is 125 kB, 20 Mbit/s times 50 ms; 1.5 BDP queue for 75 ms.
     let text = r#"
         [run]
         duration = "60 s"
@@ -173,11 +174,12 @@ fn a_step_that_a_scenario_names_keeps_the_queue_where_drop_tail_would_keep_it() 
     let link = |name: &str| at(&records.links, BOTTLENECK, name);
     assert!(link("utilisation") > 0.9999, "{}", link("utilisation"));
     assert_eq!(link("dropped_pkts"), 0.0);
-    // A window of 313 kB grows by a segment in a round trip; the line's own packet is not in the queue.
+    // A window of 313 kB grows by a segment in a round trip; the packet being sent is not in the
+    // queue.
     let segment_us = 600.0;
     let most = link("qdelay_max_us");
     assert!((75_000.0 - segment_us..75_000.0 + 3.0 * segment_us).contains(&most), "{most} us");
-    // After halving, a quarter of a BDP.
+    // After halving, a quarter of a BDP remains.
     let series = &records.link_series;
     let of = column(series, "link_id").into_iter().zip(column(series, "time_s"));
     let here = of.zip(column(series, "qlen_bytes"));
@@ -187,12 +189,13 @@ fn a_step_that_a_scenario_names_keeps_the_queue_where_drop_tail_would_keep_it() 
     let [_, marks] = records.packets(BOTTLENECK, "marked", "step");
     assert!(marks > 0);
     assert_eq!(marks as f64, link("marked_total_pkts"));
-    // Without it the same flow fills what there is.
+    // Without it the same flow fills the whole buffer.
     let plain = run(&text.replace("meter = { kind = \"step\", threshold = \"1.5 BDP\" }", ""));
     assert!(at(&plain.links, BOTTLENECK, "qdelay_max_us") > 190_000.0);
 }
 
-/// Writes how many data packets came so far, marks every fiftieth and declares the rest incapable of marks.
+/// Meter that writes a serial number into data packets, marks each fiftieth, and makes the others
+/// not ECN-capable.
 #[derive(Debug)]
 struct Writer(u16);
 
@@ -218,7 +221,7 @@ impl<P: Packet> Meter<P> for Writer {
     }
 }
 
-/// Reads that downstream, and whether packets are marked.
+/// Meter downstream that records these numbers, and whether packets are marked.
 #[derive(Debug)]
 struct Reader(Arc<Mutex<Vec<(u16, Ecn)>>>);
 
@@ -276,7 +279,8 @@ fn what_a_meter_writes_is_read_down_the_path_and_by_the_receiver() {
     assert!(read.len() > 1000);
     assert!(read.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order");
     assert!(read.iter().all(|&(id, ecn)| (ecn == Ecn::Ce) == (id % 50 == 0)));
-    // CoDel marked none of them, as the others are incapable: what the receiver had is what this meter marked.
+    // CoDel marked none of them, as the others are not ECN-capable: the receiver's marks are this
+    // meter's.
     let marked = at(&records.links, 0, "marked_total_pkts");
     let came = read.iter().filter(|(_, ecn)| *ecn == Ecn::Ce).count() as f64;
     assert!((came..=came + 30.0).contains(&marked), "{marked} marked, {came} came");
@@ -290,7 +294,7 @@ fn what_a_meter_writes_is_read_down_the_path_and_by_the_receiver() {
     assert!(at(&records.flows, 0, "cwnd_reductions_ecn") > 10.0);
 }
 
-/// Drop-tail, written anew.
+/// Drop-tail, reimplemented.
 #[derive(Debug)]
 struct Plain<P> {
     waiting: VecDeque<(P, Time)>,
@@ -328,7 +332,7 @@ fn a_queue_of_ones_own_takes_the_place_of_any_kind() {
     };
     let expected = run(&text("{ kind = \"fifo\", limit = \"30 packets\" }"));
     assert!(expected.packets(BOTTLENECK, "dropped", "overlimit")[0] > 10);
-    // PIE's clock, which was set, ticks for nobody.
+    // The timer that PIE had set fires without effect.
     for kind in ["\"fifo\"", "\"pie\""] {
         let mut world = World::new(scenario(&text(kind)));
         assert!(world.replace_queue("bottleneck", |facts, _| {

@@ -1,9 +1,9 @@
-//! Noise of a run: seeds differ in the base RTT of each flow and in how late hosts take packets.
+//! Noise of a run: seeds change the base RTT of each flow and the processing delay of hosts.
 
 use crate::common::{column, run, scenario};
 
-/// A flow over CoDel whose goodput depends on the phase of its packets: 9.44 Mbit/s at 90 ms and
-/// 11.17 Mbit/s at 90.2 ms, whatever the seed.
+/// Writes a flow over CoDel whose goodput depends on the phase of its packets: 9.44 Mbit/s at 90 ms
+/// and 11.17 Mbit/s at 90.2 ms, for any seed.
 fn phased(seed: u64, rtt: &str, noise: &str) -> String {
     format!(
         r#"
@@ -24,7 +24,7 @@ fn phased(seed: u64, rtt: &str, noise: &str) -> String {
     )
 }
 
-/// Mean and deviation of the goodput over seeds, Mbit/s.
+/// Returns mean and standard deviation of the goodput over seeds, Mbit/s.
 fn goodput(seeds: u64, rtt: &str, noise: &str) -> (f64, f64) {
     let of = |seed| column(&run(&phased(seed, rtt, noise)).flows, "goodput_bit_s")[0] / 1e6;
     let found: Vec<f64> = (1..=seeds).map(of).collect();
@@ -44,7 +44,7 @@ fn with_noise_the_spread_over_seeds_covers_what_a_little_delay_changes() {
     assert!(s > 0.02 * here, "the deviation of {here} Mbit/s over seeds is {s}");
 }
 
-/// Base RTTs by flow, ms.
+/// Returns the base RTTs of all flows, ms.
 fn base_rtts(text: &str) -> Vec<f64> {
     column(&run(text).flows, "rtt_base_us").iter().map(|us| us / 1e3).collect()
 }

@@ -1,4 +1,4 @@
-//! QUIC in whole scenarios. Sections are of RFC 9002.
+//! QUIC in whole scenarios. Sections refer to RFC 9002.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::common::{
     BOTTLENECK, activity, assert_golden, at, audited, column, jain, run, scenario,
 };
 
-/// One flow over 10 Mbit/s and 40 ms with these keys; `more` goes into the dumbbell.
+/// Writes one flow over 10 Mbit/s and 40 ms with these keys; `more` has keys of the dumbbell.
 fn alone(run_of: &str, more: &str, flow: &str) -> String {
     format!(
         "schema = 2\n[run]\n{run_of}\nnoise = \"none\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n{more}\n\
@@ -32,7 +32,7 @@ fn flow(records: &Records, name: &str) -> f64 {
 
 const QUIC: &str = "stack = \"quic\"\ncontroller = \"newreno\"";
 
-/// Controllers that ask for no more than a QUIC sender reports.
+/// Returns the controllers that need no more events than a QUIC sender reports.
 fn controllers() -> Vec<&'static str> {
     let fits = |kind: &&str| {
         let params = ControllerParams::of_kind(kind).expect("it is registered");
@@ -42,7 +42,7 @@ fn controllers() -> Vec<&'static str> {
     ControllerParams::KINDS.iter().map(|kind| kind.name).filter(fits).collect()
 }
 
-/// A sender for scenarios drawn at random.
+/// Generates a QUIC sender for random scenarios.
 pub fn sender() -> impl Strategy<Value = String> {
     let acks = (0..30u32, 0..8u32, 0..60u32);
     let initial = (1..40u32, 1200..3000u32, 50..500u32, 6_000..150_000u32);
@@ -61,8 +61,8 @@ pub fn sender() -> impl Strategy<Value = String> {
     )
 }
 
-/// § 7.3.1: the window doubles each round trip, from ten packets; nothing is lost, and no PTO
-/// expires although ACKs wait for 25 ms.
+/// § 7.3.1: the window doubles each round trip, from ten packets. Nothing is lost, and no PTO
+/// expires although ACKs are delayed by 25 ms.
 #[test]
 fn a_transfer_over_a_clean_path_takes_the_round_trips_of_slow_start() {
     // 10 + 20 + 40 + 80 packets of 1439 B.
@@ -79,9 +79,9 @@ fn a_transfer_over_a_clean_path_takes_the_round_trips_of_slow_start() {
     }
 }
 
-/// RFC 5681's saw tooth and QUIC's have one closed form: with one loss in n packets the window is
-/// √(3 n / 2) packets in the mean if each packet is acknowledged (Mathis et al. 1997), and
-/// √(3 n / 4) if every second is and growth is by ACKs; QUIC grows by bytes.
+/// RFC 5681 and QUIC have the same saw-tooth. With one loss in n packets the mean window is √(3 n /
+/// 2) packets if each packet is acknowledged (Mathis et al. 1997), and √(3 n / 4) if every second
+/// is and growth counts ACKs; QUIC counts bytes.
 #[test]
 fn one_newreno_flow_has_the_goodput_of_the_closed_form_as_tcp_does() {
     let mut table =
@@ -107,20 +107,20 @@ fn one_newreno_flow_has_the_goodput_of_the_closed_form_as_tcp_does() {
     assert_golden("quic-newreno.txt", &table);
 }
 
-/// § 6.1.1: three packets beyond a lost one declare it lost, and no PTO is needed.
+/// § 6.1.1: three packets after a lost one declare it lost, and no PTO is needed.
 #[test]
 fn a_lost_packet_is_found_by_those_behind_it() {
     let run_of = "duration = \"20 s\"\nsample = \"none\"";
     let flow_of = format!("{QUIC}\nendpoint = {{ initial_ssthresh = \"30 kB\" }}");
     let records = run(&alone(run_of, "loss_every = 400", &flow_of));
     let (again, lost) = (flow(&records, "retrans"), flow(&records, "cwnd_reductions_loss"));
-    // The last one may be found at the end of the run.
+    // The last loss may be detected at the end of the run.
     assert!(again >= 15.0 && (0.0..=1.0).contains(&(lost - again)), "{again} of {lost}");
     assert_eq!(flow(&records, "rto_count"), 0.0);
     assert_eq!(flow(&records, "duplicates"), 0.0, "nothing that arrived went again");
 }
 
-/// § 6.2: in an outage PTOs back off, and the flow goes on after it.
+/// § 6.2: in an outage PTOs back off, and the flow resumes after it.
 #[test]
 fn an_outage_backs_the_pto_off_and_the_flow_goes_on() {
     let steps = "steps = [{ at = \"5 s\", rate = \"1 kbit/s\" }, \
@@ -132,13 +132,13 @@ fn an_outage_backs_the_pto_off_and_the_flow_goes_on() {
     let ptos = flow(&records, "rto_count");
     assert!((3.0..=5.0).contains(&ptos), "{ptos}");
     assert!(flow(&records, "rto_nth_2") >= 1.0);
-    // The packets that the queue held have RTTs of 4 s, so that three PTOs are longer than the
-    // outage by then (§ 7.6.1).
+    // The packets held in the queue have RTTs of 4 s, so three PTOs are then longer than the outage
+    // (§ 7.6.1).
     assert_eq!(flow(&records, "cwnd_reductions_rto"), 0.0);
     assert!(flow(&records, "goodput_bit_s") > 4e6);
 }
 
-/// § 7.1: an increase of the CE count reduces the window once a round trip.
+/// § 7.1: an increase of the CE count reduces the window once per round trip.
 #[test]
 fn marks_reduce_the_window_and_nothing_is_lost() {
     let run_of = "duration = \"30 s\"\nsample = \"none\"";
@@ -147,13 +147,13 @@ fn marks_reduce_the_window_and_nothing_is_lost() {
     let marks = at(&records.links, BOTTLENECK, "marked_total_pkts");
     let reductions = flow(&records, "cwnd_reductions_ecn");
     assert!(reductions > 5.0 && reductions <= marks, "{reductions} of {marks}");
-    // A marked packet may be under way at the end.
+    // A marked packet may be in flight at the end.
     assert!((0.0..=1.0).contains(&(marks - flow(&records, "ce_received"))));
     assert_eq!(activity(&records, "ecn_reductions") as f64, reductions);
     assert_eq!(flow(&records, "rto_count"), 0.0);
 }
 
-/// No controller floods a queue with what it loses, and each uses the link.
+/// No controller overflows a queue with its losses, and each uses the link.
 #[test]
 fn each_controller_that_fits_uses_the_link_and_floods_no_queue() {
     let mut bad = Vec::new();
@@ -178,7 +178,7 @@ fn each_controller_that_fits_uses_the_link_and_floods_no_queue() {
     assert!(controllers().contains(&"cubic") && !controllers().contains(&"bbr"));
 }
 
-/// The delay of ACKs and their number are the receiver's (RFC 9000 § 13.2, ACK frequency).
+/// The receiver decides on the delay and the number of ACKs (RFC 9000 § 13.2, ACK frequency).
 #[test]
 fn fewer_acks_go_with_a_higher_threshold() {
     let acks = |threshold: u32| {
@@ -194,8 +194,8 @@ fn fewer_acks_go_with_a_higher_threshold() {
     assert!((0.10..0.16).contains(&tenth), "{tenth}");
 }
 
-/// An ACK ends the backoff, and the probe timeout of what went long before is over (§ A.8): its
-/// timer was scheduled in the past.
+/// An ACK ends the backoff, and the probe timeout of data sent long before is then overdue (§ A.8):
+/// its timer is set in the past.
 #[test]
 fn a_probe_timeout_that_is_overdue_fires_at_once() {
     let records = audited(World::new(scenario(
@@ -234,7 +234,8 @@ fn a_probe_timeout_that_is_overdue_fires_at_once() {
     assert!(column(&records.flows, "fct_s").iter().any(|fct| !fct.is_nan()));
 }
 
-/// The shipped scenario as a table: what each flow has, by controller and queue.
+/// The shipped scenario as a table: goodput and retransmissions of each flow, by controller and
+/// queue.
 #[test]
 fn quic_and_linux_share_a_link() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/quic-beside-tcp.toml");
@@ -276,7 +277,7 @@ fn quic_and_linux_share_a_link() {
     assert_golden("quic-beside-tcp.txt", &table);
 }
 
-/// Rows of numbers, by the rest of their text without marks of tables.
+/// Returns rows of numbers by the rest of their text, without table marks.
 fn rows(text: &str) -> Vec<(String, Vec<String>)> {
     let row = |line: &str| {
         let words: Vec<&str> =
@@ -299,7 +300,7 @@ fn the_page_has_the_numbers_of_the_goldens() {
     let goldens =
         [include_str!("../golden/quic-newreno.txt"), include_str!("../golden/quic-beside-tcp.txt")];
     for (what, values) in goldens.into_iter().flat_map(rows) {
-        // The page leaves out what went again.
+        // The page omits the column of retransmissions.
         let shown = |row: &&(String, Vec<String>)| row.0 == what && values.starts_with(&row.1);
         assert_eq!(page.iter().filter(shown).count(), 1, "{what}: {values:?} of {page:?}");
     }

@@ -1,4 +1,4 @@
-//! Scenarios drawn at random: any network, any queue, any controller, and paths that treat packets badly.
+//! Random scenarios: any network, queue and controller, and paths with impairments.
 
 use cwnd_apps::{Transport, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
@@ -12,12 +12,13 @@ use crate::endpoints::{endpoint, patient_timer, stack, timer};
 use crate::guides::{GUIDES, guided};
 use crate::quic;
 
-/// Each kind that there is, plain and with each of its presets, as a table without its end.
+/// Returns each registered kind, plain and with each of its presets, as an unclosed inline table.
 fn registered<T: ParamsChoice + Declares>() -> Vec<String> {
     let mut all = Vec::new();
     for kind in T::KINDS {
         let plain = T::of_kind(kind.name).expect("it is registered");
-        // What needs a path of its own is to be given one here, or nothing below would hold it to anything.
+        // A kind with strict requirements must have a guide in this file, or no test would cover
+        // it.
         if let Some(needs) = plain.contract().asks.into_iter().find(|ask| ask.needed) {
             let given = GUIDES.iter().any(|guide| guide.controller == kind.name);
             assert!(given, "`{}` is drawn where it gets what it needs: {needs:?}", kind.name);
@@ -36,13 +37,13 @@ fn queue() -> impl Strategy<Value = String> {
     let limited = (select(kinds.clone()), 2..60u32)
         .prop_map(|(kind, n)| format!("{kind}, limit = \"{n} packets\" }}"));
     let fifo = (1..60u32).prop_map(|n| format!("{{ kind = \"fifo\", limit = \"{n} packets\" }}"));
-    // A FIFO of one BDP of a slow link has room for no packet at all.
+    // A FIFO of one BDP of a slow link has no room for a packet.
     let own_limit = kinds.into_iter().filter(|kind| !kind.contains("\"fifo\"")).collect::<Vec<_>>();
     let plain = select(own_limit).prop_map(|kind| format!("{kind} }}"));
     prop_oneof![2 => fifo, 2 => limited, 3 => plain]
 }
 
-/// What stands beside a queue; mostly nothing.
+/// Generates meter and messenger beside a queue; usually none.
 fn beside() -> impl Strategy<Value = String> {
     let of = |key: &'static str, kinds: Vec<String>| {
         let named = select(kinds).prop_map(move |kind| format!("{key} = {kind} }}\n"));
@@ -53,7 +54,7 @@ fn beside() -> impl Strategy<Value = String> {
     (meter, messenger).prop_map(|(meter, messenger)| meter + &messenger)
 }
 
-/// Mostly a rate of a few Mbit/s: constant, in steps, or a trace.
+/// Generates a rate, usually of a few Mbit/s: constant, in steps, or a trace.
 fn rate() -> impl Strategy<Value = String> {
     let constant = (200..8000u32).prop_map(|k| format!("\"{k} kbit/s\""));
     // From a modem to far more than the windows can fill.
@@ -78,7 +79,7 @@ fn rate() -> impl Strategy<Value = String> {
     prop_oneof![6 => constant, 4 => steps, 2 => trace, 1 => extreme]
 }
 
-/// Loss, jitter and reordering; about half of the links have none.
+/// Generates loss, jitter and reordering; about half of the links have none.
 fn faults() -> impl Strategy<Value = String> {
     let some = (0.0..0.05f64, 0..20u32, 0.0..0.1f64, 1..30u32).prop_map(
         |(loss, jitter, reorder, late)| {
@@ -110,7 +111,8 @@ fn faults() -> impl Strategy<Value = String> {
     prop_oneof![2 => some, 1 => route, 1 => noise, 3 => Just(String::new())]
 }
 
-/// Those, and loss at equal distances, which may well hit every repetition of a segment: what is sent need not arrive.
+/// Generates impairments that may include periodic loss, which can hit every retransmission of a
+/// segment: delivery is not guaranteed.
 fn faults_without_mercy() -> impl Strategy<Value = String> {
     prop_oneof![4 => faults(), 1 => (2..200u32).prop_map(|n| format!("loss_every = {n}"))]
 }
@@ -137,7 +139,7 @@ fn controller() -> impl Strategy<Value = String> {
     prop_oneof![2 => any, 1 => hystart, 1 => backing_off, 1 => by_delay, 1 => adaptive]
 }
 
-/// What a flow sends; also when bulk flows stop.
+/// Generates the workload of a flow, and the stop of bulk flows.
 fn workload() -> impl Strategy<Value = String> {
     let size = || {
         prop_oneof![
@@ -223,7 +225,7 @@ fn workload() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A workload of this registered kind, with some value for each parameter that it must be given.
+/// Generates a workload of this kind, with a value for each required parameter.
 pub fn of_kind(kind: &'static str) -> impl Strategy<Value = String> {
     let params = WorkloadParams::of_kind(kind).expect("it is registered");
     let required: Vec<Field> =
@@ -238,7 +240,7 @@ pub fn of_kind(kind: &'static str) -> impl Strategy<Value = String> {
     })
 }
 
-/// A source of datagrams, which may well be faster than any line.
+/// Generates a source of datagrams, possibly faster than any link.
 fn datagrams() -> impl Strategy<Value = String> {
     let cycle = prop_oneof![
         Just(String::new()),
@@ -265,7 +267,7 @@ fn rtt() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Who poses as a router towards each connection of a group; mostly nobody.
+/// Generates an attacker of each connection of a group; usually none.
 fn attacker() -> impl Strategy<Value = String> {
     let knows = select(vec!["addresses", "ports", "packets"]);
     let quenches = (knows, any::<bool>(), 1..500u32, 1..20u32, 0..900u32).prop_map(
@@ -279,7 +281,7 @@ fn attacker() -> impl Strategy<Value = String> {
     prop_oneof![3 => Just(String::new()), 1 => quenches]
 }
 
-/// Keys of a group of connections, mostly of TCP, that datagrams lack.
+/// Generates the keys of a group of connections, usually of TCP, that datagrams lack.
 fn sender(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let tcp = (controller(), endpoint(timer), attacker());
     let tcp = tcp.prop_map(|(controller, endpoint, attacker)| {
@@ -288,16 +290,16 @@ fn sender(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     prop_oneof![5 => tcp, 1 => quic::sender()]
 }
 
-/// The line that makes a sender QUIC's.
+/// Key that selects QUIC for a sender.
 const QUIC: &str = "stack = \"quic\"";
 
-/// Datagrams have no connection that could be set.
+/// Returns the keys of a connection; none for datagrams, which have no connection.
 fn connection(sender: &str, workload: &str) -> String {
     let kind = workload.split("kind = \"").nth(1).and_then(|rest| rest.split('"').next());
     let facts = WorkloadParams::of_kind(kind.unwrap_or("bulk")).expect("a kind").facts();
     match facts.transport {
         Transport::Datagrams { .. } => String::new(),
-        // Clients ask on connections of TCP only.
+        // Clients open connections of TCP only.
         Transport::Connection if facts.client_opens && sender.contains(QUIC) => String::new(),
         Transport::Connection => sender.to_owned(),
     }
@@ -324,7 +326,7 @@ fn dumbbell(
             for (i, group) in groups.into_iter().enumerate() {
                 let (rtt, count, start, (sender, stack, timer), workload, back) = group;
                 let direction = if back { "reverse" } else { "forward" };
-                // The last of three is nobody's.
+                // The third group has no guide.
                 let guide = guide.filter(|_| i < 2);
                 let sender = guide.map_or(sender, |guide| stack + &guide.sender(&timer));
                 text += &format!(
@@ -338,19 +340,19 @@ fn dumbbell(
     )
 }
 
-/// How a group of a graph travels.
+/// Routing of a group in a graph.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Shortest,
-    /// There and back, around the ring in this sense.
+    /// Data and ACKs go around the ring in the given directions.
     Given([bool; 2]),
-    /// Between several nodes.
+    /// Flows go between several nodes.
     Several(&'static str),
-    /// Between drawn ones.
+    /// Flows go between drawn peers.
     Peers,
 }
 
-/// Four nodes in a ring of duplex links, so that there are routes of one to three links.
+/// Generates four nodes in a ring of duplex links, with routes of one to three links.
 fn graph(
     workload: BoxedStrategy<String>,
     faults: BoxedStrategy<String>,
@@ -359,7 +361,7 @@ fn graph(
     const NODES: [&str; 4] = ["a", "b", "c", "d"];
     let rates = prop_oneof![3 => rate(), 1 => Just("\"none\"".to_owned())];
     let link = (rates, 1..40u32, queue(), beside(), faults);
-    // Between two nodes, there and back as it comes or as it is told; or between several.
+    // Between two nodes by shortest or given routes, or between several nodes.
     let way = prop_oneof![
         4 => Just(Way::Shortest),
         2 => any::<[bool; 2]>().prop_map(Way::Given),
@@ -405,12 +407,12 @@ fn graph(
     )
 }
 
-/// Around the ring in one sense or the other, there and back.
+/// Returns the routes of data and ACKs around the ring, each in one of the two directions.
 fn routes(from: usize, hops: usize, [there, back]: [bool; 2]) -> String {
     let with: Vec<String> = (from..from + hops).map(|i| format!("l{}", i % 4)).collect();
     let against: Vec<String> =
         (from + hops..from + 4).rev().map(|i| format!("l{}.reverse", i % 4)).collect();
-    // The same two ways, walked from the other end.
+    // The same two paths, walked from the other end.
     let flip = |links: &[String]| -> Vec<String> {
         let other = |name: &String| match name.strip_suffix(".reverse") {
             Some(plain) => plain.to_owned(),
@@ -436,7 +438,7 @@ pub fn any_scenario() -> impl Strategy<Value = String> {
     })
 }
 
-/// Transfers that end, and all the time they may need.
+/// Generates transfers that end, with enough time for each of them.
 pub fn transfers() -> impl Strategy<Value = String> {
     let bytes = (1..150_000u32)
         .prop_map(|n| format!("workload = {{ kind = \"bytes\", size = \"exponential({n} B)\" }}"));
@@ -452,13 +454,14 @@ pub fn transfers() -> impl Strategy<Value = String> {
         graph(transfer.boxed(), faults().boxed(), patient_timer().boxed())
     ];
     (network, any::<u32>()).prop_map(|(network, seed)| {
-        // A window below one segment falls until it sends one in 16 s: a lone segment's delayed ACK looks like a queue.
+        // A window below one segment can fall until it sends one in 16 s: a lone segment's delayed
+        // ACK looks like a queue.
         let seconds = if network.contains("below-one") { 100_000 } else { 5000 };
         format!("[run]\nduration = \"{seconds} s\"\nseed = {seed}\nsample = \"none\"\n{network}")
     })
 }
 
-/// A value of a kind, by a drawn number.
+/// Writes a value of a kind, chosen by a drawn number.
 fn written(kind: Kind, n: u32) -> String {
     match kind {
         Kind::Bool => "true".to_owned(),

@@ -1,4 +1,5 @@
-//! RCP in whole scenarios. Sections are of Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005.
+//! RCP in whole scenarios. Sections refer to Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor
+//! sharing flows in the Internet*, IWQoS 2005.
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
 use crate::steered::Steered;
@@ -10,7 +11,7 @@ const RCP: Steered<'static> = Steered {
     endpoint: "{ echo = \"last\" }",
 };
 
-/// § 4: a link is busy and its queue short, whatever its rate, the round trip and the number of flows.
+/// § 4: the link is busy and its queue short for any rate, round trip and number of flows.
 #[test]
 fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
     let table = RCP.links(|link, jain| {
@@ -20,8 +21,8 @@ fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
     assert_golden("rcp.txt", &table);
 }
 
-/// At rest the change of § 3 is zero: the link is used to γ, less what the queue takes, which is that of packets that come together:
-/// y = γ C − (β / α) q / d.
+/// In equilibrium the change of § 3 is zero: utilisation is γ less the queue's term, where the
+/// queue comes from packets that arrive together: y = γ C − (β / α) q / d.
 #[test]
 fn a_link_is_used_to_the_part_that_is_aimed_at() {
     for gamma in [0.8, 0.95] {
@@ -43,7 +44,8 @@ fn a_link_is_used_to_the_part_that_is_aimed_at() {
     }
 }
 
-/// § 3: who comes has the rate of the others from its first packet on, since its SYN asked for it.
+/// § 3: a new flow has the rate of the others from its first packet on, because its SYN asks for
+/// it.
 #[test]
 fn a_latecomer_has_the_rate_of_the_others_at_once() {
     let groups = RCP.flows("first", 4, 80, "") + &RCP.flows("second", 1, 80, "start = \"20 s\"");
@@ -62,7 +64,7 @@ fn a_latecomer_has_the_rate_of_the_others_at_once() {
         let (from, to) = (at(from), at(to));
         (to.1 - from.1) / (to.0 - from.0)
     };
-    // From its third round trip on: one for the SYN, one until the first ACK.
+    // From the third round trip on: one for the SYN, one until the first ACK.
     let (late, other) = (of(4.0, 20.2, 20.8), of(0.0, 20.2, 20.8));
     assert!((late / other - 1.0).abs() < 0.1, "{late} {other}");
     let share = 45e6 / 8.0 / 5.0 * 1448.0 / 1500.0;
@@ -70,8 +72,8 @@ fn a_latecomer_has_the_rate_of_the_others_at_once() {
     assert!((settled / share - 1.0).abs() < 0.03, "{settled} {share}");
 }
 
-/// The least of the rates on a way counts, so that three flows over two links have their max-min shares: who is held back by the narrow link
-/// leaves the rest of the wide one to the other.
+/// The lowest rate on a path counts, so three flows over two links get their max-min shares: a flow
+/// limited by the narrow link leaves the rest of the wide link to the other.
 #[test]
 fn flows_over_two_links_have_their_max_min_shares() {
     let link = |name: &str, from: &str, to: &str, mbit: u32| {
@@ -103,8 +105,10 @@ fn flows_over_two_links_have_their_max_min_shares() {
     }
 }
 
-/// § 2 and 4: flows finish nearly as if the link were shared by a processor: 1.5 RTT for the handshake and the first bytes, and E[L] / (C (1 − ρ)) in
-/// the mean. With room for who comes at once, and little weight of what waits: with β = 1 a burst makes R nearly nothing where d is near T.
+/// § 2 and 4: flows finish nearly as under processor sharing: 1.5 RTT for the handshake and the
+/// first bytes, and E[L] / (C (1 − ρ)) in the mean. The setting has buffer for simultaneous
+/// arrivals and a small weight of the queue: with β = 1 a burst reduces R to nearly zero if d is
+/// near T.
 #[test]
 fn flows_finish_nearly_as_under_processor_sharing() {
     let workload =
@@ -127,7 +131,7 @@ fn flows_finish_nearly_as_under_processor_sharing() {
     assert_eq!(at(&records.links, BOTTLENECK, "dropped_total_pkts"), 0.0);
 }
 
-/// Losses are repaired at the rate: a lossy way costs what is lost, and no more.
+/// Losses are repaired at the router's rate: a lossy path costs the lost packets and no more.
 #[test]
 fn losses_that_are_no_congestion_cost_what_is_lost() {
     let text = r#"

@@ -1,11 +1,11 @@
-//! Packets that come late and are not lost (RFC 8985 § 6.2, RFC 3522, RFC 4015).
+//! Reordered packets that are not lost (RFC 8985 § 6.2, RFC 3522, RFC 4015).
 
 use cwnd_tables::Records;
 
 use crate::common::{activity, at, run};
 
-/// CUBIC of Linux, without parts of its stack, over 20 Mbit/s and 40 ms: of the packets a part
-/// comes so many milliseconds late.
+/// Runs CUBIC of Linux, without parts of its stack, over 20 Mbit/s and 40 ms; a fraction of the
+/// packets is `late` ms late.
 fn cubic(part: f64, late: u64, without: &str) -> Records {
     run(&format!(
         r#"
@@ -26,7 +26,8 @@ fn cubic(part: f64, late: u64, without: &str) -> Records {
     ))
 }
 
-/// Linux 6.18 carries 19.3 Mbit/s with one packet in a thousand, and with one in a hundred, 5 ms late.
+/// Linux 6.18 carries 19.3 Mbit/s if one packet in a thousand is 5 ms late, and if one in a hundred
+/// is.
 #[test]
 fn a_tenth_of_a_round_trip_late_costs_linux_nothing() {
     for part in [0.001, 0.01] {
@@ -34,31 +35,32 @@ fn a_tenth_of_a_round_trip_late_costs_linux_nothing() {
         let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
         assert!((mbit_s - 19.3).abs() < 0.2, "{part}: {mbit_s} Mbit/s");
         assert!(activity(&records, "loss_reductions_undone") > 0, "{part}");
-        // Without a rule for it each packet that is late halves the window.
+        // Without a rule for reordering each late packet halves the window.
         let records = cubic(part, 5, r#"["rack"]"#);
         let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
         assert!(mbit_s < 14.0, "{part}: {mbit_s} Mbit/s");
     }
 }
 
-/// A path that keeps the order has nothing to take back.
+/// On a path without reordering no reduction is undone.
 #[test]
 fn losses_alone_are_never_taken_back() {
     let records = cubic(0.0, 5, "[]");
     assert!(activity(&records, "loss_reductions") > 5);
-    // What never happened is not told.
+    // The activity omits counters of zero.
     assert!(records.activity.get("loss_reductions_undone").is_none());
 }
 
-/// Linux 6.18 carries 19.1 Mbit/s where one packet in a hundred comes 20 ms late, twice the first reordering window: D-SACK widens it.
+/// Linux 6.18 carries 19.1 Mbit/s if one packet in a hundred is 20 ms late, twice the initial
+/// reordering window: DSACK widens it.
 #[test]
 fn half_a_round_trip_late_widens_the_window_of_linux() {
     let records = cubic(0.01, 20, "[]");
     let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
     assert!((mbit_s - 19.1).abs() < 0.4, "{mbit_s} Mbit/s");
     let widened = activity(&records, "retransmissions");
-    // A receiver that does not tell of duplicates leaves the window as it is: what is late goes again, 492 times on Linux in 30 s, and each
-    // reduction is taken back by the echo.
+    // A receiver without DSACK leaves the window as it is: late packets are retransmitted, 492
+    // times on Linux in 30 s, and the timestamp echo undoes each reduction.
     let records = cubic(0.01, 20, r#"["dsack"]"#);
     let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
     assert!((mbit_s - 19.0).abs() < 0.4, "{mbit_s} Mbit/s");
@@ -69,8 +71,8 @@ fn half_a_round_trip_late_widens_the_window_of_linux() {
     );
 }
 
-/// Transfers of 15 kB at 2 % loss: eleven segments, whose tail no later one tells of. Linux 6.18 had 0.3 timeouts where RFC 6675 and no probe
-/// have 8.7.
+/// Transfers of 15 kB at 2 % loss: eleven segments, whose tail loss no later segment reveals. Linux
+/// 6.18 has 0.3 timeouts, RFC 6675 without probes 8.7.
 #[test]
 fn short_transfers_hardly_ever_wait_for_the_timer() {
     let timeouts = |without: &str| {
@@ -96,7 +98,7 @@ fn short_transfers_hardly_ever_wait_for_the_timer() {
     };
     let (with, flows) = timeouts("[]");
     let (without, _) = timeouts(r#"["rack"]"#);
-    // What is left are retransmissions that are lost, with nothing after them.
+    // The rest are lost retransmissions with nothing sent after them.
     assert!(flows > 500 && 50 * with < flows as u64, "{with} of {flows}");
     assert!(without > 5 * with, "{with} with, {without} without");
 }

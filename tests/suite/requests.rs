@@ -1,11 +1,12 @@
-//! Connections that their clients open: who asks, what is lost on the way, and how long the answer takes.
+//! Connections opened by clients: requests, their losses, and response times.
 
 use cwnd_sim::World;
 use cwnd_tables::{ColumnData, Records};
 
 use crate::common::{activity, audited, column, run, scenario};
 
-/// A link each way of 10 Gbit/s and 25 ms, with what is said of either, and a group of clients.
+/// Writes links of 10 Gbit/s and 25 ms in both directions, with further keys for each, and a group
+/// of clients.
 fn world(forward: &str, reverse: &str, flow: &str) -> String {
     format!(
         r#"
@@ -43,7 +44,8 @@ fn outcomes(records: &Records) -> Vec<&str> {
     }
 }
 
-/// Rounds of slow start that so many segments take if each ACK opens the window by one.
+/// Returns the rounds of slow start for a number of segments if each ACK grows the window by one
+/// segment.
 fn rounds(segments: u64, initial: u64) -> u32 {
     (1..).find(|&n| initial * ((1 << n) - 1) >= segments).expect("it grows")
 }
@@ -61,7 +63,7 @@ fn without_loss_a_response_takes_the_handshake_the_request_and_the_rounds_of_slo
             ),
         ));
         let took = column(&records.requests, "response_s")[0];
-        // The last round is half a round trip for the data, and the request took the other half.
+        // The last round takes half a round trip for the data, and the request took the other half.
         let expected = RTT * f64::from(1 + rounds(segments, 10));
         let on_the_wire = (size + 52 * (segments + 20)) as f64 * 8.0 / 10e9;
         assert!(took >= expected, "{segments} segments: {took} s, {expected} s expected");
@@ -99,7 +101,8 @@ fn on_a_connection_that_stays_only_the_first_request_waits_for_the_handshake() {
 
 #[test]
 fn data_acknowledges_what_it_answers() {
-    // Each response goes at once, and the next request too: SYN, request, two requests; of ACKs alone the last.
+    // Responses and next requests are sent at once and carry the ACKs; only the last response has a
+    // pure ACK. Client packets: SYN, request, two requests, ACK.
     let records =
         run(&world("", "", "workload = { kind = \"web\", objects = 3, size = \"1448 B\" }"));
     let [down, up] = [0, 1].map(|link| column(&records.links, "delivered_pkts")[link]);
@@ -108,7 +111,7 @@ fn data_acknowledges_what_it_answers() {
 
 #[test]
 fn a_connection_is_rejected_as_often_as_all_its_syns_or_answers_are_lost() {
-    // (losses down, losses up, SYNs)
+    // (loss towards clients, loss from clients, SYNs)
     for (down, up, syns) in [(0.0, 0.5, 3), (0.0, 0.5, 5), (0.3, 0.2, 3)] {
         let text = world(
             &format!("loss = {down}"),
@@ -135,7 +138,8 @@ fn a_connection_is_rejected_as_often_as_all_its_syns_or_answers_are_lost() {
     }
 }
 
-/// Packets of the client are lost: SYN, request, ACK and so on; yet all is answered.
+/// Runs requests with losses in the client's direction (SYN, request, ACK), all of which are
+/// answered in the end.
 fn lossy_requests(loss: &str, endpoint: &str) -> Records {
     let records = audited(World::new(scenario(&world(
         "",
@@ -150,7 +154,8 @@ fn lossy_requests(loss: &str, endpoint: &str) -> Records {
     records
 }
 
-/// Timeouts of requests, and responses that took longer than such would be.
+/// Returns the timeouts of requests, and the number of responses slower than a response with a
+/// timeout.
 fn timeouts_and_slow(records: &Records) -> (f64, usize) {
     let slow = column(&records.requests, "response_s").into_iter().filter(|&s| s > 0.2).count();
     (column(&records.requests, "request_timeouts")[19], slow)
@@ -166,7 +171,8 @@ fn what_is_lost_of_a_request_has_a_timer_of_its_own() {
 
 #[test]
 fn what_is_lost_of_a_request_a_probe_sends_again_where_the_endpoint_has_one() {
-    // RFC 8985 § 7.2: for a single segment it goes no later than the timeout, and in its place; who times out lost the probe, too.
+    // RFC 8985 § 7.2: for a single segment the probe replaces the timeout and is sent no later. A
+    // timeout means that the probe was lost, too.
     let at = |probe| lossy_requests("loss = 0.3", &format!("tail_loss_probe = {probe}"));
     let (timeouts, slow) = timeouts_and_slow(&at(true));
     let (without, _) = timeouts_and_slow(&at(false));
@@ -184,7 +190,7 @@ fn requests_of_before_the_end_of_the_warm_up_are_not_there() {
     assert!(start.iter().all(|&s| s >= 1000.0));
 }
 
-/// The columns `start_s` and `acked_s` of all requests, in order of time.
+/// Returns the columns `start_s` and `acked_s` of all requests, in order of time.
 fn started_and_acked(records: &Records) -> Vec<(f64, f64)> {
     let (start, acked) =
         (column(&records.requests, "start_s"), column(&records.requests, "acked_s"));
@@ -193,7 +199,7 @@ fn started_and_acked(records: &Records) -> Vec<(f64, f64)> {
     both
 }
 
-/// A user who asks for objects of one segment, each over a connection of its own.
+/// Runs a user who fetches objects of one segment, each over its own connection.
 fn user(more: &str) -> Records {
     audited(World::new(scenario(&world(
         "",
@@ -208,7 +214,8 @@ fn user(more: &str) -> Records {
 
 #[test]
 fn a_user_opens_a_connection_for_each_object_and_reads_when_the_last_is_over() {
-    // Handshake and response are two round trips; half of one more, and the last ACK is at the server.
+    // Handshake and response take two round trips; half of another one later the last ACK is at the
+    // server.
     let object = 2.5 * RTT;
     let page = |begin: f64, starts: [f64; 3]| starts.map(|start| begin + start);
     for (parallel, starts) in [
@@ -254,8 +261,9 @@ fn pages_and_objects_are_drawn_and_sessions_come_at_random() {
                  objects = \"lomax(2.5, 3)\", size = \"2 kB\" }}"
             ),
         ));
-        // An exponential number with mean 2, rounded up, is geometric with 1 / (1 − e^(−1/2)) = 2.54; of lomax(2.5, 3), rounded up, the
-        // sum of (1 + k/4.5)^−2.5 over k is 3.53. Each deviates by about its mean, or twice that.
+        // An exponential number with mean 2, rounded up, is geometric with mean 1 / (1 − e^(−1/2))
+        // = 2.54. For lomax(2.5, 3), rounded up, the mean is 3.53, the sum of (1 + k/4.5)^−2.5 over
+        // k. The standard deviations are about one and two times the means.
         let expected = 1900.0 * 2.54 * 3.53;
         let found = records.requests.len() as f64;
         assert!((found / expected - 1.0).abs() < 0.15, "{connections}: {found} of {expected}");
@@ -273,7 +281,7 @@ fn a_load_counts_all_objects_of_a_session() {
              objects = \"exponential(3)\", size = \"5 kB\" }}\n"
         ));
         let carried = column(&records.links, "utilisation")[0];
-        // Some 10,000 sessions of 7 objects; ACKs of requests go the same way.
+        // Some 10,000 sessions of 7 objects; ACKs of requests take the same direction.
         assert!((carried - 0.4).abs() < 0.025, "{connections}: {carried}");
     }
 }

@@ -1,18 +1,20 @@
-//! Round-trip times that a sender sees, beside the true ones (McCullagh 2008, chapter 5).
+//! RTTs measured by a sender against the true ones (McCullagh 2008, chapter 5).
 
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, activity, at, column, run};
 
-/// Delay-based AIMD; at a delay it leaves no less than two segments, as ACKs wait for each other (§ 3.4.5).
+/// Delay-based AIMD that keeps at least two segments after a backoff, because ACKs may be delayed
+/// (§ 3.4.5).
 const DELAY_AIMD: &str = r#"{ kind = "delay-aimd", preset = "delayed-acks" }"#;
 
 fn ms(records: &Records, flow: usize, column: &str) -> f64 {
     at(&records.flows, flow, column) / 1000.0
 }
 
-/// A window of 40 segments of 1.2 ms each goes round in 48 ms, of which 20 ms are propagation, 1.2 ms the segment's own transmission and
-/// 41.6 µs its ACK's; the rest it waits. The sender takes the handshake, without a queue and with packets of 52 B, for an empty path.
+/// A window of 40 segments of 1.2 ms each has an RTT of 48 ms: 20 ms of propagation, 1.2 ms for the
+/// segment's own transmission, 41.6 µs for that of its ACK; the rest is queueing. The sender takes
+/// the RTT of the handshake, without a queue and with packets of 52 B, as that of an empty path.
 #[test]
 fn a_window_larger_than_the_path_waits_for_the_rest_and_both_delays_say_so() {
     let records = run(r#"
@@ -24,7 +26,10 @@ fn a_window_larger_than_the_path_waits_for_the_rest_and_both_delays_say_so() {
         queue = { kind = "fifo", limit = "1000 packets" }
         [flow.main]
         rtt = "20 ms"
-        endpoint = { ack_every = 1, max_window = "57920 B", rtt_from = "newest", note_delays = true }
+        endpoint.ack_every = 1
+        endpoint.max_window = "57920 B"
+        endpoint.rtt_from = "newest"
+        endpoint.note_delays = true
     "#);
     let waits = 48.0 - 20.0 - 1.2 - 0.0416;
     let found = ms(&records, 0, "qdelay_true_us");
@@ -33,7 +38,8 @@ fn a_window_larger_than_the_path_waits_for_the_rest_and_both_delays_say_so() {
     assert!((found - (48.0 - 20.0 - 2.0 * 0.0416)).abs() < 0.001, "{found} ms");
 }
 
-/// The same by one-way delays: all data take as long to be sent, so nothing but their wait is above the least.
+/// The same with one-way delays: all data takes equally long to send, so only queueing exceeds the
+/// minimum.
 #[test]
 fn one_way_delays_above_the_least_are_what_data_waited() {
     let records = run(r#"
@@ -45,13 +51,19 @@ fn one_way_delays_above_the_least_are_what_data_waited() {
         queue = { kind = "fifo", limit = "1000 packets" }
         [flow.main]
         rtt = "20 ms"
-        endpoint = { ack_every = 1, max_window = "57920 B", rtt_from = "one-way", echo = "delay", note_delays = true, clock = "1 us" }
+        endpoint.ack_every = 1
+        endpoint.max_window = "57920 B"
+        endpoint.rtt_from = "one-way"
+        endpoint.echo = "delay"
+        endpoint.note_delays = true
+        endpoint.clock = "1 us"
     "#);
     let (seen, waited) = (ms(&records, 0, "qdelay_seen_us"), ms(&records, 0, "qdelay_true_us"));
     assert!((seen - waited).abs() < 0.0015 && waited > 26.0, "{seen} ms, {waited} ms");
 }
 
-/// ACKs wait behind the data of a flow the other way. Round trips have that in them; one-way delays have not: what is seen is what data waited.
+/// ACKs queue behind the data of a flow in the other direction. RTTs include that delay, one-way
+/// delays do not: the measured delay is that of the data queue.
 #[test]
 fn one_way_delays_see_no_queue_that_only_acks_wait_in() {
     let seen = |from: &str| {
@@ -86,13 +98,14 @@ fn one_way_delays_see_no_queue_that_only_acks_wait_in() {
         (told, ms(&records, 0, "qdelay_true_us"), at(&records.links, 1, "qdelay_mean_us") / 1000.0)
     };
     let (told, waited, back) = seen(r#"rtt_from = "one-way", echo = "delay""#);
-    // Of each pair of segments that is acknowledged together the newest is told of.
+    // Of two segments acknowledged together, the newer one is reported.
     assert!((told - waited).abs() < 2.0, "{told} ms, {waited} ms");
     let (told, waited, _) = seen(r#"rtt_from = "newest", echo = "none""#);
     assert!(told - waited > 0.7 * back && back > 20.0, "{told} ms, {waited} ms, {back} ms");
 }
 
-/// D14, Fig. 5.2 to 5.4: two flows of delay-based AIMD, 20 and 110 ms, ACKs delayed by up to 100 ms.
+/// D14, Fig. 5.2 to 5.4: two flows of delay-based AIMD, 20 and 110 ms, ACKs delayed by up to 100
+/// ms.
 fn with_delayed_acks(seen: &str) -> Records {
     run(&format!(
         r#"
@@ -116,8 +129,9 @@ fn with_delayed_acks(seen: &str) -> Records {
 
 const FAR: usize = 1;
 
-/// The wait is no queue, but the controller backs off for it: the far flow, whose window is small, has hardly any left (§ 5.2). The thesis has
-/// 50 to 90 ms of it on that flow; here it is the mean over all ACKs, those that wait for nothing too.
+/// The ACK delay is not a queue, but the controller backs off for it: the far flow, whose window is
+/// small, is nearly starved (§ 5.2). The thesis has 50 to 90 ms on that flow; here it is the mean
+/// over all ACKs, including those that are not delayed.
 #[test]
 fn who_takes_the_oldest_segment_sees_a_queue_where_acks_wait_and_backs_off_for_it() {
     let goodput = |records: &Records| at(&records.flows, FAR, "goodput_bit_s");
@@ -126,7 +140,8 @@ fn who_takes_the_oldest_segment_sees_a_queue_where_acks_wait_and_backs_off_for_i
     };
     let fixed = with_delayed_acks("rtt_from = \"newest\", rtt_lone_acks = false");
     for flow in [0, FAR] {
-        // The handshake's packets are short: its round trip is below that of any data by a segment's transmission.
+        // The handshake's packets are short: its RTT is below that of any data by a segment's
+        // transmission.
         let noise = noise(&fixed, flow);
         assert!((noise - 1.2).abs() < 0.3, "{flow}: {noise} ms");
     }
@@ -138,14 +153,15 @@ fn who_takes_the_oldest_segment_sees_a_queue_where_acks_wait_and_backs_off_for_i
         let reductions = |records: &Records| activity(records, "delay_reductions");
         assert!(reductions(&records) > 3 * reductions(&fixed), "{seen}");
     }
-    // Newest segments alone are not enough: those that the timer of delayed ACKs let go waited, too.
+    // Taking the newest segments alone is not enough: those released by the delayed-ACK timer were
+    // delayed, too.
     let newest = with_delayed_acks("rtt_from = \"newest\"");
     assert!(noise(&newest, FAR) > 15.0, "{} ms", noise(&newest, FAR));
     assert_eq!(at(&fixed.links, BOTTLENECK, "dropped_total_pkts"), 0.0);
 }
 
-/// D15, Fig. 5.5 to 5.7: one flow of delay-based AIMD over 10 Mbit/s, 102 ms, 512 kB. By how much the queueing delay goes up and down within
-/// a time that is short beside that of the controller, in the mean, ms.
+/// D15, Fig. 5.5 to 5.7: one flow of delay-based AIMD over 10 Mbit/s, 102 ms, 512 kB. Returns the
+/// mean amplitude of the queueing delay, ms, on a time scale that is short for the controller.
 fn saw_tooth(tso: &str) -> f64 {
     let records = run(&format!(
         r#"
@@ -185,13 +201,14 @@ fn chunks_that_wait_to_be_full_make_a_saw_tooth_and_a_bound_of_five_milliseconds
     let third = saw_tooth(", tso = \"64 kB\"");
     let bounded = saw_tooth(", tso = \"64 kB\", tso_window_part = 1, tso_defer = \"5 ms\"");
     let by_rate = saw_tooth(", tso = \"64 kB\", tso_sizing = \"rate\"");
-    // The thesis has 50 ms, which is a whole chunk: 45 segments of 1.2 ms.
+    // The thesis has 50 ms, which is a whole TSO burst: 45 segments of 1.2 ms.
     assert!(full > 20.0 && third > 30.0, "{full} ms, {third} ms");
     assert!(bounded - plain < (full - plain) / 4.0, "{bounded} ms, {plain} ms without chunks");
     assert!(by_rate < 2.0 * plain + 3.0, "{by_rate} ms, {plain} ms without chunks");
 }
 
-/// One segment at a time over a path of 30 ms, later 30 + 25 ms: 1.2 ms of transmission and 41.6 µs for its ACK are all that comes on top.
+/// One segment at a time over a path of 30 ms, later 30 + 25 ms. 1.2 ms of transmission and 41.6 µs
+/// for its ACK are added.
 #[test]
 fn a_route_that_becomes_longer_takes_so_much_longer() {
     for (steps, added) in [
@@ -223,7 +240,8 @@ fn a_route_that_becomes_longer_takes_so_much_longer() {
     }
 }
 
-/// The least round-trip time cannot rise: who compares with it takes a longer route for a queue for ever, and has two segments a round trip.
+/// The minimum RTT cannot rise: a controller that compares with it takes a longer route for a queue
+/// for ever, and sends two segments a round trip.
 #[test]
 fn who_keeps_the_least_round_trip_time_takes_a_longer_route_for_a_queue() {
     let carried = |added: u32| {
@@ -244,7 +262,8 @@ fn who_keeps_the_least_round_trip_time_takes_a_longer_route_for_a_queue() {
         ));
         at(&records.links, BOTTLENECK, "utilisation")
     };
-    // Below the threshold of 50 ms it is told from nothing; above it two or three segments of 1.2 ms go in each round trip of 100 ms.
+    // Below the threshold of 50 ms it has no effect; above it two or three segments of 1.2 ms are
+    // sent in each round trip of 100 ms.
     assert!(carried(20) > 0.85, "{}", carried(20));
     assert!(carried(60) < 0.1, "{}", carried(60));
 }

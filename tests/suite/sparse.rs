@@ -1,4 +1,4 @@
-//! Runs in which not everything has a row: the same runs, and nothing of them is lost.
+//! Sampled rows: the run does not change, and the sums keep everything without a row.
 
 use cwnd_tables::{ColumnData, Records, Table};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::common::{at, column, run};
 use crate::random::any_scenario;
 
-/// A full link with clients who open connections, some of which are given up.
+/// Writes a full link with clients who open connections, some of which give up.
 fn clients(record: &str) -> String {
     format!(
         r#"
@@ -37,7 +37,7 @@ fn labels(table: &Table, name: &str) -> Vec<String> {
     }
 }
 
-/// Durations of one kind from the sketch: middles and ends of buckets, counts, sums, longest.
+/// Returns the sketch of one kind of durations: bounds of buckets, counts, sums and maxima.
 fn sketched(records: &Records, what: &str) -> Vec<[f64; 5]> {
     let table = &records.sketches;
     let columns = ["from_s", "to_s", "count", "sum_s", "longest_s"].map(|c| column(table, c));
@@ -51,7 +51,7 @@ fn sketched(records: &Records, what: &str) -> Vec<[f64; 5]> {
         .collect()
 }
 
-/// What must not depend on which rows there are.
+/// Returns the results that must not depend on the rows recorded.
 fn apart_from_rows(records: &Records) -> impl PartialEq + std::fmt::Debug + use<> {
     let acted: Vec<(String, u64)> =
         records.activity.iter().map(|(name, count)| (name.to_owned(), count)).collect();
@@ -125,7 +125,7 @@ fn rows_are_drawn_with_the_probability_that_is_asked_for() {
             let spread = 4.0 * (of * share * (1.0 - share)).sqrt();
             assert!((rows - share * of).abs() < spread, "{share}: {rows} of {of}");
         }
-        // Those that are there are as they are in the full table, and long ones are no likelier.
+        // Recorded rows equal those of the full table, and longer requests are not favoured.
         let full = column(&all.requests, "response_s");
         let drawn = column(&some.requests, "response_s");
         assert!(drawn.iter().filter(|t| !t.is_nan()).all(|t| full.contains(t)));
@@ -142,7 +142,7 @@ fn a_seed_draws_the_same_rows_again_and_another_seed_others() {
     assert_ne!(column(&run(&text).flows, "start_s"), column(&run(&other).flows, "start_s"));
 }
 
-/// Columns of flows that `unrecorded` has sums of.
+/// Columns of flows that `unrecorded` sums.
 const SUMMED: [&str; 14] = [
     "delivered_bytes",
     "bytes_received",

@@ -1,10 +1,12 @@
-//! Timeouts of a path that is longer for a while: nothing is lost (RFC 5682, RFC 3522, RFC 4015).
+//! Spurious timeouts: the path is longer for a while, and nothing is lost (RFC 5682, RFC 3522, RFC
+//! 4015).
 
 use cwnd_tables::Records;
 
 use crate::common::{activity, at, run};
 
-/// Reno of Linux over 50 Mbit/s and 100 ms. Six times the path is a second longer for a second, so that no packet arrives in it.
+/// Runs Reno of Linux over 50 Mbit/s and 100 ms. Six times the path is a second longer for a
+/// second, so that no packet arrives meanwhile.
 fn reno(endpoint: &str) -> Records {
     run(&format!(
         r#"
@@ -29,20 +31,20 @@ fn mbit_s(records: &Records) -> f64 {
     at(&records.flows, 0, "goodput_bit_s") / 1e6
 }
 
-/// Linux 6.18 carries 33.3 Mbit/s: it takes each of the six back.
+/// Linux 6.18 carries 33.3 Mbit/s: it undoes each of the six.
 #[test]
 fn a_second_without_arrivals_costs_linux_no_window() {
     let records = reno(r#""linux""#);
     assert!((mbit_s(&records) - 33.3).abs() < 2.0, "{} Mbit/s", mbit_s(&records));
     assert_eq!(activity(&records, "timeouts_undone"), 6);
-    // Either way finds them.
+    // F-RTO or Eifel alone detects all of them.
     for off in ["timeout_frto", "timeout_eifel"] {
         let records = reno(&format!(r#"{{ preset = "linux", {off} = false }}"#));
         assert_eq!(activity(&records, "timeouts_undone"), 6, "without {off}");
     }
 }
 
-/// Without both each of them halves the window, and what was only late goes again.
+/// Without both, each timeout halves the window, and late packets are retransmitted.
 #[test]
 fn without_a_way_to_see_it_each_is_taken_for_a_loss() {
     let records =

@@ -1,10 +1,10 @@
-//! Flows that routers steer, over a dumbbell with a buffer of one BDP.
+//! Flows with explicit feedback over a dumbbell with a buffer of one BDP.
 
 use cwnd_tables::Records;
 
 use crate::common::{BOTTLENECK, at, column, jain, run};
 
-/// What routers and senders are, as a scenario has it.
+/// Meter, controller and endpoint of a scheme, as a scenario names them.
 pub struct Steered<'a> {
     pub name: &'static str,
     pub meter: &'a str,
@@ -13,7 +13,8 @@ pub struct Steered<'a> {
 }
 
 impl Steered<'_> {
-    /// Groups of flows over a link of this rate; what is longer than its buffer is in ms, times are in s.
+    /// Runs groups of flows over a link of this rate; `rtt_ms` sizes its buffer, and the times are
+    /// in s.
     pub fn dumbbell(
         &self,
         mbit: u32,
@@ -38,7 +39,7 @@ impl Steered<'_> {
         ))
     }
 
-    /// A group of them.
+    /// Writes a group of flows.
     pub fn flows(&self, name: &str, count: u32, rtt_ms: u32, more: &str) -> String {
         format!(
             r#"
@@ -53,8 +54,8 @@ impl Steered<'_> {
         )
     }
 
-    /// Links of many rates, round trips and numbers of flows as a table; `holds` looks at each run: what the bottleneck's column of a
-    /// name has, and Jain's index.
+    /// Returns a table over links of several rates, round trips and numbers of flows. `holds`
+    /// checks each run: its arguments are a reader of the bottleneck's columns, and Jain's index.
     pub fn links(&self, holds: impl Fn(&dyn Fn(&str) -> f64, f64)) -> String {
         let mut table = format!(
             "# {} after half a minute: a link's use, what waits in packets of 1500 B, losses, \
@@ -78,7 +79,7 @@ impl Steered<'_> {
     }
 }
 
-/// Rate in Mbit/s, round trip in ms, flows.
+/// Rate in Mbit/s, round trip in ms, number of flows.
 const LINKS: [(u32, u32, u32); 7] = [
     (10, 20, 1),
     (10, 20, 30),

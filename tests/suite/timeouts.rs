@@ -1,11 +1,12 @@
-//! The truth about timeouts, connections that are given up, dead packets and duplicates: what only the simulator knows.
+//! Ground truth on timeouts, abandoned connections, dead packets and duplicates, which only the
+//! simulator knows.
 
 use cwnd_sim::World;
 use cwnd_tables::Records;
 
 use crate::common::{activity, at, audited, column, run, scenario};
 
-/// Two links in a row from `a` over `b` to `c`, and a way back that loses nothing unless it is told to.
+/// Runs two links from `a` over `b` to `c`, and a reverse link that is lossless by default.
 fn in_a_row(run: &str, first: &str, second: &str, back: &str, flows: &str) -> Records {
     let first_delay = if first.contains("delay") { "" } else { "delay = \"10 ms\"" };
     let [first, second, back] = [first, second, back].map(|link| {
@@ -40,7 +41,8 @@ fn in_a_row(run: &str, first: &str, second: &str, back: &str, flows: &str) -> Re
 const FIRST: usize = 0;
 const SECOND: usize = 1;
 
-/// The truth about all timeouts of the first flow: how many, and of them under way, ACK late, ACK lost.
+/// Returns the ground truth on all timeouts of the first flow: total, data in flight, ACK late, ACK
+/// lost.
 fn timeouts(records: &Records) -> [f64; 4] {
     let flow = |name| at(&records.flows, 0, name);
     let all = flow("rto_count") + flow("rto_syn") + flow("rto_request");
@@ -63,7 +65,8 @@ fn a_timeout_behind_a_loss_is_that_of_a_segment_that_is_gone() {
 
 #[test]
 fn a_queue_that_grows_longer_than_the_timeout_makes_it_expire_for_what_still_waits() {
-    // From 2 s on a packet takes 3 s, and more than a hundred are under way: nothing is lost, all comes late.
+    // From 2 s on a packet takes 3 s, with more than a hundred in flight: nothing is lost, but all
+    // packets are late.
     let first = "rate = { initial = \"10 Mbit/s\", steps = [{ at = \"2 s\", rate = \"4 kbit/s\" }, \
                  { at = \"250 s\", rate = \"10 Mbit/s\" }] }\n\
                  queue = { kind = \"fifo\", limit = \"100000 packets\" }";
@@ -74,7 +77,7 @@ fn a_queue_that_grows_longer_than_the_timeout_makes_it_expire_for_what_still_wai
     assert_eq!((under_way + ack_late, ack_lost), (all, 0.0), "RTO < RTT each time");
     assert!(under_way > 0.0);
     assert_eq!(activity(&records, "timeouts_under_way") as f64, under_way);
-    // What was sent again had not been lost: it arrives for nothing, over both links.
+    // The retransmitted data had not been lost: it arrives as duplicates, over both links.
     let duplicates = at(&records.flows, 0, "duplicates");
     assert!(duplicates > 0.0);
     for link in [FIRST, SECOND] {
@@ -89,7 +92,7 @@ fn where_acks_are_lost_the_segment_had_arrived() {
     let [all, under_way, ack_late, ack_lost] = timeouts(&records);
     assert!(all >= 5.0);
     assert_eq!([under_way, ack_late, ack_lost], [0.0, 0.0, all]);
-    // Each of them sends a segment again that is there already.
+    // Each timeout retransmits a segment that has already arrived.
     assert_eq!(at(&records.flows, 0, "duplicates"), all);
 }
 
@@ -111,7 +114,7 @@ fn a_syn_times_out_because_it_or_its_answer_is_lost_or_because_both_take_long() 
     assert_eq!(timeouts(&lost), [4.0, 0.0, 0.0, 0.0]);
     let answer_lost = in_a_row(none, "", "", "loss = 1.0", &flow);
     assert_eq!(timeouts(&answer_lost), [4.0, 0.0, 0.0, 4.0]);
-    // 52 B at 20 bit/s are 20.8 s; the SYNs go at 0, 1, 3 and 7 s, and it is given up at 15 s.
+    // 52 B at 20 bit/s take 20.8 s. SYNs are sent at 0, 1, 3 and 7 s, and the attempt ends at 15 s.
     let slow = in_a_row(none, "rate = \"20 bit/s\"", "", "", &flow);
     assert_eq!(timeouts(&slow), [4.0, 4.0, 0.0, 0.0]);
     for records in [lost, answer_lost, slow] {
@@ -128,11 +131,12 @@ fn data_that_is_given_up_is_counted_and_nothing_is_sent_any_more() {
     assert_eq!(at(&records.flows, 0, "rto_count"), 3.0);
     assert_eq!(at(&records.flows, 0, "gave_up"), 2.0, "the third name: data");
     assert_eq!(activity(&records, "given_up_at_data"), 1);
-    // Ten segments at first, and two again.
+    // Ten initial segments, and two retransmissions.
     assert_eq!(at(&records.links, SECOND, "dropped_pkts"), 12.0);
 }
 
-/// Mondal & Kuzmanovic 2008, § 4.1: with packets lost at random, p^k of the connections are given up after k SYNs.
+/// Mondal & Kuzmanovic 2008, § 4.1: with random loss, p^k of the connections are abandoned after k
+/// SYNs.
 #[test]
 fn connections_are_given_up_at_their_syns_as_often_as_the_loss_says() {
     for (loss, retries) in [(0.5, 2), (0.5, 4), (0.3, 2)] {
@@ -151,7 +155,7 @@ fn connections_are_given_up_at_their_syns_as_often_as_the_loss_says() {
             endpoint = {{ syn_retries = {retries}, rto_backoff = "off" }}
             "#
         ));
-        // Those of the last seconds may still be trying.
+        // Connections of the last seconds may still be retrying.
         let started = column(&records.flows, "start_s");
         let gave_up = column(&records.flows, "gave_up");
         let early: Vec<_> =
@@ -168,7 +172,8 @@ fn connections_are_given_up_at_their_syns_as_often_as_the_loss_says() {
     }
 }
 
-/// Mondal & Kuzmanovic 2008, eq. 7, in packets: what the first link served and the second lost is dead.
+/// Mondal & Kuzmanovic 2008, eq. 7, in packets: data that the first link served and the second lost
+/// is dead.
 #[test]
 fn what_a_later_link_loses_is_dead_at_the_earlier_ones() {
     let flows = r#"
@@ -189,12 +194,13 @@ fn what_a_later_link_loses_is_dead_at_the_earlier_ones() {
     assert_eq!((link(FIRST, "dead_pkts"), link(SECOND, "dead_pkts")), (lost, 0.0));
     assert_eq!(link(FIRST, "dead_bytes"), lost * 1500.0);
     assert_eq!(activity(&records, "dead_packets") as f64, lost);
-    // Each of 1,000 segments of four flows came once; what else was served was dead or came for nothing.
+    // Each of 1,000 segments of four flows arrived once; all other packets served were dead or
+    // duplicates.
     for row in [FIRST, SECOND] {
         let wasted = link(row, "dead_pkts") + link(row, "duplicate_pkts");
         assert_eq!(link(row, "delivered_data_pkts") - wasted, 4000.0);
     }
-    // α of what came to the second link: (1 − p1) p2 with L1 = 0.
+    // α of the packets arriving at the second link: (1 − p1) p2 with L1 = 0.
     let alpha = lost / (link(FIRST, "arrived_pkts"));
     assert!((alpha - 0.99 * 0.05).abs() < 0.01, "{alpha}");
 }
@@ -209,7 +215,7 @@ fn a_count_of_dead_packets_begins_after_the_warm_up() {
     assert_eq!((run("0 s"), run("4500 ms")), (11.0, 6.0));
 }
 
-/// A client at `c` who opens a connection to a server at `a` and asks for 1 kB; the first row of what became of it.
+/// Runs a client at `c` that opens a connection to a server at `a` and requests 1 kB.
 fn asked(first: &str, back: &str) -> Records {
     let flow = "[flow.main]\nfrom = \"a\"\nto = \"c\"\n\
                 endpoint = { rto_initial = \"1 s\", syn_retries = 4 }\n\
@@ -220,15 +226,15 @@ fn asked(first: &str, back: &str) -> Records {
 #[test]
 fn the_timers_of_clients_are_judged_like_those_of_servers() {
     let syns = |records: &Records| at(&records.flows, 0, "rto_syn");
-    // SYNs that are lost, one after the other.
+    // All SYNs are lost.
     let gone = asked("", "loss = 1");
     assert_eq!((timeouts(&gone), syns(&gone)), ([5.0, 0.0, 0.0, 0.0], 5.0));
-    // A SYN takes 1.04 s onto the line: its timer expires before it has left.
+    // A SYN takes 1.04 s to send: its timer expires before it has left.
     let slow =
         asked("", "rate = \"400 bit/s\"\nqueue = { kind = \"fifo\", limit = \"100 packets\" }");
     assert!(syns(&slow) >= 1.0 && at(&slow.flows, 0, "rto_under_way") >= 1.0);
     assert_eq!(at(&slow.flows, 0, "rto_ack_lost"), 0.0);
-    // Its answer takes two seconds.
+    // The answer takes two seconds.
     let late = asked("delay = \"2 s\"", "");
     assert_eq!((at(&late.flows, 0, "rto_ack_late"), syns(&late)), (1.0, 1.0));
     // Every answer is lost.
@@ -239,7 +245,8 @@ fn the_timers_of_clients_are_judged_like_those_of_servers() {
 
 #[test]
 fn a_request_that_arrived_and_whose_response_is_lost_is_told_apart() {
-    // Of the server's packets every second one is lost: the SYN-ACK comes through, the response that acknowledges the request does not.
+    // Every second packet of the server is lost: the SYN-ACK arrives, but the response that
+    // acknowledges the request does not.
     let records = asked("loss_every = 2", "");
     let flow = |name| at(&records.flows, 0, name);
     assert!(flow("rto_request") >= 1.0 && flow("rto_syn") == 0.0);

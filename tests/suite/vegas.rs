@@ -1,9 +1,11 @@
-//! Vegas in whole scenarios. Equations without a document are of McCullagh, *Exploring Delay-Based TCP Congestion Control*, 2008.
+//! Vegas in whole scenarios. Equations without a document refer to McCullagh, *Exploring
+//! Delay-Based TCP Congestion Control*, 2008.
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
 use crate::late::{HEAD, Late, late, one_after_the_other, queued};
 
-/// Eq. 2.4: the window rests once between α and β segments of it wait. A packet's own way past the queue is in its RTT and in baseRTT.
+/// Eq. 2.4: the window stays constant while between α and β segments of it are queued. A packet's
+/// own transmission is part of its RTT and of baseRTT.
 #[test]
 fn one_flow_keeps_between_alpha_and_beta_packets_in_the_queue_and_loses_none() {
     for (preset, least, most) in
@@ -15,14 +17,15 @@ fn one_flow_keeps_between_alpha_and_beta_packets_in_the_queue_and_loses_none() {
         assert_eq!(link("dropped_total_pkts"), 0.0, "{preset}");
         assert!(link("utilisation") > 0.9999, "{preset}");
         let packets = queued(&records);
-        // The window is whole segments, and what the path holds is not.
+        // The window is a whole number of segments, the path's capacity is not.
         assert!((least - 1.0..most + 1.0).contains(&packets), "{preset}: {packets}");
-        // At rest in two minutes of round trips.
+        // Most round trips of two minutes leave the window unchanged.
         assert!(activity(&records, "rounds_same") > 2000, "{preset}");
     }
 }
 
-/// § 2.3.1: the queue grows with the flows, and who comes late takes the queue for the path and more than its share (claim D16).
+/// § 2.3.1: the queue grows with the number of flows. A late flow counts the queue as part of the
+/// path and gets more than its share (claim D16).
 #[test]
 fn late_flows_of_vegas_take_more_than_their_share_and_those_of_delay_aimd_do_not() {
     let mut table = HEAD.to_owned();
@@ -42,14 +45,14 @@ fn late_flows_of_vegas_take_more_than_their_share_and_those_of_delay_aimd_do_not
             }
             let late = name != "delay-aimd";
             assert_eq!(ratio > 1.5, late, "{name}: {ratio}");
-            // Each of Vegas' came to a longer queue than the one before it.
+            // Each Vegas flow met a longer queue than the flow before it.
             assert_eq!(errors.is_sorted() && errors[9] > 10.0, late, "{name}: {errors:?}");
         }
     }
     assert_golden("vegas.txt", &table);
 }
 
-/// Brakmo & Peterson's slow start doubles every other round trip, Linux's each.
+/// Slow start of Brakmo & Peterson doubles every other round trip, that of Linux each one.
 #[test]
 fn slow_start_doubles_as_often_as_it_is_told() {
     let reached = |preset: &str| {
@@ -68,7 +71,7 @@ fn slow_start_doubles_as_often_as_it_is_told() {
         ));
         column(&records.flow_series, "snd_cwnd_pkts").pop().expect("was sampled")
     };
-    // A round trip for the handshake, one for the first window, and then eight.
+    // One round trip for the handshake, one for the first window, then eight.
     assert_eq!(reached("paper"), 32.0);
     assert_eq!(reached("linux"), 1024.0);
 }

@@ -1,4 +1,4 @@
-//! Data that applications send, and its counters.
+//! Workloads: the data that applications send, and its counters.
 
 use crate::common::{at, column, run};
 
@@ -15,7 +15,8 @@ fn poisson_arrivals_come_at_their_rate_and_each_transfer_arrives_whole() {
         rtt = "uniform(10 ms, 100 ms)"
         workload = { kind = "poisson", interval = "60 ms", size = "pareto(1.5, 20 kB)" }
     "#);
-    // Three processes of 200 s / 60 ms; the deviation of a Poisson count is its root.
+    // Three processes of 200 s / 60 ms; the standard deviation of a Poisson count is its square
+    // root.
     let (flows, mean) = (records.flows.len() as f64, 3.0 * 200.0 / 0.06);
     assert!((flows - mean).abs() < 4.0 * mean.sqrt(), "{flows} arrivals, {mean} expected");
     let size = column(&records.flows, "size_bytes");
@@ -35,14 +36,15 @@ fn poisson_arrivals_come_at_their_rate_and_each_transfer_arrives_whole() {
     }
     assert!(finished as f64 > 0.99 * flows, "{finished} of {flows} finished");
     let mean_base = base.iter().sum::<f64>() / flows;
-    // Uniform from 10 to 100 ms: deviation of a draw 26 ms.
+    // Uniform from 10 to 100 ms: the standard deviation of a draw is 26 ms.
     assert!((mean_base - 55_000.0).abs() < 4.0 * 26_000.0 / flows.sqrt(), "{mean_base}");
 }
 
 #[test]
 fn the_next_flow_in_a_place_has_its_own_distance() {
-    // One packet each, alone on the link: half of the flow's own round trip and the transmission, nothing else. The
-    // receiver's acknowledgement is late, so that places change hands while packets travel.
+    // Each flow sends one packet, alone on the link: half of its own RTT and the transmission,
+    // nothing else. The receiver delays its ACK, so flow slots are reused while packets are in
+    // flight.
     let records = run(r#"
         [run]
         duration = "100 s"
@@ -110,7 +112,7 @@ fn what_ended_before_the_warm_up_counts_for_nothing() {
         assert!((goodput[i] * seconds[i] - counted[i] * 8.0).abs() < 1.0);
     }
     assert!(early > 400, "{early}");
-    // The whole run is that without a warm-up: the cut changes what is counted, not what happens.
+    // The run equals one without a warm-up, which changes only what is counted.
     let whole = run(&text.replace("warmup = \"30 s\"", ""));
     assert_eq!(column(&whole.flows, "bytes_received"), received);
     assert_eq!(whole.activity, records.activity);
@@ -130,7 +132,7 @@ fn an_on_off_flow_sends_its_bursts_with_its_pauses_between_them() {
         workload = { kind = "on-off", size = "2000 B", off = "300 ms" }
         endpoint = { preset = "ns2", clock = "1 ns" }
     "#);
-    // Two packets of 0.8 ms leave together; the second is acknowledged after a round trip.
+    // Two packets of 0.8 ms are sent together; the second is acknowledged after a round trip.
     let cycle = 0.1 + 2.0 * 0.0008 + 0.3;
     let bursts = (100.0_f64 / cycle).ceil();
     let received = at(&records.flows, 0, "bytes_received");
@@ -152,7 +154,8 @@ fn a_flow_that_is_told_to_stop_is_counted_until_then() {
         rtt = "50 ms"
         start = "40 s"
     "#);
-    // Until all is acknowledged: a round trip, a full queue of 1 BDP and a delayed ACK of 200 ms more, at most.
+    // The flow lasts until all data is acknowledged: at most a round trip, a full queue of 1 BDP
+    // and a delayed ACK of 200 ms later.
     let first = at(&records.flows, 0, "duration_s");
     assert!((30.0..30.31).contains(&first), "{first}");
     assert_eq!(at(&records.flows, 1, "duration_s"), 60.0);

@@ -1,4 +1,5 @@
-//! XCP in whole scenarios. Sections are of Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002.
+//! XCP in whole scenarios. Sections refer to Katabi, Handley, Rohrs, *Congestion control for high
+//! bandwidth-delay product networks*, SIGCOMM 2002.
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, jain, run};
 use crate::steered::Steered;
@@ -10,7 +11,8 @@ const XCP: Steered<'static> = Steered {
     endpoint: "{ echo = \"sum\", ack_every = 1, initial_window = 2, clock = \"1 us\" }",
 };
 
-/// § 4.3: a link is busy, nothing is lost and nearly nothing waits, whatever its rate, the round trip and the number of flows.
+/// § 4.3: the link is busy without loss and with a short queue, for any rate, round trip and number
+/// of flows.
 #[test]
 fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
     let table = XCP.links(|link, jain| {
@@ -20,7 +22,7 @@ fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
     assert_golden("xcp.txt", &table);
 }
 
-/// What routers give and take in sum is what windows grow and shrink in sum, to the byte.
+/// The sum of the routers' feedback equals the sum of the changes of windows, to the byte.
 #[test]
 fn what_routers_write_is_what_windows_change() {
     let sized = "start = \"uniform(0 s, 1 s)\"\nworkload = { kind = \"bytes\", size = \"2 MB\" }";
@@ -32,13 +34,14 @@ fn what_routers_write_is_what_windows_change() {
     assert_eq!(told("xcp_given_bytes"), told("xcp_grown_bytes") + unused);
     assert_eq!(told("xcp_taken_bytes"), told("xcp_shrunk_bytes"));
     assert!(told("xcp_intervals") > 100);
-    // Data has them, and the SYN of each flow.
+    // Data has headers, and the SYN of each flow.
     let sent: f64 = column(&records.flows, "segments_sent").iter().sum();
     assert_eq!(told("xcp_headers"), sent as u64 + 5);
 }
 
-/// § 3.5.2 on a busy link: in each interval d a flow loses the part γ of its rate and gets γ of the fair one, so that a latecomer has
-/// the part 1 − exp(−γ t / d) of its share after t: 95 % of it after d ln(20) / γ.
+/// § 3.5.2 on a busy link: in each interval d a flow loses the fraction γ of its rate and gets γ of
+/// the fair rate. After a time t a latecomer has the fraction 1 − exp(−γ t / d) of its share: 95 %
+/// after d ln(20) / γ.
 #[test]
 fn a_latecomer_gets_its_share_as_shuffling_gives_it() {
     let groups = XCP.flows("first", 1, 80, "") + &XCP.flows("second", 1, 80, "start = \"20 s\"");
@@ -48,7 +51,7 @@ fn a_latecomer_gets_its_share_as_shuffling_gives_it() {
     let flow = column(&records.flow_series, "flow_id");
     let second = flow.iter().zip(time.iter().zip(&delivered)).filter(|(id, _)| **id == 1.0);
     let points: Vec<(f64, f64)> = second.map(|(_, (t, d))| (*t - 20.0, *d)).collect();
-    // Packets of 1500 B carry 1448.
+    // Packets of 1500 B carry 1448 B.
     let share = 45e6 / 8.0 / 2.0 * 1448.0 / 1500.0;
     let of_share = |pair: &&[(f64, f64)]| (pair[1].1 - pair[0].1) / (pair[1].0 - pair[0].0) / share;
     let reached = points.windows(2).find(|pair| of_share(pair) >= 0.95).expect("it gets it");
@@ -57,7 +60,7 @@ fn a_latecomer_gets_its_share_as_shuffling_gives_it() {
     assert!((reached[1].0 / expected - 1.0).abs() < 0.1, "{reached:?}, not {expected} s");
 }
 
-/// § 4.5: throughput does not hang on the round trip.
+/// § 4.5: throughput does not depend on the round trip.
 #[test]
 fn a_long_round_trip_costs_no_throughput() {
     let groups = XCP.flows("near", 2, 20, "") + &XCP.flows("far", 2, 200, "");
@@ -65,7 +68,7 @@ fn a_long_round_trip_costs_no_throughput() {
     assert!(jain(&goodputs) > 0.999, "{goodputs:?}");
 }
 
-/// A link whose rate changes: half of it goes for ten seconds and comes back.
+/// The rate of the link halves for twenty seconds and returns.
 #[test]
 fn windows_follow_a_link_that_becomes_slower_and_faster() {
     let text = format!(
@@ -75,7 +78,8 @@ fn windows_follow_a_link_that_becomes_slower_and_faster() {
         warmup = "50 s"
         sample = "500 ms"
         [dumbbell]
-        rate = {{ initial = "20 Mbit/s", steps = [{{ at = "20 s", rate = "10 Mbit/s" }}, {{ at = "40 s", rate = "20 Mbit/s" }}] }}
+        rate.initial = "20 Mbit/s"
+        rate.steps = [{{ at = "20 s", rate = "10 Mbit/s" }}, {{ at = "40 s", rate = "20 Mbit/s" }}]
         queue = {{ kind = "fifo", limit = "400 packets" }}
         meter = "xcp"
         {}
@@ -100,13 +104,15 @@ fn windows_follow_a_link_that_becomes_slower_and_faster() {
             settled = settled.max(packets);
         }
     }
-    // What half of the link had been carrying for a round trip waits, and then goes away.
+    // The data that half of the link carried in a round trip is queued, and then drains.
     assert!(after > 30.0 && settled < 10.0, "{after} {settled}");
 }
 
-/// A link that a flow crosses which is held back elsewhere: its local flow gets less than max-min has for it, since what the other leaves of
-/// what is shuffled is lost (Low, Andrew, Wydrowski, *Understanding XCP: equilibrium and fairness*, INFOCOM 2005). At rest the local flow's
-/// feedback is zero: γ y / 2 = (γ y − α (C − y)) x / y for two flows at the link, y = x + what the other has.
+/// A link crossed by a flow that is limited elsewhere: the local flow gets less than its max-min
+/// share, because the other flow's share of the shuffled traffic is lost (Low, Andrew, Wydrowski,
+/// *Understanding XCP: equilibrium and fairness*, INFOCOM 2005). In equilibrium the local flow's
+/// feedback is zero: γ y / 2 = (γ y − α (C − y)) x / y for two flows at the link, with y = x + the
+/// other's rate.
 #[test]
 fn beside_a_flow_that_is_held_back_elsewhere_a_link_is_less_busy_by_what_shuffling_loses() {
     let link = |name: &str, from: &str, to: &str, mbit: u32| {

@@ -1,6 +1,7 @@
-//! The doors, proved by use: a controller, a meter with its header and echo, a queue and an application, each in one file that no crate knows
-//! of, are run through scenarios. They are held to what closed forms say of them, their needs are checked, the activity has
-//! their counts, captures show their packets, and worlds of the fuzzer have them, too. The application is run in `applications`.
+//! Custom parts in scenarios: a controller, a meter with its header and echo, a queue and an
+//! application, each in one file that no crate knows of. Tests check them against closed forms, and
+//! check their declared needs, their counters in the activity and their packets in captures. The
+//! fuzzer's worlds use them, too; the application is run in `applications`.
 
 use cwnd_quantity::Duration;
 use cwnd_scenario::needs::key;
@@ -17,7 +18,7 @@ use nth::Nth;
 use sharer::{Obedient, Sharer, Summed};
 use shy::Shy;
 
-/// What is not met, as it would be told.
+/// Returns the unmet requirements of a world, as messages.
 fn told(world: &World) -> Vec<String> {
     let text = |unmet| {
         let place = key(world.scenario(), &unmet, true).join(".");
@@ -63,14 +64,17 @@ fn a_controller_of_ones_own_asks_for_reductions_by_delay() {
     let world = with("timestamps = true");
     assert_eq!(told(&world), [] as [&str; 0]);
     let records = audited(world);
-    // It keeps min / RTT of the window: what waited is what goes, so the queue is empty after it and the line never idle.
+    // It keeps min / RTT of the window: the reduction removes the queue exactly, so the link never
+    // idles.
     assert!(at(&records.links, BOTTLENECK, "utilisation") > 0.97);
     assert_eq!(at(&records.links, BOTTLENECK, "dropped_pkts"), 0.0);
-    // Nobody waits longer than what it asks for and what grows in the round trip until the reduction acts.
+    // The queueing delay stays below the threshold plus the growth in the round trip until the
+    // reduction acts.
     let grows = Duration::from_millis(5).0 as f64 / 1000.0;
     let longest = at(&records.flows, 0, "rtt_p99_us") - at(&records.flows, 0, "rtt_min_us");
     assert!((5_000.0..10_000.0 + grows).contains(&longest), "{longest} us");
-    // From an empty queue to 10 ms of 1.25 MB/s the window grows by 12.5 kB, a segment each round trip of 50 to 60 ms.
+    // From an empty queue to 10 ms at 1.25 MB/s the window grows by 12.5 kB, a segment each round
+    // trip of 50 to 60 ms.
     let (mss, rtt_s) = (1448.0, 0.055);
     let period_s = 12_500.0 / mss * rtt_s;
     let reductions = activity(&records, "delay_reductions") as f64;
@@ -87,7 +91,8 @@ fn a_meter_with_its_header_and_echo_fills_the_link_without_a_queue() {
         assert!(world.replace_controllers("own", Obedient::new));
         world
     };
-    // A sender of headers over a queue that fills none runs at its first window for ever: told before, and so it is.
+    // With a queue that fills no headers, the sender stays at its initial window; the missing meter
+    // is reported first, and the run confirms it.
     let world = new(1);
     assert_eq!(
         told(&world),
@@ -103,7 +108,7 @@ fn a_meter_with_its_header_and_echo_fills_the_link_without_a_queue() {
     assert!((0.95..=1.0).contains(&(goodput / window_rate)), "{goodput}, {window_rate}");
     assert_eq!(records.activity.get("sharer_filled"), None);
 
-    // A meter alone asks for those who send headers.
+    // A meter alone requires senders of headers.
     let mut world = dumbbell(1, r#""codel""#, "ecn = true");
     assert!(world.add_meter("bottleneck", Sharer::new(Duration::from_millis(50))));
     let nobody = "dumbbell.meter: `own` has nobody to tell: data has no XCP header";
@@ -119,9 +124,9 @@ fn a_meter_with_its_header_and_echo_fills_the_link_without_a_queue() {
         let link = |name: &str| at(&records.links, BOTTLENECK, name);
         assert!(link("utilisation") > 0.97, "{flows}: {}", link("utilisation"));
         assert_eq!(link("dropped_pkts"), 0.0);
-        // Drop-tail would stand at the 50 ms that it has room for.
+        // Drop-tail would fill its 50 ms of buffer.
         assert!(link("qdelay_p99_us") < 12_500.0, "{flows}: {} us", link("qdelay_p99_us"));
-        // Each packet of data had its header filled once, and some are not there yet.
+        // Each data packet is filled in once; some packets have not arrived yet.
         let filled = activity(&records, "sharer_filled") as f64;
         let sent = column(&records.flows, "bytes_received").iter().sum::<f64>() / 1448.0;
         assert!((sent..sent + 200.0).contains(&filled), "{filled}, {sent}");
@@ -134,7 +139,7 @@ fn a_queue_of_ones_own_marks_by_its_own_rule_and_reason() {
     let world = |ecn: bool| {
         let mut world = dumbbell(2, r#""fifo""#, &format!("ecn = {ecn}"));
         assert!(world.replace_queue("bottleneck", |_, _| Nth::new(N, 1000)));
-        // That it marks is known; without it a FIFO on the way would be a warning.
+        // The queue declares that it marks; with a FIFO there would be a warning.
         assert_eq!(told(&world), [] as [&str; 0]);
         world
     };
@@ -144,7 +149,7 @@ fn a_queue_of_ones_own_marks_by_its_own_rule_and_reason() {
         let came = activity(&records, "toy_nth_came");
         let by = |verdict: &str| records.packets(BOTTLENECK, verdict, "toy_nth")[1];
         let (marked, dropped) = (by("marked"), by("dropped"));
-        // The SYN and its like are not ECN-capable: a few are dropped.
+        // A SYN and similar packets are not ECN-capable, so a few are dropped.
         assert_eq!(marked + dropped, came / N, "{ecn}: {came} came");
         assert!(if ecn { dropped <= 3 } else { marked == 0 }, "{ecn}: {marked}, {dropped}");
         let acted = if ecn { "ecn_reductions" } else { "loss_reductions" };

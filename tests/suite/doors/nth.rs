@@ -1,4 +1,4 @@
-//! A queue of one's own, all of it in this file: drop-tail that marks, or drops, each packet whose number is a multiple of `n`.
+//! Custom queue: drop-tail that marks, or drops, each packet whose number is a multiple of `n`.
 
 use std::collections::VecDeque;
 

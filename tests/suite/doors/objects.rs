@@ -1,9 +1,9 @@
-//! An application in one file: objects on one connection, each written when the one before has arrived.
+//! Custom application: objects on one connection, each written after the previous one has arrived.
 
 use cwnd_apps::{Application, Do};
 use cwnd_quantity::{Duration, Rng, Time};
 
-/// The next object is written when one has arrived, after a pause; the last one ends the connection.
+/// Writes the next object a pause after one has arrived; the last one closes the connection.
 #[derive(Debug)]
 pub struct Objects {
     left: u64,
@@ -11,13 +11,13 @@ pub struct Objects {
     heard: u64,
 }
 
-/// Bytes of each.
+/// Size of an object in bytes.
 pub const OBJECT: u64 = 20_000;
-/// From the arrival of one to the writing of the next.
+/// Time from the arrival of an object to the writing of the next.
 pub const PAUSE: Duration = Duration::from_millis(100);
 
 impl Objects {
-    /// So many of them; at least one.
+    /// Creates an application that sends `count` objects, at least one.
     pub fn new(count: u64) -> Self {
         Self { left: count, written: 0, heard: 0 }
     }

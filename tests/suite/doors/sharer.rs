@@ -1,5 +1,6 @@
-//! A meter, its header, its echo and the sender that obeys it, all in this file: routers say by how much a window shall change,
-//! as in XCP's efficiency controller (Katabi, Handley, Rohrs 2002, § 3.5.1), and every packet gets the same share.
+//! Custom meter with its header, its echo and a sender that obeys it. Routers write the wanted
+//! change of the window, as XCP's efficiency controller does (Katabi, Handley, Rohrs 2002, §
+//! 3.5.1), and every packet gets the same share.
 
 use cwnd_aqm::{Backlog, Context, Meter, Packet};
 use cwnd_cc::{AckSample, Controller, Departing, Path, Request, Signal, Start, Window};
@@ -7,11 +8,12 @@ use cwnd_packet::{Ability, Contract, Declares, Echo, Header};
 use cwnd_quantity::{Duration, Rate, Time};
 use cwnd_tcp::{EchoPolicy, Segment};
 
-/// § 3.5.1: φ = α · d · S − β · Q, with α = 0.4, β = 0.226 in the paper; d is the control interval.
+/// § 3.5.1: φ = α · d · S − β · Q, with α = 0.4 and β = 0.226 in the paper; d is the control
+/// interval.
 const ALPHA: f64 = 0.4;
 const BETA: f64 = 0.226;
 
-/// Shares out what the link has to spare.
+/// Meter that distributes the spare capacity of the link over its packets.
 #[derive(Debug)]
 pub struct Sharer {
     interval: Duration,
@@ -58,7 +60,8 @@ impl<P: Packet> Meter<P> for Sharer {
 
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
         if let Some(Header::Xcp { delta, .. }) = context.header(packet) {
-            // More packets than in the last interval do not get more together; whole bytes go into the header.
+            // If more packets come than in the last interval, their total stays the same. The
+            // header holds whole bytes.
             let share =
                 if self.left.abs() >= self.per_packet.abs() { self.per_packet } else { 0.0 };
             self.left -= share;
@@ -93,7 +96,8 @@ impl<P: Packet> Meter<P> for Sharer {
     }
 }
 
-/// Sums what routers wrote: no ACK that is delayed or lost on purpose may lose any of it.
+/// Echo policy that sums the feedback of routers, so that delayed or suppressed ACKs lose none of
+/// it.
 #[derive(Clone, Debug, Default)]
 pub struct Summed(i32);
 
@@ -116,7 +120,7 @@ impl EchoPolicy for Summed {
     }
 }
 
-/// Does as it is told, and nothing else but on losses.
+/// Controller that follows the routers' feedback, and otherwise reacts only to losses.
 #[derive(Clone, Debug)]
 pub struct Obedient {
     cwnd: u64,
@@ -158,7 +162,8 @@ impl Controller for Obedient {
     fn stamp(&mut self, data: &Departing) -> Header {
         let rtt_us = data.rtts.srtt().map_or(0, |rtt| (rtt.0 / 1000) as u32);
         let cwnd = u32::try_from(self.cwnd).unwrap_or(u32::MAX);
-        // A segment for each, as in slow start; more would let queues that give no shares fill without end.
+        // Asks for one segment per packet, as in slow start; more would fill a queue that returns
+        // no shares without limit.
         Header::Xcp { cwnd, rtt_us, delta: i32::try_from(data.mss).unwrap_or(i32::MAX) }
     }
 

@@ -1,10 +1,11 @@
-//! A controller of one's own, all of it in this file: backs off when packets wait, by the part of the RTT that is not waiting.
+//! Custom controller that backs off in response to queueing delay.
 
 use cwnd_cc::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::Duration;
 
-/// Additive increase; asks for a reduction when packets wait longer than `most`, and then keeps minRTT / RTT of the window.
+/// Controller with additive increase; it asks for a reduction when the queueing delay exceeds
+/// `most`, and then keeps minRTT / RTT of the window.
 #[derive(Clone, Debug)]
 pub struct Shy {
     cwnd: u64,

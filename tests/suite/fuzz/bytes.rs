@@ -1,6 +1,6 @@
-//! Input of a fuzzer, as numbers.
+//! Fuzzer input read as numbers.
 
-/// Reads numbers off the front; when nothing is left they are zero.
+/// Reader that takes numbers off the front of the input; they are zero once it is exhausted.
 pub struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -26,7 +26,7 @@ impl<'a> Bytes<'a> {
         self.byte() & 1 == 1
     }
 
-    /// Below `n`, which is at most 256.
+    /// Reads a number below `n`, which is at most 256.
     pub fn below(&mut self, n: usize) -> usize {
         usize::from(self.byte()) % n.max(1)
     }
@@ -39,7 +39,7 @@ impl<'a> Bytes<'a> {
         u64::from(self.byte()) << 8 | u64::from(self.byte())
     }
 
-    /// Any size, small ones as likely as large ones: 16 bits, shifted by up to 31.
+    /// Reads a number of any magnitude: 16 bits, shifted by up to 31.
     pub fn wide(&mut self) -> u64 {
         let shift = self.byte() % 32;
         self.short() << shift

@@ -1,10 +1,11 @@
-//! Any bytes are a capture, or an error; what is found in one adds up.
+//! Fuzz target of the capture analysis: any bytes are a capture or an error, and its counters are
+//! consistent.
 
 use cwnd_infer::{Inference, Input, Limits};
 use cwnd_tables::{ColumnData, Table};
 
 pub fn run(data: &[u8]) {
-    // The first byte says how little is remembered.
+    // The first byte limits the number of connections that are tracked.
     let Some((&first, file)) = data.split_first() else { return };
     let limits = Limits { connections: usize::from(first % 8) + 1, ..Limits::default() };
     let mut inference = Inference::new(limits);

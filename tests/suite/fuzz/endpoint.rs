@@ -1,4 +1,5 @@
-//! A sender and a receiver over a path that does anything to segments, and among segments that nobody sent.
+//! Fuzz target of the endpoint: sender and receiver over a path that reorders, drops, duplicates
+//! and forges segments.
 
 use std::sync::Arc;
 
@@ -104,7 +105,7 @@ fn config(bytes: &mut Bytes<'_>) -> Option<Config> {
     if let Some(preset) = presets.get(bytes.below(presets.len() + 1)) {
         controller.params_mut().apply_preset(preset.name);
     }
-    // Of some kinds slow start is no choice.
+    // Some kinds have no choice of slow start.
     if bytes.flag() && controller.params().get("slow_start").is_some() {
         let hystart = Value::Text("hystart++".to_owned());
         controller.params_mut().set("slow_start", &hystart).expect("a slow start");
@@ -120,24 +121,25 @@ struct Path {
     now: Time,
     data: Vec<Segment>,
     acks: Vec<Segment>,
-    /// One past the last byte that was sent, and what was written.
+    /// Sequence number after the last byte sent; `written` is the number of bytes written.
     high: u64,
     written: u64,
-    /// What arrived without a gap, and the islands beyond: an account apart from the receiver's.
+    /// Data received without a gap; `islands` are the ranges beyond. Tracked independently of the
+    /// receiver.
     contiguous: u64,
     islands: Vec<(u64, u64)>,
-    /// Whether the other end ever got a segment that nobody sent.
+    /// `true` if the receiver got a forged data segment; `forged_acks` is the same for the sender.
     forged_data: bool,
     forged_acks: bool,
-    /// Whether the receiver says what is so.
+    /// `true` if the receiver acknowledges honestly.
     honest: bool,
-    /// Whether the first SACK block may tell of what arrived twice.
+    /// `true` if the first SACK block may report a duplicate (DSACK).
     tells_duplicates: bool,
 }
 
-/// More than this is never on the way at once: what comes later is lost.
+/// Limit on segments in flight; later ones are dropped.
 const MOST_IN_FLIGHT: usize = 4000;
-/// Beyond any sequence number that a run reaches.
+/// Sequence number beyond the reach of any run.
 const HORIZON: u64 = 1 << 40;
 
 impl Path {
@@ -168,7 +170,7 @@ impl Path {
         }
     }
 
-    /// Everything that the sender may send now.
+    /// Sends all segments that the sender may send now.
     fn transmit(&mut self) {
         for n in 0.. {
             let Some(segment) = self.sender.poll_transmit(self.now) else { break };
@@ -238,7 +240,7 @@ impl Path {
         self.transmit();
     }
 
-    /// The next timer of either end.
+    /// Advances to the next timer of either end.
     fn expire(&mut self) {
         let next = self.sender.next_timer().min(self.receiver.next_timer());
         if next == Time::NEVER || next.0 > HORIZON << 20 {
@@ -263,7 +265,8 @@ impl Path {
         if !sender.is_drained() && !sender.has_failed() {
             assert_ne!(sender.next_timer(), Time::NEVER, "data to send and no timer");
         }
-        // Each byte is in the network at most twice: as itself, and retransmitted without having been lost.
+        // Each byte is in flight at most twice: the original, and a retransmission made without a
+        // loss.
         assert!(sender.in_flight() <= 2 * (self.high - una));
     }
 }
@@ -300,7 +303,7 @@ pub fn run(data: &[u8]) {
         match bytes.below(13) {
             0 => path.now += Duration(bytes.wide()),
             1 => path.expire(),
-            // In order, as many as are there, a little later each.
+            // Delivers some segments in order, each a little later.
             2 | 3 => {
                 for _ in 0..=bytes.below(30).min(path.data.len()) {
                     if path.data.is_empty() {
@@ -322,7 +325,7 @@ pub fn run(data: &[u8]) {
                     path.check();
                 }
             }
-            // One of those on their way: lost, marked, doubled or before its turn.
+            // Drops, marks, duplicates or reorders one segment in flight.
             6 if !path.data.is_empty() => {
                 let i = bytes.below(path.data.len());
                 match bytes.below(4) {

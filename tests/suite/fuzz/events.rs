@@ -1,4 +1,5 @@
-//! Event queues under any pushes and pops: they give what a sorted list of the same numbers gives.
+//! Fuzz target of the event queues: any sequence of pushes and pops gives the same order as a
+//! reference heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,24 +8,25 @@ use cwnd_sim::parts::{Calendar, Heap, NOTHING, Queue};
 
 use super::bytes::Bytes;
 
-/// More numbers take longer and show nothing else: a crowd begins with 513.
+/// Limit on the numbers pushed: more take longer and add no coverage, as a calendar is used from
+/// 513 on.
 const MOST_NUMBERS: u64 = 1200;
 
-/// Times that grow, with what makes equal ones differ below them.
+/// Generator of increasing times; a serial number in the low bits makes equal times differ.
 struct Numbers {
     now: u64,
     made: u64,
 }
 
 impl Numbers {
-    /// A number that is due so long after the last that came out.
+    /// Returns a key that is due `after` the last one popped.
     fn after(&mut self, after: u64) -> u128 {
         self.made += 1;
         u128::from(self.now.saturating_add(after)) << 64 | u128::from(self.made)
     }
 }
 
-/// The least first, as a library does it.
+/// Reference: a min-heap of the standard library.
 type Model = BinaryHeap<Reverse<u128>>;
 
 fn take(queue: &mut Queue, model: &mut Model, numbers: &mut Numbers) -> bool {
@@ -39,7 +41,7 @@ fn take(queue: &mut Queue, model: &mut Model, numbers: &mut Numbers) -> bool {
     true
 }
 
-/// The numbers that are known to come next are those.
+/// Asserts that the events known to come next are the smallest ones.
 fn known(queue: &mut Queue, model: &Model) {
     queue.least();
     if !queue.is_crowded() {
@@ -57,7 +59,7 @@ fn queue(bytes: &mut Bytes<'_>) {
     let mut numbers = Numbers { now: bytes.wide(), made: 0 };
     while !bytes.is_empty() {
         match bytes.below(8) {
-            // Some at the same distance from each other, which may be none.
+            // Pushes several at equal distances, which may be zero.
             0..=2 => {
                 let (first, apart) = (bytes.wide(), bytes.wide());
                 let many = if bytes.flag() { 40 } else { 1 };
@@ -75,7 +77,7 @@ fn queue(bytes: &mut Bytes<'_>) {
                     take(&mut queue, &mut model, &mut numbers);
                 }
             }
-            // One in for each that comes out, as a simulation does it.
+            // Pushes one for each one popped, as a simulation does.
             5 | 6 => {
                 let after = bytes.wide();
                 for i in 0..u64::from(bytes.byte()) {
@@ -94,7 +96,7 @@ fn queue(bytes: &mut Bytes<'_>) {
     while take(&mut queue, &mut model, &mut numbers) {}
 }
 
-/// A heap alone: any numbers, smaller ones than came out included.
+/// Tests the heap alone, also with numbers below those already popped.
 fn heap(bytes: &mut Bytes<'_>) {
     let (mut heap, mut model) = (Heap::default(), Model::new());
     let mut made = 0;
@@ -115,7 +117,7 @@ fn heap(bytes: &mut Bytes<'_>) {
     }
 }
 
-/// A calendar alone: bucket after bucket, none below the one before, all that went in.
+/// Tests the calendar alone: buckets come in order, and together they hold all that was pushed.
 fn calendar(bytes: &mut Bytes<'_>) {
     let mut numbers = Numbers { now: bytes.wide(), made: 0 };
     let apart = bytes.wide();
@@ -131,7 +133,7 @@ fn calendar(bytes: &mut Bytes<'_>) {
                 for i in 0..many {
                     if numbers.made < MOST_NUMBERS {
                         let number = numbers.after(after.saturating_mul(i)).max(calendar.start());
-                        // No two are equal.
+                        // The serial number makes all keys distinct.
                         let number = number | u128::from(numbers.made);
                         calendar.push(number);
                         model.push(Reverse(number));

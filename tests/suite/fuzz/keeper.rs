@@ -1,5 +1,5 @@
-//! Messages of the processes of a link to the one that keeps the rights: any bytes are a message,
-//! which is the same when it is sent on, or none.
+//! Fuzz target of the messages between a link's unprivileged processes and the privileged one: any
+//! bytes decode to a message that encodes to the same bytes, or to none.
 
 use cwnd_router::linux::keeper::{Answer, Event, Order, Request};
 
@@ -17,7 +17,7 @@ pub fn run(data: &[u8]) {
         1 => {
             let Ok(answer) = Answer::of_bytes(data) else { return };
             assert_eq!(answer.to_bytes(), data);
-            // An error is one that can be shown.
+            // An error can always be formatted.
             if let Err(error) = answer.checked() {
                 assert!(!format!("{error:?}").is_empty());
             }

@@ -1,7 +1,7 @@
-//! Bodies of the fuzz targets (`fuzz/`), and inputs that fuzzers found before, run again without
-//! one.
+//! Bodies of the fuzz targets (`fuzz/`), and replay of inputs that fuzzers found.
 //!
-//! A corpus holds an input for each way through the code that a fuzzer came upon, and each that once failed.
+//! A corpus holds an input for each code path that a fuzzer reached, and each input that once
+//! failed.
 
 mod bytes;
 mod capture;

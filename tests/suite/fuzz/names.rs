@@ -1,4 +1,5 @@
-//! Input of the relay for names: the system's file of servers, and queries that no server took.
+//! Fuzz target of the DNS relay: the system's file of name servers, and queries that no server
+//! accepted.
 
 use cwnd_router::linux::resolver::{refusal, servers_in};
 
@@ -18,7 +19,8 @@ pub fn run(data: &[u8]) {
     match refusal(data) {
         None => assert!(data.len() < 4),
         Some(answer) => {
-            // The same question under the same number, with the answer "server failure" and no other flag of it changed.
+            // The answer has the question and its number, and the code "server failure"; no other
+            // flag changes.
             assert_eq!((&answer[..2], &answer[4..]), (&data[..2], &data[4..]));
             assert_eq!((answer[2], answer[3]), (data[2] | 0x80, data[3] & 0xf0 | 2));
         }

@@ -1,13 +1,13 @@
-//! Replies of a kernel: any bytes are messages that end, or none. Of an interface, an address, a
-//! route and a socket nothing is read from beyond its message.
+//! Fuzz target of the netlink reader: any bytes are complete messages or none, and interfaces,
+//! addresses, routes and sockets are never read beyond their messages.
 
 use cwnd_router::linux::netlink::{Replies, attribute, dropped_in, prefixes_in, push_attribute};
 use cwnd_testbed::TcpInfo;
 
 use super::bytes::Bytes;
 
-/// A reply that a kernel could send, so that not all of them are noise: messages with attributes of the kinds that are
-/// looked for.
+/// Generates a plausible kernel reply, so that not all input is noise: messages with attributes of
+/// the expected kinds.
 fn reply(bytes: &mut Bytes<'_>) -> Vec<u8> {
     let mut reply = Vec::new();
     while !bytes.is_empty() {

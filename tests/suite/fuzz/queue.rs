@@ -1,4 +1,5 @@
-//! Any discipline with any parameters under any operations: no packet is lost, doubled or marked against its will.
+//! Fuzz target of the queues: any discipline, parameters and operations; no packet is lost,
+//! duplicated or marked without ECT.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ impl Packet for Pkt {
     }
 }
 
-/// What went in and has not come out, kept apart from the queue's own books.
+/// Packets inside the queue, tracked independently of the queue's own counters.
 #[derive(Default)]
 struct Books {
     inside: BTreeMap<u64, (Pkt, Time)>,
@@ -72,7 +73,7 @@ impl Books {
     }
 }
 
-/// Values that parameters of one kind or another take.
+/// Values that some parameter accepts.
 const VALUES: &str =
     "0 s|1 ns|5 ms|20 ms|100 ms|1 h|1 packets|2 packets|60 packets|0.5 BDP|1 BDP|3000 B|64 kB|none";
 const NUMBERS: [f64; 8] = [0.0, 1e-9, 0.002, 0.1, 0.5, 1.0, 7.0, 1e6];
@@ -93,11 +94,12 @@ fn params(bytes: &mut Bytes<'_>) -> Option<QueueParams> {
             2 => Value::Bool(bytes.flag()),
             _ => Value::Text(bytes.pick(&VALUES.split('|').collect::<Vec<_>>()).to_owned()),
         };
-        // Of another kind than the parameter: refused, nothing is set.
+        // The parameter refuses a value of another kind, and keeps its own.
         params.params_mut().set(field.name, &value).ok();
     }
     params.params().check().ok()?;
-    // A call that is late makes up for all updates that were due: hours of microseconds take hours.
+    // A late call performs all updates that are due: hours of simulated time in microsecond steps
+    // take hours.
     let too_often = matches!(&params, QueueParams::Pie(p) if p.t_update < Duration::from_millis(1));
     (!too_often).then_some(params)
 }
@@ -140,7 +142,7 @@ pub fn run(data: &[u8]) {
                 }
             }
             _ => {
-                // The line serves the queue for a while, a packet a millisecond.
+                // The link serves the queue for a while, a packet per millisecond.
                 for _ in 0..bytes.byte() {
                     now += Duration::from_millis(1);
                     if queue.next_timer().is_some_and(|due| due <= now) {

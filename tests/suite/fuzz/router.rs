@@ -1,5 +1,6 @@
-//! A router with any settings, given anything at any time: what is no packet is counted, and of packets none is lost,
-//! doubled, changed but for a mark or an identification, sent early or out of order of what was due; and messages are about what came.
+//! Fuzz target of the router: any settings and input at any time. Malformed packets are counted.
+//! Others are not lost, duplicated, sent early or reordered, and only marks and identifications
+//! change. Messages refer to packets that arrived.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,13 @@ use cwnd_schema::{ParamsChoice, Value};
 
 use super::bytes::Bytes;
 
-/// Well-formed packets carry their number at their end, in so many bytes.
+/// Number of bytes at the end of a well-formed packet that hold its number.
 const NUMBER: usize = 4;
-/// Addresses of well-formed packets; the first has a delay of its own at times.
+/// Addresses of well-formed packets; the first has its own delay in some configurations.
 const ADDRESSES: [[u8; 4]; 3] = [[10, 0, 0, 1], [10, 0, 0, 2], [192, 168, 7, 9]];
 
-/// Of every kind: for each packet by itself, without an inverse, with a tail as heavy as can be.
+/// Draws a jitter of any kind: for each packet by itself, without an inverse, or with the heaviest
+/// possible tail.
 fn jitter(bytes: &mut Bytes<'_>) -> DurationDist {
     let wide = bytes.wide();
     DurationDist(match bytes.below(4) {
@@ -82,7 +84,7 @@ fn direction(bytes: &mut Bytes<'_>, name: &str) -> Direction {
     }
 }
 
-/// A packet that may be forwarded, with this number at its end.
+/// Builds a packet that may be forwarded, with this number at its end.
 fn packet(bytes: &mut Bytes<'_>, number: u32) -> Vec<u8> {
     let (ecn, protocol) = (bytes.byte() & 0b11, bytes.pick(&[6_u8, 17, 1, 50]));
     let payload = bytes.short() as usize % 1460;
@@ -111,23 +113,24 @@ fn packet(bytes: &mut Bytes<'_>, number: u32) -> Vec<u8> {
 
 fn sum(bytes: &[u8]) -> u16 {
     let sum: u32 = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
-    // What is carried may carry once more (RFC 1071 § 1).
+    // Adding the carry may carry once more (RFC 1071 § 1).
     let once = (sum & 0xffff) + (sum >> 16);
     ((once & 0xffff) + (once >> 16)) as u16
 }
 
-/// The same packet but for a mark, which only who speaks ECN may get, and for an identification, which only one that is whole and stays so
-/// may.
+/// Asserts that two packets differ at most in a mark, on ECN-capable packets, and in the
+/// identification, on packets that are and stay unfragmented.
 fn same_but_for_a_mark(before: &[u8], after: &[u8], writes: Writes) {
     let (was, is) = (parse(before).expect("it came"), parse(after).expect("it left whole"));
     assert_eq!(before.len(), after.len());
     let raised = writes.load && (was.ecn, is.ecn) == (Ecn::Ect0, Ecn::Ect1);
     let marked = was.ecn.is_ect() && is.ecn == Ecn::Ce;
     assert!(was.ecn == is.ecn || marked || raised, "{:?} became {:?}", was.ecn, is.ecn);
-    // Of IPv4 the second byte, the identification and the checksum, of IPv6 the second byte.
+    // IPv4: second byte, identification and checksum. IPv6: second byte.
     let changed: Vec<usize> = (0..before.len()).filter(|&i| before[i] != after[i]).collect();
     let v4 = before[0] >> 4 == 4;
-    // Behind the reserved bit: not to be fragmented, no more fragments, the first.
+    // Bits after the reserved one: don't fragment is set, more fragments is not, the offset is
+    // zero.
     let identified = changed.iter().any(|&i| v4 && (i == 4 || i == 5));
     assert!(
         !identified || writes.identification && was.ecn == Ecn::Ect0 && before[6] & 0x7f == 0x40
@@ -135,14 +138,14 @@ fn same_but_for_a_mark(before: &[u8], after: &[u8], writes: Writes) {
     assert!(changed.iter().all(|&i| i == 1 || v4 && [4, 5, 10, 11].contains(&i)));
 }
 
-/// What a router may write besides marks.
+/// Fields that a router may write besides marks.
 #[derive(Clone, Copy)]
 struct Writes {
     load: bool,
     identification: bool,
 }
 
-/// A meter and a messenger, or none, by this number.
+/// Adds the meter and messenger, or none, that this number selects.
 fn beside(direction: &mut Direction, number: u64) -> Writes {
     let kinds = MeterParams::KINDS;
     let kind = kinds[number as usize % kinds.len()].name;
@@ -150,7 +153,7 @@ fn beside(direction: &mut Direction, number: u64) -> Writes {
     let mut set = |key: &str, text: &str| {
         direction.meter.params_mut().set(key, &Value::Text(text.to_owned()))
     };
-    // Short, so that there is a load.
+    // Short enough that a load is measured.
     let load = set("interval", "1 ms").is_ok();
     let number = number / kinds.len() as u64;
     let identification = number % 2 == 1 && set("identification", "drawn").is_ok();
@@ -162,7 +165,8 @@ fn beside(direction: &mut Direction, number: u64) -> Writes {
     Writes { load, identification }
 }
 
-/// Whether this is a message of the router; it is a packet with its checksums, about one that came in at this side.
+/// `true` if this is a message of the router, which then has valid checksums and quotes a packet
+/// that came in on this side.
 fn is_message(packet: &[u8]) -> bool {
     let is = packet[0] == 0x45 && packet[9] == 1 && packet[12..16] == [192, 0, 0, 8];
     if is {
@@ -180,7 +184,7 @@ pub fn run(data: &[u8]) {
     let bytes = &mut bytes;
     let mut config = Config::new(direction(bytes, "there"), direction(bytes, "back"));
     config.seed = bytes.short();
-    // By the seed, so that what the corpora say stays what it was.
+    // Selected by the seed, so that inputs of the corpora keep their meaning.
     let writes = [0, 1].map(|i| beside(&mut config.directions[i], config.seed >> (8 * i)));
     config.warmup = Duration(bytes.wide());
     let mut engine = Engine::new(&config);
@@ -203,7 +207,7 @@ pub fn run(data: &[u8]) {
                 number += 1;
             }
             4 => {
-                // A packet with some of its bytes changed, or cut, or nothing at all.
+                // A packet with some bytes changed, or cut short, or empty.
                 let mut packet = packet(bytes, u32::MAX);
                 for _ in 0..bytes.below(4) {
                     let at = bytes.short() as usize % packet.len();
@@ -212,7 +216,7 @@ pub fn run(data: &[u8]) {
                 packet.truncate(bytes.pick(&[0, 1, 20, 40, 41, usize::MAX]));
                 match parse(&packet) {
                     None => malformed[side as usize] += 1,
-                    // It may still be one. Whatever its number says, it is nobody we look for.
+                    // It may still be well-formed. Its number is one that is not tracked.
                     Some(read) if packet[..read.length].ends_with(&u32::MAX.to_be_bytes()) => {
                         came[side as usize] += 1;
                     }

@@ -1,4 +1,5 @@
-//! Any text is a scenario or a list of errors that can be shown; what is a scenario is also one when it is written out.
+//! Fuzz target of the scenario reader: any text is a scenario or a list of errors that can be
+//! rendered. The resolved file of a scenario is a scenario again.
 
 use cwnd_scenario::{Diagnostics, Document, Outline};
 
@@ -11,7 +12,8 @@ fn outline(text: &str, table: &str, overrides: &[&str]) -> Result<Outline, Diagn
     Document::parse("fuzz.toml", text, &files)?.with_overrides(overrides)?.outline()
 }
 
-/// The text of a file; what follows a NUL is what `--set` says; what follows a byte of one is what `a.csv` holds.
+/// Reads the input as the text of a file. Text after a NUL is an override as of `--set`, text after
+/// a byte of value one the contents of `a.csv`.
 pub fn run(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     let (text, table) = text.split_once('\u{1}').unwrap_or((text, ""));
@@ -22,7 +24,8 @@ pub fn run(data: &[u8]) {
         Ok(outlined) => outlined,
         Err(problems) => {
             assert!(problems.iter().next().is_some(), "a refusal without a reason");
-            // To draw them takes longer than to find them: every other time, with colours or without.
+            // Rendering takes longer than finding errors, so it runs on every other input, with and
+            // without colours.
             if data.len().is_multiple_of(2) {
                 assert!(!problems.render(data.len().is_multiple_of(4)).is_empty());
             }
@@ -34,7 +37,7 @@ pub fn run(data: &[u8]) {
         }
     };
     assert!(outlined.runs() > 0, "a scenario without a run");
-    // Any of them, for all of a sweep take long.
+    // One cell is enough: reading all of a sweep takes long.
     let cell = outlined.cell(data.len() % outlined.runs()).expect("there are so many");
     let again = match outline(&cell.resolved_toml, "", &[]) {
         Ok(again) => again,

@@ -1,10 +1,10 @@
-//! ABE.
+//! ABE in the kernel against the simulator.
 
 use std::fmt::Write as _;
 
 use super::{HZ, PATHS, Replay, Seen, assert_same, compiled, cubic, flow, reno, told};
 
-/// What it is told.
+/// Settings of the program.
 fn settings(beta_ecn: u32, always: bool, deepen: bool) -> Vec<u32> {
     vec![beta_ecn, u32::from(always), u32::from(deepen), HZ]
 }
@@ -34,9 +34,10 @@ fn assert_same_on(
 #[test]
 fn abe_reno_of_the_kernel_is_newreno_of_the_simulator() {
     for beta_ecn in [0.5, 0.8] {
-        // Where the two are apart by design: an ACK for several windows, which the smallest windows after timeouts see, adds
-        // one segment (RFC 3465 § 2.1), in the kernel several; and what was counted towards the next segment is forgotten
-        // when a slow start ends, so after silence they are a part of a segment apart.
+        // The two differ by design in a case that is left out. An ACK for several windows, as
+        // occurs with the smallest windows after timeouts, adds one segment (RFC 3465 § 2.1), in
+        // the kernel several. Also, the count towards the next segment is reset at the end of slow
+        // start, so after idle periods they differ by a fraction of a segment.
         assert_same_on(&PATHS[..7], "abe_reno", beta_ecn, reno);
     }
 }
@@ -49,7 +50,8 @@ fn abe_cubic_of_the_kernel_is_cubic_of_the_simulator() {
     }
 }
 
-/// Windows and thresholds after each event of a script, as `cwnd ssthresh`, and the counters.
+/// Returns windows and thresholds after each event of a script, as `cwnd ssthresh`, and the
+/// counters.
 fn script(replay: &Replay, start: &str, events: &[&str]) -> (Vec<String>, String) {
     let mut text = format!("{start} 1000000\n");
     for (index, event) in events.iter().enumerate() {
@@ -79,19 +81,20 @@ fn in_the_kernel_the_state_tells_ecn_from_loss() {
         // 0.8 of the window in congestion avoidance.
         (&avoidance, "100 50", &["e 0"][..], &["80 80"][..], "ecn 1 loss 0"),
         (&avoidance, "100 50", &["l 0"], &["50 50"], "ecn 0 loss 1"),
-        // In slow start half, or as its paper has it.
+        // Half in slow start, or the factor of the paper.
         (&avoidance, "100 999", &["e 0"], &["50 50"], "ecn 1 loss 0"),
         (&always, "100 999", &["e 0"], &["80 80"], "ecn 1 loss 0"),
-        // A loss in the same window: nothing more, or what it would have left alone.
+        // A loss in the same window: no further reduction, or down to what the loss alone would
+        // have left.
         (&avoidance, "100 50", &["e 0", "l 2"], &["80 80", "80 80"], "ecn 1 loss 0"),
         (&deepen, "100 50", &["e 0", "l 2"], &["80 80", "50 50"], "ecn 1 loss 0"),
-        // In the next window it counts as always.
+        // In the next window a loss counts as usual.
         (&deepen, "100 50", &["e 0", OPEN, "l 0"], &["80 80", "80 80", "40 40"], "ecn 1 loss 1"),
-        // The sender's own queue is no mark, even where the ACK before carried ECE.
+        // A drop in the sender's own queue is not a mark, even if the ACK before carried ECE.
         (&always, "100 50", &["c 0"], &["50 50"], "ecn 0 loss 0 timeout 0 local 1"),
         (&always, "100 50", &["e 0", "c 2"], &["80 80", "40 40"], "ecn 1 loss 0 timeout 0 local 1"),
         (&always, "100 50", &["t 0"], &["1 50"], "ecn 0 loss 0 timeout 1"),
-        // No threshold below two segments (RFC 5681 eq. 4).
+        // The threshold is at least two segments (RFC 5681 eq. 4).
         (&always, "2 2", &["e 0"], &["2 2"], "ecn 1"),
     ] {
         let (found, counted) = script(replay, start, events);

@@ -1,10 +1,10 @@
-//! Adaptive backoff, and delay-based AIMD.
+//! Adaptive backoff and delay-based AIMD in the kernel against the simulator.
 
 use super::{HZ, NO_RACK, PATHS, Replay, Seen, assert_same, compiled, cubic, flow, reno};
 
-/// δ, in billionths.
+/// δ in units of 10⁻⁹.
 const DELTA: u32 = 800_000_000;
-/// What the kernel measured (bpf/seen.h).
+/// RTT source of the kernel program (bpf/seen.h).
 const SACK: u32 = 0;
 
 fn assert_adaptive(
@@ -12,7 +12,7 @@ fn assert_adaptive(
     paths: &[(&str, &str, &str, &str)],
     of: fn(&str) -> String,
 ) -> Seen {
-    // What the transport knows of the round trip at a signal, of which it hears by duplicates.
+    // RTT known to the transport at a signal, which it learned from duplicate ACKs.
     let hear = "-DHEAR(rtt)=rtts_hear(&((struct adaptive *)sk.private)->rtts, rtt)";
     let program = compiled(controller, &[hear]);
     let replay = Replay { program, words: vec![DELTA, HZ, SACK], exact: false, duplicates: false };
@@ -26,7 +26,7 @@ fn assert_adaptive(
     all
 }
 
-/// The paths of ABE's comparison, where the same corners are apart (there).
+/// The paths of ABE's comparison; the same exceptions apply.
 #[test]
 fn adaptive_reno_of_the_kernel_is_newreno_with_adaptive_backoff() {
     assert_adaptive("adaptive_reno", &PATHS[..7], reno);
@@ -38,8 +38,8 @@ fn adaptive_cubic_of_the_kernel_is_cubic_with_adaptive_backoff() {
     assert!(seen.timeouts > 20 && seen.idle > 5 && seen.hystart > 3, "{seen:?}");
 }
 
-/// Queues that are deeper than the threshold, and that are not; chance, which RACK or the timer finds; other flows, whose queue it
-/// waits in.
+/// Queues longer and shorter than the threshold, random losses that RACK or the timer finds, and
+/// other flows whose queue delays this one.
 #[test]
 fn delay_aimd_of_the_kernel_is_delay_aimd_of_the_simulator() {
     let exact = "-DEXACT=((struct state *)sk.private)->window";

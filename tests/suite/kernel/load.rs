@@ -1,5 +1,5 @@
-//! BMCC: the window beside crates/cc's after each event of simulated flows, the estimate beside crates/tcp's after each packet, and
-//! which bytes tell it.
+//! BMCC in the kernel: the window against crates/cc after each event of simulated flows, the
+//! estimate against crates/tcp after each packet, and the parsing of the option.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use cwnd_tcp::{Body, Carried, EchoPolicy as _, Flags, LoadEcho, Segment};
 
 use super::{MICROSECOND, digits, host, recorded, told};
 
-/// `struct settings`, but for the receivers that it is for.
+/// `struct settings` without the list of receivers.
 fn settings(paced: bool, rests: u32, on_loss: u32, multiplies_first: bool) -> Vec<u32> {
     let billionths = |part: f64| (part * 1e9 + 0.5) as u32;
     let mut words = vec![200_000];
@@ -35,7 +35,7 @@ fn program() -> PathBuf {
     host("load", &[])
 }
 
-/// How often what happened.
+/// Number of events of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     acks: usize,
@@ -44,12 +44,12 @@ struct Seen {
     losses: usize,
     timeouts: usize,
     pauses: usize,
-    /// How far the windows were apart at the most, bytes, and as a part of the window.
+    /// Largest difference of the windows in bytes, and as a fraction of the window.
     bytes: f64,
     part: f64,
 }
 
-/// One line for the program: `host/load.c` says what is in it.
+/// Writes one input line of the program, as described in `host/load.c`.
 fn line(entry: &Entry, out: &mut String) {
     let path = &entry.path;
     let mut place = -1;
@@ -63,7 +63,7 @@ fn line(entry: &Entry, out: &mut String) {
         Told::Signal(Signal::Reduce(Cause::Loss)) => ('l', 0),
         Told::Signal(Signal::Timeout { reduces, .. }) => ('t', if reduces { 1 } else { 2 }),
         Told::Signal(Signal::Idle { .. }) => ('i', 0),
-        // Shorter than the timeout: nothing comes of it.
+        // The pause is shorter than the timeout, so nothing follows from it.
         Told::Signal(Signal::Resume { .. }) => ('r', 0),
         Told::Signal(other) => panic!("{other:?} is new"),
     };
@@ -84,10 +84,12 @@ const fn is_load(entry: &Entry) -> bool {
     matches!(entry.told, Told::Signal(Signal::Reduce(Cause::Load)))
 }
 
-/// Tells both the same. Windows are bytes in floating point in crates/cc, and 2^24ths of a segment here; what is apart adds up.
+/// Replays a run in the kernel's C and compares windows. They are bytes in floating point in
+/// crates/cc, and units of 2⁻²⁴ segments here, so differences accumulate.
 fn assert_close(program: &Path, words: &[u32], text: &str) -> Seen {
     let (start, mss, record) = recorded(text, true);
-    // A sender of the kernel's that has heard nothing does as Reno does. "New flows initially estimate η₀" (§ III a): it is told so.
+    // A kernel sender without any report acts as Reno. "New flows initially estimate η₀" (§ III a),
+    // so it gets that first.
     let mut events = format!("{} {mss}\na 0 0 0 0 0 0 0 0 0\n", start.cwnd / u64::from(mss));
     for entry in record.iter().filter(|entry| !is_load(entry)) {
         line(entry, &mut events);
@@ -107,7 +109,7 @@ fn assert_close(program: &Path, words: &[u32], text: &str) -> Seen {
             Told::Signal(Signal::Timeout { .. }) => seen.timeouts += 1,
             Told::Signal(_) => seen.pauses += 1,
         }
-        // A decrease for load is the kernel's own, at the ACK that tells of it.
+        // The kernel decides on a decrease for load by itself, in the ACK that reports the load.
         if !is_load(entry) {
             theirs = lines.next().unwrap_or("nothing");
         }
@@ -121,7 +123,7 @@ fn assert_close(program: &Path, words: &[u32], text: &str) -> Seen {
         let bytes = exact as f64 * f64::from(mss) / f64::from(1 << 24);
         let apart = (bytes - ours).abs();
         assert!(apart < 2.0 + ours * TOLERANCE, "{}", at());
-        // What the kernel sees is what is whole of it, from the next ACK on.
+        // From the next ACK on, the kernel's window is the integer part.
         if matches!(entry.told, Told::Ack(_)) {
             assert_eq!(cwnd, (exact >> 24).max(1), "{}", at());
             let threshold = entry.window.ssthresh as f64 / f64::from(mss);
@@ -134,7 +136,8 @@ fn assert_close(program: &Path, words: &[u32], text: &str) -> Seen {
     seen
 }
 
-/// Of a window: factors and times are cut off, and what is apart after one event is after the next.
+/// Relative tolerance of a window: factors and times are truncated, and a difference persists to
+/// the next event.
 const TOLERANCE: f64 = 2e-5;
 
 fn flow(controller: &str, rtt: &str, queue: &str, more: &str, own: &str) -> String {
@@ -221,13 +224,13 @@ fn bmcc_of_the_kernel_is_bmcc_of_the_simulator() {
     assert!(all.losses > 100 && all.timeouts > 50 && all.pauses > 20, "{all:?}");
 }
 
-/// Packets of every kind in any order, ACKs between them, in each of the schedules.
+/// Random packets of all kinds with ACKs between them, for each reporting schedule.
 #[test]
 fn the_estimate_of_the_kernel_is_that_of_the_simulator() {
     let program = program();
     for (carried, word) in [(Carried::Spaced, 0), (Carried::Changed, 1), (Carried::Every, 2)] {
         let mut policy = LoadEcho::new(carried);
-        // What it would tell, whether or not an ACK carries it.
+        // Reference that reports its estimate whether or not an ACK carries it.
         let mut estimate = LoadEcho::new(Carried::Every);
         let mut rng = Rng::named(7, "estimate");
         let (mut events, mut expected) = (String::new(), String::new());
@@ -240,7 +243,7 @@ fn the_estimate_of_the_kernel_is_that_of_the_simulator() {
             ecn,
             body: Body::Data { header: Header::Id(id), again: false },
         };
-        // The first is one that may tell: before it there is no ACK of data.
+        // The first packet is one that may report: before it there is no ACK of data.
         policy.on_data(Time::ZERO, &data(Ecn::Ect0, 1));
         estimate.on_data(Time::ZERO, &data(Ecn::Ect0, 1));
         writeln!(events, "d 2 1").expect("a String");
@@ -280,11 +283,12 @@ fn place(estimate: &mut LoadEcho) -> u16 {
     }
 }
 
-/// What RFC 9293 § 3.1 has a list of options be; whether one that tells a load has the right length.
+/// Parses a list of options by RFC 9293 § 3.1; reports a load option of the wrong length as
+/// malformed.
 fn expected(mut options: &[u8]) -> String {
     loop {
         match options {
-            // Of the last bytes no option tells a load, which has four.
+            // The load option has four bytes, so fewer hold none.
             [] | [0, ..] | [_] | [_, _] | [_, _, _] => return "none".to_owned(),
             [1, rest @ ..] => options = rest,
             [253, 4, high, low, ..] => return u16::from_be_bytes([*high, *low]).to_string(),
@@ -297,8 +301,8 @@ fn expected(mut options: &[u8]) -> String {
     }
 }
 
-/// ACKs of crates/packet, with timestamps and SACK blocks or without, cut short, and with any byte
-/// another.
+/// ACKs of crates/packet, with or without timestamps and SACK blocks, cut short, and with one byte
+/// changed.
 #[test]
 fn the_kernel_reads_the_options_that_the_wire_writes() {
     let ends = Endpoints {
@@ -339,7 +343,7 @@ fn the_kernel_reads_the_options_that_the_wire_writes() {
     assert!(found.iter().all(|&count| count > 50), "{found:?}");
 }
 
-/// What `host/load.c` is asked for.
+/// Functions of `host/load.c`.
 const SENDER: u32 = 0;
 const RECEIVER: u32 = 1;
 const OPTIONS: u32 = 2;

@@ -1,4 +1,4 @@
-//! BECN: what a quench does to the window, and which bytes are one.
+//! BECN in the kernel: the effect of a quench on the window, and the parsing of quenches.
 
 use cwnd_packet::{Ecn, Endpoints, Headers, HeardQuench, SourceQuench, Tcp, Udp};
 
@@ -6,10 +6,11 @@ use super::{
     HZ, NO_RACK, Replay, Seen, assert_same, compiled, cubic, digits, flow, host, reno, told,
 };
 
-/// A queue that marks or drops, with a router that tells.
+/// Queues that mark or drop, with a messenger.
 const QUEUES: [(&str, &str); 4] = [
     (r#"{ kind = "codel", ecn = true }"#, "60 ms"),
-    // It marks before HyStart ends slow start: what a quench leaves there is asked, too.
+    // It marks before HyStart ends slow start, so the effect of a quench in slow start is tested,
+    // too.
     (r#"{ kind = "red", w_q = 0.02 }"#, "100 ms"),
     (r#"{ kind = "red", preset = "becn" }"#, "100 ms"),
     (r#"{ kind = "fifo", limit = "60 packets" }"#, "60 ms"),
@@ -23,7 +24,8 @@ fn assert_becn(controller: &str, of: fn(&str) -> String) {
         let replay = Replay { program: program.clone(), words, exact: false, duplicates: false };
         let rule =
             format!(r#"beta_quench = 0.5, rest_after_quench = "{rest}", quench_rest = "window""#);
-        // Nothing echoes marks, so only a quench is followed by growth in the round trip after it, as its rest says.
+        // Marks are not echoed, so only after a quench does the window grow in the following round
+        // trip, as its rest allows.
         let controller = of(&rule).replace("grow_in_cwr = false", "grow_in_cwr = true");
         for (queue, rtt) in QUEUES {
             for (faults, own) in [("", ""), ("loss = 0.005", ""), ("loss = 0.03", NO_RACK)] {
@@ -64,7 +66,8 @@ fn quench_from(router: [u8; 4], about: &Headers, marked: bool, level: u8) -> Vec
     SourceQuench { about: &about.bytes, marked, level }.headers(router, ENDS.source).bytes
 }
 
-/// Quench of a TCP packet as crates/packet reads it, in the output format of the C program.
+/// Returns the fields of a quench of a TCP packet as crates/packet parses it, in the output format
+/// of the C program.
 fn expected(packet: &[u8]) -> String {
     match HeardQuench::read(packet) {
         Some(HeardQuench { marked, level, about, sequence: Some(sequence), .. }) => format!(
@@ -107,7 +110,7 @@ fn the_kernel_reads_the_quenches_that_the_wire_reads() {
         0,
     ));
 
-    // No router has these addresses, but the last two.
+    // None of these addresses can be a router's, except the last two.
     for router in [
         [0, 0, 0, 0],
         [0, 9, 9, 9],

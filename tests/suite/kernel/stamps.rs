@@ -1,4 +1,5 @@
-//! Receivers that cheat about timestamps, and what a sender takes for the round trip.
+//! Misbehaving receivers that alter timestamp echoes, and the sender's choice of RTT source in the
+//! kernel.
 
 use std::fmt::Write as _;
 
@@ -14,7 +15,7 @@ const ENDS: Endpoints = Endpoints {
 };
 const ACK: u8 = 0x10;
 const SYN: u8 = 0x02;
-/// Subtracted, ms.
+/// Offset subtracted from echoes, ms.
 const TICKS: u32 = 100;
 
 fn segment(flags: u8, echo: u32, blocks: usize, payload: u16) -> Tcp {
@@ -27,7 +28,7 @@ fn segment(flags: u8, echo: u32, blocks: usize, payload: u16) -> Tcp {
     Tcp { sequence: 7, acknowledgment: 9, flags, options, payload, ..Tcp::default() }
 }
 
-/// What leaves, and how many were rewritten and failed.
+/// Returns the packets after the program, and its counts of rewritten and failed ones.
 fn rewritten(source: u32, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, String) {
     let said = told(&host("stamps", &[]), &[TICKS, source], &digits(packets));
     let mut lines: Vec<&str> = said.lines().collect();
@@ -39,7 +40,7 @@ fn rewritten(source: u32, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, String) {
     (packets, counts)
 }
 
-/// Checksums of what was rewritten are those that crates/packet computes for such a segment.
+/// Checksums of rewritten packets equal those that crates/packet computes for such a segment.
 #[test]
 fn an_echo_becomes_older_and_the_checksum_is_right() {
     let mut packets = Vec::new();
@@ -62,11 +63,12 @@ fn an_echo_becomes_older_and_the_checksum_is_right() {
     assert_eq!(rewritten(source + 1, &packets), (packets, "0 0".to_owned()), "another's");
 }
 
-/// The option may begin anywhere: what lies across words of the checksum counts there as it does here.
+/// The option may begin at any byte: an echo that straddles 16-bit words enters the checksum with
+/// swapped bytes.
 #[test]
 fn an_echo_across_words_of_the_checksum_is_rewritten_too() {
     let whole = segment(ACK, 0x0a0b_0c0d, 0, 0).headers(ENDS).bytes;
-    // Two no-operations and the option: one of them goes behind it.
+    // Two no-operations and the option: one of them moves behind it.
     let mut moved = whole.clone();
     let options = 40..52;
     assert_eq!(moved[40..43], [1, 1, 8]);
@@ -86,7 +88,7 @@ fn nothing_else_is_touched() {
     let mut packets = vec![
         segment(SYN | ACK, 5000, 0, 0).headers(ENDS).bytes,
         segment(0, 5000, 0, 0).headers(ENDS).bytes,
-        // No echo, and one that would become none.
+        // No echo, and one that would become zero.
         segment(ACK, 0, 0, 0).headers(ENDS).bytes,
         segment(ACK, TICKS, 0, 0).headers(ENDS).bytes,
         none.headers(ENDS).bytes,
@@ -97,7 +99,8 @@ fn nothing_else_is_touched() {
         packet[at] = to;
         packet
     };
-    // Another protocol, a later fragment, another version, and options that end early or say nothing of their length.
+    // Another protocol, a later fragment, another version, and options that end early or have no
+    // valid length.
     packets.extend([
         changed(9, 17),
         changed(7, 1),
@@ -107,14 +110,14 @@ fn nothing_else_is_touched() {
         changed(43, 9),
         changed(32, 0x40),
     ]);
-    // Cut short.
+    // Packets cut short.
     packets.extend((0..44).map(|end| whole[..end].to_vec()));
     let (left, counts) = rewritten(0, &packets);
     assert_eq!(left, packets);
     assert_eq!(counts, "0 0");
 }
 
-/// RFC 1071 over the pseudo header and a segment without payload.
+/// Sets the checksum by RFC 1071 over the pseudo header and a segment without payload.
 fn with_checksum(mut packet: Vec<u8>) -> Vec<u8> {
     packet[36..38].fill(0);
     let length = (packet.len() - 20) as u32;
@@ -127,7 +130,7 @@ fn with_checksum(mut packet: Vec<u8>) -> Vec<u8> {
     packet
 }
 
-/// ACKs of what went once, of what was sent again, and of what only SACK reports.
+/// ACKs of segments sent once, of retransmissions, and of data reported only by SACK.
 #[test]
 fn the_oldest_segment_is_what_the_smoothed_round_trip_heard() {
     let [sack, oldest, timestamps] = [0, 1, 2];
@@ -140,7 +143,7 @@ fn the_oldest_segment_is_what_the_smoothed_round_trip_heard() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let old = 1000 + (state >> 40) as i32 % 200_000;
             let new = old - old.min((state >> 32) as i32 & 0x3ff);
-            // (segments, oldest, newest, echo) as the kernel has them.
+            // (segments, oldest, newest, echo) as the kernel reports them.
             let ack = match n % 7 {
                 5 => (1, -1, -1, old / 1000 * 1000),
                 6 => (0, old, new, -1),

@@ -1,4 +1,5 @@
-//! TCP*(n): timeouts beside the policy of crates/cc, where the kernel can do what that does, and what it does where it cannot.
+//! TCP*(n) in the kernel: timeouts against the policy of crates/cc as far as the kernel supports
+//! it, and its behaviour otherwise.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,7 @@ use cwnd_quantity::{Divisor, Duration};
 
 use super::{HZ, host, told};
 
-/// In milliseconds, of so many expiries in a row.
+/// Returns the timeouts of consecutive expiries, ms.
 fn policy(backoff: Backoff, after: u32, base_ms: u64, expiries: u32) -> Vec<u64> {
     let ms = Duration::from_millis;
     let policy = RtoPolicy {
@@ -43,7 +44,8 @@ fn tcpstar_of_the_kernel_is_the_policy_of_the_simulator_as_far_as_it_goes() {
             let (timeouts, after_it) = line.split_once(" : ").expect("both");
             let timeouts: Vec<u64> =
                 timeouts.split(' ').map(|number| number.parse().expect("ms")).collect();
-            // A thin stream is linear for six expiries, and 1 s or more is its own bound.
+            // A thin stream backs off linearly for six expiries, and a base of 1 s or more is its
+            // own bound.
             let exact = *base_ms >= 1000 || *thin && after <= 6;
             if exact {
                 let policy = policy(Backoff::After, after, *base_ms, 12);
@@ -53,12 +55,13 @@ fn tcpstar_of_the_kernel_is_the_policy_of_the_simulator_as_far_as_it_goes() {
                 let policy = policy(Backoff::Bounded, after, *base_ms, 12);
                 assert_eq!(timeouts, policy, "bounded, {after}, {base_ms} ms");
             }
-            // Once a round trip is measured nothing is left of it.
+            // Once a round trip is measured, all settings are the kernel's again.
             assert_eq!(after_it, "120000 0 0");
         }
     }
     assert_eq!(compared, 8 * 10 + 6 * 4);
-    // A SYN's timeout has an n of its own, or that of data; the kernel's own four are there in any case.
+    // A SYN's timeout has its own n, or that of data; the kernel's four linear timeouts of a SYN
+    // remain in any case.
     for (after, syn_after) in [(1, 0), (6, 0), (6, 4), (1, 7), (3, 5)] {
         let said = told(&program, &[after, HZ, syn_after], "1000 0 1 10");
         let (timeouts, _) = said.split_once(" : ").expect("both");

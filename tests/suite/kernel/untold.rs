@@ -1,8 +1,9 @@
-//! Kernels may leave out programs of a controller (bpf/untold.h). Each reduction is left out here, and the next ACK makes up for it.
+//! Kernels may skip a controller's programs (bpf/untold.h). Each reduction is skipped here, and the
+//! next ACK compensates for it.
 
 use super::{HZ, NO_RACK, compiled, cubic, flow, line, recorded, reno, told};
 
-/// Drops that ACKs tell of, and timeouts.
+/// Paths with drops that ACKs report, and timeouts.
 const PATHS: [(&str, &str, &str); 3] = [
     (r#"{ kind = "fifo", limit = "60 packets" }"#, "", ""),
     (r#"{ kind = "codel" }"#, "loss = 0.01", ""),
