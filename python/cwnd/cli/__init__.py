@@ -1,4 +1,4 @@
-"""The command line: `cwnd COMMAND`; each command is a file of this folder."""
+"""Command line `cwnd COMMAND`; each command is a module of this package."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-#: Exit codes: README and `cwnd --help` promise them.
+#: Exit codes that the README and `cwnd --help` document.
 OK, FAILED, USAGE, LACKING = 0, 1, 2, 3
-#: Shells report a process that a signal ended as 128 + its number.
+#: Base of the exit code after a signal: shells report 128 + its number.
 _SIGNALLED = 128
-#: How Python shows what is no warning of ours.
+#: Python's own display of warnings, for those that are not `CwndWarning`.
 _show_warning = warnings.showwarning
 
 
@@ -43,7 +43,7 @@ app = App(
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,
 )
-# Commands are imported when they are called, or for their own help.
+# A command's module is imported when the command, or its help, is called.
 for _name, _help in {
     "run": "Simulate scenarios: table, plots and Parquet files.",
     "sweep": "Another name of `run`, for one version.",
@@ -70,7 +70,10 @@ for _name, _help in {
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """What the `cwnd` command does; a user never sees a traceback."""
+    """Runs the command `cwnd` and exits with its code; no error shows a traceback.
+
+    `CWND_DEBUG=1` shows the traceback of an internal error.
+    """
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     output.as_json = output.wants_json(tokens)
     signals = _Signals()
@@ -88,8 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         output.fail(str(error))
         code = error.exit_code
     except BrokenPipeError:
-        # The reader of our output has left (`cwnd … | head`): the interpreter must not flush
-        # into it again.
+        # The reader of stdout has closed the pipe (`cwnd … | head`). The interpreter would flush
+        # into it again at exit, which /dev/null prevents.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = FAILED
     except OSError as error:
@@ -98,8 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except MemoryError:
         output.fail("out of memory", "run fewer cells at a time (--threads), or sample less often")
         code = FAILED
-    except BaseException as error:  # a panic of the extension is no Exception
-        # Libraries make errors of their own of a signal that comes while they are imported.
+    except BaseException as error:  # a panic of the extension is a BaseException
+        # A signal during an import may surface as an error of the imported library.
         code = _stopped(signals.arrived) if signals.arrived else _unexpected(error)
     code = code if isinstance(code, int) else OK
     if signals.arrived:
@@ -108,13 +111,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 class _Signals:
-    """Ctrl-C and SIGTERM, which end a command alike."""
+    """Handlers of Ctrl-C and SIGTERM, which end a command in the same way."""
 
     def __init__(self) -> None:
-        #: The last one; 0 if there was none.
+        #: Number of the last signal; 0 if there was none.
         self.arrived = 0
         signal.signal(signal.SIGTERM, self._stop)
-        # A shell lets what it starts in the background ignore Ctrl-C.
+        # Shells start background jobs with Ctrl-C ignored; that setting is kept.
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._stop)
 
@@ -126,12 +129,15 @@ class _Signals:
 
 
 def _silence_libraries() -> None:
-    """Lets only this command write to stderr: libraries report it as their fault that they end."""
+    """Redirects stderr of libraries to /dev/null and keeps it for this command.
+
+    Libraries would report the interruption as an error of their own.
+    """
     try:
         ours = os.dup(sys.stderr.fileno())
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
         sys.stderr = os.fdopen(ours, "w", buffering=1, errors="backslashreplace")
-    except (OSError, ValueError, AttributeError):  # there is none
+    except (OSError, ValueError, AttributeError):  # there is no stderr
         return
 
 
@@ -148,8 +154,8 @@ def _warned(message: Warning | str, category: type[Warning], *place: Any, **name
 
 
 def _leave(code: int) -> None:
-    """Exits without waiting for threads of libraries, which may not be stopped as they are."""
-    if "ray" in sys.modules:  # its processes end with this one's last functions
+    """Exits without waiting for threads of libraries, which may not be interruptible."""
+    if "ray" in sys.modules:  # Ray's processes are stopped by exit handlers of this process
         return
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -158,7 +164,7 @@ def _leave(code: int) -> None:
 
 
 def _exit(code: int) -> NoReturn:
-    # All memory goes with the process: searching it for cycles first, twice, would take 30 ms.
+    # The process releases its memory anyway; two collections at exit would take 30 ms.
     gc.freeze()
     sys.exit(code)
 

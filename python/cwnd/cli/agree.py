@@ -1,4 +1,4 @@
-"""`cwnd agree`."""
+"""Command `cwnd agree`: a scenario in the simulator and on Linux, compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cwnd.agreement import Agreement, Gain, Row
     from cwnd.running import OnProgress
 
-#: What does not agree is no error of the program.
+#: Exit code if simulator and Linux differ beyond the tolerances.
 DISAGREE = 1
 
 
@@ -35,21 +35,21 @@ def agree(
 ) -> int:
     """Run a scenario in the simulator and on this machine's Linux, and compare them.
 
-    Both results stay in the directory with a table and a figure, and runs that are there are not
-    done again. The exit code is 0 if goodput is within 10 % and timeouts within 25 % or one a run
-    at 19 of 20 points, what an arm wins over its base ("Reno+ABE" over "Reno", or over what its
-    axis says in `over`) is within 5 percentage points, and every run on Linux was valid; else 1.
-    Where all flows are transfers that end, their mean completion time counts in place of goodput.
-    Several groups of flows are compared each by itself, too, and each counts as a point.
+    Both results stay in the directory with a table and a figure. Existing runs are not repeated.
+    The exit code is 0 if goodput is within 10 % and timeouts within 25 % or one a run at 19 of 20
+    points, the gain of an arm over its base ("Reno+ABE" over "Reno", or over the label that its
+    axis names in `over`) is within 5 percentage points, and every run on Linux was valid; else 1.
+    Where all flows are transfers that end, their mean completion time replaces goodput. Several
+    groups of flows are also compared separately, and each counts as a point.
 
     Args:
         file: Scenario file.
         output_dir: Directory of the comparison, out/agree/NAME if not given.
         threads: Runs on Linux at a time, in real time; as many as the machine can route for if not
             given.
-        up_to: Runs of each world at points where the scenario's own runs scatter too far to tell
-            whether the worlds agree: where the 95 % confidence interval of a difference is wider
-            than its tolerance. These points are shown again, with all of their runs.
+        up_to: Runs in simulator and on Linux at points where the scenario's own runs scatter too
+            much for a verdict: where the 95 % confidence interval of a difference is wider than its
+            tolerance. These points are shown again, with all of their runs.
         metric: Metric that is shown, by its column in summary.csv; may be given again.
         group: Only this group of flows; "*" for all flows together.
         relative_to: Group that goodput_ratio compares with; the first if not given.
@@ -123,7 +123,7 @@ def _within(rows: list[Row]) -> str:
 
 
 def _wins(found: Agreement) -> str:
-    """What the gains are of."""
+    """Heading of the gains: the arms and metrics that they compare."""
     return f"gain of {', '.join(dict.fromkeys(gain.what for gain in found.gains))}"
 
 

@@ -1,4 +1,4 @@
-"""`cwnd cell`."""
+"""Command `cwnd cell`: one run of a result as a scenario."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cell(directory: Path, run: str, /, *, json: output.Json = False) -> int:
     `cwnd cell out/my 17 > one.toml` and `cwnd run one.toml` run it again.
 
     Args:
-        directory: What `cwnd run` wrote.
+        directory: Result directory of `cwnd run`.
         run: The run's number (column `cell` of the view `runs`), or its `run_id`.
         json: Machine-readable output.
     """

@@ -1,4 +1,4 @@
-"""`cwnd check`."""
+"""Command `cwnd check`: validation of scenario files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cwnd compare`."""
+"""Command `cwnd compare`: differences of two results."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ def compare(
     """Compare two results, metric by metric.
 
     Points of the sweep that both have are compared. Where both have the same seeds, the difference
-    is taken seed by seed, so that what the seeds have in common cancels; else by Welch's method.
+    is taken seed by seed, so that the variation common to a seed cancels; else by Welch's method.
     Where there are several groups of flows, each that both have is compared, too.
 
     Of two results of `cwnd link` the numbers of each direction are compared, of `cwnd infer` the
-    shares of connections with timeouts, of `cwnd agree` the differences between the worlds.
+    shares of connections with timeouts, of `cwnd agree` the differences between simulator and
+    Linux.
 
     Args:
-        before: What `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree` wrote.
-        after: The same for what is compared with it.
+        before: Result directory of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`.
+        after: Result directory that is compared with it.
         metric: Metric by its column in summary.csv; may be given again.
         link: Link whose queue is compared; the busiest if not given.
         group: Only this group of flows; "*" for all flows together.
@@ -172,7 +173,7 @@ def _differences(found: Comparison, names: tuple[str, str], shown: dict[str, Sho
     table.add_column("metric", no_wrap=True)
     for heading in (*names, "difference", ""):
         table.add_column(heading, justify="right", no_wrap=True)
-    # A line between points; between the blocks of the outermost axis if a point is one line.
+    # Sections separate points, or values of the outermost axis if each point has a single line.
     single = len(shown) == 1
     previous: list[str] = []
     for difference in found.differences:

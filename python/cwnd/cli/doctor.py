@@ -1,4 +1,4 @@
-"""`cwnd doctor`."""
+"""Command `cwnd doctor`: checks of this machine."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def doctor(
 ) -> int:
     """Show what this machine can do, and what to install.
 
-    It returns 3 if the machine lacks something for the simulator, or for what --require names.
+    It returns 3 if the machine lacks something for the simulator, or for a part named by --require.
 
     Args:
-        require: What must work: the simulator, the testbed of real TCP endpoints, controllers in
-            the kernel, or reading of packet captures; may be given again.
+        require: Part that must work: the simulator, the testbed of real TCP endpoints, controllers
+            in the kernel, or reading of packet captures; may be given again.
         json: Machine-readable output.
     """
     from cwnd.machine import PURPOSES, examine, missing

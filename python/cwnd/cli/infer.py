@@ -1,4 +1,4 @@
-"""`cwnd infer`."""
+"""Command `cwnd infer`: timeouts of servers in captures."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def infer(
     """Find timeouts of servers, and whether they back off, in captures made at their clients.
 
     A server that is silent for more than 200 ms and 1.2 round-trip times may have had a timeout, or
-    nothing to send. What it sends next tells: data that fill a hole or came before, window, round-
-    trip times, timestamps, IP identifications. What cannot be told is counted as ambiguous.
+    nothing to send. Its next packets decide: data that fill a hole or came before, window,
+    round-trip times, timestamps, IP identifications. Undecided silences are counted as ambiguous.
 
-    Files are merged by time, copies of packets are removed, packets out of order are sorted; what
-    was repaired is said with its count.
+    Files are merged by time, copies of packets are removed, and packets out of order are sorted.
+    Each kind of repair is reported with its count.
 
     Args:
-        files: pcap or pcapng, as they are or packed by gzip or zstd; patterns as in "*.pcap"; "-"
-            is standard input.
+        files: pcap or pcapng, plain or compressed by gzip or zstd; patterns as in "*.pcap"; "-" is
+            standard input.
         out: Directory for tables (Parquet), a summary (JSON) and a figure (SVG).
         connections: Connections that are followed at once, 200000 if not given; of more, those that
             were quiet longest are given up, and counted.
@@ -73,11 +73,11 @@ def infer(
 
 
 def _silent(_fraction: float, _text: str) -> None:
-    """Progress that nobody sees."""
+    """Discards a progress report."""
 
 
 def _expanded(files: list[str]) -> list[str]:
-    """Patterns as the files that they stand for, in the order of their names."""
+    """Expands file patterns, each to the matching names in order; "-" stays."""
     from glob import glob, has_magic
 
     expanded: list[str] = []

@@ -1,4 +1,4 @@
-"""`cwnd kernel`: hands over to `cwnd-kernel`, which needs no Python."""
+"""Command `cwnd kernel`: runs the program `cwnd-kernel` in place of this process."""
 
 from __future__ import annotations
 
@@ -70,30 +70,32 @@ def load(
 ) -> NoReturn:
     """Load a controller for as long as this command runs, or with --pin until it is unloaded.
 
-    It is used by nothing until a socket, a route or a sysctl names it; `tcpstar` is for all
-    connections of a control group. It needs root.
+    It has no effect until a socket, a route or a sysctl names it; `tcpstar` is for all connections
+    of a control group. It needs root.
 
     Args:
-        controller: Which one.
-        name: What sockets ask for, at most 15 bytes; the controller's name if none is given.
+        controller: Controller to load.
+        name: Name under which sockets select it, at most 15 bytes; the controller's name if none is
+            given.
         beta_ecn: Of abe_*: part of the window that stays after an ECN-echo; 0.8 for Reno, 0.85 for
             CUBIC.
-        mode: Of abe_*: whether it answers an ECN-echo in congestion avoidance only (RFC 8511; the
-            default), or also where one ends slow start (its paper).
-        loss_after_ecn: Of abe_*: what a loss does in a window that an ECN-echo has reduced: nothing
-            more, as in Linux (the default), or what it does alone.
-        interface: Of becn_*: where source quenches arrive; may be given several times.
+        mode: Of abe_*: answers an ECN-echo in congestion avoidance only (RFC 8511; the default), or
+            also where one ends slow start (its paper).
+        loss_after_ecn: Of abe_*: effect of a loss in a window that an ECN-echo has reduced: nothing
+            more, as in Linux (the default), or the same as of a loss alone.
+        interface: Of becn_*: interface on which source quenches arrive; may be given several times.
         beta_quench: Of becn_*: part of the window that stays after a quench about a marked packet;
             0.5.
-        rest: Of becn_*: after which quenches the window rests for a round trip; marked.
+        rest: Of becn_*: quenches after which the window rests for a round trip; marked.
         guesses: Of becn_*: wrong guesses in a round trip after which its other quenches are not
             believed; 10, and 0 is no limit.
         delta: Of adaptive_* and delay_aimd: a reduction leaves this times minRTT / RTT of the
             window; 0.8.
-        threshold: Of delay_aimd: it backs off once packets wait for so many ms; 50.
-        least_window: Of delay_aimd: what a backoff for delay leaves at the least, segments; 2.
+        threshold: Of delay_aimd: queueing delay from which it backs off, ms; 50.
+        least_window: Of delay_aimd: smallest window after a backoff for delay, segments; 2.
         interval: Of bmcc: t_p, the interval in which routers measure, ms; 200.
-        mi_step: Of bmcc: κ₂, how fast multiplicative increase goes to a load of 1; 0.35.
+        mi_step: Of bmcc: κ₂, the speed at which multiplicative increase approaches a load of 1;
+            0.35.
         alpha: Of bmcc: segments by which the window grows in a round trip of t_p; 1.
         beta_most: Of bmcc: part of the window that stays at a load of 1; 0.875.
         beta_least: Of bmcc: part of the window that stays at a load of u; 0.65.
@@ -102,16 +104,15 @@ def load(
         most: Of bmcc: u of the routers; 1.2.
         mi_rtt_most: Of bmcc: a longer round trip counts as this one where the window is multiplied,
             ms; 500.
-        multiplies_first: Of bmcc: whether a new flow multiplies until the estimate first is 1; it
-            does.
-        rests: Of bmcc: for how long one decrease is the last: t_p and then a round trip that only
-            adds, or the longer of the two; both.
-        on_loss: Of bmcc: whether a loss that is repaired without a timeout decreases the window;
-            if-overload.
-        paced: Of bmcc: whether packets leave at the rate of a window in a round trip; they do.
-        echo: Of bmcc: in which ACKs receivers tell their estimate: spaced, once, in all; load.
-        address: Of bmcc: only receivers with this IPv4 address of their own tell; of tcpstar: for
-            connections with it only; any.
+        multiplies_first: Of bmcc: true if a new flow multiplies until the estimate first is 1;
+            true.
+        rests: Of bmcc: period after a decrease without another one: t_p and then a round trip that
+            only adds, or the longer of the two; both.
+        on_loss: Of bmcc: losses repaired without a timeout that decrease the window; if-overload.
+        paced: Of bmcc: true if packets leave at the rate of a window in a round trip; true.
+        echo: Of bmcc: ACKs in which receivers return their estimate: spaced, once, in all; load.
+        address: Of bmcc: only receivers with this IPv4 address return it; of tcpstar: for
+            connections with this address only; any.
         own_namespace: Of bmcc and tcpstar: for connections of this command's network namespace
             only; of bmcc for those of receivers.
         backoff_after: Of tcpstar: expiries in a row after which the timeout doubles; 6.
@@ -168,10 +169,10 @@ def load(
 
 @kernel.command
 def status(name: str | None = None, /, *, json: output.Json = False) -> NoReturn:
-    """Show what is loaded, how many sockets use it, and what it counted.
+    """Show which controllers are loaded, how many sockets use each, and its counters.
 
     Args:
-        name: Only this one.
+        name: Only this controller.
         json: Machine-readable output.
     """
     _hand_over(["status", *([name] if name else []), *(["--json"] if json else [])])
@@ -182,7 +183,7 @@ def unload(name: str, /) -> NoReturn:
     """Take a pinned controller out of the kernel; its sockets keep it until they close.
 
     Args:
-        name: What it was loaded as.
+        name: Name under which it was loaded.
     """
     _hand_over(["unload", name])
 
@@ -198,5 +199,5 @@ def _hand_over(arguments: list[str]) -> NoReturn:
             " which needs Rust, libelf-dev and zlib1g-dev"
         )
     sys.stdout.flush()
-    # Signals and the exit code are the program's own from here on.
+    # The program receives signals and sets the exit code from here on.
     os.execv(path, [path, *arguments])  # noqa: S606 - a path that was found, no shell

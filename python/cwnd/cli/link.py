@@ -1,4 +1,4 @@
-"""`cwnd link`."""
+"""Command `cwnd link`: a program behind an emulated link."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from cwnd._core import Link
     from cwnd.link import Finished
 
-#: Interval of the time series that `--output` holds.
+#: Interval of the time series in the directory of `--output`.
 _SAMPLE = "20 ms"
-#: An address that only a default route leads to (RFC 3849: of no network that there is).
+#: IPv6 address that only a default route reaches (documentation prefix, RFC 3849).
 _ANYWHERE6 = "2001:db8::1"
 
 
@@ -149,7 +149,7 @@ def link(
 
 
 def _say(link: Link) -> None:
-    """What a user should know before the command starts."""
+    """Prints limits of the command's network before it starts."""
     if link.confined is not None:
         caller, _ = link.addresses
         output.note(
@@ -164,7 +164,7 @@ def _say(link: Link) -> None:
 
 
 def _has_way_out6() -> bool:
-    """Whether this machine itself has a route for IPv6; nothing is sent."""
+    """`true` if this machine has a route for IPv6; nothing is sent."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as tried:
             tried.connect((_ANYWHERE6, 9))

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, or one JSON document on stdout."""
+"""Output of commands: tables for people, or one JSON document on stdout."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ if TYPE_CHECKING:
     from cwnd._core import Diagnostic, Scenario, ScenarioError
     from cwnd.results import Sheet
 
-#: `--json`: whether stdout carries one JSON document and nothing else.
+#: Option `--json`: stdout carries one JSON document and nothing else.
 Json: TypeAlias = Annotated[
     bool,
     Parameter(name="--json", negative=(), help="Write one JSON document to stdout, nothing else."),
 ]
 
-#: Set from the command line before anything can fail.
+#: `true` if the command line has `--json`; set before anything can fail.
 as_json = False
-#: What a command that is interrupted leaves behind.
+#: Description of the files that remain if the command is interrupted.
 left = "nothing was written"
 
-#: Wide enough that no cell of a table is cut; for files and pipes.
+#: Width of tables in files and pipes, in columns: no cell is cut.
 _FILE_WIDTH = 1000
 
 
 def wants_json(tokens: list[str]) -> bool:
-    """Whether `--json` is among the arguments, so that even a usage error is answered in JSON."""
+    """`true` if `--json` is among the arguments; usage errors are then JSON, too."""
     options = tokens[: tokens.index("--")] if "--" in tokens else tokens
     return "--json" in options
 
 
 def stdout() -> Console:
-    """For results."""
+    """Returns the console for results."""
     return _console(stderr=False)
 
 
 def stderr() -> Console:
-    """For everything else: progress, warnings, errors."""
+    """Returns the console for progress, warnings and errors."""
     return _console(stderr=True)
 
 
 def show(*renderables: RenderableType) -> None:
-    """Prints results to people."""
+    """Prints results for people to stdout."""
     console = stdout()
     for each in renderables:
         console.print(each)
@@ -68,17 +68,17 @@ def show_fitting(make: Callable[[bool], Sheet | None]) -> None:
 
 
 def line(text: str) -> None:
-    """Prints a line as it is: names of files are never wrapped."""
+    """Prints a line unwrapped, so that names of files stay intact."""
     stdout().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def document(data: object) -> None:
-    """Writes the JSON document."""
+    """Writes the JSON document to stdout."""
     sys.stdout.write(json.dumps(finite(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def finite(data: Any) -> Any:
-    """JSON has no NaN and no infinity; they become null."""
+    """Converts data to JSON's types. NaN and infinity, which JSON lacks, become null."""
     if isinstance(data, float):
         return data if math.isfinite(data) else None
     if isinstance(data, dict):
@@ -90,14 +90,14 @@ def finite(data: Any) -> Any:
     return str(data)
 
 
-#: A longer word is cut: a number of many digits, the label of a stranger's file.
+#: Words that are cut in messages, such as a long number or a label of a user's file.
 _LONG_WORD = re.compile(r"\S{300,}")
 #: Characters of a longer message that are shown.
 _MOST_SHOWN = 5000
 
 
 def brief(text: str) -> str:
-    """A message without most of what a stranger's file or argument has too much of."""
+    """Shortens long words and long messages, which quote a user's file or argument."""
 
     def cut(found: re.Match[str]) -> str:
         word = found[0]
@@ -108,7 +108,7 @@ def brief(text: str) -> str:
 
 
 def fail(message: str, help: str | None = None) -> None:  # noqa: A002 - as in a diagnostic
-    """Says what went wrong."""
+    """Prints an error with its remedy, or writes it as JSON."""
     message = brief(message)
     if as_json:
         found: dict[str, Any] = {"diagnostics": [], "total": 0}
@@ -121,7 +121,7 @@ def fail(message: str, help: str | None = None) -> None:  # noqa: A002 - as in a
 
 
 def fail_scenario(error: ScenarioError) -> None:
-    """Shows what is wrong in a scenario, with the lines where it is."""
+    """Prints the errors of a scenario with their lines, or writes them as JSON."""
     if as_json:
         message = f"{error.total} problem{'s' * (error.total != 1)} in the scenario"
         found = {"diagnostics": error.diagnostics, "total": error.total}
@@ -131,19 +131,19 @@ def fail_scenario(error: ScenarioError) -> None:
 
 
 def rendered(error: ScenarioError) -> None:
-    """Prints a scenario's errors as its reader drew them."""
+    """Prints a scenario's errors as its parser formatted them."""
     console = stderr()
     text = error.rendered(console.color_system is not None)
     console.file.write(text if text.endswith("\n") else text + "\n")
 
 
 def warn(text: str) -> None:
-    """Prints a warning."""
+    """Prints a warning to stderr."""
     stderr().print(f"[yellow]warning[/]: {_escape(brief(text))}", highlight=False, soft_wrap=True)
 
 
 def warnings(scenario: Scenario) -> None:
-    """Prints the warnings of a scenario."""
+    """Prints the warnings of a scenario, and the number of those beyond the parser's limit."""
     for each in scenario.warnings:
         warn(_placed(each))
     more = scenario.warnings_total - len(scenario.warnings)
@@ -152,19 +152,19 @@ def warnings(scenario: Scenario) -> None:
 
 
 def scenario_notes(scenario: Scenario) -> None:
-    """Prints the notes of a scenario, beside its warnings."""
+    """Prints the notes of a scenario to stderr."""
     for each in scenario.notes:
         note(_placed(each), stderr())
 
 
 def _placed(each: Diagnostic) -> str:
-    """A line for a warning or a note: its place, what it says, and what to do."""
+    """Formats a warning or note in one line: position, message, and help."""
     help_text = f" ({each['help']})" if each["help"] else ""
     return f"{each['file']}:{each['line']}:{each['column']}: {each['message']}{help_text}"
 
 
 def note(text: str, console: Console | None = None) -> None:
-    """Prints a note, beside the results unless a console is given."""
+    """Prints a note to stdout, or to the given console."""
     console = console or stdout()
     console.print(f"[yellow]note[/]: {_escape(brief(text))}", highlight=False, soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""`cwnd plot`."""
+"""Command `cwnd plot`: figures of a result."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ def plot(
     """Draw the figures of a result, as PNG and SVG.
 
     Results of `cwnd link`, `cwnd infer` and `cwnd agree` have one figure each: delays, queue and
-    drops of the link; waiting times of timeouts in a row; both worlds. The options are for results
-    of `cwnd run`.
+    drops of the link; waiting times of timeouts in a row; simulator and Linux. The options are for
+    results of `cwnd run`.
 
     Args:
-        directory: What `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree` wrote.
-        kind: Which figures; all that the result can fill if not given, without "graph", the map
-            of its links.
+        directory: Result directory of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`.
+        kind: Figures to draw; all that the result has data for if not given, without "graph", the
+            map of its links.
         metric: Metric of the sweep figure, by its column in summary.csv; may be given again.
         x: Axis of the sweep along x; "group" and "flow" are axes like those of the sweep.
-        lines: Axis whose labels are the lines, "group" and "flow" among them. Groups of flows are
-            drawn apart where there are several.
+        lines: Axis whose labels are the lines, "group" and "flow" among them. Several groups of
+            flows are drawn separately.
         at: Point of the sweep that time series and graph show: AXIS=LABEL; may be given again.
         seed: Seed that the time series show; the first if not given.
         link: Link whose queue is shown; the busiest if not given.
         group: Only this group of flows; "*" for all flows together.
         relative_to: Group that goodput_ratio compares with; the first if not given.
-        output_dir: Where the files go; the plots of the result if not given.
+        output_dir: Directory for the files; the plots of the result if not given.
         json: Machine-readable output.
     """
     from cwnd import plots
@@ -71,7 +71,7 @@ def plot(
         return 0
     run = load(directory, samples_on_disk=True)
     known_group(run, group)
-    # Lines over time are of flows or groups.
+    # In a figure over time, lines are flows or groups.
     apart = parts.by_flow_or_group(run, lines)
     point = _point(run, at)
     options: dict[str, dict[str, Any]] = {
@@ -114,7 +114,7 @@ def _show(files: list[Path], *, json: bool) -> None:
 
 
 def _draw(records: Records, place: Path) -> list[Path]:
-    """Draws the figure of a result that is not of runs."""
+    """Draws the figure of a result that has no simulated runs."""
     from cwnd.cli import recorded
     from cwnd.figures import Figure
     from cwnd.plots import save

@@ -1,4 +1,4 @@
-"""`cwnd query`."""
+"""Command `cwnd query`: SQL over a result."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def query(
     """Ask a result with SQL.
 
     The views of a run or sweep are runs, flows, links, reasons, series, link_series, qdelay and
-    requests. Each row has the axes of the sweep as columns: labels as text, values as numbers in
-    SI units. "describe flows" shows the columns of a view. Those of other results are their tables.
-    A statement reads nothing but the result, and takes at most half of the machine's memory.
+    requests. Each row has the axes of the sweep as columns: labels as text, values as numbers in SI
+    units. "describe flows" shows the columns of a view. Those of other results are their tables. A
+    statement reads nothing but the result, and takes at most half of the machine's memory.
 
     Args:
-        directory: What a command of cwnd wrote.
+        directory: Result directory of any command of cwnd.
         sql: One statement in DuckDB's SQL, as in "select rtt, avg(goodput_bit_s) from flows group
             by rtt".
         csv: Comma-separated values on stdout.
         parquet: Write the answer to this file.
-        unsafe: Let the statement do all that DuckDB can: several statements, other files, databases
-            and extensions.
+        unsafe: Allow everything that DuckDB can do: several statements, other files, databases and
+            extensions.
         json: Machine-readable output.
     """
     import polars as pl

@@ -1,4 +1,4 @@
-"""Figures of results of commands that make no runs."""
+"""Figures of results of `cwnd link`, `cwnd infer` and `cwnd agree`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cwnd.figures import Picture
     from cwnd.store import Records
 
-#: Names of their figures, and titles.
+#: File names of the figures, by command.
 NAMES = {LINK: "link", INFER: "backoff", AGREE: "agreement"}
 TITLES = {
     LINK: "Over time",

@@ -1,4 +1,4 @@
-"""`cwnd reference`."""
+"""Command `cwnd reference`: documentation of scenario files."""
 
 from __future__ import annotations
 

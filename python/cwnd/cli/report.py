@@ -1,4 +1,4 @@
-"""`cwnd report`."""
+"""Command `cwnd report`: an HTML page of results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cwnd.report import Recorded
     from cwnd.results import Run
 
-#: The file of a report that has no `-o`.
+#: File name of a report without `-o`.
 _REPORT = "report.html"
 
 
@@ -30,8 +30,8 @@ def report(
     The page needs no network and no other file: it can be mailed, printed, and read on a phone.
 
     Args:
-        directories: What `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree` wrote; several stand
-            under each other.
+        directories: Result directories of `cwnd run`, `cwnd link`, `cwnd infer` or `cwnd agree`;
+            the page shows several one below the other.
         output_file: The page, DIRECTORY/report.html if not given.
         json: Machine-readable output.
     """

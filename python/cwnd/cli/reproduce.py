@@ -1,4 +1,4 @@
-"""`cwnd reproduce`."""
+"""Command `cwnd reproduce`: experiments and claims of a paper."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def reproduce(
 ) -> int:
     """Reproduce a paper: run its experiments, check its claims, draw its figures.
 
-    Experiments whose results are there already are not run again. A claim that does not hold is
-    shown as not reproduced; the command succeeds all the same.
+    Experiments whose results exist already are not run again. A claim that does not hold is shown
+    as not reproduced; the command succeeds all the same.
 
     Args:
-        paper: The paper, such as abe; without one, the papers that there are.
+        paper: Name of the paper, such as abe; without one, the papers are listed.
         claims: Claims to check, such as A4; all if not given.
         output_dir: Directory of results and figures, out/reproduce/PAPER if not given.
         threads: Runs at a time; all cores if not given. It never changes the result.
         quick: A first answer in about a minute, by fewer seeds and shorter runs; results go to
             out/reproduce/PAPER-quick.
-        on: "linux" runs the figures that real Linux can run in both worlds, as root and in real
-            time, and compares them; results go to out/reproduce/PAPER-linux.
+        on: "linux" runs the figures that real Linux can run, in the simulator and, as root and in
+            real time, on Linux, and compares them; results go to out/reproduce/PAPER-linux.
         quiet: No progress.
         json: Machine-readable output.
     """

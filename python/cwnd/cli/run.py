@@ -1,4 +1,4 @@
-"""`cwnd run`."""
+"""Command `cwnd run`: simulation of scenarios."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from cwnd.results import Run
     from cwnd.running import Captures, Filled, OnProgress, Plan
 
-#: Directory of results that have no `-o`.
+#: Parent directory of results without `-o`.
 OUT = Path("out")
-#: Value of `--on` for real endpoints.
+#: Value of `--on` for real TCP endpoints on Linux.
 _LINUX = "linux"
 
 
@@ -89,7 +89,7 @@ def run(
     if part is not None and (again or check or pcap):
         raise InputError("--again, --check and --pcap simulate all runs: leave out --shard")
     plans = [planning.plan(file, seed=seed, overrides=set_) for file in files]
-    # Before data frames are imported, which takes as long.
+    # Figures' libraries load in a thread while data frames are imported, which takes as long.
     _warm_up(wanted=plots and on is None and part is None)
     from cwnd.running import captures, executor, simulating
 
@@ -142,9 +142,10 @@ def run(
 def _captures(
     links: list[str], plan: Plan, target: Path, *, keep: bool
 ) -> Iterator[Captures | None]:
-    """Capture files beside the result, which move into it.
+    """Yields the capture files of a run, written beside the result before they move into it.
 
-    Real time cannot be had again: what was captured until Ctrl-C stays, if it is to be kept.
+    A run in real time cannot be repeated exactly: with `keep`, Ctrl-C renames the unfinished
+    captures to `TARGET-stopped` instead of deleting them.
     """
     from cwnd.files import atomic
     from cwnd.running import captures
@@ -169,7 +170,7 @@ def _captures(
 
 @contextmanager
 def _left_behind(target: Path) -> Iterator[None]:
-    """Tells what a Ctrl-C leaves."""
+    """Sets the message for Ctrl-C: finished runs are kept if the sweep has its journal."""
     try:
         yield
     except KeyboardInterrupt:
@@ -194,7 +195,7 @@ def _bar(plan: Plan) -> AbstractContextManager[OnProgress]:
 
 
 def _warm_up(*, wanted: bool) -> None:
-    """Loads what draws figures in a thread; what runs in real time is not disturbed."""
+    """Loads the libraries that draw figures in a thread, unless runs are in real time."""
     if wanted:
         from cwnd.figures import warm_up
 
@@ -202,7 +203,7 @@ def _warm_up(*, wanted: bool) -> None:
 
 
 def _targets(plans: list[Plan], output_dir: Path | None, on: str | None) -> list[Path]:
-    # A scenario's name is a file name: its reader refuses any other.
+    # A scenario's name is a valid file name: the parser refuses any other.
     names = [plan.scenario.name for plan in plans]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
@@ -212,7 +213,7 @@ def _targets(plans: list[Plan], output_dir: Path | None, on: str | None) -> list
         )
     if output_dir is not None and len(plans) == 1:
         return [output_dir]
-    # What is simulated and what is real stand side by side.
+    # Simulated and real results get different directories.
     suffix = f"-{on}" if on == _LINUX else ""
     return [(output_dir or OUT) / f"{name}{suffix}" for name in names]
 
@@ -250,7 +251,7 @@ def _runs(number: int) -> str:
 
 
 def show_tables(result: Run) -> None:
-    """Prints the numbers of a result."""
+    """Prints the tables of a result: all flows together, and groups of flows."""
     from cwnd.results import group_sheet, result_sheet
 
     output.show_fitting(lambda intervals: result_sheet(result, intervals=intervals))
@@ -258,7 +259,7 @@ def show_tables(result: Run) -> None:
 
 
 def plot_files(target: Path) -> list[Path]:
-    """The figures of a result."""
+    """Returns the figure files of a result, sorted."""
     from cwnd.store import PLOTS
 
     return sorted((target / PLOTS).glob("*"))

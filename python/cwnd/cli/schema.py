@@ -1,4 +1,4 @@
-"""`cwnd schema`."""
+"""Command `cwnd schema`: JSON Schema of scenario files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cwnd status`."""
+"""Command `cwnd status`: progress of a sweep."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from cwnd.cli import output
 
 
 def status(directory: Path, /, *, json: output.Json = False) -> int:
-    """Show how far a sweep is, from another terminal.
+    """Show the progress of a sweep, from another terminal.
 
     Args:
-        directory: Where `cwnd run` writes.
+        directory: Directory of `cwnd run`.
         json: Machine-readable output.
     """
     from cwnd.store import read_status as look
@@ -36,7 +36,7 @@ def status(directory: Path, /, *, json: output.Json = False) -> int:
 
 
 def duration(seconds: float) -> str:
-    """A time for people: `2 h 05 min`."""
+    """Formats seconds for people, such as `2 h 05 min`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

@@ -1,4 +1,4 @@
-"""`cwnd sweep`, the former name of `cwnd run`, and `cwnd sweep verify`."""
+"""Command `cwnd sweep`, the former name of `cwnd run`, and `cwnd sweep verify`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def verify(
     """Another name of `cwnd verify`, for one version.
 
     Args:
-        directory: What `cwnd run` wrote.
-        depth: How much is looked at.
+        directory: Result directory of `cwnd run`.
+        depth: Extent of the check.
         json: Machine-readable output.
     """
     found = verifying.look(directory, depth, quiet=json)

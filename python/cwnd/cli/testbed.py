@@ -1,4 +1,4 @@
-"""`cwnd testbed calibrate` and `cwnd testbed clean`."""
+"""Commands `cwnd testbed calibrate` and `cwnd testbed clean`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def calibrate(
     rtt: str | None = None,
     json: output.Json = False,
 ) -> int:
-    """Measure whether the router does what it is told: rate, delay and buffer in, measured out.
+    """Measure the router's rate, delay and buffer, and compare them with their settings.
 
-    Every run on Linux does this for its own links first and keeps the numbers in its manifest.
-    The exit code is 1 if something is out of its tolerance.
+    Every run on Linux does this for its own links first and keeps the numbers in its manifest. The
+    exit code is 1 if something is out of its tolerance.
 
     Args:
         rate: Rate of the links, as in "10 Mbit/s"; several rates if not given.
@@ -52,8 +52,8 @@ def calibrate(
 def clean(*, json: output.Json = False) -> int:
     """Remove what runs left that did not end by themselves.
 
-    Namespaces, TUN devices and sockets belong to their process and end with it, even after kill -9;
-    what may stay is a controller in the kernel.
+    Namespaces, TUN devices and sockets belong to their process and end with it, even after kill -9.
+    Only a controller in the kernel may stay.
 
     Args:
         json: Machine-readable output.

@@ -1,4 +1,4 @@
-"""`cwnd verify`."""
+"""Command `cwnd verify`: results against their hashes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Depth:
     sample: int | None = None
     """Runs that are computed again; 16, or none of another version, if not given."""
     seed: int = 0
-    """Chooses which."""
+    """Seed of the choice of these runs."""
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None
     """Runs at a time; all cores if not given."""
     mend: Annotated[bool, Parameter(negative="")] = False
-    """Take out the runs of a sweep that are damaged: `cwnd run` computes them again."""
+    """Remove damaged runs of a sweep: `cwnd run` computes them again."""
 
 
-#: The check if nothing else is asked for.
+#: Extent of a check without options.
 DEPTH = Depth()
 
 
@@ -47,8 +47,8 @@ def verify(
     Commands that read a result compare the files that they read by themselves.
 
     Args:
-        directories: What commands of cwnd wrote.
-        depth: How much is looked at.
+        directories: Result directories of any command of cwnd.
+        depth: Extent of the check.
         json: Machine-readable output.
     """
     if not directories:
@@ -60,7 +60,7 @@ def verify(
 
 
 def look(directory: Path, depth: Depth, *, quiet: bool) -> dict[str, Any]:
-    """Verifies one result and, if not quiet, prints the check; returns it for programs."""
+    """Verifies one result, prints the outcome unless quiet, and returns it as a JSON object."""
     from cwnd.running import verifying
 
     of_cells = verifying.has_cells(directory)
@@ -71,7 +71,7 @@ def look(directory: Path, depth: Depth, *, quiet: bool) -> dict[str, Any]:
 
 
 def _document(found: Verified) -> dict[str, Any]:
-    """Describes a check for programs."""
+    """Formats the outcome of a check as a JSON object."""
     return {
         "sound": found.sound,
         "checked": found.checked,
@@ -83,7 +83,7 @@ def _document(found: Verified) -> dict[str, Any]:
 
 
 def _show(found: Verified, directory: Path, *, of_cells: bool) -> None:
-    """Prints a check for people."""
+    """Prints the outcome of a check for people."""
     for problem in found.problems:
         output.line(f"{problem.file}: {problem.what}")
     verdict = "sound" if found.sound else f"{len(found.problems)} problems"
