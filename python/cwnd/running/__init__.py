@@ -1,4 +1,4 @@
-"""Execution: scenarios as plans, worlds that run cells, threads, sweeps into a directory, Ray."""
+"""Execution of scenarios: plans, the simulator or Linux, threads, sweeps into a directory, Ray."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cell: one run, named by what it simulates."""
+"""A cell: one run of a scenario, named by a hash of its content."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Failure:
-    """Reason for which a cell gave nothing."""
+    """Error of a cell that could not be computed."""
 
     error: str
     message: str
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """Takes down what was raised."""
+        """Records an exception by its type and message."""
         return cls(type(error).__name__, str(error) or type(error).__name__)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A cell that was computed, or the reason why there is none."""
+    """Result of a cell, or the error that prevented it."""
 
     cell_id: str
-    #: Its content, and what it recorded.
+    #: Content of the cell, the cell, and its records; `None` if it failed or was written already.
     made: tuple[str, _core.Cell, _core.Result] | None = None
     failure: Failure | None = None
 
@@ -43,7 +43,14 @@ def attempt(
     control: _core.Control | None = None,
     world: World = SIMULATOR,
 ) -> Outcome:
-    """Runs a cell, which is made from its content if not given; a failure is its outcome."""
+    """Runs a cell, parsed from its content if not given, and catches its failure.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C; not a failure of the cell, as the next three.
+        SystemExit: The process ends.
+        Cancelled: The run was cancelled.
+        MachineError: This machine lacks something.
+    """
     name = cell_id(text, world.engine)
     try:
         made = cell or _core.parse(text, name="cell.toml").cell(0)
@@ -51,10 +58,10 @@ def attempt(
         return Outcome(name, (text, made, run(made, control)))
     except (KeyboardInterrupt, SystemExit, _core.Cancelled, MachineError):
         raise
-    except BaseException as error:  # a panic of the extension is no Exception
+    except BaseException as error:  # a panic of the extension is a BaseException
         return Outcome(name, failure=Failure.of(error))
 
 
 def simulate(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
-    """Simulates a cell."""
+    """Simulates a cell and returns its records."""
     return cell.run(control)

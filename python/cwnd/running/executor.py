@@ -1,4 +1,4 @@
-"""Computes the cells that a sweep lacks."""
+"""Computation of a sweep's missing cells into a directory (`cwnd.sweep`, `cwnd run`)."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def sweep(
 ) -> Run:
     """Simulates a scenario into a directory, where each run is safe as soon as it is done.
 
-    What is there from before, from a call that was interrupted or killed, is not simulated again.
+    Runs of an earlier call, even an interrupted or killed one, are not simulated again.
 
     Args:
         scenario: Path of a scenario file, or a `cwnd.Scenario`.
-        directory: Where the sweep is.
+        directory: Directory of the sweep.
         seed: Replaces the scenario's seed.
         set: Replaces values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
         threads: Runs at a time; all cores if not given. It never changes the result.
@@ -66,16 +66,16 @@ def sweep(
         on: `"linux"` runs in real time on this machine's kernel. `"ray"` computes on Ray: on the
             cluster of this machine, or in processes of its own; `"ray:HOST:PORT"` names the
             cluster, `"ray://HOST:PORT"` its client port.
-        replan: Removes runs of another sweep, or of another version of cwnd, that are there.
+        replan: Removes existing runs of another sweep, or of another version of cwnd.
         progress: `True` shows a bar on stderr; a function is called with a `Progress`.
 
     Returns:
-        The runs that are there; with a shard they may be a part of all, see `manifest.missing`.
+        The finished runs; with a shard they may be a part of all, see `manifest.missing`.
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
         InputError: The directory holds something else, or another process writes into it.
-        CwndError: Runs failed, or could not be written; the others are there.
+        CwndError: Runs failed, or could not be written; the others are stored.
     """
     from cwnd.running.progress import bar
 
@@ -100,7 +100,11 @@ def sweep(
 
 
 def backend_of(on: str | None) -> Backend:
-    """Picks what computes cells: this machine, or Ray."""
+    """Returns the backend that computes cells: this process's threads, or Ray.
+
+    Raises:
+        InputError: The address of Ray is malformed.
+    """
     if on in (None, LINUX):
         return here
     assert on is not None
@@ -110,12 +114,12 @@ def backend_of(on: str | None) -> Backend:
 
 
 def world_of(on: str | None) -> World:
-    """The world in which cells are run: Ray's is the simulator."""
+    """Returns Linux for `on="linux"`, and the simulator for all else, Ray included."""
     return world_named(on if on == LINUX else None)
 
 
 def failures(filled: Filled) -> str:
-    """Says that cells failed, and where it says why."""
+    """Formats the number of failed cells, the first error, and the file with the others."""
     count = len(filled.failed)
     first = next(iter(filled.failed.values()))
     return (
@@ -141,26 +145,26 @@ def fill(
     only: Collection[int] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Filled:
-    """Computes the cells of a plan, or of a part of it, that are not in a directory.
+    """Stores the outcome of all cells of a plan, or of a part of it, that a directory lacks.
 
     Args:
-        plan: The scenario.
-        directory: Where its result is to be.
-        threads: Runs at a time; as many as the world takes if not given.
+        plan: The parsed scenario.
+        directory: Directory of the result.
+        threads: Runs at a time; the world's default if not given.
         shard: The part of the cells to compute; all if not given.
         backend: Computes cells; the threads of this process if not given.
         world: Simulator or Linux.
         replan: Removes cells of another plan.
-        replace: Leaves a complete result of another plan there until the new one is complete.
-        again: Takes no cell that is there.
-        work: Gives the records of every run, and raises what fails; no cell that is there is taken.
+        replace: Keeps a complete result of another plan until the new one is complete.
+        again: Computes existing cells, too.
+        work: Computes the records of every run in place of the world; existing cells are not used.
         pcap: Directory of capture files beside the result, which moves into it.
-        only: Numbers of the runs that are wanted; all if not given.
-        on_progress: Is called with the progress.
+        only: Indices of the wanted runs; all if not given.
+        on_progress: Called with the progress.
 
     Raises:
         InputError: The directory holds something else, or another process writes into it.
-        CwndError: The disk refuses.
+        CwndError: The result could not be written.
     """
     root = Path(directory)
     world.check(plan.scenario)
@@ -202,14 +206,18 @@ def fill(
 
 
 def seen_from(root: Path, plan: Plan) -> str | None:
-    """The scenario file as seen from a directory; `None` if it was none."""
+    """Path of the scenario file relative to a directory; `None` for a scenario built in Python."""
     if plan.source.base_dir is None:
         return None
     return os.path.relpath(Path(plan.source.name).resolve(), root.resolve())
 
 
 def check_target(root: Path) -> None:
-    """Refuses to write into what is no result of runs; a sweep is gone on with."""
+    """Refuses to write into a directory that holds anything but a result or an unfinished sweep.
+
+    Raises:
+        InputError: The directory holds something else.
+    """
     if not Dataset.is_at(root):
         write.check_target(root)
 
@@ -217,7 +225,10 @@ def check_target(root: Path) -> None:
 def check_same(root: Path, plan: Plan) -> None:
     """Refuses to replace the result of another scenario: of another name, or from another file.
 
-    A file that was edited, moved or copied stays the same scenario.
+    An edited, moved or copied file stays the same scenario.
+
+    Raises:
+        InputError: The directory holds the result of another scenario.
     """
     old = write.written(root)
     if "name" not in old:
@@ -238,7 +249,7 @@ def check_same(root: Path, plan: Plan) -> None:
 
 
 def _leave_nothing(root: Path) -> None:
-    """Removes what was written before a first cell was finished."""
+    """Removes the journal and activity of a session that ended before its first cell was stored."""
     if not journalled(root) and not (root / MARK).is_dir() and not (root / ERRORS).is_dir():
         packing.remove_journal(root)
     if root.is_dir() and {entry.name for entry in root.iterdir()} == {ACTIVITY}:

@@ -1,4 +1,4 @@
-"""Computes the cells that a directory lacks."""
+"""The loop that computes and writes the missing cells of a directory."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Filled:
-    """Result of a writer's work: counts of cells, times, and the run if it is complete."""
+    """Result of a call of `fill`: counts of cells, times in seconds, and the run if complete."""
 
     dataset: Dataset
-    #: Cells that were there before, that were made, and that failed, each with its reason.
+    #: Number of wanted cells that were stored before, number computed, and failures by cell.
     before: int
     made: int
     failed: dict[str, Failure]
-    #: Cells of the whole sweep that are still not there.
+    #: Number of cells of the whole sweep that are still missing.
     missing: int
     wall_s: float
     cpu_s: float
@@ -65,7 +65,7 @@ class How:
 def here(
     todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
 ) -> Generator[Outcome | Batch, None, None]:
-    """Computes cells on the threads of this process."""
+    """Backend that computes cells on the threads of this process."""
 
     def work(cell: _core.Cell, control: _core.Control) -> Outcome:
         text = content(cell.resolved)
@@ -103,7 +103,7 @@ class Filling:
         self._target = Target(root, planned, writing, policy)
 
     def fill(self) -> Filled:
-        """Computes what is missing."""
+        """Computes the missing cells; a complete result is returned as it is."""
         wanted = set(self._target.cells)
         if self._how.only is not None:
             wanted = self._planned.of_runs(self._how.only)
@@ -120,7 +120,7 @@ class Filling:
         indices = [i for cell, i in target.cells.items() if cell in mine and cell not in done]
         before = len(mine) - len(indices)
         if how.work is not None:
-            # Runs that are the same have captures of their own.
+            # Identical runs are not merged here, as each has capture files of its own.
             indices = list(range(self._plan.runs))
         failed: dict[str, Failure] = {}
         made, far = 0, 0.0

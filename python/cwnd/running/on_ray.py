@@ -1,4 +1,4 @@
-"""Cells on Ray: other processes and machines compute them, and this one writes the files."""
+"""Ray backend: other processes and machines compute cells, and this process writes the files."""
 
 from __future__ import annotations
 
@@ -23,32 +23,36 @@ if TYPE_CHECKING:
     from cwnd.running.progress import OnProgress
     from cwnd.store import Writer
 
-#: What `--on` takes before the address of a cluster of which this machine is a node.
+#: Prefix of `--on` before the address of a cluster of which this machine is a node.
 _NODE = "ray:"
-#: And before that of a cluster's client port.
+#: Prefix of the address of a cluster's client port.
 _CLIENT = "ray://"
-#: So long should a batch take: Ray's own work for it, some milliseconds, is then below 1 %.
+#: Target duration of a batch in seconds: Ray's overhead of some milliseconds is then below 1 %.
 _BATCH_S = 1.0
-#: Cells of a batch, at most: what they give is held in memory until it is written.
+#: Maximum number of cells in a batch: their results are held in memory until they are written.
 _MOST = 256
-#: Batches for each core that are begun or wait to be: none waits for this process.
+#: Batches submitted for each core, so that none waits for this process.
 _AHEAD = 2
-#: How long a cluster may take to answer at all.
+#: Time limit for the first connection to a cluster, in seconds.
 _KNOCK_S = 5.0
-#: How often it is looked what is done.
+#: Interval between polls for finished batches, in seconds.
 _POLL_S = 0.1
 
 
 @dataclass(frozen=True)
 class Ray:
-    """A backend: this machine's processes, or a cluster."""
+    """Ray as a backend: processes of this machine, or a cluster."""
 
-    #: `None` for the cluster that RAY_ADDRESS names, or this machine.
+    #: Address of the cluster; `None` for the one that RAY_ADDRESS names, or this machine.
     address: str | None
 
     @classmethod
     def at(cls, on: str) -> Ray:
-        """Reads `ray`, `ray:HOST:PORT` or `ray://HOST:PORT`."""
+        """Parses `ray`, `ray:HOST:PORT` or `ray://HOST:PORT`.
+
+        Raises:
+            InputError: It is none of them.
+        """
         if on == "ray":
             return cls(None)
         if on.startswith(_CLIENT) and on != _CLIENT:
@@ -63,7 +67,12 @@ class Ray:
     def __call__(
         self, todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
     ) -> Generator[Outcome | Batch, None, None]:
-        """Computes cells in batches; the caller writes what comes back."""
+        """Yields failures and batches of cells as they finish; the caller writes them.
+
+        Raises:
+            InputError: Captures or checked runs were asked for.
+            MachineError: Ray is missing, cannot be reached, or has another version of cwnd.
+        """
         del writer
         if todo.work is not None:
             raise InputError("captures and checked runs are for this machine: leave out --on ray")
@@ -100,7 +109,7 @@ class Ray:
 
     def _connect(self, ray: Any, threads: int) -> None:
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-        # Ray ends the process at a SIGTERM; we end the sweep.
+        # Ray installs a SIGTERM handler that ends the process; the sweep's own handler is restored.
         handler = signal.getsignal(signal.SIGTERM)
         try:
             if self.address is not None:
@@ -121,44 +130,48 @@ class Ray:
 
     @staticmethod
     def _knock(address: str) -> None:
-        """Sees whether somebody is there: Ray itself would try for minutes."""
+        """Opens a TCP connection to the cluster, because Ray itself would retry for minutes."""
         host, _, port = address.removeprefix(_CLIENT).rpartition(":")
         with socket.create_connection((host, int(port)), timeout=_KNOCK_S):
             pass
 
 
 def _reason(error: Exception) -> str:
-    """What Ray says, in a line; its client passes a server's whole traceback on."""
+    """Shortens an error of Ray to one line: its client passes on a server's whole traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
     said = lines[0] if len(lines) == 1 or not lines[0].endswith(":") else f"{lines[0]} {lines[-1]}"
     if "Failed to connect" in said:
-        # Clusters that `ray start` makes ask for one; a wrong one looks like no cluster at all.
+        # Clusters made by `ray start` require a token; a wrong one looks like no cluster at all.
         said += "; does it ask for a token? (RAY_AUTH_MODE, RAY_AUTH_TOKEN)"
     return said
 
 
 class _Batches:
-    """Cells that Ray has, and those that it has not yet."""
+    """Batches of cells: those submitted to Ray, and those still to be made."""
 
     def __init__(self, ray: Any, todo: Todo) -> None:
         self._ray = ray
         self._todo = todo
-        # What a machine that is lost had begun is begun again elsewhere, however often.
+        # Batches of a lost machine are started again elsewhere, without a limit on retries.
         self._remote = ray.remote(_compute).options(max_retries=-1, num_cpus=1)
         self._next = 0
         self._begun: dict[Any, range] = {}
-        #: Seconds that a simulated second takes, as measured; `None` before.
+        #: Measured seconds of computation per simulated second; `None` before the first batch.
         self._pace: float | None = None
 
     @property
     def left(self) -> bool:
-        """Whether there is more to come."""
+        """`true` while batches are to be submitted or running."""
         return self._next < self._todo.runs or bool(self._begun)
 
     def wait(self) -> Iterator[tuple[range, list[Outcome | Batch]]]:
-        """Has all cores busy, and yields what is done."""
+        """Submits batches to keep all cores busy, and yields the finished ones.
+
+        Raises:
+            MachineError: A worker has another version of cwnd.
+        """
         cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         while self._next < self._todo.runs and len(self._begun) < cores * _AHEAD:
             batch = self._size(cores)
@@ -180,7 +193,7 @@ class _Batches:
             yield batch, outcomes
 
     def close(self) -> None:
-        """Ends what was begun."""
+        """Cancels the running batches."""
         for reference in self._begun:
             self._ray.cancel(reference, force=True)
         self._begun.clear()
@@ -189,7 +202,7 @@ class _Batches:
         left = self._todo.runs - self._next
         if self._pace is None:
             return range(self._next, self._next + 1)
-        # Towards the end batches become small, so that all cores end together.
+        # Batches become small towards the end, so that all cores finish at about the same time.
         most = min(_MOST, max(1, left // (cores * _AHEAD)))
         stop, expected_s = self._next, 0.0
         while stop < self._next + most and expected_s < _BATCH_S:
@@ -200,12 +213,16 @@ class _Batches:
     def _learn(self, batch: range, took_s: float) -> None:
         simulated_s = sum(map(self._todo.duration_s, batch))
         pace = took_s / simulated_s if simulated_s > 0 else 0.0
-        # Cells differ: the mean forgets slowly.
+        # Cells differ in cost: an exponentially weighted mean smooths the estimate.
         self._pace = pace if self._pace is None else 0.8 * self._pace + 0.2 * pace
 
 
 def _compute(engine: str, texts: list[str]) -> tuple[str, list[Outcome | Batch], float]:
-    """Computes cells in a worker, from their contents alone."""
+    """Computes cells in a Ray worker, from their contents alone.
+
+    Returns the worker's engine, failures and packed results, and the elapsed seconds. A worker of
+    another engine computes nothing.
+    """
     if engine != _core.engine:
         return _core.engine, [], 0.0
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Which links' packets go to which capture file."""
+"""Choice of the capture files and of the links that each records."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
     from cwnd import _core
 
-#: Links as the command line names them: `"bottleneck"`, `"there+back"`, `"all"`, or several.
+#: Links to capture, as the command line names them: `"bottleneck"`, `"there+back"`, `"all"`, or a
+#: list.
 LinksLike: TypeAlias = "str | Sequence[str]"
 
-#: Every link, each in a file of its own.
+#: Word for all links, each in a file of its own.
 ALL = "all"
-#: Between links that share a file.
+#: Separator of links that share a file.
 TOGETHER = "+"
-#: Between files.
+#: Separator of files.
 APART = ","
 SUFFIX = ".pcapng"
 
@@ -32,12 +33,12 @@ SUFFIX = ".pcapng"
 class Captures:
     """Capture files of the runs of a scenario, in a directory for each run."""
 
-    #: Name of each file, and its links.
+    #: Links by name of file.
     files: dict[str, list[str]]
     directory: Path
 
     def of(self, run_id: str) -> list[tuple[Path, list[str]]]:
-        """The files of one run; their directory is made."""
+        """Returns paths and links of one run's files, and creates their directory."""
         place = self.directory / run_id
         place.mkdir(parents=True, exist_ok=True)
         return [(place / name, links) for name, links in self.files.items()]
@@ -46,8 +47,12 @@ class Captures:
 def captures(
     wanted: LinksLike, cells: Iterable[_core.Cell], directory: str | os.PathLike[str]
 ) -> Captures:
-    """Reads what is to be captured of these runs; `InputError` for a link that is not there."""
-    # A sweep may change a link but not what links there are; if it did, all must have them.
+    """Parses the links to capture into files.
+
+    Raises:
+        InputError: A link is missing in at least one run.
+    """
+    # A sweep normally changes no set of links; if it does, only common links can be captured.
     every = [cell.links for cell in cells]
     common = [link for link in every[0] if all(link in links for links in every)]
     listed = [wanted] if isinstance(wanted, str) else list(wanted)
@@ -82,7 +87,7 @@ def _group(text: str, links: list[str]) -> list[str]:
 
 
 def _file_name(links: str, taken: set[str]) -> str:
-    # A link may be called anything, a file may not.
+    # Names of links may hold any character, those of files may not.
     stem = re.sub(r"[^A-Za-z0-9._+-]", "_", links).lstrip(".") or "_"
     name, number = stem + SUFFIX, 2
     while name in taken:

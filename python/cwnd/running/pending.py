@@ -1,4 +1,4 @@
-"""Cells that are to be computed, and what computes them."""
+"""Pending cells of a sweep, and the interface of backends that compute them."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class Backend(Protocol):
-    """Computes cells somewhere, in any order, and gives those that succeed to the writer."""
+    """Computes cells in any order, and passes successful ones to the writer or to the caller."""
 
     def __call__(
         self, todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
     ) -> Generator[Outcome | Batch, None, None]:
-        """Yields the outcome of each, written already, or batches to write."""
+        """Yields the outcome of each cell, already written, or batches for the caller to write."""
 
 
 class Work(Protocol):
-    """Gives the records of a run; raises what fails."""
+    """A function that computes the records of a run, such as one that also captures packets."""
 
     def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
-        """Runs a cell."""
+        """Runs a cell; any exception is its failure."""
 
 
 class Todo:
-    """The cells to compute, made when they are asked for."""
+    """Pending cells; each is created when it is requested."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Todo:
         self._scenario = scenario
         self._indices = indices
         self.world = world
-        #: Gives the records of a run, in place of the world.
+        #: Function that computes the records of a run in place of the world.
         self.work = work
 
     @property
@@ -54,9 +54,9 @@ class Todo:
         return len(self._indices)
 
     def cell(self, index: int, /) -> _core.Cell:
-        """Makes one."""
+        """Creates the cell of an index."""
         return self._scenario.cell(self._indices[index])
 
     def duration_s(self, index: int, /) -> float:
-        """Simulated seconds of a cell."""
+        """Simulated duration of a cell, in seconds."""
         return self._scenario.duration_s(self._indices[index])

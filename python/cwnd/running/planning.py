@@ -1,4 +1,4 @@
-"""Plans of runs as sweeps that are on disk or will be."""
+"""Names of a plan's cells, and its description as a sweep."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BLOCK = 512
 
 
 def name_cells(plan: Plan, engine: str = _core.engine) -> Planned:
-    """Names all cells of a plan, as they are when this engine makes them."""
+    """Computes identifiers, run ids and axis values of all cells of a plan for an engine."""
     scenario = plan.scenario
     axes = axes_of(scenario, {*KEYS, CELL, CELL_SHA, CELL_ID})
     of_axes = [(axis.name, axis.column, axis.value_column) for axis in axes]

@@ -1,4 +1,4 @@
-"""A scenario that was read: the runs that it asks for."""
+"""Plans: parsed scenarios with the runs that they define."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """A scenario that was read and found valid, with all that decides its result."""
+    """A parsed and validated scenario, with all inputs that determine its result."""
 
     source: Source
     scenario: _core.Scenario
@@ -24,12 +24,12 @@ class Plan:
 
     @property
     def runs(self) -> int:
-        """How many runs it asks for."""
+        """Number of runs of the scenario."""
         return self.scenario.runs
 
     @property
     def points(self) -> Iterator[_core.Cell]:
-        """One run for each point of the sweep."""
+        """Cells of the first seed at each point of the sweep."""
         for index in range(0, self.scenario.runs, self.scenario.repeat):
             yield self.scenario.cell(index)
 
@@ -40,12 +40,17 @@ def check(
     seed: int | None = None,
     set: Overrides | None = None,  # noqa: A002
 ) -> list[_core.Diagnostic]:
-    """Reads a scenario without running it; returns its warnings, or raises `ScenarioError`."""
+    """Parses a scenario without running it, and returns its warnings.
+
+    Raises:
+        ScenarioError: The scenario is invalid.
+        InputError: The file cannot be read.
+    """
     return plan(scenario, seed=seed, overrides=set or ()).scenario.warnings
 
 
 def plan(scenario: ScenarioLike, *, seed: int | None = None, overrides: Overrides = ()) -> Plan:
-    """Reads a scenario into the runs it asks for."""
+    """Parses a scenario with its overrides into a plan."""
     source = Source.of(scenario)
     listed = override_list(overrides)
     parsed = source.parse(seed=seed, overrides=listed)

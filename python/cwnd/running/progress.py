@@ -1,4 +1,4 @@
-"""Progress of runs, and a bar on stderr that shows it."""
+"""Progress of runs, and a progress bar on stderr."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 class Progress:
     """Progress of a call that makes runs."""
 
-    #: Part of the simulated time of this call that is done, 0 to 1.
+    #: Fraction of this call's simulated time that is done, 0 to 1.
     fraction: float
-    #: Runs that are complete, those of an earlier call included.
+    #: Number of complete runs, those of an earlier call included.
     done: int
     failed: int
-    #: Runs that there will be.
+    #: Number of runs in all.
     total: int
 
 
 class OnProgress(Protocol):
-    """A function that is called with the progress, some ten times a second."""
+    """A function that is called with the progress, about ten times a second."""
 
     def __call__(self, progress: Progress, /) -> None:
-        """Takes the progress."""
+        """Receives the progress."""
 
 
 @contextlib.contextmanager
 def bar(name: str, console: Console | None = None) -> Iterator[OnProgress]:
-    """Shows progress and remaining time on a terminal; it leaves nothing."""
+    """Shows progress and remaining time on a terminal, and erases both at the end."""
     with shown(name, console) as show:
 
         def on_progress(now: Progress) -> None:
@@ -46,7 +46,7 @@ def bar(name: str, console: Console | None = None) -> Iterator[OnProgress]:
 
 @contextlib.contextmanager
 def shown(name: str, console: Console | None) -> Iterator[Callable[[float, str], None]]:
-    """Shows a bar that takes a fraction and a text; on a terminal only."""
+    """Shows a bar, on a terminal only; yields a function of the fraction done and a text."""
     if console is None:
         from rich.console import Console
 

@@ -24,26 +24,26 @@ Made = TypeVar("Made")
 
 @dataclass
 class Spent:
-    """What the simulations took, and nothing beside them."""
+    """Time taken by the simulations themselves."""
 
-    #: When the last one ended, on the clock of `time.perf_counter`.
+    #: End of the last simulation, on the clock of `time.perf_counter`.
     ended: float = 0.0
-    #: CPU time of the workers' threads.
+    #: CPU time of the workers' threads, in seconds.
     cpu_s: float = 0.0
 
 
 class CellSource(Protocol):
-    """Runs that are made when they are asked for."""
+    """A sequence of cells, each created when it is requested."""
 
     @property
     def runs(self) -> int:
-        """How many there are."""
+        """Number of cells."""
 
     def cell(self, index: int, /) -> _core.Cell:
-        """Makes one."""
+        """Creates the cell of an index."""
 
     def duration_s(self, index: int, /) -> float:
-        """How long it is."""
+        """Simulated duration of a cell, in seconds."""
 
 
 @contextlib.contextmanager
@@ -55,9 +55,10 @@ def running(
     *,
     in_order: bool = True,
 ) -> Iterator[tuple[Iterator[tuple[_core.Cell, Made]], Spent]]:
-    """Begins the work of every cell, on several threads; what it makes comes in their order or not.
+    """Runs `work` on every cell with several threads; yields the results and the time taken.
 
-    When the block ends, however it ends, no cell is running any more.
+    Results come in the order of cells, or as they finish if not `in_order`. At the end of the block
+    the remaining cells are cancelled, and no cell is running any more.
     """
     controls: dict[int, _core.Control] = {}
     spent = Spent()
@@ -86,7 +87,7 @@ def running(
 
 
 class _Progress:
-    """Counts what is done, and tells it now and then."""
+    """Counts finished cells, and reports the progress at intervals."""
 
     def __init__(
         self,
@@ -127,12 +128,16 @@ class _Progress:
             done_s += self._cells.duration_s(index) * min(1.0, control.fraction)
         total = self._cells.runs
         fraction = done_s / self._total_s if self._total_s > 0 and done < total else 1.0
-        # Sums of parts in another order may fall back by a last digit.
+        # A sum in another order may be smaller by rounding; the fraction must not decrease.
         self._fraction = max(self._fraction, min(1.0, fraction))
         self._on_progress(Progress(self._fraction, done, 0, total))
         self._told = time.monotonic()
 
 
 def thread_count(threads: int | None) -> int:
-    """How many runs at a time: all cores if not given."""
+    """Returns the number of concurrent runs: all cores if not given.
+
+    Raises:
+        InputError: The number is below one.
+    """
     return usable_cores() if threads is None else at_least_one(threads)

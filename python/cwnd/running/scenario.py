@@ -1,4 +1,4 @@
-"""A scenario: a file, or the same thing built in Python with the same field names."""
+"""Scenarios: a file, or a `Scenario` built in Python with the same field names."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cwnd.errors import InputError, explain
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-#: What a scenario can be given as.
+#: Types of a scenario argument: a path, or a `Scenario`.
 ScenarioLike: TypeAlias = "str | os.PathLike[str] | Scenario"
-#: What replaces values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
+#: Replacements of values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
 Overrides: TypeAlias = "Mapping[str, object] | Sequence[str]"
 
 
@@ -68,7 +68,7 @@ class Scenario:
         }
 
     def to_toml(self) -> str:
-        """Writes it as the scenario file it stands for."""
+        """Formats the scenario as the text of its file."""
         return tomli_w.dumps(self._document)
 
     def __repr__(self) -> str:
@@ -77,24 +77,33 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a scenario and where it came from."""
+    """Text of a scenario and its origin."""
 
     text: str
-    #: What error messages call it.
+    #: Name in error messages.
     name: str
-    #: Where files that it names are looked for.
+    #: Directory of files that the scenario names; `None` for the working directory.
     base_dir: str | None
 
     @classmethod
     def of(cls, scenario: ScenarioLike) -> Source:
-        """Reads a scenario file, or writes out a scenario built in Python."""
+        """Reads a scenario file, or formats a scenario built in Python.
+
+        Raises:
+            InputError: The file cannot be read.
+        """
         if isinstance(scenario, Scenario):
             return cls(scenario.to_toml(), "<python>", None)
         path = Path(scenario)
         return cls(read_text(path, "a scenario file, a `.toml`"), str(path), str(path.parent))
 
     def parse(self, *, seed: int | None = None, overrides: Overrides = ()) -> _core.Scenario:
-        """Reads it into the runs it asks for; `ScenarioError` if it cannot be run."""
+        """Parses the text into a scenario.
+
+        Raises:
+            InputError: The seed or an override is malformed.
+            ScenarioError: The scenario is invalid.
+        """
         if seed is not None and not 0 <= seed <= _MAX_SEED:
             raise InputError(f"a seed is a whole number from 0 to {_MAX_SEED}, not {seed}")
         listed = override_list(overrides)
@@ -104,7 +113,11 @@ class Source:
 
 
 def read_text(path: Path, wanted: str) -> str:
-    """Reads a text that people write; `InputError` if it cannot be had, or is no text that ends."""
+    """Reads a text file of a user; `wanted` names the expected kind in the error.
+
+    Raises:
+        InputError: The file cannot be read, is no text, or is too long.
+    """
     try:
         return _core.read_text(path)
     except ValueError as error:  # a NUL in the name
@@ -114,7 +127,12 @@ def read_text(path: Path, wanted: str) -> str:
 
 
 def override_list(overrides: Overrides) -> list[str]:
-    """Writes overrides as the command line takes them: `path=value`, the value in TOML."""
+    """Formats overrides as the command line takes them: `path=value`, the value in TOML.
+
+    Raises:
+        InputError: An override has no path or no value.
+        TypeError: A single string was given, or a value is of no type of TOML.
+    """
     if isinstance(overrides, str):
         raise TypeError("overrides are a mapping, or a list of 'path=value'")
     if isinstance(overrides, Mapping):
@@ -129,17 +147,16 @@ def override_list(overrides: Overrides) -> list[str]:
 
 
 def run_id(cell: _core.Cell) -> str:
-    """Names a run: its place in the sweep, and the beginning of the hash of what was run."""
+    """Formats the name of a run: its index in the sweep, and 12 hex digits of its hash."""
     return f"{cell.index:04d}-{cell.id[:12]}"
 
 
-#: TOML integers are signed 64-bit.
+#: Largest seed: TOML integers are signed 64-bit.
 _MAX_SEED = 2**63 - 1
 
 
 def _inline(value: object, path: str) -> str:
-    # tomli_w writes a table inline where it stands in a list of lists: so we write it there, and
-    # take the lists away.
+    # tomli_w writes a table inline only inside a list of lists, which is stripped again.
     text = tomli_w.dumps({"v": [[_plain(value, path)]]}, indent=0).removeprefix("v = ")
     for _ in range(2):
         text = text.strip().removeprefix("[").removesuffix("]").strip().removesuffix(",")
@@ -147,7 +164,11 @@ def _inline(value: object, path: str) -> str:
 
 
 def _plain(value: object, where: str) -> object:
-    """Turns what Python users write into what TOML holds."""
+    """Converts a Python value to a type of TOML; `None` becomes "none".
+
+    Raises:
+        TypeError: TOML has no such type.
+    """
     if value is None:
         return "none"
     if isinstance(value, bool | int | float | str):
@@ -158,7 +179,7 @@ def _plain(value: object, where: str) -> object:
         return {str(key): _plain(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    item = getattr(value, "item", None)  # NumPy's scalars
+    item = getattr(value, "item", None)  # scalars of NumPy
     if callable(item):
         return _plain(item(), where)
     raise TypeError(f"{where}: a scenario holds text, numbers, lists and tables, not {value!r}")

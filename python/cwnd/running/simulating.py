@@ -1,4 +1,4 @@
-"""Runs of a scenario in memory, checked runs, and runs that are captured."""
+"""Runs of a scenario in memory, checked runs, and captured runs."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def run(
 ) -> Run:
     """Simulates a scenario, with all cells of its sweep and all its seeds.
 
-    Ctrl-C, or any other exception, stops all runs at once. Real time cannot be had again: of runs
-    on Linux, Ctrl-C leaves those that are finished, and what was captured of the others.
+    Ctrl-C, or any other exception, stops all runs at once. Runs on Linux are in real time and not
+    repeatable: Ctrl-C keeps the finished ones, and the partial captures of the others.
 
     Args:
         scenario: Path of a scenario file, or a `cwnd.Scenario`.
@@ -65,9 +65,9 @@ def run(
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
-        InputError: The file cannot be read, there is no such link, or `check` and `pcap` are
-            asked for at once.
-        MachineError: This machine cannot do what `on` asks for.
+        InputError: The file cannot be read, there is no such link, or `check` and `pcap` are asked
+            for at once.
+        MachineError: This machine lacks something that `on` needs.
         DivergedError: With `check`: two runs differ; the error shows the first event that does.
         OSError: A capture file cannot be written.
     """
@@ -81,10 +81,10 @@ def run(
 
 
 def work_of(world: World, *, check: bool, files: Captures | None) -> Work | None:
-    """Returns what gives the records of runs that are checked or captured; `None` for others.
+    """Returns the function that runs checked or captured cells; `None` for ordinary runs.
 
     Raises:
-        InputError: There is no such run.
+        InputError: The run would be checked and captured at once, or checked on Linux.
     """
     if check and files:
         raise InputError("a checked run is two runs at once: write captures with another")
@@ -97,12 +97,16 @@ def work_of(world: World, *, check: bool, files: Captures | None) -> Work | None
 
 @dataclass
 class Checked:
-    """Simulates runs twice; keeps the hash of the steps of each."""
+    """Simulates runs twice, and keeps the hash of each run's steps."""
 
     steps: dict[int, str] = field(default_factory=dict)
 
     def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
-        """Simulates a run twice, step by step; `DivergedError` if two steps differ."""
+        """Simulates a run twice, step by step.
+
+        Raises:
+            DivergedError: Two steps differ.
+        """
         try:
             result = cell.check(control)
         except _core.Diverged as diverged:
@@ -111,19 +115,23 @@ class Checked:
         return result
 
     def of_runs(self, runs: int) -> list[str]:
-        """The hashes in the order of the plan."""
+        """Returns the hashes of steps in the order of the plan."""
         return [self.steps[index] for index in range(runs)]
 
 
 @dataclass(frozen=True)
 class Captured:
-    """Runs whose packets are written to capture files."""
+    """Runs cells and writes their packets to capture files."""
 
     world: World
     files: Captures
 
     def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
-        """Runs a cell; `OSError` if a file cannot be written."""
+        """Runs a cell with its capture files.
+
+        Raises:
+            OSError: A capture file cannot be written.
+        """
         return self.world.run(cell, control, self.files.of(run_id(cell)))
 
 
@@ -139,7 +147,7 @@ def _simulate(
         results, spent = made
         found = list(_held(results, world))
     if not simulated:
-        # Routers and hosts have threads of their own.
+        # Routers and hosts have threads of their own, so the CPU time is that of the process.
         spent.cpu_s = time.process_time() - cpu_s
     result = assemble(name_cells(plan, world.engine), FoundCells.of(found, ""))
     result.manifest = replace(
@@ -155,7 +163,7 @@ def _simulate(
 
 
 def _held(results: Iterator[tuple[_core.Cell, _core.Result]], world: World) -> Iterator[Held]:
-    """Gathers runs; those of Linux that are finished stay after Ctrl-C."""
+    """Collects runs into parts of limited size; finished runs on Linux survive Ctrl-C."""
     finished = Finished(world.engine)
     any_yet = False
     try:

@@ -1,4 +1,4 @@
-"""The testbed beside its runs: does it do what it is told, and what did a dead run leave?"""
+"""Testbed maintenance: calibration of the router, and removal of leftovers of dead runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cwnd.running.worlds import Linux
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What is measured when nothing else is asked for: rate and round-trip time.
+#: Pairs of rate and round-trip time that are measured by default.
 SETTINGS = (
     ("1 Mbit/s", "20 ms"),
     ("10 Mbit/s", "20 ms"),
@@ -25,16 +25,17 @@ SETTINGS = (
     ("50 Mbit/s", "100 ms"),
     ("100 Mbit/s", "20 ms"),
 )
-#: A run that is over as soon as its router was measured.
+#: Duration of a run whose only purpose is the calibration before it.
 _SHORTEST = "10 ms"
-#: The controllers of a run: the number of its process, and one of its own.
+#: Name of a controller that a run has loaded: process id and a number, in hexadecimal.
 _OF_A_RUN = re.compile(r"cw([0-9a-f]+)_[0-9a-f]+")
 
 
 def calibrate(rate: str, rtt: str, mss: str | None = None) -> list[dict[str, Any]]:
-    """Gives a router a rate and half a round-trip time each way, and measures what comes out.
+    """Measures a router with the given rate and half the round-trip time in each direction.
 
-    It is measured with packets as large as those of segments with `mss`, or of 1500 B.
+    The probe packets are as large as those of segments of `mss`, or 1500 B. The result has a row
+    for each measured quantity, with its setting and tolerance.
     """
     scenario = Scenario(
         name="calibration",
@@ -50,7 +51,7 @@ def calibrate(rate: str, rtt: str, mss: str | None = None) -> list[dict[str, Any
     )
     plan, linux = plans.plan(scenario), Linux()
     linux.check(plan.scenario)
-    # In another thread: this one waits for Ctrl-C.
+    # The run has a thread of its own, while this one waits for Ctrl-C.
     with runner.running(plan.scenario, linux.run, 1) as (results, _):
         ((_, result),) = results
     rows: list[dict[str, Any]] = json.loads(result.facts or "{}")["calibration"]
@@ -58,10 +59,10 @@ def calibrate(rate: str, rtt: str, mss: str | None = None) -> list[dict[str, Any
 
 
 def clean() -> list[str]:
-    """Removes what runs left that did not end by themselves; says what that was.
+    """Removes what dead runs have left, and returns a description of each removed object.
 
-    Namespaces, devices and sockets end with their process. A controller that was loaded into an
-    old kernel may not.
+    Namespaces, devices and sockets end with their process. A controller that was loaded into an old
+    kernel may not.
     """
     return list(_controllers())
 

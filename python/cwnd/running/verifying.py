@@ -1,4 +1,4 @@
-"""Comparison of a result on disk with what was written, and with what its runs give."""
+"""Verification of a stored result: its files' hashes, and a recomputation of some runs."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
     from cwnd.running.cells import Outcome
 
-#: Cells that are computed again when nothing else is asked for.
+#: Default number of cells that are computed again.
 SAMPLE = 16
 
 
-#: Columns that say whose a row is.
+#: Columns that identify the run of a row.
 _WHOSE = (CELL_ID, RESOLVED, NUMBER, "seed")
 
 Made = TypeVar("Made")
@@ -64,12 +64,12 @@ def verify(
     """Compares all files of a result with their hashes, and computes some runs again.
 
     Args:
-        directory: What a command of cwnd wrote.
-        sample: How many runs are computed again; their tables must have the same values. If not
-            given, 16 of a result of this version of the simulator, and none of another.
-        seed: Chooses which.
+        directory: Result directory of any command of cwnd.
+        sample: Number of runs that are computed again; their tables must have the same values. The
+            default is 16 for a result of this version of the simulator, and 0 for another.
+        seed: Seed of the choice of these runs.
         threads: Runs at a time; all cores if not given.
-        mend: Takes out the runs of which something is wrong: the next call computes them.
+        mend: Removes damaged runs, which the next call of `cwnd run` computes again.
 
     Raises:
         InputError: There is no result, or it cannot be mended.
@@ -79,7 +79,7 @@ def verify(
         try:
             cells: StoredCells = _cells_at(path)
         except DamageError as error:
-            # Without them nobody knows which cells there should be.
+            # The damaged file lists the cells, so that none can be checked.
             problems, mended = [Problem(error.file, error.what)], 0
             if mend and error.file.name == SUMS:
                 mended = packing.take_out(path)
@@ -95,7 +95,7 @@ def verify(
 
 
 def has_cells(path: Path) -> bool:
-    """Tells whether a directory has runs that are cells, be they all there or not."""
+    """`true` if a directory holds runs stored as cells, all of them or a part."""
     if Dataset.is_at(path):
         return True
     if not is_packed(path):
@@ -110,7 +110,7 @@ def has_cells(path: Path) -> bool:
 def _with_worlds(
     path: Path, found: Verified, *, sample: int | None, seed: int, threads: int | None
 ) -> Verified:
-    """Adds the results of both worlds to what was found in the directory of a comparison."""
+    """Adds the simulator's and Linux's results to the findings about an agreement directory."""
     if not (path / AGREEMENT).exists():
         return found
     for place in sorted(each for each in path.iterdir() if each.is_dir()):
@@ -126,28 +126,28 @@ def _with_worlds(
 
 
 class StoredCells(Protocol):
-    """The cells of a sweep on disk, in whatever layout."""
+    """Cells of a sweep on disk, in any of the layouts."""
 
     engine: str
-    #: Cells that are there, and how many are not.
+    #: Identifiers of the stored cells, and the number of missing ones.
     there: list[str]
     missing: int
     path: Path
 
     def check(self, threads: int) -> list[Problem]:
-        """Compares all files with their hashes."""
+        """Compares all files with their hashes, and returns the differences."""
 
     def text(self, cell: str) -> str:
-        """The content of a cell."""
+        """Returns the content of a cell: its resolved scenario."""
 
     def tables(self, cell: str) -> dict[str, pl.DataFrame]:
-        """Rows of a cell on disk, without the columns that say whose they are."""
+        """Returns the stored rows of a cell by table, without columns that identify the run."""
 
     def file(self, table: str, cell: str) -> Path:
-        """Path of the file that has a table of a cell."""
+        """Returns the path of the file that holds a table of a cell."""
 
     def mend(self, problems: list[Problem]) -> int:
-        """Takes out the cells of these files; returns how many."""
+        """Removes the cells of the damaged files, and returns their number."""
 
 
 def _cells_at(path: Path) -> StoredCells:
@@ -159,7 +159,7 @@ def _cells_at(path: Path) -> StoredCells:
 
 def _sweep(cells: StoredCells, *, sample: int | None, seed: int, threads: int | None) -> Verified:
     if cells.engine.startswith(LINUX):
-        # Real time does not repeat itself.
+        # Runs in real time are not repeatable.
         sample = 0
     if sample is None:
         sample = SAMPLE if cells.engine == _core.engine else 0
@@ -181,7 +181,7 @@ def _sweep(cells: StoredCells, *, sample: int | None, seed: int, threads: int | 
 
 
 def _compare(cells: StoredCells, outcome: Outcome) -> list[Problem]:
-    """Compares a cell that was computed from its content alone with the one on disk."""
+    """Compares a cell recomputed from its content with the one on disk."""
     cell = outcome.cell_id
     if outcome.made is None:
         reason = outcome.failure.message if outcome.failure is not None else "no reason"

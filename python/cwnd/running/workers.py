@@ -1,4 +1,4 @@
-"""Work on several threads, with only so many of its results waiting."""
+"""Work on several threads, with a bounded number of results that wait for the caller."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-#: How often the caller is told that time passes; a Ctrl-C is noticed as soon.
+#: Interval in seconds between calls of `on_poll`, and between checks for Ctrl-C.
 POLL_S = 0.1
-#: Results for each worker that may wait for one before them.
+#: Finished results for each worker that may wait for an unfinished one before them.
 _AHEAD = 64
 
 
 class Workers(Generic[Result]):
-    """Threads that do pieces of work, numbered from 0 on, while the block of a `with` lasts."""
+    """Threads that run `work` on the numbers from 0 to `count` − 1 inside a `with` block."""
 
     def __init__(self, count: int, threads: int, work: Callable[[int], Result]) -> None:
         self._numbers = iter(range(count))
         self._count = count
         self._work = work
         self._lock = threading.Lock()
-        # Taken before a number is, so that the lowest number is never the one that waits.
+        # Acquired before a number is drawn, so that the lowest unfinished number never waits for
+        # it.
         self._room = threading.Semaphore(threads * _AHEAD)
         self._stopped = threading.Event()
         self._done: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
@@ -35,7 +36,7 @@ class Workers(Generic[Result]):
         ]
 
     def __enter__(self) -> Self:
-        """Begins."""
+        """Starts the threads."""
         try:
             for thread in self._threads:
                 thread.start()
@@ -45,14 +46,14 @@ class Workers(Generic[Result]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Begins no more work, and waits until what was begun has ended."""
+        """Starts no more work, and waits for the work in progress."""
         self.stop()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
 
     def results(self, on_poll: Callable[[], None] = lambda: None) -> Generator[Result, None, None]:
-        """Yields what they make, in order; the first failure is raised."""
+        """Yields the results in the order of their numbers; the first exception is raised."""
         waiting: dict[int, Result] = {}
         following = 0
         while following < self._count:
@@ -71,7 +72,7 @@ class Workers(Generic[Result]):
             on_poll()
 
     def as_done(self, on_poll: Callable[[], None]) -> Generator[Result, None, None]:
-        """The same in the order in which they are made: none waits for a slow one."""
+        """Yields the results in the order in which they finish; the first exception is raised."""
         for _ in range(self._count):
             while True:
                 try:
@@ -86,7 +87,7 @@ class Workers(Generic[Result]):
             on_poll()
 
     def stop(self) -> None:
-        """Begins no more work."""
+        """Starts no more work; waiting threads end."""
         self._stopped.set()
         self._room.release(len(self._threads))
 
@@ -99,6 +100,6 @@ class Workers(Generic[Result]):
                 return
             try:
                 self._done.put((number, self._work(number), None))
-            except BaseException as error:  # raised where the results go
+            except BaseException as error:  # raised by the consumer of the results
                 self._done.put((number, None, error))
                 return

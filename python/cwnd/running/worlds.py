@@ -1,4 +1,4 @@
-"""Where runs happen: in the simulator, or on this machine's Linux, in real time."""
+"""Environments of runs: the simulator, or real time on this machine's Linux."""
 
 from __future__ import annotations
 
@@ -17,33 +17,38 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    #: Capture files, each with the links whose packets it gets.
+    #: Capture files, each with the links that it records.
     CaptureFiles: TypeAlias = Sequence[tuple[Path, Sequence[str]]]
 
-#: Real-time runs are begun together while the rates that data crosses are below this, for each
-#: core: a run at 10 Mbit/s takes 4 % of a core of ours, one at 50 Mbit/s 15 %, so half is free.
+#: Rate in bit/s up to which each core routes concurrent real-time runs. A run at 10 Mbit/s takes 4
+#: % of a core here, one at 50 Mbit/s 15 %, so that half of the core stays free.
 _BIT_S_PER_CORE = 160e6
-#: However slow their links, no more than so many for each core.
+#: Maximum number of concurrent runs for each core, however slow their links.
 _MOST_PER_CORE = 16
 
 
 class World(Protocol):
-    """What gives a run's tables from its scenario."""
+    """An environment that runs a scenario and returns its tables."""
 
     @property
     def engine(self) -> str:
-        """What decides what a run gives, besides its scenario: it names cells of sweeps."""
+        """Name and version of the environment: part of the identifiers of a sweep's cells."""
 
     def check(self, scenario: _core.Scenario) -> None:
-        """Raises what keeps it from providing what a scenario asks for."""
+        """Raises an error if the environment lacks something that the scenario needs.
+
+        Raises:
+            InputError: The scenario asks for something that the environment never has.
+            MachineError: This machine lacks something.
+        """
 
     def threads(self, scenario: _core.Scenario, wanted: int | None) -> int:
-        """How many runs at a time."""
+        """Returns the number of concurrent runs; `wanted` if given."""
 
     def run(
         self, cell: _core.Cell, control: _core.Control | None, captures: CaptureFiles = ()
     ) -> _core.Result:
-        """Runs a cell; the packets of links go to capture files."""
+        """Runs a cell, and writes packets of links to capture files."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +58,10 @@ class Simulator:
     engine: str = _core.engine
 
     def check(self, scenario: _core.Scenario) -> None:
-        """It provides all that a scenario can ask for."""
+        """Accepts every valid scenario."""
 
     def threads(self, scenario: _core.Scenario, wanted: int | None) -> int:
-        """All cores if not given."""
+        """Returns the number of concurrent runs; all cores if not given."""
         del scenario
         return usable_cores() if wanted is None else at_least_one(wanted)
 
@@ -69,20 +74,25 @@ class Simulator:
 
 @dataclass(frozen=True)
 class Linux:
-    """Real endpoints on this machine."""
+    """Real TCP endpoints on this machine's kernel."""
 
-    #: Whether each run's router is measured before it.
+    #: `True` if the router is measured before each run.
     calibrate: bool = True
-    #: How often a run is tried until it is valid; the last one counts.
+    #: Maximum number of attempts until a run is valid; the last attempt counts.
     tries: int = 3
 
     @property
     def engine(self) -> str:
-        """The kernel, and the testbed's own version."""
+        """Version of the kernel and of the testbed."""
         return f"linux {platform.release()}, testbed {_core.testbed}"
 
     def check(self, scenario: _core.Scenario) -> None:
-        """Raises what Linux can't provide, with its place, or what the machine lacks."""
+        """Checks that this machine can run a scenario on Linux.
+
+        Raises:
+            ScenarioError: Linux lacks something that the scenario needs; the error shows its line.
+            MachineError: This machine lacks something.
+        """
         try:
             needs_helper = scenario.check_linux()
         except _core.Unavailable as lack:
@@ -94,7 +104,7 @@ class Linux:
             )
 
     def threads(self, scenario: _core.Scenario, wanted: int | None) -> int:
-        """As many as the machine can route for at once, if not given."""
+        """Returns the number of concurrent runs; as many as the machine can route if not given."""
         if wanted is not None:
             return at_least_one(wanted)
         rates = [scenario.cell(i).routed_bit_s for i in range(0, scenario.runs, scenario.repeat)]
@@ -106,7 +116,12 @@ class Linux:
     def run(
         self, cell: _core.Cell, control: _core.Control | None, captures: CaptureFiles = ()
     ) -> _core.Result:
-        """Runs a cell in real time; again, if it was not valid: captures are those of the last."""
+        """Runs a cell in real time until it is valid, at most `tries` times; the last try counts.
+
+        Raises:
+            MachineError: This machine lacks something.
+            CwndError: The run failed.
+        """
         try:
             for _ in range(self.tries):
                 result = cell.run_on_linux(
@@ -125,7 +140,11 @@ SIMULATOR: Simulator = Simulator()
 
 
 def world_named(on: str | None) -> World:
-    """The world of this name; the simulator if not given."""
+    """Returns the environment of this name; the simulator if not given.
+
+    Raises:
+        InputError: There is no such environment.
+    """
     if on is None:
         return SIMULATOR
     if on == LINUX:
@@ -134,7 +153,11 @@ def world_named(on: str | None) -> World:
 
 
 def at_least_one(threads: int) -> int:
-    """Refuses a number of threads that would do nothing."""
+    """Returns a number of threads unchanged if it is at least one.
+
+    Raises:
+        InputError: The number is below one.
+    """
     if threads < 1:
         raise InputError(f"runs need at least one thread, not {threads}")
     return threads
