@@ -1,4 +1,4 @@
-"""Two results side by side: what differs in what was asked, and in what came out."""
+"""Comparison of two results: differences of their scenarios and of their metrics."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
 
     from cwnd.results.run import Run
 
-#: Labels of axes, by their names.
+#: Labels of axes, each with the name of its axis.
 Point: TypeAlias = "tuple[tuple[str, str], ...]"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric at one point of the sweep."""
+    """Difference of one metric between two results at a point of the sweep, with its interval."""
 
     #: Labels of the axes that both results have.
     point: dict[str, str]
-    #: The group of flows; `*` for all flows together.
+    #: Name of the group of flows; `*` for all flows together.
     group: str
     metric: str
     before: Estimate
     after: Estimate
-    #: after − before; seed by seed where all seeds are the same, else by Welch's method.
+    #: `after` − `before`; paired by seed where both have the same seeds, else by Welch's method.
     difference: Estimate
     paired: bool
 
     @property
     def clear(self) -> bool:
-        """Whether the interval of the difference leaves zero out; never so with one seed."""
+        """`true` if the interval of the difference excludes zero; `false` with one seed."""
         half = self.difference.half_width
         return half is not None and abs(self.difference.mean) > half
 
     def to_json(self) -> dict[str, Any]:
-        """As data."""
+        """Returns the difference as a JSON object."""
         return {**asdict(self), "clear": self.clear}
 
 
@@ -58,25 +58,25 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `cwnd compare` shows."""
+    """Result of comparing two results, as `cwnd compare` shows it."""
 
     before: str
     after: str
     changes: list[Change]
     differences: list[Difference]
-    #: Points of the sweep that only one of them has.
+    #: Points of the sweep that only one of the results has.
     only_before: list[dict[str, str]]
     only_after: list[dict[str, str]]
-    #: Groups of flows that only one of them has, where there are several.
+    #: Groups of flows that only one of the results has, if there are several groups.
     groups_only_before: list[str]
     groups_only_after: list[str]
-    #: The group that `goodput_ratio` compares with.
+    #: Reference group of `goodput_ratio`.
     relative_to: str | None
-    #: The records of both are the same, byte for byte.
+    #: `True` if the records of both are equal, byte for byte.
     identical: bool
 
     def to_json(self) -> dict[str, Any]:
-        """As data."""
+        """Returns the comparison as a JSON object."""
         data = asdict(self)
         data["differences"] = [difference.to_json() for difference in self.differences]
         return data
@@ -93,17 +93,16 @@ def compare(
 ) -> Comparison:
     """Compares two results at the points of the sweep that they share.
 
-    All flows together and, where one of the results has several groups of flows, each group that
-    both have.
+    It compares all flows together. If one of the results has several groups of flows, each group
+    that both have is compared, too.
 
     Args:
         before: A result.
-        after: What is compared with it.
-        metrics: Columns.
-        link: Whose queue; the busiest if not given.
+        after: The result that is compared with it.
+        metrics: Columns of the metrics.
+        link: Link whose queue is compared; the busiest if not given.
         group: Only this group of flows; `*` for all flows together.
-        relative_to: The group that `goodput_ratio` compares with; the first that both have if not
-            given.
+        relative_to: Reference group of `goodput_ratio`; the first that both have if not given.
 
     Raises:
         InputError: They share no point, or there is no such link or group in one of them.
@@ -172,7 +171,7 @@ def by_point(
 
 
 def of_seeds(seeds: Iterable[int], values: Iterable[float | None]) -> dict[int, float]:
-    """The values of a metric by seed, without those that do not exist."""
+    """Maps seeds to the values of a metric; null values are left out."""
     pairs = zip(seeds, values, strict=True)
     return {seed: float(value) for seed, value in pairs if value is not None}
 
@@ -191,10 +190,10 @@ def difference_at(
     Args:
         point: Labels of the axes.
         group: The group of flows, or `*`.
-        metric: The metric.
-        before: Its values by seed.
-        after: Those that are compared with them.
-        paired: Compare seed by seed; if both have the same seeds if not given.
+        metric: Column of the metric.
+        before: Values by seed.
+        after: Values by seed that are compared with them.
+        paired: Pair the values by seed; by default if both have the same seeds.
     """
     first, second = (Estimate.of(list(values.values())) for values in (before, after))
     if first is None or second is None:
@@ -210,15 +209,15 @@ def difference_at(
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a result at a point: one for each run and group of flows."""
+    """Rows of a result at a point of the sweep: one for each run and group of flows."""
 
-    #: Of the first of its runs.
+    #: Index in the result of the point's first run.
     row: int
-    #: Lists by group and column: asked for thousands of times, which takes a frame much longer.
+    #: Values by group and column, as lists: thousands of look-ups in a data frame are much slower.
     columns: dict[str, dict[str, list[Any]]]
 
     def of(self, group: str, metric: str) -> dict[int, float]:
-        """The values of a metric by seed, of a group or of all flows."""
+        """Returns the values of a metric by seed, of a group or of all flows."""
         columns = self.columns.get(group, {"seed": [], metric: []})
         return of_seeds(columns["seed"], columns[metric])
 
@@ -230,7 +229,7 @@ def _points(
     relative_to: str | None,
     metrics: Sequence[str],
 ) -> dict[Point, _Rows]:
-    # Those of all flows are first, in the order of the runs.
+    # Rows of all flows come first, in the order of the runs.
     rows = all_and_groups(run, link, relative_to=relative_to).with_row_index("row")
     points: dict[Point, _Rows] = {}
     for point, parts in by_point(run, rows, names).items():
@@ -252,7 +251,7 @@ def _points(
 def _changes(before: str, after: str) -> list[Change]:
     old = _flat(_core.read_toml(before, name="before"))
     new = _flat(_core.read_toml(after, name="after"))
-    # These name the run and do not decide it.
+    # These settings name the run and do not change its dynamics.
     for path in ("name", "description", "run.seed"):
         old.pop(path, None)
         new.pop(path, None)

@@ -1,4 +1,4 @@
-"""What runs gave: their tables, side by side, and what the rows belong to."""
+"""Data frames of a result's runs, with the axes and groups of their rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Resolved(Sequence[str]):
-    """Each run as a scenario of its own; made, or read, when it is asked for."""
+    """The resolved scenarios of all runs, each computed or read when it is requested."""
 
     def __init__(self, count: int, one: Callable[[int], str]) -> None:
         self._count = count
@@ -36,7 +36,7 @@ class Resolved(Sequence[str]):
 
 
 class OnDisk(Mapping[str, "pl.LazyFrame"]):
-    """Tables that are looked at when they are asked for."""
+    """Tables on disk by name, each opened when it is requested."""
 
     def __init__(self, names: Sequence[str], one: Callable[[str], pl.LazyFrame]) -> None:
         self._names = names
@@ -62,22 +62,22 @@ class Data:
     """
 
     manifest: Manifest
-    #: The scenario as given.
+    #: Text of the scenario as given.
     source: str
-    #: One row per run: what varies, what it cost, how often each mechanism acted.
+    #: One row per run: point of the sweep, seed, cost, and counts of each mechanism's actions.
     runs: pl.DataFrame
     #: One row per flow.
     flows: pl.DataFrame
     #: One row per link.
     links: pl.DataFrame
-    #: Other tables, in memory or on disk: `reasons`, `series`, `link_series`, `qdelay`, `requests`,
-    #: and, for what has no row of its own, `sketches` and `unrecorded`.
+    #: Other tables, in memory or on disk: `reasons`, `series`, `link_series`, `qdelay`, `requests`.
+    #: `sketches` and `unrecorded` aggregate requests and flows without a row.
     samples: Mapping[str, pl.LazyFrame]
-    #: Reads the samples of some runs, where that is cheaper than to leave out the others.
+    #: Reads the samples of some runs; `None` if filtering the whole table is as cheap.
     pick: Callable[[str, list[str]], pl.LazyFrame] | None = None
     #: Each run as a scenario of its own, all defaults written out.
     resolved: Sequence[str] = ()
-    #: What was computed of all this once and is asked for again.
+    #: Cache of data frames derived from the tables, by name and arguments.
     derived: dict[tuple[str, ...], pl.DataFrame] = field(
         default_factory=dict, init=False, compare=False
     )
@@ -113,16 +113,16 @@ class Data:
 
     @cached_property
     def sketches(self) -> pl.DataFrame:
-        """Distributions of what need not have a row: response times, completion times."""
+        """Histograms of response and completion times of requests and flows without a row."""
         return self.samples["sketches"].collect()
 
     @cached_property
     def unrecorded(self) -> pl.DataFrame:
-        """What flows without a row came to, a row for each group."""
+        """Sums over the flows without a row, a row for each run and group."""
         return self.samples["unrecorded"].collect()
 
     def samples_of(self, name: str, run_ids: list[str]) -> pl.LazyFrame:
-        """The samples of some runs."""
+        """Returns a table of samples, restricted to some runs."""
         if self.pick is not None:
             return self.pick(name, run_ids)
         import polars as pl
@@ -131,22 +131,22 @@ class Data:
 
     @property
     def name(self) -> str:
-        """The scenario's name."""
+        """Name of the scenario."""
         return self.manifest.name
 
     @property
     def axes(self) -> list[Axis]:
-        """The axes of the sweep."""
+        """Axes of the sweep."""
         return self.manifest.axes
 
     @property
     def axis_columns(self) -> list[str]:
-        """The columns that hold the labels of the axes."""
+        """Columns with the labels of the axes."""
         return [axis.column for axis in self.axes]
 
     @cached_property
     def rows_by_point(self) -> dict[tuple[str, ...], list[int]]:
-        """The rows of `runs` at each point of the sweep, by its labels."""
+        """Indices of `runs` at each point of the sweep, by its labels."""
         if not self.axes:
             return {(): list(range(self.runs.height))}
         points: dict[tuple[str, ...], list[int]] = {}
@@ -156,25 +156,25 @@ class Data:
 
     @property
     def key_columns(self) -> list[str]:
-        """The columns that say which run a row belongs to."""
+        """Columns that identify the run of a row: scenario, seed, and labels and values of axes."""
         values = [axis.value_column for axis in self.axes if axis.value_column is not None]
         return ["scenario", "seed", *self.axis_columns, *values]
 
     @property
     def activity(self) -> dict[str, int]:
-        """How often each mechanism acted, over all runs."""
+        """Number of actions of each mechanism, over all runs."""
         return self.manifest.activity
 
     @cached_property
     def groups(self) -> list[str]:
-        """The groups of flows, in the order of the scenario."""
+        """Names of the groups of flows, in the order of the scenario."""
         import polars as pl
 
         flows = self.flows.select("run_id", "group")
         found = flows["group"].unique(maintain_order=True)
         if len(found) > 1:
-            # Of a group whose flows arrive at random a run may have none: the run with the most
-            # groups tells their order.
+            # A run may have no flow of a group with random arrivals, so the run with the most
+            # groups determines the order.
             first = flows.group_by("run_id", maintain_order=True).agg(
                 pl.col("group").unique(maintain_order=True)
             )
@@ -182,7 +182,7 @@ class Data:
             found = pl.concat([most["group"][0], found]).unique(maintain_order=True)
         names = [str(group) for group in found]
         if self.manifest.activity.get("flows", 0) > self.flows.height:
-            # Of a group whose flows have no rows the scenario tells.
+            # Groups whose flows have no rows follow, in the order of the table `unrecorded`.
             named = dict.fromkeys(self.unrecorded["group"].cast(pl.String))
             return names + [name for name in named if name not in names]
         return names

@@ -1,4 +1,4 @@
-"""Reasons for which senders that always have data leave a dumbbell's line idle."""
+"""Reasons for which senders that always have data leave a dumbbell's bottleneck idle."""
 
 from __future__ import annotations
 
@@ -16,45 +16,48 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
-#: The lines that say what a dumbbell's queue holds, what disturbs its line, what its senders want.
+#: Lines of a resolved scenario about the dumbbell's queue, its link's impairments, and limits of
+#: its senders.
 _LINES = re.compile(
     r"^(?:\[.+\]|(?:kind|direction|limit|target|interval|bdp_rtt|mss|max_datagram_size|header"
     r"|max_window|receive_window|edge_rate|rate|loss|loss_every|burst_loss|reorder|delay_steps"
     r"|option_loss|option_damage) = .*)$",
     re.MULTILINE,
 )
-#: A line of which less is used is idle.
+#: Utilisation below which a link counts as idle.
 IDLE = 0.7
-#: A queue of fewer packets drops from each burst: with delayed ACKs two or three go at once.
+#: Buffer in packets below which a FIFO drops from each burst: delayed ACKs release two or three
+#: packets at once.
 _SHORT = 4
-#: A flow that sends for a smaller part of the time is absent for some of it.
+#: Fraction of the measured time below which a flow counts as absent.
 _THROUGHOUT = 0.95
-#: Values of keys with which a line loses nothing, or keeps order and headers; jitter keeps both.
+#: Values of keys without loss, reordering and changed headers; jitter causes none of them.
 _LOSSLESS = {"loss": 0.0, "loss_every": "none", "burst_loss": "none"}
 _UNDISTURBED: dict[str, Any] = {"reorder": 0.0, "delay_steps": []}
 _UNDISTURBED |= {"option_loss": 0.0, "option_damage": 0.0}
-#: Counts of reductions of a window that drops and marks cause.
+#: Columns with the number of window reductions after drops and marks.
 _REDUCTIONS = ("cwnd_reductions_loss", "cwnd_reductions_ecn", "cwnd_reductions_rto")
 _BY_DELAY = "cwnd_reductions_delay"
-#: Columns of flows that tell a cause.
+#: Columns of the flows that the diagnosis reads.
 _OF_FLOWS = ("run_id", "group", "duration_s", "rtt_base_us", *_REDUCTIONS, _BY_DELAY)
 
-#: The reason for an idle line, if the run shows one: flows absent for a time, windows or interfaces
-#: that allow no more, loss on the line, a rate that changes, windows reduced for delays, a FIFO of
-#: few packets that overflowed, a queue that dropped or marked before it held a round trip.
+#: Cause of an idle link, if the run shows one. In the order of the values: flows that are absent
+#: for a time; windows or interfaces that allow no more; loss on the link; a rate that changes;
+#: windows reduced for delay; a FIFO of few packets that overflowed; a queue that dropped or marked
+#: before it held a round trip.
 Cause = Literal["absent", "bounded", "loss", "rate", "delay", "overflow", "queue", "unknown"]
 
 
 class Idle(NamedTuple):
-    """A line that was idle, and why."""
+    """An idle link and its cause."""
 
     cause: Cause
-    #: The text for a reader; it names a cause only if the run shows it.
+    #: Text for the reader; it states a cause only if the run shows it.
     sentence: str
 
 
 def idle_lines(run: Data) -> list[str]:
-    """Sentences for a dumbbell's line that senders without end left idle."""
+    """Sentences about a dumbbell's link that senders without end left idle, with the points."""
     found: dict[str, list[tuple[str, ...]]] = {}
     points = idle_points(run)
     for point, idle in points.items():
@@ -64,7 +67,7 @@ def idle_lines(run: Data) -> list[str]:
 
 
 def idle_points(run: Data) -> dict[tuple[str, ...], Idle | None]:
-    """The first idle run's reason, by point of the sweep; none where the line was used."""
+    """Diagnoses the first idle run at each point of the sweep; `None` where no run was idle."""
     found: dict[tuple[str, ...], Idle | None] = dict.fromkeys(run.rows_by_point)
     idle = _first_idle(run)
     ids = idle.select("run_id")
@@ -94,9 +97,10 @@ def idle_points(run: Data) -> dict[tuple[str, ...], Idle | None]:
 
 
 def _first_idle(run: Data) -> pl.DataFrame:
-    """The bottleneck's row of the first run that left it idle, at each point; `n` numbers the run.
+    """Returns the bottleneck's row of the first run that left it idle, at each point.
 
-    The scenario of a point, and so what its senders want, is the same for all seeds.
+    The column `n` is the index of the run. One run suffices, as the scenario of a point is the same
+    for all seeds.
     """
     lines = run.links.filter(pl.col("link") == "bottleneck", pl.col("utilisation") < IDLE)
     runs = run.runs.select("run_id", "duration_s", "warmup_s").with_row_index("n")
@@ -107,7 +111,7 @@ def _first_idle(run: Data) -> pl.DataFrame:
 
 
 def _dropped(run: Data, ids: pl.DataFrame) -> dict[str, set[str]]:
-    """The reasons for which the bottleneck of some runs dropped packets after the warm-up."""
+    """Reasons of the bottleneck's drops after the warm-up, by run."""
     rows = run.samples["reasons"].filter(
         pl.col("link") == "bottleneck", pl.col("verdict") == "dropped", pl.col("packets") > 0
     )
@@ -119,7 +123,7 @@ def _dropped(run: Data, ids: pl.DataFrame) -> dict[str, set[str]]:
 
 
 def _endless(scenario: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The groups that send over a dumbbell's line; none if one has an end or a bound of its own."""
+    """Groups that send forward over a dumbbell; empty if one is finite or limits its window."""
     if "dumbbell" not in scenario:
         return {}
     forward = {
@@ -143,7 +147,10 @@ def _why(
     flows: pl.DataFrame,
     measured_s: float,
 ) -> tuple[Cause, str]:
-    """The cause that a run shows for an idle line, and its words."""
+    """Finds the cause that a run shows for an idle link, and its wording.
+
+    The order of the tests matters: each assumes that the earlier causes are excluded.
+    """
     if flows["duration_s"].min() < _THROUGHOUT * measured_s:  # type: ignore[operator]
         return "absent", "not all of its flows sent through all of it"
     if _most(dumbbell, groups, flows) < IDLE * line["rate_bit_s"]:
@@ -167,7 +174,7 @@ def _of_queue(
     line: Mapping[str, Any],
     flows: pl.DataFrame,
 ) -> tuple[Cause, str]:
-    """The cause among what the queue and the senders did, on a line that changes nothing."""
+    """Finds the cause in the actions of queue and senders, for a link without impairments."""
     reductions, delays = _total(flows, _REDUCTIONS), _total(flows, [_BY_DELAY])
     if delays > reductions:
         why = "its senders reduced their windows for delays more often than for drops and marks"
@@ -193,28 +200,28 @@ def _of_queue(
 
 
 def _are(section: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-    """`True` if the keys that are there have these values."""
+    """`true` if the keys that are present have these values."""
     return all(section.get(key, value) == value for key, value in values.items())
 
 
 def _total(flows: pl.DataFrame, columns: Iterable[str]) -> int:
-    """The sum of counts; those that a result does not report are zero."""
+    """Sums counts over flows; columns that a result does not report count as zero."""
     return sum(int(flows[column].sum() or 0) for column in columns if column in flows.columns)
 
 
 def _most(
     dumbbell: Mapping[str, Any], groups: Mapping[str, dict[str, Any]], flows: pl.DataFrame
 ) -> float:
-    """The bit/s that windows and interfaces of flows allow at most, without a queue."""
+    """Upper bound in bit/s of the rate that windows and interfaces allow, without queueing."""
     edge = dumbbell.get("edge_rate", "none")
     interface = float("inf") if edge == "none" else _core.read_quantity("rate", edge)
     total = 0.0
     for group, rtt_us in flows.select(pl.col("group").cast(pl.String), "rtt_base_us").iter_rows():
         endpoint = groups[group]["endpoint"]
-        # QUIC has no window of the receiver here.
+        # QUIC endpoints have no receive window here.
         text = endpoint.get("receive_window")
         window = read_bytes(text) if text else float("inf")
-        # Windows count payload, the line headers as well.
+        # Windows count payload; the rate of the link includes headers.
         payload, headers = packet_sizes(endpoint)
         window *= 1 + headers / payload
         total += min(interface, window * 8e6 / rtt_us if rtt_us else float("inf"))
@@ -224,7 +231,7 @@ def _most(
 def _held(
     limit: str, rate: float, bdp_rtt: str | None, groups: Iterable[Mapping[str, Any]]
 ) -> float:
-    """Number of the largest packets of these groups that a queue holds."""
+    """Converts the limit of a queue to a number of the largest packets of these groups."""
     number, unit = limit.split()
     if unit.startswith("packet"):
         return float(number)

@@ -1,4 +1,4 @@
-"""What a result says about its own making."""
+"""Manifest of a result: its scenario, version, cost and origin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cwnd.errors import InputError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-#: Marks a directory as a result of cwnd.
+#: Format name that marks a directory as a result of cwnd.
 FORMAT = "cwnd-result"
 #: Version of the layout of the directory; a reader refuses a newer one.
 FORMAT_VERSION = 2
@@ -27,17 +27,17 @@ class Axis:
     name: str
     #: Column with the labels.
     column: str
-    #: Column with the values in SI base units; `None` where they are no numbers.
+    #: Column with the values in SI base units; `None` for values that are no numbers.
     value_column: str | None
     #: SI base unit of the values.
     unit: str | None
     #: Labels in the order of the scenario.
     labels: list[str]
-    #: Labels whose gain is counted over others, and which others.
+    #: Base labels of each label whose gain is computed.
     over: dict[str, list[str]] = field(default_factory=dict)
 
     def shown(self, label: str) -> str:
-        """A label as figures show it."""
+        """Text of a label in tables and figures."""
         return label
 
 
@@ -49,49 +49,53 @@ class Header:
     cwnd_version: str
     axes: list[Axis]
     kind: str = RUN
-    #: Rows of each table; `None` in results of version 1, which say nothing of them.
+    #: Number of rows of each table; `None` in results of version 1, which do not record it.
     tables: dict[str, int] | None = None
 
     @classmethod
     def from_json(cls, data: object, where: str) -> Header:
-        """Reads it from a manifest of any kind."""
+        """Parses the header from the manifest of a result of any kind.
+
+        Raises:
+            InputError: It is damaged, or of a newer version.
+        """
         return described(cls, data, where, FORMAT, FORMAT_VERSION)
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything about a result that its tables do not hold."""
+    """Manifest of a result of `cwnd run`: all facts that its tables do not hold."""
 
     name: str
     description: str
     cwnd_version: str
     #: SHA-256 of the scenario file as given.
     scenario_sha256: str
-    #: What `--set` changed, as given.
+    #: Arguments of `--set`, as given.
     overrides: list[str]
-    #: What `--seed` changed; `None` if nothing.
+    #: Argument of `--seed`; `None` without it.
     seed_override: int | None
     seeds: list[int]
     runs: int
     axes: list[Axis]
     warnings: list[dict[str, Any]]
-    #: How often each mechanism acted, over all runs.
+    #: Number of actions of each mechanism, over all runs.
     activity: dict[str, int]
     #: SHA-256 over the digests of all records, in order of the runs.
     records_sha256: str
     started_at: str
     wall_s: float
-    #: User and system time of the threads that simulated.
+    #: User and system time of the threads that simulated, in seconds.
     cpu_s: float
     threads: int
     machine: dict[str, Any]
-    #: Of a checked result: for each run the hash of all its steps (time, event, random draws).
+    #: For each run of a checked result the hash of all its steps (time, event, random draws).
     steps_hashes: list[str] | None = None
-    #: Of a sweep that is not complete: the runs that are not there.
+    #: Number of missing runs of an incomplete sweep.
     missing: int = 0
-    #: The scenario file as seen from the directory of the result; `None` if it was none.
+    #: Path of the scenario file relative to the directory of the result; `None` without a file.
     scenario_file: str | None = None
-    #: Of runs on Linux: kernel, settings, calibration, how late routers were, what was invalid.
+    #: Facts about runs on Linux: kernel, settings, calibration, lateness of routers, invalid runs.
     world: dict[str, Any] | None = None
     #: The simulator, or the kernel and testbed; part of the names of the cells.
     engine: str | None = None
@@ -99,12 +103,16 @@ class Manifest:
     kind: str = RUN
 
     def to_json(self) -> dict[str, Any]:
-        """The manifest as it is written."""
+        """Returns the manifest as the JSON object that is written."""
         return {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
 
     @classmethod
     def from_json(cls, data: object, where: str) -> Manifest:
-        """Reads a manifest back; what it does not know it leaves out."""
+        """Parses a manifest; unknown fields are ignored.
+
+        Raises:
+            InputError: It is damaged, or of a newer version.
+        """
         return described(cls, data, where, FORMAT, FORMAT_VERSION)
 
 
@@ -114,7 +122,18 @@ Described = TypeVar("Described", bound="DataclassInstance")
 def described(
     kind: type[Described], data: object, where: str, form: str, version: int
 ) -> Described:
-    """Reads what a directory says about itself; `InputError` if it is damaged, or newer than we."""
+    """Parses the description in a directory into a dataclass with checked types.
+
+    Args:
+        kind: Type of the description.
+        data: Parsed JSON.
+        where: Name of the file in messages.
+        form: Expected value of `format`.
+        version: Newest supported `format_version`.
+
+    Raises:
+        InputError: It is damaged, of another format, or of a newer version.
+    """
     if not isinstance(data, dict) or data.get("format") != form:
         raise InputError(f"{where}: not the description of a {form}")
     written = data.get("format_version")
@@ -123,7 +142,7 @@ def described(
             f"{where}: written by a newer cwnd ({data.get('cwnd_version')}); update cwnd to read it"
         )
     try:
-        # What has a default came later: what is read may be older than it.
+        # Fields with a default were added later, so that older descriptions lack them.
         known = {
             field.name: data[field.name]
             for field in fields(kind)
@@ -147,11 +166,11 @@ def _check_types(described: DataclassInstance, where: str) -> None:
 
 
 def _is_a(value: object, hint: Any) -> bool:
-    """Whether a value that was JSON is of a type, as far as fields of descriptions have types."""
+    """`true` if a JSON value matches a type hint, for the hints that descriptions use."""
     if hint is Any:
         return True
     if hint in (int, float):
-        # JSON writes 2.0 as 2 at times.
+        # JSON may write the float 2.0 as 2.
         return isinstance(value, int | hint) and not isinstance(value, bool)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is UnionType:
@@ -164,5 +183,5 @@ def _is_a(value: object, hint: Any) -> bool:
 
 
 def sha256(parts: list[str]) -> str:
-    """SHA-256 over lines of text."""
+    """Computes the SHA-256 of strings joined by newlines, in hexadecimal."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Mechanisms that scenarios ask for, and how often they acted."""
+"""Mechanisms that scenarios enable, and the number of their actions."""
 
 from __future__ import annotations
 
@@ -17,47 +17,48 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
-    #: Counts by the labels of a point of the sweep and the name of a group or link.
+    #: Sums by the labels of a point of the sweep and the name of a group or link.
     Totals: TypeAlias = dict[tuple[tuple[str, ...], str], int]
 
-#: Mechanisms as controllers state them: kind, name, the parameter that asks for it, the one
-#: that holds otherwise, the column that counts what it does (each empty if none does); or else the
-#: counters that do, and what it means that they are zero.
+#: Mechanisms as controllers declare them: kind, name, the parameter that enables it, its base
+#: parameter, and the column that counts its actions (empty if there is none). Others have counters,
+#: and a text for counters of zero.
 _ALL = _core.mechanisms()
 OF_CONTROLLERS = [words for words, counters, _ in _ALL if not counters]
-#: By kind: what it goes by, the counters, and what it means that they are zero.
+#: Mechanisms of controllers that follow router feedback, by kind: name, counters, and the text for
+#: counters of zero.
 STEERED = {words[0]: (words[1], counters, silence) for words, counters, silence in _ALL if counters}
 _OF_ENDPOINTS = {"ecn", "obey_ece", "obey_quench", "quench_answer"}
 _OF_KINDS = {key for mechanism in OF_CONTROLLERS for key in mechanism[2:4] if key}
 _KEYS = "|".join(sorted({"kind", *_OF_ENDPOINTS, *_OF_KINDS}))
-#: The lines of a resolved scenario that say what is to act: a sweep has few variants of them.
+#: Lines of a resolved scenario that enable mechanisms; a sweep has few variants of them.
 _MECHANISMS = re.compile(rf"^(?:\[.+\]|(?:{_KEYS}) = .*)$", re.MULTILINE)
-#: Counts what answers to ECN did.
+#: Column that counts window reductions after ECN echoes.
 OF_ECN = "cwnd_reductions_ecn"
-#: Counts what answers to source quenches did.
+#: Column that counts window reductions after source quenches.
 OF_QUENCHES = "cwnd_reductions_quench"
-#: Points of a sweep that are named before the rest is counted.
+#: Number of points of a sweep that a note names; the rest is counted.
 NAMED = 3
 
 
 def asked_for(resolved: str) -> dict[str, Any]:
-    """The mechanisms of a resolved scenario."""
+    """Extracts the keys of a resolved scenario that enable mechanisms."""
     return read_lines("\n".join(_MECHANISMS.findall(resolved)))
 
 
 @lru_cache(maxsize=1024)
 def read_lines(text: str) -> dict[str, Any]:
-    """Some lines of a resolved scenario; many runs have the same."""
+    """Parses selected lines of a resolved scenario; cached, since many runs have the same."""
     return _core.read_toml(text, name="resolved")
 
 
 def read_bytes(text: str) -> float:
-    """A size as a resolved scenario writes it."""
+    """Parses a size of a resolved scenario, in bytes."""
     return _core.read_quantity("bytes", text)
 
 
 def packet_sizes(endpoint: Mapping[str, Any]) -> tuple[float, float]:
-    """Payload of a full packet and its headers, of an endpoint of TCP or QUIC."""
+    """Payload of a full packet and its headers in bytes, of an endpoint of TCP or QUIC."""
     header = read_bytes(endpoint["header"])
     if "max_datagram_size" in endpoint:
         payload = read_bytes(endpoint["max_datagram_size"]) - _core.quic_overhead
@@ -66,12 +67,12 @@ def packet_sizes(endpoint: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def is_reported(flows: pl.DataFrame, column: str) -> bool:
-    """`True` if a result has this count of each flow; Linux does not report all."""
+    """`true` if a result has this count for every flow; Linux does not report all counts."""
     return column in flows.columns and flows[column].null_count() == 0
 
 
 def totals(run: Data, frame: pl.DataFrame, by: str, *columns: str) -> Totals:
-    """The sums over all seeds, by point and name; none of columns that a result does not have."""
+    """Sums columns over all seeds, by point and name; empty if the result lacks one of them."""
     if not set(columns) <= set(frame.columns):
         return {}
     total = pl.sum_horizontal(pl.col(column).cast(pl.Int64).sum() for column in columns)
@@ -80,12 +81,12 @@ def totals(run: Data, frame: pl.DataFrame, by: str, *columns: str) -> Totals:
 
 
 def manages(queue: dict[str, Any]) -> bool:
-    """`True` if a queue of a resolved scenario has more to it than a limit: an AQM."""
+    """`true` if a queue of a resolved scenario is an AQM: it has keys besides kind and limit."""
     return not set(queue) <= {"kind", "limit"}
 
 
 def mechanisms_of(controller: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """The mechanisms that a controller is asked for, and the columns that count what they do."""
+    """Yields the mechanisms that a controller enables, and the columns that count their actions."""
     for kind, name, key, base, column in OF_CONTROLLERS:
         if kind != controller.get("kind"):
             continue
@@ -94,12 +95,12 @@ def mechanisms_of(controller: dict[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def where(run: Data, found: list[tuple[str, ...]], points: int) -> str:
-    """Names some of so many points of the sweep."""
+    """Describes points of the sweep in parentheses; `points` is the number of all points."""
     if len(found) == points:
         return "(in all runs)" if run.manifest.runs > 1 else "(in this run)"
     labels = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
     if len(list(product(*labels))) == len(found):
-        # They fill a block of the sweep: only the axes that bound it are named.
+        # The points form a block of the sweep: naming the axes that bound it is enough.
         bounds = [
             f"{axis.name} {' or '.join(some)}"
             for axis, some in zip(run.axes, labels, strict=True)

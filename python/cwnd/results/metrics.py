@@ -1,4 +1,4 @@
-"""The numbers of runs that are compared: a row per run, group or flow, a column per metric."""
+"""Metrics of runs: a row per run, group or flow, a column per metric."""
 
 from __future__ import annotations
 
@@ -19,41 +19,42 @@ if TYPE_CHECKING:
     from cwnd.results.data import Data
 
 
-#: What stands in the place of a group's name where all flows are counted; no group is named so.
+#: Group name of rows over all flows; no group can have it.
 ALL = "*"
-#: What has a row of its own: all flows together, each group, or each flow.
+#: Aggregation of flows into a row: all flows of a run, each group, or each flow.
 By: TypeAlias = Literal["all", "group", "flow"]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: its column, and how people read it."""
+    """A metric: its column, label and unit."""
 
     column: str
     label: str
-    #: Unit that people read it in; empty for a count.
+    #: Unit for people; empty for a count.
     unit: str = ""
-    #: From the column's unit to that one.
+    #: Factor from the unit of the column to that unit.
     scale: float = 1.0
-    #: What it is a number of: flows (a group, or all), a link, or a group or flow beside others.
+    #: Object that has the metric: flows (a group, or all), a link, or a group or flow as a part of
+    #: all flows.
     of: Literal["flows", "link", "part"] = "flows"
 
     @property
     def counts(self) -> bool:
-        """`True` of numbers of events.
+        """`True` for numbers of events.
 
-        Few seeds with many and many with few make a mean and its t-interval meaningless, so tables
-        and figures show the median and the quartiles of the seeds.
+        A mean and its t-interval are meaningless if few seeds have many events and many have few.
+        Tables and figures therefore show the median and the quartiles of the seeds.
         """
         return not self.unit and self.column not in _INDICES
 
     @property
     def axis_label(self) -> str:
-        """Its name with its unit, for the axis of a plot."""
+        """Label with its unit, for the axis of a plot."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
 
-#: Metrics without a unit that count nothing.
+#: Metrics without a unit that are no counts.
 _INDICES = frozenset({"jain", "goodput_ratio"})
 
 #: All metrics of a run, by column.
@@ -105,9 +106,9 @@ METRICS: dict[str, Metric] = {
 }
 
 
-#: Ends of the columns with the quartiles of a count, and which quantiles they are.
+#: Suffixes of the columns with the quartiles of a count, and their quantiles.
 QUARTILES = {"_p25": 0.25, "_p50": 0.5, "_p75": 0.75}
-#: Columns that no axis of a sweep has, so that its tables of metrics can hold both.
+#: Columns that no axis of a sweep may have, so that tables of metrics can hold both.
 RESERVED = frozenset(
     {
         *("point", "n", "deterministic", "group", "flow_id", *METRICS),
@@ -124,18 +125,18 @@ _OF_LINK = {
 
 
 def _sum(values: pl.Expr) -> pl.Expr:
-    """The sum; null where a summand is, which is one that Linux does not tell."""
+    """Sums values; null if one is null, as for counts that Linux does not report."""
     return pl.when(values.null_count() == 0).then(values.sum())
 
 
-# Fairness is between flows that share for as long as they run; transfers that end do not, nor do
-# datagrams, which give way to nobody.
+# Fairness compares flows that share the link for as long as they run. Finite transfers do not, nor
+# do flows without congestion control.
 _FAIR = pl.col("goodput_bit_s").filter(
     pl.col("size_bytes").is_null() & (pl.col("controller") != "none")
 )
-#: What flows come to; the first two, in bits, become rates.
+#: Metrics that aggregate bits over flows, which then become rates.
 _RATES = ("goodput_bit_s", "throughput_bit_s", "offered_bit_s")
-# What transfers want to send that begin after the warm-up; flows without a size offer none.
+# Bits offered by transfers that begin after the warm-up; flows without a size offer none.
 _OFFERED = pl.col("size_bytes").filter(pl.col("start_s") >= pl.col("warmup_s")).sum() * 8
 _OF_FLOWS = (
     (pl.col("delivered_bytes").sum() * 8).alias("goodput_bit_s"),
@@ -150,7 +151,7 @@ _OF_FLOWS = (
     _sum(pl.col("rto_count")),
     _sum(pl.col("rto_under_way")).alias("timeouts_under_way"),
     _sum(pl.col("duplicates")),
-    # How many flows have what is a mean over them.
+    # Numbers of flows that have a value of each mean.
     pl.col("rtt_p50_us").count().alias("counted rtt_p50_us"),
     pl.col("rtt_p95_us").count().alias("counted rtt_p95_us"),
     pl.col("fct_s").count().alias("counted fct_s"),
@@ -162,14 +163,15 @@ _OF_FLOWS = (
     _sum(pl.col("cwnd_reductions_delay")).alias("reductions_delay"),
     pl.col("bytes_received").sum(),
     pl.col("fct_s").mean(),
-    # Jain, Chiu & Hawe 1984: (Σx)² / (n Σx²); one flow is trivially fair, so it says nothing.
+    # Jain, Chiu & Hawe 1984: (Σx)² / (n Σx²). The index of one flow is always 1 and has no
+    # information.
     pl.when(_FAIR.len() > 1)
     .then(_FAIR.sum() ** 2 / (_FAIR.len() * (_FAIR**2).sum()))
     .otherwise(None)
     .fill_nan(None)
     .alias("jain"),
 )
-#: Columns of the flows and links that results have not always had.
+#: Columns of flows and links that older results lack.
 _LATER = (
     "rto_under_way",
     "duplicates",
@@ -178,12 +180,12 @@ _LATER = (
     "dead_pkts",
     "duplicate_pkts",
 )
-#: Ends of columns that are units.
+#: Suffixes of columns that are units.
 _UNIT_ENDS = ("_bit_s", "_us", "_s")
 
 
 def metric(name: str) -> Metric:
-    """Finds a metric by its column, with or without its unit, or by an unambiguous beginning.
+    """Finds a metric by its column, with or without its unit, or by an unambiguous prefix.
 
     Raises:
         InputError: There is none, or several; the message names them.
@@ -205,7 +207,7 @@ def metric(name: str) -> Metric:
 
 
 def _nearest(name: str) -> str | None:
-    """The metric that a misspelt name is closest to, units left away; `None` if none is close."""
+    """Finds the column closest to a misspelt name, ignoring units; `None` if none is close."""
     unit = re.compile(f"({'|'.join(_UNIT_ENDS)})$")
     bare = {unit.sub("", column): column for column in METRICS}
     near = difflib.get_close_matches(name, bare, 1)
@@ -213,7 +215,7 @@ def _nearest(name: str) -> str | None:
 
 
 def main_link(run: Data) -> str | None:
-    """The link that the tables show: the busiest of those with a rate, the first among equals."""
+    """Returns the link that tables show: the busiest with a rate, the first of equals."""
     rated = run.links.filter(pl.col("utilisation").is_not_null())
     if rated.is_empty():
         return None
@@ -233,27 +235,26 @@ def per_run(
     by: By | None = None,
     relative_to: str | None = None,
 ) -> pl.DataFrame:
-    """One row per run, or per run and group or flow: its axes, its seed and every metric.
+    """Computes one row per run, or per run and group or flow: its axes, its seed and every metric.
 
-    What a metric does not tell is null: those of a link belong to all flows together, shares and
-    ratios to groups and flows. Shares and ratios are of each run, so that the mean of a summary is
-    the mean of the seeds' ratios and not the ratio of their means. Where nothing was delivered
-    there is no share, and where nothing reached the group that others are compared with there is no
-    ratio.
+    Metrics that do not apply are null: those of a link apply to all flows together, shares and
+    ratios to groups and flows. Shares and ratios are computed for each run, so that the mean of a
+    summary is the mean of the seeds' ratios, not the ratio of their means. A share is null if
+    nothing was delivered. A ratio is null if the reference group received nothing.
 
     Args:
         run: The result.
-        link: Whose utilisation, queueing delay, drops and marks; the busiest if not given.
+        link: Link of utilisation, queueing delay, drops and marks; the busiest if not given.
         group: Count only this group of flows; all if not given.
         by: "all": all flows of a run in one row. "group": a row for each group, named in the column
             `group`. "flow": a row for each flow, named in `group` and `flow_id`, whose goodput and
-            throughput are those of `flows`: over the time that the flow was there. "group" if a
-            group is given, else "all".
-        relative_to: The group that `goodput_ratio` compares with; the scenario's first if not
-            given. It has none itself.
+            throughput are those of `flows`: over the lifetime of the flow. "group" if a group is
+            given, else "all".
+        relative_to: Reference group of `goodput_ratio`; the scenario's first if not given. Its own
+            ratio is null.
 
     Raises:
-        InputError: There is no such link or group; the message names those there are.
+        InputError: There is no such link or group; the message names the existing ones.
     """
     chosen = known_group(run, group)
     by = by or ("all" if chosen is None else "group")
@@ -283,7 +284,11 @@ def per_run(
 
 
 def known_group(run: Data, group: str | None) -> str | None:
-    """The group, or `None` for all flows; `InputError` with the groups there are if it is none."""
+    """Returns the name of a group, or `None` for all flows.
+
+    Raises:
+        InputError: There is no such group; the message names the existing ones.
+    """
     if group is None or group == ALL:
         return None
     if group not in run.groups:
@@ -306,26 +311,26 @@ def _reference(run: Data, relative_to: str | None) -> str | None:
 
 
 def _together(run: Data) -> pl.DataFrame:
-    """What all flows of each run come to."""
+    """Metrics of all flows of each run together."""
     sums = unsampled.added(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS), ["run_id"])
     rows = _rates(run, sums)
     return _with_requests(run, rows, [])
 
 
 def _flows(run: Data) -> pl.DataFrame:
-    """The flows, with what their run cut from its start."""
+    """The flows, each with the warm-up time of its run."""
     flows = _with_later(run.flows)
     return flows.join(run.runs.select("run_id", "warmup_s"), on="run_id", maintain_order="left")
 
 
 def _with_later(rows: pl.DataFrame) -> pl.DataFrame:
-    """The same with the columns that results have not always had; they are null."""
+    """Adds columns that older results lack, filled with null."""
     missing = (name for name in _LATER if name not in rows.columns)
     return rows.with_columns(pl.lit(None, pl.UInt64).alias(name) for name in missing)
 
 
 def _with_requests(run: Data, rows: pl.DataFrame, apart: list[str]) -> pl.DataFrame:
-    """The same with the metrics of requests."""
+    """Adds the metrics of requests."""
     found = responses.metrics_of(run, apart)
     if found.is_empty():
         return rows
@@ -333,7 +338,7 @@ def _with_requests(run: Data, rows: pl.DataFrame, apart: list[str]) -> pl.DataFr
 
 
 def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
-    """What each group, or each flow, of each run comes to, by itself and beside the others."""
+    """Metrics of each group, or each flow, of each run, with shares and ratios."""
     delivered, rate = pl.col("delivered_bytes"), pl.col("goodput_bit_s")
     parts = (
         _flows(run)
@@ -367,7 +372,7 @@ def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
 
 
 def _rates(run: Data, sums: pl.DataFrame) -> pl.DataFrame:
-    """Goodput and throughput over the time that was measured, from bits."""
+    """Converts bits into rates over the measured time, from the end of the warm-up."""
     measured = pl.col("duration_s") - pl.col("warmup_s")
     seconds = run.runs.select("run_id", measured.alias("measured"))
     return (
@@ -378,13 +383,13 @@ def _rates(run: Data, sums: pl.DataFrame) -> pl.DataFrame:
 
 
 def _filled(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """The columns of a table of metrics; those that its rows do not have are null."""
+    """Selects keys and all metrics; metrics that the rows lack are null."""
     missing = [pl.lit(None, pl.Float64).alias(name) for name in METRICS if name not in rows.columns]
     return rows.with_columns(missing).select(*keys, *METRICS)
 
 
 def values_of(rows: pl.DataFrame, column: str) -> list[float]:
-    """The values of a metric that exist."""
+    """Returns the values of a metric that are not null."""
     return [float(value) for value in rows[column].drop_nulls()]
 
 
@@ -396,19 +401,19 @@ def summarise(
 ) -> pl.DataFrame:
     """Aggregates runs over seeds.
 
-    The columns are `n`, `deterministic`, and of each metric the mean and the half-width of its 95 %
-    interval; of counts their quartiles, too.
+    The columns are `n`, `deterministic`, and for each metric the mean and the half-width of its 95
+    % interval; for counts also the quartiles.
 
     Args:
         rows: A row per run, or per run and part of it.
         by: Columns of the points.
-        metrics: Which; all if not given.
+        metrics: Metrics, by column or as objects; all if not given.
         together: All flows of the runs. A point is deterministic if at least two seeds gave the
             same in all metrics, here as well: a part may be the same by chance.
     """
     every = METRICS if metrics is None else metrics
     chosen = [METRICS[each] if isinstance(each, str) else each for each in every]
-    # One pass over all points: a sweep may have tens of thousands.
+    # One pass aggregates all points, as a sweep may have tens of thousands.
     values = [pl.col(m.column).cast(pl.Float64).drop_nulls() for m in chosen]
     quartiles = [
         pl.col(m.column).cast(pl.Float64).quantile(q, "linear").alias(f"{m.column}{end}")
@@ -458,19 +463,19 @@ def summary(
     by: By | None = None,
     relative_to: str | None = None,
 ) -> pl.DataFrame:
-    """A row per point of the sweep of all flows, and one of each group where there are several.
+    """Summarises the seeds of each point: all flows, and each group if there are several.
 
-    The columns are the axes, `group`, of flows `flow_id`, `n`, `deterministic`, of each metric the
-    mean over the seeds and the half-width of its 95 % interval, and of counts the quartiles. Rows
-    of all flows have `*` as their group.
+    The columns are the axes, `group`, for flows `flow_id`, `n`, `deterministic`, for each metric
+    the mean over the seeds and the half-width of its 95 % interval, and for counts the quartiles.
+    Rows of all flows have `*` as their group.
 
     Args:
         run: The result.
-        metrics: Which, as `metric` finds them; all if not given.
-        link: Whose utilisation, queueing delay, drops and marks; the busiest if not given.
+        metrics: Names, as `metric` finds them; all if not given.
+        link: Link of utilisation, queueing delay, drops and marks; the busiest if not given.
         group: Only this group; `*` for all flows together.
         by: Only rows of all flows, of groups, or of flows.
-        relative_to: The group that `goodput_ratio` compares with; the first if not given.
+        relative_to: Reference group of `goodput_ratio`; the first if not given.
 
     Raises:
         InputError: There is no such metric, link or group.
@@ -500,9 +505,9 @@ def summary(
 def all_and_groups(
     run: Data, link: str | None = None, *, relative_to: str | None = None
 ) -> pl.DataFrame:
-    """A row per run of all flows, with `*` as their `group`, then one per run of each group.
+    """Computes a row per run of all flows, with `*` as their `group`, then one per run and group.
 
-    The columns are those of `per_run`; what only groups have is null in the rows of all flows.
+    The columns are those of `per_run`; metrics of groups only are null in the rows of all flows.
 
     Raises:
         InputError: There is no such link or group.
@@ -513,7 +518,7 @@ def all_and_groups(
 
 
 def groups(rows: pl.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, object], pl.DataFrame]]:
-    """The rows apart by what they have in common, in order of first appearance."""
+    """Splits rows by equal values of some columns, in order of first appearance."""
     if not by:
         return [({}, rows)] if rows.height else []
     return [

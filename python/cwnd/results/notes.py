@@ -1,4 +1,7 @@
-"""Mechanisms that were asked for and never acted: a comparison that rests on them says nothing."""
+"""Notes on a result: mechanisms that never acted, invalid or missing runs, offered loads.
+
+A comparison that rests on a mechanism without any action is meaningless.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +35,10 @@ if TYPE_CHECKING:
     from cwnd.results.data import Data
     from cwnd.results.mechanisms import Totals
 
-    #: The labels of a point of the sweep.
+    #: Labels of a point of the sweep.
     Point: TypeAlias = tuple[str, ...]
 
-#: The lines of a resolved scenario that say what connections offer that arrive for a load.
+#: Lines of a resolved scenario from which the load of arriving connections follows.
 _LOADS = re.compile(r"^load = [0-9]", re.MULTILINE)
 _ARRIVALS = re.compile(
     r"^(?:\[.+\]|(?:load|link|from|to|mss|max_datagram_size|header|ack_size|handshake) = .*)$",
@@ -44,7 +47,7 @@ _ARRIVALS = re.compile(
 
 
 def missing_runs(run: Data) -> list[str]:
-    """A sentence if this is a part of a sweep."""
+    """Sentence for an incomplete sweep."""
     missing, there = run.manifest.missing, run.manifest.runs
     if not missing:
         return []
@@ -52,7 +55,7 @@ def missing_runs(run: Data) -> list[str]:
 
 
 def invalid_runs(run: Data) -> list[str]:
-    """A sentence if runs on Linux were not what was asked for."""
+    """Sentence for runs on Linux that were invalid."""
     world = run.manifest.world or {}
     invalid = world.get("invalid_runs", 0)
     if not invalid:
@@ -63,7 +66,7 @@ def invalid_runs(run: Data) -> list[str]:
 
 
 def of_linux(run: Data) -> list[str]:
-    """What Linux does otherwise than was asked for."""
+    """Notes on settings that Linux applies differently."""
     told: list[str] = (run.manifest.world or {}).get("notes", [])
     return told
 
@@ -72,23 +75,23 @@ def silent_mechanisms(run: Data) -> list[str]:
     """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
     points = run.rows_by_point
     silent: dict[str, list[tuple[str, ...]]] = {}
-    # Linux does not tell why a window was reduced, but which segments came with a mark.
+    # Linux does not report the cause of a window reduction, but counts segments received with CE.
     acted = OF_ECN if is_reported(run.flows, OF_ECN) else "ce_received"
     reductions = totals(run, run.flows, "group", acted)
-    # What its senders believed Linux does not tell.
+    # Linux does not report the quenches that its senders accepted.
     heard = is_reported(run.flows, "quenches")
     quenches = totals(run, run.flows, "group", "quenches") if heard else None
     answers = totals(run, run.flows, "group", OF_QUENCHES)
     told_of = totals(run, run.links, "link", "quenches_total_pkts")
-    # Most links have none, and all of them are looked through for each point.
+    # Most links sent none; the filter saves a search through all links at each point.
     told_of = {place: count for place, count in told_of.items() if count}
-    # Without ECN its mechanisms are not expected to act; whether quenches do is the endpoint's.
+    # ECN's mechanisms are not expected to act without ECN, and quenches depend on the endpoint.
     of_others = {mechanism[4] for mechanism in OF_CONTROLLERS} - {OF_ECN, OF_QUENCHES}
     acts = {c: totals(run, run.flows, "group", c) for c in of_others if is_reported(run.flows, c)}
-    # A queue that only ACKs go through is not what is studied.
+    # A queue with only ACKs is not the object of the study.
     with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
     verdicts = totals(run, with_data, "link", "dropped_total_pkts", "marked_total_pkts")
-    # Flows count from the end of the warm-up on.
+    # Counters of flows start at the end of the warm-up.
     since = " after the warm-up" if (run.runs["warmup_s"] > 0).any() else ""
     for point, indices in points.items():
         scenario = asked_for(run.resolved[indices[0]])
@@ -110,7 +113,7 @@ def silent_mechanisms(run: Data) -> list[str]:
 
 
 def given_up(run: Data) -> list[str]:
-    """A sentence if connections were given up: they have no completion time."""
+    """Sentence for connections that were given up, which have no completion time."""
     if "gave_up" not in run.flows.columns:
         return []
     where = run.flows["gave_up"].cast(pl.String)
@@ -130,7 +133,7 @@ def given_up(run: Data) -> list[str]:
 
 
 def rows_left_out(run: Data) -> list[str]:
-    """Sentences if requests or flows have no row, since the scenario asks for that."""
+    """Sentences for requests or flows without a row, as the scenario asks for."""
     sentences = []
     for table, exact in (
         ("requests", "metrics are of all, quantiles of response times to 0.4 %"),
@@ -146,7 +149,7 @@ def rows_left_out(run: Data) -> list[str]:
 
 
 def idle_seeds(run: Data) -> list[str]:
-    """A sentence if another seed changes nothing: then confidence intervals say nothing either."""
+    """Sentence for a result that is independent of the seed, which voids confidence intervals."""
     if len(run.manifest.seeds) < 2:  # noqa: PLR2004 - nothing to compare
         return []
     points = pl.struct(run.axis_columns) if run.axis_columns else pl.lit(0)
@@ -161,10 +164,10 @@ def idle_seeds(run: Data) -> list[str]:
 
 
 def _told(found: Iterable[tuple[str, str]]) -> list[str]:
-    """Sentences, from the words before and after the names of groups or links.
+    """Formats sentences from templates with the names of groups or links.
 
-    Those with the same words are one where there are many: a graph of a thousand links has one
-    sentence for the links that were never full.
+    More than a few names with the same template share one sentence: a graph of a thousand links has
+    one sentence for the links that were never full.
     """
     alike: dict[tuple[str, str], list[str]] = {}
     for words, name in found:
@@ -181,7 +184,7 @@ def _told(found: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def loads(run: Data) -> list[str]:
-    """For each group that arrives for a load: what it offered, and what the link carried."""
+    """Sentences that compare the intended load of arriving groups with offered and carried load."""
     points = run.rows_by_point
     found: dict[str, list[tuple[str, ...]]] = {}
     ids = run.runs["run_id"].to_list()
@@ -202,7 +205,7 @@ def loads(run: Data) -> list[str]:
 
 
 def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: str) -> str | None:
-    """The load that came out, with headers and SYNs as the scenario counts them, over all seeds."""
+    """Offered load over all seeds, with headers and SYNs as the scenario counts them."""
     runs = run.runs.filter(pl.col("run_id").is_in(ids))
     rated = run.links.filter(pl.col("run_id").is_in(ids) & (pl.col("link") == link))
     began = (
@@ -218,7 +221,7 @@ def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: 
     if not rest.is_empty():
         rest = rest.filter(pl.col("run_id").is_in(ids) & (pl.col("group") == group))
         connections += int(rest["began"].sum())
-    # Of a group between several nodes, results do not say which connections crossed the link.
+    # Results do not record which connections of a group between several nodes crossed the link.
     if any(isinstance(flow.get(end), list) for end in ("from", "to")):
         return f"{connections} connections began, and the link carried {used:.1%} in all"
     end = flow["endpoint"]
@@ -245,13 +248,13 @@ def _silent_ecn(
             continue
         if not isinstance(controller, dict):
             continue
-        # Whom routers steer reads the two bits otherwise.
+        # Controllers that follow router feedback use the two ECN bits for that feedback.
         if controller.get("kind") in STEERED:
             continue
         asked = _asked_of(controller)
         if asked is not None:
             yield f"{asked} never acted: no window of {{}} was reduced by ECN{since}", name
-        # Who is capable of ECN and ignores its echoes has another reason to be.
+        # An ECN-capable sender that ignores echoes is no test of ECN.
         elif endpoint.get("obey_ece", True):
             yield f"ECN never acted: no window of {{}} was reduced by it{since}", name
 
@@ -259,7 +262,7 @@ def _silent_ecn(
 def _silent_quenches(
     scenario: dict[str, Any], point: Point, quenches: Totals, answers: Totals, since: str
 ) -> Iterable[tuple[str, str]]:
-    """Flows that are to obey source quenches and heard of none, or did nothing about them."""
+    """Flows that obey source quenches but received none, or did not reduce their window."""
     for name, flow in scenario.get("flow", {}).items():
         endpoint = flow.get("endpoint", {})
         if not isinstance(endpoint, dict) or not endpoint.get("obey_quench"):
@@ -274,7 +277,7 @@ def _silent_quenches(
 def _unheard_quenches(
     scenario: dict[str, Any], point: Point, told_of: Totals
 ) -> Iterable[tuple[str, str]]:
-    """Links whose routers sent source quenches that nobody obeys."""
+    """Links whose routers sent source quenches that no flow obeys."""
     endpoints = [flow.get("endpoint") for flow in scenario.get("flow", {}).values()]
     if any(isinstance(each, dict) and each.get("obey_quench") for each in endpoints):
         return
@@ -284,14 +287,14 @@ def _unheard_quenches(
 
 
 def _asked_of(controller: dict[str, Any]) -> str | None:
-    """The mechanism that a controller is asked for, of those that answer ECN."""
+    """Returns the name of the enabled mechanism that answers ECN, or `None`."""
     return next((name for name, column in mechanisms_of(controller) if column == OF_ECN), None)
 
 
 def _silent_controllers(
     scenario: dict[str, Any], point: Point, acts: dict[str, Totals], since: str
 ) -> Iterable[tuple[str, str]]:
-    """Mechanisms of controllers, those that answer ECN apart, that did nothing."""
+    """Mechanisms of controllers without any action, except those that answer ECN."""
     for name, flow in scenario.get("flow", {}).items():
         controller = flow.get("controller", {})
         for mechanism, column in mechanisms_of(controller if isinstance(controller, dict) else {}):
@@ -302,7 +305,7 @@ def _silent_controllers(
 def _silent_routers(
     scenario: dict[str, Any], activity: dict[str, int]
 ) -> Iterable[tuple[str, str]]:
-    """Flows that routers are to steer and that heard nothing of them, in any run."""
+    """Flows that follow router feedback but received none in any run."""
     for name, flow in scenario.get("flow", {}).items():
         controller = flow.get("controller", {})
         kind = controller.get("kind") if isinstance(controller, dict) else None

@@ -1,4 +1,4 @@
-"""Arms of a sweep whose mechanism cannot act, or never did, named in tables and figures."""
+"""Remarks in tables and figures on labels of a sweep whose mechanism cannot act, or never did."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from cwnd.results.data import Data
     from cwnd.results.mechanisms import Totals
 
-#: Signals that mechanisms answer to, by the column that counts their answers.
+#: Signals that mechanisms answer, with the verb for their absence, by the column that counts the
+#: answers.
 _HEARD = {OF_ECN: ("ECN", "marks"), OF_QUENCHES: ("quench", "came")}
-#: The labels of a point of the sweep.
+#: Labels of a point of the sweep.
 _Point = tuple[str, ...]
 
 
@@ -39,7 +40,7 @@ class RemarkedAxis(Axis):
     remarks: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self, label: str) -> str:
-        """A label with its remark."""
+        """Text of a label with its remark."""
         return f"{label} ({self.remarks[label]})" if label in self.remarks else label
 
 
@@ -47,24 +48,24 @@ class RemarkedAxis(Axis):
 class Remarks:
     """Remarks on the points of a sweep: groups whose mechanism did nothing there, in all seeds."""
 
-    #: With remarks on the labels at all of whose points they hold.
+    #: Axes, with a remark on a label if it holds at all points of that label.
     axes: list[RemarkedAxis]
     #: Remarks on groups, by point.
     silent: dict[_Point, dict[str, str]]
-    #: The labels of these points with the remarks.
+    #: Labels with remarks, by point, for the points that have some.
     labels: dict[_Point, _Point]
-    #: Sentences about points whose labels act elsewhere.
+    #: Sentences about remarks that hold at a part of a label's points.
     rest: list[str]
 
     @classmethod
     def of(cls, run: Data) -> Remarks:
-        """Finds mechanisms of controllers that did nothing, and the labels that decide it."""
+        """Finds mechanisms of controllers that did nothing, and the labels responsible for that."""
         asking, silent = _silent(run)
-        # By axis, label and remark, the points that bear the remark there, as an ordered set.
+        # Points with a remark on a label, by axis, label and remark, as an ordered set.
         borne: dict[tuple[int, str, str], dict[_Point, None]] = defaultdict(dict)
-        # By group and remark, the points at which no axis decides.
+        # Points at which no axis is responsible, by group and remark.
         rest: dict[tuple[str, str], list[_Point]] = defaultdict(list)
-        # Points that ask for the mechanism of a group, and those at which it does nothing.
+        # For each group, the points that enable its mechanism, and those at which it does nothing.
         alike = {
             group: [{at for at, there in of.items() if group in there} for of in (asking, silent)]
             for group in {group for groups in silent.values() for group in groups}
@@ -95,19 +96,19 @@ class Remarks:
         )
 
     def keys(self, rows: pl.DataFrame) -> dict[str, list[str]]:
-        """The columns of a table that say which point a row is, by the names of the axes."""
+        """Key columns of a table: the labels of each row with their remarks, by axis."""
         columns = [axis.column for axis in self.axes]
         points = rows.select(columns).iter_rows() if columns else ()
         shown = [self.labels.get(point, point) for point in points]
         return {axis.name: [each[i] for each in shown] for i, axis in enumerate(self.axes)}
 
     def group(self, point: _Point, name: str) -> str:
-        """The remark after the name of a group; none if a label of the point has it."""
+        """Text after the name of a group; empty if a label of the point has the remark."""
         remark = None if point in self.labels else self.silent.get(point, {}).get(name)
         return "" if remark is None else f", {remark}"
 
     def groups(self, axis: Axis) -> Axis:
-        """An axis of groups with the remarks that hold at all points."""
+        """Adds to an axis of groups the remarks that hold at all points."""
         points = list(self.silent.values())
         common = {
             group: remark
@@ -118,7 +119,7 @@ class Remarks:
 
 
 def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, str]]]:
-    """The groups at each point that ask for a mechanism, and remarks on those without effect."""
+    """Groups at each point that enable a mechanism, and remarks on mechanisms without effect."""
     asking: dict[_Point, set[str]] = {}
     found: dict[_Point, dict[str, list[str]]] = {}
     counts: dict[str, Totals] = {}
@@ -130,7 +131,7 @@ def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, s
         for group, flow in scenario.get("flow", {}).items():
             controller = flow.get("controller", {})
             for mechanism, column in mechanisms_of(controller):
-                # Linux reports the marks that came, and not what a window was reduced for.
+                # Linux reports segments received with CE, but not the cause of window reductions.
                 linux = column == OF_ECN and not is_reported(run.flows, column)
                 acted = "ce_received" if linux else column
                 if not is_reported(run.flows, acted):
@@ -156,7 +157,10 @@ def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, s
 
 
 def _cannot(resolved: str, group: str, heard: str) -> bool:
-    """`True` if the path of a group does not give what its mechanism answers to."""
+    """`true` if the path of a group never sends the signal that its mechanism answers.
+
+    The warnings of the scenario's parser decide that.
+    """
     keys = (f"flow.{group}.controller", f"flow.{group}.endpoint")
     warnings = _core.parse(resolved, name="resolved").warnings
     return any(each["key"] in keys and heard in each["message"] for each in warnings)
@@ -165,7 +169,10 @@ def _cannot(resolved: str, group: str, heard: str) -> bool:
 def _deciding(
     run: Data, point: _Point, points: dict[_Point, set[str]], alike: Sequence[set[_Point]]
 ) -> int | None:
-    """The first axis another label of which leads out of the first of these sets, else the next."""
+    """Returns the first axis whose other labels lead out of a set of points, or `None`.
+
+    The first set is tried on all axes before the second.
+    """
     for those in alike:
         for place, axis in enumerate(run.axes):
             others = ((*point[:place], label, *point[place + 1 :]) for label in axis.labels)

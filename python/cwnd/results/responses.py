@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
-#: Metrics of response times that are quantiles: which.
+#: Metrics that are quantiles of response times, and their probabilities.
 QUANTILES = {"response_p50_s": 0.5, "response_p90_s": 0.9, "response_p99_s": 0.99}
-#: The same of times to the last acknowledgement of the response at the server.
+#: Metrics that are quantiles of times to the server's last acknowledgement of the response.
 ACKED_QUANTILES = {"acked_p50_s": 0.5, "acked_p90_s": 0.9, "acked_p99_s": 0.99}
-#: Metrics of these times.
+#: Metrics of times to the last acknowledgement.
 _OF_ACKED = ("acked_mean_s", *ACKED_QUANTILES)
 #: All metrics of requests.
 COLUMNS = (
@@ -26,29 +26,30 @@ COLUMNS = (
     *_OF_ACKED,
 )
 
-#: What came of requests at a time since they were sent: answered, still open when the run ended.
-#: Those without an answer for ever, because their connection was given up, have no such time.
+#: Counts of requests by their state at a time since they were sent: answered, still open at the end
+#: of the run, or never answered because their connection was given up. The last have an infinite
+#: time.
 _COUNTS = ("answered", "open", "never")
-#: What becomes of requests.
+#: Outcomes of requests.
 OUTCOMES = ("answered", "open", "rejected", "given-up")
-#: Requests that are read at a time, about.
+#: Approximate number of requests that are read at a time.
 _BATCH = 4_000_000
-#: Of the products of a million factors below one.
+#: Tolerance for the rounding error of a product of a million factors below one.
 _ROUNDING = 1e-9
 
 
 def metrics_of(run: Data, apart: Sequence[str] = ()) -> pl.DataFrame:
-    """The metrics of requests, a row for each run and group or flow that has some.
+    """Computes metrics of requests, a row for each run and group or flow with requests.
 
-    The mean and the largest response time are of the requests that were answered. Quantiles are of
-    all: those of connections that were given up take longer than any other, and of those that were
-    open when the run ended it is known that they take longer than until then (Kaplan & Meier 1958).
-    A quantile among requests of which no answer is known is null. Times to the last acknowledgement
-    are counted likewise; where not every request has a row they are null.
+    The mean and the largest response time are of answered requests. Quantiles are of all requests.
+    Those of connections that were given up count as infinite; those open at the end of the run are
+    censored there (Kaplan & Meier 1958). A quantile is null if it lies beyond the last answer.
+    Times to the last acknowledgement are counted likewise; they are null unless every request has a
+    row.
 
     Args:
         run: The result.
-        apart: What has a row of its own in a run: nothing, `group`, or `group` and `flow_id`.
+        apart: Columns that separate rows within a run: none, `group`, or `group` and `flow_id`.
     """
     key = ("responses", *apart)
     if key not in run.derived:
@@ -75,11 +76,11 @@ def counts_of(
     run_ids: Sequence[str] | None = None,
     time: Literal["response_s", "acked_s"] = "response_s",
 ) -> Iterator[pl.DataFrame]:
-    """When requests were answered, in batches of whole runs; of these runs or of all.
+    """Yields the response times of requests, in batches of whole runs; of these runs or of all.
 
-    Columns: `run_id`, those that are `apart`, the time since the request was sent `time_s`, how
-    many requests were answered then (`answered`), were open when the run ended (`open`) and were
-    given up (`never`, at an infinite time), the sum of the response times `sum_s` and the largest
+    Columns: `run_id`, those of `apart`, the time since the request was sent `time_s`, the numbers
+    of requests answered then (`answered`), open at the end of the run (`open`) and given up
+    (`never`, at an infinite time), the sum of the response times `sum_s` and the largest
     `longest_s`. With `time="acked_s"` these are times to the last acknowledgement of the response,
     of runs in which every request has a row.
     """
@@ -102,7 +103,7 @@ def counts_of(
 
 
 def _without_rows(run: Data, run_ids: list[str]) -> tuple[list[str], list[str]]:
-    """Those of the runs in which not every request has a row, and the others."""
+    """Splits runs into those in which some requests have no row, and the others."""
     column = "requests_without_row"
     if column not in run.runs.columns:
         return [], run_ids
@@ -111,7 +112,7 @@ def _without_rows(run: Data, run_ids: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _sketched(run: Data, run_ids: list[str], apart: Sequence[str]) -> pl.DataFrame:
-    """The counts of all requests of these runs, by the buckets that they are in."""
+    """Counts of all requests of these runs, by buckets of their histograms."""
     rows = run.samples_of("sketches", run_ids).with_columns(pl.col("what").cast(pl.String))
     what = pl.col("what")
     answered, still_open = what == "answered", what == "open"
@@ -154,13 +155,13 @@ def _counted(rows: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
 
 
 def _batches(run: Data, run_ids: Sequence[str] | None) -> Iterator[list[str]]:
-    """The runs that have requests, in batches."""
+    """Runs with requests, in batches of about `_BATCH` requests."""
     runs = run.runs
     if run_ids is not None:
         runs = runs.filter(pl.col("run_id").cast(pl.String).is_in(list(run_ids)))
     ids = runs["run_id"].to_list()
     if "requests" not in runs.columns:
-        # Written before runs said how many they have.
+        # Older results do not record the number of requests of a run.
         if ids:
             yield ids
         return
@@ -178,17 +179,17 @@ def _batches(run: Data, run_ids: Sequence[str] | None) -> Iterator[list[str]]:
 
 
 def survival(counts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The counts in order of time, with the part of the requests that take longer, `longer`.
+    """Sorts counts by time, and adds the fraction of requests that take longer, `longer`.
 
-    It is that of Kaplan & Meier (1958): at each time the part of the requests that are known to
-    take at least so long, and are answered then, is taken off. Without any that were open when the
-    run ended it is the part of the requests whose response time is greater.
+    The estimator is that of Kaplan & Meier (1958): at each time, the fraction is multiplied by one
+    minus the ratio of requests answered then to requests that took at least so long. Without
+    requests open at the end it is the fraction with a greater response time.
     """
     keys = list(by)
     # Without keys all rows belong together.
     own: list[Any] = keys or [pl.lit(0)]
     together = pl.sum_horizontal(_COUNTS).cast(pl.Int64)
-    # Of equal times those that were answered come first.
+    # Of equal times, those of answered requests come first.
     return (
         counts.sort(*keys, "time_s", "open", maintain_order=True)
         .with_columns(together.alias("together"))
@@ -237,22 +238,22 @@ def _quantiles(named: Mapping[str, float]) -> Iterator[pl.Expr]:
 
 @dataclass(frozen=True)
 class Distribution:
-    """The part of the requests that take longer than each of some times."""
+    """Fraction of the requests that take longer than each of some times, over seeds."""
 
     times_s: list[float]
-    #: The mean over the seeds.
+    #: Mean over the seeds.
     means: list[float]
-    #: Half the width of the 95 % interval of that mean at each time by itself, by Student's t;
-    #: `None` with one seed.
+    #: Half the width of the pointwise 95 % interval of the mean, by Student's t; `None` with one
+    #: seed.
     half_widths: list[float] | None
 
 
 def distribution(of_seeds: Sequence[pl.DataFrame], times_s: Sequence[float]) -> Distribution:
-    """The part of the requests that take longer than these times, over seeds.
+    """Averages the fraction of requests that take longer than these times over seeds.
 
     Args:
-        of_seeds: For each seed the counts of `counts_of`, with what `survival` adds.
-        times_s: Rising, s.
+        of_seeds: For each seed the counts of `counts_of`, extended by `survival`.
+        times_s: Times in seconds, in ascending order.
     """
     shares = [share_longer(seed, times_s) for seed in of_seeds]
     estimates = [Estimate.of(list(at_time)) for at_time in zip(*shares, strict=True)]
@@ -263,14 +264,14 @@ def distribution(of_seeds: Sequence[pl.DataFrame], times_s: Sequence[float]) -> 
 
 
 def share_longer(ordered: pl.DataFrame, times_s: Sequence[float]) -> list[float]:
-    """The part of the requests of one run, from `survival`, that take longer than these times."""
+    """Fraction of the requests of one run, from `survival`, that take longer than these times."""
     passed = ordered["time_s"].search_sorted(pl.Series(times_s, dtype=pl.Float64), side="right")
     longer = ordered["longer"]
     return [1.0 if count == 0 else float(longer[count - 1]) for count in passed]
 
 
 def counts_of_times(times_s: pl.Series) -> pl.DataFrame:
-    """The same counts of response times that are all known, s."""
+    """Builds the table of `counts_of` from response times in seconds that are all known."""
     size = times_s.len()
     one, none = pl.repeat(1, size, dtype=pl.UInt64), pl.repeat(0, size, dtype=pl.UInt64)
     return pl.select(

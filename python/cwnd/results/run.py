@@ -1,4 +1,4 @@
-"""A result: the data of all runs of a scenario, and what can be asked of it."""
+"""A result of `cwnd run`: its data, metrics, notes, figures and files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(repr=False)
 class Run(Data):
-    """What `cwnd.run` returns: data frames over all runs of a scenario, its sweep and its seeds.
+    """A result of `cwnd.run`: data frames over all runs of a scenario, its sweep and its seeds.
 
     Every frame starts with `run_id`, `scenario`, `seed` and the axes of the sweep.
     """
@@ -35,7 +35,7 @@ class Run(Data):
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the numbers should know, such as a mechanism that never acted."""
+        """Caveats for the reader of the numbers, such as a mechanism that never acted."""
         return [
             *notes.missing_runs(self),
             *notes.invalid_runs(self),
@@ -53,9 +53,9 @@ class Run(Data):
 
         `kind` is "timeseries", "windows", "qdelay", "responses", "sweep" or "graph".
 
-        Without a kind: the sweep if there is one, else the time series. The options are those of
-        the functions in `cwnd.plots`: `lines="group"` and `lines="flow"` draw groups or flows
-        apart, `group=` only one group, `"*"` all flows together.
+        Without a kind it is the sweep if there is one, else the time series. The options are those
+        of the functions in `cwnd.plots`: `lines="group"` and `lines="flow"` draw groups or flows
+        separately, `group=` only one group, `"*"` all flows together.
 
         Raises:
             InputError: There is nothing of the kind to draw.
@@ -66,9 +66,9 @@ class Run(Data):
     def save(
         self, directory: str | os.PathLike[str], *, plots: bool = True, pcap: Path | None = None
     ) -> Path:
-        """Writes everything to a directory, at once or not at all; then its figures.
+        """Writes the result to a directory, atomically, and then its figures.
 
-        A figure that cannot be drawn is a `FigureWarning`: the result is there all the same.
+        A figure that cannot be drawn is a `FigureWarning`; the result is complete all the same.
         `pcap` is a directory of capture files on the same disk, which moves into the result.
         """
         place: Path = registered("save a result")(self, directory, pcap=pcap)
@@ -78,7 +78,12 @@ class Run(Data):
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Run:
-        """Reads a result back, of `cwnd run`."""
+        """Reads a result of `cwnd run` from its directory.
+
+        Raises:
+            InputError: There is no such result, or it was written by a newer version.
+            DamageError: A file is missing or damaged.
+        """
         run: Run = registered("load a result")(directory)
         return run
 

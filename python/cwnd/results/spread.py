@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spread:
-    """A mean with its 95 % interval; of a count the median with its quartiles."""
+    """A mean with its 95 % interval, or the median of a count with its quartiles."""
 
     value: float | None
-    #: The ends of the interval, or the quartiles; `None` below two seeds and where none differ.
+    #: Ends of the interval, or quartiles; `None` below two seeds and if all are equal.
     ends: tuple[float, float] | None
     counts: bool
-    #: All seeds gave the same result.
+    #: `True` if all seeds gave the same result.
     deterministic: bool
 
     @property
     def values(self) -> list[float]:
-        """The value and the ends, as far as there are some."""
+        """The value and the ends, as far as they exist."""
         return [each for each in (self.value, *(self.ends or ())) if each is not None]
 
     def scaled(self, factor: float) -> Spread:
-        """The same in another unit."""
+        """Converts value and ends to another unit."""
         value = None if self.value is None else self.value * factor
         ends = None if self.ends is None else (self.ends[0] * factor, self.ends[1] * factor)
         return replace(self, value=value, ends=ends)
 
 
 def spreads(summary: pl.DataFrame, metric: Metric) -> list[Spread]:
-    """The values of a metric in the rows of a summary."""
+    """Extracts the values of a metric from the rows of a summary."""
     name = metric.column
     columns = [name, f"{name}_ci95"]
     if metric.counts:
@@ -58,11 +58,11 @@ def _spread(metric: Metric, n: int, same: bool, value: float | None, *more: floa
 
 
 class Words(NamedTuple):
-    """Words of tables or of figures for the numbers of several seeds."""
+    """Wording of tables or of figures for the numbers of several seeds."""
 
     mean: str
     median: str
-    #: Of points at which all seeds gave the same result, where others vary.
+    #: Text for points at which all seeds gave the same result, if others vary.
     same: str
 
 
@@ -71,7 +71,7 @@ IN_TABLES = Words(
     "median [quartiles]",
     "det.: deterministic, all seeds gave the same result",
 )
-#: Without intervals.
+#: Wording for tables without intervals.
 CENTRES = IN_TABLES._replace(mean="mean", median="median")
 IN_FIGURES = Words(
     "mean and 95 % confidence interval",
@@ -81,7 +81,7 @@ IN_FIGURES = Words(
 
 
 def about_spreads(summary: pl.DataFrame, metrics: Sequence[Metric], words: Words) -> list[str]:
-    """Phrases that say what is shown of so many seeds; none if it is one."""
+    """Phrases that describe the statistics shown over the seeds; none for a single seed."""
     seeds = max(summary["n"].to_list(), default=0)
     if seeds < 2:  # noqa: PLR2004 - there is nothing to average
         return []

@@ -42,7 +42,7 @@ class Estimate:
     def of_interval(
         cls, n: int, mean: float, half_width: float | None, confidence: float = CONFIDENCE
     ) -> Estimate:
-        """The estimate that has this interval, as a table tells it."""
+        """Reconstructs the estimate with a given interval, such as one read from a table."""
         if n == 1 or half_width is None:
             return cls(n, mean, None, None)
         sd = half_width * math.sqrt(n) / t_quantile((1 + confidence) / 2, n - 1)
@@ -52,7 +52,7 @@ class Estimate:
 def interval_ends(
     estimates: Iterable[Estimate], scale: float = 1.0
 ) -> tuple[list[float], list[float]]:
-    """The lower and the upper ends of intervals, times `scale`; means where there are none."""
+    """Lower and upper ends of intervals, times `scale`; the mean where there is no interval."""
     pairs = [(scale * each.mean, scale * (each.half_width or 0.0)) for each in estimates]
     return [mean - half for mean, half in pairs], [mean + half for mean, half in pairs]
 
@@ -60,7 +60,7 @@ def interval_ends(
 def paired_difference(
     before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE
 ) -> Estimate | None:
-    """Estimates after − before over the same seeds: what the seeds have in common cancels."""
+    """Estimates after − before over the same seeds: common variation of a seed cancels."""
     return Estimate.of([b - a for a, b in zip(before, after, strict=True)], confidence)
 
 
@@ -76,14 +76,14 @@ def welch_difference(
 
 
 def welch(a: Estimate, b: Estimate, confidence: float = CONFIDENCE) -> Estimate:
-    """Estimates b − a, as `welch_difference` does, from what is known of the samples."""
+    """Estimates b − a like `welch_difference`, from sizes, means and deviations of the samples."""
     mean, n = b.mean - a.mean, min(a.n, b.n)
     if a.sd is None or b.sd is None:
         return Estimate(n, mean, None, None)
     va, vb = a.sd**2 / a.n, b.sd**2 / b.n
     if va + vb == 0:
         return Estimate(n, mean, 0.0, 0.0)
-    # Scaled by the larger, so that squares of tiny variances do not vanish.
+    # Scaling by the larger variance keeps squares of tiny variances from underflow.
     largest = max(va, vb)
     ra, rb = va / largest, vb / largest
     freedom = (ra + rb) ** 2 / (ra**2 / (a.n - 1) + rb**2 / (b.n - 1))
@@ -94,7 +94,11 @@ def welch(a: Estimate, b: Estimate, confidence: float = CONFIDENCE) -> Estimate:
 
 @lru_cache(maxsize=256)
 def t_quantile(p: float, freedom: int) -> float:
-    """The quantile of Student's t distribution, for p in [0.5, 1) and whole degrees of freedom."""
+    """Quantile of Student's t distribution, for p in [0.5, 1) and whole degrees of freedom.
+
+    Raises:
+        ValueError: An argument is outside these ranges.
+    """
     if not 0.5 <= p < 1 or freedom < 1:  # noqa: PLR2004 - the median
         raise ValueError(f"no t quantile for p = {p}, {freedom} degrees of freedom")
     low, high = 0.0, 1.0

@@ -1,4 +1,4 @@
-"""Results as tables for people."""
+"""Tables of results for terminals and pages."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from cwnd.results.run import Run
 
-#: Lines of a resolved scenario with defaults that decide what results say.
+#: Lines of a resolved scenario with the stack and the noise, which the caption states.
 _STACK_OR_NOISE = re.compile(r"^(stack|noise) = (.+)$", re.MULTILINE)
 
-#: What the table of results shows, in its order.
+#: Metrics of the table of results, in its order.
 COLUMNS = (
     "goodput_bit_s",
     "utilisation",
@@ -39,7 +39,7 @@ COLUMNS = (
     "reductions_ecn",
     "rto_count",
 )
-#: Of requests, where there are some.
+#: Metrics of requests, shown if there are requests.
 OF_REQUESTS = (
     "requests",
     "given_up_ratio",
@@ -47,11 +47,11 @@ OF_REQUESTS = (
     "response_p50_s",
     "response_p99_s",
 )
-#: Of controllers that few runs have.
+#: Metrics of mechanisms that few runs use.
 _RARE = ("reductions_quench", "reductions_delay")
-#: Shown as well when there is something to show.
+#: Metrics that are shown only if one of their values is not zero.
 OPTIONAL = (*_RARE, "jain", "fct_s", *OF_REQUESTS)
-#: Short headings; the metric's label is the long one.
+#: Short headings of metrics; others use the metric's label.
 _HEADINGS = {
     "goodput_bit_s": "goodput",
     "utilisation": "utilis.",
@@ -78,7 +78,7 @@ _HEADINGS = {
     "goodput_share": "share",
     "goodput_ratio": "ratio\nper flow",
 }
-#: What the table of groups shows.
+#: Metrics of the table of groups.
 _GROUP_COLUMNS = (
     "goodput_bit_s",
     "goodput_share",
@@ -93,19 +93,19 @@ _GROUP_COLUMNS = (
     "fct_s",
     *OF_REQUESTS,
 )
-#: Rates are shown in the unit that leaves the largest mean with digits before the point.
+#: Units of rates; a table uses the largest in which its largest mean is at least one.
 _RATE_UNITS = (("kbit/s", 1e-3), ("Mbit/s", 1e-6), ("Gbit/s", 1e-9))
 #: Significant digits of a value without an interval.
 _DIGITS = 3
-#: And of one with an interval, at most.
+#: Maximum number of significant digits of a value with an interval.
 _DIGITS_WITH_INTERVAL = 4
-#: From here on quantiles of counts are written as whole numbers.
+#: Value from which quantiles of counts are rounded to whole numbers.
 _WHOLE_FROM = 100
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A metric in the unit that a table shows it in."""
+    """A metric with the unit and scale of its column in a table."""
 
     metric: Metric
     unit: str
@@ -113,7 +113,7 @@ class Shown:
 
     @classmethod
     def of(cls, metric: Metric, means: Sequence[float | None]) -> Shown:
-        """Chooses the unit from what is to be shown."""
+        """Chooses the unit of a metric from its means."""
         largest = max((abs(mean) for mean in means if mean is not None), default=0.0)
         if metric.unit != "Mbit/s" or largest == 0:
             return cls(metric, metric.unit, metric.scale)
@@ -123,12 +123,12 @@ class Shown:
 
     @property
     def heading(self) -> str:
-        """The heading of its column."""
+        """Heading of the metric's column."""
         name = _HEADINGS.get(self.metric.column, self.metric.label)
         return f"{name}\n{self.unit}" if self.unit else name
 
     def text(self, mean: float | None, half_width: float | None) -> str:
-        """The mean, with its interval if it has one."""
+        """Formats a mean, with its interval if it has one."""
         if mean is None:
             return "–"
         mean *= self.scale
@@ -138,14 +138,14 @@ class Shown:
         places = 0 if mean == int(mean) else _default_places(mean, _DIGITS_WITH_INTERVAL)
         if half_width > 0:
             places = _default_places(mean, _DIGITS_WITH_INTERVAL)
-            # Two digits of the interval say how many of the mean are worth reading.
+            # Two digits of the interval determine how many of the mean are significant.
             places = min(places, max(0, 1 - math.floor(math.log10(half_width))))
         return f"{mean:.{places}f} ±{half_width:.{places}f}"
 
     def spread(self, of: Spread, *, intervals: bool = True, named_elsewhere: bool = False) -> str:
-        """A mean with its interval, a median with its quartiles.
+        """Formats a mean with its interval, or a median with its quartiles.
 
-        A deterministic value says so unless that is `named_elsewhere`.
+        A deterministic value is marked "det." unless that is `named_elsewhere`.
         """
         if of.value is None or of.ends is None or not intervals:
             text = self.text(of.value, None)
@@ -158,12 +158,12 @@ class Shown:
 
 
 def _count(value: float) -> str:
-    """A quantile of counts, which lies between whole numbers where seeds are few."""
+    """Formats a quantile of counts, which may lie between whole numbers if seeds are few."""
     return f"{value:.0f}" if value == int(value) or value >= _WHOLE_FROM else f"{value:.1f}"
 
 
 def number(value: float) -> str:
-    """A number with three significant digits, whole numbers whole."""
+    """Formats a number with three significant digits; whole numbers keep all digits."""
     if not math.isfinite(value):
         return str(value)
     if value == int(value):
@@ -177,35 +177,35 @@ def _default_places(value: float, digits: int) -> int:
     return min(4, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
-#: Letters between two columns of a terminal's table.
+#: Characters between two columns of a terminal's table.
 _PAD = 3
-#: Columns that say which row it is are never narrower, if there is room at all.
+#: Minimum width of a key column in characters, if there is room at all.
 _LEAST_KEY = 8
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table before it is drawn: on a terminal, or on a page."""
+    """A table before it is drawn on a terminal or on a page."""
 
     title: str
-    #: What its caption says.
+    #: Phrases of the caption.
     about: list[str]
-    #: How many columns, from the left, say which row it is.
+    #: Number of key columns, from the left, which identify the row.
     keys: int
     headings: list[str]
     rows: list[tuple[str, ...]]
 
     @property
     def caption(self) -> str:
-        """What a reader should know about it."""
+        """Caption of the table."""
         return "; ".join(self.about)
 
     def starts_block(self, index: int) -> bool:
-        """Whether the outermost of several keys changes at this row."""
+        """`true` if the outermost of several keys changes at this row."""
         return self.keys > 1 and index > 0 and self.rows[index][0] != self.rows[index - 1][0]
 
     def cut(self, most: int) -> Sheet:
-        """The same with its first rows only, and a caption that says so."""
+        """Returns the first `most` rows, with a caption that says so."""
         if len(self.rows) <= most:
             return self
         about = [f"the first {most} of {len(self.rows)} rows", *self.about]
@@ -213,14 +213,14 @@ class Sheet:
 
     @property
     def width(self) -> int:
-        """Letters that a terminal needs to show each row in one line."""
+        """Characters that a terminal needs to show each row in one line."""
         return sum(map(self._natural, range(len(self.headings)))) + _PAD * len(self.headings)
 
     def fitting(self, width: int) -> list[Table]:
-        """The table for a terminal of this width.
+        """Splits the table to fit a terminal of this width.
 
-        What says which row it is is broken into lines; metrics that have no room beside each other
-        continue in a table below. No number is cut.
+        Keys are broken into lines; metrics that do not fit beside each other continue in a table
+        below. No number is cut.
         """
         every = range(self.keys, len(self.headings))
         if self.width <= width:
@@ -242,7 +242,7 @@ class Sheet:
         ]
 
     def rich(self) -> Table:
-        """The table for a terminal that is wide enough."""
+        """Draws the table for a terminal that is wide enough."""
         return self._drawn(range(self.keys, len(self.headings)), {}, first=True, last=True)
 
     def _natural(self, column: int) -> int:
@@ -250,14 +250,14 @@ class Sheet:
         return max(map(cell_len, cells))
 
     def _key_widths(self, width: int, metric: int) -> dict[int, int]:
-        """Widths of the keys: at most half of the width, or what one metric leaves them."""
+        """Widths of the keys: at most half of the width, or the room beside one metric."""
         natural = {column: self._natural(column) for column in range(self.keys)}
         room = max(width // 2, width - metric - _PAD) - _PAD * self.keys
         if sum(natural.values()) <= width // 2:
             return natural
         room = min(room, max(width // 2, _LEAST_KEY * self.keys))
         found: dict[int, int] = {}
-        # The short ones first: what they leave is shared by the others.
+        # Short columns come first: the width that they leave is shared by the others.
         for left, column in enumerate(sorted(natural, key=lambda each: natural[each])):
             share = (room - sum(found.values())) // (self.keys - left)
             found[column] = max(1, min(natural[column], share))
@@ -278,7 +278,7 @@ class Sheet:
         metrics = list(metrics)
         for index in range(self.keys):
             width = widths.get(index)
-            # Without a width of its own rich would take it away before it breaks a line.
+            # Without an explicit width, rich would shrink this column before it breaks a line.
             table.add_column(Text(self.headings[index]), width=width, overflow="fold")
         for index in metrics:
             table.add_column(Text(self.headings[index]), justify="right", no_wrap=True)
@@ -286,13 +286,13 @@ class Sheet:
             # A line between the blocks of the outermost axis makes a long table readable.
             if self.starts_block(index):
                 table.add_section()
-            # A label is no markup.
+            # A label is plain text, which rich would parse as markup otherwise.
             table.add_row(*(Text(row[each]) for each in (*range(self.keys), *metrics)))
         return table
 
 
 def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -> Sheet:
-    """One row per point of the sweep, each metric with the half-width of its 95 % interval.
+    """Builds the table of results: a row per point, each metric with its 95 % half-width.
 
     Without `intervals` it is narrower: means only.
     """
@@ -307,7 +307,7 @@ def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -
 
 
 def _stacks_and_noise(run: Run) -> list[str]:
-    """The stacks and the noise of all points, which a file need not name."""
+    """Stacks and noise of all points, for the caption: a scenario may leave both to defaults."""
     found: dict[str, dict[str, None]] = {"stack": {}, "noise": {}}
     for indices in run.rows_by_point.values():
         for key, value in _STACK_OR_NOISE.findall(run.resolved[indices[0]]):
@@ -316,7 +316,7 @@ def _stacks_and_noise(run: Run) -> list[str]:
 
 
 def _in_words(toml: str) -> str:
-    """A name, or a stack with its parts: `linux without rack, prr`."""
+    """Formats a TOML value: a name, or a stack with parts, such as `linux without rack, prr`."""
     value = _core.read_toml(f"value = {toml}", name="resolved")["value"]
     if isinstance(value, str):
         return value
@@ -325,7 +325,7 @@ def _in_words(toml: str) -> str:
 
 
 def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
-    """One row per point of the sweep and group of flows; `None` if there is one group only."""
+    """Builds the table of groups: a row per point and group; `None` if there is only one group."""
     if len(run.groups) < 2:  # noqa: PLR2004
         return None
     rows = run.summary(_GROUP_COLUMNS, by="group")
@@ -352,15 +352,15 @@ def sheet_of(
     *,
     intervals: bool = True,
 ) -> Sheet:
-    """A table of summaries; what is zero everywhere is said in the caption instead of shown.
+    """Builds a table of summaries; counts that are zero everywhere move to the caption.
 
     Args:
-        title: Its title.
-        about: What its caption says.
-        keys: Heading → texts of the columns that say which row it is.
-        rows: As `summarise` makes them.
-        metrics: What is shown.
-        intervals: Intervals and quartiles are shown.
+        title: Title of the table.
+        about: Phrases of the caption.
+        keys: Texts of the key columns, by heading.
+        rows: Summary from `summarise`.
+        metrics: Metrics to show.
+        intervals: `True` shows intervals and quartiles.
     """
     silent = [metric for metric in metrics if _silent(rows, metric)]
     shown = [
@@ -401,12 +401,12 @@ def _transposed(keys: dict[str, list[str]], height: int) -> list[tuple[str, ...]
 
 
 def _silent(rows: pl.DataFrame, metric: Metric) -> bool:
-    """Whether a count is zero everywhere; the caption says so, and the table is narrower."""
+    """`true` if a count is zero everywhere, which the caption states instead of a column."""
     return metric.counts and rows.height > 0 and all(mean == 0 for mean in rows[metric.column])
 
 
 def _telling(summary: pl.DataFrame, column: str) -> bool:
-    """Whether there is something to show."""
+    """`true` if a value of the column is neither null nor zero."""
     return any(mean for mean in summary[column])
 
 

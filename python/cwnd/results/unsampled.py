@@ -1,4 +1,4 @@
-"""Flows that have no row of their own, since the scenario asks for that: what they came to."""
+"""Flows without a row of their own, as the scenario asks for: their aggregates."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
-#: What is a mean over flows, with how many flows count.
+#: Metrics that are means over flows, and the columns that count these flows.
 _MEANS = {
     "rtt_p50_us": "flows_with_rtt",
     "rtt_p95_us": "flows_with_rtt",
     "fct_s": "completed",
 }
-#: Key of the metadata of tables in which not everything has a row.
+#: Metadata key of tables in which some flows or requests have no row.
 METADATA = "cwnd"
 
 #: Metrics that are sums, or become rates, and their columns.
@@ -35,7 +35,7 @@ _SUMS = {
     "reductions_quench": pl.col("cwnd_reductions_quench"),
     "reductions_delay": pl.col("cwnd_reductions_delay"),
     "bytes_received": pl.col("bytes_received"),
-    # Beside the other groups: payload, and goodputs of flows with how many there are.
+    # Intermediate sums for shares and ratios: payload, goodputs of flows, and number of flows.
     "delivered": pl.col("delivered_bytes"),
     "rates": pl.col("goodput_bit_s"),
     "rated": pl.col("flows"),
@@ -43,7 +43,7 @@ _SUMS = {
 
 
 def unrecorded(run: Data) -> pl.DataFrame:
-    """The table `unrecorded`, a row for each run and group that has such flows."""
+    """Returns the table `unrecorded`, a row for each run and group with such flows."""
     key = ("unrecorded",)
     if key not in run.derived:
         ids = _runs(run)
@@ -55,7 +55,7 @@ def unrecorded(run: Data) -> pl.DataFrame:
 
 
 def _runs(run: Data) -> list[str]:
-    """The runs in which flows have no row: more were counted than are there."""
+    """Runs in which flows have no row: the count of flows exceeds the number of rows."""
     if "activity_flows" not in run.runs.columns:
         return []
     rows = run.flows.group_by("run_id").len("rows")
@@ -65,11 +65,12 @@ def _runs(run: Data) -> list[str]:
 
 
 def added(run: Data, sums: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Sums and means over the flows with rows as those over all flows.
+    """Extends sums and means over flows with rows to all flows.
 
     Args:
         run: The result.
-        sums: A row for each of `by`, with `counted_…` for what is a mean, and `sized` flows.
+        sums: A row for each of `by`, with `counted …` for the flows of each mean, and `sized`
+            flows.
         by: `run_id`, and `group` if groups have rows of their own.
     """
     rest = unrecorded(run)
@@ -103,7 +104,7 @@ def _some(name: str) -> pl.Expr:
 
 
 def part(run: Data, table: str) -> tuple[int, int] | None:
-    """How many rows `flows` or `requests` has, and of how many; `None` if everything has one."""
+    """Number of rows of `flows` or `requests`, and of all such items; `None` if each has a row."""
     if table == "flows":
         rest = unrecorded(run)
         without = 0 if rest.is_empty() else int(rest["flows"].sum())
@@ -117,16 +118,16 @@ def part(run: Data, table: str) -> tuple[int, int] | None:
 
 
 def rows_metadata(rows: int, every: int) -> dict[str, str]:
-    """What the file of such a table says."""
+    """Builds the metadata of a table's file in which some items have no row."""
     said = f"{rows} of {every} have a row, drawn at random"
     return {METADATA: json.dumps({"rows": rows, "of": every, "note": said})}
 
 
 def flow_counts(run: Data) -> dict[tuple[str, ...], float]:
-    """Flows of each group at a point of the sweep, with rows or without.
+    """Mean number of flows of each group at a point of the sweep, with rows or without.
 
     The keys are the labels of the point and the group; the value is a mean over all seeds of the
-    point, also those in which no flow of the group arrived.
+    point, including those in which no flow of the group arrived.
     """
     counts = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).len("count")
     rest = unrecorded(run)
