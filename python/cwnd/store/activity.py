@@ -1,4 +1,4 @@
-"""Who writes into a sweep, and how far: a log for each writer, which is no part of the result."""
+"""Activity logs: the writers of a sweep and their progress. They are no part of the result."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from cwnd.store.shard import Shard
 
 _LOG_SUFFIX = ".jsonl"
-#: Where a writer's files wait until they are whole.
+#: Prefix of the folder in which a writer's files stay until they are complete.
 _PARTIAL = "partial-"
-#: How often a writer says how far it is.
+#: Minimum interval between two progress entries of a writer, in seconds.
 _EVERY_S = 1.0
-#: What is remembered of how far a writer was, for the rate that `cwnd status` shows.
+#: Period of progress entries that a reader keeps for the rate of `cwnd status`, in seconds.
 RECENT_S = 60.0
 
 
 @dataclass
 class Session:
-    """One writer, as long as it writes."""
+    """A writer's session: its log, its locks, and its folder for incomplete files."""
 
     id: str
     partial: Path
@@ -46,19 +46,19 @@ class Session:
     _told: float = field(default=0.0)
 
     def tell(self, *, done: int, failed: int, fraction: float, force: bool = False) -> None:
-        """Says how far it is, at most once a second."""
+        """Logs the progress, at most once a second unless `force`."""
         now = time.time()
         if force or now >= self._told + _EVERY_S:
             self._told = now
             self.write("progress", now, done=done, failed=failed, fraction=round(fraction, 6))
 
     def end(self, *, wall_s: float, cpu_s: float, how: str) -> None:
-        """Says that it is over."""
+        """Logs the end of the session."""
         self.write("end", time.time(), how=how, wall_s=round(wall_s, 6), cpu_s=round(cpu_s, 6))
 
     def write(self, event: str, now: float, **what: object) -> None:
-        """Adds a line to its log."""
-        # A disk that is full takes no log; what matters fails elsewhere.
+        """Appends an event to the log, with its own SHA-256."""
+        # On a full disk the log entry is dropped; writing the results raises the error.
         with contextlib.suppress(OSError):
             said = {"event": event, "time": _utc(now), "unix_s": round(now, 3), **what}
             line = f"{json.dumps(said)[:-1]}, {checksums.UNSIGNED}}}"
@@ -68,7 +68,11 @@ class Session:
 
 @contextlib.contextmanager
 def session(root: Path, shard: Shard | None, **about: object) -> Iterator[Session]:
-    """Becomes a writer; `InputError` while there is another whose cells are the same."""
+    """Starts a session that writes into a sweep.
+
+    Raises:
+        InputError: Another writer holds the same cells.
+    """
     place = root / ACTIVITY
     place.mkdir(parents=True, exist_ok=True)
     now = time.time()
@@ -113,33 +117,33 @@ def _take(lock: IO[str], kind: int, root: Path) -> None:
 
 @dataclass(frozen=True)
 class Past:
-    """What a writer said about itself."""
+    """State of a session, read from its log."""
 
     id: str
     start: dict[str, Any]
-    #: How far it was, oldest first; the last `RECENT_S`.
+    #: Progress entries of the last `RECENT_S`, oldest first.
     progress: list[dict[str, Any]]
-    #: Whether it said something before that.
+    #: `True` if there are older progress entries.
     older: bool
     end: dict[str, Any] | None
-    #: Whether it still writes.
+    #: `True` while the writer holds the lock of its log.
     live: bool
 
     @property
     def who(self) -> str:
-        """The writer in words."""
+        """Description of the writer: host, process and shard."""
         shard = f", shard {self.start['shard']}" if self.start.get("shard") else ""
         return f"{self.start.get('host')}, process {self.start.get('pid')}{shard}"
 
     @property
     def last_s(self) -> float:
-        """When it was last heard of."""
+        """Unix time of the last entry, in seconds."""
         last = self.end or (self.progress[-1] if self.progress else self.start)
         return float(last.get("unix_s", 0.0))
 
 
 def sessions(root: Path) -> list[Past]:
-    """All writers that there were, oldest first."""
+    """Reads all sessions of a sweep, oldest first."""
     found = [_read(file) for file in sorted((root / ACTIVITY).glob(f"*{_LOG_SUFFIX}"))]
     return [each for each in found if each.start]
 
@@ -150,7 +154,7 @@ def _read(file: Path) -> Past:
     end = None
     with contextlib.suppress(OSError):
         *lines, last = file.read_bytes().split(b"\n")
-        # A writer that is killed may leave half a line.
+        # A killed writer may leave half a line.
         whole = list(filter(_is_whole, lines))
         if len(whole) < len(lines):
             warnings.warn(
@@ -159,7 +163,7 @@ def _read(file: Path) -> Past:
                 UncheckedWarning,
                 stacklevel=2,
             )
-        # Of the last line only its end may be damaged.
+        # The last line may have a damaged line break only.
         ends = [line for line in (last, last[:-1]) if _is_whole(line)]
         for line in [*whole, *ends[:1]]:
             said = read_object(line)
@@ -177,11 +181,11 @@ def _read(file: Path) -> Past:
 
 
 def _is_whole(line: bytes) -> bool:
-    # An error that says why it is no JSON costs forty times as much.
+    # Building the JSON error message takes forty times as long as this test.
     if not line.lstrip().startswith(b"{"):
         return False
     holds = checksums.signature_holds(line)
-    if holds is None:  # as older versions wrote
+    if holds is None:  # lines of older versions have no hash
         with contextlib.suppress(ValueError):
             read_object(line)
             return True
@@ -200,14 +204,14 @@ def _held(file: Path) -> bool:
 
 
 def forget_others(root: Path, writing: Session) -> None:
-    """Removes the logs of those whose cells are not there any more."""
+    """Removes logs of ended sessions, whose cells are no longer there."""
     for file in (root / ACTIVITY).glob(f"*{_LOG_SUFFIX}"):
         if file.stem != writing.id and not _held(file):
             file.unlink(missing_ok=True)
 
 
 def _remove_abandoned(place: Path) -> None:
-    """What writers that were killed had not finished."""
+    """Removes incomplete files of killed writers."""
     for partial in place.glob(f"{_PARTIAL}*"):
         if not _held(place / f"{partial.name.removeprefix(_PARTIAL)}{_LOG_SUFFIX}"):
             shutil.rmtree(partial, ignore_errors=True)

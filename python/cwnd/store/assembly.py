@@ -1,4 +1,4 @@
-"""Results from finished cells, in the order of the plan, whatever order they were finished in."""
+"""Assembly of results from finished cells, in the order of the plan."""
 
 from __future__ import annotations
 
@@ -32,30 +32,31 @@ if TYPE_CHECKING:
     #: Finished cells, in the journal or in memory.
     Finished: TypeAlias = Frame | Held
 
-#: Rows of all tables together that make a part: some 100 MB.
+#: Rows of all tables together in a part of a result, about 100 MB.
 PART_ROWS = 1 << 19
-#: Tables of frames that stay in memory: neighbours in the plan are in the same ones, mostly.
+#: Limit in bytes of decoded tables that are cached: neighbouring runs are mostly in the same
+#: frames.
 _DECODED_BYTES = 64_000_000
-#: The place of a run in the plan.
+#: Column with the index of a run in the plan.
 _PLACE = "place"
 
 
 @dataclass
 class FoundCells:
-    """Finished cells, each by the first frame that has it."""
+    """Finished cells, each in the first frame that holds it."""
 
     frames: list[Finished]
-    #: The frame of each cell, its number there, and its rows.
+    #: Index of each cell's frame, its index there, and its number of rows.
     where: dict[str, tuple[int, int, int]]
     remedy: str
-    #: Places of the tables in each frame that was compared with its hash.
+    #: Slices of the tables in each frame whose hash was compared.
     _places: dict[int, dict[str, slice]] = field(default_factory=dict)
     _decoded: OrderedDict[tuple[int, str], pl.DataFrame] = field(default_factory=OrderedDict)
     _bytes: float = 0.0
 
     @classmethod
     def of(cls, found: Sequence[Finished], remedy: str) -> FoundCells:
-        """Finds the cells of frames."""
+        """Indexes the cells of frames."""
         where: dict[str, tuple[int, int, int]] = {}
         for index, frame in enumerate(found):
             for run, (cell, rows) in enumerate(zip(frame.cells, frame.rows, strict=True)):
@@ -63,7 +64,11 @@ class FoundCells:
         return cls(list(found), where, remedy)
 
     def table(self, index: int, name: str) -> pl.DataFrame:
-        """A table of a frame; `DamageError` if the frame is not what was written."""
+        """Returns a table of a frame.
+
+        Raises:
+            DamageError: The frame does not match its hash.
+        """
         frame = self.frames[index]
         if isinstance(frame, Held):
             return frame.tables[name]
@@ -75,7 +80,7 @@ class FoundCells:
                 self._places[index] = places(body)
             place = self._places[index].get(name)
             if place is None:
-                # A journal from before there was the table of reasons.
+                # A journal of an older version has no table of reasons.
                 return reasons_of(self.table(index, "links").lazy()).collect()
             data = frame.part(place, self.remedy) if body is None else body[place]
             found = self._decoded[key] = table(data)
@@ -86,7 +91,7 @@ class FoundCells:
         return self._decoded[key]
 
     def batches(self, wanted: Collection[str]) -> Iterator[Batch]:
-        """The cells that are wanted, in batches as they were finished."""
+        """Yields the wanted cells, in one batch for each frame."""
         for index, frame in enumerate(self.frames):
             chosen = [run for run, cell in enumerate(frame.cells) if cell in wanted]
             if not chosen:
@@ -105,24 +110,28 @@ class FoundCells:
             yield Batch(cells, [frame.rows[run] for run in chosen], body)
 
     def file(self, cell: str) -> Path:
-        """The file of the journal that has a cell."""
+        """Returns the journal file that holds a cell."""
         frame = self.frames[self.where[cell][0]]
         assert isinstance(frame, Frame)
         return frame.file
 
     def text(self, cell: str) -> str:
-        """The content of a cell."""
+        """Returns the content of a cell: its resolved scenario without name and description."""
         index, run, _ = self.where[cell]
         return str(self.table(index, MARK)[RESOLVED][run])
 
 
 def journalled(root: Path, *, strict: bool = False) -> list[Frame]:
-    """The frames of a sweep's journal; strict, `DamageError` if a head is damaged."""
+    """Lists the frames of a sweep's journal.
+
+    Raises:
+        DamageError: The head of a frame is damaged, if `strict`.
+    """
     return list(frames(root / JOURNAL, REWRITTEN.format(root) if strict else None))
 
 
 def sound(found: Sequence[Frame]) -> list[Frame]:
-    """The frames whose bodies are what was written."""
+    """Selects the frames whose bodies match their hashes."""
 
     def holds(frame: Frame) -> bool:
         try:
@@ -135,18 +144,18 @@ def sound(found: Sequence[Frame]) -> list[Frame]:
 
 
 def assemble(planned: Planned, cells: FoundCells) -> Run:
-    """Makes the result of the cells that are there, in the order of the plan.
+    """Assembles the result of the finished cells, in the order of the plan.
 
-    Samples are put in order when they are asked for, a part at a time: they may be more than
-    memory takes. Those of a single part in memory are put in order once.
+    Samples are sorted when they are requested, a part at a time, as they may exceed the memory.
+    Samples in memory are sorted once.
 
     Args:
         planned: The sweep: its description, a row for each run, its scenario.
         cells: Its finished cells.
 
     Raises:
-        InputError: No cell is there.
-        DamageError: A frame is not what was written.
+        InputError: No cell is finished.
+        DamageError: A frame does not match its hash.
     """
     info, plan = planned.info, planned.frame
     here = plan.filter(pl.col(CELL_ID).is_in(list(cells.where)))
@@ -172,7 +181,7 @@ def assemble(planned: Planned, cells: FoundCells) -> Run:
 
 
 class _Ordered:
-    """The tables of cells with the columns of the plan, in its order."""
+    """Tables of cells, extended by the key columns of the plan and sorted in its order."""
 
     def __init__(self, info: Info, here: pl.DataFrame, cells: FoundCells) -> None:
         self._cells = cells
@@ -187,12 +196,12 @@ class _Ordered:
         self._once: dict[str, pl.LazyFrame] | None = {} if in_memory else None
 
     def frame(self, name: str) -> pl.DataFrame:
-        """A table in memory."""
+        """Returns a table in memory."""
         parts = [self._part(name, part) for part in self._parts]
         return pl.concat(parts, how="diagonal" if name == MARK else "vertical")
 
     def lazy(self, name: str) -> pl.LazyFrame:
-        """A table of which a part at a time is made."""
+        """Returns a lazy table whose parts are assembled one at a time."""
         if self._once is not None:
             if name not in self._once:
                 self._once[name] = self.frame(name).lazy()
@@ -209,7 +218,7 @@ class _Ordered:
         rows: int | None,
         _batch_rows: int | None,
     ) -> Iterator[pl.DataFrame]:
-        """The parts of a table, one after the other, as a reader of polars asks for them."""
+        """Yields the parts of a table; the source function of a polars I/O plug-in."""
         for part in self._parts:
             if rows == 0:
                 return
@@ -221,7 +230,7 @@ class _Ordered:
             yield found if columns is None else found.select(columns)
 
     def _part(self, name: str, part: range) -> pl.DataFrame:
-        """The rows of some runs, in their order."""
+        """Assembles the rows of some runs, in their order."""
         wanted: dict[int, list[tuple[int, int]]] = {}
         for place in part:
             index, run, _ = self._cells.where[self._names[place]]
@@ -236,7 +245,7 @@ class _Ordered:
                 table = table.drop(CELL_ID, RESOLVED, "seed", strict=False).with_row_index(RUN)
             joined = table.join(places, on=RUN, how="inner", maintain_order="left")
             found.append(joined.drop(RUN))
-        # In one piece: the groups of rows on disk follow pieces, which depend on frames.
+        # One chunk: row groups on disk follow chunks, which would otherwise depend on the frames.
         rows = pl.concat(found, how="diagonal" if name == MARK else "vertical").rechunk()
         if not rows[_PLACE].is_sorted():
             rows = rows.sort(_PLACE, maintain_order=True)
@@ -244,7 +253,7 @@ class _Ordered:
         return pl.concat(keyed, how="horizontal").rechunk()
 
     def _whole(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
-        """The rows of a frame that has all runs in their order."""
+        """Assembles the rows of a frame that holds exactly all runs in their order."""
         if name == MARK:
             own = table.drop(CELL_ID, RESOLVED, "seed", strict=False)
             return pl.concat([self._keys, own], how="horizontal")
@@ -253,7 +262,7 @@ class _Ordered:
 
 
 def _keys(here: pl.DataFrame, planned: list[Axis], axes: list[Axis]) -> pl.DataFrame:
-    """The columns that say which run a row belongs to, for each run that is there."""
+    """Key columns of the finished runs, with the axes renamed as in the tables."""
     pairs = list(zip(planned, axes, strict=True))
     values = [
         (old.value_column, new.value_column)
@@ -268,7 +277,7 @@ def _keys(here: pl.DataFrame, planned: list[Axis], axes: list[Axis]) -> pl.DataF
 
 
 def _parts(names: list[str], cells: FoundCells) -> Iterator[range]:
-    """Places of runs that make a part, whatever frames they are in."""
+    """Splits the runs into ranges of about `PART_ROWS` rows, independent of the frames."""
     begin = rows = 0
     for place, name in enumerate(names):
         rows += cells.where[name][2]
@@ -279,7 +288,7 @@ def _parts(names: list[str], cells: FoundCells) -> Iterator[range]:
 
 
 def _runs(runs: pl.DataFrame, here: pl.DataFrame) -> pl.DataFrame:
-    """The table of runs: counters by the first run that has them."""
+    """Builds the table of runs; counters are ordered by the first run that has them."""
     counters = [column for column in runs.columns if column.startswith(ACTIVITY_COLUMN)]
     first = {name: runs[name].is_not_null().arg_max() or 0 for name in counters}
     counters.sort(key=lambda name: first[name])

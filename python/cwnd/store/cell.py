@@ -1,4 +1,4 @@
-"""Names of cells: hashes of a resolved scenario and of the engine that runs it."""
+"""Identifiers of cells: hashes of a resolved scenario and of the engine that runs it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import hashlib
 
 from cwnd import _core
 
-#: Version of the rule by which cells are named.
+#: Version of the naming rule.
 _VERSION = 1
 _ID_DIGITS = 32
 
 
 def content(resolved: str) -> str:
-    """Returns the part of a resolved scenario that decides its result.
+    """Returns the part of a resolved scenario that determines its result.
 
-    This is all of it but the lines with its name and description.
+    This is the whole text except the lines with its name and description.
+
+    Raises:
+        ValueError: The text does not begin with schema, name and description.
     """
     schema, name, description, rest = resolved.split("\n", 3)
     if not (name.startswith("name = ") and description.startswith("description = ")):
@@ -23,7 +26,7 @@ def content(resolved: str) -> str:
 
 
 def heading(resolved: str) -> str:
-    """Returns the lines with the name and the description."""
+    """Returns the lines of a resolved scenario with its name and description."""
     _, name, description, _ = resolved.split("\n", 3)
     return f"{name}\n{description}\n"
 
@@ -35,6 +38,6 @@ def named(text: str, heading: str) -> str:
 
 
 def cell_id(text: str, engine: str = _core.engine) -> str:
-    """Names a cell by its content and engine; the seed is part of the content."""
+    """Computes the identifier of a cell from its content, with the seed, and its engine."""
     parts = f"cwnd cell {_VERSION}\n{engine}\n{text}"
     return hashlib.sha256(parts.encode()).hexdigest()[:_ID_DIGITS]

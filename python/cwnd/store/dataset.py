@@ -1,4 +1,4 @@
-"""Layout of a sweep's directory, and the sweep's description of itself."""
+"""Layout of a sweep's directory, and the description of the sweep."""
 
 from __future__ import annotations
 
@@ -22,64 +22,68 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 
-#: Marks a directory as a sweep of cwnd.
+#: Format name that marks a directory as a sweep of cwnd.
 FORMAT = "cwnd-dataset"
 #: Version of the layout; a reader refuses a newer one.
 FORMAT_VERSION = 2
 
-#: Description, runs and scenario of a sweep while cells are missing; a result that it will replace
-#: has its own `scenario.toml`.
+#: Files of an incomplete sweep: description, runs and scenario. The scenario has a name of its own,
+#: as a result to be replaced may have a `scenario.toml`.
 INFO, PLAN, SOURCE = DATASET, "plan.parquet", "plan.toml"
 
-#: Remedy for files that the next call writes again.
+#: Remedy for files that the next `cwnd run` writes again.
 REWRITTEN = "`cwnd run SCENARIO -o {}` writes it again"
 #: Remedy for a damaged sweep of version 1, which is read only.
 ANEW = "`cwnd run SCENARIO -o DIR --replan` computes it anew"
-#: End of the description.
+#: Last characters of the description, before which its hash is inserted.
 CLOSING = "\n}"
 
-#: Column of the plan that numbers the runs.
+#: Column of the plan with the index of a run.
 CELL = "cell"
-#: And the one that has the hash of their scenarios, names included.
+#: Column of the plan with the hash of a run's scenario, including its name.
 CELL_SHA = "cell_sha"
 
 
 @dataclass(frozen=True)
 class Info:
-    """Description of a sweep; nothing in it depends on when or where it was made."""
+    """Description of a sweep; it is independent of the time and place of its computation."""
 
     name: str
     description: str
-    #: Both as a resolved scenario has them.
+    #: Lines of a resolved scenario with name and description.
     heading: str
     cwnd_version: str
-    #: The simulator that made the cells; part of their names.
+    #: Version of the simulator, or of kernel and testbed; part of the cells' identifiers.
     engine: str
     #: SHA-256 of the scenario file as given.
     scenario_sha256: str
     overrides: list[str]
     seed_override: int | None
-    #: Runs of the plan, and different cells among them.
+    #: Number of runs of the plan, and of different cells among them.
     runs: int
     cells: int
-    #: The axes, and the columns of the plan that hold them.
+    #: Axes, with the columns of the plan that hold them.
     axes: list[Axis]
     warnings: list[dict[str, Any]]
     #: SHA-256 of the plan's file.
     plan_sha256: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As it is written."""
+        """Returns the description as the JSON object that is written."""
         return {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
 
     @classmethod
     def from_json(cls, data: object, where: str) -> Info:
-        """Reads it back; what it does not know it leaves out."""
+        """Parses a description; unknown fields are ignored.
+
+        Raises:
+            InputError: It is damaged, or of a newer version.
+        """
         return described(cls, data, where, FORMAT, FORMAT_VERSION)
 
 
 class Dataset:
-    """The directory of a sweep."""
+    """Directory of an incomplete sweep, or of a sweep of version 1."""
 
     def __init__(self, path: Path, info: Info) -> None:
         self.path = path
@@ -87,7 +91,12 @@ class Dataset:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> Dataset:
-        """Finds a sweep; `InputError` if there is none."""
+        """Opens a sweep.
+
+        Raises:
+            InputError: There is none, or it was written by a newer version.
+            DamageError: Its description is damaged.
+        """
         path = Path(directory)
         if not path.exists():
             raise InputError(f"{path}: there is no such directory; `cwnd run` makes one")
@@ -96,7 +105,7 @@ class Dataset:
             raise InputError(f"{path}: not a cwnd sweep (it has no {INFO})")
         remedy = REWRITTEN.format(path)
         written = checksums.read(file, None, remedy)
-        # Older sweeps have no hash of this file, only of all others.
+        # Descriptions of older sweeps have no hash.
         if checksums.signature_holds(written) is False:
             raise DamageError(file, checksums.DAMAGED, remedy)
         try:
@@ -107,51 +116,59 @@ class Dataset:
 
     @staticmethod
     def is_at(path: Path) -> bool:
-        """Tells whether a directory is a sweep whose cells are not all there, or of version 1."""
+        """`true` if a directory holds an incomplete sweep, or a sweep of version 1."""
         return (path / INFO).is_file()
 
     @property
     def is_old(self) -> bool:
-        """`True` if its cells are in files of their own, as in version 1."""
+        """`True` if each cell has files of its own, as in version 1."""
         return (self.path / MARK).is_dir()
 
     def plan(self) -> pl.DataFrame:
-        """One row for each run: its cell and where it stands in the sweep."""
+        """Reads the plan: one row for each run with its cell and its point of the sweep.
+
+        Raises:
+            DamageError: The file is missing or damaged.
+        """
         remedy = REWRITTEN.format(self.path)
         data = checksums.read(self.path / PLAN, self.info.plan_sha256, remedy)
         return pl.read_parquet(io.BytesIO(data))
 
     def source(self) -> str:
-        """The scenario as given."""
+        """Reads the scenario as given.
+
+        Raises:
+            DamageError: The file is missing or damaged.
+        """
         remedy = REWRITTEN.format(self.path)
         file = self.path / (SCENARIO if self.is_old else SOURCE)
         return checksums.read(file, self.info.scenario_sha256, remedy).decode()
 
     def file(self, table: str, cell: str) -> Path:
-        """Path of a table of a cell of version 1."""
+        """Path of a table of a cell in version 1."""
         return cell_file(self.path, table, cell)
 
     def files(self, table: str, cells: Iterable[str]) -> list[str]:
-        """Paths of a table of many cells, as text: objects would take longer to make."""
+        """Paths of a table of many cells in version 1, as strings: `Path` objects are slower."""
         root = self.path / table
         return [f"{root}/{cell[:FOLDER_DIGITS]}/{cell}.parquet" for cell in cells]
 
     def error_file(self, cell: str, kind: str) -> Path:
-        """Path of the reason why a cell failed (`json`), or of its scenario (`toml`)."""
+        """Path of the error of a failed cell (`json`), or of its scenario (`toml`)."""
         return self.path / ERRORS / f"{cell}.{kind}"
 
     def done(self) -> set[str]:
-        """The cells that are complete, of this plan or another."""
+        """Identifiers of the finished cells, of this plan or another."""
         if self.is_old:
             return set(cells_in(self.path, MARK))
         return {cell for frame in frames(self.path / JOURNAL) for cell in frame.cells}
 
     def failed(self) -> set[str]:
-        """The cells that failed when they were last tried."""
+        """Identifiers of the cells whose last attempt failed."""
         return {file.stem for file in (self.path / ERRORS).glob("[0-9a-f]*.json")}
 
     def failure(self, cell: str) -> dict[str, str]:
-        """Reads the error and the message of a cell that failed."""
+        """Reads error and message of a failed cell."""
         try:
             said = read_object(self.error_file(cell, "json").read_bytes())
         except (OSError, ValueError):
@@ -161,24 +178,27 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Planned:
-    """A sweep as it is to be on disk."""
+    """The intended sweep: description, plan and scenario."""
 
     info: Info
     frame: pl.DataFrame
-    #: The scenario as given.
+    #: Text of the scenario as given.
     source: str
 
     def cells(self) -> dict[str, int]:
-        """Each cell with the first of the runs that it is."""
+        """Maps each cell to the index of its first run."""
         first = self.frame.unique(CELL_ID, keep="first", maintain_order=True)
         return dict(zip(first[CELL_ID].to_list(), first[CELL].to_list(), strict=True))
 
     def of_runs(self, numbers: Collection[int]) -> set[str]:
-        """The cells that these runs are."""
+        """Identifiers of the cells of these runs."""
         return set(self.frame.filter(pl.col(CELL).is_in(list(numbers)))[CELL_ID])
 
     def files(self) -> dict[str, bytes]:
-        """Files that describe it; the description last, as it makes a sweep of a directory."""
+        """Formats the files that describe the sweep.
+
+        The description is the last one, as its presence makes a directory a sweep.
+        """
         out = io.BytesIO()
         self.frame.write_parquet(out, compression="zstd", statistics=False)
         runs = out.getvalue()
@@ -190,7 +210,7 @@ class Planned:
 
 
 def is_packed(root: Path) -> bool:
-    """Tells whether a directory has a complete result, of its plan or of the one before."""
-    # A result without its list of hashes is on its way into the journal of the sweep beside it.
+    """`true` if a directory holds a complete result, of its plan or of an earlier one."""
+    # A result without its list of hashes is being moved into the journal of the sweep beside it.
     unfinished = (root / INFO).exists() and not (root / SUMS).exists()
     return (root / MANIFEST).exists() and not unfinished

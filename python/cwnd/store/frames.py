@@ -1,4 +1,4 @@
-"""Columns that the tables of all runs have: the run that a row belongs to, and the axes."""
+"""Key columns of all tables: the run of a row and the labels and values of its axes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from cwnd import _core
 
-#: Columns that every frame starts with, besides the axes.
+#: Key columns at the start of every frame, besides the axes.
 KEYS = ("run_id", "scenario", "seed")
-#: Columns of `Run.runs` besides those and the activity.
+#: Columns of `Run.runs` besides keys and counters.
 RUN_COLUMNS = (
     "cell",
     "cell_sha",
@@ -29,14 +29,14 @@ RUN_COLUMNS = (
     "facts",
     "n",
 )
-#: What keeps an axis apart from a column that has its name.
+#: Prefix for the column of an axis whose name is taken.
 _AXIS_PREFIX = "axis_"
-#: What columns of the activity begin with.
+#: Prefix of the columns of counters.
 _ACTIVITY_PREFIX = "activity_"
 
 
 def axes_of(scenario: _core.Scenario, taken: set[str]) -> list[Axis]:
-    """The axes of a scenario with their columns, none of which is taken; it takes them."""
+    """Builds the axes of a scenario with unused column names, which are added to `taken`."""
     shapes = [
         (name, labels, values is not None, unit) for name, labels, values, unit in scenario.axes
     ]
@@ -45,7 +45,7 @@ def axes_of(scenario: _core.Scenario, taken: set[str]) -> list[Axis]:
 
 
 def renamed_axes(axes: list[Axis], columns: set[str]) -> list[Axis]:
-    """The axes of a plan with columns that are apart from those of all tables."""
+    """Renames the columns of a plan's axes so that no table uses them otherwise."""
     shapes = [(a.name, a.labels, a.value_column is not None, a.unit) for a in axes]
     taken = columns | {*KEYS, *RUN_COLUMNS, *RESERVED, CELL_ID, RESOLVED}
     return [
@@ -56,7 +56,7 @@ def renamed_axes(axes: list[Axis], columns: set[str]) -> list[Axis]:
 def name_axes(
     shapes: Iterable[tuple[str, list[str], bool, str | None]], taken: set[str]
 ) -> list[Axis]:
-    """Names columns from name, labels, whether the values are numbers, and their unit."""
+    """Chooses columns for axes, given name, labels, `True` for numeric values, and unit."""
     axes = []
     for name, labels, numeric, unit in shapes:
         column = _free(name, taken)
@@ -69,7 +69,7 @@ def name_axes(
 
 
 def _free(name: str, taken: set[str]) -> str:
-    # What is counted has columns that are known only when the last run has ended.
+    # The names of counters are known only when the last run has ended.
     while name in taken or name.startswith(_ACTIVITY_PREFIX):
         name = _AXIS_PREFIX + name
     taken.add(name)

@@ -1,4 +1,4 @@
-"""Cells of sweeps on disk, as they are verified: packed, in a journal, or in files of their own."""
+"""Verification of stored cells, packed in a result or in the journal of a sweep."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Problem:
-    """Damage, and the file that has it."""
+    """Damage of a file."""
 
     file: Path
     what: str
@@ -33,26 +33,26 @@ class Problem:
 
 @dataclass(frozen=True)
 class Verified:
-    """Result of a check."""
+    """Result of a verification."""
 
-    #: Cells whose files were compared with their hashes.
+    #: Number of cells whose files were compared with their hashes.
     checked: int
-    #: Cells that were computed again.
+    #: Number of cells that were computed again.
     recomputed: int
-    #: Cells that are not complete.
+    #: Number of incomplete cells.
     missing: int
     problems: list[Problem]
-    #: Cells that were taken out, so that the next sweep computes them again.
+    #: Number of removed cells, which the next sweep computes again.
     mended: int = 0
 
     @property
     def sound(self) -> bool:
-        """`True` if everything is there and as it should be."""
+        """`True` if nothing is damaged or missing."""
         return not self.problems and not self.missing
 
 
 def listed(files: Sums) -> list[Problem]:
-    """Compares all files of a result with their hashes."""
+    """Compares all files of a result with their hashes, and returns the differences."""
     problems = []
     for name, expected in (files.of or {}).items():
         try:
@@ -63,7 +63,7 @@ def listed(files: Sums) -> list[Problem]:
 
 
 class Packed:
-    """A result whose cells are rows of its tables."""
+    """A complete result, whose cells are rows of its tables."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -88,11 +88,11 @@ class Packed:
         return listed(self._files)
 
     def text(self, cell: str) -> str:
-        """The content of a cell."""
+        """Returns the content of a cell: its resolved scenario without name and description."""
         return content(str(self._rows(MARK, cell)[RESOLVED][0]))
 
     def tables(self, cell: str) -> dict[str, pl.DataFrame]:
-        """The rows of a cell, without the columns that say whose they are."""
+        """Returns the rows of a cell by table, without key columns."""
         tables = {
             name: self._rows(name, cell).select(self._own[name]) for name in TABLES if name != MARK
         }
@@ -101,12 +101,12 @@ class Packed:
         return tables
 
     def file(self, table: str, cell: str) -> Path:
-        """The file of a table, which has all cells."""
+        """Path of a table's file, which holds all cells."""
         del cell
         return self.path / f"{table}.parquet"
 
     def mend(self, problems: list[Problem]) -> int:
-        """Takes out all cells, if one of the tables is damaged."""
+        """Removes all cells if one of the tables is damaged; returns their number."""
         if not any(problem.file.suffix == ".parquet" for problem in problems):
             return 0
         return packing.take_out(self.path)
@@ -117,7 +117,7 @@ class Packed:
 
 
 class Journalled:
-    """A sweep whose cells are in its journal."""
+    """An incomplete sweep, whose cells are in its journal."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.path = dataset.path
@@ -143,11 +143,11 @@ class Journalled:
         ]
 
     def text(self, cell: str) -> str:
-        """The content of a cell."""
+        """Returns the content of a cell: its resolved scenario without name and description."""
         return self._cells.text(cell)
 
     def tables(self, cell: str) -> dict[str, pl.DataFrame]:
-        """The rows of a cell, without the columns that say whose they are."""
+        """Returns the rows of a cell by table, without key columns."""
         index, run, _ = self._cells.where[cell]
         tables = {name: self._cells.table(index, name) for name in TABLES}
         return {
@@ -158,12 +158,12 @@ class Journalled:
         }
 
     def file(self, table: str, cell: str) -> Path:
-        """The file of the journal that has a cell."""
+        """Path of the journal file that holds a cell."""
         del table
         return self._cells.file(cell)
 
     def mend(self, problems: list[Problem]) -> int:
-        """Takes damaged frames out of the journal."""
+        """Rewrites the journal without its damaged frames; returns the number of lost cells."""
         folder = self.path / JOURNAL
         damaged = {problem.file for problem in problems if problem.file.parent == folder}
         if not damaged:
@@ -181,7 +181,7 @@ class Journalled:
 
 
 def looked(look: Callable[[], object]) -> list[Problem]:
-    """The damage that a look finds."""
+    """Runs a check, and returns the damage that it reports."""
     try:
         look()
     except DamageError as error:

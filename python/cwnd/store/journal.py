@@ -10,8 +10,8 @@ Each writer has a file of its own, of frames:
     SHA-256         32 bytes, over all of the above
     body            the cells' tables
 
-A frame counts when all of it is there, so a kill at any moment costs only the frame that is being
-written. What follows a damaged head is not found; its cells are computed again.
+A frame counts when all of it is present. A kill at any moment thus costs only the frame that is
+being written. Frames behind a damaged head are not found; their cells are computed again.
 """
 
 from __future__ import annotations
@@ -44,38 +44,42 @@ _SHA256_BYTES = 32
 
 @dataclass(frozen=True)
 class Frame:
-    """Cells that were finished at about the same time."""
+    """A frame of the journal: cells that finished at about the same time."""
 
     file: Path
     cells: tuple[str, ...]
-    #: Rows of all tables together, for each cell.
+    #: Number of rows of all tables together, for each cell.
     rows: tuple[int, ...]
-    #: Place of the body in the file, and its length in bytes.
+    #: Offset of the body in the file, and its length, in bytes.
     offset: int
     size: int
     sha256: str
 
     def body(self, remedy: str) -> bytes:
-        """Reads the tables; `DamageError` if they are not what was written."""
+        """Reads the tables of the frame.
+
+        Raises:
+            DamageError: The file is unreadable, or the body does not match its hash.
+        """
         data = self.part(slice(0, self.size), remedy)
         if checksums.sha256(data) != self.sha256:
             raise DamageError(self.file, checksums.DAMAGED, remedy)
         return data
 
     def part(self, where: slice, remedy: str) -> bytes:
-        """Reads a part of the body, which is not compared with a hash."""
+        """Reads a part of the body without comparing a hash."""
         with _opened(self.file, remedy) as opened:
             opened.seek(self.offset + where.start)
             return opened.read(where.stop - where.start)
 
 
 def frames(folder: Path, remedy: str | None = None) -> Iterator[Frame]:
-    """Finds the frames of all writers, in the order of their files; bodies are not looked at.
+    """Yields the frames of all writers, in the order of their files, without reading bodies.
 
     Args:
         folder: The journal.
-        remedy: What mends it; given, a damaged head is a `DamageError`. Else what comes behind it
-            is not found.
+        remedy: Remedy in the message of a `DamageError` for a damaged head. With `None`, the rest
+            of a file behind a damaged head is skipped.
     """
     for file in sorted(folder.glob("[!.]*")):
         try:
@@ -86,7 +90,7 @@ def frames(folder: Path, remedy: str | None = None) -> Iterator[Frame]:
 
 
 def heads_hold(file: Path) -> bool:
-    """Returns `True` if no head in a file is damaged; a file may end within a frame."""
+    """`true` if no head in a file is damaged; a file may end within a frame."""
     try:
         for _ in _frames(file, ""):
             pass
@@ -102,7 +106,7 @@ def _frames(file: Path, remedy: str) -> Iterator[Frame]:
         while True:
             opened.seek(place)
             begin = opened.read(_BEGIN)
-            # After a power failure a file may end with zeros.
+            # A file may end with zeros after a power failure.
             if len(begin) < _BEGIN or not any(begin):
                 return
             lengths = begin[: _LENGTHS.size]
@@ -136,12 +140,12 @@ def _opened(file: Path, remedy: str) -> Iterator[IO[bytes]]:
 
 
 class Journal:
-    """A file of frames that this process appends to."""
+    """A journal file that this process appends to."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._descriptor = -1
-        #: End of the last whole frame.
+        #: Offset of the end of the last complete frame, in bytes.
         self._end = 0
 
     def __enter__(self) -> Journal:
@@ -163,10 +167,10 @@ class Journal:
         return self._end > 0
 
     def append(self, cells: Sequence[str], rows: Sequence[int], body: bytes) -> None:
-        """Adds a frame and waits until the disk has it.
+        """Appends a frame and synchronises it to the disk.
 
         Raises:
-            OSError: The disk refuses; what was there before stays as it was.
+            OSError: The write failed; the file is truncated to the earlier frames.
         """
         if self._descriptor < 0:
             self._open()
@@ -199,7 +203,11 @@ class Journal:
 
 
 def write_journal(file: Path, batches: Iterable[Batch]) -> None:
-    """Writes batches into a new file; `OSError` if the disk refuses."""
+    """Writes batches into a new journal file.
+
+    Raises:
+        OSError: The write failed.
+    """
     with Journal(file) as journal:
         for batch in batches:
             journal.append(batch.cells, batch.rows, batch.body)

@@ -1,9 +1,9 @@
-"""Layout of the directory of a result."""
+"""Names of the files, folders and columns in a result's directory."""
 
 from __future__ import annotations
 
 MANIFEST = "manifest.json"
-#: Key of the manifest that says where the checksums are.
+#: Key of the manifest with the name of the list of hashes.
 SUMS_KEY = "checksums"
 SCENARIO = "scenario.toml"
 #: Folder of the resolved scenarios in results of version 1.
@@ -11,28 +11,27 @@ CELLS = "cells"
 PLOTS = "plots"
 PCAP = "pcap"
 SUMMARY = "summary.csv"
-#: Documents of results that are not of runs: of a link, of captures, of a comparison of worlds.
+#: Documents of `cwnd link`, `cwnd infer` and `cwnd agree`.
 LINKED, INFERRED, AGREEMENT = "link.json", "inferred.json", "agreement.json"
-#: Description of a sweep in place of a manifest: while cells are missing, and in version 1.
+#: Description of an incomplete sweep, or of one of version 1.
 DATASET = "dataset.json"
-#: Folders of finished cells, while others are missing, and of cells that failed: why, and the
-#: scenario.
+#: Folders of an incomplete sweep: finished cells, and the errors and scenarios of failed cells.
 JOURNAL, ERRORS = "journal", "errors"
-#: Columns of the file of runs that the frame of runs does not have: the name of the cell, and the
-#: run as a scenario of its own, all defaults written out.
+#: Columns of the file of runs that the frame lacks: the cell's identifier, and the run as a
+#: resolved scenario.
 CELL_ID, RESOLVED = "cell_id", "resolved"
-#: Log and locks of those who write into a directory; part of no result.
+#: Folder and file of the writers' logs and locks; no part of the result.
 ACTIVITY, LOCK = "activity", "lock"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")
-#: The world of runs on Linux, in manifests and names of engines.
+#: Name of runs on Linux in manifests and engines.
 LINUX = "linux"
-#: The table of runs, and its column with more facts about a run on Linux, as JSON.
+#: Table of runs, and its column with the facts of a run on Linux, as JSON.
 MARK, FACTS = "runs", "facts"
-#: Drops and marks of links by reason.
+#: Table of drops and marks of links by reason.
 REASONS = "reasons"
-#: Tables that are read when they are asked for: reasons, samples, distributions, a row for each
-#: request, and what stands for requests and flows that have no row.
+#: Tables that are read on request: reasons, samples, histograms, a row for each request, and sums
+#: over flows without a row.
 SAMPLES = (REASONS, "series", "link_series", "qdelay", "requests", "sketches", "unrecorded")
-#: The data frames of a result, each in a Parquet file of its name.
+#: Data frames of a result, each in a Parquet file of its name.
 TABLES = (*ROWS, *SAMPLES)

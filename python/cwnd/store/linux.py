@@ -1,4 +1,4 @@
-"""Runs on Linux, as a manifest describes them."""
+"""Summary of runs on Linux for a manifest."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def summary(facts: Iterable[str]) -> dict[str, Any] | None:
-    """The facts of runs on Linux that a manifest has; `None` if there are no runs."""
+    """Summarises the facts of runs on Linux; `None` if there are no runs."""
     told = [json.loads(each) for each in facts]
     if not told:
         return None
     flaws = [flaw for each in told for flaw in each["flaws"]]
-    # Runs of older versions have none.
+    # Facts of older versions have no notes.
     notes = Counter(note for each in told for note in each.get("notes", ()))
     settings = [each["sysctls"] for each in told]
     return {
@@ -32,7 +32,7 @@ def summary(facts: Iterable[str]) -> dict[str, Any] | None:
             for note, count in notes.items()
         ],
         "controllers": sorted({_kernel_name(each) for run in told for each in run["controllers"]}),
-        # They are what every run set and found; a run that found others says so in its own facts.
+        # Every run should have the same sysctls; one that differs has its own in its facts.
         "sysctls": settings[0],
         "sysctls_differ": any(each != settings[0] for each in settings),
         "calibration": _worst([each["calibration"] for each in told if each["calibration"]]),
@@ -49,12 +49,12 @@ def summary(facts: Iterable[str]) -> dict[str, Any] | None:
 
 
 def _kernel_name(controller: str) -> str:
-    """A controller's name without what keeps concurrent runs apart."""
+    """Name of a controller without the suffix that separates concurrent runs."""
     return "of cwnd-kernel" if controller.startswith("cw") else controller
 
 
 def _worst(tables: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Of each quantity that was set the row whose measurement is farthest from it."""
+    """Selects, for each quantity and setting, the row whose measurement deviates most."""
     worst: dict[tuple[str, float], dict[str, Any]] = {}
     for row in (row for table in tables for row in table):
         key = (row["what"], row["set"])
@@ -64,5 +64,5 @@ def _worst(tables: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def _off(row: dict[str, Any]) -> float:
-    """Distance of a measurement from what was set; infinite if nothing was measured."""
+    """Absolute deviation of a measurement from its setting; infinite if nothing was measured."""
     return math.inf if row["measured"] is None else abs(row["measured"] - row["set"])

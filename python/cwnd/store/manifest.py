@@ -1,4 +1,4 @@
-"""The manifest of a sweep: nothing in it depends on when or where the cells were computed."""
+"""Manifest of a sweep, independent of the time and place of its computation."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from cwnd.results import Axis
     from cwnd.store.dataset import Info
 
-#: What the columns of counters begin with.
+#: Prefix of the columns of counters.
 ACTIVITY_COLUMN = "activity_"
 
 
 def manifest(info: Info, axes: list[Axis], runs: pl.DataFrame, *, missing: int) -> Manifest:
-    """Describes the runs that are there; `with_activity` adds when they were made."""
+    """Builds the manifest of the finished runs; `with_activity` adds times and machine."""
     activity = [column for column in runs.columns if column.startswith(ACTIVITY_COLUMN)]
     return Manifest(
         name=info.name,
@@ -50,7 +50,7 @@ def manifest(info: Info, axes: list[Axis], runs: pl.DataFrame, *, missing: int) 
 
 
 def with_activity(manifest: Manifest, root: Path) -> Manifest:
-    """Adds what its writers say of themselves."""
+    """Adds start, cost, threads and machine from the logs of the writers."""
     past = sessions(root)
     if not past:
         return manifest

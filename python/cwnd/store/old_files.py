@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-#: The files of a cell besides that of the table of runs, which was written last: where it is, the
-#: cell is complete. None is left out, empty or not.
+#: Tables of a cell besides `runs`. The file of `runs` was written last and marks the cell as
+#: complete. Every file exists, empty or not.
 RECORDS = (
     *("flows", "links", "series", "link_series", "qdelay"),
     *("requests", "sketches", "unrecorded"),
 )
 FILES = (MARK, *RECORDS)
 
-#: Key of what a mark says about the other files.
+#: Metadata key of the mark (the file of `runs`) with the hashes of the other files.
 _METADATA = "cwnd"
-#: Place of their hashes in it.
+#: Pattern of these hashes in the mark.
 _SHA256 = re.compile(rb'"sha256": (\{[^{}]*\})')
-#: Digits of a cell's name that are the name of its folder.
+#: Digits of a cell's identifier that name its folder.
 FOLDER_DIGITS = 2
 
 
 def hashes(mark: bytes) -> dict[str, str] | None:
-    """The hashes of the other files that a mark holds; `None` if it is not what was written."""
+    """Extracts the hashes of the other files from a mark; `None` if the mark is damaged."""
     if not checksums.signature_holds(mark):
         return None
     found = _SHA256.search(mark)
@@ -46,22 +46,26 @@ def hashes(mark: bytes) -> dict[str, str] | None:
 
 @dataclass(frozen=True)
 class Mark:
-    """Statements of the last file of a cell."""
+    """Contents of a cell's mark."""
 
     engine: str
-    #: SHA-256 of each other file.
+    #: SHA-256 of each other file, by table.
     sha256: Mapping[str, str]
     #: The scenario of the cell.
     text: str
 
     @property
     def cell_id(self) -> str:
-        """The cell that it stands for."""
+        """Content of the cell: its resolved scenario."""
         return cell_id(self.text, self.engine)
 
     @classmethod
     def read(cls, data: bytes) -> Mark:
-        """Reads it; `InputError` if it is not what was written."""
+        """Parses a mark.
+
+        Raises:
+            InputError: It does not match its own hash.
+        """
         if not checksums.signature_holds(data):
             raise InputError(checksums.DAMAGED)
         said = read_object(pl.read_parquet_metadata(io.BytesIO(data))[_METADATA])
@@ -75,7 +79,7 @@ def cell_file(root: Path, table: str, cell: str) -> Path:
 
 
 def cells_in(root: Path, table: str) -> Iterator[str]:
-    """The cells that have a file in a table."""
+    """Yields the cells that have a file of a table."""
     try:
         folders = [entry.path for entry in os.scandir(root / table) if entry.is_dir()]
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Sweeps of version 1: read and compared with their hashes, and never gone on with."""
+"""Reading and verification of sweeps of version 1, which are never continued."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-#: Columns that join tables: no axis has these names.
+#: Columns that join tables; no axis can have these names.
 _KEY, _TEXT = "cell id", "cell text"
-#: Files that are read at a time: what is known of each stays in memory until the last is read.
+#: Files that are read at a time: data about each stay in memory until the last is read.
 _FILES = 2048
 
 
 def load(dataset: Dataset) -> Run:
-    """The runs that are there."""
+    """Reads the finished runs of a sweep."""
     plan = dataset.plan()
     here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
     tables = Tables(dataset, here)
@@ -44,7 +44,7 @@ def load(dataset: Dataset) -> Run:
     runs = found.select(*tables.keys, *told, *activity)
     rows = {name: tables.rows(name) for name in ROWS if name != MARK}
 
-    # The files of samples are compared with their hashes when they are asked for.
+    # The files of samples are compared with their hashes when they are requested.
     def scan(name: str) -> pl.LazyFrame:
         return reasons_of(tables.table("links")) if name == REASONS else tables.table(name)
 
@@ -77,7 +77,7 @@ def load(dataset: Dataset) -> Run:
 
 
 class Tables:
-    """The tables of all cells, each below the other in the order of the runs."""
+    """Tables of all cells, concatenated in the order of the runs."""
 
     def __init__(self, dataset: Dataset, here: pl.DataFrame) -> None:
         if here.is_empty():
@@ -85,7 +85,7 @@ class Tables:
         self._dataset = dataset
         self.whole = Whole(dataset)
         self._cells = here[CELL_ID].unique(maintain_order=True).to_list()
-        #: `True` if some runs are the same cell: its rows are there for each of them.
+        #: `True` if several runs share a cell: its rows then appear for each of them.
         self._shared = len(self._cells) < here.height
         self._schemas: dict[str, pl.Schema] = {}
         self._schemas |= {name: self._schema(name) for name in FILES}
@@ -93,7 +93,7 @@ class Tables:
         taken = {column for name in FILES for column in self.own(name)}
         self.axes = renamed_axes(planned, taken | {RUN})
         pairs = list(zip(planned, self.axes, strict=True))
-        #: The columns that say which run a row belongs to, and what the plan calls them.
+        #: Key columns of a row, each with its name in the plan.
         self.keys = {key: key for key in KEYS}
         self.keys |= {new.column: old.column for old, new in pairs}
         self.keys |= {
@@ -109,50 +109,50 @@ class Tables:
         )
 
     def of(self, run_ids: list[str]) -> Tables:
-        """The same of some runs: the files of others are not opened."""
+        """Returns tables restricted to some runs; files of other runs are not opened."""
         some = copy(self)
         some.choose(self._plan.filter(pl.col("run_id").is_in(run_ids)))
         return some
 
     def choose(self, plan: pl.DataFrame) -> None:
-        """Keeps these rows of the plan, and their cells."""
+        """Restricts the tables to these rows of the plan, and their cells."""
         self._plan = plan
         self._cells = plan[_KEY].unique(maintain_order=True).to_list()
 
     def own(self, name: str, columns: Iterable[str] | None = None) -> list[str]:
-        """The columns of a table, or of these, that are not its key."""
+        """Columns of a table, or of `columns`, without its keys."""
         left_out = (CELL_ID, "seed", RESOLVED) if name == MARK else (CELL_ID,)
         found = self._schemas[name] if columns is None else columns
         return [column for column in found if column not in left_out]
 
     def runs(self) -> pl.DataFrame:
-        """All that is known of each run, but its scenario."""
+        """Reads the table of runs, without scenarios."""
         try:
             marks = self._read(MARK)
         except InputError as error:
             if not isinstance(error.__cause__, pl.exceptions.SchemaError):
                 raise
-            # Rare, and the price is a look at each file.
+            # Marks with different columns are rare; finding all columns requires reading each file.
             self._learn_marks()
             marks = self._read(MARK)
         marks = marks.select(CELL_ID, *self.own(MARK))
         return self._collect(self._joined(marks.lazy()))
 
     def resolved(self) -> pl.Series:
-        """The scenario of each run."""
+        """Reads the resolved scenario of each run."""
         texts = self._read(MARK, [CELL_ID, RESOLVED]).rename({RESOLVED: _TEXT})
         return self._collect(self._joined(texts.lazy()))[_TEXT]
 
     def rows(self, name: str) -> pl.DataFrame:
-        """A table in memory."""
+        """Reads a table into memory, with key columns."""
         return self._collect(self._keyed(name, self._read(name).lazy()))
 
     def table(self, name: str) -> pl.LazyFrame:
-        """A table on disk, with the columns that say what a row belongs to."""
+        """Scans a table on disk, with key columns."""
         return self._keyed(name, self._scan(name, self._cells))
 
     def _keyed(self, name: str, rows: pl.LazyFrame) -> pl.LazyFrame:
-        # Names are text on disk; in memory they take four bytes.
+        # Names are strings on disk; as categories they take four bytes in memory.
         columns = [
             pl.col(column).cast(pl.Categorical) if kind == pl.String else pl.col(column)
             for column, kind in self._schemas[name].items()
@@ -177,7 +177,7 @@ class Tables:
         return marks.with_columns(pl.col(f"^{ACTIVITY_COLUMN}.*$").fill_null(0))
 
     def _learn_marks(self) -> None:
-        """Takes the columns of all marks: what counts by a name of its own may be in some only."""
+        """Collects the columns of all marks: counters of named parts may be in some marks only."""
         columns: dict[str, pl.DataType] = {}
         with self._damages():
             for file in self._dataset.files(MARK, self._cells):
@@ -196,7 +196,11 @@ class Tables:
         return table
 
     def _at_home(self, found: list[str]) -> None:
-        """Refuses a mark that is whole, but that of another cell."""
+        """Compares the identifiers in the marks with the names of their files.
+
+        Raises:
+            DamageError: A mark is intact, but of another cell.
+        """
         for cell, there in zip(self._cells, found, strict=True):
             if cell != there:
                 file = self._dataset.file(MARK, cell)
@@ -222,12 +226,12 @@ class Tables:
             ) from error
 
 
-#: Digits of a hash.
+#: Hexadecimal digits of a hash.
 _DIGITS = 64
 
 
 class Whole:
-    """The hashes of a sweep's cells, from their marks, and what was compared with them."""
+    """Hashes of a sweep's files, read from the marks of its cells."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
@@ -235,7 +239,11 @@ class Whole:
         self.remedy = ANEW
 
     def check(self, table: str, cells: Sequence[str]) -> None:
-        """Compares a table of cells with its hashes; `DamageError` names the first that is not."""
+        """Compares the files of a table with their hashes.
+
+        Raises:
+            DamageError: A file is damaged; the first is named.
+        """
         unknown = [cell for cell in cells if cell not in self._marks]
         for cell, file in zip(unknown, self._dataset.files(MARK, unknown), strict=True):
             self._mark(cell, file)
@@ -255,7 +263,7 @@ class Whole:
 
 
 class CellFiles:
-    """A sweep of version 1: each cell has files of its own."""
+    """Verification of a sweep of version 1, in which each cell has files of its own."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.path = dataset.path
@@ -267,7 +275,7 @@ class CellFiles:
         self.missing = len(planned) - len(self.there)
 
     def check(self, threads: int) -> list[Problem]:
-        """Compares the files of all cells with the hashes that their marks hold."""
+        """Compares the files of all cells with the hashes in their marks."""
         problems = looked(self._dataset.source)
         problems += looked(lambda: listed_sums(self._dataset.path))
         with ThreadPoolExecutor(threads) as workers:
@@ -279,22 +287,26 @@ class CellFiles:
         return list(known.values())
 
     def text(self, cell: str) -> str:
-        """The content of a cell."""
+        """Returns the content of a cell: its resolved scenario without name and description."""
         return Mark.read(self.file(MARK, cell).read_bytes()).text
 
     def tables(self, cell: str) -> dict[str, pl.DataFrame]:
-        """The rows of a cell, without the columns that say whose they are."""
+        """Returns the rows of a cell by table, without key columns."""
         return {
             name: pl.read_parquet(self.file(name, cell)).drop(CELL_ID, RESOLVED, strict=False)
             for name in FILES
         }
 
     def file(self, table: str, cell: str) -> Path:
-        """The file of a table of a cell."""
+        """Path of a table of a cell."""
         return self._dataset.file(table, cell)
 
     def mend(self, problems: list[Problem]) -> int:
-        """Refuses: no cell of version 1 would be computed again."""
+        """Refuses to remove damaged cells, as no version computes cells of version 1 again.
+
+        Raises:
+            InputError: Always.
+        """
         del problems
         raise InputError(f"{self.path}: a sweep of version 1 is not mended; {ANEW}")
 
@@ -317,7 +329,11 @@ class CellFiles:
 
 
 def listed_sums(root: Path) -> None:
-    """Compares the files that a sweep of version 1 lists; `DamageError` names the first."""
+    """Compares the files that a sweep of version 1 lists with their hashes.
+
+    Raises:
+        DamageError: A file is damaged; the first is named.
+    """
     files = Sums.at(root)
     for name in files.of or ():
         files.data(name)

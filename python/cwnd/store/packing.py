@@ -1,4 +1,4 @@
-"""Packs a complete sweep into the layout of a run, and unpacks it for another plan."""
+"""Conversion between a sweep's journal and the layout of a complete result."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ if TYPE_CHECKING:
 
     from cwnd.store.dataset import Planned
 
-#: Held while a sweep is packed: two shards may end at once.
+#: Lock that is held while a sweep is packed, as two shards may end at the same time.
 _LOCK = "packing"
-#: Cells of a batch that is made of a result.
+#: Number of cells in a batch that is made of a result.
 _CELLS = 2048
 
 
 @contextlib.contextmanager
 def alone(root: Path) -> Iterator[None]:
-    """Waits until nobody else packs the sweep."""
+    """Waits for the exclusive lock on packing the sweep."""
     with (root / ACTIVITY / _LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def remove_journal(root: Path) -> None:
-    """Removes what a complete sweep does not need."""
+    """Removes plan, description and journal, which a complete result does not need."""
     for name in (INFO, PLAN, SOURCE):
         (root / name).unlink(missing_ok=True)
     shutil.rmtree(root / JOURNAL, ignore_errors=True)
 
 
 def is_same(root: Path, planned: Planned, *, every_file: bool = False) -> bool:
-    """Tells whether the result is that of a plan, and its descriptions are what was written.
+    """`true` if a directory holds the result of a plan, with undamaged descriptions.
 
-    With `every_file` its tables are compared with their hashes, too.
+    `every_file` also compares the tables with their hashes.
     """
     try:
         manifest, files = read.opened(root)
@@ -84,10 +84,10 @@ def is_same(root: Path, planned: Planned, *, every_file: bool = False) -> bool:
 
 
 def cells_of(root: Path) -> list[str]:
-    """The cells of a complete result; none of one of version 1, which does not name them.
+    """Identifiers of the cells of a complete result; empty for version 1, which lacks them.
 
     Raises:
-        DamageError: Its table of runs is not what was written.
+        DamageError: The table of runs is damaged.
     """
     runs = pl.scan_parquet(_files(root).file(f"{MARK}.parquet"), glob=False)
     if CELL_ID not in runs.collect_schema():
@@ -110,10 +110,10 @@ def remove_result(root: Path) -> None:
 
 
 def unpack_result(root: Path, wanted: Collection[str]) -> Iterator[Batch]:
-    """The cells of a packed sweep, as batches for its journal.
+    """Yields the cells of a complete result as batches for a journal.
 
     Raises:
-        DamageError: A table is not what was written.
+        DamageError: A table is damaged.
     """
     files = _files(root)
     tables = {name: pl.scan_parquet(files.file(f"{name}.parquet"), glob=False) for name in TABLES}
@@ -125,9 +125,9 @@ def unpack_result(root: Path, wanted: Collection[str]) -> Iterator[Batch]:
 
 
 def own_columns(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[str]]:
-    """The columns of each table that do not say whose a row is.
+    """Columns of each table that are no keys.
 
-    Those that do come first in all tables, in the same order.
+    Keys come first in all tables, in the same order.
     """
     columns = {name: table.collect_schema().names() for name, table in tables.items()}
     alike = (len(set(names)) == 1 for names in zip(*columns.values(), strict=False))
@@ -136,7 +136,7 @@ def own_columns(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[str]]:
 
 
 def recorded(runs: pl.DataFrame) -> list[str]:
-    """The columns of a table of runs that say what a cell recorded, and not which run it is."""
+    """Columns of the table of runs that a cell recorded, without those that identify the run."""
     told = [name for name in RUN_COLUMNS if name in runs.columns and name not in (CELL, CELL_SHA)]
     return told + [name for name in runs.columns if name.startswith(ACTIVITY_COLUMN)]
 
@@ -160,7 +160,7 @@ def _batch(runs: pl.DataFrame, tables: dict[str, pl.LazyFrame], own: dict[str, l
 
 
 def take_out(root: Path) -> int:
-    """Removes the result of a sweep: the next call computes all of its cells; returns how many."""
+    """Removes the result of a sweep, whose cells are then computed again; returns their number."""
     cells = 0
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
         cells = pl.read_parquet(root / f"{MARK}.parquet", columns=[CELL_ID]).n_unique()

@@ -1,4 +1,4 @@
-"""Reads results back; every file is compared with its hash."""
+"""Reading of results; every file is compared with its hash."""
 
 from __future__ import annotations
 
@@ -34,18 +34,22 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-#: Results without checksums that were told of.
+#: Results without checksums for which a warning was printed.
 _told: set[Path] = set()
 
 
 def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) -> Run:
-    """Reads a result of `cwnd run`; `InputError` if it is none.
+    """Reads a complete result of `cwnd run`.
 
-    Every file is compared with its checksum when it is read: `DamageError` names one that is not
-    what was written. Of a result from before there were checksums, `UncheckedWarning` says so.
+    Every file is compared with its checksum when it is read. A result older than checksums causes
+    an `UncheckedWarning`.
 
-    `samples_on_disk` leaves the samples where they are until they are asked for: it takes less
-    memory, but the files must stay what they are.
+    `samples_on_disk` leaves the samples on disk until they are requested. It takes less memory, but
+    the files must not change.
+
+    Raises:
+        InputError: There is no result of `cwnd run`.
+        DamageError: A file is missing or damaged.
     """
     path = Path(directory)
     manifest, files = opened(path)
@@ -78,14 +82,18 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
 
 
 def leave_on_disk(run: Run, path: Path) -> None:
-    """Lets a run read its samples and scenarios from the directory that it was written to."""
+    """Makes a run read its samples and scenarios from the directory that it was written to."""
     manifest, files = opened(path)
     run.samples = OnDisk(SAMPLES, lambda name: _scan(files, name))
     run.resolved = _resolved(files, run.runs, columns_of_file(manifest))
 
 
 def require_directory(path: Path) -> None:
-    """Raises `InputError` for a path that is no directory."""
+    """Checks that a path is a directory.
+
+    Raises:
+        InputError: It is none, or does not exist.
+    """
     if not path.exists():
         raise InputError(f"{path}: there is no such directory; `cwnd run` makes one")
     if not path.is_dir():
@@ -93,7 +101,11 @@ def require_directory(path: Path) -> None:
 
 
 def opened(path: Path) -> tuple[Manifest, Sums]:
-    """Opens a result of runs: its manifest, and its files with their hashes."""
+    """Opens a result of `cwnd run`: its manifest, and its files with their hashes.
+
+    Raises:
+        InputError: It is a result of another command.
+    """
     data, files = _opened(path)
     kind = data.get("kind", RUN)
     if kind != RUN:
@@ -105,25 +117,25 @@ def opened(path: Path) -> tuple[Manifest, Sums]:
 
 
 def header(path: Path) -> tuple[Header, Sums]:
-    """Opens a result of any kind: what all manifests have, and its files with their hashes."""
+    """Opens a result of any kind: its manifest's common part, and its files with hashes."""
     data, files = _opened(path)
     return Header.from_json(data, str(path / MANIFEST)), files
 
 
 def tables_of(header: Header) -> list[str]:
-    """The tables of a result."""
+    """Names of a result's tables."""
     if header.tables is None:
         return [name for name in TABLES if name != REASONS]
     return list(header.tables)
 
 
 def is_result(path: Path) -> bool:
-    """Tells whether a directory looks like a result of any kind but that of a sweep."""
+    """`true` if a directory has a file of a result of any kind, except of a sweep."""
     known = (MANIFEST, SUMS, *_DOCUMENTS)
     return any((path / name).exists() for name in known)
 
 
-#: Documents that say of which kind a result of version 1 is, which had no manifest.
+#: Documents of results of version 1 without a manifest, with the kind of result of each.
 _DOCUMENTS = {LINKED: LINK, INFERRED: INFER, AGREEMENT: AGREE}
 
 
@@ -156,7 +168,7 @@ def _opened(path: Path) -> tuple[dict[str, Any], Sums]:
     return data, files
 
 
-#: What a manifest would have said of a result of version 1 that had none.
+#: Substitute for the missing manifest of a result of version 1.
 _OLD: dict[str, Any] = {
     "format": FORMAT,
     "format_version": 1,
@@ -178,13 +190,13 @@ def _warn_unchecked(path: Path) -> None:
 
 
 def columns_of_file(manifest: Manifest | Header) -> list[str]:
-    """Columns that only the file of runs has; an axis of version 1 may have such a name."""
+    """Columns that only the file of runs has. In version 1 an axis may have such a name."""
     axes = {axis.column for axis in manifest.axes}
     return [name for name in (CELL_ID, RESOLVED) if name not in axes]
 
 
 def _resolved(files: Sums, runs: pl.DataFrame, own: list[str]) -> Sequence[str]:
-    """Each run as a scenario of its own; read in blocks, when they are asked for."""
+    """Resolved scenarios of all runs, read in blocks on request."""
     table = _scan(files, "runs")
     if RESOLVED not in own or RESOLVED not in table.collect_schema():
         return [files.text(f"{CELLS}/{run_id}.toml") for run_id in runs["run_id"]]
@@ -219,7 +231,7 @@ def _unreadable(file: Path, error: Exception) -> InputError:
 
 
 def _scan(files: Sums, name: str) -> pl.LazyFrame:
-    """A table of a result, compared with its hash."""
+    """Scans a table of a result after comparing its file with its hash."""
     import polars as pl
 
     file = files.file(f"{name}.parquet")

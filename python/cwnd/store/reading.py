@@ -1,4 +1,4 @@
-"""Results on disk: complete, in a journal, or of version 1."""
+"""Loading of results on disk: complete, in a journal, or of version 1."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 
 
 def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) -> Run:
-    """Reads a result of `cwnd run`; `InputError` if it is none.
+    """Reads a result of `cwnd run`, complete or not.
 
-    Every file is compared with its checksum when it is read: `DamageError` names one that is not
-    what was written. Of a result from before there were checksums, `UncheckedWarning` says so.
+    Every file is compared with its checksum when it is read. A result older than checksums causes
+    an `UncheckedWarning`.
 
-    Of a sweep it reads the runs that are there. Its samples stay on disk until they are asked for;
-    `samples_on_disk` leaves those of a run there, too: it takes less memory, but the files must
-    stay what they are.
+    Of an incomplete sweep it reads the finished runs. Samples of a sweep stay on disk until they
+    are requested. `samples_on_disk` leaves those of a single run there, too: it takes less memory,
+    but the files must not change.
+
+    Raises:
+        InputError: There is no result of `cwnd run`, or no run is finished.
+        DamageError: A file is missing or damaged.
     """
     path = Path(directory)
     if Dataset.is_at(path) and not is_packed(path):

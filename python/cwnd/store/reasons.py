@@ -1,4 +1,4 @@
-"""Drops and marks by reason, of results that had a column for each of six reasons."""
+"""Drops and marks by reason from results with one column for each of six reasons."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-#: A column of links: `drops_codel`, `marks_red_early`.
+#: Columns of links with a count by reason, such as `drops_codel` and `marks_red_early`.
 _COLUMN = re.compile(r"(drop|mark)s_(.+)")
 _VERDICTS = {"drop": "dropped", "mark": "marked"}
 
 
 def reasons_of(links: pl.LazyFrame) -> pl.LazyFrame:
-    """The table `reasons` of a table of links of version 1.
+    """Builds the table `reasons` from a table of links of version 1.
 
     Args:
-        links: A row for each link, behind the columns that say which run it belongs to.
+        links: A row for each link, behind the key columns.
 
     Returns:
         A row for each reason that occurred; `total_packets` is null.

@@ -1,4 +1,4 @@
-"""Results of commands that make no runs, in the layout of a run's: written, read, compared."""
+"""Results of `cwnd link`, `cwnd infer` and `cwnd agree`: writing, reading and comparison."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 def pack(
     kind: str, name: str, tables: Mapping[str, pl.DataFrame], documents: Mapping[str, bytes]
 ) -> dict[str, bytes]:
-    """Makes the files of a result, by name.
+    """Formats the files of a result, by name.
 
-    They are to be written in their order: `SHA256SUMS` is last, and no older one may be there
-    meanwhile.
+    They must be written in their order: `SHA256SUMS` is last, and no older one may exist meanwhile.
 
     Args:
         kind: One of the kinds of `results.manifest`.
-        name: Name of the scenario, or of what was measured.
+        name: Name of the scenario, or of the measured object.
         tables: Data frames; each becomes a Parquet file of its name.
         documents: Other files, by name.
     """
@@ -59,27 +58,35 @@ def pack(
 
 @dataclass(frozen=True)
 class Records:
-    """A result that is not of runs."""
+    """A stored result of a command other than `cwnd run`."""
 
     path: Path
     kind: str
-    #: The scenario, or what was measured.
+    #: Name of the scenario, or of the measured object.
     name: str
     files: Sums
 
     def table(self, name: str) -> pl.DataFrame:
-        """Reads a table; `DamageError` if it is not what was written."""
+        """Reads a table.
+
+        Raises:
+            DamageError: The file is missing or damaged.
+        """
         import polars as pl
 
         return pl.read_parquet(self.files.file(f"{name}.parquet"))
 
     def document(self, name: str) -> dict[str, Any]:
-        """Reads a document; `DamageError` if it is not what was written."""
+        """Reads a JSON document.
+
+        Raises:
+            DamageError: The file is missing or damaged.
+        """
         return read_object(self.files.data(name))
 
 
 def open_records(path: Path) -> Records | None:
-    """Opens a result; `None` if it is one of runs, or none."""
+    """Opens a result; `None` if it is one of `cwnd run`, or none."""
     from cwnd.store import read
 
     if write.is_sweep(path) or not read.is_result(path):
@@ -88,15 +95,15 @@ def open_records(path: Path) -> Records | None:
     return None if header.kind == RUN else Records(path, header.kind, header.name, files)
 
 
-#: Subject of a number and its quantity, and its value.
+#: Subject of a number and its quantity, and its value in SI units.
 _Number: TypeAlias = tuple[tuple[str, str], float | None]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A number that two results have."""
+    """A number that two results have in common."""
 
-    #: A direction of a link, a way to count timeouts, or a point with its group of flows.
+    #: Direction of a link, method of counting timeouts, or point with its group of flows.
     of: str
     quantity: str
     before: float | None
@@ -104,24 +111,24 @@ class Pair:
 
     @property
     def difference(self) -> float | None:
-        """After minus before."""
+        """After minus before; `None` if one of them is."""
         if self.before is None or self.after is None:
             return None
         return self.after - self.before
 
     def to_json(self) -> dict[str, Any]:
-        """As a document."""
+        """Returns the pair and its difference as a JSON object."""
         return {**asdict(self), "difference": self.difference}
 
 
 def compare_records(before: Records, after: Records) -> list[Pair]:
     """Compares numbers that both results have, in SI units.
 
-    Of links they are the columns of `links`, by direction; of captures the shares of connections
-    with timeouts; of comparisons of worlds the differences between the worlds.
+    Numbers of links are the columns of `links`, by direction. Those of captures are shares of
+    connections with timeouts. Those of agreements are differences between Linux and simulator.
 
     Raises:
-        InputError: They are of different commands.
+        InputError: The results are of different commands.
     """
     if before.kind != after.kind:
         raise InputError(
@@ -133,7 +140,7 @@ def compare_records(before: Records, after: Records) -> list[Pair]:
 
 
 def numbers(found: Records) -> list[_Number]:
-    """The numbers of a result: what each is of, the quantity, the value in SI units."""
+    """Lists the numbers of a result: subject, quantity, and value in SI units."""
     return list({LINK: _of_link, INFER: _of_captures, AGREE: _of_worlds}[found.kind](found))
 
 

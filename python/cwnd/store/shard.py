@@ -1,4 +1,4 @@
-"""Dividing the cells of a sweep between jobs that know nothing of each other."""
+"""Division of a sweep's cells among independent jobs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Reads `2/8`."""
+        """Parses a shard such as `2/8`.
+
+        Raises:
+            InputError: It is malformed, or the number exceeds the count.
+        """
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
         if found is None or not 1 <= int(found[1]) <= int(found[2]):
             raise InputError(f"--shard takes I/N with I from 1 to N, as in 2/8; not {text!r}")
         return cls(int(found[1]), int(found[2]))
 
     def mine(self, cells: Iterable[str]) -> set[str]:
-        """Its cells; those of all shards together are all, each once.
+        """Selects the cells of this shard; the shards together have each cell once.
 
-        Cells are dealt out by their names, which are hashes: neighbours in the sweep, which take as
-        long as each other, go to different shards.
+        Cells are dealt out in the order of their identifiers, which are hashes. Neighbours in the
+        sweep, with similar run times, thus go to different shards.
         """
         return set(sorted(cells)[self.number - 1 :: self.count])
 

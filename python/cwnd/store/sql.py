@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _TICK_S = 0.05
-#: A statement that is interrupted ends sooner.
+#: Maximum time in seconds that an interrupted statement takes to end.
 _STOPS_WITHIN_S = 0.3
 
 
 def query(directory: str | os.PathLike[str], sql: str, *, unsafe: bool = False) -> pl.DataFrame:
-    """Answers a question about a result.
+    """Runs a SQL statement on a result.
 
     The views of a run or sweep are `runs`, `flows`, `links`, `reasons`, `series`, `link_series`,
     `qdelay` and `requests`; each row has the axes of the sweep as columns, with their labels as
@@ -51,24 +51,24 @@ def query(directory: str | os.PathLike[str], sql: str, *, unsafe: bool = False) 
     stopped by `KeyboardInterrupt`.
 
     Args:
-        directory: The result.
-        sql: One statement in DuckDB's SQL that only reads, such as
-            `"select rtt, avg(goodput_bit_s) from flows group by rtt"`.
-        unsafe: Whether it may do all that DuckDB can: read and write other files, load extensions,
-            several statements.
+        directory: Directory of the result.
+        sql: One statement in DuckDB's SQL that only reads, such as `"select rtt, avg(goodput_bit_s)
+            from flows group by rtt"`.
+        unsafe: `True` allows everything that DuckDB can do: reading and writing other files,
+            loading extensions, several statements.
 
     Raises:
         InputError: It is another statement, or DuckDB refuses it.
     """
     with _views(Path(directory), sql, unsafe=unsafe) as connection:
-        # Polars, which lets no Ctrl-C through while it works, gets an answer that is complete.
+        # Polars blocks Ctrl-C while it works, so it receives the complete answer only.
         return _run(connection, lambda: pl.DataFrame(_relation(connection, sql).execute()))
 
 
 def write_parquet(
     directory: str | os.PathLike[str], sql: str, file: Path, *, unsafe: bool = False
 ) -> None:
-    """Writes an answer as Parquet, which may be larger than memory."""
+    """Writes the answer of a statement as Parquet; it may be larger than memory."""
     with _views(Path(directory), sql, writes=file, unsafe=unsafe) as connection:
         _run(connection, lambda: _relation(connection, sql).write_parquet(str(file)))
 
@@ -90,7 +90,7 @@ def _relation(connection: DuckDBPyConnection, sql: str) -> DuckDBPyRelation:
 
 
 def _run(connection: DuckDBPyConnection, work: Callable[[], _T]) -> _T:
-    """Does what DuckDB does in another thread: in this one it would take signals for its own."""
+    """Runs DuckDB's work in another thread: in the main thread it would install signal handlers."""
     done: Future[_T] = Future()
 
     def run() -> None:
@@ -103,7 +103,7 @@ def _run(connection: DuckDBPyConnection, work: Callable[[], _T]) -> _T:
     thread = Thread(target=run, daemon=True)
     thread.start()
     try:
-        # Polars lets Ctrl-C end no wait of any length.
+        # Polars blocks Ctrl-C during a long wait, so the waits are short.
         while not wait([done], timeout=_TICK_S).done:
             pass
         return done.result()
@@ -124,7 +124,8 @@ def _views(
         place = Path(scratch) / "result"
         try:
             if not unsafe:
-                # Before the statement is as much as parsed: `import database` reads files there.
+                # Access is restricted before the statement is parsed: parsing `import database`
+                # reads files.
                 _run(
                     connection, lambda: _confine(connection, (path, path.resolve(), place), writes)
                 )
@@ -155,7 +156,11 @@ def _views(
 
 
 def _must_be_select(connection: DuckDBPyConnection, sql: str) -> None:
-    """Refuses what is not one statement that only reads."""
+    """Refuses anything but a single statement that only reads.
+
+    Raises:
+        InputError: The statement is another one.
+    """
     import duckdb
 
     if _imports(sql):
@@ -177,7 +182,7 @@ def _must_be_select(connection: DuckDBPyConnection, sql: str) -> None:
 
 
 def _imports(sql: str) -> bool:
-    """Tells whether a statement is `import database`, which runs files while it is parsed."""
+    """`true` if a statement is `import database`, which runs files while it is parsed."""
     import duckdb
 
     text, begins = sql.encode(), True
@@ -191,11 +196,11 @@ def _imports(sql: str) -> bool:
 
 
 def _confine(connection: DuckDBPyConnection, places: Iterable[Path], writes: Path | None) -> None:
-    """Leaves a statement nothing but the result, and the file that the answer is written to."""
+    """Restricts DuckDB to the files of the result, and the file of the answer."""
     settings: dict[str, bool | str | list[str]] = {
-        # Views read patterns, whose letters are looked at before what they match.
+        # Paths in views are patterns, and DuckDB checks their text before it expands them.
         "allowed_directories": [text for at in places for text in (str(at), glob.escape(str(at)))],
-        # What is there is replaced by a file that DuckDB calls so.
+        # DuckDB replaces an existing file by way of a file of this name.
         "allowed_paths": [str(writes), str(writes.with_name(f"tmp_{writes.name}"))]
         if writes is not None
         else [],
@@ -204,7 +209,7 @@ def _confine(connection: DuckDBPyConnection, places: Iterable[Path], writes: Pat
         "allow_community_extensions": False,
         "memory_limit": f"{most_memory_bytes()} B",
         "enable_external_access": False,
-        # Last: nothing can be set after it.
+        # Last, as it forbids any further setting.
         "lock_configuration": True,
     }
     for name, value in settings.items():
@@ -212,7 +217,7 @@ def _confine(connection: DuckDBPyConnection, places: Iterable[Path], writes: Pat
 
 
 def most_memory_bytes() -> int:
-    """The memory that a statement may take: half of the machine's."""
+    """Memory limit of a statement in bytes: half of the machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
@@ -235,7 +240,7 @@ def _explained() -> Iterator[None]:
 
 
 def _asked(connection: DuckDBPyConnection, sql: str, tables: Collection[str]) -> set[str]:
-    """The views that a statement reads: only their files have to be what was written."""
+    """Views that a statement reads; only their files are compared with hashes."""
     import duckdb
 
     try:
@@ -246,7 +251,7 @@ def _asked(connection: DuckDBPyConnection, sql: str, tables: Collection[str]) ->
 
 
 def _columns_named(connection: DuckDBPyConnection, sql: str) -> set[str]:
-    """The columns that a select names, by DuckDB's parser; none of another statement."""
+    """Columns that a select names, by DuckDB's parser; empty for other statements."""
     (text,) = connection.execute("select json_serialize_sql(?)", [sql]).fetchone() or ("{}",)
     names: set[str] = set()
 
@@ -263,7 +268,7 @@ def _warn_of_renamed(axes: list[Axis], there: set[str], named: set[str]) -> None
     """Warns of columns in a statement that are an axis's name, and no column of its views.
 
     Args:
-        axes: Those of the result.
+        axes: Axes of the result.
         there: The columns of the views that the statement reads.
         named: The columns that the statement names.
     """
@@ -288,7 +293,7 @@ def _of_result(header: Header, files: Sums, asked: set[str]) -> dict[str, str]:
 
 
 def _of_journal(path: Path, place: Path, asked: set[str]) -> tuple[list[Axis], dict[str, str]]:
-    """Puts the cells of a journal in order, of the tables that a statement reads."""
+    """Writes the tables that a statement reads from a journal to files in the order of the plan."""
     run = load(path)
     files = {name: place / f"{name}.parquet" for name in asked}
     for name, file in files.items():
@@ -308,7 +313,7 @@ def _of_sweep(
     here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
     tables = Tables(dataset, here)
     cells = here[CELL_ID].unique(maintain_order=True).to_list()
-    # A mark is that of its cell if the records beside it are.
+    # A mark belongs to its cell only if the records beside it match their hashes.
     for name in {MARK, _LEAST, *asked}:
         tables.whole.check(name, cells)
     keys = [f"p.{_name(old)} as {_name(new)}" for new, old in tables.keys.items()]
@@ -316,7 +321,7 @@ def _of_sweep(
     marks = _cells(dataset, MARK, cells)
     views = {}
     for name in asked:
-        # Marks may have counters that others do not have.
+        # Marks may have counters that others lack.
         columns = _columns(connection, marks) if name == MARK else None
         own = [_own(column) for column in tables.own(name, columns)]
         if name == MARK:
@@ -325,18 +330,18 @@ def _of_sweep(
             f"select {', '.join([*keys, *own])}"  # noqa: S608 - no one else's words
             f" from {_cells(dataset, name, cells)} t"
             f" join {planned} p on p.{CELL_ID} = t.{CELL_ID}"
-            # What a writer that was killed left of a cell is none.
+            # Records without a mark are of a killed writer, and of no finished cell.
             f" where t.{CELL_ID} in (select {CELL_ID} from {marks})"
         )
     return tables.axes, views
 
 
-#: The records of a cell that are least to read.
+#: Smallest table of a cell.
 _LEAST = "links"
 
 
 def _cells(dataset: Dataset, name: str, cells: list[str]) -> str:
-    """Reads a table of these cells, and no file of what is none."""
+    """Formats the SQL expression that reads a table of these cells, and of no incomplete one."""
     options = ", union_by_name = true" if name == MARK else ""
     if set(cells_in(dataset.path, name)) == set(cells):
         return _read([dataset.path / name], "/*/*.parquet", options)
@@ -349,14 +354,14 @@ def _columns(connection: DuckDBPyConnection, table: str) -> list[str]:
 
 
 def _read(files: list[Path], pattern: str = "", options: str = "") -> str:
-    """Reads files, or what a pattern matches in a folder."""
+    """Formats the SQL expression that reads files, or the matches of a pattern in folders."""
     names = (glob.escape(str(file)).replace("'", "''") + pattern for file in files)
     files_of = ", ".join(f"'{name}'" for name in names)
     return f"read_parquet([{files_of}]{options})"
 
 
 def _own(column: str) -> str:
-    """A column of a cell's table; what a mark does not count never happened."""
+    """Formats a column of a cell's table; counters that a mark lacks are zero."""
     if column.startswith(ACTIVITY_COLUMN):
         return f"coalesce(t.{_name(column)}, 0) as {_name(column)}"
     return f"t.{_name(column)}"

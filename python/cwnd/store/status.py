@@ -1,4 +1,4 @@
-"""How far a sweep is, seen from outside."""
+"""Progress of a sweep, read from its directory."""
 
 from __future__ import annotations
 
@@ -18,51 +18,55 @@ if TYPE_CHECKING:
 
     from cwnd.store.activity import Past
 
-#: A rate over less than this is none.
+#: Minimum period for a rate, in seconds.
 _LEAST_S = 0.5
 
 
 @dataclass(frozen=True)
 class Worker:
-    """Someone who writes into the sweep now."""
+    """An active writer of a sweep."""
 
     who: str
     started: str
     threads: int
-    #: Since it started.
+    #: Number of cells done since its start.
     done: int
     failed: int
-    #: Part of its own cells that is done.
+    #: Fraction of its own cells that is done.
     fraction: float
-    #: Over the last minute; `None` while there is nothing to tell it from.
+    #: Rate over the last minute; `None` without enough data.
     cells_per_s: float | None
     eta_s: float | None
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far a sweep is."""
+    """Progress of a sweep."""
 
     name: str
     directory: str
     cells: int
     done: int
-    #: Cells that failed when they were last tried.
+    #: Number of cells whose last attempt failed.
     failed: int
     left: int
     writers: list[Worker]
-    #: All writers together.
+    #: Rate of all writers together.
     cells_per_s: float | None
-    #: Until the last of them is ready; cells that no writer has are not in it.
+    #: Time in seconds until the last writer is ready; cells of no writer are not included.
     eta_s: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """As a document."""
+        """Returns the progress as a JSON object."""
         return asdict(self)
 
 
 def read_status(directory: str | os.PathLike[str], now: float | None = None) -> Status:
-    """Looks how far a sweep is; it disturbs nobody."""
+    """Reads the progress of a sweep, without any lock.
+
+    Raises:
+        InputError: There is no sweep.
+    """
     root = Path(directory)
     if is_packed(root):
         name, cells, failed = read.opened(root)[0].name, set(cells_of(root)), set[str]()
@@ -92,7 +96,7 @@ def read_status(directory: str | os.PathLike[str], now: float | None = None) -> 
 def _worker(past: Past, now: float) -> Worker:
     begin = {"unix_s": past.start.get("unix_s", now), "done": 0, "failed": 0, "fraction": 0.0}
     last = past.progress[-1] if past.progress else begin
-    # What it was before the last minute is not in the list: then the first that is counts.
+    # With older entries outside the list, the first entry in it is the start of the period.
     first = past.progress[0] if past.older else begin
     elapsed = float(last["unix_s"]) - float(first["unix_s"])
     rate = speed = None

@@ -1,4 +1,4 @@
-"""The tables of finished cells as bytes: bodies of the journal's frames, answers of workers."""
+"""Tables of finished cells as bytes: bodies of the journal's frames, answers of workers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from cwnd.store.layout import CELL_ID, FACTS, MARK, RESOLVED, TABLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Makes what puts the records of several runs below each other.
+#: Class that concatenates the records of several runs.
 GATHERED = _core.Gathered
-#: The column of a body's tables that numbers its cells.
+#: Column of a body's tables with the index of the cell.
 RUN = "run"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Finished cells and their tables, packed."""
+    """Finished cells with their packed tables."""
 
     cells: list[str]
-    #: Rows of all tables together, for each cell.
+    #: Number of rows of all tables together, for each cell.
     rows: list[int]
     body: bytes
 
@@ -37,7 +37,7 @@ class Held:
     """Finished cells whose tables are in memory."""
 
     cells: list[str]
-    #: Rows of all tables together, for each cell.
+    #: Number of rows of all tables together, for each cell.
     rows: list[int]
     tables: dict[str, pl.DataFrame]
 
@@ -47,7 +47,7 @@ class Held:
 
 
 class Finished:
-    """Takes in cells one by one and makes a batch of them."""
+    """Collects finished cells one by one for a batch."""
 
     def __init__(self, engine: str) -> None:
         self._engine = engine
@@ -60,11 +60,11 @@ class Finished:
 
     @property
     def table_rows(self) -> int:
-        """Rows of all tables together."""
+        """Number of rows of all tables together."""
         return self._gathered.rows
 
     def add(self, text: str, cell: _core.Cell, result: _core.Result) -> None:
-        """Takes in a cell: its content, and what it recorded."""
+        """Adds a cell: its content, the cell, and its records."""
         before = self._gathered.rows
         self._gathered.add(result)
         self._counts.append(self._gathered.rows - before)
@@ -86,7 +86,7 @@ class Finished:
         )
 
     def take(self) -> Held:
-        """Returns the cells that were added, and forgets them."""
+        """Returns the collected cells, and starts anew."""
         tables = {name: pl.DataFrame(table) for name, table in self._gathered.take().items()}
         tables[MARK] = pl.DataFrame(
             self._rows, schema_overrides={"seed": pl.UInt64}, infer_schema_length=None
@@ -97,7 +97,7 @@ class Finished:
 
 
 def pack(runs: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> bytes:
-    """Writes the tables of cells; `runs` has a row for each, the others number them by `run`."""
+    """Packs the tables of cells: `runs` has a row for each, the others refer to it by `run`."""
     parts = []
     lengths = {}
     for name in TABLES:
@@ -109,7 +109,7 @@ def pack(runs: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> bytes:
 
 
 def places(body: bytes) -> dict[str, slice]:
-    """Finds the tables in a body."""
+    """Locates the tables in a body."""
     head, _, _ = body.partition(b"\n")
     found, place = {}, len(head) + 1
     for name, length in json.loads(head).items():
@@ -119,5 +119,5 @@ def places(body: bytes) -> dict[str, slice]:
 
 
 def table(data: bytes) -> pl.DataFrame:
-    """Reads a table of a body."""
+    """Reads a table from its part of a body."""
     return pl.read_ipc(io.BytesIO(data))

@@ -1,4 +1,4 @@
-"""A directory that gets the cells of a plan: what it has, what it lacks, its result."""
+"""A directory that receives the cells of a plan: existing cells, missing ones, the result."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Policy:
-    """Treatment of what a directory holds already."""
+    """Treatment of existing contents of a directory."""
 
-    #: Removes cells of another plan, if nobody else writes.
+    #: `True` removes cells of another plan, if nobody else writes.
     replan: bool
-    #: Leaves a complete result of another plan there until the new one is complete.
+    #: `True` keeps a complete result of another plan until the new one is complete.
     replace: bool
-    #: Takes no cell that is there.
+    #: `True` computes existing cells again.
     again: bool
     #: `True` if nobody else writes.
     alone: bool
@@ -52,34 +52,38 @@ class Policy:
 
 
 class Target:
-    """A directory that gets the cells of a plan."""
+    """A directory that receives the cells of a plan."""
 
     def __init__(self, root: Path, planned: Planned, writing: Session, policy: Policy) -> None:
         self._root, self._planned = root, planned
         self._writing, self._policy = writing, policy
-        #: Each cell with the first of the runs that it is.
+        #: Index of the first run of each cell.
         self.cells = planned.cells()
-        #: Frames that were there, and those whose bodies are not what was written.
+        #: Existing frames, and those whose bodies do not match their hashes.
         self._found: list[Frame] = []
         self._unsound: set[Frame] = set()
 
     @property
     def done(self) -> set[str]:
-        """The cells that were there."""
+        """Identifiers of the cells that existed before."""
         return {cell for frame in self._found for cell in frame.cells}
 
     def writer(self) -> Writer:
-        """Makes what adds finished cells to the journal."""
+        """Creates the writer that appends finished cells to the journal."""
         writing, engine = self._writing, self._planned.info.engine
         return Writer(self._root, writing.id, writing.partial, engine, self._describe)
 
     def prepare(self) -> Run | None:
-        """Finds the cells that are there; the result, if that of this plan is complete."""
+        """Finds existing cells; returns the result if that of this plan is complete.
+
+        Raises:
+            InputError: The directory holds cells of another plan that must stay.
+        """
         with packing.alone(self._root):
             return load(self._root) if self._prepare() else None
 
     def _prepare(self) -> bool:
-        """`True` if the result of this plan is complete; otherwise readies the directory for it."""
+        """`True` if the result of this plan is complete; else prepares the directory for it."""
         root, policy = self._root, self._policy
         if Dataset.is_at(root) and (root / MARK).is_dir():
             _leave_version_1(root, self._planned, may_go=policy.removes)
@@ -92,7 +96,7 @@ class Target:
             if there <= self.cells.keys() or policy.removes:
                 packing.remove_journal(root)
             return True
-        # A result without its list of hashes was on its way into the journal.
+        # A result without its list of hashes was being moved into the journal.
         packed = packed and ((root / SUMS).exists() or not found)
         stays = policy.replace and policy.alone
         self._refuse_foreign(there)
@@ -103,7 +107,7 @@ class Target:
         self._unsound = set(found).difference(self._found)
         if packed:
             self._take_over(stays=stays)
-        # Others add to it, or cells of this plan wait: then what describes them has to be there.
+        # The description must be there for other writers, and for cells in the journal.
         if not policy.alone or policy.partly or self._found:
             self._describe()
         if not (packed and stays):
@@ -153,13 +157,13 @@ class Target:
         """Writes the result if no cell is missing.
 
         Args:
-            writer: The writer of the cells that were computed.
-            held: Cells that it did not write.
+            writer: The writer of the computed cells.
+            held: Computed cells that it did not write.
             pcap: Directory of capture files beside the result, which moves into it.
             steps_hashes: Hashes of the steps of checked runs.
 
         Returns:
-            Number of missing cells; the runs that are there, if there are any.
+            Number of missing cells, and the result of the finished runs, if there are any.
         """
 
         def packed(frames: list[Frame]) -> tuple[int, Run | None]:
@@ -167,7 +171,7 @@ class Target:
 
         root = self._root
         with packing.alone(root):
-            # Another shard may have ended at the same time.
+            # Another shard may have packed the sweep in the meantime.
             if not self._policy.alone and packing.is_same(root, self._planned):
                 return 0, load(root)
             try:
@@ -211,7 +215,7 @@ class Target:
 
 
 def _is_by(frame: Frame, writing: Session) -> bool:
-    """Tells whether a writer wrote a frame."""
+    """`true` if a frame was written by this session."""
     return frame.file.name.startswith(writing.id)
 
 
@@ -220,7 +224,11 @@ def _errors(root: Path) -> list[Path]:
 
 
 def _leave_version_1(root: Path, planned: Planned, *, may_go: bool) -> None:
-    """Removes the cells of a sweep of version 1, if they may go."""
+    """Removes the cells of a sweep of version 1, if that is allowed.
+
+    Raises:
+        InputError: It is not.
+    """
     if not may_go:
         cells = len(set(cells_in(root, MARK)))
         why = _refusal(root, planned, cells, alone=True)
@@ -235,7 +243,7 @@ def _leave_version_1(root: Path, planned: Planned, *, may_go: bool) -> None:
 
 
 def _rewrite(root: Path, writing: Session, found: Sequence[Frame], wanted: Collection[str]) -> None:
-    """Leaves only wanted cells in the journal."""
+    """Rewrites the journal with the wanted cells only."""
     cells = FoundCells.of(sound(found), REWRITTEN.format(root))
     write_journal(root / JOURNAL / f"{writing.id}-kept", cells.batches(wanted))
     for file in {frame.file for frame in found}:
@@ -243,7 +251,7 @@ def _rewrite(root: Path, writing: Session, found: Sequence[Frame], wanted: Colle
 
 
 def _renew(root: Path, name: str, new: bytes, writing: Session) -> None:
-    """Writes a file that is not the same already."""
+    """Writes a file unless it has the same content already."""
     file = root / name
     if file.exists() and file.read_bytes() == new:
         return
@@ -251,8 +259,8 @@ def _renew(root: Path, name: str, new: bytes, writing: Session) -> None:
 
 
 def _engine(root: Path, planned: Planned) -> str:
-    """The engine of the cells that are there; that of the plan if nothing says it."""
-    with suppress(DamageError, InputError):  # it is written anew
+    """Returns the engine of the existing cells; that of the plan if none is recorded."""
+    with suppress(DamageError, InputError):  # a damaged description is written anew
         if Dataset.is_at(root):
             return Dataset.open(root).info.engine
         return read.opened(root)[0].engine or planned.info.engine

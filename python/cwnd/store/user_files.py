@@ -1,4 +1,4 @@
-"""What stays when a result is written in the place of an older one: all that cwnd did not write."""
+"""Files of users in a result's directory, which stay when a new result replaces the old one."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from cwnd.store.layout import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: What else cwnd writes into a result: figures, and the page of `cwnd report`.
+#: Other files that cwnd writes into a result: figures, and the page of `cwnd report`.
 _FIGURE = re.compile(rf"{PLOTS}/(timeseries|windows|qdelay|sweep(-[^/]*)?)\.(svg|png)")
 _REPORT, _GENERATOR = "report.html", b'<meta name="generator" content="cwnd">'
-#: A page says at its beginning what made it.
+#: Bytes at the start of a page that contain the name of its generator.
 _HEAD = 4096
-#: What results had before they listed their files.
+#: Files of results that have no list of files.
 _KNOWN = {SCENARIO, SUMMARY, MANIFEST, *(f"{name}.parquet" for name in TABLES)}
 _KNOWN_FILES = re.compile(rf"{CELLS}/[^/]*\.toml|{PCAP}/[^/]*/[^/]*\.pcapng")
 _FOLDERS = {CELLS, PLOTS, PCAP, JOURNAL, ERRORS}
-#: What a sweep has besides while cells are missing.
+#: Additional files of an incomplete sweep.
 _UNFINISHED = re.compile(
     rf"{DATASET}|plan\.(parquet|toml)|{JOURNAL}/.*|{ERRORS}/[0-9a-f]+\.(json|toml)"
     rf"|{ACTIVITY}/partial-.*"
 )
-#: What people may edit, and what their edit is kept as.
+#: Suffixes of files that people may edit, and the suffix under which an edited one is kept.
 _TEXT = (".csv", ".toml")
 EDITED = ".edited"
 
 
 def keep(old: Path, new: Path) -> None:
-    """Adds to a new result what is not cwnd's in the old one, and what was edited there.
+    """Adds files of users and edited files from an old result to a new one.
 
-    Files are linked, not copied, so that a program that writes one goes on writing it, and so that
-    both results have it until the old one goes.
+    Files are linked, not copied. A program that writes one thus continues to write it, and both
+    results have it until the old one is removed.
     """
     try:
         listed = Sums.at(old).of
@@ -63,13 +63,13 @@ def keep(old: Path, new: Path) -> None:
             _add(file, new, name)
         elif listed is not None and name.endswith(_TEXT) and _is_edited(file, listed.get(name)):
             edited.append(name)
-    # What was edited before has its name by now.
+    # Files edited earlier have been added with their own name by now.
     for name in edited:
         _add(old / name, new, f"{name}{EDITED}")
 
 
 def _files(root: Path) -> Iterator[str]:
-    """Files, links, empty folders and whatever else there is, by name."""
+    """Yields relative paths of files, links, empty folders and special files."""
     for directory, folders, files in os.walk(root):
         here = Path(directory)
         links = [name for name in folders if (here / name).is_symlink()]
@@ -98,7 +98,7 @@ def _is_edited(file: Path, expected: str | None) -> bool:
 
 
 def _add(file: Path, new: Path, name: str) -> None:
-    """Links a file into the new result, under another name if that one is taken."""
+    """Links a file into the new result, under another name if its name is taken."""
     place, number = new / name, 1
     while os.path.lexists(place):
         if _is_same(file, place):
@@ -120,7 +120,7 @@ def _add(file: Path, new: Path, name: str) -> None:
 
 
 def _is_same(file: Path, place: Path) -> bool:
-    """Whether a file is there already, as a link or, where there are none, as a copy."""
+    """`true` if a file is already there, as a link or as a copy of equal size and time."""
     if file.is_dir() and not file.is_symlink():
         return place.is_dir()
     one, other = file.lstat(), place.lstat()

@@ -1,4 +1,4 @@
-"""Writes results: a directory that is complete, or not there."""
+"""Writing of results, atomically."""
 
 from __future__ import annotations
 
@@ -36,16 +36,20 @@ if TYPE_CHECKING:
 
     from cwnd.results import Data
 
-#: Resolved scenarios that are in memory at a time, and in a group of rows of their file.
+#: Number of resolved scenarios in memory at a time, and in a row group of their file.
 TEXTS = 8192
 
 
 def save(run: Data, directory: str | os.PathLike[str], *, pcap: Path | None = None) -> Path:
-    """Writes a result; one that is there is replaced when the new one is complete.
+    """Writes a result, which replaces an existing one once it is complete.
 
-    What cwnd did not write stays (`cwnd.store.user_files`). Figures come after it, in
-    `cwnd.plots`: a result is not lost to one that fails. `pcap` is a directory of capture files
-    beside it, which moves into the result.
+    Files of users stay (`cwnd.store.user_files`). Figures are drawn later, by `cwnd.plots`, so that
+    a failing figure does not cost the result. `pcap` is a directory of capture files beside it,
+    which moves into the result.
+
+    Raises:
+        InputError: The directory holds something else.
+        CwndError: The write failed.
     """
     target = Path(directory)
     try:
@@ -62,16 +66,16 @@ def put(
     check: Callable[[Path], None] = lambda _: None,
     pcap: Path | None = None,
 ) -> None:
-    """Replaces what is at a place by a result in one step.
+    """Replaces the contents of a directory by a result in one step.
 
     Args:
         run: The result.
         target: Its directory.
-        check: Raises what speaks against replacing it.
+        check: Raises an error if the target must not be replaced.
         pcap: Directory of capture files beside it, which moves into the result.
 
     Raises:
-        OSError: The disk refuses; what was there is as it was.
+        OSError: The write failed; the old contents are unchanged.
     """
     with atomic_directory(target, check=check, keep=keep) as place:
         if pcap is not None and pcap.exists():
@@ -80,7 +84,11 @@ def put(
 
 
 def check_target(directory: Path) -> None:
-    """Refuses to replace what is not a result of cwnd."""
+    """Refuses to replace anything but an empty directory or a complete result of `cwnd run`.
+
+    Raises:
+        InputError: There is something else.
+    """
     if not directory.exists():
         if directory.is_symlink():
             raise InputError(f"{directory}: a symbolic link that leads nowhere; remove it first")
@@ -98,7 +106,11 @@ def check_target(directory: Path) -> None:
 
 
 def check_kind(directory: Path) -> None:
-    """Refuses a directory with files of others, or the result of another command."""
+    """Refuses a directory with files of others, or the result of another command.
+
+    Raises:
+        InputError: The directory is such a one.
+    """
     said = written(directory)
     kind = said.get("kind", RUN)
     if kind != RUN:
@@ -108,7 +120,7 @@ def check_kind(directory: Path) -> None:
         )
     if is_sweep(directory) and not said:
         return
-    # What lists its files is ours even if its manifest is damaged.
+    # A directory with a list of files is a result even if its manifest is damaged.
     if not checksums.is_listed(directory) and said.get("format") != FORMAT:
         raise InputError(
             f"{directory}: holds other files and is not a cwnd result, so it is not replaced;"
@@ -117,12 +129,12 @@ def check_kind(directory: Path) -> None:
 
 
 def is_sweep(directory: Path) -> bool:
-    """Tells whether a directory is one that `cwnd run` writes or wrote into."""
+    """`true` if a directory holds a sweep that `cwnd run` writes or wrote."""
     return (directory / DATASET).exists() or (directory / ACTIVITY / LOCK).is_file()
 
 
 def remedy_of_sweep(directory: Path) -> str:
-    """Says what mends a sweep."""
+    """Formats the remedy for a damaged sweep."""
     return (
         f"run its scenario again; or `cwnd verify --mend {directory}` takes damaged tables out, and"
         " `cwnd run` computes their cells"
@@ -130,7 +142,7 @@ def remedy_of_sweep(directory: Path) -> str:
 
 
 def written(directory: Path) -> dict[str, Any]:
-    """What the manifest of a directory says; nothing if it is none, or damaged."""
+    """Reads the manifest of a directory; empty if there is none, or a damaged one."""
     try:
         return read_object((directory / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -139,7 +151,7 @@ def written(directory: Path) -> dict[str, Any]:
 
 def write_into(run: Data, place: Path) -> None:
     """Writes the files of a result into an empty directory."""
-    # Who only looks at a target does not wait for data frames.
+    # Callers that only check a target then do not import data frames.
     from cwnd.results import summary
 
     known = {}
@@ -157,7 +169,7 @@ def write_into(run: Data, place: Path) -> None:
     for name in SAMPLES:
         write_table(run.samples[name], place / f"{name}.parquet", _said(run, name))
     put(SUMMARY, summary(run).write_csv())
-    # A reader of the manifest misses the list of files when it is lost.
+    # The manifest names the list of files, so that a reader notices its loss.
     tables = dict(zip(TABLES, _rows(place), strict=True))
     manifest = {**run.manifest.to_json(), "tables": tables, SUMS_KEY: checksums.SUMS}
     put(MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
@@ -165,9 +177,9 @@ def write_into(run: Data, place: Path) -> None:
 
 
 def _with_cells(run: Data) -> pl.LazyFrame:
-    """The table of runs with the name and the resolved scenario of each cell.
+    """Adds identifier and resolved scenario of each cell to the table of runs.
 
-    Scenarios are some 3.5 kB long and made in parts, so that they are not all in memory.
+    Scenarios are about 3.5 kB long each; they are computed in parts, so that not all are in memory.
     """
     import polars as pl
 
@@ -178,7 +190,7 @@ def _with_cells(run: Data) -> pl.LazyFrame:
 
     def part(first: int) -> pl.DataFrame:
         texts = run.resolved[first : first + TEXTS]
-        # Results of version 1 do not know their engine.
+        # Results of version 1 do not record their engine.
         names = [cell_id(content(text), engine) if engine else None for text in texts]
         cells = pl.DataFrame({CELL_ID: names, RESOLVED: texts}, schema=types)
         return pl.concat([run.runs[first : first + TEXTS], cells], how="horizontal")
@@ -191,7 +203,7 @@ def _with_cells(run: Data) -> pl.LazyFrame:
 
 
 def _rows(place: Path) -> list[int]:
-    """Rows of each table, as its file has them."""
+    """Number of rows of each table, read from its file."""
     import polars as pl
 
     files = [pl.scan_parquet(place / f"{name}.parquet", glob=False) for name in TABLES]
@@ -200,7 +212,7 @@ def _rows(place: Path) -> list[int]:
 
 
 def _said(run: Data, table: str) -> dict[str, str] | None:
-    """What the file of a table says if it has not all rows that there could be."""
+    """Metadata of a table in which some flows or requests have no row; `None` for others."""
     from cwnd.results import part, rows_metadata
 
     found = part(run, table)
@@ -208,7 +220,7 @@ def _said(run: Data, table: str) -> dict[str, str] | None:
 
 
 class _Output(io.BufferedIOBase):
-    """A file that remembers why it could not be written: the format's writer hides it."""
+    """A file that stores its write error, because the Parquet writer hides it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -226,7 +238,11 @@ class _Output(io.BufferedIOBase):
 
 
 def write_table(table: pl.LazyFrame, file: Path, metadata: dict[str, str] | None = None) -> None:
-    """Writes a table; `OSError` if the disk refuses."""
+    """Writes a table as Parquet.
+
+    Raises:
+        OSError: The write failed.
+    """
     import polars as pl
 
     with file.open("wb") as out:

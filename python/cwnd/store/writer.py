@@ -1,4 +1,4 @@
-"""Puts finished cells into the journal: each whole or not at all, whatever happens meanwhile."""
+"""Writer of finished cells to the journal: each complete or not at all."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from cwnd import _core
     from cwnd.store.tables import Batch, Held
 
-#: Cells that finish within this time share a frame, and one wait for the disk; a crash of the
-#: machine, or of this process, costs no more of what was finished.
+#: Period in seconds whose cells share a frame and one synchronisation. A crash of the machine, or
+#: of this process, loses at most the cells of one period.
 _COMMIT_S = 0.25
 
 
 class Writer:
-    """Writes a frame of finished cells a few times a second; several threads may use it at once."""
+    """Writes frames of finished cells a few times a second; thread-safe."""
 
     def __init__(
         self,
@@ -40,11 +40,12 @@ class Writer:
         self._root = root
         self._partial = partial
         self._engine = engine
-        #: Writes what describes the sweep, before anything else is written.
+        #: Writes the description of the sweep; called before the first frame.
         self._describe: Callable[[], None] | None = describe
         self._finished = Finished(engine)
         self._committed = time.monotonic()
-        #: Held to take in cells, and to write them; those that finish meanwhile do not wait.
+        #: Locks for adding cells and for writing them: cells that finish during a write do not
+        #: wait.
         self._adding, self._writing = threading.Lock(), threading.Lock()
         self._journal = Journal(root / JOURNAL / name)
 
@@ -58,18 +59,22 @@ class Writer:
         _at: TracebackType | None,
     ) -> None:
         with self._journal:
-            # A disk that refused takes no more.
+            # After a write error the file takes no more frames.
             if not isinstance(error, OSError) and len(self._finished):
                 self._commit()
 
     def add(self, text: str, cell: _core.Cell, result: _core.Result) -> None:
-        """Takes a finished cell; it is safe soon after. `OSError` if the disk refuses."""
+        """Adds a finished cell, which is on the disk shortly after.
+
+        Raises:
+            OSError: A write failed.
+        """
         with self._adding:
             self._finished.add(text, cell, result)
         self.poll()
 
     def take(self, most: int) -> Held | None:
-        """Returns what waits, if that is all that was finished, and no more rows than `most`."""
+        """Returns the waiting cells if none was written yet and they have at most `most` rows."""
         with self._adding:
             if self._journal.is_begun or self._finished.table_rows > most:
                 return None
@@ -77,29 +82,28 @@ class Writer:
         return finished.take() if len(finished) else None
 
     def describe(self) -> None:
-        """Writes what describes the sweep, if it is not there."""
+        """Writes the description of the sweep, once."""
         with self._writing:
             if self._describe is not None:
                 self._describe()
                 self._describe = None
 
     def put(self, batch: Batch) -> None:
-        """Writes finished cells."""
+        """Writes a batch of finished cells, and removes errors of their earlier attempts."""
         self.describe()
         with self._writing:
             self._journal.append(batch.cells, batch.rows, batch.body)
         for cell in batch.cells:
             for kind in ("json", "toml"):
-                # It failed before.
                 (self._root / ERRORS / f"{cell}.{kind}").unlink(missing_ok=True)
 
     def poll(self) -> None:
-        """Writes what waits, if it is time; to be called several times a second."""
+        """Writes the waiting cells if a period has passed; to be called several times a second."""
         if time.monotonic() >= self._committed + _COMMIT_S:
             self._commit()
 
     def fail(self, cell: str, error: str, message: str, scenario: str) -> None:
-        """Takes down why a cell has no tables."""
+        """Records the error of a failed cell, and its scenario."""
         self.describe()
         said = {"cell_id": cell, "error": error, "message": message}
         text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
@@ -116,7 +120,7 @@ class Writer:
 
 
 def put_file(target: Path, content: bytes, partial: Path) -> None:
-    """Writes a file that is whole and on the disk, or not there; it waits in `partial`."""
+    """Writes a file atomically and synchronises it; the incomplete file is in `partial`."""
     waiting = partial / f"{target.name}.{secrets.token_hex(4)}"
     with waiting.open("xb") as out:
         out.write(content)
