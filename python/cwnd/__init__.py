@@ -38,7 +38,7 @@ __all__ = [
     "sweep",
 ]
 
-# Names are imported when first used, so that `cwnd --help` does not wait for polars.
+# Names are imported at first use: `cwnd --help` then imports no polars.
 __getattr__, __dir__ = offers(
     __name__,
     {
@@ -49,7 +49,7 @@ __getattr__, __dir__ = offers(
         "store": "load query",
     },
 )
-# Methods of `Run` that need packages above its own.
+# Functions of higher packages that methods of `Run` call.
 register(
     {
         "load a result": "cwnd.store:load",

@@ -1,4 +1,4 @@
-"""`cwnd`, and `python -m cwnd`."""
+"""Entry point of the command `cwnd` and of `python -m cwnd`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import signal
 import sys
 from typing import NoReturn
 
-#: Objects that are made between two searches for cycles. Imports make many that stay: searching
-#: them again and again would be a tenth of the time of all imports.
+#: Allocation threshold of the cyclic garbage collector (generation 0), in objects. Imports allocate
+#: many lasting objects: repeated collections would take a tenth of all import time.
 _OBJECTS = 100_000
 
 
 def main() -> NoReturn:
-    """Starts the command line; a Ctrl-C while it is still being imported shows no traceback."""
+    """Starts the command line. A Ctrl-C during its import exits without a traceback."""
     gc.set_threshold(_OBJECTS)
     try:
         if sys.platform == "linux":
@@ -26,7 +26,10 @@ def main() -> NoReturn:
 
 
 def _settle() -> None:
-    """What runs as root on behalf of somebody gives up what it can before it does anything else."""
+    """Drops root privileges that the command does not need, before anything else runs.
+
+    Exits with a message if the privileges cannot be dropped.
+    """
     if os.geteuid() != 0:
         return
     from cwnd.errors import CwndError, MachineError, explain

@@ -1,4 +1,4 @@
-"""What can go wrong, told apart by who can mend it."""
+"""Exceptions and warnings of cwnd, by the person who can fix the cause."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ if TYPE_CHECKING:
 
 
 class CwndError(Exception):
-    """Something that cwnd can explain; `exit_code` is what the command line returns for it."""
+    """Base class of errors that cwnd explains; `exit_code` is the command line's exit status."""
 
     exit_code = 1
 
 
 class InputError(CwndError):
-    """The input or the usage is wrong: a file that is not there, a directory that is no result."""
+    """Wrong input or usage, such as a missing file or a directory without a result."""
 
     exit_code = 2
 
 
 class DamageError(CwndError):
-    """A file of a result is missing, cannot be read, or is not what was written."""
+    """A file of a result that is missing, unreadable, or differs from its recorded hash."""
 
     exit_code = 2
 
     def __init__(self, file: Path, what: str, remedy: str) -> None:
         super().__init__(file, what, remedy)
         self.file = file
-        #: What is wrong with it.
+        #: Description of the damage.
         self.what = what
-        #: What mends it.
+        #: Action that repairs or replaces the file.
         self.remedy = remedy
 
     def __str__(self) -> str:
@@ -38,33 +38,33 @@ class DamageError(CwndError):
 
 
 class MachineError(CwndError):
-    """This machine lacks something that was asked for."""
+    """A privilege, program or kernel feature that this machine lacks."""
 
     exit_code = 3
 
 
 class DivergedError(CwndError):
-    """Two runs of one scenario with one seed were not the same."""
+    """Two runs of one scenario with one seed that gave different results."""
 
 
 class CwndWarning(UserWarning):
-    """Something that a user should know; the command line prints it."""
+    """Base class of warnings to the user; the command line prints them."""
 
 
 class FigureWarning(CwndWarning):
-    """A figure could not be drawn; the result that it shows is complete."""
+    """A figure that could not be drawn; the result it shows is complete."""
 
 
 class UncheckedWarning(CwndWarning):
-    """Whether something is what was written cannot be told."""
+    """Data without a recorded hash, which therefore cannot be verified."""
 
 
-#: Asks for a report of what should not have happened.
+#: Message of an internal error: asks the user to report the bug.
 REPORT = "this is a bug of cwnd; CWND_DEBUG=1 shows where, please report it"
 
 
 def explain(error: OSError) -> str:
-    """Says in one line what the operating system refused, and for which file."""
+    """Formats an `OSError` in one line: the file, if known, and the system's reason."""
     reason = error.strerror or str(error)
     reason = reason[:1].lower() + reason[1:]
     return f"{error.filename}: {reason}" if error.filename else reason

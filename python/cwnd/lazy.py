@@ -1,4 +1,4 @@
-"""Imports at first use: names of a package, and functions that packages above register."""
+"""Lazy imports: names of a package, and functions that higher packages register."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: Functions of packages above, as `module:function`, by what they do.
+#: Registered functions of higher packages as `module:function`, by purpose.
 _REGISTERED: dict[str, str] = {}
 
 
 def offers(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package, from the names that each of its files offers.
+    """Returns `__getattr__` and `__dir__` of a package whose names are imported at first use.
 
-    Names are separated by spaces.
+    `homes` maps each module of the package to its public names, separated by spaces.
     """
     home = {name: f"{package}.{file}" for file, names in homes.items() for name in names.split()}
 
@@ -33,11 +33,15 @@ def offers(
 
 
 def register(functions: Mapping[str, str]) -> None:
-    """Registers functions for packages below theirs."""
+    """Registers functions of higher packages, by purpose, as `module:function`."""
     _REGISTERED.update(functions)
 
 
 def registered(name: str) -> Any:
-    """The function that was registered for this."""
+    """Imports and returns the function registered for a purpose.
+
+    Raises:
+        KeyError: No function is registered for it.
+    """
     module, _, function = _REGISTERED[name].partition(":")
     return getattr(import_module(module), function)

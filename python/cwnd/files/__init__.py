@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and that are what was written."""
+"""Atomic writes of files and directories, and checksums that detect later changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and directories that are complete, or not there."""
+"""Files and directories that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from cwnd.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: A directory or file that is not complete yet stands beside its target under such a name. Its
-#: writer holds a lock: that of a directory stands beside it, made before it and removed after it; a
-#: file is its own. Who gets the lock knows that the writer is dead.
+#: Name of an incomplete file or directory, which is written beside its target. Its writer holds a
+#: lock (flock): on a file of its own beside a directory, created before and removed after it; on
+#: the incomplete file itself otherwise. A process that gets the lock knows that the writer is dead.
 PARTIAL = re.compile(r"\.(?P<target>.+)\.partial-[0-9a-f]{8}(?P<kind>|\.lock|\.old)", re.DOTALL)
 _LOCK, _OLD = ".lock", ".old"
-#: renameat2(2): exchange two names in one step.
+#: Flag of renameat2(2) that exchanges two names in one step.
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
-#: A directory without a lock is none of ours, or what a version without such locks left: nobody
-#: fills it when it has not changed for so long.
+#: Age in seconds from which an incomplete directory without a lock is abandoned. It comes from a
+#: version without such locks, or is none of cwnd's.
 _FORGOTTEN_S = 3600.0
-#: From so many files on the whole file system is synchronised at once: one wait instead of one for
-#: each file.
+#: Number of files above which the whole file system is synchronised at once (syncfs): one wait
+#: instead of one for each file.
 _MANY_FILES = 100
-#: Files that are synchronised at a time.
+#: Number of files that are synchronised concurrently.
 _SYNCS = 16
 
 
@@ -44,15 +44,20 @@ def atomic_directory(
     check: Callable[[Path], None] = lambda _: None,
     keep: Callable[[Path, Path], None] = lambda _old, _new: None,
 ) -> Iterator[Path]:
-    """A directory to fill that takes the target's place when the block ends well.
+    """Yields a new directory that replaces the target when the block ends without an error.
 
-    `check` raises what speaks against replacing the target. `keep` adds to the new directory what
-    is to stay of the old one; it is called again when the new one is in place, for what came
-    meanwhile. The directory stands beside the target, so that renaming it is one step. When the
-    block fails it is removed; when the process is killed it stays behind, hidden, and the next
-    writer in the same folder removes it.
+    The directory stands beside the target, so that the replacement is one rename. It is removed if
+    the block fails. If the process is killed it stays behind, hidden, until the next writer in the
+    same folder removes it.
+
+    Args:
+        target: Path of the finished directory; a symbolic link is followed.
+        check: Raises an error if the target must not be replaced; called before and after the
+            block.
+        keep: Copies files to be kept from the old directory (first argument) to the new one. It
+            runs again after the replacement, for files added meanwhile.
     """
-    # A link is followed, so that what it points to is replaced and the link stays.
+    # A symbolic link is followed: its destination is replaced, and the link stays.
     target = target.resolve()
     check(target)
     with scratch_directory(target) as place:
@@ -70,7 +75,7 @@ def atomic_directory(
 
 @contextlib.contextmanager
 def scratch_directory(target: Path) -> Iterator[Path]:
-    """A directory beside the target for what becomes part of it, removed when the block ends."""
+    """Yields a temporary directory beside the target, removed when the block ends."""
     target = target.resolve()
     made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +94,7 @@ def scratch_directory(target: Path) -> Iterator[Path]:
 
 
 def write_atomically(file: Path, content: bytes) -> None:
-    """Writes a file that is complete or not there.
+    """Writes a file that appears complete or not at all, synchronised to the disk.
 
     Raises:
         InputError: A device or a pipe has that name, which root would replace.
@@ -109,7 +114,7 @@ def write_atomically(file: Path, content: bytes) -> None:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Removes what writers that were killed left in a folder, whatever they wrote."""
+    """Removes incomplete files and directories of killed writers from a folder."""
     with contextlib.suppress(OSError):
         names = [file.name for file in folder.iterdir() if file.name.startswith(".")]
         for name in names:
@@ -137,7 +142,7 @@ def _abandoned(lock: Path, target: Path) -> None:
 
 
 def _lockless(left: Path) -> None:
-    """What has no lock beside it: a file is its own; a directory has lost it."""
+    """Removes an incomplete file that is not locked, or an old directory without a lock file."""
     with contextlib.suppress(OSError):
         if left.is_symlink() or not (left.is_file() or left.is_dir()):
             return
@@ -153,7 +158,11 @@ def _lockless(left: Path) -> None:
 
 
 def _locked(target: Path, suffix: str) -> tuple[Path, int]:
-    """A new name beside a target, and the file of that name and suffix, which we hold."""
+    """Creates a locked file for a new incomplete name beside a target.
+
+    Returns the incomplete name and the descriptor of the locked file, which is that name plus
+    `suffix`.
+    """
     while True:
         place = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
         file = place.with_name(f"{place.name}{suffix}")
@@ -161,7 +170,7 @@ def _locked(target: Path, suffix: str) -> tuple[Path, int]:
         descriptor = os.open(file, flags, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # Before we had it somebody may have taken it for a dead writer's.
+            # Another process may have removed the new file as abandoned before it was locked here.
             if os.path.samestat(os.fstat(descriptor), file.stat()):
                 return place, descriptor
         except FileNotFoundError:
@@ -174,7 +183,7 @@ def _locked(target: Path, suffix: str) -> tuple[Path, int]:
 
 
 def _remove(place: Path) -> None:
-    """Removes a directory, what it replaced, and at last its lock, which the caller holds."""
+    """Removes a directory, the directory it replaced, and last its lock, held by the caller."""
     old = place.with_name(f"{place.name}{_OLD}")
     for each in (place, old):
         shutil.rmtree(each, ignore_errors=True)
@@ -183,14 +192,14 @@ def _remove(place: Path) -> None:
 
 
 def _put_in_place(place: Path, target: Path) -> Path | None:
-    """Gives a directory the name of its target; returns where the old one is now."""
+    """Renames a directory to its target and returns the new path of the old one, if any."""
     if not target.exists():
         place.rename(target)
         return None
     if _exchange(place, target):
         return place
-    # No exchange on this system: for a moment there is no target; who is killed then leaves the old
-    # one to the next writer, who puts it back.
+    # Without an exchange of names there is no target for a moment. If the process is killed then,
+    # the next writer restores the old directory.
     old = place.with_name(f"{place.name}{_OLD}")
     target.rename(old)
     try:
@@ -210,7 +219,7 @@ def _exchange(a: Path, b: Path) -> bool:
 
 
 def _libc(function: str) -> Callable[..., int] | None:
-    """A function of the C library that Python does not offer; only Linux has those used here."""
+    """Looks up a function of the C library that Python does not offer; `None` outside Linux."""
     if sys.platform != "linux":
         return None
     import ctypes
@@ -227,8 +236,8 @@ def _sync_tree(root: Path) -> None:
 
 
 def sync_all(paths: list[Path]) -> None:
-    """Waits until files and directories are on the disk."""
-    # Those that wait together share a commit of the file system's journal.
+    """Synchronises files and directories to the disk (fsync), several concurrently."""
+    # Concurrent calls share a commit of the file system's journal.
     queue, failures = iter(paths), list[OSError]()
 
     def work() -> None:
@@ -248,7 +257,7 @@ def sync_all(paths: list[Path]) -> None:
 
 
 def sync_file_system(root: Path) -> bool:
-    """Waits until all of a file system is on the disk; false where there is no such call."""
+    """Synchronises the file system of `root` to the disk; `false` without syncfs(2)."""
     syncfs = _libc("syncfs")
     if syncfs is None:
         return False

@@ -1,4 +1,4 @@
-"""Whether files are what was written: compared with their SHA-256 whenever they are read."""
+"""SHA-256 checksums of files, compared when a file is read."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ from cwnd.errors import DamageError, explain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-#: Lists the files of a result with their hashes, as `sha256sum` does; it is written last.
+#: File that lists a result's files and their hashes in the format of `sha256sum`. It is written
+#: last.
 SUMS = "SHA256SUMS"
 
 _TITLE = "# What cwnd wrote; `cwnd verify` or `sha256sum -c` compares it.\n"
 _OWN = "# SHA-256 of the lines above: "
 _LINE = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
-#: A hash that a file holds of itself: that of the file with zeros in its place.
+#: Pattern of a hash that a file holds of itself: the hash of the file with zeros in its place.
 _SIGNATURE = re.compile(rb'"file_sha256": "([0-9a-f]{64})"')
 UNSIGNED = '"file_sha256": "' + "0" * 64 + '"'
 
-#: What is read at a time.
+#: Bytes read at a time.
 _CHUNK = 1 << 20
-#: A file that changed so lately may change again without another time of change.
+#: Age in nanoseconds below which a file may change again with the same timestamp.
 _RACY_NS = 2_000_000_000
-#: Files that were compared: hashes of where and what they are, and of what they should hold.
+#: Files that matched their hash in this process, each as a hash of path, identity and expected
+#: hash.
 _whole: set[int] = set()
 
 
 def sha256(data: bytes) -> str:
-    """SHA-256, as it is written."""
+    """Computes the SHA-256 of data, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def signed(data: bytes) -> bytes:
-    """A file that holds `UNSIGNED`, or another hash in that place, with its own hash there."""
+    """Replaces `UNSIGNED`, or an older hash in its place, by the hash of the file itself."""
     blank = _SIGNATURE.sub(UNSIGNED.encode(), data)
     return _SIGNATURE.sub(f'"file_sha256": "{sha256(blank)}"'.encode(), blank)
 
 
 def signature_holds(data: bytes) -> bool | None:
-    """Whether a file is what was signed; `None` if it is not signed."""
+    """`true` if a file matches the hash that it holds of itself; `None` if it holds none."""
     found = _SIGNATURE.search(data)
     if found is None:
         return None
@@ -59,9 +61,10 @@ def signature_holds(data: bytes) -> bool | None:
 
 
 def read(file: str | Path, expected: str | None, remedy: str) -> bytes:
-    """Reads a file; `DamageError` if it is not there, or not what was written.
+    """Reads a file and compares it with its SHA-256, unless `expected` is `None`.
 
-    Nothing is compared if `expected` is `None`.
+    Raises:
+        DamageError: The file is missing, unreadable, or has another hash.
     """
     try:
         descriptor, found = _open(file)
@@ -77,7 +80,11 @@ def read(file: str | Path, expected: str | None, remedy: str) -> bytes:
 
 
 def check(file: str | Path, expected: str, remedy: str) -> None:
-    """Compares a file with its hash, once in a process; `DamageError` as `read`."""
+    """Compares a file with its SHA-256, once in a process while the file is unchanged.
+
+    Raises:
+        DamageError: As `read`.
+    """
     try:
         descriptor, found = _open(file)
         try:
@@ -104,17 +111,21 @@ def check(file: str | Path, expected: str, remedy: str) -> None:
 
 @dataclass(frozen=True)
 class Sums:
-    """The files of a result and their hashes."""
+    """SHA-256 hashes of a result's files, as its list records them."""
 
     root: Path
-    #: By name, `/` between folders; `None` where results had none yet.
+    #: Hashes by name, with `/` between folders; `None` for results without a list.
     of: Mapping[str, str] | None
-    #: What mends a file.
+    #: Action that repairs or replaces a damaged file.
     remedy: str
 
     @classmethod
     def at(cls, root: Path, remedy: str | None = None) -> Sums:
-        """Reads what a result says of its files; `DamageError` if it is not what was written."""
+        """Reads the list of hashes of a result.
+
+        Raises:
+            DamageError: The list is unreadable, or does not match its own hash.
+        """
         file, remedy = root / SUMS, remedy or _remedy(root)
         if not file.exists() and not file.is_symlink():
             return cls(root, None, remedy)
@@ -125,18 +136,22 @@ class Sums:
         return cls(root, {name: digest for digest, name in _LINE.findall(lines)}, remedy)
 
     def data(self, name: str) -> bytes:
-        """Reads a file of the result."""
+        """Reads a file of the result and compares it with its hash."""
         return read(self.root / name, self._expected(name), self.remedy)
 
     def text(self, name: str) -> str:
-        """Reads a file of the result as text."""
+        """Reads a file of the result as text in UTF-8.
+
+        Raises:
+            DamageError: The file is damaged or is no UTF-8.
+        """
         try:
             return self.data(name).decode()
         except UnicodeDecodeError as error:
             raise DamageError(self.root / name, "no text in UTF-8", self.remedy) from error
 
     def file(self, name: str) -> Path:
-        """A file that has been compared with its hash, if it has one."""
+        """Returns the path of a file after comparing it with its hash, if it has one."""
         file, expected = self.root / name, self._expected(name)
         if expected is not None:
             check(file, expected, self.remedy)
@@ -145,7 +160,7 @@ class Sums:
         return file
 
     def lacking(self) -> DamageError:
-        """Says that the list is missing."""
+        """Builds the error for a missing list of hashes."""
         return DamageError(self.root / SUMS, "missing", self.remedy)
 
     def _expected(self, name: str) -> str | None:
@@ -157,7 +172,7 @@ class Sums:
 
 
 def is_listed(root: Path) -> bool:
-    """Whether a directory has a list of ours, whole or damaged."""
+    """`true` if a directory holds a list of hashes that cwnd wrote, intact or damaged."""
     try:
         with (root / SUMS).open("rb") as opened:
             return opened.read(len(_TITLE)) == _TITLE.encode()
@@ -166,7 +181,7 @@ def is_listed(root: Path) -> bool:
 
 
 def write(root: Path, known: Mapping[str, str] | None = None) -> None:
-    """Lists all files of a directory with their hashes; those that are `known` are not read."""
+    """Lists all files of a directory with their hashes; hashes in `known` are not recomputed."""
     known = known or {}
     found = [
         Path(directory, name).relative_to(root).as_posix()
@@ -180,7 +195,7 @@ def write(root: Path, known: Mapping[str, str] | None = None) -> None:
 
 
 def listed(sums: Iterable[tuple[str, str]]) -> bytes:
-    """The list of files with these names and hashes."""
+    """Formats the list of hashes, with its own hash in the last line."""
     text = _TITLE + "".join(f"{digest}  {name}\n" for name, digest in sums)
     return f"{text}{_OWN}{_hash(text)}\n".encode(errors="surrogateescape")
 
@@ -205,7 +220,7 @@ def _open(file: str | Path) -> tuple[int, os.stat_result]:
 
 
 def _rest(descriptor: int, size: int) -> bytes:
-    """All of a file, most often at once."""
+    """Reads a file to its end, with one call if its size is still `size`."""
     parts = []
     while part := os.read(descriptor, size + 1):
         parts.append(part)
@@ -229,5 +244,5 @@ def _remedy(root: Path) -> str:
     )
 
 
-#: What is said of a file whose hash is another.
+#: Message for a file with another hash.
 DAMAGED = "damaged: it is not what was written"

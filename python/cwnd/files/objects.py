@@ -1,4 +1,4 @@
-"""Objects in JSON, from files that anybody may have written."""
+"""JSON objects in files from an untrusted source."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 def read_object(text: str | bytes) -> dict[str, Any]:
-    """Reads an object.
+    """Parses a JSON object.
 
     Raises:
-        ValueError: It is no JSON, is nested beyond all use, is no object, or has text that is none.
+        ValueError: The text is no JSON object, is nested too deeply, or holds a lone surrogate.
     """
     try:
         found = json.loads(text)
-        # A half of a surrogate pair can be shown nowhere.
+        # A lone surrogate cannot be encoded in UTF-8, so no output could show it.
         json.dumps(found, ensure_ascii=False).encode()
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error

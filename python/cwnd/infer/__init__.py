@@ -1,4 +1,4 @@
-"""Timeouts of servers, and whether they back off, from captures made at their clients."""
+"""Inference of servers' retransmission timeouts and backoff from captures at their clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure of silences against timeouts in a row: doubled, or as long as the first."""
+"""Figure of the time since the first timeout against consecutive timeouts."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import polars as pl
 
 from cwnd.figures import Line, Panel, Picture, look
 
-#: In a row, the timeout grows to 2⁶ times the first (TCP*(n), footnote 5).
+#: Limit of the exponential backoff: 2⁶ times the first timeout (TCP*(n), footnote 5).
 _MOST_DOUBLINGS = 6
-#: Rows that are longer are few, and would hide the others.
+#: Number of consecutive timeouts that the axis shows; longer rows are rare and would compress it.
 _LONGEST = 7
 
 
 def picture(silences: pl.DataFrame) -> Picture | None:
-    """Time since the first timer began against timeouts in a row; `None` without timeouts.
+    """Draws time since the start of the first timer against consecutive timeouts.
 
-    `silences` is the table of that name.
+    The time is in units of the row's first timeout, as inferred from round-trip times. References
+    show a timeout that doubles and one that stays constant.
 
-    Both in units of what they began with: the time is divided by the first timeout of the row, as
-    it was inferred from round-trip times.
+    `silences` is the table of that name. The result is `None` without timeouts.
     """
     rounds = _rounds(silences)
     if rounds.is_empty():
@@ -67,7 +67,10 @@ def _counts(seen: pl.DataFrame, last: int) -> list[int]:
 
 
 def _rounds(silences: pl.DataFrame) -> pl.DataFrame:
-    """For each silence its last timeout's place in the row, and how long the row took so far."""
+    """Computes the number of consecutive timeouts and the elapsed time at each silence's end.
+
+    The time is in units of the row's first timeout.
+    """
     timeouts = silences.filter(
         (pl.col("kind") == "timeout") & (pl.col("what") == "data") & (pl.col("rto_ms") > 0)
     )

@@ -1,4 +1,4 @@
-"""Files of inferred timeouts."""
+"""Output files of inferred timeouts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from cwnd.infer.found import Inferred
 
-#: Summary of the tables, and a figure.
+#: Names of the summary file and of the figure.
 SUMMARY, FIGURE = INFERRED, "backoff.svg"
 
 
 def write(found: Inferred, directory: Path) -> None:
-    """Writes tables, summary and figure; each file is there whole or not at all.
+    """Writes tables, summary and figure; each file appears complete or not at all.
 
     Raises:
-        InputError: if the directory is there and holds something else.
+        InputError: if the directory exists and holds something else.
     """
     if directory.exists() and (
         not directory.is_dir() or (any(directory.iterdir()) and not (directory / SUMMARY).exists())

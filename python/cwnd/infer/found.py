@@ -1,4 +1,4 @@
-"""What was found in captures, and what it comes down to."""
+"""Results of the inference from captures, and statistics over them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 
 @dataclass(frozen=True)
 class Share:
-    """Connections, those of them with a timeout, and those of these with another one in a row."""
+    """Counts of connections, of those with a timeout, and of those with consecutive timeouts."""
 
     name: str
     connections: int
@@ -20,16 +20,16 @@ class Share:
 
     @property
     def timeout_share(self) -> float | None:
-        """Of all connections; `None` if there are none."""
+        """Share of all connections that had a timeout; `None` without connections."""
         return self.with_timeout / self.connections if self.connections else None
 
     @property
     def consecutive_share(self) -> float | None:
-        """Of those with a timeout; `None` if there are none."""
+        """Share of connections with a timeout that had consecutive ones; `None` if no timeouts."""
         return self.with_consecutive / self.with_timeout if self.with_timeout else None
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for programs."""
+        """Returns counts and shares as a JSON object."""
         return {
             "name": self.name,
             "connections": self.connections,
@@ -40,9 +40,9 @@ class Share:
         }
 
 
-#: From here on a capture is nearer to the client than to the server.
+#: Relative position from which a capture is nearer to the client than to the server.
 _HALF_WAY = 0.5
-#: Of the round-trip times of connections, beside the median.
+#: Quantiles of connections' round-trip times, beside the median.
 _LOW, _HIGH = 0.1, 0.9
 
 
@@ -50,30 +50,30 @@ _LOW, _HIGH = 0.1, 0.9
 class Capture:
     """Summary of a capture: traffic, round-trip times, retransmissions, ECN."""
 
-    #: TCP segments, each once, and connections.
+    #: Number of TCP segments, without duplicates in the capture.
     packets: int
     connections: int
     #: Connections with data of which the capture holds only one direction.
     one_direction: int
     #: Time from the first packet to the last.
     span_s: float
-    #: Data of both directions over that time, in bit/s; `None` if it is zero.
+    #: Data of both directions over that time, in bit/s; `None` if the time is zero.
     throughput_bit_s: float | None
     #: Smoothed round-trip time to the servers at the end of connections: median, 10 and 90 %.
     rtt_ms: tuple[float, float, float] | None
-    #: Segments of servers, and of these the ones that filled a hole or came again.
+    #: Segments of servers, and those that filled a hole or repeated data.
     segments: int
     retransmissions: int
-    #: Connections that agreed to ECN.
+    #: Connections that negotiated ECN.
     ecn_connections: int
-    #: Packets of servers that could be marked, and that were; packets of clients with ECE.
+    #: Packets of servers with ECT or CE, those with CE, and packets of clients with ECE.
     ect_packets: int
     ce_packets: int
     ece_packets: int
 
     @classmethod
     def of(cls, connections: pl.DataFrame, packets: int) -> Capture:
-        """Sums over the table of connections."""
+        """Computes the summary from the table of connections."""
 
         def total(column: str) -> int:
             return int(connections[column].sum())
@@ -101,11 +101,11 @@ class Capture:
 
     @property
     def retransmission_share(self) -> float | None:
-        """Share of the servers' segments; `None` if there are none."""
+        """Share of the servers' segments that were retransmissions; `None` if there are none."""
         return self.retransmissions / self.segments if self.segments else None
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for programs."""
+        """Returns the summary as a JSON object."""
         rtts = (
             dict(zip(("median", "p10", "p90"), self.rtt_ms, strict=True)) if self.rtt_ms else None
         )
@@ -113,9 +113,9 @@ class Capture:
 
 
 _ENDS = ("client", "server")
-#: Data of one end at least.
+#: Filter: connections with data of at least one end.
 HAS_DATA = pl.col("server_bytes") + pl.col("client_bytes") > 0
-#: Data, and packets of one end only.
+#: Filter: connections with data, and packets of only one end.
 ONE_DIRECTION = HAS_DATA & (
     (pl.col("server_packets") == 0) | (pl.col("server_packets") == pl.col("packets"))
 )
@@ -123,28 +123,28 @@ ONE_DIRECTION = HAS_DATA & (
 
 @dataclass(frozen=True)
 class Inferred:
-    """Connections and silences of their servers; `docs/infer.md` says what the columns are."""
+    """Tables of connections and of servers' silences; `docs/infer.md` describes the columns."""
 
     #: A row for each connection.
     connections: pl.DataFrame
     #: A row for each time that a server was silent for long.
     silences: pl.DataFrame
-    #: What was read, left out and given up.
+    #: Numbers of packets and connections read, skipped and given up.
     counts: dict[str, int]
 
     @cached_property
     def capture(self) -> Capture:
-        """The capture's own summary."""
+        """Summary of the capture."""
         return Capture.of(self.connections, self.counts["tcp_segments"])
 
     @cached_property
     def heard(self) -> pl.DataFrame:
-        """The connections whose server sent data."""
+        """Connections whose server sent data."""
         return self.connections.filter(pl.col("server_bytes") > 0)
 
     @cached_property
     def shares(self) -> tuple[Share, Share]:
-        """By the length of gaps alone (the paper's rule), and with evidence of timeouts."""
+        """Shares of timeouts by the length of gaps alone (the paper's rule), and with evidence."""
 
         def share(name: str, timeouts: str, row: str) -> Share:
             return Share(
@@ -160,23 +160,23 @@ class Inferred:
         )
 
     def kinds(self) -> dict[str, int]:
-        """How many silences there were of each kind."""
+        """Number of silences during data transfer, by kind."""
         counted = self.silences.filter(pl.col("what") == "data").group_by("kind").len()
         return dict(sorted(counted.with_columns(pl.col("kind").cast(pl.String)).iter_rows()))
 
     def backoff(self) -> dict[str, int]:
-        """In how many connections timeouts in a row grew in which way."""
+        """Number of connections with consecutive timeouts, by kind of backoff."""
         counted = self.heard.filter(pl.col("consecutive") > 1).group_by("backoff").len()
         return dict(sorted(counted.with_columns(pl.col("backoff").cast(pl.String)).iter_rows()))
 
     def handshakes(self) -> dict[str, int]:
-        """SYNs and SYN-ACKs that were sent again."""
+        """Numbers of retransmitted SYNs and SYN-ACKs."""
         return {
             name: int(self.connections[name].sum()) for name in ("syn_timeouts", "syn_ack_timeouts")
         }
 
     def notes(self) -> list[str]:
-        """What a reader of the numbers should know."""
+        """Caveats about the capture that affect the numbers, as sentences."""
         counts = self.counts
         notes = []
         if counts["files"] > 1:
@@ -225,7 +225,7 @@ class Inferred:
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        """All but the tables, for programs."""
+        """Returns everything but the tables as a JSON object."""
         return {
             "capture": self.capture.to_json(),
             "shares": [share.to_json() for share in self.shares],

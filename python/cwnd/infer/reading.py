@@ -1,4 +1,4 @@
-"""Captures in, what was found out; a Ctrl-C is obeyed meanwhile."""
+"""Reading of captures in a background thread, so that Ctrl-C can stop it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cwnd.infer.found import HAS_DATA, ONE_DIRECTION, Inferred
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: How often it is told how far the reading is.
+#: Interval between progress reports, in seconds.
 _TICK_S = 0.1
 
 
@@ -28,19 +28,19 @@ def infer(
 ) -> Inferred:
     """Finds the timeouts of servers in captures made at their clients (TCP*(n), § 2.4).
 
-    Files are merged by time, except captures of runs whose clocks begin at zero: those belong
-    together only if they are in the same directory.
+    Files are merged by time. Captures of runs whose clocks begin at zero are merged only if they
+    are in the same directory.
 
     Args:
-        files: pcap or pcapng, as they are or packed by gzip or zstd; "-" is standard input.
-        connections: Connections that are followed at once, 200,000 if not given; of more, those
-            that were quiet longest are given up, and counted.
-        idle_s: A connection is over after so many seconds without a packet, 600 if not given.
-        on_progress: Told now and then which part of the files was read, 0 to 1.
+        files: pcap or pcapng, plain or compressed by gzip or zstd; "-" is standard input.
+        connections: Maximum number of connections that are followed at once, 200,000 by default.
+            Beyond it, those that were quiet longest are given up, and counted.
+        idle_s: Seconds without a packet after which a connection is over, 600 by default.
+        on_progress: Called regularly with the fraction of the files read, 0 to 1.
 
     Raises:
-        InputError: if a file is no capture, is damaged, cannot be sorted, if a limit is none, or
-            if all connections have packets of one direction only.
+        InputError: if a file is no capture, is damaged or cannot be sorted, if a limit is invalid,
+            or if all connections have packets of one direction only.
         OSError: if a file cannot be read.
     """
     several = [files] if isinstance(files, (str, Path)) else list(files)
@@ -62,7 +62,7 @@ def infer(
         except BaseException as error:
             failed.append(error)
 
-    # A daemon: standard input may never end.
+    # A daemon thread does not keep the process alive while standard input never ends.
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
     try:

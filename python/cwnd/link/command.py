@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cwnd.link.settings import Settings
 
-#: Where the command finds the two ends of its link; with a 6 at their end those of IPv6.
+#: Environment variables with the addresses of the link's two ends; a suffix 6 marks IPv6.
 _ENDS = ("CWND_LINK_CALLER", "CWND_LINK_ADDRESS")
 
 
@@ -42,30 +42,30 @@ def run(
 ) -> Finished:
     """Runs a command behind a link and waits for its end; call it from the main thread.
 
-    As root with another `user` this process becomes that user, for good.
+    As root with another `user` this process becomes that user permanently.
 
     Args:
         command: The program and its arguments.
-        settings: What lies between it and the rest of the world.
-        user: Who it runs as; only root may choose.
+        settings: The two directions of the link.
+        user: User that runs the command; only root may choose.
         pcap: File for all packets.
-        pcap_at: Whose packets: "link" as they leave the lines (if not given), "command" or "caller"
-            as that end sends and receives them.
-        records: Directory for what happened.
-        dns: The server that it asks for names in place of the system's.
-        allow_sudo: Whether it may gain rights by set-user-ID programs, such as sudo.
-        output_to_errors: Whether what it writes to standard output goes to standard error.
+        pcap_at: Point of the capture: "link" (default) as packets leave the links, "command" or
+            "caller" as that end sends and receives them.
+        records: Directory for the records of the link.
+        dns: Name server that the command uses in place of the system's.
+        allow_sudo: `True` if the command may gain rights by set-user-ID programs, such as sudo.
+        output_to_errors: `True` if the command's standard output goes to standard error.
         on_start: Called with the link before the command starts.
 
     Raises:
-        InputError: if a setting, a file or the user is not as it must be.
+        InputError: if a setting, a file or the user is wrong.
         MachineError: if this machine or user can't make links.
     """
     if not hasattr(_core, "Link"):
         raise MachineError("cwnd link needs Linux: it works with its network namespaces")
     who = rights.user(user)
     if who.pw_uid != os.geteuid():
-        # Nothing of this user is looked at with the rights of root.
+        # Files of this user are opened only after root's privileges are gone.
         keeper = rights.keeper()
         rights.become(who)
     else:
@@ -98,7 +98,7 @@ def run(
 
 @contextlib.contextmanager
 def _machine() -> Iterator[None]:
-    """Says what this machine or user lacks."""
+    """Translates errors of the extension into `InputError` or `MachineError`."""
     try:
         yield
     except ValueError as error:
@@ -121,8 +121,8 @@ def _reason(error: OSError) -> str:
 
 
 def _environment(link: _core.Link) -> dict[str, str]:
-    """What the command is told of its link, besides what it would be told anyway."""
-    # Of a link around this one it would be wrong.
+    """Environment of the command: that of this process and the addresses of the link's ends."""
+    # Addresses of an enclosing link would be wrong here.
     ends = {name: value for name, value in os.environ.items() if name.rstrip("6") not in _ENDS}
     ends |= zip(_ENDS, link.addresses, strict=True)
     if link.addresses6 is not None:
@@ -131,10 +131,12 @@ def _environment(link: _core.Link) -> dict[str, str]:
 
 
 class Records:
-    """A directory for what happened: opened before the command starts, whatever it does to it.
+    """A directory for the records of a link, opened before the command starts.
+
+    The open descriptor still refers to it if the command renames or replaces the path.
 
     Raises:
-        InputError: if it holds something else.
+        InputError: if the directory holds something else.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -148,7 +150,7 @@ class Records:
         self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def save(self, finished: Finished) -> None:
-        """Writes `link.json`, the link as a scenario, tables, their hashes and a picture."""
+        """Writes `link.json`, the link as a scenario, the tables, their hashes and a figure."""
         import polars as pl
 
         report = finished.report
@@ -174,7 +176,7 @@ class Records:
                 self._write("link.svg", Figure(described).svg().encode())
 
     def _write(self, name: str, content: bytes) -> None:
-        """A new file takes the place of what is there, be it a link to anywhere."""
+        """Writes a file and renames it over an existing one; symbolic links are not followed."""
         partial, place = f".{name}.{secrets.token_hex(4)}", self._descriptor
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         try:

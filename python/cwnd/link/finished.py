@@ -1,4 +1,4 @@
-"""What a link and its command came to."""
+"""Outcome of a command behind a link."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finished:
-    """What is known when the command has ended."""
+    """Results of a link and its command after the command has ended."""
 
-    #: The command's exit code, as a shell gives it.
+    #: Exit code of the command, in the convention of a shell.
     code: int
     report: _core.LinkReport
     scenario: Scenario
     command: list[str]
-    #: Whether it had a `/proc` of its own.
+    #: `True` if the command had a `/proc` of its own.
     own_proc: bool = True
 
     @property
     def summary(self) -> dict[str, Any]:
-        """How the router did, and what each direction's packets met."""
+        """Statistics of the router, and of the packets in each direction."""
         return self.report.summary()
 
     def links(self) -> list[dict[str, Any]]:
-        """A row for each direction, with the columns of the simulator's links."""
+        """Returns a row for each direction, with the columns of the simulator's table of links."""
         import polars as pl
 
         return pl.DataFrame(self.report.links).to_dicts()
 
     def to_json(self) -> dict[str, Any]:
-        """All of it but the samples."""
+        """Returns everything but the samples as one JSON object."""
         return {
             "command": self.command,
             "exit_code": self.code,

@@ -1,7 +1,8 @@
-"""Starts the processes of a link that have its rights; `cwnd link` runs it, nobody imports it.
+"""Starts the privileged processes of a link; `cwnd link` executes this file as a script.
 
-It is run as `python -I -S keeper.py ROLE`: without the environment, the working directory and
-whatever else an installation would import. What they do is Rust, in the extension of the package.
+It is run as `python -I -S keeper.py ROLE`: the environment, the working directory and the site
+packages are not searched for modules. The processes themselves are Rust code in the package's
+extension.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _SCRIPT = str(Path(__file__).resolve())
 
 
 def _core() -> Any:
-    """The extension, without the package around it."""
+    """Loads the extension without the package around it."""
     package = Path(_SCRIPT).parents[1]
     found = (package / f"_core{suffix}" for suffix in EXTENSION_SUFFIXES)
     path = str(next(file for file in found if file.exists()))
@@ -27,13 +28,14 @@ def _core() -> Any:
 
 
 def _main(role: str) -> int:
-    # COMMAND is to have what programs have at their start, not what Python ignores.
+    # Restores default signal handlers, which Python changes: COMMAND would inherit the changed
+    # ones.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:
         code: int = _core().play_role(sys.executable, _SCRIPT, role)
     except (OSError, ValueError) as error:
-        # The keeper and those that it starts have nowhere to say it but their channel.
+        # These processes have no other channel for errors than standard error.
         sys.stderr.write(f"cwnd link: {error}\n")
         return 1
     return code

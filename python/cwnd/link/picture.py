@@ -1,4 +1,4 @@
-"""Figure of a link over time."""
+"""Figure of a link's queues over time."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import polars as pl
 from cwnd.figures import Line, Panel, Picture, look
 
 _DIRECTIONS = ("downlink", "uplink")
-#: A panel's height in inches.
+#: Height of a panel in inches.
 _PANEL = 1.5
 
 
 def picture(samples: pl.DataFrame) -> Picture | None:
-    """Queueing delay, backlog, and drops and marks so far; `None` if there is nothing to draw.
+    """Draws queueing delay, backlog, and cumulative drops and marks of both directions.
 
-    `samples` is the table `link_series` of a link.
+    `samples` is the table `link_series` of a link. The result is `None` if no packet left a queue.
     """
     if samples.is_empty() or samples["deq"].max() == 0:
         return None

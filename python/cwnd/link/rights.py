@@ -1,4 +1,4 @@
-"""Rights: who has called cwnd, what it keeps for that, and how it asks for what it lacks."""
+"""Privileges of `cwnd link`: the calling user, dropping root's rights, and asking for them."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from cwnd.errors import InputError, MachineError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Who called a program that changed to root: sudo, pkexec, doas.
+#: Variables in which sudo, pkexec and doas name the calling user.
 _CALLERS = ("SUDO_UID", "PKEXEC_UID", "DOAS_USER")
-#: Commands that always run on Linux; others are asked to by `--on`.
+#: Commands that always use Linux's TCP; others do with `--on linux`.
 _RUN_ON_LINUX = ("agree", "testbed")
-#: Commands that look at the machine or change it as root, and open no file that their caller names.
+#: Commands that inspect or change the machine as root, and open no file that their caller names.
 _OF_ROOT = ("doctor", "kernel")
-#: What the machine lacks: the exit code that README promises.
+#: Exit code for a missing requirement of the machine, documented in the README.
 _LACKING = 3
-#: What works on a fresh machine, where sudo looks for programs in its own places only.
+#: Prefix that runs cwnd as root on a fresh machine: sudo searches only its own secure path.
 WITH_SUDO = 'sudo "$(command -v cwnd)"'
 
 
 class _Standing:
-    """What this process is for others, as of its start."""
+    """Identity and privileges that this process had at its start."""
 
-    #: On whose behalf it was root.
+    #: User on whose behalf the process was root.
     caller: pwd.struct_passwd | None = None
-    #: Who has the rights that it gave up.
+    #: Process that holds the privileges given up here.
     keeper: _core.Keeper | None = None
 
 
 def settle(arguments: Sequence[str]) -> None:
-    """Gives up the rights that a command does not need, before it looks at anything of its caller.
+    """Drops the privileges that a command does not need, before any file of its caller is opened.
 
     Raises:
-        InputError: if the caller is nobody that this system knows.
+        InputError: if the calling user is unknown to this system.
     """
     if not hasattr(_core, "Keeper") or os.geteuid() != 0 or not arguments:
         return
@@ -67,7 +67,7 @@ def _asks_for_linux(arguments: Sequence[str]) -> bool:
 
 
 def become(who: pwd.struct_passwd) -> None:
-    """Makes this process that of somebody else, for good."""
+    """Changes this process to another user permanently; nothing happens if that is root."""
     if who.pw_uid != 0:
         _core.give_up_rights(who.pw_uid)
         _live_as(who)
@@ -81,7 +81,7 @@ def _live_as(who: pwd.struct_passwd) -> None:
 
 
 def _say_unreadable(file: str, user: str) -> NoReturn:
-    # What would print it better can't be read either.
+    # The modules that print errors may be unreadable, too.
     sys.stderr.write(
         f"error: {user} may not read {file}, which is part of cwnd, and cwnd runs as {user} here\n"
         "  help: install it for everybody, with a Python that everybody may read: in a clone,"
@@ -91,7 +91,7 @@ def _say_unreadable(file: str, user: str) -> NoReturn:
 
 
 def _called_by() -> pwd.struct_passwd | None:
-    """Who called the program that made this process root."""
+    """Returns the user who called sudo, pkexec or doas; `None` without one other than root."""
     for variable in _CALLERS:
         name = os.environ.get(variable)
         if not name:
@@ -110,7 +110,7 @@ def _is_number(name: str) -> bool:
 
 
 def user(name: str | None) -> pwd.struct_passwd:
-    """Who a command behind a link is to be.
+    """Returns the user that runs the command behind a link.
 
     Raises:
         InputError: if there is no such user, or only root may choose this one.
@@ -131,10 +131,10 @@ def user(name: str | None) -> pwd.struct_passwd:
 
 
 def keeper() -> _core.Keeper:
-    """A process that has the rights which a link needs; asks for them where this one has none.
+    """Returns a process with the privileges that a link needs, started by sudo if necessary.
 
     Raises:
-        MachineError: if there is nobody to ask, or they are not granted.
+        MachineError: if sudo is missing or refuses.
     """
     found, _Standing.keeper = _Standing.keeper, None
     if found is not None:
@@ -172,7 +172,7 @@ def _ask() -> _core.Keeper:
 
 
 def _say(command: list[str]) -> None:
-    """One line on what is about to run with all rights."""
+    """Prints the command that is about to run as root."""
     sys.stderr.write(f"cwnd link asks for the rights it needs: {shlex.join(command)}\n")
     sys.stderr.flush()
 

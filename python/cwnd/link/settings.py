@@ -1,4 +1,4 @@
-"""What lies between a command and the rest of the world, as a scenario."""
+"""Settings of a link, and their translation into a scenario."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-#: The beginning of a key of a link, and the option that sets it; the first that fits and is given.
+#: Prefixes of a link's keys and the options that set them; the first match with a value wins.
 _OPTIONS = (
     ("queue.limit", "buffer"),
     *((key, key) for key in ("rate", "trace", "queue", "loss", "jitter")),
     *((key, key) for key in ("reorder_delay", "reorder", "meter", "messenger")),
-    # A trace is a rate, too.
+    # A trace sets the rate, too.
     ("rate", "trace"),
 )
-#: Keys outside the links, and the options that set them.
+#: Keys outside the links and the options that set them.
 _OTHER_OPTIONS = {"run.seed": "seed", "flow.command.edge_rtt": "rtt"}
-#: The shortest run that a scenario is written for.
+#: Shortest duration of the written scenario, in seconds.
 _LEAST_DURATION_S = 0.001
-#: What sizes in BDP refer to where no round-trip time was given.
+#: Round-trip time for sizes in BDP if none is given.
 _BDP_RTT = "100 ms"
-#: Where no round-trip time was given: a scenario wants some time between cause and effect, and this
-#: is less than the router itself takes.
+#: Round-trip time if none is given. A scenario needs a positive one; this is less than the router's
+#: own processing delay.
 _LEAST_RTT = "1 us"
 
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a link, in the words of a scenario."""
+    """Settings of one direction of a link, as values of a scenario."""
 
     rate: str | None = None
     trace: Path | None = None
@@ -47,7 +47,7 @@ class Direction:
     messenger: str = "none"
 
     def to_section(self, bdp_rtt: str, ecn: bool | None) -> dict[str, object]:
-        """The link as a scenario has it, but for its propagation."""
+        """Returns the section `link` of the scenario, without propagation delay."""
         section: dict[str, object] = {
             "queue": self._queue(ecn),
             "meter": _part("meter", self.meter),
@@ -76,7 +76,7 @@ class Direction:
 
 
 def _part(key: str, text: str) -> dict[str, object]:
-    """A kind, or a table as in a scenario."""
+    """Parses the value of an option: the name of a kind, or a TOML table."""
     if text.lstrip().startswith("{"):
         table: dict[str, object] = _core.read_toml(f"{key} = {text}", name=f"--{key}")[key]
         return table
@@ -85,25 +85,25 @@ def _part(key: str, text: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Settings:
-    """What lies between a command and the rest of the world."""
+    """Settings of a link between a command and its caller."""
 
     downlink: Direction = field(default_factory=Direction)
     uplink: Direction = field(default_factory=Direction)
     #: Round-trip time without queues; `None` adds none.
     rtt: str | None = None
-    #: Whether connections of the command ask for ECN and queues mark; `None` leaves both as they
-    #: are by default.
+    #: `True` if connections of the command request ECN and queues mark; `None` leaves both at their
+    #: defaults.
     ecn: bool | None = None
     seed: int = 1
     #: Interval of the time series; `None` records none.
     sample: str | None = None
 
     def scenario(self, duration: str = "1 s", *, upload: bool = False) -> Scenario:
-        """The link as a scenario with one flow: what reads scenarios finds what is wrong.
+        """Describes the link as a scenario with one flow, whose parser then validates the settings.
 
         Args:
             duration: Length of the run.
-            upload: Whether the flow's data goes from the command to the caller.
+            upload: `True` if the flow's data goes from the command to the caller.
         """
         bdp_rtt = _BDP_RTT if self.rtt is None else self.rtt
         ends = {"uplink": ("command", "caller"), "downlink": ("caller", "command")}
@@ -126,13 +126,13 @@ class Settings:
         )
 
     def scenario_of(self, summary: Mapping[str, Any]) -> Scenario:
-        """The same, as long as the command ran, with data in the direction that carried more."""
+        """Returns the scenario with the command's duration and one flow in the busier direction."""
         carried = {name: way["sent_bit_s"] for name, way in summary["directions"].items()}
         duration = max(summary["elapsed_s"], _LEAST_DURATION_S)
         return self.scenario(f"{duration:.3f} s", upload=carried["uplink"] > carried["downlink"])
 
     def explain(self, error: _core.ScenarioError) -> str:
-        """Names the options that made a wrong scenario, each with the first thing wrong with it."""
+        """Formats the first error of each option that made the scenario invalid."""
         wrong: dict[str, str] = {}
         for problem in error.diagnostics:
             why = problem["message"] + (f"; {problem['help']}" if problem["help"] else "")
@@ -140,7 +140,7 @@ class Settings:
         return "\n".join(f"{option}: {why}" for option, why in wrong.items())
 
     def _option(self, key: str) -> str:
-        """The option that a key of the scenario is from, with its value; else the key."""
+        """Returns the option behind a key of the scenario, with its value; otherwise the key."""
         section, _, rest = key.partition(".")
         way, _, rest = rest.partition(".")
         other = "rtt" if section == "link" and rest == "bdp_rtt" else _OTHER_OPTIONS.get(key)

@@ -1,4 +1,4 @@
-"""What happened on a link, as a table."""
+"""Table of a link's statistics."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from cwnd.link.finished import Finished
 
-#: Units of rates, the largest that leaves digits before the point.
+#: Units of rates; the largest unit that is at most the rate is used.
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
-#: Characters of a command that say which it is.
+#: Maximum length of the command in the title, in characters.
 _TITLE = 80
 _HEADINGS = [
     "direction",
@@ -32,7 +32,7 @@ _HEADINGS = [
 
 
 def table(finished: Finished) -> Table:
-    """A row for each direction."""
+    """Formats a row for each direction."""
     summary = finished.summary
     rows = [_row(row, summary["directions"][row["link"]]) for row in finished.links()]
     about = [

@@ -1,4 +1,4 @@
-"""This machine: what it is, what it lacks, and where the program that loads controllers is."""
+"""Properties of this machine, missing requirements, and the path of `cwnd-kernel`."""
 
 from __future__ import annotations
 

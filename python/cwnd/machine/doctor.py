@@ -1,4 +1,4 @@
-"""What this machine can do, and what to install so that it can do more."""
+"""Requirements of cwnd on this machine (`cwnd doctor`), and how to install missing ones."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "missing"]
 
-#: What needs a check to pass; the simulator is what `cwnd run` uses.
+#: Parts of cwnd that need a check to pass; `cwnd run` needs the simulator only.
 PURPOSES = ("simulator", "testbed", "kernel", "capture")
 
-#: A tool that does not answer in this time does not work.
+#: Time in seconds after which a tool that has not answered counts as broken.
 _TOOL_TIMEOUT_S = 10
 _CAP_NET_ADMIN = 12
 _CAP_SYS_ADMIN = 21
 _CAP_BPF = 39
 _MIN_PYTHON = (3, 11)
 _MODULES = Path("/lib/modules")
-#: What else of TCP is a module.
+#: Modules `tcp_NAME` of the kernel that are no congestion controllers.
 _NO_CONTROLLERS = {"diag"}
-#: Below this a run with many flows may not fit.
+#: Memory in bytes below which a run with many flows may not fit.
 _MIN_MEMORY = 1 << 30
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """Result of one check of this machine."""
 
     name: str
     status: Status
-    #: What was found.
+    #: Description of the finding.
     found: str
-    #: What cannot be done without it; one of `PURPOSES`.
+    #: Part of cwnd that needs it; one of `PURPOSES`.
     needed_for: str
-    #: How to get it; empty if it is there.
+    #: Instruction to install it; empty if the check passed.
     fix: str = ""
 
 
 def examine() -> list[Check]:
-    """Looks at everything; it changes nothing and needs no rights."""
+    """Runs all checks. It changes nothing and needs no privileges."""
     return [look() for look in _CHECKS]
 
 
 def missing(checks: list[Check], purpose: str) -> list[Check]:
-    """What a purpose still lacks."""
+    """Returns the failed checks of one purpose."""
     return [check for check in checks if check.needed_for == purpose and check.status != "ok"]
 
 
@@ -166,7 +166,7 @@ def _congestion_controls() -> Check:
 
 
 def _controller_modules() -> set[str]:
-    """Controllers that this kernel has as modules: `modprobe tcp_NAME` adds one."""
+    """Controllers that this kernel has as modules, loaded or not."""
     folder = _MODULES / platform.release() / "kernel/net/ipv4"
     files = folder.glob("tcp_*.ko*")
     return {file.name.split(".")[0].removeprefix("tcp_") for file in files} - _NO_CONTROLLERS
@@ -186,14 +186,14 @@ def _btf() -> Check:
 
 
 def _kernel_program() -> Check:
-    # It holds the compiled controllers, so clang is not needed.
+    # The helper contains the compiled controllers, so clang is not needed.
     path = kernel_helper()
     fix = "build it with `make kernel`, after `apt install libelf-dev zlib1g-dev`"
     return _check(KERNEL_HELPER, "kernel", path, "not found", fix)
 
 
 def _tshark() -> Check:
-    # `cwnd run --pcap` writes captures without it; it reads them, and the tests compare with it.
+    # Only reading and comparing captures needs tshark; `cwnd run --pcap` writes them without it.
     return _tool("tshark", "capture", "--version", "apt install tshark")
 
 

@@ -1,4 +1,4 @@
-"""What this machine is, as far as it matters to speed."""
+"""Facts about this machine that affect its speed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def machine() -> dict[str, Any]:
-    """All of it; no names, no addresses."""
+    """Describes system, processor, memory and versions; no host name, no addresses."""
     import polars as pl
 
     return {
@@ -25,7 +25,7 @@ def machine() -> dict[str, Any]:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use."""
+    """Number of processor cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # Linux only
@@ -33,7 +33,7 @@ def usable_cores() -> int:
 
 
 def memory_bytes() -> int | None:
-    """Physical memory; `None` where the system does not say."""
+    """Physical memory in bytes; `None` if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
@@ -41,7 +41,7 @@ def memory_bytes() -> int | None:
 
 
 def cpu_model() -> str:
-    """The processor's own name for itself."""
+    """Model name of the processor, as `/proc/cpuinfo` or the platform reports it."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             key, _, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""The program that loads controllers into the kernel, `cwnd-kernel`."""
+"""Path of `cwnd-kernel`, the program that loads controllers into the kernel."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import sys
 from functools import cache
 from pathlib import Path
 
-#: What it is called.
+#: File name of the program.
 KERNEL_HELPER = "cwnd-kernel"
 
 
 @cache
 def kernel_helper() -> str | None:
-    """Where it is: where CWND_KERNEL says, beside the interpreter, in the package, on the path."""
+    """Finds the program; `None` if it is not installed.
+
+    The order is: the variable `CWND_KERNEL`, the interpreter's folder, the package, the search
+    path.
+    """
     given = os.environ.get("CWND_KERNEL")
     if given:
         return given
