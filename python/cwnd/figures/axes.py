@@ -1,4 +1,4 @@
-"""The ends of axes, and their ticks."""
+"""Scales of axes: their ends and ticks."""
 
 from __future__ import annotations
 
@@ -22,63 +22,63 @@ from cwnd.figures.description import (
     Span,
 )
 
-#: Part of an axis that is left free on either side of the data.
+#: Fraction of the data's range that stays free at either end of an axis.
 _MARGIN = 0.05
-#: Ticks are at these multiples of a power of ten.
+#: Distances of ticks, as multiples of a power of ten.
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-#: As many digits after the point as are ever needed.
+#: Maximum number of decimals in the label of a tick.
 _MOST_DECIMALS = 12
-#: Numbers beyond this are not drawn: their differences would be none.
+#: Magnitude above which a number is not drawn: differences would vanish or overflow.
 LARGEST = 1e150
-#: Ends of an axis that are closer than this part of them are the same.
+#: Relative distance below which the ends of an axis count as equal.
 _CLOSE = 1e-6
-#: From here on, and with more digits after the point, labels of ticks have their power of ten.
+#: Magnitude and number of decimals from which labels of ticks have an exponent.
 _LARGE = 1e7
 _DECIMALS = 5
-#: A logarithmic axis shorter than this many decades has ticks between the powers of ten.
+#: Length in decades below which a logarithmic axis has labelled ticks between powers of ten.
 _FEW_DECADES = 2.0
-#: A decade with ticks between its ends is as long as this, in points.
+#: Minimum length in points of a decade with unlabelled ticks.
 _MINOR_PT = 12.0
-#: Edges of bands that are further from an axis, in lengths of it, end with the axis.
+#: Distance, in lengths of the axis, beyond which an edge of a band is clamped to the axis.
 _FAR = 50.0
-#: Longer lists of numbers are searched by polars.
+#: Length from which lists of numbers are searched by polars.
 _LONG = 500
 
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis from `low` to `high`; both are logarithms on a logarithmic axis."""
+    """An axis from `low` to `high`; both are common logarithms on a logarithmic axis."""
 
     low: float
     high: float
     log: bool
 
     def place(self, value: float) -> float:
-        """The place of a value: 0 at the beginning of the axis, 1 at its end; else NaN."""
+        """Position of a value, 0 at the start of the axis and 1 at its end; NaN if it has none."""
         return (drawn(value, log=self.log) - self.low) / (self.high - self.low)
 
     def value(self, at: float) -> float:
-        """The value at a coordinate."""
+        """Converts a coordinate to a value."""
         return 10.0**at if self.log else at
 
     @property
     def domain(self) -> list[float]:
-        """The values at both ends."""
+        """Values at both ends."""
         return [self.value(self.low), self.value(self.high)]
 
     def clamped(self, value: float) -> float:
-        """The value itself, or the end of the axis that it lies beyond.
+        """Limits a value to the axis.
 
-        On a logarithmic axis what is not above zero ends at its beginning.
+        On a logarithmic axis, values up to zero become its start.
         """
         low, high = self.domain
         return min(max(value, low), high)
 
     def near(self, value: float) -> float:
-        """The value itself, or one beyond the axis by some lengths of it.
+        """Limits a value to a distance of some lengths of the axis, beyond which it is clamped.
 
-        An edge that crosses the end of an axis keeps its slope. On a logarithmic axis what is not
-        above zero ends at its beginning.
+        An edge that crosses the end of an axis thus keeps its slope. On a logarithmic axis, values
+        up to zero become its start.
         """
         at = drawn(value, log=self.log)
         if math.isnan(at):
@@ -92,14 +92,14 @@ class Scale:
 
 
 def drawn(value: float, *, log: bool) -> float:
-    """The coordinate of a value, NaN if it has none: its logarithm on a logarithmic axis."""
+    """Coordinate of a value, its logarithm on a logarithmic axis; NaN if it has none."""
     if log:
         return math.log10(value) if 1 / LARGEST <= value <= LARGEST else math.nan
     return value if abs(value) <= LARGEST else math.nan
 
 
 def scales(picture: Picture) -> list[tuple[Scale, Scale]]:
-    """The axes along x and along y of each panel; shared ones hold the data of all that share."""
+    """Computes the axes along x and y of each panel; a shared axis covers all panels' data."""
     columns = picture.columns
     same: dict[str, Callable[[int], int]] = {
         "all": lambda _: 0,
@@ -108,7 +108,7 @@ def scales(picture: Picture) -> list[tuple[Scale, Scale]]:
         "none": lambda place: place,
     }
     along, up = same[picture.shared_x], same[picture.shared_y]
-    # An axis is logarithmic for all that share it, or for none.
+    # Panels share an axis only if both are linear, or both are logarithmic.
     x_groups: dict[tuple[int, bool], list[Panel]] = {}
     y_groups: dict[tuple[int, bool], list[Panel]] = {}
     for place, panel in enumerate(picture.panels):
@@ -198,14 +198,14 @@ def _scale(
     low, high = limit(0, low - room), limit(1, high + room)
     if high - low > max(_CLOSE * max(abs(low), abs(high)), 1 / LARGEST):
         return Scale(low, high, log)
-    # All values are the same, or lie beyond a limit that is set.
+    # All values are equal, or lie beyond a given limit.
     free = all(end is None for each in limits for end in each)
     room = max(abs(low), 1.0) * _MARGIN
     return Scale(low - room * (free and margin > 0), low + room, log)
 
 
 def _ends(values: Iterable[float | None], *, log: bool) -> tuple[float, float] | None:
-    """The least and the greatest coordinate of those values that have one."""
+    """Smallest and largest coordinate of the values that have one; `None` if none has."""
     if isinstance(values, Sequence) and len(values) > _LONG:
         numbers = pl.Series(values, dtype=pl.Float64, strict=False)
         lowest = 1 / LARGEST if log else -LARGEST
@@ -217,13 +217,13 @@ def _ends(values: Iterable[float | None], *, log: bool) -> tuple[float, float] |
 
 
 def ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
-    """Round numbers on an axis and their labels, about as many as asked for."""
+    """Chooses about `about` round values on an axis, with their labels."""
     if not scale.log:
         return _linear_ticks(scale, about)
     found = _log_ticks(scale, about)
     if len(found) > 1 or scale.high - scale.low >= 1.0:
         return found
-    # Between the usual values there are other round numbers.
+    # On a short logarithmic axis, round values at linear distances fit better.
     low, high = scale.domain
     return _linear_ticks(Scale(low, high, log=False), about)
 
@@ -235,14 +235,14 @@ def _linear_ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
     largest = max(abs(scale.low), abs(scale.high))
     with_power = largest >= _LARGE or decimals > _DECIMALS
     power = math.floor(math.log10(step))
-    # Digits after the point of numbers between one and ten: 2.5 has one more than its power says.
+    # Decimals of the mantissa: 2.5 needs one more than its power says.
     half = 0 if _is_whole(step / 10.0**power) else 1
     places = min(max(math.floor(math.log10(largest)) - power + half, 0), _MOST_DECIMALS)
     first = math.ceil(scale.low / step)
     found = []
     for index in range(max(0, math.floor(scale.high / step - first + 1e-9)) + 1):
         value = (first + index) * step
-        # A number that should be zero, and its sign.
+        # Rounding may leave a tiny number, or a negative sign, in place of zero.
         value = 0.0 if abs(value) < _CLOSE * step else value
         if not with_power:
             text = f"{value:.{decimals}f}"
@@ -262,14 +262,14 @@ def _is_whole(number: float) -> bool:
 
 
 def _step(length: float, about: float) -> float:
-    """The distance between two ticks."""
+    """Distance between two ticks."""
     least = length / max(about, 1.0)
     power = 10.0 ** math.floor(math.log10(least))
     return next((m * power for m in _STEPS if m * power >= least), 10.0 * power)
 
 
 def between_decades(scale: Scale, length: float) -> list[float]:
-    """Ticks without a label on a logarithmic axis of so many points, where there is room."""
+    """Values of unlabelled ticks on a logarithmic axis of `length` points; empty without room."""
     if not scale.log or length < _MINOR_PT * (scale.high - scale.low):
         return []
     powers = range(math.floor(scale.low), math.ceil(scale.high) + 1)
@@ -278,7 +278,7 @@ def between_decades(scale: Scale, length: float) -> list[float]:
 
 
 def _log_ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
-    """Powers of ten, of many decades about as many as asked for."""
+    """Powers of ten on an axis; if there are more than `about` decades, about that many."""
     decades = scale.high - scale.low
     factors = (1, 2, 5) if decades < _FEW_DECADES else (1,)
     every = max(math.ceil(decades / max(about, 1.0)), 1)

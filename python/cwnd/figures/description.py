@@ -1,4 +1,4 @@
-"""The contents of a figure: panels of marks, with axes, ticks and labels."""
+"""Description of a figure: panels of marks, with axes, ticks and labels."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 #: Points in an inch.
 _POINTS = 72.0
 
-#: Both ends of an axis; `None` leaves an end to the data.
+#: Both ends of an axis; an end that is `None` follows from the data.
 Limits: TypeAlias = "tuple[float | None, float | None]"
-#: A number for each point, or none.
+#: A number or `None` for each point.
 Values: TypeAlias = "Sequence[float | None]"
-#: The lower and the upper ends of intervals, or edges of a band.
+#: Lower and upper ends of intervals, or edges of a band.
 Ends: TypeAlias = "tuple[Values, Values]"
 
 
@@ -26,71 +26,71 @@ class Line:
     """A line, points, or both."""
 
     x: Sequence[float]
-    #: A line is broken where there is none.
+    #: Values along y; `None` interrupts the line.
     y: Values
     colour: str
-    #: In points.
+    #: Width in points.
     width: float = 1.2
     #: Lengths of dashes and gaps, in widths of the line.
     dashes: tuple[float, ...] = ()
-    #: Points are joined.
+    #: `True` if the points are joined by a line.
     joined: bool = True
-    #: Each value lasts until the next.
+    #: `True` if each value lasts until the next point.
     steps: bool = False
-    #: Shape of the points, as a letter of `look.MARKERS`; a hollow `x` is a cross of two strokes.
+    #: Shape of the markers, as a letter of `look.MARKERS`; a hollow `x` is a cross of two strokes.
     marker: str | None = None
     label: str | None = None
-    #: An interval along y around each point that has one.
+    #: Interval along y around each point; `None` for points without one.
     interval: Ends | None = None
-    #: The edges of a band around the line; it is broken where there is none.
+    #: Edges of a band around the line; `None` interrupts it.
     band: Ends | None = None
-    #: An interval along x around each point that has one.
+    #: Interval along x around each point; `None` for points without one.
     x_interval: Ends | None = None
-    #: Markers are outlines.
+    #: `True` if markers are outlines.
     hollow: bool = False
     #: Diameter of a marker in points.
     size: float = 4.0
-    #: A text for each point, shown on a page to readers who point at it.
+    #: Text of each point, which a page shows under the pointer.
     texts: Sequence[str] = ()
 
 
 @dataclass
 class Bars:
-    """Bars that begin at zero."""
+    """Bars that start at zero."""
 
-    #: Their middles.
+    #: Middles of the bars.
     at: Sequence[float]
     values: Values
     colour: str
-    #: Their width in units of the axis that they stand on.
+    #: Width of a bar in units of the axis on which the bars stand.
     width: float = 0.8
     label: str | None = None
-    #: Bars stand on x, or lie along it with their middles on y.
+    #: `True` if bars stand on x; else they lie along x with their middles on y.
     upright: bool = True
 
 
 @dataclass
 class Image:
-    """Cells with their middles at whole numbers, from red below zero to blue; they fill a panel."""
+    """A heat map with cells centred at integers; colours go from red below zero to blue."""
 
     #: Rows from below; a cell without a value stays empty.
     rows: Sequence[Values]
-    #: Values so far from zero, and further, have the darkest colours.
+    #: Magnitude from which values have the darkest colours.
     limit: float
-    #: A text in each cell.
+    #: Text of each cell.
     texts: Sequence[Sequence[str]] | None = None
-    #: Title of a colour bar beside the panel; without one there is no bar.
+    #: Title of the colour bar beside the panel; `None` draws no bar.
     key: str | None = None
 
     @property
     def size(self) -> tuple[int, int]:
-        """The number of cells along x and along y."""
+        """Number of cells along x and along y."""
         return max(map(len, self.rows), default=0), len(self.rows)
 
 
 @dataclass
 class Rule:
-    """A reference line across the panel, at a place along x or along y."""
+    """A reference line across the panel, at a position along x or along y."""
 
     x: float | None = None
     y: float | None = None
@@ -102,7 +102,7 @@ class Rule:
 
 @dataclass
 class Span:
-    """A shaded part of the panel, between two places along y."""
+    """A shaded part of the panel, between two positions along y."""
 
     y: tuple[float, float]
     colour: str = "#E6E6E6"
@@ -111,7 +111,7 @@ class Span:
 
 @dataclass
 class Note:
-    """A text that begins at a point."""
+    """A text that starts at a point."""
 
     x: float
     y: float
@@ -123,75 +123,75 @@ Mark: TypeAlias = Line | Bars | Image | Rule | Span | Note
 
 @dataclass
 class Panel:
-    """A pair of axes and the marks in it."""
+    """A pair of axes with their marks."""
 
     marks: Sequence[Mark]
     title: str = ""
-    #: The title begins where the axis does, instead of in the middle.
+    #: `True` if the title starts at the left end of the axis instead of being centred.
     title_left: bool = False
     x_label: str = ""
     y_label: str = ""
     x_log: bool = False
     y_log: bool = False
-    #: x begins and ends with the data.
+    #: `True` if x starts and ends with the data.
     x_tight: bool = False
     x_limits: Limits = (None, None)
     y_limits: Limits = (None, None)
-    #: The ticks along x and their labels; the axis chooses round numbers if not given.
+    #: Ticks along x with labels; `None` chooses round numbers.
     ticks: list[tuple[float, str]] | None = None
-    #: The ticks along y, as names of rows for instance.
+    #: Ticks along y with labels, such as names of rows.
     y_ticks: list[tuple[float, str]] | None = None
-    #: Lines of the grid rise from the ticks along x.
+    #: `True` if grid lines rise from the ticks along x.
     x_grid: bool = True
-    #: Without axes, ticks and grid: a map.
+    #: `True` for a panel without axes, ticks and grid, such as a map.
     bare: bool = False
-    #: Else its place in the grid stays empty.
+    #: `False` leaves the panel's place in the grid empty.
     shown: bool = True
 
     @property
     def lines(self) -> list[Line]:
-        """Its lines."""
+        """Marks that are lines."""
         return [mark for mark in self.marks if isinstance(mark, Line)]
 
 
 @dataclass
 class Picture:
-    """The description of a figure: panels in a grid, row by row."""
+    """Description of a figure: panels in a grid, row by row."""
 
     panels: list[Panel]
-    #: In inches, if each text has one line; more lines make it higher, and the panels keep theirs.
+    #: Height in inches if each text has one line; further lines extend the figure, not the panels.
     height: float
     width: float = look.WIDTH
     columns: int = 1
-    #: Height of each row in relation to the others; all the same if empty.
+    #: Relative height of each row; equal heights if empty.
     heights: Sequence[float] = field(default_factory=list)
-    #: Below, and left of, all panels.
+    #: Labels below and left of all panels.
     x_label: str = ""
     y_label: str = ""
-    #: A remark on the whole figure, behind the label below it; a page has it in the caption.
+    #: Remark on the whole figure, after the label below it; a page puts it in the caption.
     note: str = ""
-    #: Panels that have the same axis.
+    #: Panels that share an axis.
     shared_x: Literal["all", "row", "col", "none"] = "all"
     shared_y: Literal["all", "row", "col", "none"] = "all"
-    #: One legend above all panels; else each has its own beside its title.
+    #: `True` for one legend above all panels, `False` for a legend beside each panel's title.
     legend_above: bool = True
 
     @property
     def below(self) -> str:
-        """The text below all panels."""
+        """Text below all panels."""
         return "; ".join(filter(None, (self.x_label, self.note)))
 
     @property
     def rows(self) -> int:
-        """Rows of panels."""
+        """Number of rows of panels."""
         return -(-len(self.panels) // self.columns)
 
     @property
     def width_pt(self) -> float:
-        """In points."""
+        """Width in points."""
         return self.width * _POINTS
 
     @property
     def height_pt(self) -> float:
-        """In points."""
+        """Height in points."""
         return self.height * _POINTS

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from cwnd.figures.description import Picture
 
-#: A notebook writes in 14 px; the text of figures has 8 points.
+#: Resolution at which a notebook's text of 14 px matches the figure's text of 8 points.
 _NOTEBOOK_PPI = 120
 _POINTS = 72
-#: The type of a specification in a notebook.
+#: MIME type of a specification in a notebook.
 _MIME_TYPE = "application/vnd.vegalite.v6+json"
 
 
@@ -37,23 +37,23 @@ class Figure:
         self.spec = drawing.spec
         self._drawing = drawing
         self._written = json.dumps(drawing.spec, ensure_ascii=False)
-        #: The specification that was drawn last, and its SVG.
+        #: Last drawn specification, and its SVG.
         self._drawn = ("", "")
 
     def svg(self) -> str:
-        """The figure as SVG, its texts as texts."""
+        """Draws the figure as SVG, with texts as text elements."""
         return render.with_unit(self._svg())
 
     def png(self, ppi: float = render.PPI) -> bytes:
-        """The figure as PNG with so many pixels in an inch."""
+        """Draws the figure as PNG with `ppi` pixels per inch."""
         return render.png(self._svg(), ppi)
 
     def pdf(self) -> bytes:
-        """The figure as PDF; its bytes differ from one call to the next."""
+        """Draws the figure as PDF; its bytes differ from one call to the next."""
         return render.pdf(self._svg())
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the figure in the format that the name ends with; the file is whole or not there.
+        """Writes the figure atomically, in the format of the name's suffix.
 
         Args:
             path: A name that ends with .svg, .png, .pdf, or .json for the specification.
@@ -77,7 +77,7 @@ class Figure:
         return file
 
     def altair(self) -> Any:
-        """The figure as a chart of Altair.
+        """Returns the figure as a chart of Altair.
 
         Raises:
             InputError: Altair is not installed.
@@ -97,14 +97,14 @@ class Figure:
 
     @property
     def notebook_width(self) -> int:
-        """Pixels of a page that make the text of the figure as large as that around it."""
+        """Width in pixels at which the figure's text is as large as the notebook's."""
         return round(self._drawing.width / _POINTS * _NOTEBOOK_PPI)
 
     def _svg(self) -> str:
-        """The figure as SVG whose size has no unit, drawn once for all formats."""
+        """Draws the figure as SVG without units, once for all formats."""
         text = json.dumps(self.spec, ensure_ascii=False)
         if self._drawn[0] != text:
-            # A specification that was changed has the size that Vega finds.
+            # A changed specification has the size that Vega computes.
             drawing = self._drawing if text == self._written else None
             self._drawn = text, render.svg(text, drawing)
         return self._drawn[1]

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from cwnd.figures.styles import Styles
     from cwnd.figures.text import Text
 
-#: From the upper edge of a line of text to where Vega begins it, so that it is in the middle.
+#: Offset in points from the top of a line of text to Vega's baseline "top", which centres it.
 INTO_LINE = (LINE_PT - TEXT_PT) / 2 + 0.5
-#: Free behind a key.
+#: Gap in points between a key and its name.
 _KEY_GAP_PT = 4.0
-#: Height of a patch of colour.
+#: Height of a colour patch in points.
 _PATCH_PT = 6.0
 
 
 def text_layer(text: Text, x: float, y: float, **mark: Any) -> dict[str, Any]:
-    """A text by its upper edge, in points of its view."""
+    """Builds the layer of a text whose top is at `y`, in points of its view."""
     drawn = {"type": "text", "text": text.written(), "baseline": "top", "lineHeight": LINE_PT}
     drawn |= {"description": text.whole} if text.whole else {}
     place = {"x": {"value": round(x, 2)}, "y": {"value": round(y + INTO_LINE, 2)}}
@@ -36,7 +36,7 @@ def text_layer(text: Text, x: float, y: float, **mark: Any) -> dict[str, Any]:
 def legend_layers(
     legend: Legend, corner: tuple[float, float], styles: Styles
 ) -> list[dict[str, Any]]:
-    """The names of a legend and their keys: a line through a marker, or a patch of colour."""
+    """Builds the layers of a legend: its names, with a line, a marker or a colour patch as keys."""
     rows: dict[str, list[dict[str, Any]]] = {"rule": [], "rect": [], "point": []}
     texts: list[dict[str, Any]] = []
     for entry in legend.entries:

@@ -1,4 +1,4 @@
-"""The marks of a panel as layers of Vega-Lite; positions are in the numbers of its axes."""
+"""Marks of a panel as layers of Vega-Lite; positions are in units of its axes."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
 
 Layer: TypeAlias = dict[str, Any]
 
-#: Width of the ends of an interval, in points.
+#: Width of the caps of an interval, in points.
 _CAP_PT = 5.0
-#: Shorter intervals are not drawn: a stroke without a length is none.
+#: Length in points below which an interval is not drawn.
 _NOTHING_PT = 0.01
-#: A marker this near to the panel belongs to it.
+#: Distance in points at which a marker outside the panel still belongs to it.
 _ON_EDGE_PT = 0.5
 #: Opacity of a band.
 _BAND_OPACITY = 0.25
-#: A line this many times as long as its panel is wide is so dense that dashes would not be seen.
+#: Length in widths of the panel from which a line's dashes would be invisible.
 _DENSE = 24.0
-#: Points of the shortest line.
+#: Minimum number of points of a line.
 _SEGMENT = 2
-#: Cells of an image are larger by this part, so that no seam is seen between them.
+#: Overlap of neighbouring cells of an image, in cells, which hides seams between them.
 _OVERLAP = 0.1
-#: From this part of the limit on, texts in cells are white.
+#: Fraction of the limit above which texts in cells are white.
 _DARK = 0.6
-#: Width of the line around a marker, beside its own size.
+#: Width of a marker's outline in points, which adds to its size.
 _EDGE_PT = 0.8
 
 
 @dataclass
 class Layers:
-    """Writes the marks of a panel."""
+    """Builds the layers of a panel from its marks."""
 
     place: Place
     styles: Styles
     names: Sequence[str | None]
 
     def all(self) -> list[Layer]:
-        """All layers, from behind to the front."""
+        """Returns all layers, from the back to the front."""
         found: list[Layer] = []
         lines: list[tuple[str, Line]] = []
         for name, mark in zip(self.names, self.place.panel.marks, strict=True):
@@ -69,7 +69,7 @@ class Layers:
         return [*found, *self._bands(lines), *self._joined(lines), *self._points(lines)]
 
     def _drawn(self, values: Values, *, up: bool = True) -> list[float | None]:
-        """Values that have a place on the axis."""
+        """Replaces values that have no coordinate by `None`."""
         log = (self.place.y if up else self.place.x).log
         least = 1 / LARGEST if log else -LARGEST
         return [v if v is not None and least <= v <= LARGEST else None for v in values]
@@ -104,7 +104,7 @@ class Layers:
         ]
 
     def _joined(self, lines: list[tuple[str, Line]]) -> list[Layer]:
-        """The lines themselves, in a layer for lines and one for steps."""
+        """Builds one layer for lines, and one for step functions."""
         found = []
         for steps in (False, True):
             columns, inside = _columns("x", "y"), True
@@ -129,7 +129,7 @@ class Layers:
         return found
 
     def _is_dense(self, xs: Values, ys: Values) -> bool:
-        """`True` if a line goes up and down so often that its dashes would not be seen."""
+        """`True` if a line oscillates so often that its dashes would be invisible."""
         height = 0.0
         before: float | None = None
         for x, y in zip(xs, ys, strict=False):
@@ -142,7 +142,7 @@ class Layers:
         return height > _DENSE * self.place.width
 
     def _points(self, lines: list[tuple[str, Line]]) -> list[Layer]:
-        """Intervals and markers, whole where their points lie inside of the panel."""
+        """Builds the layers of intervals and markers whose points lie inside the panel."""
         found: list[Layer] = []
         names = ("at", "low", "high", "low_cap", "high_cap")
         bars = {up: _columns(*names) for up in (True, False)}
@@ -171,7 +171,7 @@ class Layers:
         return found
 
     def _holds(self, x: float, y: float) -> bool:
-        """`True` if a point lies in the panel, or on its edge but for rounding."""
+        """`True` if a point lies in the panel, or on its edge up to rounding."""
         sides = (self.place.x, x, self.place.width), (self.place.y, y, self.place.height)
         return all(
             -_ON_EDGE_PT <= scale.place(at) * length <= length + _ON_EDGE_PT
@@ -194,16 +194,16 @@ class Layers:
         scale, length = (place.y, place.height) if up else (place.x, place.width)
         ends = scale.clamped(low), scale.clamped(high)
         if (scale.place(ends[1]) - scale.place(ends[0])) * length > _NOTHING_PT:
-            # An interval that goes on beyond the axis has no cap there.
+            # An interval that continues beyond the axis has no cap there.
             caps = (end if scale.holds(end) else None for end in (low, high))
             _add(columns, name, at, *ends, *caps)
 
     def _intervals(self, columns: dict[str, list[Any]], *, up: bool) -> Layer:
-        """Rules with a stroke at each end."""
+        """Builds a layer of rules with a cap at each end."""
         at, along = ("x", "y") if up else ("y", "x")
         cap = {"type": "tick", "orient": "horizontal" if up else "vertical", "size": _CAP_PT}
         width = {"strokeWidth": self.styles.width()}
-        # A tick is a rectangle, whose thickness is no stroke.
+        # A tick is a rectangle, whose thickness is no stroke width.
         thickness = max(style.width for style in self.styles.by_name.values())
         caps = [
             {
@@ -242,7 +242,7 @@ class Layers:
             for i, value in enumerate(row):
                 if not _is_number(value):
                     continue
-                # The last cells end with the image.
+                # The last cells end with the image, without overlap.
                 right = i + 0.5 + _OVERLAP * (i + 1 < len(row))
                 high = j + 0.5 + _OVERLAP * (j + 1 < len(image.rows))
                 cell = (i - 0.5, right, j - 0.5, high, value)
@@ -321,8 +321,8 @@ class Layers:
 
 
 def point(*, hollow: bool, size: float) -> dict[str, Any]:
-    """A marker of this diameter in points."""
-    # Vega gives the area of the square around a circle.
+    """Builds the mark of a marker with a diameter in points."""
+    # Vega's size is the area of the square around a circle.
     area = round((size + _EDGE_PT) ** 2, 2)
     return {
         "type": "point",
@@ -333,7 +333,7 @@ def point(*, hollow: bool, size: float) -> dict[str, Any]:
     }
 
 
-#: Lines and bands go through their points in order, and break at those without a value.
+#: Lines and bands follow the order of their points, and break at points without a value.
 _PATH = {"order": False, "invalid": "break-paths-show-path-domains"}
 
 
@@ -351,7 +351,7 @@ def _field(**channels: str) -> dict[str, Any]:
 
 
 def _clip(inside: bool) -> dict[str, bool]:
-    """A panel's edge as that of its marks, where they lie beyond it: it costs a layer each."""
+    """Clips marks at the panel's edge only if they cross it, as a clip costs a layer."""
     return {} if inside else {"clip": True}
 
 

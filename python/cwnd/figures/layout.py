@@ -1,6 +1,7 @@
-"""Places of the panels and all texts; a figure becomes higher for its texts, panels keep theirs.
+"""Layout of panels and texts; further lines of text extend the figure, not the panels.
 
-Vega lays views out in whole pixels, which are our points: sizes of panels and gaps are whole.
+Vega lays out views in whole pixels, which are points here. Sizes of panels and gaps are therefore
+integers.
 """
 
 from __future__ import annotations
@@ -24,37 +25,37 @@ if TYPE_CHECKING:
     from cwnd.figures.axes import Scale
     from cwnd.figures.description import Panel, Picture
 
-#: Free around a figure.
+#: Margin around a figure.
 MARGIN_PT = 4.0
-#: Half of the label of the last tick.
+#: Room at the right for half of the last tick's label.
 _RIGHT_PT = 12.0
-#: Between panels side by side, and below each other.
+#: Gaps between panels side by side, and between rows.
 _GAP_PT = 7.0
 _ROW_GAP_PT = 10.0
-#: Below the legend above all panels.
+#: Gap below the legend above all panels.
 _LEGEND_GAP_PT = 4.0
-#: Above the lines of a title.
+#: Gap above the lines of a title.
 TITLE_GAP_PT = 1.5
-#: Distances of ticks.
+#: Preferred distances between ticks.
 _X_TICK_PT = 22.0
 _Y_TICK_PT = 15.0
-#: Steps from tick to tick on the longest axis.
+#: Maximum number of steps between ticks.
 _MOST_STEPS = 9.0
-#: No panel is smaller than this.
+#: Minimum width and height of a panel.
 _LEAST_PT = 40
 _LEAST_HEIGHT_PT = 54
-#: Lines of a title, and of the label of an axis.
+#: Maximum number of lines of a title, and of the label of an axis.
 _TITLE_LINES = 8
 _LABEL_LINES = 4
 #: Room for the colour bar of an image with its title.
 _COLOUR_BAR_PT = 48.0
-#: Panels give up room to the labels of their ticks so often; each time they may have fewer.
+#: Iterations in which panels give up room to the labels of their ticks, and may get fewer ticks.
 _TURNS = 3
 
 
 @dataclass
 class Place:
-    """The texts around a panel, and its axes; sizes in points."""
+    """Position of a panel with its axes and the texts around it; sizes in points."""
 
     panel: Panel
     x: Scale
@@ -64,63 +65,63 @@ class Place:
     left: float = 0.0
     top: float = 0.0
     title: Text = field(default_factory=Text)
-    #: From the panel's upper edge to the end of its title; its legend may be in between.
+    #: Distance from the panel's top to the end of its title, with its legend in between.
     title_rise: float = 0.0
-    #: Its own, at the right above it.
+    #: Legend of the panel, at the right above it.
     legend: Legend = field(default_factory=Legend)
     x_label: Text = field(default_factory=Text)
     y_label: Text = field(default_factory=Text)
     x_ticks: XTicks = field(default_factory=XTicks)
     y_ticks: list[tuple[float, Text]] = field(default_factory=list)
-    #: Labels of its ticks are written; others have the same axis.
+    #: `True` if labels of the ticks are drawn; a neighbour's labels serve for a shared axis.
     x_written: bool = True
     y_written: bool = True
-    #: From the left edge of the axis to the end of its label.
+    #: Distance from the left end of the axis to the end of its label.
     y_room: float = 0.0
 
     @property
     def ticks_height(self) -> float:
-        """From its lower edge to the end of the labels of its ticks."""
+        """Distance from the panel's bottom to the end of the ticks' labels."""
         return TICK_PT + self.x_ticks.height + 1.0 if self.x_written else 0.0
 
     @property
     def below(self) -> float:
-        """From its lower edge to the end of the texts there."""
+        """Distance from the panel's bottom to the end of the texts below it."""
         return self.ticks_height + self.x_label.height * LINE_PT
 
 
 @dataclass
 class Layout:
-    """A figure's size and the places of all its parts, in points."""
+    """Size of a figure and positions of all its parts, in points."""
 
     width: float
-    #: May be more than the figure asked for.
+    #: Height, which may exceed that of the description.
     height: float
     legend: Legend
     places: list[Place]
-    #: Below all panels, and left of them.
+    #: Labels below and left of all panels.
     x_label: Text
     y_label: Text
-    #: The middle of the panels, across and down.
+    #: Centre of the panels, across and down.
     middle: tuple[float, float]
-    #: Between panels side by side, and below each other.
+    #: Gaps between columns, and between rows.
     column_gaps: list[int]
     row_gap: int
-    #: The upper left corner of the first panel.
+    #: Top left corner of the first panel.
     corner: tuple[float, float]
 
 
 def lay_out(picture: Picture) -> Layout:
-    """Lays a figure out."""
+    """Computes the layout of a figure."""
     scales = axes.scales(picture)
     found = _with_y_label(picture, scales, math.inf)
     room = _room_for_y_label(found)
-    # Its lines take room from the panels, but leave them their height.
+    # The left label's lines take width from the panels, but leave their height unchanged.
     return found if found.y_label.width(TEXT_PT) <= room else _with_y_label(picture, scales, room)
 
 
 def _with_y_label(picture: Picture, scales: list[tuple[Scale, Scale]], room: float) -> Layout:
-    """Lays a figure out whose label at the left has lines of this width at most."""
+    """Computes the layout with lines of at most `room` points in the label at the left."""
     columns = picture.columns
     labels = names(picture.panels) if picture.legend_above else []
     above = legend(labels, picture.width_pt - 2 * MARGIN_PT)
@@ -168,7 +169,7 @@ def _with_y_label(picture: Picture, scales: list[tuple[Scale, Scale]], room: flo
 
 
 def _room_for_y_label(found: Layout) -> float:
-    """The length of the panels, and more where nothing is above or below the label at the left."""
+    """Available length for the label at the left: up to texts above and below it."""
     edge = 2 * MARGIN_PT + found.y_label.height * LINE_PT
     above = 0.0 if (found.width - found.legend.width) / 2 > edge else found.legend.height
     beside = found.middle[0] - found.x_label.width(TEXT_PT) / 2 > edge
@@ -178,7 +179,7 @@ def _room_for_y_label(found: Layout) -> float:
 
 
 def _heights(picture: Picture, *, with_legend: bool) -> list[int]:
-    """Heights of the rows: the figure's height without its texts, if all of them have one line."""
+    """Heights of the rows: the figure's height without its texts, assuming one line for each."""
     rows, columns = picture.rows, picture.columns
     apart = picture.shared_x in ("row", "none")
     taken = MARGIN_PT + (LINE_PT + 1.0 + _LEGEND_GAP_PT if with_legend else 0.0)
@@ -193,11 +194,11 @@ def _heights(picture: Picture, *, with_legend: bool) -> list[int]:
 
 
 def _place(picture: Picture, place: int, scales: list[tuple[Scale, Scale]], height: int) -> Place:
-    """A panel's place before its width is known."""
+    """Computes the position of a panel without its width."""
     panels, columns = picture.panels, picture.columns
     panel, (x, y) = panels[place], scales[place]
     below = panels[place + columns] if place + columns < len(panels) else None
-    # Labels are written once where neighbours have the same.
+    # Neighbours with the same axis share one set of labels.
     x_written = (
         picture.shared_x in ("row", "none")
         or below is None
@@ -239,7 +240,7 @@ class _Columns:
         self._key = _COLOUR_BAR_PT if keyed else 0.0
         self.total = picture.width_pt
         self._beyond = [(0.0, 0.0)] * columns
-        # Labels of ticks need room that the panels give up, which may have fewer ticks then.
+        # Labels of ticks need room that the panels give up, which may then have fewer ticks.
         for _ in range(_TURNS):
             self._share_out()
             for index, place in enumerate(places):
@@ -271,7 +272,7 @@ class _Columns:
 
     @staticmethod
     def _needed(places: Sequence[Place]) -> tuple[float, float]:
-        """The reach of labels beyond the panels of a column, left and right."""
+        """Reach of labels beyond the panels of a column, left and right."""
         reach = [place.x_ticks.beyond for place in places if place.x_written]
         return (
             max((left for left, _ in reach), default=0.0),
@@ -279,7 +280,7 @@ class _Columns:
         )
 
     def _room_beyond(self, column: int) -> tuple[float, float]:
-        """The room of labels beyond a panel; neighbours halve the room that neither needs."""
+        """Room for labels beyond a panel; neighbours halve the room that neither needs."""
 
         def spare(left_one: int) -> float:
             needed = self._beyond[left_one][1] + self._beyond[left_one + 1][0]
@@ -297,7 +298,7 @@ class _Columns:
 
     @staticmethod
     def _leave_out(place: Place, room: tuple[float, float]) -> None:
-        """Leaves labels out that still have no room."""
+        """Leaves out labels that still have no room."""
         ticks = place.x_ticks
         for index, (at, text) in enumerate(ticks.ticks):
             middle, half = place.x.place(at) * place.width, ticks.width(text) / 2
@@ -306,7 +307,7 @@ class _Columns:
 
 
 def _x_ticks(place: Place) -> XTicks:
-    """The ticks along x with their labels."""
+    """Chooses the ticks along x, with their labels."""
 
     def write(ticks: list[tuple[float, str]]) -> XTicks:
         inside = [(at, text) for at, text in ticks if place.x.holds(at)]
@@ -319,14 +320,14 @@ def _x_ticks(place: Place) -> XTicks:
     about = min(max(place.width / _X_TICK_PT, 1.0), _MOST_STEPS)
     while True:
         found = write(axes.ticks(place.x, about))
-        # Fewer ticks rather than ticks without a number.
+        # Fewer ticks are better than ticks without a label.
         if about <= 1.0 or place.x.log or all(text.lines for _, text in found.ticks):
             return found
         about = max(about * 0.8, 1.0)
 
 
 def _write_title(place: Place, *, own_legend: bool) -> None:
-    """A panel's title and its legend: beside the title if both have room there, else below it."""
+    """Places a panel's title and legend: side by side if both have room, else the legend below."""
     labels = names([place.panel]) if own_legend else []
     place.title = Text.fitted(place.panel.title, place.width, TEXT_PT, _TITLE_LINES)
     place.legend = legend(labels, place.width)

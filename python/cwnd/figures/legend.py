@@ -1,4 +1,4 @@
-"""The names of lines and other marks, in as many columns as have room."""
+"""Legends: names of lines and other marks, in as many columns as fit."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
     from cwnd.figures.description import Panel
 
-#: Room for a dash or a marker.
+#: Width of a key (a dash or a marker).
 KEY_PT = 20.0
-#: Between two columns.
+#: Gap between two columns.
 GAP_PT = 12.0
-#: Lines of a name at most.
+#: Maximum number of lines of a name.
 _MOST_LINES = 3
-#: More names than this are counted, not written: nobody tells so many lines apart.
+#: Maximum number of names; further ones are counted, since so many lines are indistinguishable.
 _MOST_ENTRIES = 60
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A name and its place from the upper left corner of the legend, in points."""
+    """A name and its offset from the top left corner of the legend, in points."""
 
-    #: The label that it shows; `None` for the number of those left out.
+    #: Label of the marks; `None` for the number of names left out.
     label: str | None
     text: Text
     left: float = 0.0
@@ -46,20 +46,20 @@ class Legend:
 
 
 def names(panels: Iterable[Panel]) -> list[str]:
-    """The labels of marks; nothing if there is only one."""
+    """Distinct labels of marks; empty if there is only one."""
     labels = (getattr(mark, "label", None) for p in panels if p.shown for mark in p.marks)
     found = list(dict.fromkeys(label for label in labels if label and label.strip()))
     return found if len(found) > 1 else []
 
 
 def row_width(labels: Sequence[str]) -> float:
-    """The width of a legend in one row."""
+    """Width of a legend in a single row."""
     each = sum(KEY_PT + width(label, TEXT_PT) for label in labels)
     return each + GAP_PT * max(len(labels) - 1, 0)
 
 
 def legend(labels: Sequence[str], room: float) -> Legend:
-    """Names in as many columns as fit, in the fewest rows."""
+    """Lays out names in as many columns as fit, and so in the fewest rows."""
     if not labels:
         return Legend()
     shown = labels if len(labels) <= _MOST_ENTRIES else labels[: _MOST_ENTRIES - 1]
@@ -71,7 +71,7 @@ def legend(labels: Sequence[str], room: float) -> Legend:
     entries = [entry(label, label) for label in shown]
     entries += [entry(None, f"… and {left_out} more")] if left_out else []
     count = len(entries)
-    # Columns that are filled alike.
+    # Numbers of columns that are filled evenly.
     possible = [n for n in range(count, 0, -1) if n == -(-count // -(-count // n))]
     columns = next((n for n in possible if _widths(entries, n)[1] <= room), 1)
     widths, total = _widths(entries, columns)
@@ -88,14 +88,14 @@ def legend(labels: Sequence[str], room: float) -> Legend:
 
 
 def _columns(entries: Sequence[Entry], count: int) -> list[Sequence[Entry]]:
-    """The entries of each column: the first ones have one more where they are not filled alike."""
+    """Splits entries into columns; the first ones have one more if the number is uneven."""
     each, more = divmod(len(entries), count)
     ends = [column * each + min(column, more) for column in range(count + 1)]
     return [entries[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _widths(entries: Sequence[Entry], count: int) -> tuple[list[float], float]:
-    """The widths of the columns, and of all."""
+    """Widths of the columns, and of the whole legend."""
     widths = [
         max(KEY_PT + entry.text.width(TEXT_PT) for entry in column)
         for column in _columns(entries, count)

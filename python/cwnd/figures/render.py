@@ -1,4 +1,4 @@
-"""Specifications of Vega-Lite as SVG, PNG and PDF, by vl-convert."""
+"""Rendering of Vega-Lite specifications as SVG, PNG and PDF by vl-convert."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Resolution of a PNG, in pixels an inch.
+#: Resolution of a PNG in pixels per inch.
 PPI = 200
-#: The version of Vega-Lite that `vega.SCHEMA` belongs to.
+#: Version of Vega-Lite that belongs to `vega.SCHEMA`.
 _VERSION = "6.4"
-#: More memory than any figure of ours takes; without a limit V8 ends the process.
+#: Heap limit of V8, beyond the need of any figure; V8 would abort the process without it.
 _HEAP_MB = 1024
 _SIZE = re.compile(r'width="[^"]*" height="[^"]*" viewBox="[^"]*"')
 _BACKGROUND = re.compile(r'<rect width="[^"]*" height="[^"]*"')
-#: Names of clips and gradients, which Vega counts over all figures of a process.
+#: Names of clips and gradients, which Vega numbers over all figures of a process.
 _NUMBERED = re.compile(r'(id="|url\(#)(clip|gradient_)(\d+)')
 _ORIGIN = re.compile(r'transform="translate\(([-0-9.e]+),\s*([-0-9.e]+)\)"')
-#: A small figure of the marks that most figures have, drawn by a thread in advance.
+#: A small figure with the most frequent marks, drawn by a thread in advance.
 _SAMPLE = (
     '{"data":{"values":[{"x":1,"y":2,"line":"a"},{"x":2,"y":3,"line":"b"}]},"concat":[{"layer":'
     '[{"mark":"line"},{"mark":"point"}],"encoding":{"x":{"field":"x","type":"quantitative"},'
@@ -42,7 +42,7 @@ _SAMPLE = (
 
 @functools.cache
 def _converter() -> ModuleType:
-    """vl-convert with the font of the figures."""
+    """Imports vl-convert and registers the font of the figures."""
     import vl_convert
 
     vl_convert.register_font_directory(str(FONT_DIRECTORY))
@@ -52,22 +52,22 @@ def _converter() -> ModuleType:
 
 
 def warm_up() -> None:
-    """Begins to load the converter in a thread, while a command simulates: 0.1 s of its end.
+    """Starts loading the converter in a thread during a simulation, which saves 0.1 s at its end.
 
-    The thread holds no lock of Python meanwhile; the process ends after it.
+    The thread does not hold Python's global lock meanwhile; the process ends after it.
     """
     threading.Thread(target=_draw_sample, name="figures").start()
 
 
 def _draw_sample() -> None:
     # A third drawing is no faster than the second.
-    with contextlib.suppress(Exception):  # The drawing of a figure reports it.
+    with contextlib.suppress(Exception):  # the drawing of a figure reports the error
         for _ in range(2):
             _converter().vegalite_to_svg(_SAMPLE, vl_version=_VERSION)
 
 
 def _interruptibly(work: Callable[[], T]) -> T:
-    """Runs what Python cannot interrupt in a thread: Ctrl-C does not wait for its end."""
+    """Runs uninterruptible work in a thread, so that Ctrl-C does not wait for its end."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     done: Future[T] = Future()
@@ -79,15 +79,15 @@ def _interruptibly(work: Callable[[], T]) -> T:
             done.set_exception(error)
 
     threading.Thread(target=run, name="figure", daemon=True).start()
-    # polars handles SIGINT with SA_RESTART, with which a wait goes on until its end.
+    # polars handles SIGINT with SA_RESTART, which would continue the wait after a signal.
     signal.siginterrupt(signal.SIGINT, True)
     return done.result()
 
 
 def library() -> tuple[str, str]:
-    """The script that draws specifications in a browser, as `vegaEmbed`, and its description."""
+    """Returns the script that draws specifications in a browser (`vegaEmbed`), and its version."""
     converter = _converter()
-    # Its bundler reports its progress as errors.
+    # The bundler of this script logs its progress as errors.
     progress = logging.getLogger("swc_ecma_transforms_optimization")
     progress.addHandler(logging.NullHandler())
     progress.propagate = False
@@ -99,7 +99,7 @@ def library() -> tuple[str, str]:
 
 
 def svg(spec: str, drawing: Drawing | None = None) -> str:
-    """A specification as SVG whose unit is the point; `drawing` gives its size and margins.
+    """Draws a specification as SVG in points; `drawing` gives its size and margins.
 
     Raises:
         ValueError: Vega-Lite cannot draw the specification.
@@ -123,20 +123,20 @@ def svg(spec: str, drawing: Drawing | None = None) -> str:
 
 
 def with_unit(document: str) -> str:
-    """An SVG whose size is in points, as a page needs it."""
+    """Adds the unit pt to the size of an SVG, as a page needs it."""
     size = r'width="([-0-9.]+)" height="([-0-9.]+)"'
     return re.sub(size, r'width="\1pt" height="\2pt"', document, count=1)
 
 
 def png(document: str, ppi: float) -> bytes:
-    """An SVG as PNG."""
+    """Converts an SVG to PNG with `ppi` pixels per inch."""
     converter = _converter()
     content: bytes = _interruptibly(lambda: converter.svg_to_png(document, ppi=ppi))
     return content
 
 
 def pdf(document: str) -> bytes:
-    """An SVG as PDF."""
+    """Converts an SVG to PDF."""
     converter = _converter()
     content: bytes = _interruptibly(lambda: converter.svg_to_pdf(document))
     return content

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 #: Pixels of a page for a point of a figure.
 _PIXELS = 11 / TICK_TEXT_PT
-#: Width of the narrowest axis of a page, in pixels; the labels of ticks have room along it.
+#: Minimum width of an axis on a page in pixels, which limits the labels of its ticks.
 _NARROWEST_PX = 130
-#: Length of a line of the labels of axes in pixels, and lines.
+#: Maximum length of a line of an axis's label in pixels, and maximum number of lines.
 _LABEL_PX = {"x": 140, "y": 170}
 _LABEL_LINES = 4
-#: Height of a line of the labels of ticks.
+#: Height of a line of a tick's label.
 _LINE_PX = 14.0
-#: Free below markers at zero, as a part of the axis.
+#: Room below markers at zero, as a fraction of the axis.
 _ROOM = 0.06
-#: Points of a thinned line for each point of the width that it is thinned to.
+#: Points that a thinned line has for each point of width, at most.
 _POINTS_EACH = 8
-#: Lines of a grid at powers of ten are seen, those between them hardly.
+#: Opacity of grid lines on a logarithmic axis: full at powers of ten, faint between them.
 _DECADES = {
     "condition": {"test": "abs(log(datum.value) / LN10 % 1) < 1e-9", "value": 1},
     "value": 0.3,
@@ -47,33 +47,33 @@ class ScreenPanel:
     """A panel of a page."""
 
     spec: dict[str, Any]
-    #: The labels of lines, by the names that the specification gives them.
+    #: Labels of lines, by their names in the specification.
     labels: dict[str, str]
     #: Texts at points: x, y, text, and the label of their line.
     texts: list[tuple[float, float, str, str | None]]
-    #: The ends of both axes, and those that are logarithmic.
+    #: Ends of both axes, and `True` for each logarithmic axis.
     ends: dict[str, list[float]]
     log: dict[str, bool]
-    #: Pixels that the labels of ticks need more than a line.
+    #: Height in pixels of the ticks' labels beyond a single line.
     more: float
-    #: Height in relation to the width; `None` if the page chooses it.
+    #: Ratio of height to width; `None` if the page chooses it.
     ratio: float | None
 
     def axis_label(self, side: str) -> str:
-        """The label of an axis, in one line."""
+        """Label of an axis, in one line."""
         axis = self.spec["encoding"][side]["axis"] or {}
         title = axis.get("title") or ""
         return title if isinstance(title, str) else " ".join(title)
 
 
 def screen_panels(picture: Picture, most: int) -> list[ScreenPanel]:
-    """Writes the panels of a figure for a page.
+    """Builds the panels of a figure for a page.
 
-    A panel without labels of its axes has those that are written for its row, column or figure.
+    A panel without labels of its axes gets those of its row, column or figure.
 
     Args:
         picture: The figure.
-        most: Lines of more points are thinned, to those that a panel of a page can show.
+        most: Approximate number of points to which longer lines are thinned.
     """
     named = list(dict.fromkeys(line.label or "" for p in picture.panels for line in p.lines))
     panels = [_larger(panel, named) for panel in picture.panels]
@@ -104,7 +104,10 @@ def screen_panels(picture: Picture, most: int) -> list[ScreenPanel]:
 
 
 def _larger(panel: Panel, labels: Sequence[str]) -> Panel:
-    """The panel in pixels, its lines named by a number: texts of users stay out of the data."""
+    """Scales a panel to pixels, and names its lines by numbers.
+
+    Users' texts thus stay out of the data.
+    """
     marks = [
         replace(
             mark,
@@ -120,7 +123,7 @@ def _larger(panel: Panel, labels: Sequence[str]) -> Panel:
 
 
 def _for_readers(layer: dict[str, Any], number: int) -> dict[str, Any]:
-    """A layer that ends at the edges of the panel and leaves out the lines that are hidden."""
+    """Clips a layer at the edges of the panel, and filters out hidden lines."""
     found = dict(layer)
     if "mark" in layer:
         mark = layer["mark"] if isinstance(layer["mark"], dict) else {"type": layer["mark"]}
@@ -145,7 +148,7 @@ def _spec(
     labels: tuple[str, str],
     ends: dict[str, list[float]],
 ) -> dict[str, Any]:
-    """A specification whose axes end where the page sets them."""
+    """Builds a specification whose axes end at parameters that the page sets."""
     panel = place.panel
     params: list[dict[str, Any]] = [{"name": "hidden", "value": []}]
     encoding: dict[str, Any] = {}
@@ -174,7 +177,7 @@ def _axis(panel: Panel, side: str, own: Scale, label: str) -> dict[str, Any]:
     axis: dict[str, Any] = {"grid": True, "title": title.written() if title.lines else None}
     chosen = panel.ticks if side == "x" else panel.y_ticks
     if chosen is None:
-        # Without a number of digits Vega writes 1e+6, and the rounding of 0.1 + 0.2.
+        # Vega's default format writes 1e+6, and shows the rounding error of 0.1 + 0.2.
         axis |= {"format": ".12~g", "labelOverlap": "greedy", "labelSeparation": 4}
         return axis | ({"gridOpacity": _DECADES} if own.log else {})
     if side == "y":
@@ -192,7 +195,7 @@ def _labelled(panel: Panel, x: Scale) -> XTicks:
 
 
 def _more(place: Place) -> float:
-    """The height of the labels of ticks beyond a line, in pixels."""
+    """Height of the ticks' labels beyond a line, in pixels."""
     if place.panel.ticks is None or place.panel.bare:
         return 0.0
     return max(_labelled(place.panel, place.x).height * _PIXELS - 15, 0.0)
@@ -206,7 +209,7 @@ def _ratio(place: Place) -> float | None:
 
 
 def _labels(picture: Picture, index: int) -> tuple[str, str]:
-    """The labels of the axes of a panel."""
+    """Labels of the axes of a panel, or of its column, row or figure."""
     panels, columns = picture.panels, picture.columns
     column = panels[index % columns :: columns]
     row = panels[index - index % columns : index + 1]

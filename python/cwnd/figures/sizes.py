@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-#: Titles, labels of axes and legends.
+#: Font size of titles, labels of axes and legends.
 TEXT_PT = 8.0
-#: Labels of ticks.
+#: Font size of ticks' labels.
 TICK_TEXT_PT = 7.0
-#: A line of text, with what separates it from the next.
+#: Height of a line of text, with its leading.
 LINE_PT = 11.0
-#: A line of a tick's label.
+#: Height of a line of a tick's label.
 TICK_LINE_PT = 9.5
-#: From an axis to the labels of its ticks.
+#: Distance from an axis to the labels of its ticks.
 TICK_PT = 5.0

@@ -1,4 +1,4 @@
-"""The looks of all marks of a figure, as scales over their names."""
+"""Styles of all marks of a figure, as scales over their names."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from cwnd.figures.description import Mark, Panel
 
-#: Vega's shapes of points, by the letters of `look.MARKERS`; a path reaches as far as a circle with
-#: the radius 1 where the shape should look as large.
+#: Vega's shapes by the letters of `look.MARKERS`. Paths are scaled to look as large as a circle
+#: with radius 1.
 _SHAPES = {
     "o": "circle",
     "s": "square",
@@ -28,13 +28,13 @@ _SHAPES = {
     "x": "M-1,-1L1,1M-1,1L1,-1",
     "<": "M-1.2,0L0.95,-1.15L0.95,1.15Z",
 }
-#: The pattern of dashes of a line without gaps.
+#: Dash pattern of a solid line.
 _SOLID = [1, 0]
 
 
 @dataclass(frozen=True)
 class Style:
-    """The look of a mark."""
+    """Colour, line and marker of a mark."""
 
     colour: str
     width: float = 1.0
@@ -42,13 +42,17 @@ class Style:
     marker: str | None = None
     hollow: bool = False
     size: float = 4.0
-    #: A legend shows a line, a patch of colour, or neither.
+    #: Keys of a legend: a line, a colour patch, or neither.
     joined: bool = False
     patch: bool = False
 
     @classmethod
     def of(cls, mark: Mark) -> Style:
-        """The look of any mark that has a colour."""
+        """Style of any mark that has a colour.
+
+        Raises:
+            ValueError: The mark is an image or a text.
+        """
         match mark:
             case Line():
                 return cls(
@@ -71,14 +75,14 @@ class Style:
 
 @dataclass
 class Styles:
-    """The styles of all marks, by a name that none shares with another style."""
+    """Styles of all marks, each under a unique name."""
 
     by_name: dict[str, Style] = field(default_factory=dict)
-    #: The name whose style a label has in the legend.
+    #: Name of the style that represents a label in the legend.
     by_label: dict[str, str] = field(default_factory=dict)
 
     def name(self, mark: Mark, taken: Iterable[str] = ()) -> str:
-        """The name of a mark: its label, with a number behind it if another has that already."""
+        """Registers a mark under its label, with a number if another style has that name."""
         style, label = Style.of(mark), getattr(mark, "label", None) or ""
         base, number = label or "line", 1
         name = base if label else "line 1"
@@ -91,11 +95,11 @@ class Styles:
         return name
 
     def colour(self) -> dict[str, Any]:
-        """Colours by name."""
+        """Scale of colours by name."""
         return self._scale([style.colour for style in self.by_name.values()])
 
     def dash(self) -> dict[str, Any]:
-        """Patterns of dashes by name."""
+        """Scale of dash patterns by name."""
         return self._scale(
             [
                 [round(part * style.width, 2) for part in style.dashes] or _SOLID
@@ -104,12 +108,12 @@ class Styles:
         )
 
     def width(self) -> dict[str, Any]:
-        """Widths of lines by name."""
-        # Vega-Lite warns of widths for names that have no order.
+        """Scale of line widths by name."""
+        # Vega-Lite warns of widths for nominal fields.
         return self._scale([style.width for style in self.by_name.values()], "ordinal")
 
     def shape(self) -> dict[str, Any]:
-        """Shapes of points by name."""
+        """Scale of marker shapes by name."""
         return self._scale([_SHAPES[style.marker or "o"] for style in self.by_name.values()])
 
     def _scale(self, values: list[Any], kind: str = "nominal") -> dict[str, Any]:
@@ -120,7 +124,7 @@ class Styles:
 
 
 def collected(panels: Iterable[Panel]) -> tuple[Styles, list[list[str | None]]]:
-    """The styles of all marks of a figure, and the name of each mark by panel."""
+    """Collects the styles of all marks of a figure, and the name of each mark by panel."""
     styles = Styles()
     names: list[list[str | None]] = []
     for panel in panels:

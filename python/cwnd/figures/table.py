@@ -1,4 +1,4 @@
-"""Tables inside of a specification."""
+"""Tables inside a specification."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: Significant digits of numbers: a millisecond in an hour.
+#: Significant digits of numbers, which resolve a millisecond in an hour.
 _DIGITS = 7
 
 
 def table(columns: Mapping[str, Sequence[float | str | None]]) -> dict[str, Any]:
-    """Columns of numbers and of texts as CSV, which is a third of the same rows in JSON."""
+    """Writes columns of numbers and texts as CSV, which is a third of the size of JSON rows."""
     texts = {name for name, values in columns.items() if any(isinstance(v, str) for v in values)}
     written = (map(_text if name in texts else _number, v) for name, v in columns.items())
     rows = [",".join(columns), *map(",".join, zip(*written, strict=True))]

@@ -1,4 +1,4 @@
-"""Widths of texts, and the lines that they are broken into."""
+"""Widths of texts, and their division into lines."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
-#: The font of all figures, shipped with the package.
+#: Folder of the font of all figures, which is part of the package.
 FONT_DIRECTORY = Path(__file__).with_name("fonts")
 FONT_FILE = FONT_DIRECTORY / "DejaVuSans.ttf"
-#: Width of a letter that the font lacks, in relation to its size: of the basic plane, and beyond.
+#: Width of a letter that the font lacks, relative to the font size: in the basic plane, and beyond.
 _OTHER, _BEYOND = 1.15, 1.4
 _BASIC_PLANE = 0xFFFF
-#: Readers of an SVG that move letters to whole pixels make lines wider by this factor.
+#: Factor of the width in SVG viewers that move letters to whole pixels.
 _MARGIN = 1.01
-#: Letters of the longest unit of a quantity: `Mbit/s),`.
+#: Length of the longest unit of a quantity: `Mbit/s),`.
 _LONGEST_UNIT = 8
 
 
-#: A value that Vega takes for a part of its language where it stands alone.
+#: A text that Vega parses as part of its expression language if it stands alone.
 KEYWORD = "if"
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text in lines."""
+    """A text divided into lines."""
 
     lines: tuple[str, ...] = ()
-    #: The whole text if the lines leave out a part of it.
+    #: The whole text if the lines omit a part of it.
     whole: str | None = None
 
     @classmethod
-    @functools.lru_cache(4096)  # Figures of a sweep repeat the labels of its points.
+    @functools.lru_cache(4096)  # figures of a sweep repeat the labels of its points
     def fitted(cls, text: str, width: float, size: float, most: int) -> Text:
-        """A text in at most `most` lines of at most `width` points; a `…` replaces its middle."""
+        """Fits a text in `most` lines of `width` points; `…` replaces its middle if necessary."""
         text = _cleaned(text)
         if not text.strip():
             return cls()
@@ -58,21 +58,21 @@ class Text:
 
     @property
     def height(self) -> int:
-        """The number of its lines."""
+        """Number of lines."""
         return len(self.lines)
 
     def width(self, size: float) -> float:
-        """The width of its widest line."""
+        """Width of the widest line in points, for a font size."""
         return max((width(line, size) for line in self.lines), default=0.0)
 
     def written(self) -> str | list[str]:
-        """The text as Vega-Lite takes it."""
+        """Returns the text as Vega-Lite expects it: a string, or a list of lines."""
         lines = [f"{line} " if line == KEYWORD else line for line in self.lines]
         return lines[0] if len(lines) == 1 else lines
 
 
 def width(text: str, size: float) -> float:
-    """The width of a line of text in a font of this size."""
+    """Width of a line of text in points, for a font size."""
     return sum(map(_advance, text)) * size * _MARGIN
 
 
@@ -82,9 +82,9 @@ def is_in_font(letter: str) -> bool:
 
 
 def wrapped(text: str, most: float, size: float) -> list[str]:
-    """Lines of at most `most` points.
+    """Divides a text into lines of at most `most` points.
 
-    They are broken between the members of a list, else between words; words that are too long are
+    Lines are broken between the members of a list, else between words. Words that are too long are
     broken after punctuation, or anywhere.
     """
     lines: list[str] = []
@@ -120,7 +120,7 @@ def _joined(line: str, text: str, most: float, size: float) -> str | None:
 
 
 def _members(text: str) -> list[str]:
-    """The members of a list; each but the last ends with a comma outside of brackets."""
+    """Splits a text after commas and semicolons outside of brackets."""
     found: list[str] = []
     depth, ended = 0, True
     for word in text.split():
@@ -134,7 +134,7 @@ def _members(text: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text; a number and its unit are one."""
+    """Splits a text into words; a number and its unit are one word."""
     found: list[str] = []
     for word in text.split():
         if found and word[0].isalpha() and len(word) <= _LONGEST_UNIT and found[-1][-1].isdigit():
@@ -145,7 +145,7 @@ def _words(text: str) -> list[str]:
 
 
 def _parts(word: str, most: float, size: float) -> list[str]:
-    """The parts of a word that a line may end with."""
+    """Splits a word at the positions where a line may be broken."""
     parts = [""]
     for letter in word:
         parts[-1] += letter
@@ -160,21 +160,21 @@ def _parts(word: str, most: float, size: float) -> list[str]:
 
 
 def _cleaned(text: str) -> str:
-    """A text without the letters that XML forbids; any white space but a new line is a blank."""
+    """Replaces characters that XML forbids, and white space except newlines, by blanks."""
     return "".join(
         letter if letter == "\n" or unicodedata.category(letter) not in _NO_TEXT else " "
         for letter in text
     )
 
 
-#: Control characters, half of a pair of surrogates, code points without a character, separators of
-#: lines and of paragraphs.
+#: Categories of control characters, surrogates, unassigned code points, and separators of lines and
+#: paragraphs.
 _NO_TEXT = frozenset({"Cc", "Cs", "Cn", "Zl", "Zp"})
 
 
 @functools.cache
 def _advance(letter: str) -> float:
-    """The width of a letter in relation to its size."""
+    """Width of a letter relative to the font size."""
     glyphs, advances, em = _font()
     code = ord(letter)
     if code in glyphs:
@@ -184,7 +184,7 @@ def _advance(letter: str) -> float:
 
 @functools.cache
 def _font() -> tuple[dict[int, int], array[int], int]:
-    """Glyphs by code point, advances by glyph, and units in the size of the font.
+    """Reads glyphs by code point, advances by glyph, and units per em from the font.
 
     Source: OpenType 1.9.1, tables `head`, `hhea`, `hmtx` and `cmap` format 4.
     """

@@ -1,4 +1,4 @@
-"""Lines and points with as many values as a panel can show."""
+"""Thinning of lines and markers to the resolution of a panel."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from cwnd.figures.description import Ends, Line, Values
     from cwnd.figures.layout import Place
 
-#: A pixel of a PNG: points of a line that are closer along x cannot be told apart, nor markers
-#: along both axes.
+#: Width of a pixel of a PNG in points: points of a line that are closer along x are
+#: indistinguishable, as are markers that are closer along both axes.
 _COLUMN_PT = 0.36
-#: Values for each of these columns that a line has before it is thinned.
+#: Number of values per pixel column from which a line is thinned.
 _DENSE = 2
-#: So many markers are drawn before those that cover each other are looked for.
+#: Number of markers from which hidden ones are removed.
 _MOST_MARKERS = 2000
 
 
 def thinned(line: Line, place: Place) -> Line:
-    """The same line at its place, as long as it is not denser than can be seen.
+    """Thins a line that is denser than the resolution of its panel.
 
-    Of all points in one column it keeps the first, the last, and those with the least and the
-    greatest value; of markers that are not joined one of those at the same place.
+    Of the points in a pixel column it keeps the first, the last, and those with the smallest and
+    the largest value. Of separate markers it keeps one for each pixel.
     """
     count = min(len(line.x), len(line.y))
     most = _DENSE * place.width / _COLUMN_PT if line.joined else _MOST_MARKERS
@@ -76,7 +76,7 @@ def _bins(scale: Scale, column: str, length: float) -> pl.Expr:
     value = pl.col(column)
     coordinate = value.log10() if scale.log else value
     place = (coordinate - scale.low) / (scale.high - scale.low) * length
-    # Values far beyond the panel share a column there.
+    # Values far beyond the panel share a column.
     return (place / _COLUMN_PT).floor().clip(-4, length / _COLUMN_PT + 4).alias("across")
 
 

@@ -1,4 +1,4 @@
-"""A description as a specification of Vega-Lite, whose pixels are points."""
+"""Conversion of a description into a specification of Vega-Lite, whose pixels are points."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cwnd.figures.x_ticks import XTicks
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-#: DejaVu Sans is shipped; an SVG's reader may have one of the others only.
+#: The package includes DejaVu Sans; a viewer of an SVG may have one of the others only.
 _FONT = "DejaVu Sans, Verdana, sans-serif"
 _TICK_LENGTH = 3.0
 _CONFIG = {
@@ -34,7 +34,7 @@ _CONFIG = {
     "background": "white",
     "padding": MARGIN_PT,
     "view": {"stroke": None},
-    # Texts are read aloud, thousands of marks are not.
+    # Screen readers read texts aloud, but not thousands of marks.
     "mark": {"aria": False},
     "text": {"aria": True, "font": _FONT, "fontSize": TEXT_PT, "color": "black"},
     "tick": {"opacity": 1},
@@ -58,29 +58,29 @@ _CONFIG = {
         "tickColor": "black",
         "tickWidth": 0.6,
         "tickSize": _TICK_LENGTH,
-        # A pixel is a point here: too much to be rounded to.
+        # A pixel is a point here, which is too coarse for rounding.
         "tickRound": False,
         "translate": 0,
     },
     "legend": {"labelColor": "black", "titleColor": "black", "titleFontWeight": "normal"},
 }
-#: The contents of a view without any.
+#: Contents of an empty view.
 _EMPTY = {"data": {"values": []}, "mark": "point"}
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A specification, and the place of its first view on the figure, in points."""
+    """A specification, the size of its figure, and the position of its first view, in points."""
 
     spec: dict[str, Any]
     width: float
     height: float
-    #: Of the upper left corner of the first view.
+    #: Top left corner of the first view.
     corner: tuple[float, float]
 
 
 def draw(picture: Picture) -> Drawing:
-    """Writes a figure as a specification."""
+    """Converts a figure to a specification."""
     layout = lay_out(picture)
     styles, names = collected(picture.panels)
     views = [
@@ -104,7 +104,7 @@ def draw(picture: Picture) -> Drawing:
 
 
 def _grid(layout: Layout, views: list[dict[str, Any]], columns: int) -> dict[str, Any]:
-    """Views row by row; where columns are not equally far apart, with empty views between them."""
+    """Arranges views row by row; empty views fill gaps of different widths between columns."""
     gaps = layout.column_gaps
     spacing = {"row": layout.row_gap, "column": gaps[0] if gaps else 0}
     if len(set(gaps)) > 1:
@@ -131,7 +131,7 @@ def _view(place: Place, layers: list[dict[str, Any]], styles: Styles) -> dict[st
     texts = _title(place) if place.title.lines else []
     left = place.width - place.legend.width
     texts += legend_layers(place.legend, (left, -place.legend.height), styles)
-    # Axes belong to a layer; a panel without marks has one of its own.
+    # Axes belong to a layer, so that a panel without marks needs an empty one.
     empty = {"data": {"values": [{}]}, "mark": {"type": "rule", "opacity": 0}}
     ends = {"x": {"datum": place.x.domain[0]}, "y": {"datum": place.y.domain[0]}}
     layers = layers or [empty | {"encoding": ends}]
@@ -145,7 +145,7 @@ def _view(place: Place, layers: list[dict[str, Any]], styles: Styles) -> dict[st
 
 
 def scale(of: Scale) -> dict[str, Any]:
-    """An axis as a scale of Vega."""
+    """Converts an axis to a scale of Vega."""
     kind = {"type": "log"} if of.log else {"zero": False}
     return {"domain": of.domain, "nice": False, **kind}
 
@@ -166,7 +166,7 @@ def x_ticks(
     written: bool = True,
     line: float = TICK_LINE_PT,
 ) -> dict[str, Any]:
-    """Ticks along x as part of an axis of Vega, whose lines of text have this height."""
+    """Converts ticks along x to properties of a Vega axis; `line` is the height of a text line."""
     found = y_ticks(ticks.ticks, minor, written=written)
     if not ticks.upright:
         return found
@@ -175,7 +175,7 @@ def x_ticks(
 
 
 def _beside_ticks(ticks: Sequence[tuple[float, Text]], line: float) -> dict[str, Any]:
-    """The middles of upright labels of several lines at their ticks, where Vega has the first."""
+    """Centres upright labels of several lines at their ticks, where Vega puts the first line."""
     conditions = []
     for count in sorted({text.height for _, text in ticks} - {0, 1}):
         values = [at for at, text in ticks if text.height == count]
@@ -185,7 +185,7 @@ def _beside_ticks(ticks: Sequence[tuple[float, Text]], line: float) -> dict[str,
 
 
 def _y_axis(place: Place) -> dict[str, Any]:
-    # Said, since a rule in front of the others would have none.
+    # The grid is explicit, since a rule in front of the other marks would have none.
     axis: dict[str, Any] = {"grid": True, "title": None}
     minor = axes.between_decades(place.y, place.height) if place.panel.y_ticks is None else []
     axis |= y_ticks(place.y_ticks, minor, written=place.y_written)
@@ -212,7 +212,7 @@ def _axis_title(label: Text) -> dict[str, Any]:
 def y_ticks(
     ticks: Sequence[tuple[float, Text]], minor: Sequence[float] = (), *, written: bool = True
 ) -> dict[str, Any]:
-    """Ticks with their labels, and shorter ones between them."""
+    """Converts labelled ticks, and shorter unlabelled ones between them, to axis properties."""
     major = [at for at, _ in ticks]
     added = [at for at in minor if at not in major]
     found: dict[str, Any] = {"values": major + added}
@@ -224,7 +224,7 @@ def y_ticks(
     if not written or not any(text.lines for _, text in ticks):
         return found | {"labels": False}
     texts = [text.written() if text.lines else "" for _, text in ticks]
-    # Labels of one line are texts, of several a list of texts; those between the ticks are empty.
+    # A label of one line is a string, of several a list; those of unlabelled ticks are empty.
     texts.append("")
     lookup = json.dumps(texts, ensure_ascii=False)
     return found | {"labelExpr": f"{lookup}[{place} < 0 ? {len(major)} : {place}]"}
@@ -238,7 +238,7 @@ def _title(place: Place) -> list[dict[str, Any]]:
 
 
 def _label_all(layout: Layout, views: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Labels of the whole figure, as titles of an axis; those that no axis can have are left."""
+    """Sets the figure's labels as titles of free axes; returns layers for labels that have none."""
     across, down = layout.middle
     below = layout.height - MARGIN_PT - layout.x_label.height * LINE_PT
     free = [
@@ -273,7 +273,7 @@ def _label_all(layout: Layout, views: list[dict[str, Any]]) -> list[dict[str, An
 
 
 def _header_height(layout: Layout) -> int:
-    # Nothing would be the default height.
+    # Zero would select the default height.
     return max(math.ceil(layout.legend.height), 1)
 
 
@@ -282,7 +282,7 @@ def _header_top(layout: Layout) -> float:
 
 
 def _header(layout: Layout, rest: list[dict[str, Any]], styles: Styles) -> dict[str, Any]:
-    """The legend above all panels, with the labels that no axis has."""
+    """Builds the view above all panels: the legend, and labels without a free axis."""
     legend = layout.legend
     left = (layout.width - legend.width) / 2 - layout.corner[0]
     right = max((place.left + place.width for place in layout.places), default=layout.width)

@@ -1,4 +1,4 @@
-"""The labels of the ticks along x: level, in lines, upright, or at some of the ticks only."""
+"""Labels of the ticks along x: level, in lines, upright, or at some of the ticks only."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cwnd.figures.text import Text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Between two labels.
+#: Minimum gap between two labels.
 _GAP_PT = 4.0
-#: Level labels have at most so many lines, upright ones are at most so long.
+#: Maximum number of lines of level labels, and maximum length and number of lines of upright ones.
 _MOST_LINES = 4
 _UPRIGHT_PT = 120.0
 _MOST_UPRIGHT = 3
@@ -23,23 +23,23 @@ _MOST_UPRIGHT = 3
 
 @dataclass
 class XTicks:
-    """The ticks along x, by value, with their labels; no text where there is no room."""
+    """Ticks along x, by value, with their labels; the text is empty where there is no room."""
 
     ticks: list[tuple[float, Text]] = field(default_factory=list)
-    #: Labels are read from below.
+    #: `True` if labels are rotated to read from below.
     upright: bool = False
-    #: The height of the labels.
+    #: Height of the labels in points.
     height: float = 0.0
-    #: The reach of labels beyond the axis, left and right.
+    #: Reach of labels beyond the axis, left and right.
     beyond: tuple[float, float] = (0.0, 0.0)
 
     def width(self, text: Text) -> float:
-        """The width that a label takes along the axis."""
+        """Width of a label along the axis in points."""
         return text.height * TICK_LINE_PT if self.upright else text.width(TICK_TEXT_PT)
 
 
 def labelled(ticks: Sequence[tuple[float, str]], places: Sequence[float], width: float) -> XTicks:
-    """Chooses how labels are written; `places` are from the beginning of the axis, in points."""
+    """Chooses the form of the labels; `places` are points from the start of the axis."""
     spacing = min((b - a for a, b in pairwise(sorted(places))), default=width)
     spacing = min(spacing, width)
 
@@ -57,7 +57,7 @@ def labelled(ticks: Sequence[tuple[float, str]], places: Sequence[float], width:
         return _placed(
             values, texts(max(width, spacing), _MOST_LINES), places, width, upright=False
         )
-    # Words are broken only where there is no other way.
+    # Words are broken only if all other forms fail.
     in_lines = texts(spacing - _GAP_PT, _MOST_LINES)
     whole_words = all(
         fitted.whole is None
@@ -81,7 +81,7 @@ def _is_number(text: str) -> bool:
 def _placed(
     values: list[float], texts: list[Text], places: Sequence[float], width: float, *, upright: bool
 ) -> XTicks:
-    """Leaves labels away that would touch the one before them."""
+    """Leaves out labels that would touch the previous one."""
     found = XTicks(upright=upright)
     kept = [Text()] * len(values)
     end = -math.inf
