@@ -1,4 +1,4 @@
-"""The axis along x of a sweep: places of the points, scale and marks."""
+"""The x axis of a sweep's figure: positions of points, scale and ticks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from cwnd.results import Axis
 
-#: From this ratio of the largest to the smallest value on, x is logarithmic.
+#: Ratio of the largest to the smallest value from which x is logarithmic.
 _LOG_FROM = 20.0
-#: Part of the distance of two neighbours that the points of all lines are spread over at most.
+#: Maximum spread of the points of all lines, as a fraction of the distance to the next value.
 _SPREAD = 0.5
-#: Lines are moved apart by this part of the x range, so that intervals do not hide each other.
+#: Offset between lines as a fraction of the x range, which keeps intervals from hiding each other.
 _NUDGE = 0.012
-#: As many values along x as have room for a tick each.
+#: Maximum number of values along x with a tick each.
 _MAX_TICKS = 8
 
 
@@ -29,15 +29,15 @@ class Along:
     """An axis of a sweep along x."""
 
     axis: Axis
-    #: The values that are drawn, rising, in the shown unit; empty for labels.
+    #: Values to draw in ascending order, in the shown unit; empty for labels.
     values: list[float]
     unit: str
-    #: From the column of values to the shown unit.
+    #: Factor from the column of values to the shown unit.
     factor: float
 
     @classmethod
     def of(cls, axis: Axis, summary: pl.DataFrame) -> Along:
-        """The axis of all panels of a row, whose points `summary` holds."""
+        """Builds the x axis of a row of panels, whose points are in `summary`."""
         if axis.value_column is None:
             return cls(axis, [], "", 1.0)
         values = summary[axis.value_column].drop_nulls().unique().sort().to_list()
@@ -46,23 +46,23 @@ class Along:
 
     @property
     def label(self) -> str:
-        """Its name with its unit."""
+        """Name of the axis with its unit."""
         name = self.axis.name.upper() if self.axis.name.lower() == "rtt" else self.axis.name
         return f"{name} ({self.unit})" if self.unit else name
 
     @property
     def numeric(self) -> bool:
-        """`True` if its labels are numbers."""
+        """`True` if the labels are numbers."""
         return self.axis.value_column is not None
 
     @property
     def logarithmic(self) -> bool:
-        """`True` if its values are told apart on a logarithmic axis only."""
+        """`True` if the range of values requires a logarithmic axis."""
         return bool(self.values) and 0 < self.values[0] * _LOG_FROM <= self.values[-1]
 
     @property
     def ticks(self) -> list[tuple[float, str]] | None:
-        """Its marks; `None` leaves them to the painter."""
+        """Ticks with labels; `None` lets the figure choose round numbers."""
         if not self.numeric:
             return list(enumerate(map(self.axis.shown, self.axis.labels)))
         if len(self.values) > _MAX_TICKS:
@@ -70,10 +70,10 @@ class Along:
         return [(value, f"{value:g}") for value in self.values]
 
     def places(self, rows: pl.DataFrame, line: int, lines: int) -> list[float]:
-        """The places of the points of one of several lines, equally far from their values.
+        """Positions of the points of one of several lines, shifted by the same distance.
 
-        The distance is as it is drawn, a ratio on a logarithmic axis, and so short that each point
-        is nearest to its own value.
+        The shift is a ratio on a logarithmic axis. It is small enough that each point is nearest to
+        its own value.
         """
         aside = (line + 0.5) / lines - 0.5
         if self.axis.value_column is None:

@@ -1,4 +1,4 @@
-"""Figures of a result that is safe already: one that cannot be drawn is a warning."""
+"""Drawing of a stored result's figures; a figure that fails causes a warning only."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 def attempt(
     figure: str, then: str, *, passing: tuple[type[BaseException], ...] = ()
 ) -> Iterator[None]:
-    """Draws a figure in its block; what is raised there becomes one `FigureWarning`.
+    """Turns an exception in its block into one `FigureWarning`.
 
-    `then` says what there is without the figure, and what draws it once more. What is `passing` is
-    raised all the same, as a Ctrl-C and the end of a generator are.
+    Args:
+        figure: Name of the figure, with which the message starts.
+        then: Text about the state of the result without it, and how to draw it again.
+        passing: Types of exceptions that are raised all the same. Ctrl-C, `SystemExit` and the end
+            of a generator always are.
     """
     try:
         yield
-    except BaseException as error:  # a panic of the extension is no Exception
+    except BaseException as error:  # a panic of the extension is a BaseException
         if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit, *passing)):
             raise
         if os.environ.get("CWND_DEBUG"):
@@ -41,9 +44,9 @@ def attempt(
 
 
 def draw_result(run: Run, result: Path, *, quick: bool) -> None:
-    """Draws all figures of a result beside its tables; `quick` ones are SVG and for a first look.
+    """Draws all figures of a result beside its tables; `quick` ones are SVG only.
 
-    Each file is there whole or not at all.
+    Each file appears complete or not at all.
     """
     then = f"the result is complete in {result}, and `cwnd plot {result}` tries again"
     with attempt("the figures", then):

@@ -1,4 +1,4 @@
-"""The graph of a scenario: how busy each link was, and what it lost."""
+"""Maps of a scenario's graph: utilisation and loss of each link."""
 
 from __future__ import annotations
 
@@ -19,42 +19,43 @@ if TYPE_CHECKING:
 
     from cwnd.results import Run
 
-#: Half the distance between the two directions of a link, as a part of the figure.
+#: Half the distance between the two directions of a link, as a fraction of the figure.
 _ASIDE = 0.006
-#: Free around the graph, as a part of it.
+#: Margin around the graph, as a fraction of it.
 _MARGIN = 0.04
-#: More nodes are not marked: they would hide the links.
+#: Maximum number of nodes that get a marker; more would hide the links.
 _MARKED = 200
 #: Width of a panel in points: half of the figure.
 _PANEL_PT = 245.0
-#: How high a panel may be in relation to its width.
+#: Limits of a panel's ratio of height to width.
 _FLATTEST, _STEEPEST = 0.4, 1.3
-#: What is written above and below the panels, in points.
+#: Height of the texts above and below the panels, in points.
 _WRITTEN_PT = 62.0
 
 
 @dataclass(frozen=True)
 class Band:
-    """Links that look the same."""
+    """A range of values whose links have the same colour and width."""
 
     name: str
-    #: Links whose value is below this, and not below that of the band before.
+    #: Upper end of the range, exclusive; the lower end is that of the band before.
     below: float
     #: Index into `look.COLOURS`.
     colour: int
-    #: In points.
+    #: Width of the lines in points.
     width: float
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What of a link is drawn."""
+    """A quantity of links that a map shows in bands."""
 
     title: str
     bands: tuple[Band, ...]
 
 
-#: Colours from cold to warm, and lines that get wider, for readers who do not see all colours.
+#: Colour and width of each band: from cold to warm and from thin to thick, which colour-blind
+#: readers can distinguish.
 _LOOKS = ((4, 0.5), (0, 0.9), (2, 1.3), (1, 1.8), (3, 2.4))
 
 
@@ -85,16 +86,16 @@ class DrawnLink:
     name: str
     source: str
     target: str
-    #: Part of its rate that was used; none if it has no rate.
+    #: Mean utilisation; `None` without a rate.
     utilisation: float | None
-    #: Part of the packets that it dropped or lost; none if none came.
+    #: Fraction of the packets that were dropped or lost; `None` without packets.
     loss: float | None
-    #: Where the line begins and ends.
+    #: Start and end of the line.
     ends: tuple[tuple[float, float], tuple[float, float]]
 
     @property
     def about(self) -> str:
-        """Its name, ends and values."""
+        """Text with the link's name, its ends and its values."""
         known = [f"{self.name}: {self.source} → {self.target}"]
         if self.utilisation is not None:
             known.append(f"utilisation {self.utilisation:.1%}")
@@ -103,7 +104,7 @@ class DrawnLink:
         return "\n".join(known)
 
     def value(self, quantity: Quantity) -> float:
-        """What decides on its band."""
+        """Value that determines the band; 0 if it is unknown."""
         return (self.utilisation if quantity is UTILISATION else self.loss) or 0.0
 
 
@@ -111,35 +112,35 @@ class DrawnLink:
 class Map:
     """A graph at a point of the sweep."""
 
-    #: What the point is called; empty if there is one only.
+    #: Name of the point; empty without a sweep.
     name: str
     nodes: dict[str, tuple[float, float]]
-    #: Nodes where data is sent from.
+    #: Nodes at which flows start.
     senders: set[str]
     links: list[DrawnLink]
 
     def band(self, quantity: Quantity, index: int) -> list[DrawnLink]:
-        """The links of a band."""
+        """Links whose value is in a band."""
         low = quantity.bands[index - 1].below if index else -math.inf
         high = quantity.bands[index].below
         return [link for link in self.links if low <= link.value(quantity) < high]
 
     @property
     def size(self) -> tuple[float, float]:
-        """Its width and height."""
+        """Width and height of the map."""
         xs, ys = zip(*self.nodes.values(), strict=True)
         return max(xs), max(ys)
 
 
 def graph(run: Run, *, at_point: dict[str, str] | None = None) -> Picture:
-    """Utilisation and loss of each link after the warm-up, as two maps of the graph.
+    """Describes two maps of the graph: utilisation and loss of each link after the warm-up.
 
     Args:
         run: The result.
         at_point: Column → label of the point of the sweep; its first if not given.
 
     Raises:
-        InputError: It is no graph, or a point that is not there.
+        InputError: The scenario has no graph, or there is no such point.
     """
     drawn = map_of(run, at_point)
     across, up = drawn.size
@@ -193,7 +194,7 @@ def _lines(drawn: Map, quantity: Quantity) -> list[Line]:
 
 
 def _pointed(drawn: Map) -> Line:
-    """Nothing to see: the nodes and the middles of the links with what is known of them."""
+    """Builds an invisible line with texts at the nodes and at the middles of the links."""
     ends = [link.ends for link in drawn.links]
     middles = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) for a, b in ends]
     xs, ys = zip(*middles, *drawn.nodes.values(), strict=True)
@@ -202,7 +203,11 @@ def _pointed(drawn: Map) -> Line:
 
 
 def map_of(run: Run, at_point: dict[str, str] | None = None) -> Map:
-    """The graph of a point of the sweep, by the first of its runs, with what its links did."""
+    """Builds the map at a point of the sweep, with means over its runs.
+
+    Raises:
+        InputError: There is no such point, or the scenario is a dumbbell.
+    """
     point = points_of(run.axes)[0] | (at_point or {})
     runs = at(run.runs.with_row_index("place"), point)
     if runs.is_empty():
@@ -239,7 +244,7 @@ def _senders(flow: dict[str, object]) -> Sequence[str]:
 def _beside(
     placed: dict[str, tuple[float, float]], source: str, target: str
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where a direction is drawn: to the right of the line between its nodes, seen along it."""
+    """Ends of a direction's line, shifted to the right of the line between its nodes."""
     (x1, y1), (x2, y2) = placed[source], placed[target]
     length = math.hypot(x2 - x1, y2 - y1) or 1.0
     right, up = _ASIDE * (y2 - y1) / length, -_ASIDE * (x2 - x1) / length

@@ -1,4 +1,4 @@
-"""The kinds of figure that a result has, described, drawn, written."""
+"""Kinds of figures of a result: description, drawing, files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cwnd.figures import Picture
     from cwnd.results import Run
 
-#: The kinds of figure, by the name that `cwnd plot --kind` and `Run.plot` take.
+#: Kinds of figures, by their names in `cwnd plot --kind` and `Run.plot`.
 KINDS: dict[str, Callable[..., Picture]] = {
     "timeseries": timeseries,
     "windows": overview,
@@ -32,7 +32,11 @@ KINDS: dict[str, Callable[..., Picture]] = {
 
 
 def describe(run: Run, kind: str | None = None, **options: Any) -> Picture:
-    """Describes a figure; without a kind the sweep if there is one, else the time series."""
+    """Describes a figure; by default the sweep if there is one, else the time series.
+
+    Raises:
+        InputError: There is no such kind, or nothing of the kind to draw.
+    """
     if kind is None:
         kinds = default_kinds(run)
         if not kinds:
@@ -44,17 +48,21 @@ def describe(run: Run, kind: str | None = None, **options: Any) -> Picture:
 
 
 def draw(run: Run, kind: str | None = None, **options: Any) -> Figure:
-    """Draws one figure; without a kind the sweep if there is one, else the time series."""
+    """Draws a figure; by default the sweep if there is one, else the time series.
+
+    Raises:
+        InputError: There is no such kind, or nothing of the kind to draw.
+    """
     return Figure(describe(run, kind, **options))
 
 
 def swept(run: Run) -> bool:
-    """`True` if there are points of a sweep to compare."""
+    """`True` if an axis of the sweep has several labels."""
     return any(len(axis.labels) > 1 for axis in run.axes)
 
 
 def default_kinds(run: Run) -> list[str]:
-    """The figures that this result can fill."""
+    """Kinds of figures for which a result has data, without the graph."""
     kinds = []
     if swept(run):
         kinds.append("sweep")
@@ -68,7 +76,7 @@ def default_kinds(run: Run) -> list[str]:
 
 
 def _filled(run: Run, name: str) -> bool:
-    """Whether a table of samples has rows; most often the first run tells."""
+    """`true` if a table of samples has rows; the first run, which usually suffices, comes first."""
     first = run.samples_of(name, run.runs["run_id"].head(1).to_list())
     return not first.head(1).collect().is_empty() or not (
         run.samples[name].head(1).collect().is_empty()
@@ -76,12 +84,12 @@ def _filled(run: Run, name: str) -> bool:
 
 
 def write_kind(run: Run, kind: str, directory: Path, *, quick: bool = False) -> list[Path]:
-    """Writes one of these figures, for papers or for a first look."""
+    """Draws a figure and writes it, as PNG and SVG or as `quick` SVG only."""
     return save(draw(run, kind), directory, kind, quick=quick)
 
 
 def save(figure: Figure, directory: Path, name: str, *, quick: bool = False) -> list[Path]:
-    """Writes a figure as PNG and as SVG, or as SVG only."""
+    """Writes a figure as PNG and SVG, or as SVG only."""
     directory.mkdir(parents=True, exist_ok=True)
     formats = ("svg",) if quick else ("png", "svg")
     return [figure.save(directory / f"{name}.{suffix}") for suffix in formats]

@@ -1,4 +1,4 @@
-"""Which axis of a sweep is drawn along x, which as lines, which as panels."""
+"""Assignment of a sweep's axes to x, lines and panels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
     from cwnd.results import Axis
 
-#: Labels that mean nothing without the name of their axis.
+#: Labels that are meaningless without the name of their axis.
 _BARE = frozenset({"on", "off", "true", "false", "yes", "no", "none"})
-#: More lines than this in a panel are not told apart.
+#: Maximum number of distinguishable lines in a panel.
 MAX_LINES = 7
-#: More panels have no room in a figure, nor more side by side.
+#: Maximum number of panels in a figure, and of panels side by side.
 MAX_PANELS = 36
 MAX_COLUMNS = 6
-#: Fewer columns are a waste of the width of a page.
+#: Minimum number of columns, as fewer would waste the width of a page.
 _LEAST_COLUMNS = 3
-#: How SI base units are shown: unit, factor, and from which value on.
+#: Units of SI base units for people: smallest value, unit, and factor.
 _HUMAN: dict[str, tuple[tuple[float, str, float], ...]] = {
     "s": ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6)),
     "bit/s": ((1e9, "Gbit/s", 1e-9), (1e6, "Mbit/s", 1e-6), (0.0, "kbit/s", 1e-3)),
@@ -35,12 +35,12 @@ _HUMAN: dict[str, tuple[tuple[float, str, float], ...]] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """The parts that the axes of a sweep play in a figure."""
+    """Roles of a sweep's axes in a figure."""
 
     x: Axis | None
     lines: Axis | None
     panels: tuple[Axis, ...]
-    #: Looks of lines that have them by their label, whatever the others are.
+    #: Looks of lines by label, for those with the same look in all figures.
     looks: Mapping[str, Look] = field(default_factory=dict)
 
     @classmethod
@@ -52,14 +52,18 @@ class Layout:
         parts: Axis | None = None,
         looks: Mapping[str, Look] | None = None,
     ) -> Layout:
-        """Chooses; along x goes the axis of numbers with the most values.
+        """Assigns roles to axes; the numeric axis with the most values is x.
 
         Args:
-            axes: Those of the sweep.
-            x: Name of the one along x.
-            lines: Name of the one whose labels are lines; the longest that is left if not given.
-            parts: Groups or flows; its labels are lines if no other axis is left for that.
-            looks: How the lines of `parts` look.
+            axes: Axes of the sweep.
+            x: Name of the axis along x.
+            lines: Name of the axis whose labels are lines; the longest remaining one if not given.
+            parts: Axis of groups or flows, whose labels are lines if no other axis is left for
+                them.
+            looks: Looks of the lines of `parts`.
+
+        Raises:
+            InputError: There is no axis of that name.
         """
         every = [*axes, *([parts] if parts is not None else [])]
         varied = [axis for axis in axes if len(axis.labels) > 1]
@@ -81,13 +85,13 @@ class Layout:
         return cls(along, drawn, tuple(axis for axis in rest if axis is not drawn), own)
 
     def without_x(self) -> Layout:
-        """For figures whose x axis is taken: x becomes the lines if there are none."""
+        """Returns roles for figures whose x is no axis: x becomes the lines if there are none."""
         if self.x is None or self.lines is not None or len(self.x.labels) > MAX_LINES:
             return self
         return Layout(None, self.x, self.panels)
 
     def without(self, axis: Axis | None) -> Layout:
-        """For what has the same value all along an axis."""
+        """Returns roles without an axis along which the values are constant."""
         return Layout(
             None if self.x is axis else self.x,
             None if self.lines is axis else self.lines,
@@ -95,11 +99,11 @@ class Layout:
         )
 
     def look(self, index: int, label: str | None) -> Look:
-        """How the line of a label looks."""
+        """Look of the line of a label."""
         return self.looks.get(label or "", Look.of(index))
 
     def line_name(self, label: str | None) -> str | None:
-        """Names a line in the legend, with its axis before it if the label alone says nothing."""
+        """Name of a line in the legend, with its axis if the label alone is meaningless."""
         if self.lines is None or label is None:
             return label
         shown = self.lines.shown(label)
@@ -107,32 +111,32 @@ class Layout:
         return shown if named else f"{self.lines.name} = {shown}"
 
     def line_labels(self) -> list[str | None]:
-        """The labels of the lines; one without a name if there is no such axis."""
+        """Labels of the lines; `[None]` without an axis of lines."""
         return list(self.lines.labels) if self.lines is not None else [None]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The points of a sweep that have a panel each."""
+    """Points of a sweep that have a panel each."""
 
-    #: The axes that have the points' labels.
+    #: Axes of the points' labels.
     axes: Sequence[Axis]
     every: list[dict[str, str]]
 
     @classmethod
     def of(cls, layout: Layout, axes: Sequence[Axis]) -> Grid:
-        """A panel for each point that neither the lines nor x tell apart in a panel."""
+        """Chooses the points that neither lines nor x distinguish within a panel."""
         x = [layout.x] if layout.x is not None else []
         return cls(axes, points_of((*layout.panels, *x)))
 
     @property
     def points(self) -> list[dict[str, str]]:
-        """Those that are drawn."""
+        """Points that are drawn."""
         return self.every[:MAX_PANELS]
 
     @property
     def columns(self) -> int:
-        """Panels side by side; the labels of the last axis fill whole rows where they can."""
+        """Number of panels side by side; labels of the last axis fill whole rows if possible."""
         count = len({tuple(point.values())[-1:] for point in self.every})
         if count <= MAX_COLUMNS:
             return count
@@ -141,7 +145,7 @@ class Grid:
 
     @property
     def left_out(self) -> str:
-        """Names the points that are not drawn; empty if all are."""
+        """Text on the points that are not drawn; empty if all are."""
         shown, every = len(self.points), len(self.every)
         if shown == every:
             return ""
@@ -150,7 +154,7 @@ class Grid:
 
 
 def points_of(axes: Sequence[Axis]) -> list[dict[str, str]]:
-    """All combinations of the labels of axes, as column → label."""
+    """Combinations of the labels of axes, as column → label."""
     columns = [axis.column for axis in axes]
     return [
         dict(zip(columns, labels, strict=True))
@@ -159,14 +163,14 @@ def points_of(axes: Sequence[Axis]) -> list[dict[str, str]]:
 
 
 def at(frame: pl.DataFrame, point: dict[str, str]) -> pl.DataFrame:
-    """The rows at one point of the sweep."""
+    """Selects the rows at one point of the sweep."""
     for column, label in point.items():
         frame = frame.filter(pl.col(column) == label)
     return frame
 
 
 def title(point: dict[str, str], axes: Sequence[Axis]) -> str:
-    """Names a point of the sweep; numbers have the name of their axis before them."""
+    """Name of a point of the sweep; numbers have the name of their axis before them."""
     by_column = {axis.column: axis for axis in axes}
     return ", ".join(
         f"{by_column[column].name} = {by_column[column].shown(label)}"
@@ -177,7 +181,7 @@ def title(point: dict[str, str], axes: Sequence[Axis]) -> str:
 
 
 def human(unit: str | None, values: Sequence[float]) -> tuple[str, float]:
-    """The unit that people read such values in, and the factor to it."""
+    """Chooses the unit for people from the largest value; returns it and the factor to it."""
     steps = _HUMAN.get(unit or "")
     if steps is None:
         return unit or "", 1.0
@@ -194,7 +198,7 @@ def _along(axes: Sequence[Axis]) -> Axis | None:
 
 
 def _named(axes: Sequence[Axis], name: str) -> Axis:
-    # A column says which of two axes with one name.
+    # The name of a column distinguishes two axes with one name.
     for axis in (*(a for a in axes if a.column == name), *(a for a in axes if a.name == name)):
         return axis
     known = ", ".join(axis.name for axis in axes) or "none"

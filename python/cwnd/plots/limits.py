@@ -1,4 +1,4 @@
-"""Ends of the axes along y: shared by panels that compare, never inside the data."""
+"""Limits of y axes: shared by panels that are compared, and never inside the data."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 
     from cwnd.figures import Line, Panel
 
-#: Panels whose largest values differ by this factor have axes of their own: on a shared one the
-#: smaller would be a flat line.
+#: Ratio of panels' largest values from which they have separate axes: on a shared one the smaller
+#: values would be a flat line.
 _APART = 10.0
-#: Above and below what is drawn, as a part of it.
+#: Margin above and below the data, as a fraction of its range.
 _ROOM = 0.05
-#: The note on a figure whose panels have different axes.
+#: Note on a figure whose panels have different y axes.
 OWN_AXES = "panels whose values differ tenfold have y axes of their own"
 
 
 def share(rows: Sequence[Sequence[Panel]], *, from_zero: bool = False) -> bool:
-    """Sets the ends of the axes along y of panels that show the same quantity.
+    """Sets the y limits of panels that show the same quantity.
 
-    `True` if they all have the same ends; see `shared_ends`.
+    Returns `True` if they all have the same limits; see `shared_ends`.
     """
     values = [
         [list(chain.from_iterable(map(values_of, panel.lines))) for panel in row] for row in rows
@@ -35,7 +35,7 @@ def share(rows: Sequence[Sequence[Panel]], *, from_zero: bool = False) -> bool:
 
 
 def values_of(line: Line) -> Iterable[float]:
-    """All values that an axis must hold of a line."""
+    """Yields all values of a line that its axis must cover."""
     parts = [line.y, *(line.interval or ()), *(line.band or ())]
     return (value for part in parts for value in part if value is not None)
 
@@ -43,14 +43,14 @@ def values_of(line: Line) -> Iterable[float]:
 def shared_ends(
     rows: Sequence[Sequence[Sequence[float]]], *, from_zero: bool = False
 ) -> list[list[tuple[float, float]]]:
-    """The lower and the upper ends of axes that hold the values of panels.
+    """Computes the lower and upper ends of axes that cover the values of panels.
 
-    All panels have the same axis; if their largest values differ tenfold, those of a row; if these
-    differ as much, none.
+    All panels share an axis unless their largest values differ tenfold. In this case the panels of
+    a row share one, unless their largest values differ tenfold as well.
 
     Args:
         rows: The values of each panel, those side by side in a row.
-        from_zero: Axes begin at zero; else they do where zero does not flatten the values.
+        from_zero: Axes start at zero; otherwise only if that does not flatten the values.
     """
     every = [values for row in rows for values in row]
     if _alike(every):
@@ -59,7 +59,7 @@ def shared_ends(
 
 
 def _alike(panels: Iterable[Sequence[float]]) -> bool:
-    """`True` if one axis shows them all; zeros can be read on any."""
+    """`True` if one axis suits all panels; zeros are readable on any."""
     largest = [top for values in panels if (top := max(map(abs, values), default=0.0)) > 0]
     return not largest or max(largest) < _APART * min(largest)
 
@@ -68,6 +68,6 @@ def _ends(panels: Sequence[Sequence[float]], from_zero: bool) -> tuple[float, fl
     values = [value for panel in panels for value in panel] or [0.0]
     low, high = min(values), max(values)
     room = _ROOM * (high - low or abs(high) or 1.0)
-    # Zero is shown unless it would press values that are close to each other into a line.
+    # Zero is shown unless that would flatten values that are close to each other.
     near_zero = low >= 0 and (low < high / 2 or high == 0)
     return 0.0 if from_zero or near_zero else low - room, high + room

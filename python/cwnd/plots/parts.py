@@ -1,4 +1,4 @@
-"""Whose numbers a figure shows, those of all flows, groups or flows, and how they look."""
+"""Flows, groups or their total as the lines of a figure, and their looks."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from cwnd.results import ALL, Axis, known_group
 if TYPE_CHECKING:
     from cwnd.results import By, Run
 
-#: As many flows look different: by colour and dashes in one group, by dashes and marker in several.
+#: Number of flows with distinct looks: by colour and dashes in one group, by dashes and marker in
+#: several groups.
 MAX_FLOWS = 28
-#: What the line of all flows is called beside those of groups, and its look.
+#: Name and look of the line of all flows beside those of groups.
 TOGETHER = "all flows"
 TOGETHER_LOOK = Look(6, 0, 6)
 _GROUP, _FLOW = "group", "flow_id"
@@ -26,20 +27,20 @@ _GROUP, _FLOW = "group", "flow_id"
 
 @dataclass(frozen=True)
 class Parts:
-    """Whose numbers a figure shows."""
+    """Subject of a figure: all flows together, groups, or flows."""
 
     by: By
-    #: Only this group of flows.
+    #: Group to which the figure is restricted.
     group: str | None = None
-    #: The groups or the flows, as an axis beside those of the sweep.
+    #: Groups or flows, as an axis beside those of the sweep.
     axis: Axis | None = None
-    #: How each of them looks, in all figures of a result.
+    #: Look of each group or flow, equal in all figures of a result.
     looks: dict[str, Look] = field(default_factory=dict)
-    #: Of flows: group and number, for each label.
+    #: Group and number of each flow, by its label.
     flows: dict[str, tuple[str, int]] = field(default_factory=dict)
-    #: Some have more than one flow.
+    #: `True` if a group has more than one flow.
     several: bool = False
-    #: Lines of one colour are told apart by their dashes.
+    #: `True` if lines of one colour are distinguished by dashes.
     dashed: bool = False
 
     @classmethod
@@ -51,17 +52,17 @@ class Parts:
         by: By | None = None,
         only: pl.DataFrame | None = None,
     ) -> Parts:
-        """Chooses: what the axes that are asked for name; groups where there are several.
+        """Chooses the subject: the one that the named axes ask for, or groups if there are several.
 
         Args:
             run: The result.
             asked: Names of axes, "group" and "flow" among them.
             group: Only this group; "*" for all flows together.
-            by: What is apart, whatever the axes are.
+            by: The subject, whatever the axes are.
             only: Flows, with `group` and `flow_id`; those of the result if not given.
 
         Raises:
-            InputError: There is no such group, or there are too many flows to be told apart.
+            InputError: There is no such group, or there are too many flows to distinguish.
         """
         chosen = known_group(run, group)
         names = {_part(run, name) for name in asked}
@@ -81,19 +82,19 @@ class Parts:
         return cls("all", several=len(numbers) > 1)
 
     def layout(self, run: Run, x: str | None = None, lines: str | None = None) -> Layout:
-        """The parts that the axes play, groups or flows among them."""
+        """Assigns roles to the axes of the sweep, and to the axis of groups or flows."""
         axes = run.remarks.axes
         return Layout.of(axes, _part(run, x), _part(run, lines), self.axis, self.looks)
 
     def labelled(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Only the rows of these parts, with their labels in the column of the axis."""
+        """Selects the rows of these groups or flows, and labels them in the axis's column."""
         if self.axis is None:
             return rows
         if self.by == "group":
             rows = rows.with_columns(pl.col(_GROUP).cast(pl.String))
         else:
-            # Where a sweep varies how many flows there are, a number is of one group here and of
-            # another there.
+            # If a sweep varies the number of flows, a number belongs to different groups at
+            # different points.
             of_group = [
                 pl.when((pl.col(_GROUP).cast(pl.String) == group) & (pl.col(_FLOW) == number)).then(
                     pl.lit(label)
@@ -105,7 +106,7 @@ class Parts:
 
 
 def views(run: Run) -> list[By]:
-    """What can be chosen where several groups are drawn: groups, all flows, and flows if few."""
+    """Subjects among which a reader can choose: groups, all flows, and flows if they are few."""
     if len(run.groups) < 2:  # noqa: PLR2004 - nothing to choose from
         return ["all"]
     apart: list[By] = ["flow"] if len(_numbers(run.flows)) <= MAX_FLOWS else []
@@ -113,20 +114,20 @@ def views(run: Run) -> list[By]:
 
 
 def by_flow_or_group(run: Run, lines: str | None) -> By | None:
-    """What a name asks to be apart; `None` if it is an axis of the sweep."""
+    """Subject that the name of an axis asks for; `None` for an axis of the sweep."""
     part = _part(run, lines)
     return "flow" if part == _FLOW else "group" if part == _GROUP else None
 
 
 def _part(run: Run, name: str | None) -> str | None:
-    """The column of what a name asks for: `flow` is that of flows unless an axis has it."""
+    """Column of a named axis: `flow` means that of flows unless an axis has this name."""
     return _FLOW if name == "flow" and name not in run.axis_columns else name
 
 
 def _groups(run: Run, numbers: list[tuple[str, int]], chosen: str | None, *, every: bool) -> Parts:
     looks = {name: Look.of(index) for index, name in enumerate(run.groups)}
     counts = Counter(group for group, _ in numbers)
-    # The flows of a group need not have rows.
+    # A group may have flows without rows.
     there = [name for name in run.groups if every or name in counts]
     labels = [name for name in there if chosen in (None, name)]
     several = any(counts[label] != 1 for label in labels)
@@ -148,7 +149,7 @@ def _flows(run: Run, numbers: list[tuple[str, int]], chosen: str | None) -> Part
     for group, number in mine:
         label = f"{group}, flow {number}" if numbered else group
         place = places[group]
-        # One colour for a group, wherever it is drawn.
+        # All flows of a group have one colour in all figures.
         looks[label] = Look(run.groups.index(group), place, place) if grouped else Look.of(place)
         flows[label] = (group, number)
         places[group] += 1

@@ -1,4 +1,4 @@
-"""Distribution of the queueing delay."""
+"""Figure of the distribution of the queueing delay."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ from cwnd.results import main_link
 if TYPE_CHECKING:
     from cwnd.results import Run
 
-#: Delays are drawn from here on, or from a shorter one if many packets wait less.
+#: Left end of the axis in ms, unless many packets wait less.
 _FROM_MS = 0.1
-#: The part of the packets that may lie at the left edge, of those that wait at all.
+#: Fraction of the delayed packets that may lie at the left edge.
 _AT_EDGE = 0.01
 
 
 def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
-    """Cumulative distribution over all packets of all seeds, a panel for each point."""
+    """Describes the cumulative distribution over all packets of all seeds, a panel for each point.
+
+    Raises:
+        InputError: No packet passed the queue of the link.
+    """
     link, histogram = packets_of(run, link)
     layout, grid = panels_of(run)
     shortest = shortest_ms(histogram, layout)
@@ -49,7 +53,11 @@ def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
 
 
 def packets_of(run: Run, link: str | None) -> tuple[str, pl.DataFrame]:
-    """The link, the busiest if not given, and for each point the histogram of its packets."""
+    """Returns the link, the busiest if not given, and the histogram of its packets at each point.
+
+    Raises:
+        InputError: No packet passed its queue.
+    """
     link = link if link is not None else main_link(run)
     histogram = (
         run.samples["qdelay"]
@@ -64,15 +72,15 @@ def packets_of(run: Run, link: str | None) -> tuple[str, pl.DataFrame]:
 
 
 def panels_of(run: Run) -> tuple[Layout, Grid]:
-    """The layout, and the points that get a panel."""
+    """Chooses the roles of the axes, and the points that get a panel."""
     layout = Layout.of(run.remarks.axes).without_x()
     return layout, Grid.of(layout, run.remarks.axes)
 
 
 def shortest_ms(histogram: pl.DataFrame, layout: Layout) -> float:
-    """The left edge: no wait at all has no place on a logarithmic axis.
+    """Left end of the logarithmic axis, in ms, on which zero delay has no position.
 
-    A power of ten below all but a few of the packets of each curve that wait at all.
+    It is a power of ten below the delay of almost all delayed packets of each curve.
     """
     curves = [axis.column for axis in (*layout.panels, layout.lines, layout.x) if axis is not None]
     waiting = histogram.filter(pl.col("qdelay_us") > 0).sort("qdelay_us")
@@ -85,7 +93,7 @@ def shortest_ms(histogram: pl.DataFrame, layout: Layout) -> float:
 
 
 def distribution(histogram: pl.DataFrame, shortest: float) -> tuple[list[float], list[float]]:
-    """The steps of the cumulative distribution: delays in ms, and the part that waits no longer."""
+    """Steps of the cumulative distribution: delays in ms, and the fraction that waits no longer."""
     counts = histogram.group_by("qdelay_us").agg(pl.col("packets").sum()).sort("qdelay_us")
     part = (counts["packets"].cum_sum() / counts["packets"].sum()).to_list()
     delay = (counts["qdelay_us"] / 1e3).clip(lower_bound=shortest).to_list()

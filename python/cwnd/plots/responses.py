@@ -1,4 +1,4 @@
-"""Distribution of response times: which part of the requests takes longer."""
+"""Figure of the complementary distribution of response times."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
     from cwnd.plots.layout import Layout
     from cwnd.results import Run
 
-#: A curve has so many points in each decade, from a microsecond to eleven days.
+#: Points of a curve in each decade, from a microsecond to eleven days.
 _PER_DECADE = 40
 TIMES_S = tuple(10 ** (step / _PER_DECADE) for step in range(-6 * _PER_DECADE, 6 * _PER_DECADE + 1))
-#: Smaller parts are not drawn, however many requests there are.
+#: Smallest fraction that is drawn.
 _LEAST = 1e-6
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The distribution of a group or flow at a point of the sweep."""
+    """Distribution of the response times of a group or flow at a point of the sweep."""
 
     look: Look
     label: str | None
-    #: From the last time that all requests take to the first that none does.
+    #: Fractions from the last time that all requests exceed to the first that none does.
     shares: Distribution
 
 
 @dataclass(frozen=True)
 class Curves:
-    """What the figure shows."""
+    """Panels of the figure, with their curves."""
 
     grid: Grid
-    #: The points that get a panel with their curves.
+    #: Points of the sweep, each with its curves.
     panels: list[tuple[dict[str, str], list[Curve]]]
 
     @property
     def least(self) -> float:
-        """The smallest part that is drawn; the axis ends below it."""
+        """Smallest positive fraction of all curves; the axis ends below it."""
         found = [
             share
             for _, curves in self.panels
@@ -60,24 +60,23 @@ class Curves:
 
 
 def available(run: Run) -> bool:
-    """Whether there are requests."""
+    """`true` if the result has requests."""
     if "requests" in run.runs.columns:
         return bool(run.runs["requests"].sum())
     return next(counts_of(run), None) is not None
 
 
 def response_ccdf(run: Run, *, lines: str | None = None, group: str | None = None) -> Picture:
-    """The part of the requests that takes longer, on logarithmic axes.
+    """Describes the fraction of requests that take longer, on logarithmic axes.
 
-    A curve for each group, or for each label of an axis of the sweep, with panels for the points of
-    the others. Over several seeds a curve is the mean, and the band around it its 95 % interval at
-    each time by itself, by Student's t. Requests that were given up take longer than any time; of
-    those that were open when the run ended it is known that they took so long (Kaplan & Meier
-    1958).
+    There is a curve for each group, or for each label of an axis of the sweep, with panels for the
+    points of the others. Over several seeds a curve is the mean, and the band around it the
+    pointwise 95 % interval by Student's t. Requests that were given up count as infinite; those
+    open at the end of the run are censored there (Kaplan & Meier 1958).
 
     Args:
         run: The result.
-        lines: What the curves are: "group", "flow", or an axis of the sweep.
+        lines: Subject of the curves: "group", "flow", or an axis of the sweep.
         group: Only this group of flows; "*" for all flows together.
 
     Raises:
@@ -121,13 +120,17 @@ def _line(curve: Curve) -> Line:
 
 
 def edges(shares: Distribution) -> tuple[list[float], list[float]]:
-    """The edges of the band around a curve, between none and all of the requests."""
+    """Edges of the band around a curve, limited to fractions from 0 to 1."""
     both = list(zip(shares.means, shares.half_widths or [], strict=True))
     return [max(m - h, 0.0) for m, h in both], [min(m + h, 1.0) for m, h in both]
 
 
 def curves_of(run: Run, lines: str | None = None, group: str | None = None) -> Curves:
-    """Chooses what is drawn and computes it; `InputError` if there is nothing."""
+    """Chooses and computes the curves of the figure.
+
+    Raises:
+        InputError: There are no requests, or no such group or axis.
+    """
     known_group(run, group)
     if not available(run):
         raise InputError("this result has no requests to draw: no client opened a connection")
@@ -145,7 +148,7 @@ def curves_of(run: Run, lines: str | None = None, group: str | None = None) -> C
 
 
 def _asking(run: Run, *, flows: bool) -> pl.DataFrame:
-    """The flows that have requests, or one of each group: there may be millions."""
+    """Flows with requests, or one for each group with requests, as there may be millions."""
     if flows:
         found = [
             counts.select("group", "flow_id").unique()
@@ -158,7 +161,7 @@ def _asking(run: Run, *, flows: bool) -> pl.DataFrame:
 
 
 def _ordered(run: Run, parts: Parts, points: list[dict[str, str]]) -> pl.DataFrame:
-    """The requests of the points that are drawn: of each run and part in order of their times."""
+    """Requests at the points to draw, sorted by time within each run and group or flow."""
     runs = run.runs.select("run_id", *run.axis_columns)
     swept = [column for column in points[0] if column in run.axis_columns]
     if swept:
@@ -188,7 +191,7 @@ def _curves(rows: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
 
 
 def _cut(shares: Distribution) -> Distribution:
-    """Without the times that all requests take, and those after which nothing changes."""
+    """Cuts off the times that all requests exceed, and those after the last change."""
     means = shares.means
     first = max((i for i, share in enumerate(means) if share == 1), default=0)
     last = next((i for i, share in enumerate(means) if share == means[-1]), len(means) - 1)

@@ -1,4 +1,4 @@
-"""Metrics against a parameter of the sweep, with their spread over the seeds."""
+"""Figure of metrics against a parameter of the sweep, with their spread over the seeds."""
 
 from __future__ import annotations
 
@@ -21,54 +21,54 @@ if TYPE_CHECKING:
 
     from cwnd.results import Axis, By, Metric, Run, Spread
 
-#: What is drawn when nothing is asked for.
+#: Metrics that are drawn by default.
 DEFAULT_METRICS = ("goodput_bit_s", "qdelay_p50_us", "qdelay_p90_us")
-#: Rows of panels that fit a page.
+#: Maximum number of rows of panels on a page.
 _MAX_ROWS = 12
 
 
 @dataclass(frozen=True)
 class Row:
-    """One metric of a figure, of one group where groups have rows of their own."""
+    """A row of panels: one metric, of one group if groups have separate rows."""
 
     metric: Metric
     layout: Layout
-    #: One row per point, as `summarise` makes it.
+    #: One row per point, from `summarise`.
     summary: pl.DataFrame
-    #: Which group; `None` if its rows are told apart otherwise, or not.
+    #: Group of the row; `None` unless groups have separate rows.
     group: str | None = None
 
     @property
     def name(self) -> str:
-        """What is drawn, with its unit."""
+        """Label of the row with its unit."""
         return replace(self.metric, label=f"{self.metric.label}{self.of}").axis_label
 
     @cached_property
     def along(self) -> Along:
-        """Its axis along x."""
+        """Axis along x."""
         assert self.layout.x is not None
         return Along.of(self.layout.x, self.summary)
 
     @property
     def of(self) -> str:
-        """Whose it is."""
+        """Suffix with the group of the row."""
         return f" of {self.group}" if self.group is not None else ""
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a figure of a sweep shows."""
+    """Contents of a figure of a sweep."""
 
     layout: Layout
     parts: Parts
     metrics: list[Metric]
-    #: One row per point, and group or flow, as `summarise` makes it.
+    #: One row per point, and group or flow, from `summarise`.
     summary: pl.DataFrame
-    #: The same of all flows together, for what belongs to a link.
+    #: Summary of all flows together, for metrics of a link.
     together: pl.DataFrame
 
     def rows(self, metric: Metric) -> list[Row]:
-        """The rows of panels of a metric."""
+        """Rows of panels of a metric: one, or one for each group."""
         axis = self.parts.axis
         if axis is None or metric.of == "link":
             return [Row(metric, self.layout.without(axis), self.together)]
@@ -91,22 +91,22 @@ def sweep(
     group: str | None = None,
     relative_to: str | None = None,
 ) -> Picture:
-    """A grid: a row for each metric, a column for each point of the axes that are left.
+    """Describes a grid: a row for each metric, a column for each point of the remaining axes.
 
-    Groups of flows are an axis like those of the sweep. Those that are neither along x nor lines
-    have rows of their own; what belongs to a link has one row. More columns than fit the width of a
-    page are continued below, as far as a page is long.
+    Groups of flows are an axis like those of the sweep. If they are neither along x nor lines, each
+    has a row of its own; metrics of a link have one row. Columns that exceed the width of a page
+    are continued below, up to the length of a page.
 
     Args:
         run: The result.
-        metrics: What to draw; goodput and queueing delay if not given.
-        x: The axis along x, "group" and "flow" among them; the one of numbers with the most values
-            if not given.
-        lines: The axis whose labels are the lines; the longest of the others if not given, groups
-            if there is none.
-        link: Whose queue; the busiest link if not given.
+        metrics: Metrics; goodput and queueing delay if not given.
+        x: Axis along x, "group" and "flow" among them; the numeric one with the most values if not
+            given.
+        lines: Axis whose labels are the lines; the longest of the others if not given, groups if
+            there is none.
+        link: Link whose queue is shown; the busiest if not given.
         group: Only this group of flows; "*" for all flows together.
-        relative_to: The group that ratios compare with; the first if not given.
+        relative_to: Reference group of ratios; the first if not given.
 
     Raises:
         InputError: There is nothing of the kind to draw.
@@ -143,7 +143,7 @@ def sweep(
 def panels_of(
     rows: Sequence[Row], points: Sequence[dict[str, str]], parts: Parts
 ) -> tuple[list[list[Panel]], bool]:
-    """The panels of a metric, for each row one at each point; `True` if all have the same axis."""
+    """Builds a panel for each row and point of a metric; `True` if all have the same y axis."""
     means = [each.value for row in rows for each in spreads(row.summary, row.metric)]
     shown = Shown.of(rows[0].metric, means)
     panels = [
@@ -153,7 +153,7 @@ def panels_of(
 
 
 def _stacks(points: list[dict[str, str]], rows: int) -> list[list[dict[str, str]]]:
-    """The points whose panels stand side by side; more than a page has room for are stacked."""
+    """Splits the points into stacks of panels side by side, as many as a page has room for."""
     most = max(1, _MAX_ROWS // rows)
     stacks = min(most, -(-len(points) // MAX_COLUMNS))
     columns = min(MAX_COLUMNS, -(-len(points) // stacks))
@@ -165,7 +165,7 @@ def _stacked(
     stacks: list[list[dict[str, str]]],
     axes: Sequence[Axis],
 ) -> list[Panel]:
-    """The panels row by row, with what is written around them."""
+    """Arranges the panels row by row, and adds titles and labels of axes."""
     found, columns = [], len(stacks[0])
     for number, points in enumerate(stacks):
         place = number * columns
@@ -199,7 +199,11 @@ def prepare(
     relative_to: str | None = None,
     by: By | None = None,
 ) -> Content:
-    """Chooses what a figure shows and computes it; `InputError` if there is nothing."""
+    """Chooses and computes the contents of a figure.
+
+    Raises:
+        InputError: There is nothing to draw.
+    """
     parts = Parts.of(run, x, lines, group=group, by=by)
     layout = parts.layout(run, x, lines)
     if layout.x is None:
@@ -215,7 +219,7 @@ def prepare(
         known_group(run, relative_to)
     chosen = [metric(name) for name in metrics or DEFAULT_METRICS]
     if parts.axis is layout.x:
-        # A queue has no groups to stand along x.
+        # A queue has no groups along x.
         if metrics and any(m.of == "link" for m in chosen):
             names = ", ".join(m.column for m in chosen if m.of == "link")
             raise InputError(f"{names}: of a link, and has no values along {layout.x.name}")

@@ -1,4 +1,4 @@
-"""Window, round-trip time and queue over time."""
+"""Figures of window, round-trip time and queue over time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
     from cwnd.results import By, Run
 
-#: Up to so many flows are drawn one by one; more as their median and the band of the middle 80 %.
+#: Maximum number of flows that are drawn individually; more are shown by their median and the band
+#: of the middle 80 %.
 _MAX_FLOWS = 6
-#: An initial threshold far above every window would flatten them all.
+#: Ratio of ssthresh to the largest window above which ssthresh is left out: an initial value far
+#: above would flatten the windows.
 _SSTHRESH_IN_SIGHT = 1.5
-#: More labels than this have no room beside the title.
+#: Maximum number of labels in a legend beside the title.
 _BESIDE_TITLE = 2
 
 
@@ -37,15 +39,15 @@ def timeseries(
     lines: str | None = None,
     group: str | None = None,
 ) -> Picture:
-    """Congestion window with ssthresh, smoothed RTT and queueing delay of one run.
+    """Describes congestion window with ssthresh, smoothed RTT and queueing delay of one run.
 
     Args:
         run: The result.
         at_point: Column → label of the point of the sweep; its first if not given.
-        seed: Which seed; the first if not given.
-        link: Whose queue; the busiest link if not given.
+        seed: Seed of the run; the first if not given.
+        link: Link whose queue is shown; the busiest if not given.
         lines: "flow" for a line of each flow, "group" for the median and the middle 80 % of each
-            group; flows if there are few if not given.
+            group; by default flows if they are few.
         group: Only this group of flows.
 
     Raises:
@@ -66,7 +68,7 @@ def timeseries(
     link = link if link is not None else main_link(run)
     parts = parts_over_time(run, flows, by, chosen)
     panels = panels_over_time(run, flows, shown.links, parts, link)
-    # The lines of flows and groups have their names above.
+    # The legend of the first panel names the lines of flows and groups for all panels.
     named = {line.label for line in panels[0].lines}
     for line in chain.from_iterable(panel.lines for panel in panels[1:]):
         line.label = None if line.label in named else line.label
@@ -86,7 +88,7 @@ def timeseries(
 def panels_over_time(
     run: Run, flows: pl.DataFrame, links: pl.DataFrame, parts: Parts, link: str | None
 ) -> list[Panel]:
-    """The panels of one run: windows, round-trip times, queueing delay, and what routers report.
+    """Builds the panels of one run: windows, RTTs, queueing delay, and feedback of routers.
 
     Args:
         run: The result.
@@ -131,8 +133,7 @@ def panels_over_time(
     return panels
 
 
-#: What steers senders: the column of links, that of flows, what both are divided by, and what they
-#: are called.
+#: Feedback of routers: the column of links, that of flows, the divisor of both, and the label.
 _GUIDANCE = (
     ("load_factor", "load_factor_seen", 1.0, "Load factor"),
     ("offered_bit_s", "offered_bit_s", 1e6, "Rate offered\n(Mbit/s)"),
@@ -143,10 +144,10 @@ _GUIDANCE = (
 def _guidance(
     flows: pl.DataFrame, queue: pl.DataFrame, parts: Parts, link: str | None
 ) -> Iterator[Panel]:
-    """A panel for what routers tell senders, where they do: the link's value in black."""
+    """Yields a panel for each kind of router feedback in the samples; the link's value is black."""
     for of_link, of_flow, unit, label in _GUIDANCE:
         if of_link not in queue.columns:
-            # A result of an older version.
+            # a result of an older version
             continue
         told = queue.filter(pl.col(of_link).is_not_null())
         if told.is_empty():
@@ -169,9 +170,9 @@ def _guidance(
 
 @dataclass(frozen=True)
 class OneRun:
-    """The samples of one run."""
+    """Samples of one run."""
 
-    #: The scenario, the point of the sweep and the seed.
+    #: Name of the scenario, the point of the sweep and the seed.
     name: str
     flows: pl.DataFrame
     links: pl.DataFrame
@@ -179,7 +180,7 @@ class OneRun:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line over time: columns `time_s` and `value`, and of a band `low` and `high`."""
+    """A line over time: columns `time_s` and `value`, and for a band `low` and `high`."""
 
     look: Look
     label: str
@@ -189,13 +190,13 @@ class Curve:
 def overview(
     run: Run, *, seed: int | None = None, lines: str | None = None, group: str | None = None
 ) -> Picture:
-    """The windows at all points of a sweep, in small panels.
+    """Describes the windows at all points of a sweep, in small panels.
 
     Args:
         run: The result.
-        seed: Which seed; the first if not given.
-        lines: What the lines are: "group", "flow", or an axis of the sweep; groups if there are
-            several, else the longest axis that is not along x.
+        seed: Seed of the runs; the first if not given.
+        lines: Subject of the lines: "group", "flow", or an axis of the sweep; by default groups if
+            there are several, else the longest axis that is not along x.
         group: Only this group of flows; "*" for all flows together.
 
     Raises:
@@ -233,7 +234,7 @@ def overview(
 
 @dataclass(frozen=True)
 class Windows:
-    """What the figure of the windows shows."""
+    """Subject, axes and panels of the figure of windows."""
 
     parts: Parts
     layout: Layout
@@ -241,7 +242,7 @@ class Windows:
 
 
 def window_panels(run: Run, lines: str | None = None, group: str | None = None) -> Windows:
-    """Chooses; groups are the lines where there are several."""
+    """Chooses subject and panels; groups are the lines if there are several."""
     # Datagrams have no windows.
     windowed = run.flows.filter(pl.col("controller") != "none")
     parts = Parts.of(run, lines, group=group, only=windowed)
@@ -252,7 +253,7 @@ def window_panels(run: Run, lines: str | None = None, group: str | None = None) 
 
 
 def mean_windows(series: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
-    """The mean window of the flows over time, for each line of the layout."""
+    """Mean window of the flows over time, for each line of the layout."""
     for index, label in enumerate(layout.line_labels()):
         mine = series
         if layout.lines is not None:
@@ -264,12 +265,12 @@ def mean_windows(series: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
 
 
 def window_label(parts: Parts) -> str:
-    """What the axis of the windows of a sweep is called."""
+    """Label of the y axis of windows."""
     return "Mean congestion window (packets)" if parts.several else "Congestion window (packets)"
 
 
 def windows_at(run: Run, shown: Windows, seed: int | None = None) -> pl.DataFrame:
-    """The windows over time at these points; the first seed if none is given."""
+    """Samples of the windows at the drawn points, for one seed; the first if none is given."""
     runs = run.runs.filter(pl.col("seed") == _seed(run, seed))
     drawn = shown.grid.points
     swept = [column for column in drawn[0] if column in run.axis_columns]
@@ -292,7 +293,11 @@ def _seed(run: Run, seed: int | None) -> int:
 
 
 def sampled_runs(run: Run, points: list[dict[str, str]], seed: int | None = None) -> list[OneRun]:
-    """The samples of a run at each of these points; the first seed if none is given."""
+    """Samples of a run at each of these points; of the first seed if none is given.
+
+    Raises:
+        InputError: There is no such seed or point.
+    """
     of_seed = run.runs.filter(pl.col("seed") == _seed(run, seed))
     chosen = []
     for point in points:
@@ -300,7 +305,7 @@ def sampled_runs(run: Run, points: list[dict[str, str]], seed: int | None = None
         if here.is_empty():
             raise InputError(f"this result has no run at {point}")
         chosen.append(here.row(0, named=True))
-    # Read once for all of them.
+    # A single read serves all runs.
     wanted = [row["run_id"] for row in chosen]
     flows = run.samples_of("series", wanted).collect()
     links = run.samples_of("link_series", wanted).collect()
@@ -332,9 +337,9 @@ def _dashed(seen: pl.DataFrame, label: str) -> Line:
 
 
 def least_estimates(flows: pl.DataFrame) -> pl.DataFrame:
-    """What a controller takes for the RTT without queues over time, in ms, as `value`.
+    """Minimum RTT that a controller uses as the RTT without queues, over time in ms, as `value`.
 
-    Empty where none acts by that.
+    The table is empty if no controller uses one.
     """
     if "min_rtt_us" not in flows.columns:
         return pl.DataFrame(schema={"time_s": pl.Float64, "value": pl.Float64})
@@ -355,7 +360,7 @@ def _lines(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> list[Line]:
         )
         if "low" in frame.columns:
             line.band = (frame["low"].to_list(), frame["high"].to_list())
-        # Bands that overlap need dashes, too.
+        # Overlapping bands need dashes, too.
         if "low" in frame.columns or parts.dashed:
             line.dashes = look.dashes(curve.look.dash)
         lines.append(line)
@@ -363,9 +368,9 @@ def _lines(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> list[Line]:
 
 
 def thresholds_in_sight(flows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
-    """The slow-start threshold over time, as `value`, and its name in the legend.
+    """Slow-start threshold over time, as `value`, and its name in the legend.
 
-    Thresholds that would flatten the windows are left out.
+    Values that would flatten the windows are left out.
     """
     highest = float(flows["snd_cwnd_pkts"].max() or 0)  # type: ignore[arg-type]
     threshold = pl.col("snd_ssthresh_pkts")
@@ -376,25 +381,25 @@ def thresholds_in_sight(flows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
 
 
 def has_quenches(flows: pl.DataFrame) -> bool:
-    """Whether samples of flows tell of source quenches that were believed: most have none."""
+    """`true` if samples of flows have source quenches that a sender accepted."""
     return "quenches" in flows.columns and bool(flows["quenches"].sum())
 
 
 def queue_look(run: Run) -> Look:
-    """How a line of the queue looks; of all groups, it has the colour of none."""
+    """Look of a line of the queue; with several groups, one that no group has."""
     return TOGETHER_LOOK if len(run.groups) > 1 else Look.of(0)
 
 
 def parts_over_time(
     run: Run, flows: pl.DataFrame, by: By | None = None, group: str | None = None
 ) -> Parts:
-    """Whose lines are drawn over time: those of flows if they are few, else of groups."""
+    """Chooses the lines over time: flows if they are few, else groups."""
     few = flows["flow_id"].n_unique() <= _MAX_FLOWS
     return Parts.of(run, group=group, by=by or ("flow" if few else "group"), only=flows)
 
 
 def curves(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> Iterator[Curve]:
-    """A curve for each flow, or for each group the median and the band of the middle 80 %."""
+    """Yields a curve for each flow, or the median and the middle 80 % of each group."""
     frame = flows.select("time_s", "flow_id", "group", value.alias("value"))
     for label, (group, flow) in parts.flows.items():
         of_flow = (pl.col("group") == group) & (pl.col("flow_id") == flow)
