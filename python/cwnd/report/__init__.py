@@ -1,4 +1,4 @@
-"""Results as one HTML page that needs no network: tables, figures to zoom and hover, origin."""
+"""Report: results as one HTML page that needs no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a page: descriptions to choose from, their captions and legends."""
+"""Figures of a page: descriptions with a choice, captions and legends."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from cwnd.plots.timeseries import OneRun
     from cwnd.results import By, Metric, Run
 
-#: Panels of one metric of a sweep; a point of the axes that are neither x nor lines has one.
+#: Maximum number of panels of a metric; each point of the remaining axes has one.
 _MAX_PANELS = 24
-#: Of larger sweeps only the usual metrics are drawn.
+#: Number of points above which only the default metrics are drawn.
 _MAX_POINTS = 500
-#: As many panels stand side by side on a wide screen.
+#: Maximum number of panels side by side on a wide screen.
 _MAX_COLUMNS = 4
-#: Runs to choose from, and points of the sweep whose graphs there are.
+#: Maximum numbers of runs to choose from, and of points with a graph.
 _MAX_RUNS = 60
 _MAX_GRAPHS = 30
-#: Links of all graphs together: what keeps a page below a few megabytes, as `_BUDGET` does.
+#: Links of all graphs together, which limits a page to a few megabytes, as `_BUDGET` does.
 _MAX_LINKS = 12_000
-#: Points of the lines of a figure over time; those of each line are never fewer or more than this.
+#: Points of all lines of a figure over time, and limits of the points of each line.
 _BUDGET = 90_000
 _FEWEST, _MOST = 200, 4000
-#: Points that a distribution is drawn with.
+#: Points of a distribution.
 _STEPS = 1600
-#: Heights of a panel in pixels: by itself, for each part of a figure with rows, of a graph.
+#: Heights of a panel in pixels: by itself, for each unit of a row's height, and of a graph.
 _PANEL_PX, _ROW_PX, _GRAPH_PX = 250, 190, 520
-#: The names of the views of a result with several groups.
+#: Names of the views of a result with several groups.
 VIEWS = {"group": "By group", "all": "All flows together", "flow": "Flow by flow"}
 
 
@@ -57,59 +57,60 @@ class Choice:
     label: str
     picture: Picture
     columns: int
-    #: Whose numbers: of groups, all flows, or flows; empty if there is nothing to choose.
+    #: View: groups, all flows, or flows; empty if there is only one.
     view: str = ""
 
 
 @dataclass(frozen=True)
 class Swatch:
-    """The look of a line in the legend."""
+    """Look of a line in the legend."""
 
-    #: Index of its colour.
+    #: Index of the colour.
     colour: int
-    #: Lengths of dashes and gaps, as SVG writes them.
+    #: Lengths of dashes and gaps, as an SVG attribute.
     dasharray: str
 
     @classmethod
     def of(cls, line: Line) -> Swatch:
-        """The look of a line."""
+        """Look of a line of a figure."""
         dashes = " ".join(f"{2 * part:g}" for part in line.dashes)
         return cls(look.COLOURS.index(line.colour), dashes or "none")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: a legend, and panels to choose from."""
+    """A figure of the page: a legend, and contents to choose from."""
 
     kind: str
     title: str
-    #: What is drawn, and how.
+    #: Caption with the drawn quantity and statistics.
     caption: str
     choices: list[Choice]
-    #: What is chosen, for readers: "Metric", "Run".
+    #: Object of the choice in the page: "Metric", "Run".
     chooses: str = ""
-    #: What its views differ in, for readers.
+    #: Heading of the choice of views.
     views_called: str = "Flows"
-    #: Zooming along x moves all of its panels.
+    #: `True` if zooming along x applies to all panels.
     linked: bool = False
-    #: The text at a point, with {x}, {y} and {y%}; empty for all lines at the pointer's x.
+    #: Text at a point, with {x}, {y} and {y%}; empty for the values of all lines at the pointer's
+    #: x.
     about: str = ""
-    #: Lines of more points are thinned.
+    #: Number of points above which lines are thinned.
     most: int = _STEPS
 
     @property
     def views(self) -> list[str]:
-        """Whose numbers can be chosen."""
+        """Views among which the reader can choose."""
         return list(dict.fromkeys(choice.view for choice in self.choices))
 
     @property
     def labels(self) -> list[str]:
-        """What else can be chosen, whosever it is."""
+        """Labels among which the reader can choose, in any view."""
         return list(dict.fromkeys(choice.label for choice in self.choices))
 
     @property
     def legends(self) -> dict[str, dict[str, Swatch]]:
-        """For each view the names and looks of its lines; empty with a single line."""
+        """Names and looks of the lines of each view; empty for a single line."""
         return {view: self._legend(view) for view in self.views}
 
     def _legend(self, view: str) -> dict[str, Swatch]:
@@ -124,11 +125,11 @@ class Figure:
 
     @cached_property
     def panels(self) -> list[list[ScreenPanel]]:
-        """The specifications of each choice."""
+        """Panels of each choice as specifications."""
         return [screen_panels(choice.picture, self.most) for choice in self.choices]
 
     def height(self, choice: Choice, index: int, panel: ScreenPanel) -> int:
-        """The height of a panel in pixels."""
+        """Height of a panel in pixels."""
         if panel.ratio is not None:
             return _GRAPH_PX
         heights = choice.picture.heights
@@ -136,12 +137,12 @@ class Figure:
 
 
 def sentence(text: str) -> str:
-    """A phrase as a sentence of a caption; names and units in it keep their capitals."""
+    """Formats a phrase as a sentence of a caption; the rest keeps its capitals."""
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def sweep_figure(run: Run) -> Figure | None:
-    """Metrics against a parameter of the sweep with their spread over the seeds."""
+    """Metrics against a parameter of the sweep with their spread; `None` without a sweep."""
     choices: list[Choice] = []
     about: list[str] = []
     shown = views(run)
@@ -206,7 +207,7 @@ def _metric_panels(
 
 
 def _points(content: Content) -> list[dict[str, str]]:
-    """The points that have a panel of a metric."""
+    """Points of the sweep with a panel for each metric."""
     return points_of(tuple(a for a in content.layout.panels if a is not content.parts.axis))
 
 
@@ -219,7 +220,7 @@ def _about(run: Run, content: Content) -> list[str]:
 
 
 def qdelay_figure(run: Run) -> Figure | None:
-    """Cumulative distributions of the queueing delay."""
+    """Cumulative distributions of the queueing delay; `None` without packets."""
     try:
         picture = qdelay_cdf(run)
     except InputError:
@@ -239,7 +240,7 @@ def qdelay_figure(run: Run) -> Figure | None:
 
 
 def responses_figure(run: Run) -> Figure | None:
-    """The part of the requests that takes longer, on logarithmic axes."""
+    """Fraction of requests that take longer, on logarithmic axes; `None` without requests."""
     try:
         picture = response_ccdf(run)
     except InputError:
@@ -263,7 +264,7 @@ def responses_figure(run: Run) -> Figure | None:
 
 
 def windows_figure(run: Run) -> Figure | None:
-    """The windows at all points of a sweep."""
+    """Windows at all points of a sweep; `None` without a sweep or windows."""
     if not swept(run):
         return None
     drawn = [
@@ -288,7 +289,7 @@ def windows_figure(run: Run) -> Figure | None:
 
 
 def runs_figure(run: Run) -> Figure | None:
-    """Window, round-trip time and queue of one run, to be chosen."""
+    """Window, round-trip time and queue of a run of the reader's choice; `None` without samples."""
     points = points_of(run.axes)
     link = main_link(run)
     runs = [
@@ -330,7 +331,7 @@ def runs_figure(run: Run) -> Figure | None:
 def _views_over_time(
     run: Run, one: OneRun, runs: list[tuple[str, OneRun]]
 ) -> list[tuple[str, Parts]]:
-    """The flows or groups that can be chosen over time: the same for all runs."""
+    """Views of flows or groups over time, the same for all runs."""
     usual = parts_over_time(run, one.flows)
     if len(run.groups) < 2:  # noqa: PLR2004 - nothing to choose from
         return [("", usual)]
@@ -341,7 +342,7 @@ def _views_over_time(
 
 
 def graph_figure(run: Run) -> Figure | None:
-    """Maps of utilisation and of loss, for each point of the sweep; none of a dumbbell."""
+    """Maps of utilisation and loss for each point of the sweep; `None` for a dumbbell."""
     choices: list[Choice] = []
     drawn = 0
     for point in points_of(run.axes)[:_MAX_GRAPHS]:
@@ -376,7 +377,7 @@ def graph_figure(run: Run) -> Figure | None:
 def _apart(
     panels: list[Panel], heights: Sequence[float] = (), *, x_label: str = "", note: str = ""
 ) -> Picture:
-    """Panels that do not share axes: they have their ends already, or need none alike."""
+    """Builds a picture of panels without shared y axes, whose limits are set or independent."""
     return Picture(
         panels,
         height=1.0,

@@ -1,4 +1,4 @@
-"""A result as a notebook shows it: a table and a picture."""
+"""HTML view of a result in a notebook: tables, notes and a figure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cwnd.results import group_sheet, result_sheet
 if TYPE_CHECKING:
     from cwnd.results import Run, Sheet
 
-#: More rows of a table are left to `summary()`.
+#: Maximum number of rows of a table.
 _MAX_ROWS = 200
-#: Styles are written into each element: notebooks have rules of their own for tables, each another
-#: one, and some leave out what a `style` element says.
+#: Styles are attributes of each element: notebooks have different rules for tables, and some remove
+#: `style` elements.
 _TABLE = (
     "border-collapse: collapse; table-layout: auto; margin: 0; font-variant-numeric: tabular-nums"
 )
@@ -23,7 +23,7 @@ _LINE = "border-top: 1px solid currentColor"
 
 
 def html(run: Run) -> str:
-    """The tables of results, the notes and the overview figure."""
+    """Formats the tables of results, the notes and the default figure as HTML."""
     sheets = [result_sheet(run), group_sheet(run)]
     tables = "".join(_table(sheet.cut(_MAX_ROWS)) for sheet in sheets if sheet is not None)
     notes = "".join(f"<p><b>Note:</b> {escape(note)}</p>" for note in run.notes)
@@ -36,8 +36,8 @@ def html(run: Run) -> str:
 
 
 def _table(sheet: Sheet) -> str:
-    """A table of the page itself, so that its columns line up in any font."""
-    # Lines of a heading stay lines.
+    """Formats a table as an HTML table, whose columns line up in any font."""
+    # Line breaks of a heading are kept.
     headings = [escape(heading).replace("\n", "<br/>") for heading in sheet.headings]
     rows = [_row(sheet, "th", headings)]
     for index, cells in enumerate(sheet.rows):
@@ -53,7 +53,7 @@ def _table(sheet: Sheet) -> str:
 
 
 def _row(sheet: Sheet, element: str, cells: list[str], *, line: bool = False) -> str:
-    """A row; what says which row it is stands left, numbers right."""
+    """Formats a row; keys are aligned left, numbers right."""
     written = []
     for index, cell in enumerate(cells):
         align = "left" if index < sheet.keys else "right"

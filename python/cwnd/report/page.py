@@ -1,4 +1,4 @@
-"""The page: one HTML file with its style, its script, its figures and the library that draws."""
+"""The HTML page with its style, script, figures and drawing library."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
     from cwnd.report.figures import Choice, Figure
     from cwnd.results import Run, Sheet
 
-#: The colours of the lines on a dark page, in the order of `cwnd.figures.look.COLOURS`: the same
-#: hues, light enough to be seen.
+#: Colours of lines on a dark page, in the order of `cwnd.figures.look.COLOURS`: the same hues,
+#: lighter.
 _DARK_COLOURS = ("#56A9E8", "#F0B23C", "#2CC295", "#F58447", "#A5D8F7", "#E6A6CB", "#F2F2F2")
 _CHROME = {
     "light": {"paper": "#ffffff", "ink": "#1b1f24", "muted": "#59636e", "rule": "#d5dae0"},
     "dark": {"paper": "#14181d", "ink": "#e8ebee", "muted": "#a3adb8", "rule": "#39424c"},
 }
-#: More rows of a table are left to the files of the result.
+#: Maximum number of rows of a table.
 _MAX_ROWS = 500
 _GIB = 2**30
-#: The state of the page without a figure.
+#: Text on the page without a figure, for the warning.
 _THEN = "the page is complete without it"
 
 
 @dataclass(frozen=True)
 class Section:
-    """One result of the page."""
+    """Part of the page for a result of `cwnd run`."""
 
-    #: Beginning of the ids of its parts.
+    #: Prefix of the ids of its elements.
     id: str
     run: Run
     results: Sheet
@@ -57,7 +57,7 @@ class Section:
     activity: Sheet
     axes: list[Sheet]
     figures: dict[str, Figure]
-    #: There are points of a sweep to compare.
+    #: `True` if an axis of the sweep has several labels.
     swept: bool
     facts: list[tuple[str, str]]
     summary: str
@@ -66,13 +66,13 @@ class Section:
 
     @property
     def name(self) -> str:
-        """The scenario."""
+        """Name of the scenario."""
         return self.run.name
 
 
 @dataclass(frozen=True)
 class RecordedSection:
-    """A result without runs."""
+    """Part of the page for a result of another command."""
 
     id: str
     recorded: Recorded
@@ -82,11 +82,11 @@ class RecordedSection:
 
     @property
     def name(self) -> str:
-        """The scenario, or what was measured."""
+        """Name of the scenario, or of the measured object."""
         return self.recorded.name
 
 
-#: The figures of a result, in their order on the page.
+#: Figures of a result, in their order on the page.
 _FIGURES: dict[str, Callable[[Run], Figure | None]] = {
     "sweep": figures.sweep_figure,
     "windows": figures.windows_figure,
@@ -98,7 +98,11 @@ _FIGURES: dict[str, Callable[[Run], Figure | None]] = {
 
 
 def write(results: Sequence[Run | Recorded], file: Path) -> Path:
-    """Writes the page of these results, whole or not at all."""
+    """Writes the page of these results atomically.
+
+    Raises:
+        InputError: The path is a directory.
+    """
     if file.is_dir():
         raise InputError(f"{file}: a directory is in the way; name a file with -o")
     content = html(results).encode()
@@ -108,7 +112,7 @@ def write(results: Sequence[Run | Recorded], file: Path) -> Path:
 
 
 def html(results: Sequence[Run | Recorded]) -> str:
-    """The page of these results; the same results give the same bytes."""
+    """Formats the page of these results; equal results give equal bytes."""
     sections = [_part(result, f"r{number}-") for number, result in enumerate(results, 1)]
     drawn = {
         f"{section.id}{name}": _for_script(figure)
@@ -148,7 +152,7 @@ def _part(result: Run | Recorded, prefix: str) -> Section | RecordedSection:
 def _section(run: Run, prefix: str) -> Section:
     found: dict[str, Figure | None] = {}
     for name, draw in _FIGURES.items():
-        # Files that are damaged are no matter of drawing.
+        # Damaged files are errors of the result, not of a figure.
         with attempt(f"figure `{name}` of the report", _THEN, passing=(CwndError,)):
             found[name] = draw(run)
     groups = group_sheet(run)
@@ -259,7 +263,7 @@ def _choice(figure: Figure, choice: Choice, panels: Sequence[ScreenPanel]) -> di
 
 
 def _alt(panel: ScreenPanel, described: Panel) -> str:
-    """The text of a panel for readers who do not see it."""
+    """Alternative text of a panel."""
     axes = [panel.axis_label(side) for side in ("y", "x")]
     named = " against ".join(filter(None, axes)) or "Map of the graph with its links"
     where = f", {described.title}" if described.title else ""
@@ -267,13 +271,13 @@ def _alt(panel: ScreenPanel, described: Panel) -> str:
 
 
 def _asset(name: str) -> Markup:
-    # Our own text, which goes into the page as it is.
+    # A file of the package, which is inserted unescaped.
     return Markup((resources.files("cwnd.report") / "assets" / name).read_text("utf-8"))  # noqa: S704
 
 
 @cache
 def _library() -> tuple[str, str]:
-    """The library that draws, compressed for the page to unpack, and its version."""
+    """Drawing library, compressed and encoded for the page's script, and its version."""
     source, version = library()
-    # No time stamp: the same result gives the same page.
+    # Without a time stamp, equal results give equal pages.
     return base64.b64encode(gzip.compress(source.encode(), mtime=0)).decode(), version

@@ -1,4 +1,4 @@
-"""Results of commands that make no runs, as a part of a page."""
+"""Results of `cwnd link`, `cwnd infer` and `cwnd agree` as a part of a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A result without runs."""
+    """A result of another command than `cwnd run`, with its figure."""
 
     records: Records
     #: Title of the figure, and the figure; `None` if there is nothing to draw.
@@ -25,12 +25,12 @@ class Recorded:
 
     @property
     def name(self) -> str:
-        """The scenario, or what was measured."""
+        """Name of the scenario, or of the measured object."""
         return self.records.name or self.records.path.name
 
     @property
     def sheet(self) -> Sheet:
-        """Its numbers."""
+        """Table of its numbers in SI units."""
         rows: list[tuple[str, ...]] = [
             (of, quantity, "–" if value is None else number(value))
             for (of, quantity), value in numbers(self.records)
@@ -39,7 +39,7 @@ class Recorded:
 
     @property
     def figure(self) -> Figure | None:
-        """Its figure on the page."""
+        """Figure on the page; `None` if there is nothing to draw."""
         if self.picture is None:
             return None
         choice = Choice("", self.picture, self.picture.columns)

@@ -1,4 +1,4 @@
-"""What was simulated: what each axis of the sweep changes, and how to run it again."""
+"""Scenario of a result: settings that each axis changes, and the command that repeats the runs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cwnd.store import SCENARIO
 if TYPE_CHECKING:
     from cwnd.results import Axis, Run
 
-#: What a key that a label does not have is shown as.
+#: Text for a key that a label lacks.
 _ABSENT = "–"
-#: An axis of more labels is shown with a row for each.
+#: Number of labels above which a table has a row for each label instead of a column.
 _MAX_COLUMNS = 8
-#: More labels are left out.
+#: Maximum number of labels.
 _MAX_LABELS = 100
 
 
 def axis_sheets(run: Run) -> list[Sheet]:
-    """For each axis which keys it changes: a column per label, or a row where there are many."""
+    """Tables of the keys that each axis changes: a column per label, or a row if there are many."""
     base = {axis.column: axis.labels[0] for axis in run.axes}
     at_point: dict[tuple[str, ...], int] = {}
     for index, row in enumerate(run.runs.select(*base).iter_rows() if base else ()):
@@ -34,7 +34,7 @@ def axis_sheets(run: Run) -> list[Sheet]:
 def _axis_sheet(
     run: Run, axis: Axis, base: dict[str, str], at_point: dict[tuple[str, ...], int]
 ) -> Sheet:
-    # One run per label, all other axes at their first; every default is written out in it.
+    # Compares one run per label, with the other axes at their first label; it has all defaults.
     labels = axis.labels[:_MAX_LABELS]
     columns = []
     for label in labels:
@@ -61,7 +61,7 @@ def _axis_sheet(
 
 
 def rerun_command(run: Run) -> str:
-    """The command that gives this result again from its directory."""
+    """Formats the command that repeats the runs in the directory of the result."""
     manifest = run.manifest
     words = ["cwnd", "run", SCENARIO]
     words += [] if manifest.seed_override is None else ["--seed", str(manifest.seed_override)]

@@ -1,4 +1,4 @@
-"""The tables that a page has besides those of `cwnd run`."""
+"""Tables of a page besides those of `cwnd run`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cwnd.results import METRICS, Metric, Sheet, Shown, groups, number, sheet_of
 if TYPE_CHECKING:
     from cwnd.results import Run
 
-#: More rows than this are no longer read one by one: flows are summarised by their quantiles.
+#: Number of flows above which they are summarised by quantiles.
 _MAX_ROWS = 200
 _LINK_METRICS = (
     METRICS["utilisation"],
@@ -35,7 +35,7 @@ _FLOW_METRICS = (
     METRICS["rto_count"],
     Metric("fct_s", "Completion time", "s"),
 )
-#: What most runs have none of: shown where there is some.
+#: Metrics that most runs lack; shown if they are not zero.
 _RARE_LINK_METRICS = (Metric("quenches_total_pkts", "Source quenches sent"),)
 _RARE_FLOW_METRICS = (
     Metric("quenches", "Source quenches believed"),
@@ -43,7 +43,7 @@ _RARE_FLOW_METRICS = (
     Metric("cwnd_reductions_quench", "Reductions by source quench"),
     Metric("cwnd_reductions_delay", "Reductions by delay"),
 )
-#: What flows are summarised by where there are many, and which quantiles.
+#: Metrics and quantiles that summarise many flows.
 _SPREAD_METRICS = (
     METRICS["goodput_bit_s"],
     METRICS["rtt_p50_us"],
@@ -55,7 +55,7 @@ _ACRONYMS = ("ce", "ecn", "ece", "syn")
 
 
 def links_sheet(run: Run) -> Sheet:
-    """One row per point of the sweep and link."""
+    """Builds a row per point of the sweep and link."""
     by = [*run.axis_columns, "link"]
     links = run.links.with_columns(pl.col("link").cast(pl.String))
     metrics = (*_LINK_METRICS, *_some(links, _RARE_LINK_METRICS))
@@ -67,7 +67,7 @@ def links_sheet(run: Run) -> Sheet:
 
 
 def flows_sheet(run: Run) -> Sheet:
-    """One row per point of the sweep and flow; of many flows one per group, with quantiles."""
+    """Builds a row per point and flow; with many flows one per group, with quantiles."""
     flows = run.flows.with_columns(pl.col("group", "controller").cast(pl.String))
     by = [*run.axis_columns, "flow_id", "group", "controller"]
     if flows.select(by).n_unique() > _MAX_ROWS:
@@ -114,7 +114,7 @@ def _spread_sheet(run: Run, flows: pl.DataFrame) -> Sheet:
 
 
 def activity_sheet(run: Run) -> Sheet:
-    """How often each mechanism acted, and in how many runs."""
+    """Counts of each mechanism's actions, and the number of runs with some."""
     rows: list[tuple[str, ...]] = []
     for name, count in run.activity.items():
         column = f"activity_{name}"

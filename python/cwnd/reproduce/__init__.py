@@ -1,8 +1,6 @@
-"""Papers reproduced: their experiments run, their claims checked, their figures drawn.
+"""Reproduction of papers: experiments, claims and figures.
 
->>> from cwnd import reproduce
->>> reproduce.paper("abe").claims[0].id
-'A1'
+>>> from cwnd import reproduce >>> reproduce.paper("abe").claims[0].id 'A1'
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a paper claims, as data: `claims.toml` read into claims, checks and verdicts."""
+"""Claims of a paper: `claims.toml` parsed into claims, checks and verdicts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Kind: TypeAlias = Literal["value", "order", "bound"]
-#: What an order puts above, and what below, one value for each seed.
+#: Values of an order that must be above others, and those others, one value for each seed.
 Sides: TypeAlias = "tuple[Sequence[float], Sequence[float]]"
 
-#: Keys of a check besides those that its kind asks for.
+#: Keys of a check in addition to those of its kind.
 _COMMON = {"what", "kind", "unit", "measure", "paper", "paper_text", "linux"}
 _OF_KIND: dict[str, set[str]] = {
     "value": {"tolerance"},
@@ -29,32 +29,32 @@ _OF_KIND: dict[str, set[str]] = {
 
 @dataclass(frozen=True)
 class Check:
-    """One number of a claim, and what makes it count as reproduced."""
+    """A number of a claim, and the condition under which it counts as reproduced."""
 
     what: str
     kind: Kind
     #: Unit of the paper's number and of ours; empty for a ratio.
     unit: str
-    #: Name of the function of `cwnd.reproduce.measures`.
+    #: Name of the function in `cwnd.reproduce.measures`.
     measure: str
     arguments: Mapping[str, Any]
-    #: What the paper states; `None` where it states an ordering only.
+    #: Number in the paper; `None` if it states an ordering only.
     paper: float | None = None
-    #: How the paper's value is written, where a number does not say it.
+    #: Text of the paper's value, if it is not just a number.
     paper_text: str | None = None
-    #: Of a value: how far ours may be from the paper's.
+    #: For a value: largest difference of our number from the paper's.
     tolerance: float | None = None
-    #: Of a bound: what every run keeps.
+    #: For a bound: limits that every run must keep.
     at_least: float | None = None
     at_most: float | None = None
-    #: Of a bound: the measure that says what `at_most` is, and its arguments.
+    #: For a bound: measure that gives `at_most`, and its arguments.
     limit: tuple[str, Mapping[str, Any]] | None = None
-    #: Whether runs on Linux tell it, too.
+    #: `True` if runs on Linux can be checked, too.
     linux: bool = True
 
     @property
     def stated(self) -> str:
-        """The paper's value, as it is shown."""
+        """Text of the paper's value."""
         if self.paper_text is not None:
             text = self.paper_text
         elif self.paper is not None:
@@ -65,7 +65,7 @@ class Check:
 
     @property
     def allowed(self) -> str:
-        """What counts as reproduced, as it is shown."""
+        """Text of the condition for a reproduction."""
         if self.kind == "value":
             return f"± {self.tolerance:g}"
         if self.kind == "order":
@@ -75,15 +75,15 @@ class Check:
         return ", ".join(parts)
 
     def limited(self, at_most: float) -> Check:
-        """The same with what its `limit` came to."""
+        """Returns the check with the value of its `limit`."""
         return replace(self, at_most=at_most)
 
     def judge(self, values: Sequence[float], sides: Sequence[Sides] = ()) -> Outcome:
         """Compares our values, one for each seed, with the paper's.
 
         Args:
-            values: What the measure gives.
-            sides: Of an order: what is to lie above and what below, whose intervals must not meet.
+            values: Values of the measure.
+            sides: For an order: values above and values below, whose intervals must not overlap.
         """
         estimate = Estimate.of(values)
         if estimate is None:
@@ -102,9 +102,9 @@ class Check:
 
 
 def _apart(above: Sequence[float], below: Sequence[float]) -> bool:
-    """Whether one mean lies above another, and their 95 % confidence intervals do not meet."""
+    """`true` if one mean is above another, and their 95 % confidence intervals do not overlap."""
     high, low = Estimate.of(above), Estimate.of(below)
-    # Without an interval there is no telling.
+    # Without an interval the order is undecided.
     if high is None or high.half_width is None or low is None or low.half_width is None:
         return False
     return high.mean - high.half_width > low.mean + low.half_width
@@ -112,16 +112,16 @@ def _apart(above: Sequence[float], below: Sequence[float]) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A check and what we found."""
+    """A check with our number and the verdict."""
 
     check: Check
-    #: Our mean over seeds; `None` where the runs have no such number.
+    #: Our mean over seeds; `None` if the runs have no such number.
     ours: Estimate | None
     holds: bool
 
     @property
     def text(self) -> str:
-        """Our value with its confidence interval, as it is shown."""
+        """Text of our value with its confidence interval."""
         if self.ours is None:
             return "–"
         width = self.ours.half_width
@@ -131,39 +131,39 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, and the numbers that it comes down to."""
+    """A claim of the paper, and the numbers that decide it."""
 
     id: str
     text: str
-    #: Scenarios that it needs, named as their files.
+    #: Figures whose scenarios it needs, by file name.
     figures: tuple[str, ...]
     checks: tuple[Check, ...]
-    #: What of the setting we chose, where the paper leaves it open.
+    #: Settings that we chose because the paper leaves them open.
     setting: str = ""
-    #: What we found when we looked into it.
+    #: Our findings about the claim.
     found: str = ""
-    #: The same, of real Linux.
+    #: Our findings about the claim on Linux.
     found_on_linux: str = ""
 
     def figure_of(self, check: Check) -> str:
-        """The figure whose runs a check is of: the claim's first, unless it names one."""
+        """Returns the figure whose runs a check uses: the claim's first unless it names one."""
         figure: str = check.arguments.get("figure", self.figures[0])
         return figure
 
 
 @dataclass(frozen=True)
 class Quick:
-    """What a quick look replaces in scenarios."""
+    """Overrides of scenarios for a quick run."""
 
-    #: Of these figures; of all if empty.
+    #: Figures to which they apply; all if empty.
     figures: tuple[str, ...]
-    #: Keys and values, as `--set` takes them.
+    #: Keys and values, as arguments of `--set`.
     set: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: its folder, and what it claims."""
+    """A paper: its folder and its claims."""
 
     name: str
     title: str
@@ -172,30 +172,34 @@ class Paper:
     folder: Path
     claims: tuple[Claim, ...] = field(repr=False)
     quick: tuple[Quick, ...] = field(repr=False, default=())
-    #: What of the paper is not here.
+    #: Parts of the paper that are not reproduced.
     left: str = ""
-    #: Figures that are drawn from the runs of another one, and which.
+    #: Figures that are drawn from the runs of another figure, and that figure.
     same_runs: Mapping[str, str] = field(repr=False, default_factory=dict)
-    #: The same of the figures that Linux can run, in the folder `linux`.
+    #: The same for figures that Linux can run, in the folder `linux`.
     same_runs_on_linux: Mapping[str, str] = field(repr=False, default_factory=dict)
-    #: What of the setting Linux has, and what we found there.
+    #: Settings on Linux, and our findings there.
     setting_on_linux: str = ""
     found_on_linux: str = ""
-    #: Figures that are drawn from the runs of others, too, and which.
+    #: Figures that also need runs of other figures, and those figures.
     drawn_with: Mapping[str, tuple[str, ...]] = field(repr=False, default_factory=dict)
 
     def runs_of(self, figure: str) -> str:
-        """The figure from whose runs a figure is drawn: itself, or that of `same_runs`."""
+        """Returns the figure whose runs a figure uses: itself, or that of `same_runs`."""
         return self.same_runs.get(figure, figure)
 
     def overrides(self, figure: str) -> list[str]:
-        """What a quick look replaces in the scenario of a figure; the last of one key holds."""
+        """Overrides of a figure's scenario in a quick run; the last one of a key applies."""
         figure = self.runs_of(figure)
         ours = (each for each in self.quick if not each.figures or figure in each.figures)
         return [text for each in ours for text in each.set]
 
     def chosen(self, ids: Sequence[str]) -> tuple[Claim, ...]:
-        """The claims with these names, in the paper's order; all if none are given."""
+        """Returns the claims with these names, in the paper's order; all if none are given.
+
+        Raises:
+            InputError: There is no such claim.
+        """
         known = {claim.id.lower(): claim for claim in self.claims}
         unknown = [name for name in ids if name.lower() not in known]
         if unknown:
@@ -207,7 +211,7 @@ class Paper:
         return tuple(c for c in self.claims if not asked or c.id.lower() in asked)
 
     def scenario(self, figure: str) -> Path:
-        """The scenario file of a figure."""
+        """Path of the scenario of a figure."""
         return self.folder / f"{self.runs_of(figure)}.toml"
 
 
@@ -232,7 +236,7 @@ def read(folder: Path) -> Paper:
 
 
 def parse(text: str, folder: Path) -> Paper:
-    """The claims in the text of a folder's file, without a look at the scenarios that they need.
+    """Parses the text of `claims.toml`, without checking that its scenarios exist.
 
     Raises:
         InputError: A claim is wrong; the error names it.
@@ -259,7 +263,7 @@ def parse(text: str, folder: Path) -> Paper:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of the file, and what errors call it."""
+    """A table of the file, and its name in errors."""
 
     data: Mapping[str, Any]
     where: str
@@ -367,7 +371,7 @@ def _check(table: _Table) -> Check:
 
 
 def _measure(table: _Table, key: str) -> tuple[str, Mapping[str, Any]]:
-    """A measure's name and its arguments."""
+    """Name and arguments of a measure."""
     arguments = table.table(key)
     name = _Table(arguments, f"{table.where}, {key}").text("name")
     del arguments["name"]

@@ -1,4 +1,4 @@
-"""Parts that the figures of papers share: curves, means over the seeds, and their files."""
+"""Parts of papers' figures: curves, means over the seeds, files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ONE_PANEL = (2.8, 4.5)
 
 
 def labels(run: Run, axis: str) -> list[str]:
-    """The labels of an axis of a sweep."""
+    """Labels of an axis of a sweep."""
     return next(each.labels for each in run.axes if each.name == axis)
 
 
 def curve(x: Iterable[float], y: Iterable[float | None], index: int, **how: Any) -> Line:
-    """A line with the colour and the dashes of its index."""
+    """Builds a line with the colour and the dashes of its index."""
     return Line(
         list(x), list(y), **{"colour": look.colour(index), "dashes": look.dashes(index)} | how
     )
@@ -40,13 +40,13 @@ def marks(
     *,
     joined: bool = True,
 ) -> Line:
-    """Means with their 95 % intervals: markers by index, joined or not.
+    """Builds a line of means with their 95 % intervals, and a marker by index.
 
     Args:
         points: x, and the values of the seeds there.
-        index: Colour, dashes and marker.
+        index: Index of colour, dashes and marker.
         label: The name in the legend.
-        joined: Points are joined.
+        joined: `True` joins the points.
     """
     xs, columns = [], []
     for x, values in points:
@@ -60,7 +60,7 @@ def marks(
 def means(
     columns: Iterable[Iterable[float]],
 ) -> tuple[list[float], tuple[list[float], list[float]]]:
-    """The means of the seeds' values, and both ends of their 95 % intervals."""
+    """Means of the seeds' values, and both ends of their 95 % intervals."""
     estimates = []
     for values in columns:
         estimate = Estimate.of([float(value) for value in values])
@@ -72,13 +72,13 @@ def means(
 def across(
     columns: Iterable[Iterable[float]], index: int, label: str | None = None, shift: float = 0.0
 ) -> Line:
-    """Means along x with their 95 % intervals: a marker in each of the rows of `row_ticks`.
+    """Builds a line of means along x with 95 % intervals, one in each row of `row_ticks`.
 
     Args:
-        columns: The values of the seeds in each row, from above.
-        index: Colour and marker.
+        columns: The values of the seeds in each row, from the top.
+        index: Index of colour and marker.
         label: The name in the legend.
-        shift: Place below the row, whose distance to the next is 1.
+        shift: Offset below the row, in distances between rows.
     """
     found, ends = means(columns)
     return Line(
@@ -93,23 +93,23 @@ def across(
 
 
 def row_ticks(names: Iterable[str]) -> list[tuple[float, str]]:
-    """The names of rows as ticks along y, the first at the top."""
+    """Names of rows as ticks along y, the first at the top."""
     return [(-float(row), name) for row, name in enumerate(names)]
 
 
 def first_seed(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the first seed."""
+    """Selects the rows of the first seed."""
     return table.filter(pl.col("seed") == pl.col("seed").min())
 
 
 def seeds_along(
     rows: pl.DataFrame, x: str, y: str, scale: float = 1.0
 ) -> Sequence[tuple[float, list[float]]]:
-    """The values of the seeds at each place along x."""
+    """Groups the values of the seeds by their position along x."""
     parts = rows.sort(x).group_by([x], maintain_order=True)
     return [(float(at), [float(v) * scale for v in part[y]]) for (at,), part in parts]
 
 
 def save(picture: Picture, directory: Path, name: str) -> list[Path]:
-    """Writes a figure as PNG and as SVG."""
+    """Draws a figure, and writes it as PNG and SVG."""
     return plots.save(Figure(picture), directory, name)

@@ -1,4 +1,4 @@
-"""A paper's figures on real Linux, beside the simulator's."""
+"""Figures of a paper on Linux beside those in the simulator."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure in both worlds."""
+    """A figure in the simulator and on Linux."""
 
     name: str
     agreement: Agreement
-    #: The files of both.
+    #: Files of both drawings.
     files: tuple[Path, ...]
 
 
 @dataclass(frozen=True)
 class OnLinux:
-    """What came of a paper's figures on Linux."""
+    """Results of a paper's figures on Linux."""
 
     figures: tuple[Figure, ...]
-    #: By claim each of its checks that these runs tell of, in the simulator and on Linux.
+    #: Outcomes of each claim's checks in the simulator and on Linux, if these runs decide them.
     outcomes: Mapping[str, list[tuple[Outcome, Outcome]]]
 
     def to_json(self) -> dict[str, Any]:
-        """The claims as data, as `recorded` reads them once the paper's folder has them."""
+        """Returns the outcomes as the JSON object that `recorded` reads from the paper's folder."""
         kernels = [kernel for f in self.figures for kernel in f.agreement.world.get("kernel", [])]
         return {
             "kernel": list(dict.fromkeys(kernels)),
@@ -72,9 +72,9 @@ def _numbers(outcome: Outcome) -> dict[str, Any]:
 
 
 def recorded(name: str) -> dict[str, list[tuple[Outcome, Outcome]]]:
-    """What the claims came to by the runs that the paper's folder keeps; nothing without these.
+    """Outcomes that are stored in the paper's folder; empty without a file.
 
-    `scripts/agreement_page.py NAME` puts them there.
+    `scripts/agreement_page.py NAME` writes them.
     """
     file = shelf.PAPERS / name / LINUX / CLAIMS
     if not file.is_file():
@@ -101,12 +101,12 @@ def _outcome(check: Check, numbers: Mapping[str, Any]) -> Outcome:
 
 
 def available(name: str) -> list[str]:
-    """The figures of a paper that Linux can run."""
+    """Figures of a paper that Linux can run."""
     return sorted(file.stem for file in (shelf.PAPERS / name / LINUX).glob("*.toml"))
 
 
 def drawn_from(name: str, figure: str) -> list[str]:
-    """The figures that are drawn from the runs of one on Linux: itself, and others of the same."""
+    """Figures that are drawn from the runs of one on Linux: itself, and those of `same_runs`."""
     others = paper(name).same_runs_on_linux.items()
     return [figure, *(other for other, runs in others if runs == figure)]
 
@@ -119,14 +119,14 @@ def reproduce_on_linux(
     threads: int | None = None,
     progress: Callable[[str], AbstractContextManager[OnProgress]] | None = None,
 ) -> OnLinux:
-    """Runs the figures of a paper that Linux can run in both worlds, draws them, judges claims.
+    """Runs a paper's figures in the simulator and on Linux, draws them, and checks the claims.
 
     Args:
         name: The paper, such as "abe".
         ids: The claims whose figures are wanted, such as "A4"; all if not given.
-        directory: Where results go; out/reproduce/NAME-linux if not given.
+        directory: Directory of the results; out/reproduce/NAME-linux if not given.
         threads: Runs on Linux at a time; as many as the machine can route for if not given.
-        progress: Makes the progress bar of a world.
+        progress: Makes the progress bar of the simulator or of Linux.
 
     Raises:
         InputError: There is no such paper or claim, or none of its figures can run on Linux.
@@ -154,7 +154,7 @@ def reproduce_on_linux(
 def _judged(
     claim: Claim, worlds: Sequence[Mapping[str, Run]], name: str
 ) -> list[tuple[Outcome, Outcome]]:
-    """The checks of a claim whose points these runs have."""
+    """Judges the checks of a claim whose points these runs have."""
     here = [each for each in claim.checks if each.linux and claim.figure_of(each) in worlds[0]]
     simulator, linux = (
         map(_sided, judge(replace(claim, checks=tuple(here)), runs, name)) for runs in worlds
@@ -164,7 +164,7 @@ def _judged(
 
 
 def _sided(outcome: Outcome) -> Outcome:
-    """An order of a single run has no interval, but a side."""
+    """Judges an order of a single run, which has no interval, by its sign."""
     ours = outcome.ours
     if outcome.check.kind != "order" or ours is None or ours.n > 1:
         return outcome
@@ -185,7 +185,7 @@ def _figure(
 
 
 def draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> list[Path]:
-    """Draws a figure of a paper, and those of the same runs, once for each world."""
+    """Draws a figure of a paper, and those of the same runs, for the simulator and for Linux."""
     drawing = drawings(name)
     files = []
     for world, run in worlds.items():

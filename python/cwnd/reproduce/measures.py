@@ -1,9 +1,8 @@
-"""Numbers that claims come down to, each computed run by run from the results of a figure.
+"""Measures: numbers behind claims, each computed run by run from the results of a figure.
 
-A function takes the results by figure, and the arguments that `claims.toml` gives it: `figure`
-names the result, `of` the point of the sweep (axis = label), `metric` a metric by the beginning of
-its column. It returns one value for each seed unless it says otherwise, in the unit in which
-people read the metric.
+A function takes the results by figure, and the arguments in `claims.toml`: `figure` names the
+result, `of` the point of the sweep (axis = label), `metric` a metric by a prefix of its column. It
+returns one value for each seed unless stated otherwise, in the metric's unit for people.
 """
 
 from __future__ import annotations
@@ -30,14 +29,18 @@ Measure: TypeAlias = "Callable[..., list[float]]"
 
 
 def measure(name: str) -> Measure:
-    """Finds a measure by its name; `InputError` if there is none."""
+    """Finds a measure by its name.
+
+    Raises:
+        InputError: There is none.
+    """
     if name not in MEASURES:
         raise InputError(f"there is no measure `{name}`; there are {', '.join(MEASURES)}")
     return MEASURES[name]
 
 
 def at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
-    """The rows at a point of the sweep, whose axes are called by their names.
+    """Selects the rows at a point of the sweep, given by names of axes.
 
     Raises:
         InputError: There is no such axis.
@@ -48,20 +51,24 @@ def at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
 
 
 def sides(name: str, results: Results, **arguments: Any) -> list[Sides]:
-    """What the measure of an order puts above what: the numbers that it subtracts or divides."""
+    """Values that the measure of an order compares: those that it subtracts or divides.
+
+    Raises:
+        InputError: The measure has no order.
+    """
     if name not in SIDES:
         raise InputError(f"`{name}` orders nothing; {', '.join(SIDES)} do")
     return SIDES[name](results, **arguments)
 
 
 def change(results: Results, figure: str, metric: str, **points: Point) -> list[float]:
-    """A metric at `of`, less the same at `from`, seed by seed."""
+    """Difference of a metric at `of` from that at `from`, seed by seed."""
     ((after, before),) = _of_and_from(results, figure, metric, **points)
     return [a - b for a, b in zip(after, before, strict=True)]
 
 
 def gain(results: Results, figure: str, metric: str, of: Point, over: Point) -> list[float]:
-    """How much larger a metric is at `of` than at `over`, in per cent, seed by seed."""
+    """Relative difference in per cent of a metric at `of` from that at `over`, seed by seed."""
     ((after, before),) = _of_and_from(results, figure, metric, **{"of": of, "from": over})
     return [100 * (a / b - 1) for a, b in zip(after, before, strict=True)]
 
@@ -69,23 +76,23 @@ def gain(results: Results, figure: str, metric: str, of: Point, over: Point) -> 
 def gain_beyond(
     results: Results, figure: str, metric: str, *, of: Point, over: Point, beyond: Point
 ) -> list[float]:
-    """The gain of `of` over `over`, less the gain of the same where `beyond` replaces axes."""
+    """Gain of `of` over `over`, minus that gain with axes in `beyond` replaced; seed by seed."""
     ((here, there),) = _two_gains(results, figure, metric, of=of, over=over, beyond=beyond)
     return [a - b for a, b in zip(here, there, strict=True)]
 
 
 def least(results: Results, figure: str, metric: str, of: Point, along: str) -> list[float]:
-    """The least value of a metric along an axis, for each seed."""
+    """Smallest value of a metric along an axis, for each seed."""
     return [min(row) for row in _along(results[figure], metric, of, along)]
 
 
 def most(results: Results, figure: str, metric: str, of: Point, along: str) -> list[float]:
-    """The largest value of a metric along an axis, for each seed."""
+    """Largest value of a metric along an axis, for each seed."""
     return [max(row) for row in _along(results[figure], metric, of, along)]
 
 
 def least_step(results: Results, figure: str, metric: str, of: Point, along: str) -> list[float]:
-    """The least step of a metric from one label of an axis to the next, for each seed."""
+    """Smallest increase of a metric from one label of an axis to the next, for each seed."""
     return [
         min(after - before for before, after in pairwise(row))
         for row in _along(results[figure], metric, of, along)
@@ -93,7 +100,7 @@ def least_step(results: Results, figure: str, metric: str, of: Point, along: str
 
 
 def largest_move(results: Results, figure: str, metric: str, along: str) -> list[float]:
-    """How far a metric moves along an axis, at every point of the other axes and for each seed."""
+    """Range of a metric along an axis, at every point of the other axes and for each seed."""
     run = results[figure]
     column = _metric(metric).column
     others = [name for name in run.axis_columns if name != _axis(run, along)]
@@ -106,7 +113,7 @@ def largest_move(results: Results, figure: str, metric: str, along: str) -> list
 
 
 def distance_from_sawtooth(results: Results, figure: str, buffer: str, beta: str) -> list[float]:
-    """How far utilisation is from the closed form where it is the farthest, in percentage points.
+    """Largest distance of utilisation from the closed form, in percentage points.
 
     `buffer` and `beta` name the columns with the buffer in BDP and with β (ABE § II-A).
     """
@@ -131,30 +138,30 @@ def utilisation_where_full(results: Results, figure: str, buffer: str, beta: str
 def change_of_rounds_below_bdp(
     results: Results, figure: str, share: float, **points: Point
 ) -> list[float]:
-    """How many more round trips the window is below a share of the BDP at `of` than at `from`.
+    """Difference of the round trips with a window below a share of the BDP, `of` minus `from`.
 
-    Counted from the first reduction on, over the whole run, in base round trips.
+    They are counted from the first reduction on, over the whole run, in base round trips.
     """
     ((of, other),) = _rounds_at_of_and_from(results, figure, share, **points)
     return [a - b for a, b in zip(of, other, strict=True)]
 
 
 def median_time_ratio(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """The median over all cases of T at `of` ÷ T at `over`, for each seed (ABE § IV-C).
+    """Median over all cases of T at `of` ÷ T at `over`, for each seed (ABE § IV-C).
 
-    T is the time that the last flow takes from its start to the index of fairness at which the
-    run ends. A run that ends before has no T: it counts with all the time that it had.
+    T is the time from the start of the last flow until the fairness index at which the run ends. A
+    run that ends earlier has no T; its whole time counts.
     """
     return _ratios_by_seed(results[figure], of, over, pl.col("ratio").median())
 
 
 def share_faster(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """The share of cases, in per cent, that converge sooner at `of` than at `over`, by seed."""
+    """Share of cases, in per cent, that converge sooner at `of` than at `over`, by seed."""
     return _ratios_by_seed(results[figure], of, over, 100 * (pl.col("ratio") < 1).mean())
 
 
 def fastest(results: Results, figure: str, of: Point, over: Point, along: str) -> list[float]:
-    """The value along an axis at which most cases converge sooner than at `over`, for each seed."""
+    """Value along an axis at which most cases converge sooner than at `over`, for each seed."""
     run = results[figure]
     labels = next(axis.labels for axis in run.axes if axis.name == along)
     labels = [label for label in labels if label != over[along]]
@@ -165,9 +172,10 @@ def fastest(results: Results, figure: str, of: Point, over: Point, along: str) -
 def median_by_chance(
     results: Results, figure: str, of: Point, over: Point, most: float
 ) -> list[float]:
-    """The largest median over all cases of T ÷ T where both are at `over`, with any two seeds.
+    """Largest median over all cases of T ÷ T with both at `over`, over all pairs of seeds.
 
-    So far from 1 is what nothing but chance brings; but at most `most`. One value.
+    This is the deviation from 1 that chance alone causes, limited to `most`. The result is one
+    value.
     """
     run = results[figure]
     times = _at(run, convergence_s(run), {**of, **over})
@@ -182,7 +190,7 @@ def median_by_chance(
 
 
 def group_ratio(results: Results, figure: str, of: Point, group: str, to: str) -> list[float]:
-    """Goodput of a flow of one group ÷ that of another, mean over the axes left, for each seed."""
+    """Goodput of a flow of one group ÷ that of another, averaged over the other axes, by seed."""
     run = results[figure]
     flows = _at(run, run.flows.with_columns(pl.col("group").cast(pl.String)), of)
     mean = (
@@ -195,7 +203,7 @@ def group_ratio(results: Results, figure: str, of: Point, group: str, to: str) -
 
 
 def convergence_s(run: Run) -> pl.DataFrame:
-    """One row per run: its axes, its seed, and `time_s`, from the last start to a fair share."""
+    """Computes for each run `time_s`, the time from the last start to a fair share."""
     last = (
         run.flows.sort("start_s")
         .group_by("run_id", maintain_order=True)
@@ -205,7 +213,7 @@ def convergence_s(run: Run) -> pl.DataFrame:
 
 
 def time_ratios(run: Run, of: Point, over: Point) -> pl.DataFrame:
-    """One row for each case: T at `of` ÷ T at `over`, which replaces axes of `of`."""
+    """Computes T at `of` ÷ T at `over` for each case; `over` replaces axes of `of`."""
     times = convergence_s(run)
     after, before = _at(run, times, of), _at(run, times, {**of, **over})
     same = ["seed", *(c for c in run.axis_columns if c not in {_axis(run, name) for name in over})]
@@ -280,7 +288,7 @@ def _rounds_below_bdp(run: Run, point: Point, share: float) -> dict[int, float]:
 
 
 def _metric(name: str) -> Any:
-    # `goodput` begins one column only; `qdelay_p50` too.
+    # A prefix such as `goodput` or `qdelay_p50` identifies one column.
     return find_metric(name)
 
 
@@ -301,7 +309,11 @@ def _along(run: Run, metric: str, point: Point, along: str) -> list[list[float]]
 
 
 def _at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
-    """The rows at a point of the sweep; `InputError` if there are none."""
+    """Selects the rows at a point of the sweep.
+
+    Raises:
+        InputError: There are none.
+    """
     rows = at(run, rows, point)
     if rows.is_empty():
         raise InputError(f"{run.name}: no run at {dict(point)}")
@@ -319,7 +331,7 @@ def _common(a: Mapping[int, float], b: Mapping[int, float]) -> Sequence[int]:
     return [seed for seed in a if seed in b]
 
 
-#: All measures, by the name that `claims.toml` gives.
+#: All measures, by their names in `claims.toml`.
 MEASURES: dict[str, Measure] = {
     function.__name__: function
     for function in (
@@ -341,7 +353,7 @@ MEASURES: dict[str, Measure] = {
     )
 }
 
-#: What the measures of orders compare.
+#: Functions with the values that the measures of orders compare.
 SIDES: dict[str, Callable[..., list[Sides]]] = {
     "change": _of_and_from,
     "gain": _of_and_over,

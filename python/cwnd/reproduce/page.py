@@ -1,4 +1,4 @@
-"""The page of a paper: each claim first, then the paper's numbers beside ours, what we found."""
+"""Page of a paper: each claim, the paper's numbers beside ours, and our findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def markdown(found: Reproduction, images: str) -> str:
-    """The page in Markdown; `images` is where the figures are, seen from it."""
+    """Formats the page in Markdown; `images` is the relative path of the figures."""
     paper = found.paper
     claims = [claim for claim in paper.claims if claim.id in found.outcomes]
     held = sum(found.holds(claim) for claim in claims)
@@ -38,12 +38,12 @@ def markdown(found: Reproduction, images: str) -> str:
     return with_linux("\n\n".join(parts) + "\n", paper, images)
 
 
-#: The last part of a page, where there are runs on Linux.
+#: Heading of the last part of a page, about runs on Linux.
 _ON_LINUX = "\n## On real Linux\n"
 
 
 def with_linux(page: str, paper: Paper, images: str) -> str:
-    """A page with its last part as it is by the runs on Linux that were recorded, if any were."""
+    """Replaces the last part of a page by the recorded outcomes on Linux, if there are any."""
     outcomes = recorded(paper.name)
     rest = page.partition(_ON_LINUX)[0]
     if not outcomes:
@@ -89,7 +89,7 @@ def with_linux(page: str, paper: Paper, images: str) -> str:
 
 
 def picture(figure: str, world: str, images: str) -> str:
-    """A figure as runs in a world have it."""
+    """Formats the Markdown of a figure in the simulator or on Linux."""
     return f"![{caption(figure)}, {world}]({images}/{LINUX}/{figure}-{world}.png)"
 
 
@@ -120,7 +120,7 @@ def _claim(found: Reproduction, claim: Claim, images: str) -> str:
 
 
 def caption(figure: str) -> str:
-    """What a figure is called: those of the paper by their number, as in `fig4_10`."""
+    """Caption of a figure: numbers as in the paper, such as 4.10 for `fig4_10`."""
     parts = figure.removeprefix("fig").split("_")
     numbered = all(part.isdigit() for part in parts)
     return f"Fig. {'.'.join(str(int(part)) for part in parts)}" if numbered else figure

@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     #: Shows the progress of one experiment, given its name.
     Bars: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
 
-#: What a reproduction leaves in its directory.
+#: Folders and file that a reproduction leaves in its directory.
 RUNS, FIGURES, CLAIMS = "runs", "figures", "claims.json"
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of reproducing a paper."""
+    """Result of reproducing a paper."""
 
     paper: Paper
-    #: Each claim that was checked, with the outcome of each of its checks.
+    #: Outcomes of each claim's checks.
     outcomes: Mapping[str, tuple[Outcome, ...]]
-    #: Whether it was a quick look: fewer seeds, shorter runs.
+    #: `True` for a quick run: fewer seeds, shorter runs.
     quick: bool
-    #: Files of the figures that were drawn.
+    #: Files of the drawn figures.
     figures: tuple[Path, ...]
     directory: Path
 
     def holds(self, claim: Claim) -> bool:
-        """Whether every number of a claim is reproduced."""
+        """`true` if every number of a claim is reproduced."""
         return all(outcome.holds for outcome in self.outcomes[claim.id])
 
     def to_json(self) -> dict[str, Any]:
-        """The claims, the paper's numbers beside ours, and the verdicts."""
+        """Returns the claims, the paper's numbers and ours, and the verdicts as a JSON object."""
         return {
             "paper": self.paper.name,
             "quick": self.quick,
@@ -81,16 +81,15 @@ def reproduce(
     threads: int | None = None,
     progress: Bars | None = None,
 ) -> Reproduction:
-    """Runs what the claims of a paper need, judges them and draws the paper's figures.
+    """Runs the scenarios behind a paper's claims, judges the claims, and draws the figures.
 
-    Runs that are already in the directory are not simulated again: a reproduction that was
-    interrupted goes on where it was.
+    Existing runs in the directory are not simulated again: an interrupted reproduction continues.
 
     Args:
         name: The paper, such as "abe".
         ids: The claims to check, such as "A4"; all if not given.
-        quick: A first answer: fewer seeds and shorter runs, as `[[quick]]` of the claims says.
-        directory: Where results go; out/reproduce/NAME if not given, NAME-quick of a quick look.
+        quick: Fewer seeds and shorter runs, as `[[quick]]` of the claims defines.
+        directory: Directory of the results; out/reproduce/NAME if not given, NAME-quick if quick.
         threads: Runs at a time; all cores if not given.
         progress: Makes the progress bar of an experiment.
 
@@ -125,18 +124,18 @@ def reproduce(
 
 
 class _Results(Mapping[str, "Run"]):
-    """The results by figure, each read when it is asked for: all of a paper may not fit memory."""
+    """Results by figure, each read on request, as all of a paper may exceed the memory."""
 
     def __init__(self) -> None:
         self._directories: dict[str, Path] = {}
         self._read: dict[str, Run] = {}
 
     def add(self, figure: str, directory: Path) -> None:
-        """Says where the result of a figure is."""
+        """Registers the directory of a figure's result."""
         self._directories[figure] = directory
 
     def forget(self) -> None:
-        """Frees what was read."""
+        """Frees the results in memory."""
         self._read.clear()
 
     def __getitem__(self, figure: str) -> Run:
@@ -158,8 +157,8 @@ def _simulated(
     threads: int | None,
     progress: Bars | None,
 ) -> Path:
-    """Runs what a figure needs, and says where it is."""
-    # Figures that are drawn from the same runs have scenarios of one name.
+    """Runs the scenario of a figure, and returns the directory of the result."""
+    # Scenarios of figures with the same runs have the same name.
     name = plans.plan(scenario).scenario.name
     with nullcontext(False) if progress is None else progress(name) as on_progress:
         sweep(
@@ -174,7 +173,7 @@ def _simulated(
 
 
 def judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcome, ...]:
-    """What the checks of a claim come to, given the results of its figures."""
+    """Judges the checks of a claim by the results of its figures."""
     own, own_sides = shelf.own_measures(paper), shelf.own_sides(paper)
 
     def measure(name: str) -> Measure:

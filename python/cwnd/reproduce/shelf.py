@@ -1,4 +1,4 @@
-"""The papers that come with cwnd: a folder for each, with all that is its own."""
+"""Registry of the papers in the package: a folder for each, with its own measures and figures."""
 
 from __future__ import annotations
 
@@ -16,26 +16,31 @@ if TYPE_CHECKING:
     from cwnd.reproduce.claims import Paper, Sides
     from cwnd.reproduce.measures import Measure
 
-    #: What draws each figure, by the name of its scenario; from its run and those of `drawn_with`.
+    #: Functions that draw figures, by the name of the scenario; their arguments are its run and
+    #: those of `drawn_with`.
     Drawings: TypeAlias = Mapping[str, Callable[..., Picture]]
 
 PAPERS = Path(__file__).resolve().parents[1] / "papers"
 
 
 def papers() -> list[str]:
-    """The papers that can be reproduced."""
+    """Names of the papers that can be reproduced."""
     return sorted(file.parent.name for file in PAPERS.glob("*/claims.toml"))
 
 
 def paper(name: str) -> Paper:
-    """The claims of a paper; `InputError` if there is no such paper."""
+    """Reads the claims of a paper.
+
+    Raises:
+        InputError: There is no such paper.
+    """
     if name not in papers():
         raise InputError(f"there is no paper `{name}`; there are {', '.join(papers())}")
     return claims.read(PAPERS / name)
 
 
 def own_measures(name: str) -> Mapping[str, Measure]:
-    """The measures that only this paper has: `MEASURES` of the `measures.py` in its folder."""
+    """Measures of this paper only: `MEASURES` of the `measures.py` in its folder."""
     if not (PAPERS / name / "measures.py").is_file():
         return {}
     found: Mapping[str, Measure] = import_module(f"cwnd.papers.{name}.measures").MEASURES
@@ -43,7 +48,7 @@ def own_measures(name: str) -> Mapping[str, Measure]:
 
 
 def own_sides(name: str) -> Mapping[str, Callable[..., list[Sides]]]:
-    """What those of them compare that order something: `SIDES` of the same file."""
+    """Values that this paper's measures of orders compare: `SIDES` of the same file."""
     if not own_measures(name):
         return {}
     found: Mapping[str, Callable[..., list[Sides]]] = import_module(
@@ -53,6 +58,6 @@ def own_sides(name: str) -> Mapping[str, Callable[..., list[Sides]]]:
 
 
 def drawings(name: str) -> Drawings:
-    """What draws a paper's figures: `FIGURES` of the `figures.py` in its folder."""
+    """Functions that draw a paper's figures: `FIGURES` of the `figures.py` in its folder."""
     figures: Drawings = import_module(f"cwnd.papers.{name}.figures").FIGURES
     return figures
