@@ -1,4 +1,4 @@
-"""Do the worlds agree? One scenario in the simulator and on real Linux, metric by metric."""
+"""Agreement of simulator and Linux: one scenario in both, compared metric by metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two results of one scenario, compared at each point of the sweep and in each group of flows."""
+"""Comparison of two results of one scenario at each point of the sweep and in each group."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from cwnd.results import Axis, Point, Run
 
-#: What is compared, in the order of tables.
+#: Metrics to compare, in the order of tables.
 COMPARED = (
     "goodput_bit_s",
     "goodput_share",
@@ -61,10 +61,10 @@ def compare(
     seeds: Collection[int] | None = None,
     points: Collection[Point] | None = None,
 ) -> Agreement:
-    """Compares two results of one scenario: all that is there, or these seeds and points.
+    """Compares two results of one scenario, restricted to these seeds and points if given.
 
     Raises:
-        InputError: There is no such group; the message names those there are.
+        InputError: There is no such group; the message names the existing ones.
     """
     chosen = Chosen(group, relative_to, seeds, points)
     ours, theirs = (parts_of(run, chosen) for run in (simulated, real))
@@ -79,13 +79,13 @@ def compare(
     return Agreement(simulated.name, rows, gains, real.manifest.world or {}, directory)
 
 
-#: What a result has at each point: of each group a row for each run.
+#: Rows of a result at each point, by group: one for each run.
 Points: TypeAlias = "dict[Point, dict[str, pl.DataFrame]]"
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is compared of a result; everything if not given."""
+    """Restrictions of a comparison; `None` means everything."""
 
     group: str | None = None
     relative_to: str | None = None
@@ -94,10 +94,10 @@ class Chosen:
 
 
 def parts_of(run: Run, chosen: Chosen | None = None) -> Points:
-    """What a result has at each point: of each group a row for each run, with its metrics.
+    """Rows of a result at each point, by group: one for each run, with its metrics.
 
     Raises:
-        InputError: There is no such group; the message names those there are.
+        InputError: There is no such group; the message names the existing ones.
     """
     chosen = chosen or Chosen()
     for asked in (chosen.group, chosen.relative_to):
@@ -124,11 +124,11 @@ def _rows(
     theirs: pl.DataFrame,
     metrics: Sequence[str],
 ) -> Iterator[Row]:
-    """What decides, and what else is wanted."""
+    """Compares the deciding metrics of a group at a point, and the other wanted ones."""
     deciding = COMPLETION if _end(ours) and _end(theirs) else GOODPUT
     for name in dict.fromkeys((GOODPUT, deciding, *metrics, TIMEOUTS)):
         first, second = (of_seeds(part["seed"], part[name]) for part in (ours, theirs))
-        # Seeds have nothing in common between the worlds but their number.
+        # Equal seeds of simulator and Linux share no random numbers, so pairing is meaningless.
         found = difference_at(point, group, name, first, second, paired=False)
         if found is None:
             continue
@@ -140,14 +140,14 @@ def _rows(
 
 
 def _end(rows: pl.DataFrame) -> bool:
-    """Whether all flows of these runs are transfers that end, and some did in each run."""
+    """`true` if all flows of these runs are finite transfers, and some completed in each run."""
     return rows["transfers"].all() and not rows[COMPLETION].has_nulls()
 
 
 def _besides(run: Run) -> pl.DataFrame:
-    """Of each run and group, and of all flows of each run, timeouts and whether all are transfers.
+    """Timeouts of each run and group, and of all flows together, and `transfers` if all are finite.
 
-    Linux tells timeouts of SYNs and of data together (`tcpi_total_rto`), the simulator apart.
+    Linux counts timeouts of SYNs and of data together (`tcpi_total_rto`), the simulator separately.
     """
     flows = run.flows.with_columns(pl.col("group").cast(pl.String))
     together = flows.with_columns(group=pl.lit(ALL))
@@ -164,7 +164,7 @@ def _besides(run: Run) -> pl.DataFrame:
 
 
 def _gains(ours: Points, theirs: Points, axes: Sequence[Axis]) -> list[Gain]:
-    """Of each arm, over each of its bases, in every group."""
+    """Computes the gain of each arm over each of its bases, in every group."""
     gains = []
     for point in ours:
         for axis, (name, arm) in zip(axes, point, strict=True):
@@ -185,10 +185,10 @@ def _gains(ours: Points, theirs: Points, axes: Sequence[Axis]) -> list[Gain]:
 
 
 def bases(axis: Axis, arm: str) -> list[str]:
-    """The labels over which an arm's gain is counted: those that the axis names in `over`.
+    """Labels over which an arm's gain is computed: those that the axis lists in `over`.
 
-    Where it names none of this arm, it is the longest label that something is added to in the
-    arm's, as "Reno" in "Reno+ABE", if there is one.
+    For an arm without an entry it is the longest label that the arm's extends, such as "Reno" for
+    "Reno+ABE", if there is one.
     """
     if arm in axis.over:
         return axis.over[arm]
@@ -200,7 +200,7 @@ def bases(axis: Axis, arm: str) -> list[str]:
 def gain_of(
     base: dict[str, pl.DataFrame], arm: dict[str, pl.DataFrame], group: str
 ) -> Estimate | None:
-    """What an arm wins over its base, percent, seed by seed; `None` where that is not known."""
+    """Relative gain of an arm over its base in percent, seed by seed; `None` if it is unknown."""
     if group not in base or group not in arm:
         return None
     ours = arm[group].select("seed", with_it=GOODPUT)
@@ -210,10 +210,11 @@ def gain_of(
 
 
 def unclear(found: Agreement) -> set[Point]:
-    """The points whose runs scatter too far to tell whether the worlds agree.
+    """Points whose runs scatter too much to decide whether simulator and Linux agree.
 
-    Chosen by the width of the confidence intervals alone, not by the differences: else points that
-    agree by chance would stay, and those that differ by chance would get another one.
+    The choice depends on the width of the confidence intervals alone, not on the differences.
+    Otherwise points that agree by chance would stay, and those that differ by chance would be
+    repeated.
     """
     points = {tuple(row.point.items()) for row in found.rows if not row.tells}
     unknown = [gain for gain in found.gains if not gain.tells]
@@ -223,7 +224,7 @@ def unclear(found: Agreement) -> set[Point]:
 
 
 def _is_of(row: Row, gain: Gain) -> bool:
-    """Whether a row is of one of the two points that a gain compares."""
+    """`true` if a row belongs to one of the two points that a gain compares."""
     return row.point[gain.axis] in (gain.base, gain.arm) and all(
         row.point[axis] == label for axis, label in gain.point.items()
     )

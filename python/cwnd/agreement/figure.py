@@ -1,4 +1,4 @@
-"""The worlds side by side: what decides at each point, in the simulator and on Linux."""
+"""Figure of the deciding metrics at each point, in the simulator and on Linux."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from cwnd.agreement.verdict import Agreement, Row
 
 
-#: Panels side by side.
+#: Maximum number of panels side by side.
 _COLUMNS = 4
-#: Equal in both worlds, and what may differ around it.
+#: Colour of the line of equal values, and of the tolerance around it.
 _GREY = "#808080"
 
 
 def figure(found: Agreement) -> Picture:
-    """One mark for each point and group, with both intervals; grey is what may differ."""
+    """Describes a marker for each point and group, with both intervals; grey is the tolerance."""
     from cwnd.agreement.verdict import GOODPUT
 
     rows = found.deciding
@@ -46,7 +46,7 @@ def figure(found: Agreement) -> Picture:
 
 
 def _equal(rows: list[Row], scale: float) -> Line:
-    """The places of equal values, with the tolerance around them."""
+    """Builds the line of equal values, with the tolerance as a band."""
     from cwnd.agreement.verdict import TOLERANCE
 
     largest = max((max(row.simulator.mean, row.linux.mean) for row in rows), default=1.0) * scale
@@ -80,12 +80,12 @@ def _limits(rows: list[Row], scale: float) -> tuple[float, float]:
 
 
 def _panel(row: Row) -> tuple[str, str]:
-    """The panels are the values of the first axis, of each metric by itself."""
+    """Panel of a row: the value of the first axis, and the metric."""
     return next(iter(row.point.values()), ""), row.metric
 
 
 def _arm(row: Row, *, grouped: bool) -> str:
-    """The marks are the values of the last, and groups."""
+    """Marker of a row: the value of the last axis, and the group."""
     arm = [list(row.point.values())[-1]] if len(row.point) > 1 else []
     group = "all flows" if row.group == ALL else row.group
     return ", ".join([*arm, *([group] if grouped else [])])

@@ -1,4 +1,4 @@
-"""Files of a comparison beside the two results: tables, a document and a figure."""
+"""Files of an agreement beside the two results: tables, a document and a figure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 #: Names of the table, the document and the figure.
 TABLE, DOCUMENT, FIGURE = "agreement.csv", AGREEMENT, "agreement"
-#: The same table of the points that were run more often.
+#: Name of the table of points that were run more often.
 REPEATED = "repeated.csv"
 
 
 def write(found: Agreement) -> None:
-    """Leaves the table, the document and the figure beside the results."""
+    """Writes the table, the document and the figure beside the results."""
     document = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
     documents = {DOCUMENT: document.encode(), TABLE: table(found).encode()}
     if found.repeated is None:
@@ -49,7 +49,7 @@ def write(found: Agreement) -> None:
 
 
 def table(found: Agreement) -> str:
-    """All numbers as CSV, in the units of people; tolerances of gains are percentage points."""
+    """Formats all numbers as CSV in units for people; tolerances of gains are percentage points."""
     axes = found.rows[0].point if found.rows else {}
     out = io.StringIO()
     writer = csv.DictWriter(out, [*_axes(axes), *_COLUMNS], lineterminator="\n", restval="")
@@ -86,11 +86,11 @@ def table(found: Agreement) -> str:
     return out.getvalue()
 
 
-#: Digits of that table behind the point.
+#: Decimals of the numbers in the table.
 DIGITS = 4
-#: Name of gains in that table, before the base.
+#: Prefix of a gain's metric in the table, before the base.
 GAIN_OVER = "Gain over "
-#: The columns of that table after the axes.
+#: Columns of the table after the axes.
 _COLUMNS = (
     *("group", "metric", "unit", "runs", "simulator", "simulator_ci95", "linux", "linux_ci95"),
     *("difference", "difference_ci95", "difference_percent", "tolerance"),
@@ -99,12 +99,12 @@ _COLUMNS = (
 
 
 def _axes(point: dict[str, str]) -> dict[str, str]:
-    """The columns of the axes; one that has another column's name is kept apart from it."""
+    """Maps the columns of the axes to labels."""
     return {axis_column(axis): label for axis, label in point.items()}
 
 
 def axis_column(axis: str) -> str:
-    """The column of an axis."""
+    """Column of an axis, with a prefix if another column has its name."""
     return f"axis_{axis}" if axis in _COLUMNS else axis
 
 

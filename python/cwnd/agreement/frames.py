@@ -1,4 +1,4 @@
-"""A comparison of the worlds as data frames, in SI units."""
+"""Agreements as data frames, in SI units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_GAINS = {"over": pl.String, "within": pl.Boolean}
 
 
 def differences(found: Agreement) -> pl.DataFrame:
-    """A row for each point, group and metric: both worlds, Linux − simulator, and the verdict."""
+    """Builds a row for each point, group and metric: both values, their difference, the verdict."""
     rows = [
         {
             **_shared(row, row.point, again=again),
@@ -37,7 +37,7 @@ def differences(found: Agreement) -> pl.DataFrame:
 
 
 def stored(table: pl.DataFrame, name: str, directory: Path) -> Agreement:
-    """A comparison from its table of differences; its gains and the world are not in there."""
+    """Reconstructs an agreement from its table of differences, without gains and Linux's facts."""
     from cwnd.agreement.verdict import Agreement, Row
 
     axes = table.columns[1 : table.columns.index("group")]
@@ -54,7 +54,7 @@ def stored(table: pl.DataFrame, name: str, directory: Path) -> Agreement:
                 estimate(row, "simulator"),
                 estimate(row, "linux"),
                 estimate(row, "difference"),
-                # What is allowed is there as a number.
+                # The allowed difference is stored as an absolute value.
                 tolerance=None if row["allowed"] is None else 0.0,
                 least=row["allowed"] or 0.0,
             )
@@ -67,7 +67,7 @@ def stored(table: pl.DataFrame, name: str, directory: Path) -> Agreement:
 
 
 def gains(found: Agreement) -> pl.DataFrame:
-    """A row for each arm, base, point and group: percent of goodput, and percentage points."""
+    """Builds a row for each arm, base, point and group, in percent of goodput."""
     rows = [
         {
             **_shared(gain, {**gain.point, gain.axis: gain.arm}, again=again),

@@ -1,4 +1,4 @@
-"""Comparisons made again with the simulator of today, beside what was recorded of Linux."""
+"""Repetition of an agreement with the current simulator, against recorded results of Linux."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _COLUMN_OF = {metric.label: name for name, metric in METRICS.items()}
 
 
 def renew(scenario: ScenarioLike, recorded: Path, directory: Path) -> Agreement:
-    """Simulates what a table of a comparison has, and compares it with Linux's side of the table.
+    """Simulates the points of a recorded table, and compares them with Linux's values in it.
 
-    Each point gets as many runs of the simulator as it had; metrics that the table does not have
-    are left out, and tolerances are those of the table.
+    Each point gets as many runs of the simulator as it had. Metrics that the table lacks are left
+    out, and tolerances are those of the table.
 
     Args:
-        scenario: What was compared.
-        recorded: The table, as `cwnd agree` left it.
-        directory: Where the simulator's runs go; those that are there are not done again.
+        scenario: The scenario of the table.
+        recorded: The table that `cwnd agree` wrote.
+        directory: Directory of the simulator's runs; existing ones are not repeated.
     """
     with recorded.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -108,7 +108,10 @@ def _gains(recorded: list[dict[str, str]], ours: Points, axes: Sequence[Axis]) -
 
 
 def difference_told(simulator: Estimate, linux: Estimate, scale: float) -> Estimate:
-    """By what tables say: else what is just within its tolerance is beyond it by a last digit."""
+    """Computes the difference from rounded values, as tables show them.
+
+    Unrounded, a value just within its tolerance could be beyond it by the last digit.
+    """
 
     def told(value: float) -> float:
         return round(value * scale, DIGITS) / scale
@@ -123,11 +126,11 @@ def _point(row: dict[str, str], axes: list[str]) -> Point:
 
 
 def _group(row: dict[str, str]) -> str:
-    """Tables of before there were groups are of all flows."""
+    """Group of a row; tables older than groups are of all flows."""
     return row.get("group", ALL)
 
 
 def _linux(row: dict[str, str], scale: float) -> Estimate:
-    """What a table says of Linux."""
+    """Estimate of Linux in a row of a table."""
     half_width = float(row["linux_ci95"]) / scale if row["linux_ci95"] else None
     return Estimate.of_interval(int(row["runs"]), float(row["linux"]) / scale, half_width)

@@ -1,4 +1,4 @@
-"""Runs a scenario in both worlds: what a comparison needs, and more where that says too little."""
+"""Runs of an agreement: a scenario in the simulator and on Linux, repeated where necessary."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from cwnd.results import Run
     from cwnd.running import OnProgress, Plan, ScenarioLike
 
-    #: Shows the progress of one world, given its name.
+    #: Shows the progress of the simulator or of Linux, given its name.
     Bars: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
 
-#: The directory of the simulator's result, in the directory of a comparison.
+#: Directory of the simulator's result, in the directory of an agreement.
 SIMULATOR = "simulator"
 
 
@@ -44,21 +44,21 @@ def agree(
     group: str | None = None,
     relative_to: str | None = None,
 ) -> Agreement:
-    """Runs a scenario in both worlds and compares them.
+    """Runs a scenario in the simulator and on Linux, and compares the results.
 
-    Runs that are there from before are not done again: a comparison that was interrupted goes on.
+    Existing runs are not repeated: an interrupted comparison continues.
 
     Args:
         scenario: Path of a scenario file, or a `cwnd.Scenario`.
-        directory: Where both results, the table and the figure go.
+        directory: Directory of both results, the table and the figure.
         threads: Runs on Linux at a time; as many as the machine can route for if not given.
-        up_to: Runs of each world at points where the scenario's own runs scatter too far to tell
-            whether the worlds agree; see `unclear`. No more than the scenario's if not given.
-        progress: Makes the progress bar of a world.
-        metrics: What is compared besides goodput.
+        up_to: Runs in the simulator and on Linux at points where the scenario's own runs scatter
+            too much for a verdict; see `unclear`. No more than the scenario's if not given.
+        progress: Makes the progress bar of the simulator or of Linux.
+        metrics: Metrics to compare besides goodput.
         group: Compare only this group of flows, `*` for all flows together; all flows and, where
             there are several groups, each of them if not given.
-        relative_to: The group that `goodput_ratio` compares with; the first if not given.
+        relative_to: Reference group of `goodput_ratio`; the first if not given.
 
     Raises:
         ScenarioError: Linux cannot provide something; the error shows where and what.
@@ -96,7 +96,11 @@ def agree(
 
 
 def _know(plan: Plan, asked: Iterable[str | None]) -> None:
-    """Refuses an unknown group before anything runs."""
+    """Refuses an unknown group before anything runs.
+
+    Raises:
+        InputError: There is no such group.
+    """
     resolved = _core.read_toml(plan.scenario.cell(0).resolved, name=plan.scenario.name)
     groups = list(resolved.get("flow", {}))
     for name in asked:

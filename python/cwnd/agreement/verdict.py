@@ -1,4 +1,4 @@
-"""What a comparison of the worlds comes to: rows of metrics, gains, and whether they agree."""
+"""Verdict of an agreement: rows of metrics, gains, and tolerances."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ if TYPE_CHECKING:
 
     from cwnd.results import Estimate
 
-#: The metric that decides, and by which part of the simulator's value Linux may differ.
+#: Deciding metric, and tolerance of Linux relative to the simulator's value.
 GOODPUT, TOLERANCE = "goodput_bit_s", 0.10
-#: What decides in its place where all flows are transfers, whose goodput is what was asked for.
+#: Deciding metric if all flows are finite transfers, whose goodput follows from their arrivals.
 COMPLETION = "fct_s"
-#: Timeouts decide besides: by which part of the simulator's they may differ, or by how many a run.
+#: Metric of timeouts, its relative tolerance, and the absolute one per run.
 TIMEOUTS, TIMEOUTS_TOLERANCE, TIMEOUTS_LEAST = "rto_count", 0.25, 1.0
-#: The part of the points that must keep to it.
+#: Fraction of the points that must be within the tolerance.
 SHARE = 0.95
-#: Percentage points by which the gain of an arm over its base may differ.
+#: Tolerance of the gain of an arm over its base, in percentage points.
 GAIN_TOLERANCE = 5.0
-#: Between a base's label and what an arm has besides, as in "Reno+ABE".
+#: Separator of a base's label and the additions of an arm, as in "Reno+ABE".
 BESIDES = "+"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One metric at one point of the sweep."""
+    """One metric of a group at a point of the sweep, in the simulator and on Linux."""
 
     point: dict[str, str]
-    #: The group of flows; `*` for all flows together.
+    #: Name of the group of flows; `*` for all flows together.
     group: str
     metric: str
     simulator: Estimate
     linux: Estimate
-    #: linux − simulator, by Welch's method.
+    #: Linux − simulator, by Welch's method.
     difference: Estimate
-    #: By which part of the simulator's value Linux may differ; `None` where nothing is asked.
+    #: Tolerance relative to the simulator's value; `None` for metrics that do not decide.
     tolerance: float | None
-    #: By how much it may differ however small that value is.
+    #: Absolute tolerance, which applies if it is larger.
     least: float = 0.0
 
     @property
     def relative(self) -> float | None:
-        """The difference as a part of the simulator's value."""
+        """Difference relative to the simulator's value; `None` if that is zero."""
         return self.difference.mean / self.simulator.mean if self.simulator.mean else None
 
     @property
     def holds(self) -> bool | None:
-        """Whether the difference is within the tolerance; `None` without one."""
+        """`True` if the difference is within the tolerance; `None` without one."""
         return None if self.allowed is None else abs(self.difference.mean) <= self.allowed
 
     @property
     def tells(self) -> bool:
-        """Whether the difference is known to better than the tolerance."""
+        """`True` if the interval is narrower than the tolerance, or there is no tolerance."""
         half_width = self.difference.half_width
         if self.allowed is None:
             return True
@@ -63,7 +63,7 @@ class Row:
 
     @property
     def allowed(self) -> float | None:
-        """By how much Linux may differ; `None` where nothing is asked."""
+        """Allowed absolute difference; `None` for metrics that do not decide."""
         if self.tolerance is None:
             return None
         return max(self.tolerance * abs(self.simulator.mean), self.least)
@@ -71,97 +71,97 @@ class Row:
 
 @dataclass(frozen=True)
 class Gain:
-    """What an arm wins over its base in both worlds, in percent of goodput."""
+    """Gain in goodput of an arm over its base, in percent, in the simulator and on Linux."""
 
-    #: The point without the arm.
+    #: Point of the sweep without the axis of the arms.
     point: dict[str, str]
-    #: The group of flows whose goodput it is; `*` for all flows together.
+    #: Name of the group of flows; `*` for all flows together.
     group: str
-    #: The axis of the arms.
+    #: Axis of the arms.
     axis: str
     #: Labels of the base, such as "Reno", and of the arm, such as "Reno+ABE".
     base: str
     arm: str
     simulator: Estimate
     linux: Estimate
-    #: Percentage points, linux − simulator, by Welch's method.
+    #: Linux − simulator in percentage points, by Welch's method.
     difference: Estimate
 
     @property
     def what(self) -> str:
-        """What the arm has besides its base."""
+        """Additions of the arm to its base, such as "ABE"."""
         return self.arm.removeprefix(self.base + BESIDES)
 
     @property
     def holds(self) -> bool:
-        """Whether it is within the tolerance."""
+        """`True` if the difference is within the tolerance."""
         return abs(self.difference.mean) <= GAIN_TOLERANCE
 
     @property
     def tells(self) -> bool:
-        """Whether the difference is known to better than the tolerance."""
+        """`True` if the interval of the difference is narrower than the tolerance."""
         half_width = self.difference.half_width
         return half_width is not None and half_width <= GAIN_TOLERANCE
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What came of comparing the worlds."""
+    """Result of comparing simulator and Linux."""
 
     name: str
     rows: list[Row]
     gains: list[Gain]
-    #: What is known of the runs on Linux: kernel, settings, calibration, validity.
+    #: Facts about the runs on Linux: kernel, settings, calibration, validity.
     world: dict[str, Any]
     directory: Path
-    #: The points that were run more often, with all of their runs.
+    #: Comparison of the points that were run more often, with all of their runs.
     repeated: Agreement | None = None
 
     @property
     def grouped(self) -> bool:
-        """Whether groups of flows are compared, not only all flows together."""
+        """`True` if groups of flows are compared, not only all flows together."""
         return any(row.group != ALL for row in self.rows)
 
     @property
     def deciding(self) -> list[Row]:
-        """The rows of goodput or completion time, each with all runs of its point."""
+        """Rows of goodput or completion time, each with all runs of its point."""
         return [row for row in self._asked if row.metric != TIMEOUTS]
 
     @property
     def deciding_timeouts(self) -> list[Row]:
-        """The rows of timeouts, each with all runs of its point."""
+        """Rows of timeouts, each with all runs of its point."""
         return [row for row in self._asked if row.metric == TIMEOUTS]
 
     @property
     def _asked(self) -> list[Row]:
-        """The rows that have a tolerance, each with all runs of its point."""
+        """Rows with a tolerance, each with all runs of its point."""
         again = {_of(row): row for row in self.repeated.rows} if self.repeated else {}
         return [again.get(_of(row), row) for row in self.rows if row.tolerance is not None]
 
     @property
     def deciding_gains(self) -> list[Gain]:
-        """The gains, each with all runs of its points."""
+        """Gains, each with all runs of its points."""
         again = {_of(gain): gain for gain in self.repeated.gains} if self.repeated else {}
         return [again.get(_of(gain), gain) for gain in self.gains]
 
     @property
     def share(self) -> float:
-        """The part of the points whose goodput or completion time is within its tolerance.
+        """Fraction of the points whose goodput or completion time is within its tolerance.
 
-        Each group counts by itself.
+        Each group counts as a point.
         """
         return _share(self.deciding) or 0.0
 
     @property
     def timeouts_share(self) -> float | None:
-        """The same of timeouts; `None` where the kernel does not tell them."""
+        """Fraction of the points whose timeouts are within tolerance; `None` if unknown."""
         return _share(self.deciding_timeouts)
 
     @property
     def holds(self) -> bool:
-        """Whether the worlds agree: goodput and timeouts at most points, all gains, all runs valid.
+        """`True` if goodput and timeouts agree at most points, all gains agree, all runs are valid.
 
-        Where there are several groups the goodput of each is asked, too: flows that fill a link
+        If there are several groups, the goodput of each is tested, too: flows that fill a link
         together have the right sum however wrong their shares are.
         """
         return (
@@ -172,7 +172,7 @@ class Agreement:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As data."""
+        """Returns the agreement as a JSON object."""
         return {
             "name": self.name,
             "agree": self.holds,

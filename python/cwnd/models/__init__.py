@@ -1,7 +1,7 @@
-"""Closed forms of throughput, utilisation, waiting time and marks, each with its paper.
+"""Closed forms of throughput, utilisation, waiting time and marking, each with its paper.
 
-Rates are in packets (or bytes) per second, windows in packets, times in seconds; `p` is the
-share of the packets that are lost.
+Rates are in packets (or bytes) per second, windows in packets, times in seconds; `p` is the share
+of the packets that are lost.
 """
 
 from __future__ import annotations

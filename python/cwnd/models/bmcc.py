@@ -1,8 +1,8 @@
-"""BMCC's window by its own analysis: from an idle link to fairness, and how soon overload is seen.
+"""BMCC's analysis: its window from an idle link to fairness, and the detection of overload.
 
-I. A. Qazi, T. Znati, L. L. H. Andrew: Congestion control using efficient explicit feedback,
-INFOCOM 2009. Windows are in packets; `bdp` is the paper's k, the packets that the link carries in
-a round trip, which is also the interval t_p over which routers measure their load factor.
+I. A. Qazi, T. Znati, L. L. H. Andrew: Congestion control using efficient explicit feedback, INFOCOM
+2009. Windows are in packets; `bdp` is the paper's k, the packets that the link carries in a round
+trip, which is also the interval t_p over which routers measure their load factor.
 """
 
 from __future__ import annotations
@@ -10,27 +10,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-#: § II-D: the largest load factor that thresholds tell.
+#: § II-D: u, the largest load factor that thresholds convey.
 OVERLOAD = 1.2
-#: § II-D: where multiplicative increase ends, the least load factor that is told, its step size.
+#: § II-D: η, at which multiplicative increase ends, η₀, the smallest load factor conveyed, and the
+#: step size κ₂.
 ETA, ETA_0, KAPPA_2 = 0.75, 0.15, 0.35
-#: The link's share above which VCP adds, and by how much it grows in a round trip before (§ IV-B).
+#: Load factor above which VCP increases additively, and its growth per round trip below (§ IV-B).
 VCP_HIGH, VCP_GROWTH = 0.8, 1.0625
-#: Where β falls by less it stays, to a computer.
+#: Decrease of β below which it counts as constant, since its integral divides by the slope.
 _LEVEL = 1e-12
 
 
 @dataclass(frozen=True)
 class Decrease:
-    """Which share of its window a flow keeps at a load factor above 1 (eq. 6, § II-D).
+    """Fraction of its window that a flow keeps at a load factor above 1 (eq. 6, § II-D).
 
     Raises:
-        ValueError: It is no decrease.
+        ValueError: The parameters are no decrease.
     """
 
-    #: β where the load factor is 1.
+    #: β at a load factor of 1.
     most: float = 0.875
-    #: β from u on.
+    #: β at load factors from u on.
     least: float = 0.65
     #: u.
     overload: float = OVERLOAD
@@ -43,7 +44,7 @@ class Decrease:
 
     @property
     def slope(self) -> float:
-        """By how much β falls as the load factor rises by 1."""
+        """Decrease of β per unit of load factor."""
         return (self.most - self.least) / (self.overload - 1)
 
 
@@ -68,7 +69,7 @@ def mean_beta(
     where the paper gives β_min alone.
 
     Raises:
-        ValueError: A number has no meaning.
+        ValueError: A number is out of range.
     """
     growth, bent = _bend(flows, bdp, decrease)
     linear = decrease.most - decrease.slope * bent / 2
@@ -84,7 +85,7 @@ def epoch_rtts(
     """E[d_e]: round trips from one decrease to the next, k·(1 - E[β])/(N·α) (§ IV-A).
 
     Raises:
-        ValueError: A number has no meaning.
+        ValueError: A number is out of range.
     """
     _positive(alpha=alpha)
     return bdp * (1 - mean_beta(flows, bdp, decrease)) / (flows * alpha)
@@ -101,7 +102,7 @@ def epochs_to_fairness(
     log(1/δ)/E[log(1/β)]: each decrease shrinks the difference of two windows by β (eq. 7).
 
     Raises:
-        ValueError: A number has no meaning.
+        ValueError: A number is out of range.
     """
     if not 0 < unfairness < 1:
         raise ValueError(f"the part that lacks is between 0 and 1, not {unfairness}")
@@ -124,28 +125,28 @@ def fairness_rtts(
     alpha: float = 1.0,
     decrease: Decrease = Decrease(),
 ) -> float:
-    """Round trips until then (eq. 9, r), E[m]·E[d_e], an upper bound that grows with k/N.
+    """Round trips until then (eq. 9, r): E[m]·E[d_e], an upper bound that grows with k/N.
 
     Raises:
-        ValueError: A number has no meaning.
+        ValueError: A number is out of range.
     """
     epochs = epochs_to_fairness(flows, bdp, unfairness, decrease)
     return epochs * epoch_rtts(flows, bdp, alpha, decrease)
 
 
 def overload_unseen(packets: int, growth: float, overload: float = OVERLOAD) -> float:
-    """P(R > d) of eq. 13: no one of d packets has told a flow that the load factor exceeds 1.
+    """P(R > d) of eq. 13: none of d packets has conveyed that the load factor exceeds 1.
 
     (1 - (1 - D)^(d + 1))/(D·(d + 1)) with D = F/(2·(u - 1)): half of the thresholds lie in (1, u),
     and the load factor is uniform in (1, 1 + F).
 
     Args:
         packets: d.
-        growth: F, as `overload_growth` gives it; at most 2·(u - 1).
+        growth: F, from `overload_growth`; at most 2·(u - 1).
         overload: u.
 
     Raises:
-        ValueError: A number has no meaning.
+        ValueError: A number is out of range.
     """
     _positive(growth=growth)
     reach = growth / 2 / (overload - 1)
@@ -155,13 +156,13 @@ def overload_unseen(packets: int, growth: float, overload: float = OVERLOAD) -> 
 
 
 def packets_to_overload(packets: int, growth: float, overload: float = OVERLOAD) -> float:
-    """Mean number of packets until a flow is told, counting `packets` where none of them does.
+    """Mean number of packets until one conveys overload, limited to `packets`.
 
-    Without that limit it has no mean: the load factor may be arbitrarily little above 1. The sum
-    of P(R > d) for all d below `packets` (§ V-A).
+    Without that limit the mean is infinite: the load factor may be arbitrarily little above 1. It
+    is the sum of P(R > d) for all d below `packets` (§ V-A).
 
     Raises:
-        ValueError: A number has no meaning.
+        ValueError: A number is out of range.
     """
     return sum(overload_unseen(d, growth, overload) for d in range(packets))
 
@@ -175,14 +176,14 @@ def start_up_window(
     kappa_2: float = KAPPA_2,
     alpha: float = 1.0,
 ) -> float:
-    """Window of one flow on an idle link, that began with one packet (eq. 11, 12).
+    """Window of one flow on an idle link that started with one packet (eq. 11, 12).
 
     Until the load factor is η₀ it grows by ξ(η₀) = κ₂·(1 - η₀)/η₀ each round trip (about three
     times), then towards k as k·(1 - (1 - η₀)·e^(-κ₂·t)), from η·k on by α packets. With `eta` = 1
     it stays in the second phase, as new flows do until they first see overload (§ II-D).
 
     Raises:
-        ValueError: A number has no meaning, or k is below 1/η₀ packets.
+        ValueError: A number is out of range, or k is below 1/η₀ packets.
     """
     _positive(bdp=bdp, kappa_2=kappa_2)
     if not 0 < eta_0 < eta <= 1 or rtts < 0 or eta_0 * bdp < 1:
@@ -204,10 +205,10 @@ def vcp_start_up_window(
     high: float = VCP_HIGH,
     alpha: float = 1.0,
 ) -> float:
-    """The same of VCP: G^t up to 0.8·k, then α packets a round trip (§ IV-B).
+    """Window of one VCP flow on an idle link: G^t up to 0.8·k, then + α per round trip (§ IV-B).
 
     Raises:
-        ValueError: A number has no meaning.
+        ValueError: A number is out of range.
     """
     _positive(bdp=bdp)
     if growth <= 1 or rtts < 0:
@@ -217,7 +218,7 @@ def vcp_start_up_window(
 
 
 def _bend(flows: int, bdp: float, decrease: Decrease) -> tuple[float, float]:
-    """F, and up to where of it β still falls."""
+    """F of eq. 10, and the part of it over which β still decreases."""
     growth = overload_growth(flows, bdp)
     return growth, min(growth, decrease.overload - 1)
 

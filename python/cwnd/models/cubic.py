@@ -1,7 +1,7 @@
 """Mean windows of CUBIC in the steady state.
 
-L. Xu, S. Ha, I. Rhee, V. Goel, L. Eggert: CUBIC for fast and long-distance networks.
-RFC 9438, 2023.
+L. Xu, S. Ha, I. Rhee, V. Goel, L. Eggert: CUBIC for fast and long-distance networks. RFC 9438,
+2023.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ import math
 def cubic_window(p: float, rtt_s: float, c: float = 0.4, beta: float = 0.7) -> float:
     """Mean window by the cubic function alone: § 5.1, eq. 5.
 
-    ⁴√(C·(3 + β) / (4·(1 − β))) · RTT^(3/4) / p^(3/4), for one loss in every 1/p packets. With
-    β = 0.7 (eq. 6): ⁴√(C·3.7/1.2) · RTT^(3/4) / p^(3/4).
+    ⁴√(C·(3 + β) / (4·(1 − β))) · RTT^(3/4) / p^(3/4), for one loss in every 1/p packets. With β =
+    0.7 (eq. 6): ⁴√(C·3.7/1.2) · RTT^(3/4) / p^(3/4).
+
+    Raises:
+        ValueError: p or β is not between 0 and 1.
     """
     _check(p, beta)
     return math.pow(c * (3 + beta) / (4 * (1 - beta)), 0.25) * math.pow(rtt_s / p, 0.75)
@@ -22,8 +25,11 @@ def cubic_window(p: float, rtt_s: float, c: float = 0.4, beta: float = 0.7) -> f
 def reno_friendly_window(p: float, beta: float = 0.7, alpha: float | None = None) -> float:
     """Mean window of additive increase α, multiplicative decrease β: § 4.3, eq. 3.
 
-    √(α·(1 + β) / (2·(1 − β)·p)). With α = 3·(1 − β)/(1 + β), which CUBIC takes (eq. 4) and which
-    is the default, that of Reno: √(3/(2p)).
+    √(α·(1 + β) / (2·(1 − β)·p)). The default is CUBIC's α = 3·(1 − β)/(1 + β) (eq. 4), which gives
+    Reno's mean window √(3/(2p)).
+
+    Raises:
+        ValueError: p or β is not between 0 and 1.
     """
     _check(p, beta)
     slope = 3 * (1 - beta) / (1 + beta) if alpha is None else alpha
@@ -31,7 +37,11 @@ def reno_friendly_window(p: float, beta: float = 0.7, alpha: float | None = None
 
 
 def response_window(p: float, rtt_s: float, c: float = 0.4, beta: float = 0.7) -> float:
-    """Mean window of CUBIC: the larger of the two, by § 4.3 (Reno-friendly region)."""
+    """Mean window of CUBIC: the larger of the two, by § 4.3 (Reno-friendly region).
+
+    Raises:
+        ValueError: p or β is not between 0 and 1.
+    """
     return max(cubic_window(p, rtt_s, c, beta), reno_friendly_window(p, beta))
 
 

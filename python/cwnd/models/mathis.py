@@ -1,4 +1,4 @@
-"""The inverse square root of the loss probability.
+"""Mean window and rate by the inverse square root of the loss probability.
 
 M. Mathis, J. Semke, J. Mahdavi, T. Ott: The macroscopic behavior of the TCP congestion avoidance
 algorithm. ACM SIGCOMM CCR 27(3), 1997.
@@ -19,6 +19,9 @@ def mathis_window(p: float, c: float = MATHIS_PERIODIC) -> float:
 
     With one ACK for every b packets a window that grows by ACKs grows 1/b as fast, so that C is
     smaller by √b: table 1 has 0.87 for periodic and 0.93 for random losses at b = 2.
+
+    Raises:
+        ValueError: p is not between 0 and 1.
     """
     if not 0 < p < 1:
         raise ValueError(f"a loss probability lies between 0 and 1, not at {p}")
@@ -26,5 +29,9 @@ def mathis_window(p: float, c: float = MATHIS_PERIODIC) -> float:
 
 
 def mathis_rate(p: float, rtt_s: float, mss_bytes: float, c: float = MATHIS_PERIODIC) -> float:
-    """Bytes per second: BW = MSS/RTT · C/√p (eq. 3)."""
+    """Bytes per second: BW = MSS/RTT · C/√p (eq. 3).
+
+    Raises:
+        ValueError: p is not between 0 and 1.
+    """
     return mss_bytes / rtt_s * mathis_window(p, c)

@@ -10,14 +10,22 @@ import math
 
 
 def padhye_window(p: float, b: float = 1.0) -> float:
-    """Mean window at the end of a stretch without loss, E[W] (eq. 13), b packets per ACK."""
+    """Mean window at the end of a period without loss, E[W] (eq. 13), b packets per ACK.
+
+    Raises:
+        ValueError: p is not between 0 and 1.
+    """
     _check(p)
     k = (2 + b) / (3 * b)
     return k + math.sqrt(8 * (1 - p) / (3 * b * p) + k * k)
 
 
 def padhye_timeout_share(p: float, window: float) -> float:
-    """Share of the loss indications that are timeouts, Q̂(w) (eq. 24)."""
+    """Share of the loss indications that are timeouts, Q̂(w) (eq. 24).
+
+    Raises:
+        ValueError: p is not between 0 and 1.
+    """
     _check(p)
     if window <= 3:  # noqa: PLR2004 - fewer than three duplicate ACKs can follow
         return 1.0
@@ -33,10 +41,13 @@ def padhye_throughput(
 
     Args:
         p: Loss indications per packet sent.
-        rtt_s: Round-trip time.
-        timeout_s: T0, the timeout before any backoff; it doubles up to 64 T0.
+        rtt_s: Round-trip time, s.
+        timeout_s: T0, the timeout before any backoff, s; it doubles up to 64 T0.
         b: Packets per ACK.
         max_window: W_m, the receiver's window in packets.
+
+    Raises:
+        ValueError: p is not between 0 and 1.
     """
     window = padhye_window(p, b)
     # f(p), eq. 29: sums the backoffs 1, 2, 4, …, 64, 64, …

@@ -1,28 +1,28 @@
-"""A link that everybody on it shares at any time: M/G/1 with processor sharing.
+"""A link that all present transfers share equally: M/G/1 with processor sharing.
 
-L. Kleinrock: Queueing systems, volume 2, 1976, § 4.4; for links with many short transfers
-J. Roberts, L. Massoulié: Bandwidth sharing and admission control for elastic traffic, 1998.
+L. Kleinrock: Queueing systems, volume 2, 1976, § 4.4; for links with many short transfers J.
+Roberts, L. Massoulié: Bandwidth sharing and admission control for elastic traffic, 1998.
 """
 
 from __future__ import annotations
 
 
 def ps_response(size: float, capacity: float, load: float) -> float:
-    """Mean response time of a transfer: T(x) = x / (C·(1 − ρ)), whatever sizes the others have.
+    """Mean response time of a transfer: T(x) = x / (C·(1 − ρ)), for any distribution of sizes.
 
-    It is linear in the transfer's own size x, and knows of the others only what load ρ they offer:
-    the model is insensitive to their distribution. With the mean size it is the mean over all.
+    It is linear in the transfer's own size x, and depends on the others only by their load ρ
+    (insensitivity). With the mean size it is the mean over all.
 
     Args:
-        size: Of the transfer, or the mean of all, in any unit.
-        capacity: Of the link, in that unit per second.
+        size: Size of the transfer, or the mean of all, in any unit.
+        capacity: Capacity of the link, in that unit per second.
         load: Arrivals per second times mean size over the capacity, below 1.
 
     Returns:
         Seconds.
 
     Raises:
-        ValueError: There is no steady state, or a number has no meaning.
+        ValueError: There is no steady state, or a number is out of range.
     """
     if not 0 <= load < 1 or capacity <= 0 or size < 0:
         raise ValueError(f"no steady state at load {load}, size {size}, capacity {capacity}")
@@ -30,5 +30,9 @@ def ps_response(size: float, capacity: float, load: float) -> float:
 
 
 def ps_transfers(load: float) -> float:
-    """Mean number of transfers that are there, by Little's law: ρ / (1 − ρ)."""
+    """Mean number of transfers in progress, by Little's law: ρ / (1 − ρ).
+
+    Raises:
+        ValueError: There is no steady state.
+    """
     return load * ps_response(1.0, 1.0, load)

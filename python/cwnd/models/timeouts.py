@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Expiries in a row after which a timeout grows no more (footnote 5).
+#: Consecutive expiries after which a timeout grows no more (footnote 5).
 LAST_DOUBLING = 6
 
 
 def backoff_multipliers(n: float, rounds: int = 7) -> list[int]:
-    """What TCP*(n) multiplies the timeout with, round by round (Fig. 1 and footnote 5).
+    """Factors of the timeout in TCP*(n), round by round (Fig. 1 and footnote 5).
 
     Args:
-        n: Expiries in a row that leave the timeout as it is: 0 is TCP, `math.inf` no backoff
-            at all; so is 6, as nothing doubles at seven timeouts in a row.
-        rounds: How many timeouts in a row are asked for; Fig. 1 has seven.
+        n: Consecutive expiries that leave the timeout unchanged: 0 is TCP, `math.inf` no backoff at
+            all; so is 6, as nothing doubles at seven consecutive timeouts.
+        rounds: Number of consecutive timeouts; Fig. 1 has seven.
 
     Returns:
         One whole number a round: 1, 2, 4, … for n = 0.
@@ -39,7 +39,7 @@ def backoff_multipliers(n: float, rounds: int = 7) -> list[int]:
 
 
 def timeout_loss(timeouts_s: Sequence[float], capacity_pkts_s: float) -> float:
-    """Share of the packets lost where each flow sends one per timeout, p (eq. 1).
+    """Share of the packets lost if each flow sends one per timeout, p (eq. 1).
 
     Args:
         timeouts_s: RTO_i of each flow, s.
@@ -74,7 +74,7 @@ def response_without_backoff(
 
 
 def backoff_rounds(timeouts_s: Sequence[float], capacity_pkts_s: float) -> int:
-    """The least k at which one packet per 2^k RTO from each flow fits the link (eq. 4 and 5).
+    """Smallest k at which one packet per 2^k RTO from each flow fits the link (eq. 4 and 5).
 
     Raises:
         ValueError: As `timeout_loss`.
@@ -117,7 +117,7 @@ def rejected_connections(p: float, syns: int) -> float:
 
     Args:
         p: Probability that a packet is lost.
-        syns: k, how many SYNs are sent before that: 3, or 5 in Fedora.
+        syns: k, the number of SYNs until then: 3, or 5 in Fedora.
 
     Raises:
         ValueError: If p is not between 0 and 1, or no SYN is sent.

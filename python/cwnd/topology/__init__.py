@@ -1,4 +1,4 @@
-"""Graphs to simulate on: made by rules, read from files, with their traffic, as scenario files."""
+"""Graphs to simulate on: generated or read from files, with traffic, as scenario files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a topology is before it is a scenario: nodes with places, links with rates and delays."""
+"""Graphs before they become scenarios: nodes with positions, links with rates and delays."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Node:
-    """A node; its name is that of the scenario."""
+    """A node, under its name in the scenario."""
 
     name: str
-    #: To the right, or degrees of longitude; none if nobody said where it is.
+    #: Position to the right, or longitude in degrees; `None` if unknown.
     x: float | None = None
-    #: Up, or degrees of latitude.
+    #: Position upwards, or latitude in degrees.
     y: float | None = None
-    #: What of its weight in a gravity model the file says; of no unit.
+    #: Weight in a gravity model, dimensionless; `None` if the file has none.
     weight: float | None = None
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link, there and back with the same settings unless it is one-way."""
+    """A link; unless it is one-way, both directions have the same settings."""
 
     source: str
     target: str
     rate_bit_s: float
     delay_s: float
     one_way: bool = False
-    #: The queue, as TOML.
+    #: Queue of the scenario, as TOML.
     queue: str = '"fifo"'
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes and links, and what is to be said of how they came about."""
+    """Nodes and links, with remarks on their origin."""
 
     name: str
     nodes: list[Node]
     links: list[Link]
-    #: What is probably not meant, for people: each a sentence.
+    #: Warnings for the user, each a sentence.
     warnings: list[str] = field(default_factory=list)
-    #: What else to write at the top of the scenario: each a sentence.
+    #: Further comments at the top of the scenario, each a sentence.
     remarks: list[str] = field(default_factory=list)
 
     def link_names(self) -> list[str]:
-        """A name for each link: `SOURCE-TARGET`, counted where there are several."""
+        """Names of the links: `SOURCE-TARGET`, numbered if several have the same ends."""
         return unique(f"{link.source}-{link.target}" for link in self.links)
 
     def capacities(self) -> dict[str, float]:
-        """For each node the sum of the rates of the links that leave it, in bit/s."""
+        """Sum of the rates of the links that leave each node, in bit/s."""
         total = {node.name: 0.0 for node in self.nodes}
         for link in self.links:
             total[link.source] += link.rate_bit_s
@@ -62,7 +62,7 @@ class Graph:
         return total
 
     def directed(self) -> list[tuple[str, str, Link]]:
-        """The links by direction, in the order in which a scenario has them."""
+        """Links by direction, in the order of a scenario."""
         both = []
         for link in self.links:
             both.append((link.source, link.target, link))
@@ -72,7 +72,7 @@ class Graph:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """These names, the second of a kind with ` (2)` behind it, and so on."""
+    """Makes names unique: the second of equal names gets the suffix ` (2)`, and so on."""
     found = list(names)
     taken, counts, made = set(found), Counter[str](), []
     for name in found:
@@ -89,7 +89,7 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def parts(nodes: Iterable[str], links: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """The connected parts, the largest first, whatever the direction of the links."""
+    """Connected components, the largest first, ignoring the direction of links."""
     around: dict[str, list[str]] = {node: [] for node in nodes}
     for source, target in links:
         around[source].append(target)

@@ -1,10 +1,10 @@
 """Graphs like that of Fig. 10 of TCP*: heuristically optimal topologies, few hubs and many edges.
 
-What is known of them: Li, Alderson, Willinger & Doyle (SIGCOMM 2004) build router graphs as
-providers do. Routers trade ports for bandwidth, so the core is a sparse mesh of few links each, and
-high degrees are found where customers are gathered. Orbis (Mahadevan et al., SIGCOMM 2007) scales
-such a graph so that degrees keep their correlations. The graph of Fig. 10 itself is not published;
-this makes others of its kind, by rules that are written below.
+Li, Alderson, Willinger & Doyle (SIGCOMM 2004) build router graphs as providers do. Routers trade
+ports for bandwidth. The core is therefore a sparse mesh of few links each, and high degrees occur
+where customers are aggregated. Orbis (Mahadevan et al., SIGCOMM 2007) scales such a graph so that
+degrees keep their correlations. The graph of Fig. 10 itself is not published; this module generates
+graphs of the same kind, by the rules below.
 """
 
 from __future__ import annotations
@@ -21,45 +21,46 @@ from cwnd.topology.queues import red
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: With fewer there is no ring whose opposite nodes are no neighbours.
+#: Minimum number of core routers: in a smaller ring, opposite nodes are neighbours.
 _LEAST_CORE = 4
-#: Fewest nodes: the ring, a gateway for each of its nodes, and two edge nodes.
+#: Minimum number of nodes: the ring, a gateway for each of its nodes, and two edge nodes.
 LEAST_NODES = 10
-#: More are no use: every packet's way would have to be known for so many destinations.
+#: Maximum number of nodes; routing tables of more destinations would be impractical.
 MOST_NODES = 20_000
-#: Links beyond those of a tree, for each node: one of the ring, one of each gateway with two links.
+#: Links beyond those of a tree, per node: one of the ring, one of each gateway with two links.
 _REDUNDANT = 0.055
 
 
 @dataclass(frozen=True)
 class Hot:
-    """What Fig. 10 and section 5.3 of TCP* say of the graph."""
+    """Parameters of the graph, with the values of Fig. 10 and section 5.3 of TCP*."""
 
     nodes: int = 67
     seed: int = 1
-    #: Part of the edge nodes that are servers.
+    #: Fraction of the edge nodes that are servers.
     servers: float = 0.1
     core_bit_s: float = 10e9
     server_bit_s: float = 100e6
     slowest_client_bit_s: float = 1e6
     fastest_client_bit_s: float = 10e6
     delay_s: float = 0.010
-    #: RED's target delay.
+    #: Target delay of RED.
     target_s: float = 0.005
 
 
 def hot(asked: Hot) -> tuple[Graph, list[str], list[str]]:
-    """A HOT-like graph, the names of its servers, and those of its clients.
+    """Generates a HOT-like graph; returns it, the names of its servers, and those of its clients.
 
     - The core is a ring of about √n/2 routers, at least four.
-    - About n^¾/3 gateways hang from it, spread evenly; a few of them have a second link to the
-      router two further in the ring, so that cycles are rare as in HOT and none is a triangle.
+    - About n^¾/3 gateways are attached to it, evenly. A few of them have a second link to the
+      router two hops further in the ring. Cycles are thus rare as in HOT, and none is a triangle.
     - All other nodes are edge nodes with one link. Gateway r gets them with a weight of 1/√r:
       degrees are heavy-tailed at the edge and low in the core.
-    - Some of the edge nodes, drawn, are servers; the others are clients, whose links have rates
+    - A random part of the edge nodes are servers; the others are clients, whose links have rates
       drawn uniformly and rounded to kbit/s.
 
-    Python's `random.Random(seed).random()` draws everything, which is the same in all versions.
+    All random numbers are from Python's `random.Random(seed).random()`, which is the same in all
+    versions.
 
     Raises:
         InputError: A number is out of range.
@@ -72,11 +73,12 @@ def hot(asked: Hot) -> tuple[Graph, list[str], list[str]]:
     edges = n - core - gateways
     if edges < 2:  # noqa: PLR2004 - a server and a client
         core, gateways, edges = _LEAST_CORE, n - _LEAST_CORE - 2, 2
-    # Which router of the ring a gateway hangs from: evenly, one after the other.
+    # Core router of each gateway: gateways are distributed evenly around the ring.
     home = [gateway * core // gateways for gateway in range(gateways)]
     second = min(gateways, max(0, round(_REDUNDANT * n) - 1))
     twice = set(_drawn(draw, gateways, second))
-    # The weights go to gateways in a drawn order, so that the largest are not all in one place.
+    # Weights are assigned to gateways in random order, which spreads the largest ones over the
+    # ring.
     ranks = _drawn(draw, gateways, gateways)
     weights = [0.0] * gateways
     for rank, gateway in enumerate(ranks):
@@ -129,15 +131,15 @@ def _check(asked: Hot) -> None:
 
 
 def _drawn(draw: Callable[[], float], of: int, count: int) -> list[int]:
-    """So many of the numbers below `of`, in the order in which they were drawn."""
+    """Draws `count` distinct numbers below `of`, in random order."""
     left = list(range(of))
     return [left.pop(int(draw() * len(left))) for _ in range(count)]
 
 
 def _spread(draw: Callable[[], float], count: int, weights: list[float]) -> list[int]:
-    """For each of `count` edge nodes its gateway, in the order of the gateways.
+    """Draws the gateways of `count` edge nodes, in the order of the gateways.
 
-    Each gateway gets one first, as long as there are any: a gateway to nothing is none.
+    Each gateway gets one first, as far as they suffice: a gateway without edge nodes is useless.
     """
     total = [0] * len(weights)
     for gateway in range(min(count, len(weights))):
@@ -153,7 +155,7 @@ def _spread(draw: Callable[[], float], count: int, weights: list[float]) -> list
 
 
 def _placed(core: int, gateways: int, home: list[int], at: list[int]) -> list[Node]:
-    """Rings around each other: the core, the gateways, and the edge nodes, each near its own."""
+    """Places nodes on concentric rings: core, gateways, and edge nodes near their gateways."""
     room = [1.0 + at.count(gateway) for gateway in range(gateways)]
     angles, turned = [], 0.0
     for gateway in range(gateways):
@@ -174,7 +176,7 @@ def _placed(core: int, gateways: int, home: list[int], at: list[int]) -> list[No
     for edge, gateway in enumerate(at):
         many, wide = at.count(gateway), 2 * math.pi * (room[gateway] - 1) / sum(room)
         angle = angles[gateway] + wide * ((done[gateway] + 0.5) / many - 0.5)
-        # By turns nearer and farther, so that dots do not touch.
+        # Alternate radii keep the dots from touching.
         nodes.append(Node(f"edge{edge + 1}", *around(angle, 3.0 + 0.35 * (done[gateway] % 2))))
         done[gateway] += 1
     return nodes

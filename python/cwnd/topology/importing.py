@@ -1,4 +1,4 @@
-"""Graphs from GraphML and GML files, such as those of the Internet Topology Zoo."""
+"""Import of graphs from GraphML and GML files, such as those of the Internet Topology Zoo."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ if TYPE_CHECKING:
 
 #: Mean radius of the earth, in metres (IUGG).
 _EARTH_M = 6_371_008.8
-#: Two thirds of the speed of light: what light does in glass, in m/s.
+#: Speed of light in glass, two thirds of that in vacuum, in m/s.
 FIBRE_M_S = 2 / 3 * 299_792_458
-#: The unit letters of link speeds.
+#: Multipliers of the unit letters of link speeds.
 _LETTERS = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-#: `10 Gbps`, `2.5 Gbit/s`, `155M`; not `10-20Gbps`, of which nobody knows which it is.
+#: Pattern of a speed such as `10 Gbps`, `2.5 Gbit/s` or `155M`; an ambiguous `10-20Gbps` does not
+#: match.
 _LABEL = re.compile(
     r"\s*(\d+(?:\.\d+)?)\s*([KMGT])(?:b|bps|b/s|bit/s|bits/s|bit|bits)?\s*", re.IGNORECASE
 )
-#: So many names are told before the rest is counted.
+#: Number of names in a warning; further ones are counted.
 _NAMED = 3
-#: So many attributes of edges are listed.
+#: Number of edges' attributes that an error lists.
 _LISTED = 12
-#: In bit/s; what a file has beyond that is a mistake.
+#: Largest plausible rate in bit/s; a higher one is an error of the file.
 _FASTEST = 1e15
-#: The delay of the shortest cable, 200 m.
+#: Minimum delay of a link in seconds, that of a cable of 200 m.
 _SHORTEST_S = 1e-6
-#: Latitudes and longitudes end there.
+#: Largest absolute latitude and longitude, in degrees.
 _POLE, _TURN = 90.0, 180.0
 
 
-#: A larger share of nodes outside the largest part is an error.
+#: Fraction of nodes outside the largest component above which the import fails.
 _MOST_LOST = 0.1
 
 
@@ -51,47 +52,47 @@ class Attribute:
     name: str
     #: Kind of quantity: `rate` or `time`.
     kind: str
-    #: Unit of plain numbers, as `Mbit/s`; values with a unit need none.
+    #: Unit of plain numbers, such as `Mbit/s`; values with a unit need none.
     unit: str | None = None
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What holds where a file says nothing, and what is changed."""
+    """Defaults for missing attributes, and options of the import."""
 
     rate_bit_s: float = 1e9
     delay_s: float = 0.005
-    #: Multiplies all capacities: a backbone in small.
+    #: Factor of all capacities, which makes a backbone small enough to simulate.
     scale: float = 1.0
     #: Attribute of nodes that is their weight in a gravity model.
     weight: str | None = None
-    #: Attributes of edges; without, those of the Topology Zoo.
+    #: Attributes of edges; `None` uses those of the Topology Zoo.
     rate_from: Attribute | None = None
     delay_from: Attribute | None = None
-    #: Edges of a directed graph count both ways (`True`) or one way (`False`); if it is not given,
-    #: one way if each edge has its reverse, both ways if none has.
+    #: `True` counts edges of a directed graph in both directions, `False` in one. `None` means one
+    #: direction if each edge has its reverse, and both if none has.
     both_ways: bool | None = None
-    #: Keep the largest connected part, however many nodes are lost.
+    #: `True` keeps the largest component, however many nodes are lost.
     largest_part: bool = False
-    #: The queue of a link, from its rate in bit/s and its delay in seconds, as TOML.
+    #: Queue of a link as TOML, from its rate in bit/s and its delay in seconds.
     queue: Callable[[float, float], str] = lambda _rate, _delay: '"fifo"'
 
 
 def read_graph(file: Path, defaults: Defaults) -> Graph:
-    """Reads a graph; what is missing or odd in it is in its warnings, each kind with its count.
+    """Reads a graph; its warnings list missing and odd attributes, each kind with its count.
 
     - Capacities: `rate_from`, else `LinkSpeedRaw` (bit/s), else `LinkSpeed` with
       `LinkSpeedUnits`, else a `LinkLabel` that is one speed.
     - Delays: `delay_from`, else the great circle between `Latitude` and `Longitude` of both ends,
       at two thirds of the speed of light.
-    - Of several links between the same nodes one is made, with the sum of their rates: a route
-      takes one of them, and the others would be idle.
-    - Edges of a directed graph count both ways if none has its reverse.
-    - Only the largest connected part is kept.
+    - Parallel links become one, with the sum of their rates: a route uses only one of them, and
+      the others would be idle.
+    - Edges of a directed graph count in both directions if none has its reverse.
+    - Only the largest connected component is kept.
 
     Raises:
         InputError: It cannot be read, is no such file, has no link, has the reverse of some edges
-            and not of others, or more than a tenth of its nodes are outside the largest part.
+            and not of others, or more than a tenth of its nodes are outside the largest component.
     """
     if file.suffix.lower() not in _READERS:
         raise InputError(f"{file}: GraphML (.graphml) and GML (.gml) can be imported")
@@ -104,7 +105,11 @@ def read_graph(file: Path, defaults: Defaults) -> Graph:
 
 
 def graph_of(text: str, file: Path, defaults: Defaults) -> Graph:
-    """As `read_graph`, of a text that was read; `file` gives its name and its format."""
+    """Parses the text of a graph as `read_graph` does; `file` determines its name and format.
+
+    Raises:
+        InputError: As `read_graph`.
+    """
     network = _parsed(text, file)
     told = Counter[str]()
     shown: dict[str, list[str]] = {}
@@ -152,10 +157,10 @@ def _parsed(text: str, file: Path) -> Any:
     reader = _READERS[file.suffix.lower()]
     try:
         with warnings.catch_warnings():
-            # What is odd in a file is told below, in words for its user.
+            # The importer reports oddities itself, in terms of the user's options.
             warnings.simplefilter("ignore")
             network = reader(text)
-    # A stranger's file ends networkx's readers in many ways.
+    # networkx's readers fail in many ways on malformed files.
     except (
         *(nx.NetworkXError, SyntaxError, ValueError, KeyError, TypeError),
         *(AttributeError, IndexError, RecursionError, OverflowError),
@@ -175,18 +180,18 @@ def _graphml(text: str) -> Any:
     return nx.parse_graphml(text, force_multigraph=True)
 
 
-#: Longer names have no room in tables and figures.
+#: Maximum length of a label; tables and figures have no room for longer ones.
 _LONGEST_LABEL = 100
 
 
-#: Strings and comments of GML, which are skipped; where a graph begins; that it is a multigraph.
+#: Strings and comments of GML, which are skipped, the start of a graph, and the multigraph flag.
 _GML = re.compile(r'"[^"]*"|#[^\n]*|(?P<graph>\bgraph\s*+\[)|(?P<multi>\bmultigraph\s++1\b)')
 
 
-#: Says to networkx that links may be there twice.
+#: Flag that permits parallel links in networkx's reader.
 _MULTI = " multigraph 1 "
-#: Where networkx could not go on, and what of the file stands there, which is not shown: it may be
-#: another than was meant, and secret.
+#: Messages of networkx with the position of an error. The text of the file is not shown: the wrong
+#: file may have been given, and it may be secret.
 _STUCK = re.compile(r"(?:cannot tokenize|(expected .+?), found) .* at \((\d+), (\d+)\)", re.DOTALL)
 
 
@@ -194,7 +199,7 @@ def _gml(text: str) -> Any:
     import networkx as nx
 
     tokens = {token.lastgroup: token for token in reversed([*_GML.finditer(text)])}
-    # Files with links that are there twice seldom say that they are multigraphs.
+    # Files with parallel links rarely declare themselves as multigraphs.
     added = tokens["graph"].end() if "graph" in tokens and "multi" not in tokens else None
     if added is not None:
         text = f"{text[:added]}{_MULTI}{text[added:]}"
@@ -212,7 +217,7 @@ def _gml(text: str) -> Any:
         raise ValueError(f"line {line}, column {column}: {why}") from None
 
 
-#: By the ending of a file.
+#: Parsers, by suffix of the file.
 _READERS: dict[str, Callable[[str], Any]] = {".graphml": _graphml, ".gml": _gml}
 
 
@@ -267,7 +272,7 @@ def _links(
     defaults: Defaults,
     tell: Callable[[str, str], None],
 ) -> list[Link]:
-    """A link for each pair of nodes, in the direction of the file; parallel edges are added."""
+    """Builds a link for each pair of nodes, in the file's direction; parallel edges are added."""
     directed = network.is_directed()
     found: dict[tuple[str, str], tuple[float, float]] = {}
     edges = list(network.edges(data=True))
@@ -308,7 +313,11 @@ def _links(
 
 
 def _has(attribute: Attribute | None, edges: list[dict[str, Any]]) -> None:
-    """Raises an error if no edge has the attribute."""
+    """Checks that at least one edge has the attribute.
+
+    Raises:
+        InputError: None has it.
+    """
     known = {name: None for data in edges for name in data}
     if attribute is not None and attribute.name not in known:
         there = ", ".join(list(known)[:_LISTED]) or "none"
@@ -319,7 +328,11 @@ def _has(attribute: Attribute | None, edges: list[dict[str, Any]]) -> None:
 
 
 def _value(data: dict[str, Any], attribute: Attribute, link: str) -> float | None:
-    """The attribute of an edge in bit/s or s; `None` if the edge has none above zero."""
+    """Reads an edge's attribute in bit/s or s; `None` if it is missing, or a rate is not positive.
+
+    Raises:
+        InputError: The value is malformed, or has no unit.
+    """
     value = data.get(attribute.name)
     if value is None:
         return None
@@ -341,7 +354,12 @@ def _value(data: dict[str, Any], attribute: Attribute, link: str) -> float | Non
 def _directions(
     links: list[Link], defaults: Defaults, *, directed: bool
 ) -> tuple[list[Link], list[str]]:
-    """The links with their direction, which undirected graphs have not, and a warning."""
+    """Marks links as one-way or duplex, and returns a warning if the choice was implicit.
+
+    Raises:
+        InputError: The option contradicts the graph, or is needed because some edges lack a
+            reverse.
+    """
     if not directed:
         if defaults.both_ways is False:
             raise InputError("--one-way: the graph is undirected, and its edges have no direction")
@@ -368,7 +386,7 @@ def _directions(
 
 
 def speed(data: dict[str, Any]) -> float | None:
-    """The capacity of a link in bit/s, by its attributes; none if they say none that can be."""
+    """Capacity of a link in bit/s from its attributes; `None` without a usable one."""
     for rate in _speeds(data):
         if rate is not None and 0 < rate <= _FASTEST:
             return rate
@@ -389,12 +407,12 @@ def _speeds(data: dict[str, Any]) -> Iterator[float | None]:
 def _delay(a: Node, b: Node) -> float | None:
     if a.x is None or a.y is None or b.x is None or b.y is None:
         return None
-    # To microseconds: cables are no great circles, and nodes at one place have one between them.
+    # Rounded to microseconds: cables are no great circles. Nodes at the same place get the minimum.
     return max(_SHORTEST_S, round(great_circle_m(a.x, a.y, b.x, b.y) / FIBRE_M_S, 6))
 
 
 def great_circle_m(x1: float, y1: float, x2: float, y2: float) -> float:
-    """The distance between two points in metres (haversine), from longitudes and latitudes in °."""
+    """Great-circle distance in metres (haversine) between two points in degrees."""
     lon1, lat1, lon2, lat2 = (math.radians(angle) for angle in (x1, y1, x2, y2))
     h = math.sin((lat2 - lat1) / 2) ** 2
     h += math.cos(lat1) * math.cos(lat2) * math.sin((lon2 - lon1) / 2) ** 2
@@ -412,7 +430,8 @@ def _connected(
         network.add_nodes_from(names)
         network.add_edges_from((link.source, link.target) for link in links)
         network.add_edges_from((link.target, link.source) for link in links if not link.one_way)
-        # Acknowledgements must come back. In the order of the file, whatever order sets have.
+        # Acknowledgements must come back, so components are strongly connected. They follow the
+        # order of the file, because the order of sets varies.
         order = {name: place for place, name in enumerate(names)}
         strong = [
             sorted(part, key=order.__getitem__)

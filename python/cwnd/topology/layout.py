@@ -1,4 +1,4 @@
-"""Where the nodes of a graph are drawn."""
+"""Positions of a graph's nodes in figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Up to as many nodes the layout is by springs, which takes time with their square.
+#: Number of nodes below which the layout is force-directed; its time is quadratic.
 _SPRINGS = 500
 _SEED = 1
 
@@ -17,13 +17,13 @@ def places(
     links: Sequence[tuple[str, str]],
     given: dict[str, tuple[float, float]],
 ) -> dict[str, tuple[float, float]]:
-    """A place for each node, from 0 to 1 in the longer direction; the same graph, the same places.
+    """Positions of nodes, from 0 to 1 in the longer direction; deterministic for a graph.
 
     Args:
         nodes: Names, at least one.
-        links: Pairs of them, by name.
-        given: Where nodes are, in any unit. Nodes that are not in it come to lie at the mean of
-            their neighbours that are; if none is in it, networkx lays all of them out.
+        links: Pairs of names.
+        given: Positions in any unit. Nodes without one are placed at the mean of their neighbours;
+            if no node has one, networkx computes the layout.
     """
     if not given:
         return _fitted(_found(nodes, links))
@@ -37,7 +37,7 @@ def places(
         for node in nodes:
             beside = [known[other] for other in around[node] if other in known]
             if node not in known and beside:
-                # A little aside, so that two leaves of one node are two dots.
+                # A small offset separates two leaves of one node.
                 aside = 0.02 * (len(new) % 5 + 1)
                 x, y = (sum(part) / len(beside) for part in zip(*beside, strict=True))
                 new[node] = (x + aside, y - aside)
@@ -57,7 +57,7 @@ def _found(
     graph.add_nodes_from(nodes)
     graph.add_edges_from(links)
     if len(nodes) < _SPRINGS:
-        # From a circle, so that springs find the same places everywhere.
+        # Starting from a circle, the force-directed layout is the same on all machines.
         start = nx.circular_layout(graph)
         laid = nx.spring_layout(graph, pos=start, iterations=200, seed=_SEED)
     else:

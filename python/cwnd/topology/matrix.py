@@ -1,4 +1,4 @@
-"""Traffic matrices: from a table, or by a gravity model."""
+"""Traffic matrices: read from a table, or computed by a gravity model."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
     from cwnd.topology.graph import Graph
 
-#: What a group of flows can have.
+#: Maximum number of pairs of a group of flows.
 MOST_PAIRS = 1_000_000
-#: Less is nothing in any run.
+#: Minimum share of a pair; a smaller one would never be drawn in a run.
 _LEAST_SHARE = 1e-12
-#: A scenario file of more pairs would be larger than its reader takes.
+#: Maximum number of pairs that a scenario file can hold.
 _MOST_WRITTEN = 150_000
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Which part of the traffic goes from where to where."""
+    """Shares of the traffic by sender and receiver."""
 
-    #: Sender, receiver, share; shares are above zero and of no unit.
+    #: Sender, receiver and share; shares are above zero and dimensionless.
     pairs: list[tuple[str, str, float]]
-    #: What all pairs together offer, in bit/s; none if only shares are known.
+    #: Rate that all pairs together offer, in bit/s; `None` if only shares are known.
     total_bit_s: float | None = None
     warnings: list[str] = field(default_factory=list)
 
@@ -41,8 +41,8 @@ def read_matrix(file: Path, graph: Graph) -> Matrix:
     """Reads a table with the columns `from`, `to`, and `rate` or `share`.
 
     Args:
-        file: CSV with a line of names first. Rates have units, as in `5 Mbit/s`; shares have none.
-        graph: Its nodes are what the table may name.
+        file: CSV whose first line has the names. Rates have units, as in `5 Mbit/s`; shares none.
+        graph: Graph whose nodes the table refers to.
 
     Raises:
         InputError: Something is wrong; the message names file, line and column.
@@ -72,7 +72,7 @@ def _read(rows: csv._reader, file: Path, known: set[str]) -> Matrix:  # type: ig
             named = len(header)
             raise InputError(f"{file}:{line}: {len(row)} values, and the first line names {named}")
         cells = {name: row[at].strip() for name, at in columns.items()}
-        # What stands there is not shown: the file may be another than was meant, and secret.
+        # The cell's text is not shown: the wrong file may have been given, and it may be secret.
         where = {name: f"{file}:{line}: column {at + 1} (`{name}`)" for name, at in columns.items()}
         for end in ("from", "to"):
             _known(cells[end], known, where[end])
@@ -95,7 +95,7 @@ def _read(rows: csv._reader, file: Path, known: set[str]) -> Matrix:  # type: ig
     warnings += [f"{inside} nodes' traffic to themselves crosses no link"] if inside else []
     _fits(len(pairs))
     amounts = [amount for amount, _ in pairs.values()]
-    # Beside the largest, so that no sum is infinite.
+    # Amounts are relative to the largest, so that no sum overflows.
     most = max(amounts)
     parts = [amount / most for amount in amounts]
     whole = math.fsum(parts)
@@ -143,15 +143,15 @@ def _amount(text: str, measure: str, where: str) -> float:
 
 
 def gravity(graph: Graph, weights: Mapping[str, float] | None = None) -> Matrix:
-    """Each pair's share in proportion to the product of its nodes' weights.
+    """Computes shares in proportion to the product of the two nodes' weights.
 
-    Without measurements the weight of a node is the sum of the capacities of its links: what may
-    enter the network there (Roughan, SIGCOMM CCR 35(5), 2005; Zhang et al., SIGMETRICS 2003 use
-    the traffic that does).
+    The default weight of a node is the sum of the capacities of its links, as an estimate of the
+    traffic that may enter there (Roughan, SIGCOMM CCR 35(5), 2005). Zhang et al. (SIGMETRICS 2003)
+    use measured traffic instead.
 
     Args:
         graph: At least two of its nodes must have a weight above zero.
-        weights: By node, instead of those.
+        weights: Weights by node, in place of the default.
 
     Raises:
         InputError: Fewer have one, or there are too many pairs for a scenario file.
@@ -182,19 +182,19 @@ def _fits(pairs: int) -> None:
 
 
 def loads(graph: Graph, pairs: list[tuple[str, str, float]]) -> dict[tuple[str, str], float]:
-    """Which part of all traffic each direction of a link carries, by the shortest ways.
+    """Share of all traffic on each direction of a link, by shortest-path routing.
 
-    The least delay, then the fewest links, as in a simulation; of ways that are equal in both,
-    networkx takes one, which need not be the simulation's.
+    Paths minimise the delay, then the number of links, as in a simulation. Of paths that are equal
+    in both, networkx chooses one, which may differ from the simulation's.
 
     Raises:
-        InputError: A pair has no way.
+        InputError: A pair has no path.
     """
     import networkx as nx
 
     network = nx.DiGraph()
     for source, target, link in graph.directed():
-        # In whole nanoseconds, with one part in 10⁶ of one for each link.
+        # Weights are whole nanoseconds, plus 10⁻⁶ ns for each link.
         weight = round(link.delay_s * 1e9) * 10**6 + 1
         old = network.get_edge_data(source, target)
         if old is None or weight < old["weight"]:
@@ -209,7 +209,8 @@ def loads(graph: Graph, pairs: list[tuple[str, str, float]]) -> dict[tuple[str, 
         lost = next((target for target in shares if target not in away), None)
         if lost is not None:
             raise InputError(f"no links lead from `{source}` to `{lost}`")
-        # From the farthest node inwards: what goes to a node, and through it to those beyond.
+        # From the farthest node inwards, traffic to a node and through it is added to its last
+        # link.
         through = dict.fromkeys(away, 0.0) | shares
         for node in reversed(away):
             if node != source and through[node]:
@@ -220,7 +221,7 @@ def loads(graph: Graph, pairs: list[tuple[str, str, float]]) -> dict[tuple[str, 
 
 
 def total_for(graph: Graph, matrix: Matrix, load: float) -> float:
-    """What all pairs together offer when the busiest link is used to this part, in bit/s."""
+    """Rate in bit/s that all pairs together offer if the busiest link's utilisation is `load`."""
     fastest: dict[tuple[str, str], float] = {}
     for source, target, link in graph.directed():
         fastest[source, target] = max(link.rate_bit_s, fastest.get((source, target), 0.0))

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import math
 
-#: ns-2's `mean_pktsize_`: what a rate is divided by for packets a second.
+#: Packet size in bytes that converts a rate into packets per second: ns-2's `mean_pktsize_`.
 MEAN_PACKET = 500
-#: Least lower threshold, in packets: ns-2, `initialize_params` of red.cc.
+#: Minimum lower threshold, in packets: ns-2, `initialize_params` of red.cc.
 _LEAST = 5.0
-#: ns-2 takes the round-trip time for 100 ms unless the link suggests a longer one.
+#: Minimum round-trip time in seconds that ns-2 assumes for the link.
 _RTT_S = 0.1
 
 
 def red(rate_bit_s: float, delay_s: float, target_s: float = 0.005) -> str:
-    """RED with thresholds for a target delay, as ns-2 sets them when they are left to it.
+    """Computes RED's settings for a target delay, like the automatic configuration of ns-2.
 
-    With `c` packets of 500 B a second (Floyd, Gummadi & Shenker 2001, section 5; ns-2.35, red.cc):
-    `min_th = max(5, c · target / 2)` packets, `max_th = 3 min_th`, and
-    `w_q = 1 - exp(-1 / (10 · RTT · c))` with an RTT of 100 ms, or three times the link's own delay
-    if that is longer. `max_p` stays 0.1: it is not adapted while packets pass. Four times `max_th`
-    may wait. Packets are dropped, not marked.
+    With `c` packets of 500 B per second (Floyd, Gummadi & Shenker 2001, section 5; ns-2.35,
+    red.cc): `min_th = max(5, c · target / 2)` packets, `max_th = 3 min_th`, and `w_q = 1 - exp(-1 /
+    (10 · RTT · c))` with an RTT of 100 ms, or three times the link's own delay if that is longer.
+    `max_p` stays 0.1, without adaptation. The limit is four times `max_th`. Packets are dropped,
+    not marked.
 
     Args:
         rate_bit_s: Rate of the link, in bit/s.
-        delay_s: Its propagation delay, in seconds.
-        target_s: Mean wait that the thresholds lie around, in seconds.
+        delay_s: Propagation delay of the link, in seconds.
+        target_s: Mean queueing delay in the middle of the thresholds, in seconds.
 
     Returns:
         The value of `queue` in a scenario file.

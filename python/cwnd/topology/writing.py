@@ -1,4 +1,4 @@
-"""A graph with its traffic as a scenario file."""
+"""Formatting of a graph with its traffic as a scenario file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from cwnd.topology.graph import Graph
 
-#: From the largest: what a rate is written in, in bit/s.
+#: Units of rates from the largest, in bit/s.
 _RATES = ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s"), (1, "bit/s"))
-#: Times that a scenario holds between two arrivals.
+#: Range of the interval between arrivals that a scenario accepts, in seconds.
 _SHORTEST_S, _LONGEST_S = 1e-9, 1e9
 _TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
@@ -27,20 +27,20 @@ class Traffic:
     """A group of flows."""
 
     name: str
-    #: Pairs of nodes with their shares, or none where `senders` and `receivers` say it.
+    #: Pairs of nodes with their shares; empty if `senders` and `receivers` are given.
     pairs: Sequence[tuple[str, str, float | None]] = ()
     senders: Sequence[str] = ()
     receivers: Sequence[str] = ()
-    #: Sizes of transfers that arrive at random; without, flows last as long as the run.
+    #: Sizes of transfers that arrive at random; `None` for flows that last as long as the run.
     sizes: str | None = None
-    #: What all transfers together offer, in bit/s.
+    #: Rate that all transfers together offer, in bit/s.
     offered_bit_s: float = 0.0
-    #: Receivers ask for them: a part of the rate of the link that is loaded most, in place of what
-    #: is offered.
+    #: Load of the busiest link as a fraction of its rate if receivers request the transfers;
+    #: replaces the offered rate.
     asked_load: float | None = None
-    #: Each receiver has lasting flows from so many of the senders, drawn when it is read.
+    #: Number of randomly drawn senders from which each receiver has lasting flows.
     peers: int | None = None
-    #: How many lasting flows.
+    #: Number of lasting flows.
     flows: int = 1
 
     @property
@@ -51,10 +51,10 @@ class Traffic:
 
 
 def quantity(kind: str, text: str, option: str) -> float:
-    """What a quantity is in bit/s, seconds or (its mean) bytes: `rate`, `time` or `sizes`.
+    """Parses a quantity in bit/s, seconds or (mean) bytes; `kind` is `rate`, `time` or `sizes`.
 
     Raises:
-        InputError: It is none; the message begins with `option`.
+        InputError: It is malformed; the message begins with `option`.
     """
     try:
         return _core.read_quantity(kind, text)
@@ -70,17 +70,17 @@ def scenario(
     duration: str,
     backoffs: bool = False,
 ) -> str:
-    """The text of a scenario file; the same arguments give the same text.
+    """Formats the text of a scenario file; equal arguments give equal text.
 
     Args:
-        graph: Its names must be unique.
+        graph: Graph with unique names.
         traffic: At least one group.
-        made_by: The command that makes it again.
-        duration: Of the run, as the file has it.
-        backoffs: Whether the file is a sweep of TCP and TCP*(∞), for all groups.
+        made_by: The command that generates the file.
+        duration: Duration of the run, as TOML text.
+        backoffs: `True` makes a sweep of TCP and TCP*(∞) for all groups.
 
     Raises:
-        InputError: The traffic is so little, or so much, that no interval between arrivals fits.
+        InputError: The interval between arrivals is outside the accepted range.
     """
     lines = [f"# {line}" for line in _comments(graph, made_by)]
     lines += ["schema = 2"]
@@ -111,7 +111,7 @@ def scenario(
 def _comments(graph: Graph, made_by: str) -> list[str]:
     told = [f"Made by `{made_by}` of cwnd {_core.__version__}.", *graph.remarks]
     told += [f"Warning: {warning}" for warning in graph.warnings]
-    # What a stranger's file says must not end the comment.
+    # Names from an imported file must not end the comment.
     return ["".join(c if c.isprintable() else " " for c in line) for line in told]
 
 
@@ -150,17 +150,17 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _text(text: str) -> str:
-    # What JSON escapes TOML reads as well; names have no other control characters.
+    # TOML reads JSON's escapes; names have no other control characters.
     return json.dumps(text, ensure_ascii=False)
 
 
 def rate_text(bit_s: float) -> str:
-    """A rate as a file has it, rounded to whole bits a second."""
+    """Formats a rate for a scenario file, rounded to whole bits per second."""
     return _whole(max(1, round(bit_s)), _RATES)
 
 
 def time_text(seconds: float) -> str:
-    """A time as a file has it, rounded to nanoseconds."""
+    """Formats a time for a scenario file, rounded to nanoseconds."""
     return _whole(round(seconds * 1e9), _TIMES)
 
 
