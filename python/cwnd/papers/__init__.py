@@ -1,1 +1,1 @@
-"""The papers that come with cwnd, a folder for each."""
+"""The papers in the package, a folder for each."""

@@ -1,4 +1,4 @@
-"""The figures of the ABE paper, drawn as the paper draws them: same axes, same curves."""
+"""Figures of the ABE paper with the paper's axes and curves."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def fig03(run: Run) -> Picture:
 
 
 def fig04(run: Run) -> Picture:
-    """What NewReno receives more than with β_ecn = 0.5, up to each moment."""
+    """Cumulative gain of NewReno in received bytes over β_ecn = 0.5, by time."""
     return _improvement(run, "0.5")
 
 
@@ -79,7 +79,7 @@ def fig05(run: Run) -> Picture:
 
 
 def fig06(run: Run) -> Picture:
-    """What CUBIC receives more than with β_ecn = 0.7, up to each moment."""
+    """Cumulative gain of CUBIC in received bytes over β_ecn = 0.7, by time."""
     return _improvement(run, "0.7")
 
 
@@ -104,16 +104,16 @@ def fig10(run: Run) -> Picture:
 
 
 def fig11(run: Run) -> Picture:
-    """Throughput of flows with ECN ÷ of flows without, over CoDel."""
+    """Throughput of flows with ECN ÷ that of flows without, over CoDel."""
     return _group_ratios(run)
 
 
 def fig12(run: Run) -> Picture:
-    """Throughput of flows with ECN ÷ of flows without, over PIE."""
+    """Throughput of flows with ECN ÷ that of flows without, over PIE."""
     return _group_ratios(run)
 
 
-#: Every figure, by the name of its scenario.
+#: Functions of the figures, by the name of the scenario.
 FIGURES: Mapping[str, Callable[[Run], Picture]] = {
     function.__name__: function
     for function in (
@@ -124,7 +124,7 @@ FIGURES: Mapping[str, Callable[[Run], Picture]] = {
 
 
 def _throughput(run: Run, lines: str, prefix: str) -> Picture:
-    # The labels: the runs themselves have RTTs around them.
+    # The x axis has the labels' RTTs; the runs' own RTTs are distributed around them.
     rtt_ms = pl.col("rtt").str.strip_suffix(" ms").cast(pl.Float64)
     rows = run.per_run().with_columns(rtt_ms.alias("rtt_ms"))
     drawn = []
@@ -183,7 +183,7 @@ def _grid(
     names: tuple[str, str],
     skip: str | None = None,
 ) -> Picture:
-    """A panel for each queue and RTT, and a line in it for each β_ecn but one."""
+    """Builds a panel for each queue and RTT, with a line for each β_ecn but one."""
     queues, rtts, betas = (labels(run, name) for name in ("queue", "rtt", "beta_ecn"))
     panels = []
     for queue in queues:

@@ -1,7 +1,7 @@
-"""The figures of the BECN paper as it draws them, with its numbers and those of ns-2 beside ours.
+"""Figures of the BECN paper as it draws them, with its numbers and those of ns-2 beside ours.
 
-Circles are what the paper's text says, crosses recorded runs of ns-2.35 (`ns2.csv`: NewReno and
-RED in the paper's setting, with limited transmit; web traffic with timeouts from 0.2 s).
+Circles are numbers in the paper's text. Crosses are recorded runs of ns-2.35 (`ns2.csv`: NewReno
+and RED in the paper's setting, with limited transmit; web traffic with timeouts from 0.2 s).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _QUANTITIES = {
     "time": "Mean time of an object (s)",
     "lead": "Goodput, more than plain (%)",
 }
-#: Marks of others: of the paper's text, and of ns-2.
+#: Colour and markers of numbers from the paper's text and from ns-2.
 _GREY = "#4D4D4D"
 _CIRCLE: dict[str, Any] = {"joined": False, "marker": "o", "hollow": True, "size": 9.0}
 _CROSS: dict[str, Any] = {"joined": False, "marker": "x", "hollow": True, "size": 6.0}
-#: The thresholds of RED, kB (§ V-A).
+#: Thresholds of RED, kB (§ V-A).
 _THRESHOLDS_KB = (15, 45)
 
 
 def fig02(run: Run) -> Picture:
-    """Goodput of ECN or BECN flows and of as many plain ones beside them, and by how much more."""
+    """Goodput of ECN or BECN flows and of as many plain flows beside them, and the difference."""
     ahead: list[Line] = []
     for scheme in labels(run, "scheme"):
         index = _SCHEMES[scheme]
@@ -54,7 +54,7 @@ def fig02(run: Run) -> Picture:
 
 
 def fig03(run: Run) -> Picture:
-    """Loss of ECN or BECN flows, and of as many plain ones beside them."""
+    """Loss of ECN or BECN flows, and of as many plain flows beside them."""
     return Picture([_panel(_beside(run, "loss"), "loss")], *ONE_PANEL)
 
 
@@ -74,17 +74,17 @@ def fig06(run: Run) -> Picture:
 
 
 def fig07(run: Run) -> Picture:
-    """The mean queue with flows of one kind."""
+    """Mean queue with flows of one kind."""
     return _by_flows(run, "queue", {"delay": "40 ms"})
 
 
 def fig08(run: Run) -> Picture:
-    """The queue over time with 15 ECN or BECN flows."""
+    """Queue over time with 15 ECN or BECN flows."""
     return _queues(run, "15 flows, 40 ms", labels(run, "scheme"))
 
 
 def fig09(run: Run) -> Picture:
-    """How long web objects take beside bulk flows."""
+    """Mean time of web objects beside bulk flows."""
     return _by_flows(run, "time", {})
 
 
@@ -109,22 +109,22 @@ def fig13(run: Run) -> Picture:
 
 
 def fig14(run: Run) -> Picture:
-    """The mean queue with flows of one kind over the long path."""
+    """Mean queue with flows of one kind over the long path."""
     return _by_flows(run, "queue", {"delay": "250 ms"})
 
 
 def fig15(run: Run) -> Picture:
-    """The queue over time with 45 ECN flows over the long path."""
+    """Queue over time with 45 ECN flows over the long path."""
     return _queues(run, "45 flows, 250 ms", ["ECN"])
 
 
 def fig16(run: Run) -> Picture:
-    """The queue over time with 45 BECN flows over the long path."""
+    """Queue over time with 45 BECN flows over the long path."""
     return _queues(run, "45 flows, 250 ms", ["BECN"])
 
 
 def fig17(run: Run) -> Picture:
-    """How long web objects take beside bulk flows over the long path."""
+    """Mean time of web objects beside bulk flows over the long path."""
     return _by_flows(run, "time", {})
 
 
@@ -134,7 +134,7 @@ def fig18(run: Run) -> Picture:
 
 
 def fig19(run: Run) -> Picture:
-    """Source quenches in the packets on the way back, on both paths."""
+    """Share of source quenches in the packets on the reverse path, on both paths."""
     drawn: list[Line] = []
     for index, delay in enumerate(labels(run, "delay")):
         of = {"delay": delay, "scheme": "BECN"}
@@ -144,7 +144,7 @@ def fig19(run: Run) -> Picture:
 
 
 def readings(run: Run) -> Picture:
-    """What other readings of the paper come to: leads over plain flows, losses and quenches."""
+    """Results of other readings of the paper: leads over plain flows, losses and quenches."""
     names = labels(run, "reading")
     columns = [
         ("lead", ("ECN beside plain", "BECN beside plain"), {"flows": "40"}),
@@ -177,16 +177,16 @@ FIGURES: Mapping[str, Callable[[Run], Picture]] = {
     )
 }
 
-#: The colour of each kind of flows, the same in all figures.
+#: Colour of each kind of flows, the same in all figures.
 _SCHEMES = {"plain": 0, "ECN": 1, "BECN": 2}
 
 
 def _by_flows(
     run: Run, what: str, of: Point, text: Mapping[str, tuple[float, float]] | None = None
 ) -> Picture:
-    """A number for each kind of flows, by how many there are.
+    """Describes a number for each kind of flows, by the number of flows.
 
-    `text` has numbers of the paper's text that no claim asks for: flows and value.
+    `text` has numbers of the paper's text that no claim covers: flows and value.
     """
     drawn: list[Line] = []
     for scheme in labels(run, "scheme"):
@@ -199,13 +199,13 @@ def _by_flows(
 
 
 def _beside(run: Run, what: str) -> list[Line]:
-    """A number of tested flows and of the plain ones beside them."""
+    """Curves of a number of tested flows and of the plain flows beside them."""
     drawn: list[Line] = []
     for scheme in labels(run, "scheme"):
         of = {"scheme": scheme}
         index = _SCHEMES[scheme]
         drawn.append(_curve(run, what, of, index, label=scheme, group="tested"))
-        # The plain flows beside these.
+        # Plain flows beside these have colours of their own.
         plain = index + len(_SCHEMES)
         drawn.append(_curve(run, what, of, plain, label=f"plain beside {scheme}", group="plain"))
         drawn += _circles(stated(what, of, "tested"), index)
@@ -239,7 +239,7 @@ def _queues(run: Run, setting: str, schemes: Sequence[str]) -> Picture:
 
 
 def _curve(run: Run, what: str, of: Point, index: int, **more: str) -> Line:
-    """A number by how many flows there are; `more` is the `label`, and the `group`."""
+    """Builds the curve of a number by the number of flows; `more` has `label` and `group`."""
     counts = labels(run, "flows")
     points = [numbers(run, what, {**of, "flows": n}, more.get("group")) for n in counts]
     return _means(counts, points, index, more["label"])
@@ -250,12 +250,12 @@ def _means(xs: Sequence[str], points: Sequence[list[float]], index: int, label: 
 
 
 def _circles(points: Sequence[tuple[float, float]], index: int) -> list[Line]:
-    """What the paper's text says, as large open marks."""
+    """Numbers of the paper's text, as large open marks."""
     return _others(points, index, Line([], [], _GREY, label="paper", **_CIRCLE))
 
 
 def _crosses(scenario: str, what: str, of: Point, index: int) -> list[Line]:
-    """The same from recorded runs of ns-2."""
+    """Numbers of recorded runs of ns-2, as crosses."""
     rows = _ns2()
     if what not in rows.columns:
         return []
@@ -266,7 +266,7 @@ def _crosses(scenario: str, what: str, of: Point, index: int) -> list[Line]:
 
 
 def _others(points: Sequence[tuple[float, float]], index: int, key: Line) -> list[Line]:
-    """Marks without a line, which the legend names in no scheme's colour."""
+    """Builds marks without a line, with a legend entry in no scheme's colour."""
     if not points:
         return []
     xs, ys = zip(*points, strict=True)
@@ -274,7 +274,7 @@ def _others(points: Sequence[tuple[float, float]], index: int, key: Line) -> lis
 
 
 def stated(what: str, of: Point, group: str | None = None) -> list[tuple[float, float]]:
-    """Numbers of flows, and what the paper states for so many: the claims beside this file."""
+    """Numbers of flows, and the paper's numbers for them, from the claims beside this file."""
     found = []
     for claim in paper("becn").claims:
         for check in claim.checks:
@@ -296,7 +296,7 @@ def stated(what: str, of: Point, group: str | None = None) -> list[tuple[float, 
 
 @cache
 def _ns2() -> pl.DataFrame:
-    """ns-2.35 in the same settings; of flows with timeouts of at least 1 s, as here."""
+    """Recorded runs of ns-2.35 in the same settings, with timeouts of at least 1 s as here."""
     rows = pl.read_csv(Path(__file__).parent / "ns2.csv")
     longest = pl.col("rto_min_s") == pl.col("rto_min_s").max().over("scenario")
     return rows.filter(longest)

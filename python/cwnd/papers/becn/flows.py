@@ -1,4 +1,4 @@
-"""What measures and figures of the BECN paper share: numbers of flows, bottleneck and objects."""
+"""Numbers of flows, bottleneck and objects, for measures and figures of the BECN paper."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from cwnd.reproduce import Point
     from cwnd.results import Run
 
-#: The bottleneck, and the way back that ACKs and source quenches take: here, and in the scenarios
-#: of Linux.
+#: Names of the bottleneck, and of the reverse link of ACKs and source quenches: here, and in the
+#: scenarios of Linux.
 BOTTLENECK, BACK = "bottleneck", ("back", "reverse")
 
 
 def numbers(run: Run, what: str, of: Point, group: str | None = None) -> list[float]:
-    """A number of the flows, the bottleneck or the objects, by what its column is called below.
+    """Values of a column of the tables below, one for each seed.
 
-    `goodput` is of flows, and so is `loss` where there is a `group`; for each seed.
+    `goodput` is that of flows, and so is `loss` with a `group`.
     """
     if what == "time":
         rows = of_objects(run, of)
@@ -34,25 +34,25 @@ def numbers(run: Run, what: str, of: Point, group: str | None = None) -> list[fl
 
 
 def leads(run: Run, of: Point) -> list[float]:
-    """How much more goodput a tested flow has than a plain one beside it, in per cent."""
+    """Relative lead in goodput of a tested flow over a plain one beside it, %, by seed."""
     tested, plain = (numbers(run, "goodput", of, group) for group in ("tested", "plain"))
     return gains(tested, plain)
 
 
 def gains(after: list[float], before: list[float]) -> list[float]:
-    """How much larger one number is than the other, in per cent, seed by seed.
+    """Relative difference of numbers in per cent, seed by seed.
 
-    Of two that are zero none is the larger; over a zero alone, any number is without bound.
+    It is zero for two zeros, and infinite for a positive number over zero.
     """
     pairs = zip(after, before, strict=True)
     return [100 * (a / b - 1) if b else (inf if a else 0.0) for a, b in pairs]
 
 
 def of_flows(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
-    """By `seed`: the mean `goodput` of a flow, Mbit/s, and the `loss` of them all, %.
+    """Mean `goodput` of a flow in Mbit/s, and `loss` of all flows in %, by `seed`.
 
-    Of a group, or of all flows. Lost is what was sent and did not arrive: all of it at the
-    bottleneck (§ V-B 3).
+    The flows are those of a group, or all. Lost packets were sent and did not arrive; all of them
+    are lost at the bottleneck (§ V-B 3).
     """
     rows = at(run, run.flows.with_columns(pl.col("group").cast(pl.String)), of)
     if group is not None:
@@ -69,9 +69,9 @@ def of_flows(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
 
 
 def of_bottleneck(run: Run, of: Point) -> pl.DataFrame:
-    """By `seed`: `loss`, `marks` and `utilisation`, %, the mean `queue`, kB, and `quenches`.
+    """`loss`, `marks` and `utilisation` in %, mean `queue` in kB, and `quenches` in %, by `seed`.
 
-    Quenches are those that the bottleneck sends, in per cent of the packets on the way back, ACKs
+    `quenches` is the share of the bottleneck's quenches in the packets on the reverse path, ACKs
     and quenches (§ VI-E).
     """
     links = at(run, run.links.with_columns(pl.col("link").cast(pl.String)), of)
@@ -85,22 +85,22 @@ def of_bottleneck(run: Run, of: Point) -> pl.DataFrame:
         marks=100 * pl.col("marked_pkts") / arrived,
         utilisation=100 * pl.col("utilisation"),
         queue=pl.col("qlen_mean_bytes") / 1e3,
-        # Quenches come in between the router and the hosts, and not over the way back.
+        # Quenches are delivered between router and hosts, and do not cross the reverse link.
         quenches=100 * told / (pl.col("back") + told),
     ).sort("seed")
 
 
 def of_objects(run: Run, of: Point) -> pl.DataFrame:
-    """By `seed`: the mean `time` of an object, s, from its request to its last ACK (§ V-B 2).
+    """Mean `time` of an object from its request to its last ACK, s, by `seed` (§ V-B 2).
 
-    Of those whose last ACK came before the run was over.
+    It includes only objects whose last ACK came before the end of the run.
     """
     rows = at(run, run.requests, of)
     return rows.group_by("seed").agg(pl.col("acked_s").mean().alias("time")).sort("seed")
 
 
 def _packet_bytes(run: Run) -> int:
-    """A packet of data, of which all flows have the same: 1000 B in the paper (§ V-A)."""
+    """Size of a data packet in bytes, equal for all flows: 1000 B in the paper (§ V-A)."""
     scenario = _core.read_toml(run.resolved[0], name="the scenario of a run")
     sizes = {
         sum(int(_core.read_quantity("bytes", flow["endpoint"][part])) for part in ("mss", "header"))

@@ -1,7 +1,7 @@
-"""Numbers that the claims of the BECN paper come down to: one for each seed.
+"""Measures of the BECN paper's claims: one value for each seed.
 
-`what` is a column of `flows.py`: `goodput` of flows, and their `loss` where there is a `group`;
-`time` of web objects; `loss`, `marks`, `utilisation`, `queue` and `quenches` of the bottleneck.
+`what` is a column of `flows.py`: `goodput` of flows, and their `loss` with a `group`; `time` of web
+objects; `loss`, `marks`, `utilisation`, `queue` and `quenches` of the bottleneck.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 def number(
     results: Results, figure: str, what: str, of: Point, group: str | None = None
 ) -> list[float]:
-    """The number itself, in the unit of its column."""
+    """Value of a column of `flows.py`, in its unit."""
     return numbers(results[figure], what, of, group)
 
 
 def more(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
-    """How much more of it there is at `of` than at `over`, in per cent."""
+    """Relative excess of the number at `of` over that at `over`, in per cent."""
     ((after, before),) = _points(results, figure, what, of, over)
     return gains(list(after), list(before))
 
 
 def less(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
-    """How much less of it there is at `of` than at `over`, in per cent."""
+    """Relative deficit of the number at `of` to that at `over`, in per cent."""
     return [-gain for gain in more(results, figure, what, of, over)]
 
 
 def lead(results: Results, figure: str, of: Point) -> list[float]:
-    """How much more goodput a tested flow has than a plain one beside it, in per cent."""
+    """Relative lead in goodput of a tested flow over a plain one beside it, in per cent."""
     return leads(results[figure], of)
 
 
 def lead_beyond(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """How much larger that lead is at `of` than at `over`, in percentage points."""
+    """Difference of that lead at `of` from that at `over`, in percentage points."""
     ((after, before),) = _leads(results, figure, of, over)
     return [a - b for a, b in zip(after, before, strict=True)]
 
@@ -62,7 +62,7 @@ MEASURES: Mapping[str, Measure] = {
     function.__name__: function for function in (number, more, less, lead, lead_beyond)
 }
 
-#: What lies above what where a measure orders.
+#: Functions with the values that ordering measures compare.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {
     "more": _points,
     "less": _reversed,

@@ -1,4 +1,4 @@
-"""Windows and estimates over time: rounds of decreases, overload that is noticed, shares."""
+"""Windows and estimates over time: convergence, detection of overload, shares."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 #: t_p (§ II-D.1), and the round trip of `fig04`, s.
 INTERVAL_S = 0.2
-#: A window that falls by more than this from one sample to the next was decreased.
+#: Ratio of successive samples of the window below which it was decreased.
 _FALL = 0.97
-#: Where Fig. 3 has its averages, s.
+#: Averaging intervals of Fig. 3, s.
 SPANS_S = (1, 2, 5, 10, 20, 50)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case of `fig04`, by its label: what is in the round trip, how many flows, which β."""
+    """A case of `fig04`: packets in the round trip, number of flows, and β."""
 
     packets: int
     flows: int
@@ -37,7 +37,7 @@ class Case:
 
     @staticmethod
     def of(label: str) -> Case:
-        """The case of a label such as `1000 packets, 2 flows, 0.875 to 0.65`."""
+        """Parses a label such as `1000 packets, 2 flows, 0.875 to 0.65`."""
         packets, flows, betas = label.split(", ")
         most, _, least = betas.partition(" to ")
         decrease = model.Decrease(float(most), float(least or most))
@@ -45,11 +45,11 @@ class Case:
 
     @property
     def varies(self) -> bool:
-        """Whether β depends on the load, as BMCC has it."""
+        """`True` if β depends on the load, as in BMCC."""
         return self.decrease.least < self.decrease.most
 
     def model(self, what: str, lacking: float) -> float:
-        """`m`, `d_e` or `r` of eq. 8 and 9, in round trips but for m."""
+        """Value of `m`, `d_e` or `r` by eq. 8 and 9; m in decreases, the others in round trips."""
         if what == "d_e":
             return model.epoch_rtts(self.flows, self.packets, decrease=self.decrease)
         if what == "m":
@@ -60,11 +60,12 @@ class Case:
 
 
 def rounds(run: Run, label: str, lacking: float) -> pl.DataFrame:
-    """By `seed`: `m`, `d_e` and `r` of a case of `fig04`, from windows of the flows.
+    """Measured `m`, `d_e` and `r` of a case of `fig04`, from windows of the flows, by `seed`.
 
-    From when the flow that came late lacks one share B = k/N, as eq. 8 has it, until it lacks the
-    part `lacking` of it: m decreases in r round trips; null where the run ends before. d_e is the
-    mean time between decreases after the late flow came, in round trips.
+    The period starts when the late flow's deficit is one share B = k/N, as in eq. 8, and ends when
+    the deficit is the fraction `lacking` of B. It has m decreases in r round trips; both are null
+    if the run ends earlier. d_e is the mean time between decreases after the late flow's start, in
+    round trips.
     """
     case = Case.of(label)
     share = case.packets / case.flows
@@ -82,7 +83,7 @@ def rounds(run: Run, label: str, lacking: float) -> pl.DataFrame:
         gap = (table["long"] - table["late"]).to_numpy()
         times, long = table["time_s"].to_numpy(), table["long"].to_numpy()
         falls = times[1:][long[1:] < _FALL * long[:-1]]
-        # What falls over two samples is one decrease.
+        # A fall over two samples is one decrease.
         falls = falls[np.diff(falls, prepend=-1.0) > 2.5 * INTERVAL_S]
         begin, end = _first(times, gap <= share), _first(times, gap <= lacking * share)
         between = float(np.diff(falls).mean()) / INTERVAL_S if len(falls) > 2 else None  # noqa: PLR2004
@@ -102,15 +103,16 @@ def _first(times: np.ndarray, holds: np.ndarray) -> float | None:
 
 
 def noticed(run: Run, of: Point) -> pl.DataFrame:
-    """By `seed`: `unseen`, P(R > d), and `packets`, E[R], of onsets of overload (§ V-A).
+    """P(R > d) as `unseen` and E[R] as `packets`, for onsets of overload, by `seed` (§ V-A).
 
-    An onset is an interval with a load factor in [1, u) after one below 1. A flow has noticed it
-    when its sender's estimate is 1 or more within t_p of when the first packet that may tell it
-    has come back, a round trip after. R counts what arrived of it until then, at most all of t_p,
-    as the model's sum of P(R > d) does. Onsets at u and above are left out, as in the paper.
+    An onset is an interval with a load factor in [1, u) after one below 1. A flow has noticed it if
+    its sender's estimate reaches 1 within t_p of the return of the first packet that can convey it,
+    one round trip after the onset. R counts the flow's packets that arrived until then, at most
+    those of t_p, like the model's sum of P(R > d). Onsets at u and above are left out, as in the
+    paper.
     """
     links = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
-    # Most of what was sampled is not asked here.
+    # Selecting columns saves memory, as most samples are not needed here.
     columns = [*run.key_columns, "flow_id", "time_s", "load_factor_seen", "delivered"]
     series = at(run, run.samples["series"].select(columns).collect(), of).sort("time_s")
     warmup = float(run.runs["warmup_s"][0])
@@ -141,12 +143,13 @@ def _rtt(rtts: pl.DataFrame, seed: object, flow: object) -> float:
 
 
 def _answers(part: pl.DataFrame, onsets: list[float], rtt_s: float) -> Iterator[tuple[bool, float]]:
-    """Of each onset whether one flow missed it, and the packets until it did not."""
+    """Yields for each onset `True` if a flow missed it, and the packets until it noticed."""
     times, load = part["time_s"].to_numpy(), part["load_factor_seen"].to_numpy()
     arrived = part["delivered"].to_numpy() / _PAYLOAD_B
     for onset in onsets:
         told = np.flatnonzero((times >= onset + rtt_s) & (times < onset + rtt_s + INTERVAL_S))
-        # A run that ends meanwhile tells nothing, nor does a flow that thought so before.
+        # Onsets near the end of the run are undecided, as are flows with an earlier estimate above
+        # 1.
         if len(told) < 2 or load[told[0] - 1] >= 1:  # noqa: PLR2004
             continue
         over = told[load[told] >= 1]
@@ -155,12 +158,12 @@ def _answers(part: pl.DataFrame, onsets: list[float], rtt_s: float) -> Iterator[
         yield not len(over), float(arrived[last] - arrived[first])
 
 
-#: § VII: packets of 1000 B, with headers of 40 B.
+#: Payload of a packet in bytes: packets of 1000 B with headers of 40 B (§ VII).
 _PAYLOAD_B = 960
 
 
 def _onsets(times: np.ndarray, load: np.ndarray, warmup: float) -> list[float]:
-    """When an interval ended whose load factor is in [1, u), after one below 1."""
+    """End times of intervals with a load factor in [1, u) after one below 1."""
     changed = np.flatnonzero(np.diff(load) != 0) + 1
     return [
         float(times[i])
@@ -172,8 +175,8 @@ def _onsets(times: np.ndarray, load: np.ndarray, warmup: float) -> list[float]:
 def fairness_rates(run: Run, of: Point, span_s: float) -> list[float]:
     """fr(τ, s) of § III c for each seed: mean of the faster flow's rate over the slower one's.
 
-    Over windows of `span_s` that begin at each sample after the warm-up. A flow of which nothing
-    arrived in one counts with one packet.
+    The windows of `span_s` start at each sample after the warm-up. A flow without an arrival in a
+    window counts with one packet.
     """
     rows = at(run, run.series, of)
     warmup = run.runs["warmup_s"].max()
@@ -193,9 +196,9 @@ def fairness_rates(run: Run, of: Point, span_s: float) -> list[float]:
 
 
 def shares(run: Run, of: Point, span_s: float = 1.0) -> pl.DataFrame:
-    """What each group's flows received over time: `seed`, `group`, `time_s`, `mbit_s`.
+    """Mean rate of each group's flows over time: `seed`, `group`, `time_s`, `mbit_s`.
 
-    Mean rates over `span_s` that end at each sample.
+    Each mean is over `span_s` before a sample.
     """
     rows = at(run, run.series, of).with_columns(pl.col("group").cast(pl.String))
     step = round(span_s / _step(rows))

@@ -1,4 +1,4 @@
-"""The figures of the BMCC paper as it draws them, with its models and numbers beside ours."""
+"""Figures of the BMCC paper as it draws them, with its models and numbers beside ours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cwnd.reproduce import Point
     from cwnd.results import Run
 
-#: The colour of each scheme, the same in all figures.
+#: Colour of each scheme, the same in all figures.
 _SCHEMES = {
     name: index
     for index, name in enumerate(["BMCC", "VCP", "XCP", "RCP", "SACK", "BMCC, not paced", "MLCP"])
@@ -31,7 +31,7 @@ _QUANTITIES = {
     "queue": "Mean queue (% of the buffer)",
     "loss": "Loss (%)",
 }
-#: A number of the paper.
+#: Look of a number of the paper.
 _CIRCLE: dict[str, Any] = {
     "colour": "#4D4D4D",
     "joined": False,
@@ -39,12 +39,12 @@ _CIRCLE: dict[str, Any] = {
     "hollow": True,
     "size": 8.5,
 }
-#: Factors of units of rates and times on the axes: Mbit/s, ms.
+#: Factors from units of rates and times to those of axes: Mbit/s, ms.
 _UNITS = {"kbit/s": 1e-3, "Mbit/s": 1.0, "Gbit/s": 1e3, "ms": 1.0, "s": 1e3}
 
 
 def fig01(run: Run) -> Picture:
-    """The throughput of two flows, of which the second comes 50 s later."""
+    """Throughput of two flows, of which the second starts 50 s later."""
     panels = []
     link = float(run.links["rate_bit_s"][0]) / 1e6
     fair = Span(y=(link / 4, 3 * link / 4), label="within 50 % of the fair share")
@@ -60,7 +60,7 @@ def fig01(run: Run) -> Picture:
 
 
 def fig02(run: Run) -> Picture:
-    """The load factor at the bottleneck, and what the flows take it for."""
+    """Load factor at the bottleneck, and the flows' estimates of it."""
     panels = []
     for span in ((0, 150), (50, 70)):
         within = pl.col("time_s").is_between(*span)
@@ -82,7 +82,7 @@ def fig02(run: Run) -> Picture:
 
 
 def fig03(run: Run) -> Picture:
-    """The fairness rate of two flows, by the interval over which rates are means."""
+    """Fairness rate of two flows, by the averaging interval of rates."""
     panels = []
     for rate in ("1 Mbit/s", "10 Mbit/s"):
         drawn = []
@@ -110,7 +110,7 @@ def fig06(run: Run) -> Picture:
 
 
 def fig07(run: Run) -> Picture:
-    """The window of one flow on an idle link, with the fluid models of § IV-B."""
+    """Window of one flow on an idle link, with the fluid models of § IV-B."""
     drawn = []
     for index, scheme in enumerate(labels(run, "scheme")):
         rows = first_seed(windows(run, {"scheme": scheme}))
@@ -135,17 +135,17 @@ def fig07(run: Run) -> Picture:
     return Picture([panel], *ONE_PANEL)
 
 
-#: Of Fig. 7.
+#: Round-trip time in seconds and BDP in packets of Fig. 7.
 _RTT_S, _BDP = 0.2, 50_000
 
 
 def fig08(run: Run) -> Picture:
-    """Overload that is not noticed in t_p, and packets until it is, by the packets of a flow."""
+    """Probability of missing overload for t_p, and packets until detection, by a flow's packets."""
     return _overload(run, "bdp", lambda x: (10, 10 * x), "Mean BDP of a flow (packets)")
 
 
 def fig09(run: Run) -> Picture:
-    """The same by the number of flows that share 1,000 packets."""
+    """Probability of missing overload, and packets until detection, by flows on 1,000 packets."""
     return _overload(run, "flows", lambda x: (int(x), 1000.0), "Flows")
 
 
@@ -170,17 +170,17 @@ def fig13(run: Run) -> Picture:
 
 
 def fig14a(run: Run) -> Picture:
-    """Mean times of files over 10 Mbit/s, in relation to the shortest."""
+    """Mean times of files over 10 Mbit/s, relative to the shortest."""
     return _times(run)
 
 
 def fig14b(run: Run) -> Picture:
-    """Mean times of files over 100 Mbit/s, in relation to the shortest."""
+    """Mean times of files over 100 Mbit/s, relative to the shortest."""
     return _times(run)
 
 
 def fig15(run: Run) -> Picture:
-    """Jain's index of flows whose round trips differ."""
+    """Jain's index of flows with different round trips."""
     deltas = labels(run, "delta")
     drawn: list[Mark] = [Rule(y=0.9)]
     for scheme in labels(run, "scheme"):
@@ -222,7 +222,7 @@ def table1(run: Run) -> Picture:
     return Picture([panel], 1.6, 4.5)
 
 
-#: Every figure, by the name of its scenario.
+#: Functions of the figures, by the name of the scenario.
 FIGURES: Mapping[str, Callable[..., Picture]] = {
     function.__name__: function
     for function in (
@@ -231,12 +231,12 @@ FIGURES: Mapping[str, Callable[..., Picture]] = {
     )
 }
 
-#: Which part of a share may still lack, in Fig. 4 (a) to 6 (a); the others have the second.
+#: Remaining deficits of a share in Fig. 4 (a) to 6 (a); the other panels use the second.
 _LACKING = (0.3, 0.2, 0.1)
 
 
 def _convergence(run: Run, what: str, name: str) -> Picture:
-    """By β with two flows, and by flows for each BDP: models as lines, simulations as marks."""
+    """Describes panels by β with two flows, and by flows for each BDP: models and simulations."""
     left: list[Line] = []
     right: list[Line] = []
     cases = {label: Case.of(label) for label in labels(run, "case")}
@@ -273,7 +273,7 @@ def _measured(run: Run, label: str, what: str, lacking: float) -> list[float]:
 
 
 def _columns(found: Sequence[tuple[float, list[float]]]) -> tuple[list[float], list[list[float]]]:
-    """Those of which anything was measured."""
+    """Splits points into x and values, without those that have no values."""
     kept = [(x, values) for x, values in found if values]
     return [x for x, _ in kept], [values for _, values in kept]
 
@@ -305,7 +305,7 @@ def _overload(run: Run, axis: str, of: Callable[[float], tuple[int, float]], nam
 def _three(
     run: Run, axis: str, name: str, apart: tuple[Run, str] | None = None, *, log: bool = True
 ) -> Picture:
-    """Utilisation, queue and loss; SACK's may be another result, whose labels hold ours."""
+    """Describes utilisation, queue and loss; SACK may come from a result with other labels."""
     found = labels(run, axis)
     curves: list[tuple[str, Run, list[Point]]] = [
         (scheme, run, [{"scheme": scheme, axis: label} for label in found])
@@ -321,7 +321,7 @@ def _three(
             _means(xs, [values(of, what, point) for point in points], _SCHEMES[scheme], scheme)
             for scheme, of, points in curves
         ]
-        # Intervals of few seeds may be wide.
+        # The limit is above 100 %, as intervals of few seeds may be wide.
         limits = (0, 105 if what == "utilisation" else None)
         panels.append(Panel(drawn, x_label=name, y_label=quantity, x_log=log, y_limits=limits))
     return Picture(panels, 2.6, columns=3, shared_y="none")
@@ -347,7 +347,7 @@ def _times(run: Run) -> Picture:
 
 
 def _value(label: str) -> float:
-    """The number on the axis of a label such as `155 Mbit/s`, `80 ms` or `100`."""
+    """Position on the axis of a label such as `155 Mbit/s`, `80 ms` or `100`."""
     number, _, unit = label.partition(" ")
     return float(number) * _UNITS.get(unit, 1.0)
 
@@ -360,7 +360,7 @@ def _means(
     *,
     joined: bool = True,
 ) -> Line:
-    """Means over seeds with their 95 % intervals."""
+    """Builds a line of means over seeds with their 95 % intervals."""
     line = marks(zip(xs, columns, strict=True), index, label, joined=joined)
     line.size, line.width = 3.5, 1.0
     return line

@@ -1,7 +1,8 @@
-"""Numbers that the claims of the BMCC paper come down to: one for each seed.
+"""Measures of the BMCC paper's claims: one value for each seed.
 
 `what` is a column of `numbers.py`: `utilisation`, `queue`, `loss`, `lost` of the bottleneck, `jain`
-and `time` of flows, `told` of ACKs; of overload `unseen`, P(R > d) as a share, and `packets`, E[R].
+and `time` of flows, `told` of ACKs; for overload `unseen`, P(R > d) as a share, and `packets`,
+E[R].
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ if TYPE_CHECKING:
     from cwnd.reproduce import Measure, Point, Results, Sides
     from cwnd.results import Run
 
-#: § I: "within 50 % of their fair share", which is half of the link.
+#: Fraction of the fair share (half of the link) that counts as fair: "within 50 % of their fair
+#: share" (§ I).
 _WITHIN = 0.5
 _OF_LINKS = {"utilisation", "queue", "loss", "lost"}
 _NOTICED = {"unseen", "packets"}
 
 
 def values(run: Run, what: str, of: Point) -> list[float]:
-    """A column of `numbers.py`, or of what flows noticed, at a point, for each seed."""
+    """Values of a column of `numbers.py` or `dynamics.noticed` at a point, for each seed."""
     if what in _NOTICED:
         rows = noticed(run, of)
     elif what == "told":
@@ -48,7 +50,7 @@ def values(run: Run, what: str, of: Point) -> list[float]:
 
 
 def number(results: Results, figure: str, what: str, of: Point) -> list[float]:
-    """The number itself."""
+    """Value of a column, in its unit."""
     return values(results[figure], what, of)
 
 
@@ -61,7 +63,7 @@ def lowest(
     among: Sequence[str],
     of: Point | None = None,
 ) -> list[float]:
-    """The least of a number among labels of an axis."""
+    """Smallest value of a number among labels of an axis."""
     rows = _among(results[figure], what, along, among, of)
     return [min(row) for row in rows]
 
@@ -75,7 +77,7 @@ def highest(
     among: Sequence[str],
     of: Point | None = None,
 ) -> list[float]:
-    """The most of a number among labels of an axis."""
+    """Largest value of a number among labels of an axis."""
     rows = _among(results[figure], what, along, among, of)
     return [max(row) for row in rows]
 
@@ -90,7 +92,7 @@ def _among(
 def more(
     results: Results, figure: str, what: str, *, of: Point, over: Point, beside: str | None = None
 ) -> list[float]:
-    """How much more of it there is at `of` than at `over`, which may be of the figure `beside`."""
+    """Difference of a number at `of` from that at `over`, which may be in the figure `beside`."""
     ((mine, theirs),) = _of_and_over(results, figure, what, of=of, over=over, beside=beside)
     return [a - b for a, b in zip(mine, theirs, strict=True)]
 
@@ -100,29 +102,29 @@ def _of_and_over(
 ) -> list[Sides]:
     mine = values(results[figure], what, of)
     theirs = values(results[beside or figure], what, over)
-    # Each seed of one beside the same of the other.
+    # Pairs equal seeds if one result has more of them.
     return [(mine[: len(theirs)], theirs[: len(mine)])]
 
 
 def ratio(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
-    """A number at `of` ÷ the same at `over`."""
+    """Ratio of a number at `of` to that at `over`."""
     ((mine, theirs),) = _of_and_over(results, figure, what, of=of, over=over)
     return [a / b for a, b in zip(mine, theirs, strict=True)]
 
 
 def ratio_to_best(results: Results, figure: str, what: str, of: Point, along: str) -> list[float]:
-    """A number at `of` ÷ the least of it along an axis: 1 where it is the best."""
+    """Ratio of a number at `of` to its minimum along an axis: 1 for the best."""
     run = results[figure]
-    # Each column once: means that threads add up may differ in their last bit.
+    # Each column is computed once, since the rounding of parallel sums may vary.
     found = {label: values(run, what, {**of, along: label}) for label in labels(run, along)}
     best = [min(row) for row in zip(*found.values(), strict=True)]
     return [a / b for a, b in zip(found[of[along]], best, strict=True)]
 
 
 def seconds_to_half(results: Results, figure: str, of: Point) -> list[float]:
-    """How long after it came the second flow has half of its share, and from then on keeps it, s.
+    """Time from the second flow's start until it keeps at least half of its share, s.
 
-    If it never does it is all the time that it had.
+    It is the flow's whole lifetime if it never does.
     """
     run = results[figure]
     second = pl.col("group").cast(pl.String) == "second"
@@ -138,7 +140,7 @@ def seconds_to_half(results: Results, figure: str, of: Point) -> list[float]:
 
 
 def share_at_end(results: Results, figure: str, of: Point, last_s: float) -> list[float]:
-    """The second flow's share of both flows' rates in the end, %."""
+    """Share of the second flow in both flows' rates during the last `last_s` of the run, %."""
     run = results[figure]
     both = shares(run, of).filter(pl.col("time_s") > float(run.runs["duration_s"][0]) - last_s)
     sums = both.pivot(on="group", index="seed", values="mbit_s", aggregate_function="mean")
@@ -147,13 +149,13 @@ def share_at_end(results: Results, figure: str, of: Point, last_s: float) -> lis
 
 
 def estimate_error(results: Results, figure: str, of: Point, after_s: float) -> list[float]:
-    """The median distance of the flows' estimates from the load factor of a round trip before."""
+    """Median absolute error of the flows' estimates of the load factor one round trip earlier."""
     run = results[figure]
     factors = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
     both = at(run, run.series, of).join(
         factors.select("seed", "time_s", "load_factor"), on=["seed", "time_s"]
     )
-    # What packets are told now their senders know a round trip later: one sample.
+    # Senders learn the load factor a round trip later, which is one sample.
     told = pl.col("load_factor").shift(1).over("seed", "flow_id").clip(model.ETA_0, model.OVERLOAD)
     off = both.sort("seed", "flow_id", "time_s").with_columns(
         off=(pl.col("load_factor_seen") - told).abs()
@@ -163,7 +165,7 @@ def estimate_error(results: Results, figure: str, of: Point, after_s: float) -> 
 
 
 def unfairer(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """The largest ratio of fairness rates, `of` ÷ `over`, over the averaging intervals."""
+    """Largest ratio of fairness rates at `of` to those at `over`, over the averaging intervals."""
     run = results[figure]
     columns = [
         [
@@ -178,10 +180,10 @@ def unfairer(results: Results, figure: str, of: Point, over: Point) -> list[floa
 def over_model(
     results: Results, figure: str, what: str, cases: Sequence[str], lacking: float
 ) -> list[float]:
-    """`m`, `d_e` or `r` of the simulation ÷ that of the model, the mean over cases."""
+    """Ratio of `m`, `d_e` or `r` in the simulation to that of the model, averaged over cases."""
     run = results[figure]
     columns = []
-    # A quick look has some of them only.
+    # A quick run has only some of the cases.
     for label in [case for case in cases if case in labels(run, "case")]:
         theory = Case.of(label).model(what, lacking)
         columns.append(
@@ -191,7 +193,7 @@ def over_model(
 
 
 def seconds_to_window(results: Results, figure: str, of: Point, packets: float) -> list[float]:
-    """When the window first has so many packets, s."""
+    """Time at which the window first reaches `packets`, s."""
     rows = windows(results[figure], of).filter(pl.col("cwnd") >= packets)
     return rows.group_by("seed").agg(pl.col("time_s").min()).sort("seed")["time_s"].to_list()
 
@@ -199,19 +201,19 @@ def seconds_to_window(results: Results, figure: str, of: Point, packets: float) 
 def ratio_of_seconds(
     results: Results, figure: str, of: Point, over: Point, packets: float
 ) -> list[float]:
-    """Until the window is so many packets: at `of` ÷ at `over`."""
+    """Ratio of the times until the window reaches `packets`: `of` ÷ `over`."""
     mine, theirs = (seconds_to_window(results, figure, each, packets) for each in (of, over))
     return [a / b for a, b in zip(mine, theirs, strict=True)]
 
 
 def window_at(results: Results, figure: str, of: Point, time_s: float) -> list[float]:
-    """The window at a time, packets."""
+    """Window at a time, packets."""
     rows = windows(results[figure], of).filter(pl.col("time_s") <= time_s)
     return rows.group_by("seed").agg(pl.col("cwnd").last()).sort("seed")["cwnd"].to_list()
 
 
 def window_at_first_loss(results: Results, figure: str, of: Point) -> list[float]:
-    """The window when the first packet is dropped, packets."""
+    """Window at the first drop, packets."""
     run = results[figure]
     link = at(run, run.link_series, of).filter(
         (pl.col("link").cast(pl.String) == BOTTLENECK) & (pl.col("drop") > 0)
@@ -224,7 +226,7 @@ def window_at_first_loss(results: Results, figure: str, of: Point) -> list[float
 def straight(
     results: Results, figure: str, what: str, *, along: str, among: Sequence[str], of: Point
 ) -> list[float]:
-    """The correlation of a number with the labels of an axis, which are numbers: 1 of a line."""
+    """Correlation of a number with the numeric labels of an axis: 1 for a straight line."""
     xs = [float(label) for label in among]
     rows = _among(results[figure], what, along, among, of)
     return [float(np.corrcoef(xs, row)[0, 1]) for row in rows]
@@ -240,5 +242,5 @@ MEASURES: Mapping[str, Measure] = {
     )
 }
 
-#: What lies above what where a measure orders.
+#: Functions with the values that ordering measures compare.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {"more": _of_and_over}

@@ -1,4 +1,4 @@
-"""What measures and figures of the BMCC paper share: links, windows, and files that arrive."""
+"""Numbers of links, windows and files, for measures and figures of the BMCC paper."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from cwnd.results import Run
 
 BOTTLENECK = "bottleneck"
-#: A packet on the wire (§ VII).
+#: Size of a packet on the wire in bytes (§ VII).
 PACKET_B = 1000
 _BITS = 8
-#: § VII: the buffer holds so many packets of each flow, where the BDP is less.
+#: Minimum buffer in packets per flow, which applies if the BDP is smaller (§ VII).
 _PACKETS_OF_FLOW = 2
-#: Segments whose bytes are so many more than the paper's are of another endpoint.
+#: Ratio of received paper-sized packets to sent segments from which segments are larger ones.
 _OTHER_PACKETS = 1.2
 
 
 def of_links(run: Run, of: Point) -> pl.DataFrame:
-    """By `seed`: the `utilisation`, the mean `queue` and the `loss` at the bottleneck, in per cent.
+    """`utilisation`, mean `queue` and `loss` at the bottleneck in per cent, and `lost`, by `seed`.
 
-    The queue is a part of what the paper's buffer holds: the BDP of the long-lived flows' mean
-    round trip, or two packets of each of them where that is more (§ VII). `loss` is of all packets
-    that came. `lost` counts them, over the whole run.
+    The queue is relative to the paper's buffer: the BDP of the long-lived flows' mean round trip,
+    or two packets of each of them if that is more (§ VII). `loss` is relative to all packets that
+    arrived. `lost` counts dropped packets over the whole run.
     """
     flows = at(run, run.flows, of).filter(_group() != "web")
     if flows.is_empty():
@@ -53,10 +53,10 @@ def of_links(run: Run, of: Point) -> pl.DataFrame:
 
 
 def of_flows(run: Run, of: Point) -> pl.DataFrame:
-    """By `seed`: Jain's index of the forward flows' goodputs, `jain`, and the mean `time` of files.
+    """Jain's index of the forward flows' goodputs, `jain`, and mean `time` of files, s, by `seed`.
 
-    `time` is that of the files of the group `web` that began after the warm-up and were done
-    before the run was over, s; null without such.
+    `time` covers the files of the group `web` that started after the warm-up and were done before
+    the end of the run; it is null without such files.
     """
     rows = at(run, run.flows, of)
     goodput = pl.col("goodput_bit_s")
@@ -76,10 +76,10 @@ def of_flows(run: Run, of: Point) -> pl.DataFrame:
 
 
 def of_acks(run: Run, of: Point) -> pl.DataFrame:
-    """By `seed`: the share of ACKs that carry the estimate, `told`, %, both ways, of the whole run.
+    """Share of ACKs that carry the estimate, `told`, in %, of both directions and the whole run.
 
-    Where packets are the paper's there is an ACK for each segment that arrives (`ack_every = 1`),
-    and a SYN-ACK for each flow; else ACKs are what links carried besides segments.
+    With packets of the paper's size there is an ACK for each segment that arrives (`ack_every =
+    1`), and a SYN-ACK for each flow. With others, ACKs are the packets on links minus the segments.
     """
     rows = at(run, run.flows, of)
     bytes_ = pl.col("throughput_bit_s") * pl.col("duration_s") / _BITS
@@ -99,7 +99,7 @@ def of_acks(run: Run, of: Point) -> pl.DataFrame:
 
 
 def windows(run: Run, of: Point) -> pl.DataFrame:
-    """The windows over time, packets: `seed`, `group`, `flow_id`, `time_s`, `cwnd`, in order."""
+    """Windows over time in packets: `seed`, `group`, `flow_id`, `time_s`, `cwnd`, sorted."""
     rows = at(run, run.series, of)
     return rows.select(
         "seed", _group().alias("group"), "flow_id", "time_s", cwnd="snd_cwnd_pkts"

@@ -1,4 +1,4 @@
-"""The figures of chapter 5 of the delay-based AIMD thesis: what a round-trip time measures."""
+"""Figures of chapter 5 of the delay-based AIMD thesis: measurement of round-trip times."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from cwnd.figures import Mark
     from cwnd.results import Run
 
-#: The groups of flows of Fig. 5.2 to 5.4, and their round trips.
+#: Groups of flows of Fig. 5.2 to 5.4, and their round trips.
 _GROUPS = {"far": "110 ms", "near": "20 ms"}
 
 
 def fig5_1(run: Run) -> Picture:
-    """Windows and shares of two CUBIC flows, of which one is cheated by its receiver."""
+    """Windows and rates of two CUBIC flows, one with a cheating receiver."""
     windows, rates = [], []
     cubic = labels(run, "cubic")[0]
     for rtt in labels(run, "rtt"):
@@ -52,7 +52,7 @@ def fig5_1(run: Run) -> Picture:
 
 
 def cheat(run: Run) -> Picture:
-    """The share of the flow that is cheated, for each CUBIC."""
+    """Share of the flow with a cheating receiver, for each variant of CUBIC."""
     cubics = labels(run, "cubic")
     drawn: list[Mark] = [Rule(x=50)]
     for index, rtt in enumerate(labels(run, "rtt")):
@@ -64,17 +64,17 @@ def cheat(run: Run) -> Picture:
 
 
 def fig5_2(run: Run) -> Picture:
-    """RTTs and windows with all that chapter 5 mends; the timer's RTT beside, smoothed."""
+    """RTTs and windows with all corrections of chapter 5, and the timer's smoothed RTT."""
     return _ack_noise(run, "newest, no lone ACKs", timer=True)
 
 
 def fig5_3(run: Run) -> Picture:
-    """The same with the oldest segment timed, as before Linux 2.6.24."""
+    """RTTs and windows with the oldest segment timed, as before Linux 2.6.24."""
     return _ack_noise(run, "oldest segment")
 
 
 def fig5_4(run: Run) -> Picture:
-    """Backoffs, noise and goodput of each flow, by what gives the round-trip time."""
+    """Backoffs, noise and goodput of each flow, by the source of its RTT samples."""
     rows = run.flows.with_columns(
         noise=(pl.col("qdelay_seen_us") - pl.col("qdelay_true_us")) / 1e3,
         backoffs=pl.col("cwnd_reductions_delay") / pl.col("duration_s") * 60,
@@ -126,7 +126,7 @@ def _chunks(run: Run, chunks: str, title: str = "", end: float = 60) -> Panel:
 
 
 def fig5_7(run: Run) -> Picture:
-    """Window, queue and RTT of Reno, with chunks as two kernels make them."""
+    """Window, queue and RTT of Reno, with chunks as in two kernels."""
     windows, queues, rtts = [], [], []
     for index, kernel in enumerate(labels(run, "kernel")):
         rows = flow_series(run, {"kernel": kernel})
@@ -139,7 +139,7 @@ def fig5_7(run: Run) -> Picture:
 
 
 def late(run: Run) -> Picture:
-    """Errors of minRTT and goodputs of ten flows, by when they began."""
+    """Errors of minRTT and goodputs of ten flows, in the order of their starts."""
     most = max(labels(run, "flows"), key=int)
     wrong: list[Mark] = []
     goodputs: list[Mark] = [Rule(y=9.65 / int(most))]

@@ -1,4 +1,4 @@
-"""The figures of the delay-based AIMD thesis as it draws them, and those of what it leaves open."""
+"""Figures of the delay-based AIMD thesis, and of questions that it leaves open."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from cwnd.figures import Mark
     from cwnd.results import Run
 
-#: δ, the most that a backoff leaves of a window: the β of bounds 3.6 and 3.8.
+#: δ, the largest fraction of a window after a backoff: the β of bounds 3.6 and 3.8.
 _DELTA = 0.8
 
 
@@ -80,7 +80,7 @@ def fig2_5(run: Run) -> Picture:
 
 
 def fig3_3(run: Run) -> Picture:
-    """Correlations of the queue that flow 1 and others see, and two flows over time."""
+    """Correlations of queueing delays that flow 1 and others measure; two flows over time."""
     rows = flow_series(run, {}).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
     first, *others = samples(rows)
     found = [aligned(first, other) for other in others]
@@ -108,7 +108,7 @@ def fig3_3(run: Run) -> Picture:
 
 
 def fig3_4(run: Run) -> Picture:
-    """The sum of the windows, and the windows of two flows."""
+    """Sum of the windows, and the windows of two flows."""
     rows = flow_series(run, {})
     sums = rows.group_by("time_s", maintain_order=True).agg(pl.col("snd_cwnd_pkts").sum())
     total = over_time(sums, "snd_cwnd_pkts", 0)
@@ -120,7 +120,7 @@ def fig3_4(run: Run) -> Picture:
 
 
 def _two_flows(rows: pl.DataFrame, what: str) -> list[Line]:
-    """A column of the first two flows over time."""
+    """Lines of a column of the first two flows over time."""
     return [
         over_time(rows.filter(pl.col("flow_id") == flow), what, flow, f"flow {flow + 1}")
         for flow in range(2)
@@ -154,15 +154,15 @@ def fig3_5(run: Run) -> Picture:
 
 
 def _eq_3_6(rtt_ms: float) -> float:
-    """Eq. 3.6 as a delay, of flows of one RTT that back off together.
+    """Eq. 3.6 as a delay in ms, for flows of one RTT that back off together.
 
-    Σ α T between two of their backoffs is what they grow by: from δ B baseRTT to B (baseRTT + τ0).
+    Between two of their backoffs they grow by Σ α T: from δ B baseRTT to B (baseRTT + τ0).
     """
     return THRESHOLD_MS + (THRESHOLD_MS + (1 - _DELTA) * rtt_ms) / (1 - _DELTA)
 
 
 def fig3_6(run: Run) -> Picture:
-    """The share of time of each window, by the number of flows."""
+    """Share of time of each window, by the number of flows."""
     left, right = (window_panel(run, {"rtt": rtt}, title=rtt) for rtt in labels(run, "rtt"))
     left.marks = [*left.marks, stated(130)]
     return Picture([left, right], 2.8, columns=2)
@@ -178,7 +178,7 @@ def fig3_7(run: Run) -> Picture:
 
 
 def starts(run: Run) -> Picture:
-    """Fairness, errors of minRTT and delays of 130 flows, by when they begin."""
+    """Fairness, errors of minRTT and delays of 130 flows, by the distribution of their starts."""
     names = labels(run, "start")
     numbers = [of_runs(run, {"start": name}) for name in names]
     quantities = {
@@ -190,7 +190,7 @@ def starts(run: Run) -> Picture:
         Panel(
             [across((rows[what] for rows in numbers), 0)],
             x_label=text,
-            # A minRTT of short packets is less than baseRTT with a full one: the error is negative.
+            # minRTT of short packets is below baseRTT with a full one: the error may be negative.
             x_limits=(None if what == "error" else 0, None),
             y_ticks=row_ticks(names),
         )
@@ -200,7 +200,7 @@ def starts(run: Run) -> Picture:
 
 
 def spread(run: Run) -> Picture:
-    """The peak beyond eq. 3.7, by the number of flows and how far their RTTs are apart."""
+    """Excess of the peak over eq. 3.7, by the number of flows and the spread of their RTTs."""
     drawn: list[Mark] = [Rule(y=0, dashes=())]
     for index, rtt in enumerate(labels(run, "rtt")):
         counts, peaks = along_flows(run, {"rtt": rtt}, "peak")
@@ -216,7 +216,7 @@ def fig3_8(run: Run) -> Picture:
 
 
 def fig3_9(run: Run) -> Picture:
-    """The same, of 20 to 200 ms."""
+    """Goodput and fairness beside Reno with RTTs of 20 to 200 ms, and each of 128 flows."""
     return _beside_reno(run, "20 to 200 ms")
 
 
@@ -262,7 +262,7 @@ def fig3_10(run: Run) -> Picture:
 
 
 def fig4_1(run: Run) -> Picture:
-    """The error of minRTT over time for each δ."""
+    """Error of minRTT over time for each δ."""
     drawn = []
     for index, delta in enumerate(labels(run, "delta")):
         part = first_seed(errors(run, {"delta": delta}))
@@ -272,7 +272,7 @@ def fig4_1(run: Run) -> Picture:
 
 
 def recursion(run: Run) -> Picture:
-    """The error after each backoff, and the most that the recursion of § 4.3.1 allows."""
+    """Error after each backoff, and the maximum by the recursion of § 4.3.1."""
     drawn = []
     for index, delta in enumerate(labels(run, "delta")):
         of = {"delta": delta}
@@ -290,7 +290,7 @@ def recursion(run: Run) -> Picture:
 
 
 def fig4_2(run: Run) -> Picture:
-    """The errors of 16 Reno flows with adaptive backoff, of the seed that takes the median time."""
+    """Errors of 16 Reno flows with adaptive backoff, of the seed with the median time."""
     parts = [part for _, part in of_seeds(errors(run, {}))]
     parts.sort(key=_last_wrong)
     return of_errors([error_panel(parts[len(parts) // 2])], width=4.5)
@@ -301,14 +301,14 @@ def _last_wrong(part: pl.DataFrame) -> float:
 
 
 def fig4_3(run: Run) -> Picture:
-    """The errors on paths of several bandwidth-delay products."""
+    """Errors of minRTT on paths of several bandwidth-delay products."""
     paths = labels(run, "path")
     panels = [error_panel(first_seed(errors(run, {"path": path})), path) for path in paths]
     return of_errors(panels, 4.2, columns=3)
 
 
 def fig4_4(run: Run) -> Picture:
-    """The worst error of minRTT, and the windows, by the number of flows."""
+    """Worst error of minRTT, and the windows, by the number of flows."""
     begins = labels(run, "start")
     worst: list[Mark] = [Rule(x=60)]
     for index, start in enumerate(begins):
@@ -325,7 +325,7 @@ def fig4_4(run: Run) -> Picture:
 
 
 def fig4_5(run: Run) -> Picture:
-    """The backoff factor by baseRTT: eq. 4.1, and what backoffs left (marks)."""
+    """Backoff factor by baseRTT: eq. 4.1 (lines), and measured factors (marks)."""
     drawn = []
     bases, rtts = range(5, 205, 5), labels(run, "rtt")
     for index, queue in enumerate(labels(run, "queue")):
@@ -339,7 +339,7 @@ def fig4_5(run: Run) -> Picture:
 
 
 def fair(run: Run) -> Picture:
-    """Mean window of far flows ÷ near flows, by the increase and by what flows back off for."""
+    """Mean window of far flows ÷ near flows, by the increase and by the signal of backoffs."""
     signals = labels(run, "signal")
     drawn: list[Mark] = [Rule(x=1)]
     for index, alpha in enumerate(labels(run, "increase")):
@@ -352,22 +352,22 @@ def fair(run: Run) -> Picture:
 
 
 def fig4_6(run: Run) -> Picture:
-    """The errors of 10 flows over 1 Mbit/s, without web users and with."""
+    """Errors of 10 flows over 1 Mbit/s, without web users and with."""
     return with_web(run)
 
 
 def fig4_7(run: Run) -> Picture:
-    """The same of 12 flows."""
+    """Errors of 12 flows over 1 Mbit/s, without web users and with."""
     return with_web(run)
 
 
 def fig4_8(run: Run) -> Picture:
-    """The same of 32 flows over 10 Mbit/s."""
+    """Errors of 32 flows over 10 Mbit/s, without web users and with."""
     return with_web(run)
 
 
 def fig4_9(run: Run) -> Picture:
-    """The errors of 256 flows over 50 Mbit/s; none below 2 ms, as in the thesis."""
+    """Errors of 256 flows over 50 Mbit/s, without those below 2 ms, as in the thesis."""
     part = first_seed(errors(run, {})).filter(pl.col("error") >= RIGHT_MS)
     points = over_time(part, "error", 0, joined=False, marker="o", size=1)
     panel = Panel([points], x_limits=(0, 400), y_limits=FROM_ZERO)
@@ -375,7 +375,7 @@ def fig4_9(run: Run) -> Picture:
     return of_errors([panel], width=4.5, note=note)
 
 
-#: Every figure, by the name of its scenario or of the figure whose runs it has.
+#: Functions of the figures, by the name of the scenario or of the figure with the same runs.
 FIGURES: Mapping[str, Callable[[Run], Picture]] = {
     function.__name__: function
     for function in (

@@ -1,4 +1,4 @@
-"""Numbers that the claims of the delay-based AIMD thesis come down to: one for each seed."""
+"""Measures of the delay-based AIMD thesis's claims: one value for each seed."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from cwnd.reproduce import Measure, Point, Results, Sides
     from cwnd.results import Run
 
-#: Correlations below this count as none.
+#: Magnitude below which a correlation counts as none.
 _NO_CORRELATION = 0.25
-#: A share of windows at the floor that counts as all, in per cent (§ 4.3.2 has it for 100 flows).
+#: Share of windows at the minimum that counts as all, in per cent (§ 4.3.2 has it for 100 flows).
 _NEARLY_ALL = 90.0
 
 
 def number(results: Results, figure: str, what: str, of: Point | None = None) -> list[float]:
-    """A number of `runs.of_runs`."""
+    """Value of a column of `runs.of_runs`."""
     return of_runs(results[figure], of or {})[what].to_list()
 
 
 def least_queue(results: Results, figure: str) -> list[float]:
-    """The shortest queue at the bottleneck after the warm-up, packets."""
+    """Shortest queue at the bottleneck after the warm-up, packets."""
     run = results[figure]
     rows = run.link_series.filter(
         (pl.col("link").cast(pl.String) == BOTTLENECK)
@@ -59,7 +59,7 @@ def least_queue(results: Results, figure: str) -> list[float]:
 
 
 def uncorrelated(results: Results, figure: str, how: str) -> list[float]:
-    """The share of flows, in per cent, of whose delays those of flow 1 do not tell: |r| < 0.25.
+    """Share of flows in per cent whose delays are uncorrelated with those of flow 1: |r| < 0.25.
 
     `how` compares sample by sample, aligned (`samples`), or at the same times (`times`).
     """
@@ -77,7 +77,7 @@ def uncorrelated(results: Results, figure: str, how: str) -> list[float]:
 
 
 def most_in_flight(results: Results, figure: str) -> list[float]:
-    """The largest sum of windows after the warm-up, packets."""
+    """Largest sum of windows after the warm-up, packets."""
     run = results[figure]
     rows = run.series.filter(pl.col("time_s") >= run.runs["warmup_s"].max())
     sums = rows.group_by("seed", "time_s").agg(pl.col("snd_cwnd_pkts").sum())
@@ -90,13 +90,13 @@ def most_in_flight(results: Results, figure: str) -> list[float]:
 
 
 def path_and_bound(results: Results, figure: str, longest: float) -> list[float]:
-    """What the longest path and the queue of eq. 3.7 hold (eq. 3.2), packets; one value."""
+    """Capacity of the longest path and the queue of eq. 3.7 (eq. 3.2), packets; one value."""
     flows = results[figure].flows["flow_id"].n_unique()
     return [(longest + bound_ms(flows)) * RATE_MBIT_S * 1e3 / 8 / PACKET_B]
 
 
 def beyond_bound(results: Results, figure: str, of: Point | None = None) -> list[float]:
-    """By how much the peak is above eq. 3.7, ms, for the number of flows where it is the most."""
+    """Excess of the peak over eq. 3.7, ms, for the number of flows with the largest excess."""
     counts, peaks = along_flows(results[figure], of or {}, "peak")
     return [max(p - bound_ms(n) for n, p in zip(counts, row, strict=True)) for row in peaks]
 
@@ -104,20 +104,20 @@ def beyond_bound(results: Results, figure: str, of: Point | None = None) -> list
 def share_of_bound(
     results: Results, figure: str, most: int, of: Point | None = None
 ) -> list[float]:
-    """The peak ÷ eq. 3.7, the mean over numbers of flows up to `most`."""
+    """Peak ÷ eq. 3.7, averaged over numbers of flows up to `most`."""
     counts, peaks = along_flows(results[figure], of or {}, "peak")
     kept = [i for i, n in enumerate(counts) if n <= most]
     return [mean(row[i] / bound_ms(counts[i]) for i in kept) for row in peaks]
 
 
 def largest_fall(results: Results, figure: str, of: Point | None = None) -> list[float]:
-    """The largest fall of the peak from one number of flows to the next, ms."""
+    """Largest decrease of the peak from one number of flows to the next, ms."""
     _, peaks = along_flows(results[figure], of or {}, "peak")
     return [max(before - after for before, after in pairwise(row)) for row in peaks]
 
 
 def rise(results: Results, figure: str, to: str, of: Point | None = None) -> list[float]:
-    """By how much the mean delay of so many flows is longer than that of one, ms."""
+    """Difference of the mean delay of `to` flows from that of one, ms."""
     ((many, one),) = _many_and_one(results, figure, to, of)
     return [a - b for a, b in zip(many, one, strict=True)]
 
@@ -129,7 +129,7 @@ def _many_and_one(results: Results, figure: str, to: str, of: Point | None = Non
 
 
 def slope(results: Results, figure: str, beyond: int, of: Point | None = None) -> list[float]:
-    """How much the mean delay grows with a flow, ms, of so many flows and more: a line's slope."""
+    """Slope of the mean delay by the number of flows, ms per flow, from `beyond` flows on."""
     counts, means = along_flows(results[figure], of or {}, "mean")
     kept = [i for i, n in enumerate(counts) if n >= beyond]
     xs = [counts[i] for i in kept]
@@ -137,7 +137,7 @@ def slope(results: Results, figure: str, beyond: int, of: Point | None = None) -
 
 
 def limit(results: Results, figure: str, least: int = 1, of: Point | None = None) -> list[float]:
-    """The number of flows from which 90 % of the windows are the least, in whole packets."""
+    """Number of flows from which 90 % of the windows are at the minimum, in whole packets."""
     run = results[figure]
     shares = window_shares(run, of or {})
     counts = labels(run, "flows")
@@ -149,7 +149,7 @@ def limit(results: Results, figure: str, least: int = 1, of: Point | None = None
 def share_at(
     results: Results, figure: str, flows: str, windows: list[int], of: Point
 ) -> list[float]:
-    """The share of time of windows from the least to the most of two, packets, in per cent."""
+    """Share of time of windows between two sizes in packets, inclusive, in per cent."""
     shares = window_shares(results[figure], of)
     least, most = windows
     both = (share_of_windows(shares, flows, upto) for upto in (most, least - 1))
@@ -157,7 +157,7 @@ def share_at(
 
 
 def given_up(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """How much less goodput `of` has than `over`, %, for the number of flows where it is most."""
+    """Largest relative loss of goodput from `over` to `of` over all numbers of flows, %."""
     run = results[figure]
     (_, mine), (_, theirs) = (along_flows(run, point, "goodput") for point in (of, over))
     both = zip(mine, theirs, strict=True)
@@ -165,7 +165,7 @@ def given_up(results: Results, figure: str, of: Point, over: Point) -> list[floa
 
 
 def more(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
-    """A number of `runs.of_runs` at `of`, less the same at `over`."""
+    """Difference of a column of `runs.of_runs` at `of` from that at `over`."""
     ((mine, theirs),) = _of_and_over(results, figure, what, of, over)
     return [a - b for a, b in zip(mine, theirs, strict=True)]
 
@@ -177,7 +177,7 @@ def _of_and_over(results: Results, figure: str, what: str, of: Point, over: Poin
 def largest_difference(
     results: Results, figure: str, what: str, of: Point, over: Point
 ) -> list[float]:
-    """The largest difference of a number between two points, over all numbers of flows."""
+    """Largest difference of a number between two points, over all numbers of flows."""
     run = results[figure]
     (_, mine), (_, theirs) = (along_flows(run, point, what) for point in (of, over))
     both = zip(mine, theirs, strict=True)
@@ -185,7 +185,7 @@ def largest_difference(
 
 
 def settled(results: Results, figure: str, of: Point | None = None) -> list[float]:
-    """The time after which all estimates of baseRTT are right, s."""
+    """Time after which all estimates of baseRTT are right, s."""
     found = []
     for _, part in of_seeds(errors(results[figure], of or {})):
         wrong = part.filter(pl.col("error") > RIGHT_MS)
@@ -194,7 +194,7 @@ def settled(results: Results, figure: str, of: Point | None = None) -> list[floa
 
 
 def sooner(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """How much sooner all estimates are right at `of` than at `over`, s."""
+    """Time by which all estimates are right sooner at `of` than at `over`, s."""
     ((later, earlier),) = _settled_both(results, figure, of, over)
     return [a - b for a, b in zip(later, earlier, strict=True)]
 
@@ -206,7 +206,7 @@ def _settled_both(results: Results, figure: str, of: Point, over: Point) -> list
 def error_at_end(
     results: Results, figure: str, of: Point | None = None, group: str | None = None
 ) -> list[float]:
-    """The largest error of minRTT at the end of the run, ms."""
+    """Largest error of minRTT at the end of the run, ms."""
     return [
         float(part.filter(pl.col("time_s") == part["time_s"].max())["error"].max())  # type: ignore[arg-type]
         for _, part in of_seeds(errors(results[figure], of or {}, group))
@@ -214,7 +214,7 @@ def error_at_end(
 
 
 def error_at_first(results: Results, figure: str, of: Point | None = None) -> list[float]:
-    """The largest error of minRTT that there ever was, ms."""
+    """Largest error of minRTT of the whole run, ms."""
     return [
         float(part["error"].max())  # type: ignore[arg-type]
         for _, part in of_seeds(errors(results[figure], of or {}))
@@ -222,10 +222,10 @@ def error_at_first(results: Results, figure: str, of: Point | None = None) -> li
 
 
 def off_recursion(results: Results, figure: str) -> list[float]:
-    """How far an estimate is above δ times the one before it, %, where that is the most.
+    """Largest excess of an estimate over δ times the one before it, %.
 
-    For one flow § 4.3.1's recursion of queues, q_k ≤ δ q_(k−1) − (1 − δ) baseRTT, is minRTT_k ≤
-    δ minRTT_(k−1), until the queue is empty.
+    For one flow § 4.3.1's recursion of queues, q_k ≤ δ q_(k−1) − (1 − δ) baseRTT, is minRTT_k ≤ δ
+    minRTT_(k−1), until the queue is empty.
     """
     run = results[figure]
     worst: dict[int, float] = {}
@@ -244,7 +244,7 @@ def off_recursion(results: Results, figure: str) -> list[float]:
 def steps_down(values: list[float]) -> list[tuple[float, float]]:
     """Errors of one flow at one backoff and the next, from the largest on.
 
-    Round trips of one emptying of the queue come within samples: of falls in a row the last holds.
+    RTTs fall over several samples while the queue drains: of consecutive falls the last counts.
     """
     start = values.index(max(values))
     plateaus = [values[start]]
@@ -257,21 +257,21 @@ def steps_down(values: list[float]) -> list[tuple[float, float]]:
 
 
 def first_errors(results: Results, figure: str, of: Point) -> list[float]:
-    """The number of flows from which the worst error of minRTT at the end is more than 2 ms."""
+    """Number of flows from which the worst error of minRTT at the end is more than 2 ms."""
     counts, worst = along_flows(results[figure], of, "error")
     return [crossing(counts, row, RIGHT_MS) for row in worst]
 
 
-#: Estimates of flows that began so short a time ago may still be wrong, s.
+#: Age of a flow in seconds below which its estimate may still be wrong.
 _YOUNG_S = 20
 
 
 def flows_before_errors(results: Results, figure: str) -> list[float]:
-    """How many flows had begun when some estimate was wrong for the last 20 s and on."""
+    """Number of flows started until all estimates of flows older than 20 s were last right."""
     run = results[figure]
     found = []
     for _, part in of_seeds(errors(run, {})):
-        # A flow that just began has had no time.
+        # A flow that has just started had no time to correct its estimate.
         old = part.filter(pl.col("time_s") >= pl.col("start_s") + _YOUNG_S)
         worst = old.group_by("time_s").agg(pl.col("error").max()).sort("time_s")
         right = worst.filter(pl.col("error") <= RIGHT_MS)["time_s"].max()
@@ -281,7 +281,7 @@ def flows_before_errors(results: Results, figure: str) -> list[float]:
 
 
 def backoff_factors(run: Run, of: Point) -> float:
-    """What is left of the window after a backoff: the least window ÷ the largest."""
+    """Fraction of the window after a backoff: the smallest window ÷ the largest."""
     rows = at(run, run.series, of).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
     window = rows["snd_cwnd_pkts"]
     return float(min(window) / max(window))
@@ -293,7 +293,7 @@ def factor(base_ms: float, queue_ms: float, delta: float = 0.8) -> float:
 
 
 def off_factor(results: Results, figure: str) -> list[float]:
-    """How far a backoff is from eq. 4.1 where it is the farthest; one value."""
+    """Largest distance of a backoff factor from eq. 4.1; one value."""
     run = results[figure]
     return [
         max(
@@ -308,7 +308,7 @@ def off_factor(results: Results, figure: str) -> list[float]:
 
 
 def window_ratio(results: Results, figure: str, of: Point) -> list[float]:
-    """The mean window of a far flow ÷ that of a near one."""
+    """Mean window of a far flow ÷ that of a near one."""
     run = results[figure]
     rows = at(run, run.series, of).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
     means = rows.group_by("seed", pl.col("group").cast(pl.String)).agg(
@@ -319,7 +319,7 @@ def window_ratio(results: Results, figure: str, of: Point) -> list[float]:
 
 
 def more_equal(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """How much less unequal mean windows are at `of` than at `over`, %: larger ÷ smaller."""
+    """Decrease of the inequality of mean windows from `over` to `of`, %: larger ÷ smaller."""
     ((theirs, mine),) = _inequalities(results, figure, of, over)
     return [a - b for a, b in zip(theirs, mine, strict=True)]
 
@@ -332,7 +332,7 @@ def _inequalities(results: Results, figure: str, of: Point, over: Point) -> list
 
 
 def more_corrections(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """How much more often estimates are corrected at `of` than at `over`, for each long flow."""
+    """Difference in corrections of estimates per long flow at `of` from those at `over`."""
     ((mine, theirs),) = _corrections_both(results, figure, of, over)
     return [a - b for a, b in zip(mine, theirs, strict=True)]
 
@@ -342,7 +342,7 @@ def _corrections_both(results: Results, figure: str, of: Point, over: Point) -> 
 
 
 def corrections(results: Results, figure: str, of: Point) -> list[float]:
-    """How often a long flow's minRTT falls by a millisecond and more after the first 20 s."""
+    """Number of falls of a long flow's minRTT by at least a millisecond after the first 20 s."""
     found = []
     for _, part in of_seeds(errors(results[figure], of, "long")):
         late = part.filter(pl.col("time_s") >= _YOUNG_S)
@@ -352,7 +352,7 @@ def corrections(results: Results, figure: str, of: Point) -> list[float]:
     return found
 
 
-#: All measures, by the name that `claims.toml` gives.
+#: All measures, by their names in `claims.toml`.
 MEASURES: Mapping[str, Measure] = {
     **seen.MEASURES,
     **{
@@ -367,7 +367,7 @@ MEASURES: Mapping[str, Measure] = {
     },
 }
 
-#: What the measures of orders compare.
+#: Functions with the values that ordering measures compare.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {
     **seen.SIDES,
     "rise": _many_and_one,

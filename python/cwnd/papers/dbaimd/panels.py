@@ -1,4 +1,4 @@
-"""Parts that the figures of the delay-based AIMD thesis share."""
+"""Parts of the delay-based AIMD thesis's figures."""
 
 from __future__ import annotations
 
@@ -28,54 +28,54 @@ if TYPE_CHECKING:
 #: Labels of axes of several figures.
 TIME, WINDOW, RTT, DELAY = "Time (s)", "cwnd (packets)", "RTT (ms)", "Queueing delay (ms)"
 GOODPUT, ERROR = "Goodput (Mbit/s)", "minRTT − baseRTT (ms)"
-#: Ends of an axis that begins at zero.
+#: Limits of an axis that starts at zero.
 FROM_ZERO = (0, None)
 GREY = "#999999"
 
 
 def queue_series(run: Run, of: Point) -> pl.DataFrame:
-    """The bottleneck over time, of the first seed."""
+    """Samples of the bottleneck over time, of the first seed."""
     rows = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
     return first_seed(rows).sort("time_s")
 
 
 def flow_series(run: Run, of: Point) -> pl.DataFrame:
-    """The flows over time, of the first seed, with RTTs in ms."""
+    """Samples of the flows over time, of the first seed, with RTTs in ms."""
     rows = first_seed(at(run, run.series, of)).sort("time_s")
     return rows.with_columns(rtt=pl.col("rtt_seen_us") / 1e3, srtt=pl.col("srtt_us") / 1e3)
 
 
 def of_group(rows: pl.DataFrame, group: str) -> pl.DataFrame:
-    """The rows of a group of flows."""
+    """Selects the rows of a group of flows."""
     return rows.filter(pl.col("group").cast(pl.String) == group)
 
 
 def over_time(
     rows: pl.DataFrame, what: str, index: int, label: str | None = None, **how: Any
 ) -> Line:
-    """A column over time."""
+    """Builds a line of a column over time."""
     return curve(rows["time_s"], rows[what], index, **{"width": 0.8, "label": label} | how)
 
 
 def stacked(panels: Sequence[Panel], start: float, end: float, height: float = 3.2) -> Picture:
-    """Panels below each other, from one second to another."""
+    """Arranges panels below each other, with a common range of time in seconds."""
     panels[0].x_limits = start, end
     return Picture(list(panels), height, 4.8, x_label=TIME, shared_y="none")
 
 
 def side_by_side(*panels: Panel, height: float = 2.8) -> Picture:
-    """Panels with axes of their own."""
+    """Arranges panels side by side, without shared axes."""
     return Picture(list(panels), height, columns=len(panels), shared_x="none", shared_y="none")
 
 
 def by_flows(run: Run, of: Point, what: str, index: int, label: str) -> Line:
-    """Means of a number of `of_runs` by the number of flows."""
+    """Builds a line of means of a column of `of_runs` by the number of flows."""
     counts, rows = along_flows(run, of, what)
     return marks(zip(counts, zip(*rows, strict=True), strict=True), index, label)
 
 
 def delay_curves(run: Run, of: Point, packet_b: float = 1500.0) -> list[Mark]:
-    """Peak and mean queueing delay by the number of flows, beside eq. 3.7."""
+    """Lines of peak and mean queueing delay by the number of flows, beside eq. 3.7."""
     drawn = [by_flows(run, of, what, index, what) for index, what in enumerate(("peak", "mean"))]
     counts = drawn[0].x
     bounds = [bound_ms(n, packet_b) for n in counts]
@@ -84,18 +84,18 @@ def delay_curves(run: Run, of: Point, packet_b: float = 1500.0) -> list[Mark]:
 
 
 def stated(flows: float) -> Rule:
-    """The number of flows from which on all windows are one packet, in the thesis' text."""
+    """Line at the number of flows from which all windows are one packet, by the thesis's text."""
     return Rule(x=flows, label="thesis: all at 1")
 
 
-#: Windows that are told apart.
+#: Number of window sizes with a line each.
 _WINDOWS = 5
 
 
 def window_panel(
     run: Run, of: Point, *more: Mark, title: str = "", x_label: str = "Flows"
 ) -> Panel:
-    """The share of time of each window in whole packets, by the number of flows."""
+    """Builds a panel of the share of time of each window in whole packets, by number of flows."""
     shares = window_shares(run, of)
     counts = labels(run, "flows")
     below = [0.0] * len(counts)
@@ -114,14 +114,14 @@ def window_panel(
 
 
 def error_steps(rows: pl.DataFrame, index: int, label: str | None = None, **how: Any) -> Line:
-    """The error of one flow from each change to the next."""
+    """Builds a step line of one flow's error, from its changes only."""
     changed = pl.col("error").ne_missing(pl.col("error").shift())
     last = pl.col("time_s") == pl.col("time_s").max()
     return over_time(rows.filter(changed | last), "error", index, label, steps=True, **how)
 
 
 def error_panel(part: pl.DataFrame, title: str = "") -> Panel:
-    """Errors of all flows over time, each from its start."""
+    """Builds a panel of the errors of all flows over time, each from its start."""
     drawn = [
         error_steps(mine, index, dashes=())
         for index, (_, mine) in enumerate(part.group_by("flow_id", maintain_order=True))
@@ -130,13 +130,13 @@ def error_panel(part: pl.DataFrame, title: str = "") -> Panel:
 
 
 def of_errors(panels: Sequence[Panel], height: float = 2.6, **more: Any) -> Picture:
-    """Panels of errors over time, with the same axes."""
+    """Arranges panels of errors over time, with the same axes."""
     return Picture(list(panels), height, x_label=TIME, y_label=ERROR, **more)
 
 
 def with_web(run: Run) -> Picture:
-    """Errors of the long flows, without web users and with."""
-    # The seed that has the most to correct without web users.
+    """Describes errors of the long flows, without web users and with."""
+    # The seed with the largest mean error without web users has the most to correct.
     most = errors(run, {"web": "none"}, "long").group_by("seed").agg(pl.col("error").mean())
     seed = most.sort("error", "seed")["seed"][-1]
     panels = []

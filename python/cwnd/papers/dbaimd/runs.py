@@ -1,4 +1,4 @@
-"""What measures and figures of the delay-based AIMD thesis share: numbers of runs, and series."""
+"""Numbers of runs and series, for measures and figures of the delay-based AIMD thesis."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from cwnd.results import Run
 
 BOTTLENECK = "bottleneck"
-#: τ0 (appendix A), the link of most figures, and a packet of it with headers.
+#: τ0 in ms (appendix A), rate of the link in most figures, and size of a packet with headers.
 THRESHOLD_MS, RATE_MBIT_S, PACKET_B = 50.0, 10.0, 1500.0
-#: An estimate of baseRTT is right within this, ms: smaller errors are left out of Fig. 4.9.
+#: Error in ms up to which an estimate of baseRTT is right: Fig. 4.9 leaves smaller errors out.
 RIGHT_MS = 2.0
-#: What propagation leaves out: the bits of a data packet and of its ACK of 52 B.
+#: Bits of a data packet and of its ACK of 52 B, whose serialisation baseRTT excludes.
 _SENDING_BITS = 8 * (PACKET_B + 52)
 
 
 def sending_ms(run: Run, of: Point) -> float:
-    """What a data packet and its ACK take to leave the bottleneck, which baseRTT leaves out, ms."""
+    """Serialisation time in ms of a data packet and its ACK, which baseRTT excludes."""
     return float(_SENDING_BITS / at(run, run.links, of)["rate_bit_s"].max() * 1e3)  # type: ignore[operator]
 
 
 def of_runs(run: Run, of: Point) -> pl.DataFrame:
-    """By `seed`: delays in ms (`peak`, `mean`, `error`), Mbit/s, %, packets.
+    """Delays in ms (`peak`, `mean`, `error`), rates in Mbit/s, shares in %, and counts, by `seed`.
 
     `error` is the largest of the flows' minRTT less baseRTT at the end; `goodput` and `jain` are
-    of bulk flows.
+    those of bulk flows.
     """
     links = at(run, run.links.filter(pl.col("link").cast(pl.String) == BOTTLENECK), of)
     flows = at(run, run.flows, of).filter(pl.col("size_bytes").is_null())
@@ -58,19 +58,19 @@ def of_runs(run: Run, of: Point) -> pl.DataFrame:
 
 
 def along_flows(run: Run, of: Point, what: str) -> tuple[list[int], list[list[float]]]:
-    """Numbers of flows, and for each seed a number of `of_runs` by the number of flows."""
+    """Numbers of flows, and a column of `of_runs` by the number of flows for each seed."""
     counts = [int(label) for label in labels(run, "flows")]
     columns = [of_runs(run, {**of, "flows": str(n)})[what].to_list() for n in counts]
     return counts, [list(row) for row in zip(*columns, strict=True)]
 
 
 def bound_ms(flows: float, packet_b: float = PACKET_B) -> float:
-    """Eq. 3.7 as a delay: q0 + Σ max(α, 1) packets, of flows that back off below q0."""
+    """Eq. 3.7 as a delay in ms: q0 + Σ max(α, 1) packets, for flows that back off below q0."""
     return THRESHOLD_MS + flows * packet_b * 8 / (RATE_MBIT_S * 1e3)
 
 
 def window_shares(run: Run, of: Point) -> pl.DataFrame:
-    """The share of time of each window after the warm-up: `flows`, `seed`, `cwnd`, `share` in %.
+    """Share of time of each window after the warm-up: `flows`, `seed`, `cwnd`, `share` in %.
 
     Windows are in whole packets, as Linux counts them; `flows` is the label of that axis.
     """
@@ -86,16 +86,16 @@ def window_shares(run: Run, of: Point) -> pl.DataFrame:
 
 
 def share_of_windows(shares: pl.DataFrame, flows: str, most: int) -> list[float]:
-    """For each seed the share of time of windows of at most so many packets, in per cent."""
+    """Share of time of windows of at most `most` packets, in per cent, for each seed."""
     here = shares.filter(pl.col("flows") == flows)
     small = pl.col("share").filter(pl.col("cwnd") <= most).sum()
     return here.group_by("seed").agg(small).sort("seed")["share"].to_list()
 
 
 def crossing(counts: Sequence[int], values: Sequence[float], level: float) -> float:
-    """The number of flows at which a number reaches a level for good, between points by a line.
+    """Number of flows at which a number finally reaches a level, interpolated linearly.
 
-    The largest there is, if it never does.
+    The result is the largest number of flows if it never does.
     """
     below = [i for i, value in enumerate(values) if value < level]
     if not below:
@@ -110,7 +110,7 @@ def crossing(counts: Sequence[int], values: Sequence[float], level: float) -> fl
 def errors(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
     """Errors of minRTT over time: `seed`, `flow_id`, `time_s`, `error`, ms.
 
-    Less what a packet takes to leave, which no estimate can be without.
+    The serialisation time of a packet, which every estimate includes, is subtracted.
     """
     rows = at(run, run.series, of).drop_nulls("min_rtt_us")
     if group is not None:
@@ -126,7 +126,7 @@ def errors(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
 
 
 def of_seeds(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-    """The rows of each seed, in order."""
+    """Yields the rows of each seed, in order."""
     for (seed,), part in rows.sort("seed", maintain_order=True).group_by(
         "seed", maintain_order=True
     ):
@@ -134,15 +134,15 @@ def of_seeds(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
 
 
 def samples(rows: pl.DataFrame) -> list[list[float]]:
-    """What each flow measured one after the other, µs, from samples of what it saw last."""
+    """Successive RTT samples of each flow in µs, from periodic samples of its last measurement."""
     flows = rows.sort("flow_id", "time_s").group_by("flow_id", maintain_order=True)
     return [[seen for seen, _ in groupby(part["rtt_seen_us"].to_list())] for _, part in flows]
 
 
 def aligned(one: Sequence[float], other: Sequence[float], lags: int = 50) -> float:
-    """The correlation of two flows' samples, sample by sample, where it is largest (footnote 3).
+    """Correlation of two flows' samples at the shift with the largest magnitude (footnote 3).
 
-    Of all shifts by up to so many samples the one with the largest magnitude.
+    Shifts are up to `lags` samples in both directions.
     """
     size = min(len(one), len(other))
     both = pl.DataFrame({"one": one[:size], "other": other[:size]})
@@ -152,7 +152,7 @@ def aligned(one: Sequence[float], other: Sequence[float], lags: int = 50) -> flo
 
 
 def at_once(rows: pl.DataFrame) -> list[float]:
-    """Correlations of what flow 0 and each other flow saw last at the same times."""
+    """Correlations of the last measurements of flow 0 and each other flow at the same times."""
     wide = rows.pivot(on="flow_id", index="time_s", values="rtt_seen_us").drop_nulls()
     first, *others = (name for name in wide.columns if name != "time_s")
     found = wide.select(pl.corr(first, other).alias(other) for other in others)

@@ -1,4 +1,4 @@
-"""Numbers of chapter 5 of the delay-based AIMD thesis, and of late flows: one for each seed."""
+"""Measures of chapter 5 of the delay-based AIMD thesis, and of late flows: one for each seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def share_of(results: Results, figure: str, group: str, of: Point) -> list[float]:
-    """A group's part of what all flows carry, in per cent."""
+    """Share of a group in all flows' goodput, in per cent."""
     run = results[figure]
     rows = at(run, run.flows, of)
     mine = pl.col("goodput_bit_s").filter(pl.col("group").cast(pl.String) == group).sum()
@@ -25,7 +25,7 @@ def share_of(results: Results, figure: str, group: str, of: Point) -> list[float
 
 
 def share_beyond(results: Results, figure: str, group: str, of: Point) -> list[float]:
-    """By how much a group of two has more than the other, in per cent of both."""
+    """Difference of a group's share from that of the other one, in percentage points."""
     ((mine, theirs),) = _both_shares(results, figure, group, of)
     return [a - b for a, b in zip(mine, theirs, strict=True)]
 
@@ -36,14 +36,14 @@ def _both_shares(results: Results, figure: str, group: str, of: Point) -> list[S
 
 
 def late_share(results: Results, figure: str, of: Point) -> list[float]:
-    """The goodput of the flow that began last ÷ the mean of all."""
+    """Goodput of the flow that started last ÷ the mean of all."""
     ((last, others),) = _late_and_others(results, figure, of)
     flows = len(at(results[figure], results[figure].flows, of)) / len(last)
     return [a * flows / (a + (flows - 1) * b) for a, b in zip(last, others, strict=True)]
 
 
 def late_more(results: Results, figure: str, of: Point) -> list[float]:
-    """By how much the goodput of the flow that began last is more than the others' mean, Mbit/s."""
+    """Difference of the goodput of the flow that started last from the others' mean, Mbit/s."""
     ((last, others),) = _late_and_others(results, figure, of)
     return [a - b for a, b in zip(last, others, strict=True)]
 
@@ -61,7 +61,7 @@ def _late_and_others(results: Results, figure: str, of: Point) -> list[Sides]:
 
 
 def late_error(results: Results, figure: str, of: Point) -> list[float]:
-    """The error of minRTT at the end, of the flow that began last, ms."""
+    """Error of minRTT at the end, of the flow that started last, ms."""
     rows = errors(results[figure], of)
     end = (pl.col("time_s") == pl.col("time_s").max()) & (
         pl.col("flow_id") == pl.col("flow_id").max()
@@ -70,7 +70,7 @@ def late_error(results: Results, figure: str, of: Point) -> list[float]:
 
 
 def later_wrong(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """How much larger the error of the flow that began last is at `of` than at `over`, ms."""
+    """Difference of the last flow's error of minRTT at `of` from that at `over`, ms."""
     ((mine, theirs),) = _late_errors(results, figure, of, over)
     return [a - b for a, b in zip(mine, theirs, strict=True)]
 
@@ -80,10 +80,10 @@ def _late_errors(results: Results, figure: str, of: Point, over: Point) -> list[
 
 
 def of_group(results: Results, figure: str, what: str, group: str, of: Point) -> list[float]:
-    """A number of the one flow of a group.
+    """Value of a column of the single flow of a group.
 
-    `noise` is what it sees beyond the queue, ms in the mean; `backoffs` those for delay a minute;
-    `goodput` in Mbit/s.
+    `noise` is the mean measured delay beyond the queue, ms; `backoffs` are those for delay per
+    minute; `goodput` is in Mbit/s.
     """
     run = results[figure]
     rows = at(run, run.flows, of).filter(pl.col("group").cast(pl.String) == group)
@@ -102,7 +102,7 @@ def of_group(results: Results, figure: str, what: str, group: str, of: Point) ->
 def group_more(
     results: Results, figure: str, what: str, group: str, *, of: Point, over: Point
 ) -> list[float]:
-    """A number of the one flow of a group at `of`, less the same at `over`."""
+    """Difference of a column of a group's single flow at `of` from that at `over`."""
     ((mine, theirs),) = _groups(results, figure, what, group, of=of, over=over)
     return [a - b for a, b in zip(mine, theirs, strict=True)]
 
@@ -115,7 +115,7 @@ def _groups(
 
 
 def worst_noise(results: Results, figure: str, group: str, of: Point) -> list[float]:
-    """What a flow sees beyond baseRTT and the queue of that moment, ms: its 95th percentile."""
+    """95th percentile of a flow's RTT samples beyond baseRTT and the queue of that moment, ms."""
     run = results[figure]
     start = run.runs["warmup_s"].max()
     rows = at(run, run.series, of).filter(
@@ -132,14 +132,14 @@ def worst_noise(results: Results, figure: str, group: str, of: Point) -> list[fl
     return joined.group_by("seed").agg(noise=noise.quantile(0.95)).sort("seed")["noise"].to_list()
 
 
-#: A swing is looked for in so much time, s: longer than a chunk takes, shorter than a cycle.
+#: Period in seconds of a swing: longer than a chunk, shorter than a sawtooth.
 _SWING_S = 0.2
 
 
 def swing(results: Results, figure: str, of: Point, quantile: float | None = None) -> list[float]:
-    """By how much the flow's round-trip times go up and down within 0.2 s, ms.
+    """Range of the flow's RTTs within periods of 0.2 s, ms.
 
-    The mean over the run after its warm-up, or a quantile.
+    The value is the mean over the run after its warm-up, or a quantile.
     """
     run = results[figure]
     rows = at(run, run.series, of).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
@@ -153,7 +153,7 @@ def swing(results: Results, figure: str, of: Point, quantile: float | None = Non
 
 
 def calmer(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """How much smaller the swing is at `of` than at `over`, ms."""
+    """Decrease of the swing from `over` to `of`, ms."""
     ((theirs, mine),) = _swings(results, figure, of, over)
     return [a - b for a, b in zip(theirs, mine, strict=True)]
 
@@ -165,12 +165,12 @@ def _swings(results: Results, figure: str, of: Point, over: Point) -> list[Sides
 def taken_away(
     results: Results, figure: str, *, of: Point, over: Point, plain: Point
 ) -> list[float]:
-    """How much of the swing that chunks bring at `over` is not there at `of`, in per cent."""
+    """Part of the swing due to chunks at `over` that is absent at `of`, in per cent."""
     mine, theirs, least = (swing(results, figure, point) for point in (of, over, plain))
     return [100 * (b - a) / (b - c) for a, b, c in zip(mine, theirs, least, strict=True)]
 
 
-#: By the name that `claims.toml` gives.
+#: Measures, by their names in `claims.toml`.
 MEASURES: Mapping[str, Measure] = {
     function.__name__: function
     for function in (
@@ -189,7 +189,7 @@ MEASURES: Mapping[str, Measure] = {
     )
 }
 
-#: What those of them compare that order something.
+#: Functions with the values that ordering measures compare.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {
     "share_beyond": _both_shares,
     "group_more": _groups,

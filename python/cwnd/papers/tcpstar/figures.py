@@ -1,4 +1,4 @@
-"""The figures of the TCP*(n) paper as it draws them, and those of what it states without one."""
+"""Figures of the TCP*(n) paper, and of statements for which it has none."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from cwnd.reproduce import Point
     from cwnd.results import Run
 
-#: Rounds that Fig. 1 shows.
+#: Number of rounds in Fig. 1.
 _ROUNDS = 7
-#: Digits of an exponent.
+#: Superscript digits of exponents.
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: Points of a curve of a model.
 _MODEL_POINTS = 100
 
 
 def fig01(run: Run) -> Picture:
-    """The timeout by backoff round, for each n: Fig. 1 (lines) and simulation (marks)."""
+    """Timeout by backoff round, for each n: Fig. 1 (lines) and simulation (marks)."""
     rounds = range(1, _ROUNDS + 1)
     drawn = []
     for index, n in enumerate(labels(run, "n")):
@@ -58,9 +58,9 @@ def fig01(run: Run) -> Picture:
 
 
 def syn(run: Run) -> Picture:
-    """Connections none of whose SYNs got through, by loss: pᵏ and simulation (marks).
+    """Share of connections whose SYNs were all lost, by loss: pᵏ (lines) and simulation (marks).
 
-    Queues at which all connections began have no marks.
+    Queues at which all connections were established have no marks.
     """
     p = [0.05 + 0.5 * i / _MODEL_POINTS for i in range(_MODEL_POINTS + 1)]
     drawn = []
@@ -86,7 +86,7 @@ def syn(run: Run) -> Picture:
 
 
 def _rejections(run: Run, queue: str, syns: str) -> list[tuple[float, list[float]]]:
-    """The loss, and for each seed the share given up in per cent."""
+    """Loss, and for each seed the share of connections given up in per cent."""
     found = []
     for p in labels(run, "p"):
         rows = rejections(run, {"queue": queue, "syns": syns, "p": p})
@@ -96,7 +96,7 @@ def _rejections(run: Run, queue: str, syns: str) -> list[tuple[float, list[float
 
 
 def fig08(run: Run) -> Picture:
-    """The share of the upstream link that dead packets take: eq. 7, and simulation (marks)."""
+    """Share of dead packets in the upstream link: eq. 7 (lines), and simulation (marks)."""
     both = [i / _MODEL_POINTS for i in range(_MODEL_POINTS + 1)]
     drawn = []
     for index, drops in enumerate(labels(run, "drops")):
@@ -120,7 +120,7 @@ def fig08(run: Run) -> Picture:
 
 
 def theorem(run: Run) -> Picture:
-    """Mean response times of users who are all in backoff: eq. 3 and 6, and simulation (marks)."""
+    """Mean response times of users in permanent backoff: eq. 3 and 6, and simulation (marks)."""
     drawn = []
     for index, n in enumerate(labels(run, "n")):
         rows = aggregate_response_s(run, {"n": n}).sort("flows")
@@ -195,7 +195,7 @@ def fig06b(run: Run) -> Picture:
 
 
 def fig09(run: Run) -> Picture:
-    """Response times over two bottlenecks: of those who cross both, and the first alone."""
+    """Response times over two bottlenecks: of flows over both, and over the first alone."""
     curves = [
         ({"n": n}, group, f"{n}, {name}")
         for group, name in (("both", "S0–C0"), ("first", "S1–C1"))
@@ -215,7 +215,7 @@ def fig11b(run: Run) -> Picture:
 
 
 def fig12(run: Run) -> Picture:
-    """Response times where TCP and TCP*(∞) share a link, by the share of TCP*(∞)."""
+    """Response times with TCP and TCP*(∞) on one link, by the share of TCP*(∞)."""
     curves = [
         ({"share": share}, group, f"{name}, {share} % TCP*(∞)")
         for group, name in (("old", "TCP"), ("new", "TCP*(∞)"))
@@ -234,7 +234,7 @@ def steps(run: Run) -> Picture:
     return _distributions(drawn)
 
 
-#: Every figure, by the name of its scenario.
+#: Functions of the figures, by the name of the scenario.
 FIGURES: Mapping[str, Callable[[Run], Picture]] = {
     function.__name__: function
     for function in (
@@ -245,19 +245,19 @@ FIGURES: Mapping[str, Callable[[Run], Picture]] = {
 
 
 def _stacks(run: Run, group: str) -> Picture:
-    """A distribution for each stack, of one group."""
+    """Describes a distribution for each stack, of one group."""
     return _distributions(
         _ccdf(responses(run, {"n": n}, group), index, n) for index, n in enumerate(labels(run, "n"))
     )
 
 
 def _distributions(lines: Iterable[Line]) -> Picture:
-    """A panel of distributions of response times."""
+    """Describes a panel of distributions of response times."""
     return Picture([_panel(lines, y_label="Share of requests that take longer")], *ONE_PANEL)
 
 
 def _panels(run: Run, axis: str, curves: Sequence[tuple[Point, str | None, str]]) -> Picture:
-    """A panel for each label of an axis, with a distribution for each point and group."""
+    """Describes a panel for each label of an axis, with distributions for points and groups."""
     panels = []
     for value in labels(run, axis):
         lines = (
@@ -281,14 +281,14 @@ def _panel(lines: Iterable[Line], *, title: str = "", y_label: str = "") -> Pane
     )
 
 
-#: Far below the axis: none has no place on a logarithmic one.
+#: Value for a share of zero, far below the logarithmic axis.
 _NONE = 1e-9
-#: Where distributions are drawn, s.
+#: Response times at which distributions are drawn, s.
 _TIMES_S = [10 ** (exponent / 40) for exponent in range(-80, 105)]
 
 
 def _ccdf(rows: pl.DataFrame, index: int, label: str) -> Line:
-    """The share of requests that take longer: the mean over seeds, and its 95 % interval."""
+    """Share of requests that take longer: the mean over seeds, and its 95 % interval."""
     seeds = [
         survival(counts_of_times(part["response_s"]), [])
         for _, part in rows.group_by("seed", maintain_order=True)
@@ -296,7 +296,7 @@ def _ccdf(rows: pl.DataFrame, index: int, label: str) -> Line:
     shares = distribution(seeds, _TIMES_S)
     both = list(zip(shares.means, shares.half_widths or [0.0] * len(_TIMES_S), strict=True))
     band = [mean - width for mean, width in both], [mean + width for mean, width in both]
-    # A curve falls to none through the end of the axis.
+    # A positive floor makes a curve that reaches zero leave through the end of the axis.
     means = [max(mean, _NONE) for mean in shares.means]
     return curve(_TIMES_S, means, index, label=label, band=band)
 

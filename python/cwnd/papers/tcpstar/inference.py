@@ -1,6 +1,7 @@
-"""Timeouts that `cwnd infer` finds in captures at the clients, beside those there were (§ 2.4).
+"""Timeouts that `cwnd infer` finds in captures at the clients, beside the actual ones (§ 2.4).
 
-Each run is simulated once more, to the same packets, with a capture; the truth is its flow table.
+Each run is simulated once more, with identical packets, and captured; its flow table is the ground
+truth.
 """
 
 from __future__ import annotations
@@ -21,30 +22,30 @@ if TYPE_CHECKING:
     from cwnd.reproduce import Point, Results
     from cwnd.results import Run
 
-#: What the clients receive and send.
+#: Links whose packets the clients receive and send.
 _AT_CLIENTS = "near+near.reverse"
-#: The port of the first flow in captures.
+#: Port of the first flow in captures.
 _PORT = 49152
-#: Rows of timeouts that are longer are few.
+#: Maximum number of consecutive timeouts in the figure, as longer rows are rare.
 _ROUNDS = 7
 _KEYS = ("connections", "silences")
 
 
 def recall(results: Results, figure: str, of: Point) -> list[float]:
-    """Of the timeouts that there were, those that were found; one value for each seed."""
+    """Recall: share of the actual timeouts that were found; one value for each seed."""
     return _shares(results[figure], of, pl.col("timeouts_there"))
 
 
 def precision(results: Results, figure: str, of: Point) -> list[float]:
-    """Of the timeouts that were found, those that there were; one value for each seed."""
+    """Precision: share of the found timeouts that were actual ones; one value for each seed."""
     return _shares(results[figure], of, pl.col("timeouts"))
 
 
 def inference(run: Run) -> Picture:
-    """Time since the first timer began against timeouts in a row, in units of the first timeout.
+    """Time since the first timer started against consecutive timeouts, in units of the first one.
 
-    As it is seen at the clients: medians with the span from the 10th to the 90th percentile, beside
-    what doubling and no backoff would give.
+    The values are those at the clients: medians with the 10th to the 90th percentile, beside the
+    values for doubling and for no backoff.
     """
     rounds = range(1, _ROUNDS + 1)
     expected = (
@@ -92,7 +93,7 @@ def _rows_of_timeouts(silences: pl.DataFrame) -> pl.DataFrame:
 
 
 def _found(run: Run) -> dict[str, pl.DataFrame]:
-    """What is found in the captures of all runs, with what there was."""
+    """Findings in the captures of all runs, with the ground truth, cached in the result."""
     if not all(("inference", key) in run.derived for key in _KEYS):
         found = [_of_one(run, index) for index in range(run.runs.height)]
         for key, frames in zip(_KEYS, zip(*found, strict=True), strict=True):
@@ -110,7 +111,7 @@ def _of_one(run: Run, index: int) -> tuple[pl.DataFrame, pl.DataFrame]:
         found = infer(capture)
     there = run.flows.join(keys.select("run_id"), on="run_id").select(
         (pl.col("flow_id").cast(pl.Int64) + _PORT).alias("server_port"),
-        # Those of SYNs that were lost on their way to the client are not to be seen there.
+        # Timeouts of SYNs lost before the client are not visible there.
         (pl.col("rto_count").cast(pl.Int64) - pl.col("rto_syn").cast(pl.Int64))
         .clip(0)
         .alias("timeouts_there"),

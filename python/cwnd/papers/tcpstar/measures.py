@@ -1,4 +1,4 @@
-"""Numbers that the claims of the TCP*(n) paper come down to: one for each seed unless said so."""
+"""Measures of the TCP*(n) paper's claims: one value for each seed unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from cwnd.reproduce import Measure, Point, Results, Sides
     from cwnd.results import Run
 
-#: Rounds that Fig. 1 shows.
+#: Number of rounds in Fig. 1.
 _ROUNDS = 7
-#: What the timeout of fig01 is multiplied with, s.
+#: Timeout of fig01 before backoff, s.
 _BASE_S = 1.0
 
 
 def distance_from_fig1(results: Results, figure: str) -> list[float]:
-    """The largest difference between a timeout and Fig. 1, in timeouts before backoff; one value.
+    """Largest difference between a timeout and Fig. 1, in timeouts before backoff; one value.
 
-    Over all n, seven rounds, data and SYNs.
+    It covers all n, seven rounds, data and SYNs.
     """
     worst = 0.0
     for (_, n), seen in timeouts_of(results[figure], _ROUNDS).items():
@@ -48,7 +48,7 @@ def rejected(results: Results, figure: str, of: Point) -> list[float]:
 
 
 def rejected_over_model(results: Results, figure: str, of: Point) -> list[float]:
-    """The same ÷ pᵏ, for k SYNs and the share p of all packets that the queue dropped (§ 4.1)."""
+    """Share given up ÷ pᵏ, for k SYNs and the queue's drop share p of all packets (§ 4.1)."""
     rows = rejections(results[figure], of)
     syns = int(of["syns"])
     return [
@@ -58,13 +58,13 @@ def rejected_over_model(results: Results, figure: str, of: Point) -> list[float]
 
 
 def dead(results: Results, figure: str, both: float, p1: float, p2: float) -> list[float]:
-    """α by eq. 7; one value, of no run."""
+    """α by eq. 7; one value, independent of runs."""
     del results, figure
     return [dead_share(both, p1, p2)]
 
 
 def response_over_bound(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """The least ratio of mean response times at `of` ÷ at `over`, over all numbers of users."""
+    """Smallest ratio of mean response times at `of` to `over`, over all numbers of users."""
     after, before = (aggregate_response_s(results[figure], point) for point in (of, over))
     joined = after.join(before, on=["seed", "flows"], suffix="_before")
     ratio = pl.col("response_s") / pl.col("response_s_before")
@@ -72,9 +72,9 @@ def response_over_bound(results: Results, figure: str, of: Point, over: Point) -
 
 
 def response_over_closed_form(results: Results, figure: str, of: Point) -> list[float]:
-    """The mean response time ÷ eq. 3, for the number of users at which it is farthest from 1.
+    """Mean response time ÷ eq. 3, for the number of users with the ratio farthest from 1.
 
-    Of the numbers of users at which packets are lost by eq. 1.
+    It covers the numbers of users at which packets are lost by eq. 1.
     """
     rows = aggregate_response_s(results[figure], of)
     lossy = rows["bound_s"] > rows["bound_s"].min()
@@ -92,15 +92,15 @@ def response_ratio(
     over: Point,
     group: str | None = None,
 ) -> list[float]:
-    """`what` of the response times at `of` ÷ at `over`: `mean`, `max`, a quantile such as `p99`."""
+    """Ratio of response times at `of` to `over`: `mean`, `max`, or a quantile such as `p99`."""
     ((before, after),) = _both(results, figure, what, of=of, over=over, group=group)
     return [a / b for a, b in zip(after, before, strict=True)]
 
 
 def response_gain(results: Results, figure: str, what: str, **where: Any) -> list[float]:
-    """How much shorter the response times at `of` are than at `over`, in per cent of the latter.
+    """Relative decrease of response times from `over` to `of`, in per cent.
 
-    Arguments as of `response_ratio`.
+    Arguments are those of `response_ratio`.
     """
     return [100 * (1 - ratio) for ratio in response_ratio(results, figure, what, **where)]
 
@@ -114,7 +114,7 @@ def _both(
     over: Point,
     group: str | None = None,
 ) -> list[Sides]:
-    """`what` of the response times at `over`, and at `of`, seed by seed."""
+    """Statistic `what` of the response times at `over`, and at `of`, seed by seed."""
     run = results[figure]
     before, after = (
         responses(run, point, group).group_by("seed").agg(statistic(what).alias("value"))
@@ -127,10 +127,10 @@ def _both(
 def worst_quantile(
     results: Results, figure: str, of: Point, over: Point, group: str | None = None
 ) -> list[float]:
-    """The largest ratio of quantiles of response times at `of` ÷ at `over`; one value.
+    """Largest ratio of quantiles of response times at `of` to `over`; one value.
 
-    Of all seeds together, from the first tenth to the slowest in a thousand: where the
-    distribution at `of` lies farthest to the right of that at `over`.
+    Quantiles are those of all seeds together, from the first tenth to the slowest in a thousand.
+    The largest ratio is where the distribution at `of` lies farthest to the right.
     """
     run = results[figure]
     after, before = (
@@ -143,7 +143,7 @@ def worst_quantile(
 
 
 def goodput_gain(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """How much more payload all receivers got at `of` than at `over`, in per cent."""
+    """Relative increase of all receivers' payload from `over` to `of`, in per cent."""
     run = results[figure]
     both = [_delivered(run, point) for point in (of, over)]
     joined = both[0].join(both[1], on="seed", suffix="_over").sort("seed")
@@ -151,7 +151,7 @@ def goodput_gain(results: Results, figure: str, of: Point, over: Point) -> list[
 
 
 def _delivered(run: Run, point: Point) -> pl.DataFrame:
-    """Payload that arrived, by `seed`: of flows with a row of their own, and of those without."""
+    """Received payload by `seed`: of flows with a row of their own, and of those without."""
     tables = (at(run, table, point) for table in (run.flows, run.unrecorded))
     parts = pl.concat(
         [part.select("seed", "bytes_received") for part in tables], how="vertical_relaxed"
@@ -177,5 +177,5 @@ MEASURES: Mapping[str, Measure] = {
     )
 }
 
-#: What lies above what where a measure orders: response times with backoff above those without.
+#: Functions with the values that ordering measures compare: times with backoff above those without.
 SIDES: Mapping[str, Callable[..., list[Sides]]] = {"response_gain": _both}

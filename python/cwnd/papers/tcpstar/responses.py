@@ -1,4 +1,4 @@
-"""What measures and figures of the TCP*(n) paper share: response times, and timeouts one by one."""
+"""Response times and individual timeouts, for measures and figures of the TCP*(n) paper."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ if TYPE_CHECKING:
     from cwnd.reproduce import Point
     from cwnd.results import Run
 
-#: Shares of the requests that were answered sooner, at which distributions are compared: the first
-#: tenth to the slowest in a thousand.
+#: Quantiles at which distributions are compared, from the first tenth to the slowest in a thousand.
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
-#: Of the scenario `theorem`: segments of a transfer, bytes of one on the wire and of its payload,
-#: and the timeout, s.
+#: Parameters of the scenario `theorem`: segments of a transfer, bytes of one on the wire and of its
+#: payload, and the timeout, s.
 _TRANSFER, _WIRE_B, _PAYLOAD_B, _TIMEOUT_S = 20, 1250, 1198, 1.0
 
-#: Connections of the scenario `syn` that begin later have no time for five SYNs.
+#: Start time in seconds after which connections of the scenario `syn` lack time for five SYNs.
 _SYNS_UNTIL_S = 500.0
 
 
 def at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:
-    """The rows of a point of the sweep; the axes are called by their names."""
+    """Selects the rows of a point; columns of axes are renamed to `axis:NAME`."""
     names = {axis.column: axis.name for axis in run.axes if axis.column in rows.columns}
     rows = rows.rename({c: f"axis:{n}" for c, n in names.items()})
     for name, label in of.items():
@@ -35,7 +34,7 @@ def at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:
 
 
 def timeouts_of(run: Run, rounds: int) -> dict[tuple[str, str], list[float]]:
-    """The timeouts in a row of each run of `fig01`, s, by what was sent and by n.
+    """Consecutive timeouts of each run of `fig01` in seconds, by kind of packet and n.
 
     Each is read when the one before has expired.
     """
@@ -53,7 +52,7 @@ def timeouts_of(run: Run, rounds: int) -> dict[tuple[str, str], list[float]]:
 
 
 def rejections(run: Run, of: Point) -> pl.DataFrame:
-    """Connections of `syn` that were given up at their SYN, of those with the time for that.
+    """Share of connections of `syn` that were given up at their SYN, among those with enough time.
 
     Columns: `seed`, the share `rejected`, and the share `dropped` of all packets at the queue.
     """
@@ -68,7 +67,7 @@ def rejections(run: Run, of: Point) -> pl.DataFrame:
 
 
 def aggregate_response_s(run: Run, of: Point) -> pl.DataFrame:
-    """Mean response times where a fixed number of users transfer all the time, by Little's law.
+    """Mean response times of a fixed number of users who transfer all the time, by Little's law.
 
     Columns: `seed`, `flows`, `response_s`, and in closed form `bound_s` (eq. 3) and `backoff_s`
     (eq. 6).
@@ -98,8 +97,8 @@ def aggregate_response_s(run: Run, of: Point) -> pl.DataFrame:
 def responses(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
     """Response times of the requests at a point: a row each, with `seed`, `group`, `response_s`.
 
-    From the first SYN to the last byte. Of a request that was not answered, because the run ended
-    or its connection was given up, it is the time until then, which the answer would have exceeded.
+    They are from the first SYN to the last byte. For a request without an answer, because the run
+    ended or its connection was given up, it is the time until then, a lower bound.
     """
     rows = at(run, run.requests, of).with_columns(pl.col("group").cast(pl.String))
     if group is not None:
@@ -112,7 +111,7 @@ def responses(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
 
 
 def statistic(what: str) -> pl.Expr:
-    """A number of response times: `mean`, `max`, or a quantile such as `p99` or `p99.9`."""
+    """Expression of a statistic of response times: `mean`, `max`, or a quantile such as `p99.9`."""
     time = pl.col("response_s")
     if what == "mean":
         return time.mean()
