@@ -5,12 +5,11 @@ from os import PathLike
 from typing import Any, TypedDict, final, type_check_only
 
 __version__: str
-#: The version and a hash of the simulator's sources: builds that have it in common give the same
-#: records.
+#: Version and hash of the simulator's sources: builds with the same value give the same records.
 engine: str
-#: The same for runs on Linux, besides the kernel.
+#: Version and hash of the testbed's sources, for runs on Linux.
 testbed: str
-#: Bytes of QUIC's headers and tag in a full packet.
+#: Size of QUIC's headers and tag in a full packet, in bytes.
 quic_overhead: int
 
 __all__ = [
@@ -48,7 +47,7 @@ __all__ = [
 
 @type_check_only
 class Diagnostic(TypedDict):
-    """One thing that is wrong in a scenario file, or worth a warning or a note."""
+    """An error, a warning or a note about a scenario file, with its position and a remedy."""
 
     file: str
     line: int
@@ -60,24 +59,24 @@ class Diagnostic(TypedDict):
 
 @final
 class ScenarioError(Exception):
-    """A scenario that cannot be run; `str(e)` shows fifty errors, and counts the rest."""
+    """An invalid scenario; `str(e)` shows the first fifty errors, and counts the rest."""
 
     @property
     def diagnostics(self) -> list[Diagnostic]: ...
     @property
     def total(self) -> int:
-        """How many there are, those included that `diagnostics` leaves out."""
+        """Number of errors, including those that `diagnostics` leaves out."""
     def rendered(self, color: bool) -> str: ...
 
 @final
 class Cancelled(Exception):  # noqa: N818 - it is no error
-    """A run that was stopped through its control."""
+    """A run that was cancelled through its `Control`."""
 
     def __new__(cls) -> Cancelled: ...
 
 @final
 class Diverged(Exception):  # noqa: N818 - it is what happened
-    """Two runs of one scenario differ; `str(e)` shows the first event in which they do."""
+    """Two different runs of one scenario; `str(e)` shows the first event that differs."""
 
     def __new__(cls, report: str) -> Diverged: ...
 
@@ -89,7 +88,7 @@ class Unavailable(Exception):  # noqa: N818 - the machine's, not the program's
 
 @final
 class Control:
-    """Follows and stops a running cell from another thread."""
+    """Handle that observes and cancels a running cell from another thread."""
 
     def __new__(cls) -> Control: ...
     def cancel(self) -> None: ...
@@ -98,7 +97,7 @@ class Control:
 
 @final
 class Table:
-    """Columns in Arrow's memory layout, handed over without a copy."""
+    """Columns in Arrow's memory layout, exported without a copy."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
     @property
@@ -108,7 +107,7 @@ class Table:
 
 @final
 class Result:
-    """What one run recorded."""
+    """Records of one run."""
 
     @property
     def flows(self) -> Table: ...
@@ -147,7 +146,7 @@ class Result:
 
 @final
 class Gathered:
-    """Records of several runs, one below the other in the same columns."""
+    """Records of several runs, concatenated in the same columns."""
 
     def __new__(cls) -> Gathered: ...
     def add(self, result: Result) -> None: ...
@@ -198,7 +197,7 @@ class Cell:
 
 @final
 class Scenario:
-    """A scenario that was read and found valid."""
+    """A parsed and validated scenario."""
 
     @property
     def name(self) -> str: ...
@@ -208,15 +207,15 @@ class Scenario:
     def warnings(self) -> list[Diagnostic]: ...
     @property
     def warnings_total(self) -> int:
-        """How many there are, those included that `warnings` leaves out."""
+        """Number of warnings, including those that `warnings` leaves out."""
     @property
     def notes(self) -> list[Diagnostic]:
-        """Defaults and departures that readers of the results should know."""
+        """Defaults and departures that affect the interpretation of results."""
     @property
     def axes(self) -> list[tuple[str, list[str], list[float] | None, str | None]]: ...
     @property
     def over(self) -> dict[str, dict[str, list[str]]]:
-        """Of each axis the labels that are counted over others, and which."""
+        """Base labels of each label whose gain is computed, by axis."""
     @property
     def runs(self) -> int: ...
     @property
@@ -227,10 +226,10 @@ class Scenario:
     @property
     def cells(self) -> list[Cell]: ...
 
-# Where there is no Linux there are neither links nor what changes the rights of a process.
+# Links, and functions that change a process's privileges, exist on Linux only.
 @final
 class Link:
-    """A place behind an emulated link, in a network namespace of its own."""
+    """An emulated link, with a network namespace behind it."""
 
     def __new__(
         cls,
@@ -261,7 +260,7 @@ class Link:
 
 @final
 class LinkReport:
-    """What happened on a link."""
+    """Records of a link after its command has ended."""
 
     @property
     def links(self) -> Table: ...
@@ -275,7 +274,7 @@ class LinkReport:
 
 @final
 class Keeper:
-    """A process that has the rights which a link needs, until its command starts."""
+    """A process with the privileges that a link needs, until its command starts."""
 
     def __new__(
         cls,
@@ -288,7 +287,7 @@ class Keeper:
 
 @final
 class Inferred:
-    """What was found in captures: a row for each connection, and for each silence of a server."""
+    """Findings in captures: a row for each connection, and for each silence of a server."""
 
     @property
     def connections(self) -> Table: ...

@@ -7,7 +7,7 @@ let printing = false;
 
 const palette = () => palettes[dark.matches && !printing ? "dark" : "light"];
 
-/** A specification with the colours of the palette in place of those of paper. */
+/** Replaces the print colours of a specification by those of a palette. */
 function coloured(spec, colours) {
   const own = new Map(
     Object.keys(palettes.light).map((name) => [palettes.light[name], colours[name]]),
@@ -21,7 +21,7 @@ function coloured(spec, colours) {
   return swap(spec);
 }
 
-/** Tables of a specification as rows, whose texts have no commas. Vega's reader needs eval. */
+/** Parses CSV tables of a layer, whose texts have no commas. Vega's own parser needs eval. */
 function parsed(layer) {
   const { data, layer: parts } = layer;
   const found = { ...layer };
@@ -39,7 +39,7 @@ function parsed(layer) {
   return found;
 }
 
-// Where nothing hovers the buttons always show, and need room of their own.
+// Without a hovering pointer the buttons are always visible, and need room of their own.
 const hovers = matchMedia("(hover: hover)").matches;
 
 function config(colours, left, width) {
@@ -78,13 +78,13 @@ function config(colours, left, width) {
   };
 }
 
-/** Numbers as an axis has them: logarithms on a logarithmic one. */
+/** Conversion between values and coordinates: logarithms on a logarithmic axis. */
 const scale = (log) =>
   log ? { to: Math.log10, from: (at) => 10 ** at } : { to: Number, from: Number };
 
 const short = (value) => String(Number(value.toPrecision(4)));
 
-/** A panel: its drawing, what the pointer finds there, and how far a reader has zoomed. */
+/** A panel with its drawing, texts at the pointer, and zoom. */
 class Panel {
   constructor(figure, spec) {
     this.figure = figure;
@@ -131,7 +131,7 @@ class Panel {
   listen() {
     this.plot.addEventListener("keydown", (event) => this.key(event));
     this.drawing.addEventListener("pointerdown", (event) => {
-      // A finger that moves over a figure scrolls the page; there are buttons to zoom.
+      // A finger that moves over a figure scrolls the page; buttons zoom.
       if (event.pointerType === "touch" || event.button !== 0 || !this.view) return;
       this.drawing.setPointerCapture(event.pointerId);
       this.from = [event.clientX, event.clientY];
@@ -169,7 +169,7 @@ class Panel {
       logLevel: 1,
       config: config(colours, this.figure.left(this.spec), spec.width),
     });
-    // What was drawn in the meantime is newer.
+    // A later call has started drawing: this view is outdated.
     if (turn !== this.turn) return view.finalize();
     this.view?.finalize();
     this.view = view;
@@ -186,12 +186,12 @@ class Panel {
     return this.view?.signal("hidden", this.hidden()).runAsync();
   }
 
-  /** The rectangle between the axes, in pixels of the window. */
+  /** Rectangle between the axes, in pixels of the window. */
   area() {
     return this.drawing.querySelector(".role-frame.root .background").getBoundingClientRect();
   }
 
-  /** The number of an axis at a pixel of the window. */
+  /** Value of an axis at a pixel of the window. */
   number(side, pixel) {
     const { left, right, top, bottom } = this.area();
     const part = side === "x" ? (pixel - left) / (right - left) : (bottom - pixel) / (bottom - top);
@@ -212,7 +212,7 @@ class Panel {
     return side === "x" ? left + part * (right - left) : bottom - part * (bottom - top);
   }
 
-  /** Moves both ends of x, as parts of the axis. */
+  /** Moves both ends of x; the arguments are fractions of the axis. */
   scaled(from, until) {
     this.figure.move(this, "x", [this.between("x", from), this.between("x", until)]);
   }
@@ -222,7 +222,7 @@ class Panel {
     return this.view?.signal(`${side}_low`, ends[0]).signal(`${side}_high`, ends[1]).runAsync();
   }
 
-  /** The part that is dragged over; an axis that the pointer hardly moved along is whole. */
+  /** Rectangle of a drag; an axis with hardly any movement is selected whole. */
   dragged(event) {
     const area = this.area();
     const [x, y] = this.from;
@@ -270,7 +270,7 @@ class Panel {
     this.bubble.style.display = this.moment.style.display = "none";
   }
 
-  /** The points of lines that are shown, in the order of x. */
+  /** Points of the visible lines, in the order of x. */
   values() {
     if (this.points) return this.points;
     const hidden = new Set(this.hidden());
@@ -302,7 +302,7 @@ class Panel {
     if (over > 0) this.put(this.bubble, Math.max(x - 14 - this.bubble.offsetWidth, 2), y + 14);
   }
 
-  /** The text at a place between the axes. */
+  /** Text at a position between the axes. */
   about(x, y) {
     const { texts } = this.spec;
     const shown = texts.filter((each) => !this.figure.hides(each[3]));
@@ -310,7 +310,7 @@ class Panel {
     return this.figure.spec.about ? this.curve(x, y) : this.all(x);
   }
 
-  /** The text of the point that is nearest, if it is near. */
+  /** Text of the nearest point, if it is within 20 pixels. */
   nearest(points, x, y) {
     let [least, found] = [20, ""];
     for (const [px, py, text] of points) {
@@ -332,7 +332,7 @@ class Panel {
     return label ? `${label}\n${said}` : said;
   }
 
-  /** The values of all lines at the place of the pointer along x. */
+  /** Values of all lines at the pointer's position along x. */
   all(pixel) {
     const at = this.number("x", pixel);
     const nearest = new Map();
@@ -382,7 +382,7 @@ class Figure {
     this.element = element;
     this.spec = spec;
     this.choice = 0;
-    // Of each view the lines that are hidden.
+    // Hidden lines, by view.
     this.hidden = {};
     this.panels = [];
     this.seen = false;
@@ -397,7 +397,7 @@ class Figure {
     this.place();
   }
 
-  /** Makes room for the panels, so that nothing moves when they are drawn. */
+  /** Creates the panels' boxes, so that nothing moves when they are drawn. */
   place() {
     const { columns, panels } = this.spec.choices[this.choice];
     const room = this.element.querySelector(".panels");
@@ -407,7 +407,7 @@ class Figure {
     room.replaceChildren(...this.panels.map((panel) => panel.box));
   }
 
-  /** Room for the labels of ticks. All panels begin at the same place: times align. */
+  /** Room for the labels of y ticks, chosen so that all panels' x axes are aligned. */
   left(panel) {
     const lines = ({ spec }) => [spec.encoding.y.axis?.title ?? []].flat().length;
     const most = Math.max(...this.spec.choices[this.choice].panels.map(lines));
@@ -416,12 +416,12 @@ class Figure {
 
   draw() {
     this.seen = true;
-    // All widths are read before anything is drawn: a layout of the page each time is slow.
+    // All widths are read before anything is drawn, which avoids a page layout for each panel.
     const widths = this.panels.map((panel) => panel.plot.clientWidth);
     return Promise.all(this.panels.map((panel, index) => panel.draw(widths[index])));
   }
 
-  /** The view and what is chosen of it; where the view lacks that, its first. */
+  /** Shows the chosen content of the chosen view, or the view's first one. */
   choose() {
     const { choices } = this.spec;
     const view = this.views ? this.views.value : choices[0].view;
@@ -435,7 +435,7 @@ class Figure {
     this.draw();
   }
 
-  /** What the view lacks cannot be chosen. */
+  /** Disables the options that the view lacks. */
   offer() {
     const { label, view } = this.spec.choices[this.choice];
     if (!this.labels) return;
@@ -461,7 +461,7 @@ class Figure {
     for (const panel of this.panels) panel.hide();
   }
 
-  /** Zooming along x moves the other panels along. */
+  /** Sets the ends of an axis; zooming along x applies to all linked panels. */
   move(panel, side, ends) {
     const moved = side === "x" && this.spec.linked ? this.panels : [panel];
     for (const each of moved) each.set(side, [...ends]);
@@ -516,7 +516,7 @@ function start(figures) {
     clearTimeout(waiting);
     waiting = setTimeout(again, 100);
   });
-  // Paper has a width of its own, is white, and shows what was never scrolled to.
+  // Printing has a fixed width and light colours, and includes parts never scrolled into view.
   const opened = [];
   addEventListener("beforeprint", () => {
     printing = true;
