@@ -56,7 +56,7 @@ class FigureWarning(CwndWarning):
 
 
 class UncheckedWarning(CwndWarning):
-    """Data without a recorded hash, which therefore cannot be verified."""
+    """Data that cannot be compared with a recorded hash."""
 
 
 #: Message of an internal error: asks the user to report the bug.

@@ -21,7 +21,7 @@ def check(
 ) -> int:
     """Check scenario files without running them.
 
-    All errors of all files are shown, each with its line and how to mend it.
+    All errors of all files are shown, each with its line and a remedy.
 
     Args:
         files: Scenario files.

@@ -54,55 +54,56 @@ def link(
 ) -> int:
     """Run a program behind an emulated link: cwnd link OPTIONS -- COMMAND ARGUMENTS.
 
-    COMMAND gets a network of its own, whose only way out is a router with the simulator's queues.
-    It runs as the user who called, without any rights of root; its exit code is that of cwnd link.
-    What happened at the queue is printed to stderr when it ends. Making the network needs root:
-    cwnd link asks for it with sudo, in a process of its own. It leaves nothing behind.
+    COMMAND gets a network of its own, which reaches the outside only through a router with the
+    simulator's queues. It runs as the calling user, without any rights of root; its exit code is
+    that of cwnd link. Statistics of the queues are printed to stderr when it ends. Making the
+    network needs root: cwnd link asks for it with sudo, in a process of its own. It leaves nothing
+    behind.
 
-    A local server is reached at the address in CWND_LINK_CALLER, or CWND_LINK_CALLER6. What is
-    beyond this machine is reached where it forwards packets (net.ipv4.ip_forward,
+    A local server is reached at the address in CWND_LINK_CALLER, or CWND_LINK_CALLER6. Other
+    machines are reached if this one forwards packets (net.ipv4.ip_forward,
     net.ipv6.conf.all.forwarding) and nf_tables translates addresses.
 
     Args:
         command: The program, after "--", with its arguments.
-        rate: Of both directions, as in "10Mbit/s"; without one there is no queue, only delay.
-        uplink_rate: Of what COMMAND sends; as --rate if not given.
+        rate: Rate of both directions, as in "10Mbit/s"; without one there is no queue, only delay.
+        uplink_rate: Rate of the uplink (from COMMAND); as --rate if not given.
         trace: File in place of --rate: a mahimahi trace, a line for each millisecond in which 1500
             bytes pass, or seconds and Mbit/s on each line.
-        uplink_trace: The same for what COMMAND sends; as --trace if not given.
-        rtt: Round-trip time without queues, as in "100ms"; half of it each way.
-        queue: Queue before each direction: a kind as in a scenario, such as codel, or its table:
-            '{ kind = "pie", target = "10 ms" }'.
-        uplink_queue: Queue for what COMMAND sends; as --queue if not given.
-        buffer: How much may wait: "100 packets", "64 kB", "50 ms", "1 BDP" (without --rtt that
-            means 100 ms); what the queue has by default if not given: a fifo 1 BDP.
-        uplink_buffer: The same for what COMMAND sends; as --buffer if not given.
+        uplink_trace: Trace of the uplink; as --trace if not given.
+        rtt: Round-trip time without queues, as in "100ms"; half of it in each direction.
+        queue: Queue before each direction: a kind as in a scenario, such as codel, or its table: '{
+            kind = "pie", target = "10 ms" }'.
+        uplink_queue: Queue of the uplink; as --queue if not given.
+        buffer: Limit of the queue: "100 packets", "64 kB", "50 ms", "1 BDP" (without --rtt that
+            means 100 ms); the queue's default if not given: a fifo 1 BDP.
+        uplink_buffer: Limit of the uplink's queue; as --buffer if not given.
         ecn: Connections of COMMAND ask for ECN, and queues mark; --no-ecn: neither. By default
-            queues mark what is ECN-capable, and connections do what this system does.
+            queues mark ECN-capable packets, and connections use this system's setting.
         loss: Probability that a packet is lost on the line, in each direction.
-        uplink_loss: The same for what COMMAND sends; as --loss if not given.
-        jitter: Extra delay, uniform between zero and this or of a distribution, as in
-            "lognormal(5 ms, 0.8)"; order is kept.
+        uplink_loss: Probability of loss on the uplink; as --loss if not given.
+        jitter: Extra delay, uniform between zero and this or of a distribution, as in "lognormal(5
+            ms, 0.8)"; order is kept.
         reorder: Probability that a packet is held back, so that later ones pass it.
-        reorder_delay: How long it is held back, as in "20ms"; --reorder needs it.
-        meter: What the router writes into IP headers beside the queue: step, vcp or adpm, or a
+        reorder_delay: Time for which it is held back, as in "20ms"; --reorder needs it.
+        meter: Load meter that writes into IP headers beside the queue: step, vcp or adpm, or a
             table as in a scenario.
-        uplink_meter: The same for what COMMAND sends; as --meter if not given.
-        messenger: What the router tells the sources of packets: quench, or a table as in a
+        uplink_meter: Load meter of the uplink; as --meter if not given.
+        messenger: Feedback from the router to the sources of packets: quench, or a table as in a
             scenario. Hosts ignore source quenches (RFC 6633), unless a program of yours reads them.
-        uplink_messenger: The same for what COMMAND sends; as --messenger if not given.
-        seed: Of the random numbers of queues and losses.
-        dns: Server that COMMAND asks for names, as in 192.0.2.1 or 127.0.0.1:5353, as this machine
-            reaches it; those of /etc/resolv.conf if not given.
-        user: Who COMMAND runs as, a name or number; who called if not given. Only root may choose.
+        uplink_messenger: Feedback about packets of the uplink; as --messenger if not given.
+        seed: Seed of the random numbers of queues and losses.
+        dns: Name server of COMMAND, as in 192.0.2.1 or 127.0.0.1:5353, as this machine reaches it;
+            those of /etc/resolv.conf if not given.
+        user: User that runs COMMAND, a name or number; the caller if not given. Only root may
+            choose.
         allow_sudo: COMMAND may gain rights with sudo and the like, as for a link within a link.
         pcap: File for all packets, pcapng, with marks and drops as comments.
-        pcap_at: Where they are seen: as they leave the link's two lines, or as COMMAND or the
-            caller's end sends and receives them; the ends know of no marks and drops.
-        output_dir: Directory for what happened: link.json, time series and tables as Parquet, a
-            picture.
+        pcap_at: Point of the capture: where packets leave the link's two lines, or where COMMAND or
+            the caller's end sends and receives them; the ends see no marks and drops.
+        output_dir: Directory for link.json, time series and tables as Parquet, and a figure.
         quiet: No table.
-        json: Machine-readable output; what COMMAND writes to stdout goes to stderr.
+        json: Machine-readable output; COMMAND's standard output goes to stderr.
     """
     from cwnd.link import Direction, Settings, run
 

@@ -48,11 +48,11 @@ def run(
 
     A scenario with a [sweep] runs all its cells, on all cores. Each run is on disk soon after it
     is done: after a Ctrl-C, a kill, a full disk or a crash the same command goes on, and the result
-    ends up the same, byte for byte. Runs that are there are not simulated again. A run that fails
+    ends up the same, byte for byte. Existing runs are not simulated again. A run that fails
     is recorded with its reason; the others go on, and the exit code is 1.
 
     The complete result replaces an older one of the same scenario in the same place; other files
-    that are there stay.
+    stay.
 
     Args:
         files: Scenario files.
@@ -64,18 +64,18 @@ def run(
         check: Simulate everything twice and compare every event and random draw; the manifest gets
             the hashes of all steps, to compare builds and machines by.
         on: "linux" runs real endpoints on this machine's kernel around our router, in real time, as
-            root; Ctrl-C leaves the runs that are finished, and what was captured of the others.
+            root; Ctrl-C leaves the runs that are finished, and partial captures of the others.
             "ray" computes on Ray: on the cluster of which this machine is a node, or in processes
             of its own; "ray:HOST:PORT" names the cluster, "ray://HOST:PORT" its client port.
         shard: I/N does part I of N of the runs, for batch systems; all parts may write into one
             directory, or into several that are copied together.
-        again: Simulate all runs anew, those that are there, too; --check and --pcap always do.
+        again: Simulate all runs anew, existing ones, too; --check and --pcap always do.
         replan: Remove runs of another scenario or version from a sweep that is not complete.
         plots: Draw the figures, as SVG; `cwnd plot` draws them for papers, as PNG too.
         force: Replace the result of another scenario, too.
         pcap: Links whose packets are written to capture files for Wireshark and its kin, in pcap/
             of the result: LINK or several with commas, "LINK+LINK" for both in one file, or "all".
-        quiet: No progress and no table: only warnings, and where the result is.
+        quiet: No progress and no table: only warnings, and the directory of the result.
         json: Machine-readable output.
     """
     from cwnd.running import plans as planning

@@ -1,4 +1,4 @@
-"""`cwnd topology hot` and `cwnd topology import`."""
+"""Commands `cwnd topology hot` and `cwnd topology import`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ topology = App(
 )
 
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
-#: Heavy-tailed, with the mean of TCP* § 3.2.
+#: Sizes of transfers: heavy-tailed, with the mean of TCP* § 3.2.
 _SIZE = "pareto(1.2, 7 kB)"
-#: More is no question about a network.
+#: Largest offered load, relative to the capacity; a higher one is taken for an error.
 _MOST_LOAD = 100
 
 
@@ -51,25 +51,26 @@ def hot(
     """Make a HOT-like graph with clients, servers and traffic, as a scenario file.
 
     A ring of core routers, gateways, and edge nodes with one link each, whose number at a gateway
-    is heavy-tailed: what TCP* takes from Orbis for its Fig. 10. The same seed gives the same file.
+    is heavy-tailed, like the graph that TCP* takes from Orbis for its Fig. 10. The same seed gives
+    the same file.
 
     Args:
-        nodes: How many in all, 67 if not given.
-        seed: Of the graph; the run has its own.
+        nodes: Number of nodes, 67 if not given.
+        seed: Seed of the graph; the run has its own.
         servers: Part of the edge nodes that are servers, 0.1 if not given.
-        core_rate: Of links between routers, "10 Gbit/s" if not given.
-        server_rate: Of servers' links, "100 Mbit/s" if not given.
+        core_rate: Rate of links between routers, "10 Gbit/s" if not given.
+        server_rate: Rate of servers' links, "100 Mbit/s" if not given.
         slowest_client: Clients' links are drawn uniformly from this, "1 Mbit/s" if not given, …
         fastest_client: … to this, "10 Mbit/s" if not given.
-        delay: Of each link, "10 ms" if not given.
-        target_delay: RED's, from which its thresholds follow; "5 ms" if not given.
-        load: What servers send, as a part of all clients' rates, 0.15 if not given.
+        delay: Delay of each link, "10 ms" if not given.
+        target_delay: RED's target delay, from which its thresholds follow; "5 ms" if not given.
+        load: Rate that servers offer, as a part of all clients' rates, 0.15 if not given.
         size: Sizes of transfers, "pareto(1.2, 7 kB)" if not given.
         http: Clients open the connections and ask; otherwise servers open them.
-        peers: Clients from which each client downloads without end besides, drawn by a run's seed.
+        peers: Other clients from which each client downloads without end, drawn by a run's seed.
         backoffs: Make a sweep of TCP and TCP*(inf), which never backs off.
-        duration: Of the run, "60 s" if not given.
-        output_file: Where the scenario goes; hot-NODES.toml if not given.
+        duration: Duration of the run, "60 s" if not given.
+        output_file: Scenario file; hot-NODES.toml if not given.
         json: Machine-readable output.
     """
     from cwnd.topology import Hot, Traffic, quantity
@@ -90,7 +91,7 @@ def hot(
     graph, serving, clients = make(asked)
     rates = {link.target: link.rate_bit_s for link in graph.links}
     offered = load * sum(rates[client] for client in clients)
-    # Clients are equally popular, so that the slowest one's link is loaded most.
+    # Clients are equally popular, so that the slowest one has the highest load.
     asked_load = offered / len(clients) / min(rates[client] for client in clients)
     web = Traffic("http", senders=serving, receivers=clients, sizes=size, offered_bit_s=offered)
     groups = [replace(web, asked_load=asked_load) if http else web]
@@ -130,36 +131,36 @@ def import_(
 ) -> int:
     """Make a scenario of a GraphML or GML file, such as those of the Internet Topology Zoo.
 
-    Delays are those of light in glass over great circles between the coordinates of nodes. What
-    the file lacks, or has twice, is told with its count, and written into the scenario.
+    Delays are those of light in glass over great circles between the coordinates of nodes. Missing
+    and duplicate entries of the file are reported with their counts, and written into the scenario.
 
     Args:
         file: NAME.graphml or NAME.gml.
-        matrix: Who sends to whom: CSV with the columns from, to, and rate or share.
-        gravity: Without a matrix, what nodes' weights are in a gravity model: "capacity", the sum
-            of their links' rates, or an attribute of the file, as in "Population".
-        total: What all senders together offer, as in "500 Mbit/s".
+        matrix: Traffic matrix: CSV with the columns from, to, and rate or share.
+        gravity: Without a matrix, the nodes' weights in a gravity model: "capacity", the sum of
+            their links' rates, or an attribute of the file, as in "Population".
+        total: Rate that all senders together offer, as in "500 Mbit/s".
         load: … or the part to which the busiest link is used, 0.5 if neither is given.
         flows: This many lasting flows instead of transfers that arrive at random.
         size: Sizes of transfers, "pareto(1.2, 7 kB)" if not given.
-        rate: Of links whose capacity is not known, "1 Gbit/s" if not given.
-        rate_attribute: Attribute of edges that is their capacity, as in "bandwidth"; without,
-            those of the Topology Zoo.
+        rate: Rate of links whose capacity is not known, "1 Gbit/s" if not given.
+        rate_attribute: Attribute of edges that is their capacity, as in "bandwidth"; without, those
+            of the Topology Zoo.
         rate_unit: Unit of its numbers, as in "Mbit/s".
-        delay: Of links whose length is not known, "5 ms" if not given.
+        delay: Delay of links whose length is not known, "5 ms" if not given.
         delay_attribute: Attribute of edges that is their delay; without, it follows from
             coordinates.
         delay_unit: Unit of its numbers, as in "ms".
-        both_ways: Edges of a directed graph that have no reverse count both ways.
-        one_way: Edges of a directed graph count one way; if neither is given, one way if each has
-            its reverse, both ways if none has.
+        both_ways: Edges of a directed graph that have no reverse count in both directions.
+        one_way: Edges of a directed graph count in one direction; if neither is given, in one if
+            each has its reverse, in both if none has.
         largest_part: Keep the largest connected part, even if more than a tenth of the nodes are
             lost.
         scale: Multiplies all capacities: 0.001 makes a backbone small enough to simulate.
-        target_delay: Queues are RED with thresholds for this delay, as in "5 ms"; FIFO of one
-            BDP if not given.
-        duration: Of the run, "60 s" if not given.
-        output_file: Where the scenario goes; NAME.toml in this directory if not given.
+        target_delay: Queues are RED with thresholds for this delay, as in "5 ms"; FIFO of one BDP
+            if not given.
+        duration: Duration of the run, "60 s" if not given.
+        output_file: Scenario file; NAME.toml in this directory if not given.
         json: Machine-readable output.
     """
     from cwnd.topology import Defaults, Traffic, quantity, read_graph, red, total_for
@@ -259,7 +260,7 @@ def _write(
         raise InputError(f"{file}: a directory is in the way; name a file with -o")
     made_by = shlex.join(["cwnd", *_arguments()])
     text = scenario(graph, groups, made_by=made_by, duration=duration, backoffs=backoffs)
-    # What is written runs: nobody should find an error in a file that he did not write.
+    # The written scenario is parsed first, so that errors appear here and not at its first run.
     _core.parse(text, name=str(file))
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, text.encode())
@@ -281,7 +282,7 @@ def _write(
 
 
 def _arguments() -> list[str]:
-    """The command line, without where the file goes: that is no part of what it is."""
+    """Returns the command line without `--output` and `--json`, which do not change a scenario."""
     words, kept = list(sys.argv[1:]), []
     while words:
         word = words.pop(0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Depth:
-    """Extent of a check, and what is done about damage."""
+    """Extent of a check, and the treatment of damage."""
 
     sample: int | None = None
     """Runs that are computed again; 16, or none of another version, if not given."""

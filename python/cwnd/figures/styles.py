@@ -75,7 +75,7 @@ class Style:
 
 @dataclass
 class Styles:
-    """Styles of all marks, each under a unique name."""
+    """Styles of all marks by name; different styles have different names."""
 
     by_name: dict[str, Style] = field(default_factory=dict)
     #: Name of the style that represents a label in the legend.

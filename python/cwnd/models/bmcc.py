@@ -1,8 +1,8 @@
 """BMCC's analysis: its window from an idle link to fairness, and the detection of overload.
 
 I. A. Qazi, T. Znati, L. L. H. Andrew: Congestion control using efficient explicit feedback, INFOCOM
-2009. Windows are in packets; `bdp` is the paper's k, the packets that the link carries in a round
-trip, which is also the interval t_p over which routers measure their load factor.
+2009. Windows are in packets. `bdp` is the paper's k, the packets that the link carries in a round
+trip. The round trip equals t_p, the interval over which routers measure their load factor.
 """
 
 from __future__ import annotations

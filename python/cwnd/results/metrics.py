@@ -238,9 +238,9 @@ def per_run(
     """Computes one row per run, or per run and group or flow: its axes, its seed and every metric.
 
     Metrics that do not apply are null: those of a link apply to all flows together, shares and
-    ratios to groups and flows. Shares and ratios are computed for each run, so that the mean of a
-    summary is the mean of the seeds' ratios, not the ratio of their means. A share is null if
-    nothing was delivered. A ratio is null if the reference group received nothing.
+    ratios to groups and flows. Shares and ratios are computed for each run: a summary has the mean
+    of the seeds' ratios, not the ratio of their means. A share is null if nothing was delivered. A
+    ratio is null if the reference group received nothing.
 
     Args:
         run: The result.
@@ -465,9 +465,9 @@ def summary(
 ) -> pl.DataFrame:
     """Summarises the seeds of each point: all flows, and each group if there are several.
 
-    The columns are the axes, `group`, for flows `flow_id`, `n`, `deterministic`, for each metric
-    the mean over the seeds and the half-width of its 95 % interval, and for counts the quartiles.
-    Rows of all flows have `*` as their group.
+    The columns are the axes, `group`, for flows `flow_id`, `n` and `deterministic`. For each metric
+    there are the mean over the seeds and the half-width of its 95 % interval, and for counts the
+    quartiles. Rows of all flows have `*` as their group.
 
     Args:
         run: The result.

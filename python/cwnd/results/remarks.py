@@ -169,7 +169,7 @@ def _cannot(resolved: str, group: str, heard: str) -> bool:
 def _deciding(
     run: Data, point: _Point, points: dict[_Point, set[str]], alike: Sequence[set[_Point]]
 ) -> int | None:
-    """Returns the first axis whose other labels lead out of a set of points, or `None`.
+    """Returns the index of the first axis whose other labels lead out of a set of points.
 
     The first set is tried on all axes before the second.
     """

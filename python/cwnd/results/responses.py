@@ -78,11 +78,11 @@ def counts_of(
 ) -> Iterator[pl.DataFrame]:
     """Yields the response times of requests, in batches of whole runs; of these runs or of all.
 
-    Columns: `run_id`, those of `apart`, the time since the request was sent `time_s`, the numbers
-    of requests answered then (`answered`), open at the end of the run (`open`) and given up
-    (`never`, at an infinite time), the sum of the response times `sum_s` and the largest
-    `longest_s`. With `time="acked_s"` these are times to the last acknowledgement of the response,
-    of runs in which every request has a row.
+    Columns are `run_id`, those of `apart`, and `time_s`, the time since the request was sent.
+    `answered`, `open` and `never` count requests answered then, open at the end of the run, and
+    given up (at an infinite time). `sum_s` and `longest_s` are the sum and the largest of the
+    response times. With `time="acked_s"` these are times to the last acknowledgement of the
+    response, of runs in which every request has a row.
     """
     for ids in _batches(run, run_ids):
         sketched, rowed = ([], ids) if "flow_id" in apart else _without_rows(run, ids)

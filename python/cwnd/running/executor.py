@@ -145,7 +145,7 @@ def fill(
     only: Collection[int] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Filled:
-    """Stores the outcome of all cells of a plan, or of a part of it, that a directory lacks.
+    """Computes and stores the cells of a plan, or of a part of it, that a directory lacks.
 
     Args:
         plan: The parsed scenario.

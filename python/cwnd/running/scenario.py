@@ -25,9 +25,9 @@ Overrides: TypeAlias = "Mapping[str, object] | Sequence[str]"
 class Scenario:
     """A scenario built in Python; sections and keys are those of the scenario file.
 
-    `schema=2` has the defaults of that version of the file.
+    `schema=2` selects the defaults of that version of the file.
 
-    Values are what TOML holds, quantities are text with a unit (`"10 Mbit/s"`); `None` stands for
+    Values have types of TOML, quantities are text with a unit (`"10 Mbit/s"`); `None` stands for
     `"none"`.
 
     >>> Scenario(

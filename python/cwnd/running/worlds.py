@@ -38,7 +38,7 @@ class World(Protocol):
         """Raises an error if the environment lacks something that the scenario needs.
 
         Raises:
-            InputError: The scenario asks for something that the environment never has.
+            ScenarioError: The scenario asks for something that the environment never has.
             MachineError: This machine lacks something.
         """
 

@@ -90,7 +90,7 @@ def _relation(connection: DuckDBPyConnection, sql: str) -> DuckDBPyRelation:
 
 
 def _run(connection: DuckDBPyConnection, work: Callable[[], _T]) -> _T:
-    """Runs DuckDB's work in another thread: in the main thread it would install signal handlers."""
+    """Runs DuckDB's work in another thread: in the main thread it would intercept signals."""
     done: Future[_T] = Future()
 
     def run() -> None:
@@ -103,7 +103,7 @@ def _run(connection: DuckDBPyConnection, work: Callable[[], _T]) -> _T:
     thread = Thread(target=run, daemon=True)
     thread.start()
     try:
-        # Polars blocks Ctrl-C during a long wait, so the waits are short.
+        # Polars' handler of SIGINT (SA_RESTART) would resume a wait without a timeout.
         while not wait([done], timeout=_TICK_S).done:
             pass
         return done.result()

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 class Policy:
     """Treatment of existing contents of a directory."""
 
-    #: `True` removes cells of another plan, if nobody else writes.
+    #: `True` removes cells of another plan, if there is no other writer.
     replan: bool
     #: `True` keeps a complete result of another plan until the new one is complete.
     replace: bool
     #: `True` computes existing cells again.
     again: bool
-    #: `True` if nobody else writes.
+    #: `True` if there is no other writer.
     alone: bool
     #: `True` if only some runs of the plan are wanted.
     partly: bool

@@ -42,7 +42,7 @@ _THRESHOLDS_KB = (15, 45)
 
 
 def fig02(run: Run) -> Picture:
-    """Goodput of ECN or BECN flows and of as many plain flows beside them, and the difference."""
+    """Goodput of ECN or BECN flows and of as many plain flows beside them, and the lead in %."""
     ahead: list[Line] = []
     for scheme in labels(run, "scheme"):
         index = _SCHEMES[scheme]

@@ -105,11 +105,11 @@ def _first(times: np.ndarray, holds: np.ndarray) -> float | None:
 def noticed(run: Run, of: Point) -> pl.DataFrame:
     """P(R > d) as `unseen` and E[R] as `packets`, for onsets of overload, by `seed` (§ V-A).
 
-    An onset is an interval with a load factor in [1, u) after one below 1. A flow has noticed it if
-    its sender's estimate reaches 1 within t_p of the return of the first packet that can convey it,
-    one round trip after the onset. R counts the flow's packets that arrived until then, at most
-    those of t_p, like the model's sum of P(R > d). Onsets at u and above are left out, as in the
-    paper.
+    An onset is an interval with a load factor in [1, u) after one below 1. The first packet that
+    can convey it returns one round trip later. A flow has noticed the onset if its sender's
+    estimate reaches 1 within t_p of that return. R counts the flow's packets that arrived until
+    then, at most those of t_p, like the model's sum of P(R > d). Onsets at u and above are left
+    out, as in the paper.
     """
     links = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
     # Selecting columns saves memory, as most samples are not needed here.

@@ -132,7 +132,7 @@ def worst_noise(results: Results, figure: str, group: str, of: Point) -> list[fl
     return joined.group_by("seed").agg(noise=noise.quantile(0.95)).sort("seed")["noise"].to_list()
 
 
-#: Period in seconds of a swing: longer than a chunk, shorter than a sawtooth.
+#: Period in seconds of a swing: longer than a chunk, shorter than a cycle of the window.
 _SWING_S = 0.2
 
 
