@@ -140,7 +140,7 @@ def _rows(
 
 
 def _end(rows: pl.DataFrame) -> bool:
-    """`true` if all flows of these runs are finite transfers, and some completed in each run."""
+    """`True` if all flows of these runs are finite transfers, and some completed in each run."""
     return rows["transfers"].all() and not rows[COMPLETION].has_nulls()
 
 
@@ -224,7 +224,7 @@ def unclear(found: Agreement) -> set[Point]:
 
 
 def _is_of(row: Row, gain: Gain) -> bool:
-    """`true` if a row belongs to one of the two points that a gain compares."""
+    """`True` if a row belongs to one of the two points that a gain compares."""
     return row.point[gain.axis] in (gain.base, gain.arm) and all(
         row.point[axis] == label for axis, label in gain.point.items()
     )

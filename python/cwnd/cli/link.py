@@ -165,7 +165,7 @@ def _say(link: Link) -> None:
 
 
 def _has_way_out6() -> bool:
-    """`true` if this machine has a route for IPv6; nothing is sent."""
+    """`True` if this machine has a route for IPv6; nothing is sent."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as tried:
             tried.connect((_ANYWHERE6, 9))

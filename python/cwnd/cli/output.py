@@ -25,7 +25,7 @@ Json: TypeAlias = Annotated[
     Parameter(name="--json", negative=(), help="Write one JSON document to stdout, nothing else."),
 ]
 
-#: `true` if the command line has `--json`; set before anything can fail.
+#: `True` if the command line has `--json`; set before anything can fail.
 as_json = False
 #: Description of the files that remain if the command is interrupted.
 left = "nothing was written"
@@ -35,7 +35,7 @@ _FILE_WIDTH = 1000
 
 
 def wants_json(tokens: list[str]) -> bool:
-    """`true` if `--json` is among the arguments; usage errors are then JSON, too."""
+    """`True` if `--json` is among the arguments; usage errors are then JSON, too."""
     options = tokens[: tokens.index("--")] if "--" in tokens else tokens
     return "--json" in options
 

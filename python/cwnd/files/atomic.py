@@ -257,7 +257,7 @@ def sync_all(paths: list[Path]) -> None:
 
 
 def sync_file_system(root: Path) -> bool:
-    """Synchronises the file system of `root` to the disk; `false` without syncfs(2)."""
+    """Synchronises the file system of `root` to the disk; `False` without syncfs(2)."""
     syncfs = _libc("syncfs")
     if syncfs is None:
         return False

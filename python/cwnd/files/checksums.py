@@ -49,7 +49,7 @@ def signed(data: bytes) -> bytes:
 
 
 def signature_holds(data: bytes) -> bool | None:
-    """`true` if a file matches the hash that it holds of itself; `None` if it holds none."""
+    """`True` if a file matches the hash that it holds of itself; `None` if it holds none."""
     found = _SIGNATURE.search(data)
     if found is None:
         return None
@@ -172,7 +172,7 @@ class Sums:
 
 
 def is_listed(root: Path) -> bool:
-    """`true` if a directory holds a list of hashes that cwnd wrote, intact or damaged."""
+    """`True` if a directory holds a list of hashes that cwnd wrote, intact or damaged."""
     try:
         with (root / SUMS).open("rb") as opened:
             return opened.read(len(_TITLE)) == _TITLE.encode()

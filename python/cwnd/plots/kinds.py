@@ -76,7 +76,7 @@ def default_kinds(run: Run) -> list[str]:
 
 
 def _filled(run: Run, name: str) -> bool:
-    """`true` if a table of samples has rows; the first run, which usually suffices, comes first."""
+    """`True` if a table of samples has rows; the first run, which usually suffices, comes first."""
     first = run.samples_of(name, run.runs["run_id"].head(1).to_list())
     return not first.head(1).collect().is_empty() or not (
         run.samples[name].head(1).collect().is_empty()

@@ -60,7 +60,7 @@ class Curves:
 
 
 def available(run: Run) -> bool:
-    """`true` if the result has requests."""
+    """`True` if the result has requests."""
     if "requests" in run.runs.columns:
         return bool(run.runs["requests"].sum())
     return next(counts_of(run), None) is not None

@@ -381,7 +381,7 @@ def thresholds_in_sight(flows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
 
 
 def has_quenches(flows: pl.DataFrame) -> bool:
-    """`true` if samples of flows have source quenches that a sender accepted."""
+    """`True` if samples of flows have source quenches that a sender accepted."""
     return "quenches" in flows.columns and bool(flows["quenches"].sum())
 
 

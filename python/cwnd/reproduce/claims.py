@@ -102,7 +102,7 @@ class Check:
 
 
 def _apart(above: Sequence[float], below: Sequence[float]) -> bool:
-    """`true` if one mean is above another, and their 95 % confidence intervals do not overlap."""
+    """`True` if one mean is above another, and their 95 % confidence intervals do not overlap."""
     high, low = Estimate.of(above), Estimate.of(below)
     # Without an interval the order is undecided.
     if high is None or high.half_width is None or low is None or low.half_width is None:

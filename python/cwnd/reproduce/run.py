@@ -49,7 +49,7 @@ class Reproduction:
     directory: Path
 
     def holds(self, claim: Claim) -> bool:
-        """`true` if every number of a claim is reproduced."""
+        """`True` if every number of a claim is reproduced."""
         return all(outcome.holds for outcome in self.outcomes[claim.id])
 
     def to_json(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """`true` if the interval of the difference excludes zero; `false` with one seed."""
+        """`True` if the interval of the difference excludes zero; `False` with one seed."""
         half = self.difference.half_width
         return half is not None and abs(self.difference.mean) > half
 

@@ -71,7 +71,7 @@ class Data:
     #: One row per link.
     links: pl.DataFrame
     #: Other tables, in memory or on disk: `reasons`, `series`, `link_series`, `qdelay`, `requests`.
-    #: `sketches` and `unrecorded` aggregate requests and flows without a row.
+    #: `sketches` and `unrecorded` include requests and flows without a row.
     samples: Mapping[str, pl.LazyFrame]
     #: Reads the samples of some runs; `None` if filtering the whole table is as cheap.
     pick: Callable[[str, list[str]], pl.LazyFrame] | None = None
@@ -113,7 +113,7 @@ class Data:
 
     @cached_property
     def sketches(self) -> pl.DataFrame:
-        """Histograms of response and completion times of requests and flows without a row."""
+        """Histograms of response and completion times, also of requests and flows without a row."""
         return self.samples["sketches"].collect()
 
     @cached_property

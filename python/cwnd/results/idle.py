@@ -200,7 +200,7 @@ def _of_queue(
 
 
 def _are(section: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-    """`true` if the keys that are present have these values."""
+    """`True` if the keys that are present have these values."""
     return all(section.get(key, value) == value for key, value in values.items())
 
 

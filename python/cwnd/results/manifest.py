@@ -166,7 +166,7 @@ def _check_types(described: DataclassInstance, where: str) -> None:
 
 
 def _is_a(value: object, hint: Any) -> bool:
-    """`true` if a JSON value matches a type hint, for the hints that descriptions use."""
+    """`True` if a JSON value matches a type hint, for the hints that descriptions use."""
     if hint is Any:
         return True
     if hint in (int, float):

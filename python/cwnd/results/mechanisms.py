@@ -67,7 +67,7 @@ def packet_sizes(endpoint: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def is_reported(flows: pl.DataFrame, column: str) -> bool:
-    """`true` if a result has this count for every flow; Linux does not report all counts."""
+    """`True` if a result has this count for every flow; Linux does not report all counts."""
     return column in flows.columns and flows[column].null_count() == 0
 
 
@@ -81,7 +81,7 @@ def totals(run: Data, frame: pl.DataFrame, by: str, *columns: str) -> Totals:
 
 
 def manages(queue: dict[str, Any]) -> bool:
-    """`true` if a queue of a resolved scenario is an AQM: it has keys besides kind and limit."""
+    """`True` if a queue of a resolved scenario is an AQM: it has keys besides kind and limit."""
     return not set(queue) <= {"kind", "limit"}
 
 

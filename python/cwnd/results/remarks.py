@@ -157,7 +157,7 @@ def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, s
 
 
 def _cannot(resolved: str, group: str, heard: str) -> bool:
-    """`true` if the path of a group never sends the signal that its mechanism answers.
+    """`True` if the path of a group never sends the signal that its mechanism answers.
 
     The warnings of the scenario's parser decide that.
     """

@@ -201,7 +201,7 @@ class Sheet:
         return "; ".join(self.about)
 
     def starts_block(self, index: int) -> bool:
-        """`true` if the outermost of several keys changes at this row."""
+        """`True` if the outermost of several keys changes at this row."""
         return self.keys > 1 and index > 0 and self.rows[index][0] != self.rows[index - 1][0]
 
     def cut(self, most: int) -> Sheet:
@@ -401,12 +401,12 @@ def _transposed(keys: dict[str, list[str]], height: int) -> list[tuple[str, ...]
 
 
 def _silent(rows: pl.DataFrame, metric: Metric) -> bool:
-    """`true` if a count is zero everywhere, which the caption states instead of a column."""
+    """`True` if a count is zero everywhere, which the caption states instead of a column."""
     return metric.counts and rows.height > 0 and all(mean == 0 for mean in rows[metric.column])
 
 
 def _telling(summary: pl.DataFrame, column: str) -> bool:
-    """`true` if a value of the column is neither null nor zero."""
+    """`True` if a value of the column is neither null nor zero."""
     return any(mean for mean in summary[column])
 
 

@@ -163,7 +163,7 @@ class _Batches:
 
     @property
     def left(self) -> bool:
-        """`true` while batches are to be submitted or running."""
+        """`True` while batches are to be submitted or running."""
         return self._next < self._todo.runs or bool(self._begun)
 
     def wait(self) -> Iterator[tuple[range, list[Outcome | Batch]]]:

@@ -95,7 +95,7 @@ def verify(
 
 
 def has_cells(path: Path) -> bool:
-    """`true` if a directory holds runs stored as cells, all of them or a part."""
+    """`True` if a directory holds runs stored as cells, all of them or a part."""
     if Dataset.is_at(path):
         return True
     if not is_packed(path):

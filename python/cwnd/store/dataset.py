@@ -116,7 +116,7 @@ class Dataset:
 
     @staticmethod
     def is_at(path: Path) -> bool:
-        """`true` if a directory holds an incomplete sweep, or a sweep of version 1."""
+        """`True` if a directory holds an incomplete sweep, or a sweep of version 1."""
         return (path / INFO).is_file()
 
     @property
@@ -210,7 +210,7 @@ class Planned:
 
 
 def is_packed(root: Path) -> bool:
-    """`true` if a directory holds a complete result, of its plan or of an earlier one."""
+    """`True` if a directory holds a complete result, of its plan or of an earlier one."""
     # A result without its list of hashes is being moved into the journal of the sweep beside it.
     unfinished = (root / INFO).exists() and not (root / SUMS).exists()
     return (root / MANIFEST).exists() and not unfinished

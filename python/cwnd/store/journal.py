@@ -90,7 +90,7 @@ def frames(folder: Path, remedy: str | None = None) -> Iterator[Frame]:
 
 
 def heads_hold(file: Path) -> bool:
-    """`true` if no head in a file is damaged; a file may end within a frame."""
+    """`True` if no head in a file is damaged; a file may end within a frame."""
     try:
         for _ in _frames(file, ""):
             pass

@@ -58,7 +58,7 @@ def remove_journal(root: Path) -> None:
 
 
 def is_same(root: Path, planned: Planned, *, every_file: bool = False) -> bool:
-    """`true` if a directory holds the result of a plan, with undamaged descriptions.
+    """`True` if a directory holds the result of a plan, with undamaged descriptions.
 
     `every_file` also compares the tables with their hashes.
     """

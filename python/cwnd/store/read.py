@@ -130,7 +130,7 @@ def tables_of(header: Header) -> list[str]:
 
 
 def is_result(path: Path) -> bool:
-    """`true` if a directory has a manifest, a list of hashes or a document of a result."""
+    """`True` if a directory has a manifest, a list of hashes or a document of a result."""
     known = (MANIFEST, SUMS, *_DOCUMENTS)
     return any((path / name).exists() for name in known)
 

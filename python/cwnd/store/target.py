@@ -215,7 +215,7 @@ class Target:
 
 
 def _is_by(frame: Frame, writing: Session) -> bool:
-    """`true` if a frame was written by this session."""
+    """`True` if a frame was written by this session."""
     return frame.file.name.startswith(writing.id)
 
 

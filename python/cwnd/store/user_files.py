@@ -120,7 +120,7 @@ def _add(file: Path, new: Path, name: str) -> None:
 
 
 def _is_same(file: Path, place: Path) -> bool:
-    """`true` if a file is already there, as a link or as a copy of equal size and time."""
+    """`True` if a file is already there, as a link or as a copy of equal size and time."""
     if file.is_dir() and not file.is_symlink():
         return place.is_dir()
     one, other = file.lstat(), place.lstat()

@@ -129,7 +129,7 @@ def check_kind(directory: Path) -> None:
 
 
 def is_sweep(directory: Path) -> bool:
-    """`true` if a directory holds a sweep that `cwnd run` writes or wrote."""
+    """`True` if a directory holds a sweep that `cwnd run` writes or wrote."""
     return (directory / DATASET).exists() or (directory / ACTIVITY / LOCK).is_file()
 
 
