@@ -1,5 +1,7 @@
-//! Prints the steps of a run, one a line, with the hash of all before: `cargo run --example steps -- FILE [FROM [TO]]`.
-//! Where the chains of two builds differ, the first line that differs says where and how.
+//! Prints the steps of a run, one a line, each after the hash of all steps so far.
+//!
+//! Usage: `cargo run --example steps -- FILE [FROM [TO]]`. The first line that differs between two
+//! builds shows where and how their runs diverge.
 
 use std::io::{BufWriter, Write as _};
 use std::process::ExitCode;

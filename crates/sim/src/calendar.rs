@@ -1,46 +1,51 @@
-//! Numbers far from the least, in buckets: neither putting one in nor taking a bucket out depends on how many there are.
+//! A calendar queue for keys far from the least: the cost of an insertion or of a bucket's removal
+//! does not depend on the number of keys.
 
 use crate::heap::{Heap, NOTHING};
 
-/// Numbers of which those of the next bucket come out together (Brown 1988, "Calendar Queues").
+/// A calendar queue (Brown 1988, "Calendar Queues") that returns the keys of a whole bucket at
+/// once.
 ///
-/// A bucket holds the numbers of one interval; the intervals are as wide as makes [`FULL`] numbers in each. The buckets are
-/// a ring that begins with the next one; what lies beyond all of them waits in a heap.
+/// A bucket holds the keys of one interval. The width of the intervals adapts until a bucket holds
+/// about [`FULL`] keys. The buckets form a ring that starts with the next one; keys beyond the ring
+/// wait in a heap.
 #[derive(Debug)]
 pub struct Calendar {
-    /// As many as a power of two.
+    /// Ring of buckets; its length is a power of two.
     buckets: Vec<Vec<u128>>,
-    /// Memory of buckets that were taken, for those that are filled next: the last one is still in the cache.
+    /// Free list of the memory of removed buckets, the most recently used last, which is still in
+    /// the cache.
     emptied: Vec<Vec<u128>>,
-    /// A number's interval is what is left of it without so many bits.
+    /// Width of an interval as a power of two: a key's interval is `key >> shift`.
     shift: u32,
-    /// The interval of the next bucket.
+    /// Interval of the next bucket.
     next: u64,
-    /// How many numbers are in buckets.
+    /// Number of keys in buckets, without those in `beyond`.
     len: usize,
     beyond: Heap,
-    /// The next interval, and the numbers taken since, when it was last seen whether the buckets suit.
+    /// Value of `next` at the last check of the interval width. `taken` counts the keys removed
+    /// since.
     tried: u64,
     taken: usize,
 }
 
-/// Numbers in a bucket, about.
+/// Target number of keys in a bucket.
 pub const FULL: usize = 24;
-/// An interval is a `u64`.
+/// Smallest `shift`, so that an interval's number fits a `u64`.
 const LEAST_SHIFT: u32 = 64;
-/// How many times as many buckets as would hold all numbers: they reach four times as far as numbers wait on average
-/// (Little's law).
+/// Ratio of buckets to those that would just hold all keys. With 4, the ring reaches four times as
+/// far as the mean waiting time (Little's law).
 const REACH: usize = 4;
-/// So many buckets say whether they suit the numbers, if many numbers came out meanwhile.
+/// Least number of buckets between two checks of the interval width.
 const TRIAL: usize = 256;
 
 impl Calendar {
-    /// A calendar of these numbers, none of which is below `start`.
+    /// Creates a calendar of these keys, none of which is below `start`.
     pub fn new(mut numbers: Vec<u128>, start: u128) -> Self {
         let half = numbers.len() / 2;
         let (nearer, &mut middle, _) = numbers.select_nth_unstable(half);
         let least = nearer.iter().copied().min().unwrap_or(middle);
-        // A first guess: what comes later corrects it.
+        // A first guess from the lower half of the keys; `fit` corrects it.
         let apart = (middle - least) / (half as u128).max(1);
         let shift = (apart * FULL as u128).max(1).ilog2();
         Self::with_shift(numbers, start, shift)
@@ -66,18 +71,18 @@ impl Calendar {
         (numbers * REACH / FULL).next_power_of_two()
     }
 
-    /// Every number in it is at least this, and every number that is to come.
+    /// Lower bound of all keys in the calendar and of all keys still to come.
     pub fn start(&self) -> u128 {
         u128::from(self.next) << self.shift
     }
 
-    /// How many numbers there are.
+    /// Number of keys, in buckets and beyond.
     #[cfg_attr(feature = "parts", expect(clippy::len_without_is_empty, reason = "nobody asks"))]
     pub fn len(&self) -> usize {
         self.len + self.beyond.len()
     }
 
-    /// Adds a number, not below [`Calendar::start`].
+    /// Adds a key, which must not be below [`Calendar::start`].
     #[inline]
     pub fn push(&mut self, number: u128) {
         let interval = (number >> self.shift) as u64;
@@ -94,7 +99,8 @@ impl Calendar {
         }
     }
 
-    /// How many numbers the next bucket holds that is not empty, which becomes the next; `None` if there is none.
+    /// Advances to the next bucket that is not empty; returns its number of keys, or `None` if no
+    /// key is left.
     pub fn next_bucket(&mut self) -> Option<usize> {
         loop {
             let least_beyond = self.beyond.least();
@@ -115,7 +121,7 @@ impl Calendar {
         }
     }
 
-    /// Hands over the numbers of that bucket, in no order.
+    /// Removes the next bucket and passes its keys to `take`, unsorted.
     pub fn take_bucket(&mut self, take: impl FnOnce(&[u128])) {
         let place = self.place(self.next);
         let mut bucket = core::mem::take(&mut self.buckets[place]);
@@ -127,12 +133,14 @@ impl Calendar {
         self.emptied.push(bucket);
     }
 
-    /// Makes other buckets if those that passed did not suit the numbers; nothing below `start` is to come.
+    /// Adapts the interval width and the number of buckets to the keys seen since the last check.
+    /// No key below `start` may follow.
     pub fn fit(&mut self, start: u128) {
-        // Empty ones count, too: numbers that come many at an instant do not come close together for that.
+        // Empty buckets count, too: many keys at one instant must not narrow the intervals.
         let buckets = (self.next - self.tried) as usize;
         let numbers = self.taken;
-        // It is as much work as those were.
+        // Rebuilding handles all keys, so it must not be more work than was done since the last
+        // check.
         if buckets < TRIAL || buckets.saturating_add(numbers) < self.len() {
             return;
         }
@@ -147,12 +155,12 @@ impl Calendar {
         }
     }
 
-    /// All numbers, in no order.
+    /// All keys, unsorted.
     pub fn iter(&self) -> impl Iterator<Item = u128> {
         self.buckets.iter().flatten().copied().chain(self.beyond.iter())
     }
 
-    /// What lay beyond the buckets and does no more comes in.
+    /// Moves keys that are no longer beyond the ring into their buckets.
     fn draw_near(&mut self) {
         loop {
             let number = self.beyond.least();
@@ -166,7 +174,7 @@ impl Calendar {
         }
     }
 
-    /// Which bucket holds this interval.
+    /// Index of the bucket for this interval.
     #[inline]
     const fn place(&self, interval: u64) -> usize {
         interval as usize & (self.buckets.len() - 1)

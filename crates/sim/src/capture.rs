@@ -1,7 +1,7 @@
-//! Packets of chosen links, written to capture files as they pass.
+//! Captures: packets of chosen links, written to pcapng files as they pass.
 //!
-//! A link's packet is captured when its last byte leaves: what was queued is behind it, propagation is before it. A packet
-//! that is dropped is captured at that instant, with its reason as a comment.
+//! A link's packet is captured when its last byte leaves: after queueing, before propagation. A
+//! dropped packet is captured at the drop, with its reason as a comment.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -21,35 +21,36 @@ use crate::place::LinkParts;
 use crate::requests::Turn;
 use crate::segments::Segments;
 
-/// Where a capture goes.
+/// Output of a capture file.
 pub type Output = Box<dyn Write + Send>;
 
-/// The captures of a run.
+/// Captures of a run, with what the headers of its packets need.
 pub struct Capture {
-    /// An output that failed is closed; it is for the output to remember why.
+    /// Capture files; `None` once writing failed. The output must keep its error itself.
     files: Vec<Option<Writer<Output>>>,
     links: Vec<Tap>,
-    /// Link of each line and pipe, by their index; hosts' own have none.
+    /// Link of each line, by the line's index; `None` for lines of hosts.
     of_line: Vec<Option<usize>>,
-    /// Who reads the verdicts of a line, and its link.
+    /// Verdict reader and link of each captured line.
     readers: BTreeMap<u32, (Reader, usize)>,
     of_pipe: Vec<Option<usize>>,
     headers: Vec<CaptureHeaders>,
-    /// Every flow that may still have packets under way, by the bits of its id: as many as an id can tell apart.
+    /// Connections that may still have packets in flight, by the bits of their flow identifiers.
     flows: BTreeMap<u32, Connection>,
 }
 
-/// What is captured of a link.
+/// Capture state of a link.
 #[derive(Debug, Default)]
 struct Tap {
-    /// File and number of the interface there.
+    /// File and interface number of each capture of the link.
     places: Vec<(usize, u32)>,
-    /// Packets that were marked here and have not left yet.
+    /// Packets marked at this link that have not left it.
     marked: VecDeque<(Identity, Reason)>,
     has_pipe: bool,
 }
 
-/// Tells a data packet from all others: a sender sends a byte once at a time.
+/// Identity of a data packet: flow, sequence number and send time. A sender sends a byte at most
+/// once at a time.
 type Identity = (FlowId, u64, Time);
 
 impl fmt::Debug for Capture {
@@ -58,9 +59,10 @@ impl fmt::Debug for Capture {
     }
 }
 
-// What the network calls is cold: most runs capture nothing, and their code stays close together.
+// The methods that the network calls are cold: most runs capture nothing, and their code stays
+// compact.
 impl Capture {
-    /// A capture of no link yet.
+    /// Creates a capture without files.
     pub fn new(scenario: &Scenario, links: &[LinkParts]) -> Self {
         let mut capture = Self {
             files: Vec::new(),
@@ -107,26 +109,26 @@ impl Capture {
         Ok(())
     }
 
-    /// A flow begins, maybe in the place of another.
+    /// Registers a new flow, perhaps in the slot of an earlier one.
     pub fn begin_flow(&mut self, id: FlowId, of: Connection) {
         self.flows.insert(id.bits(), of);
     }
 
-    /// A client asks.
+    /// Registers a new request of a client.
     pub fn begin_turn(&mut self, id: FlowId, turn: Turn) {
         if let Some(connection) = self.flows.get_mut(&id.bits()) {
             connection.begin(turn);
         }
     }
 
-    /// A host sends: notes in the segment what its header says and the simulation does not need.
+    /// Stores in a sent segment the note that its header needs and the simulation does not.
     #[cold]
     pub fn sent_by_host(&mut self, now: Time, flow: FlowId, segment: &mut Segment) {
         let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
         set_note(segment, self.headers[flow.group()].note(now, flow, of_request, segment));
     }
 
-    /// A host receives: the segment is as it was before the note.
+    /// Removes the note from a received segment; its TSval updates the connection.
     #[cold]
     pub fn received_by_host(&mut self, flow: FlowId, segment: &mut Segment) {
         let note = take_note(segment);
@@ -136,14 +138,15 @@ impl Capture {
         }
     }
 
-    /// A packet came to a line, or one may have left it: what did its queue decide?
+    /// Reads the verdicts of a line's queue after an arrival or departure: keeps marks, writes
+    /// dropped packets.
     pub fn verdicts(&mut self, line: u32, of: &mut Line<Packet>, segments: &Segments) {
         let Some(&(reader, link)) = self.readers.get(&line) else { return };
         while let Some(Verdict { at, packet, what, reason }) = of.read(reader) {
             let (flow, segment) = (packet.flow(), segments.get(packet.place()));
             match what {
                 Outcome::Marked { .. } => {
-                    // Once, by the first that did it, if a meter finds it marked by the queue.
+                    // A meter may report a mark of the queue again: only the first verdict counts.
                     let (marked, this) = (&mut self.links[link].marked, identity(flow, segment));
                     if !marked.iter().any(|(other, _)| *other == this) {
                         marked.push_back((this, reason));
@@ -154,7 +157,7 @@ impl Capture {
         }
     }
 
-    /// A packet left a line.
+    /// Writes a packet that left a line, unless its link has a pipe.
     #[cold]
     pub fn left_line(&mut self, now: Time, line: u32, flow: FlowId, segment: &Segment) {
         if let Some(link) = self.of_line.get(line as usize).copied().flatten()
@@ -164,7 +167,7 @@ impl Capture {
         }
     }
 
-    /// A packet came to a pipe, and was lost or not.
+    /// Writes a packet that entered a pipe, with a comment if it was lost there.
     #[cold]
     pub fn entered_pipe(
         &mut self,
@@ -219,7 +222,7 @@ impl Capture {
         }
     }
 
-    /// The run is over.
+    /// Flushes the files at the end of the run.
     pub fn end(&mut self) {
         for file in &mut self.files {
             if file.as_mut().is_some_and(|writer| writer.flush().is_err()) {
@@ -228,7 +231,7 @@ impl Capture {
         }
     }
 
-    /// Begins to read the verdicts of the lines whose links are captured.
+    /// Adds readers for the verdicts of the captured lines.
     pub fn read_lines(&mut self, lines: &mut [Line<Packet>]) {
         for (line, &link) in (0..).zip(&self.of_line) {
             if let Some(link) = link.filter(|&link| !self.links[link].places.is_empty()) {
@@ -239,7 +242,8 @@ impl Capture {
     }
 }
 
-/// The connection of a packet, and whether it is of the stream of requests there. Sources of datagrams have numbers of their own.
+/// Connection of a packet, and `true` if the packet belongs to its stream of requests. Sources of
+/// datagrams have identifiers of their own.
 fn connection(
     flows: &mut BTreeMap<u32, Connection>,
     id: FlowId,

@@ -1,4 +1,5 @@
-//! Headers of captured packets: addresses, numbers, windows and clocks that no simulation needs.
+//! Headers of captured packets: addresses, ports, sequence numbers, windows and timestamps that the
+//! simulation does not need.
 
 use cwnd_packet::{
     Endpoints, Experiment, Header, Headers, Options, SourceQuench, Tcp, Udp, window_scale,
@@ -9,26 +10,26 @@ use cwnd_tcp::{Body, Flags, Quoted, Recovery, SackBlocks, Segment};
 
 use crate::requests::Turn;
 
-/// Writes the headers of the packets of a group of flows.
+/// Builder of the headers of a flow group's packets.
 #[derive(Debug)]
 pub struct CaptureHeaders {
     transport: Transport,
-    /// Nodes of sender and receiver, by way.
+    /// Nodes of sender and receiver, by path.
     nodes: Vec<[usize; 2]>,
-    /// Whether each flow has hosts of its own, rather than all of a node one.
+    /// `true` if each flow has hosts of its own; otherwise all flows of a node share its address.
     own_hosts: bool,
 }
 
 #[derive(Debug)]
 enum Transport {
     Udp,
-    /// Packets of QUIC in UDP: zeros, as QUIC encrypts them.
+    /// QUIC in UDP; its payload is zeros, as it would be encrypted.
     Quic {
         /// Bytes of headers below QUIC.
         header: u16,
     },
     Tcp {
-        /// Nanoseconds of a tick of the timestamp clock; none without timestamps.
+        /// Tick of the timestamp clock in nanoseconds; `None` without timestamps.
         tick: Option<u64>,
         mss: u16,
         sack: bool,
@@ -37,30 +38,31 @@ enum Transport {
     },
 }
 
-/// What is known of a flow.
+/// State of a connection that headers need.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
     number: u32,
     group: u32,
-    /// Which of its group's ways it goes.
+    /// Index of its path in the group.
     way: u32,
-    /// The newest TSval that the sender of data heard, and who receives it (RFC 7323 § 4.3, TS.Recent).
+    /// TS.Recent of the sender of data and of its receiver (RFC 7323 § 4.3): the newest TSval
+    /// received.
     ts_recent: [Option<u32>; 2],
-    /// If its client opens it: the turn that it is in, and the one before.
+    /// Current and previous exchange, if its client opens it.
     turns: [Turn; 2],
 }
 
-/// What a header says of a packet, besides its segment.
+/// Facts about a packet's header that its segment does not hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Heading {
-    /// Whether it is of a stream of requests: data from the receiver of the flow, or the acknowledgement of such.
+    /// `true` for requests of the flow's receiver and for acknowledgements of requests.
     pub of_request: bool,
-    /// What its host noted.
+    /// Note of the sending host.
     pub note: u32,
 }
 
 impl Connection {
-    /// A flow with this number in results.
+    /// Creates the state of the flow with this number in results.
     pub const fn new(number: u32, group: u32, way: u32) -> Self {
         Self { number, group, way, ts_recent: [None; 2], turns: [Turn::FIRST; 2] }
     }
@@ -70,21 +72,21 @@ impl Connection {
         self.group as usize
     }
 
-    /// The sender of data, or its receiver, got a segment with this TSval.
+    /// Updates TS.Recent of one end by a received TSval.
     pub fn heard(&mut self, at: End, ts_val: u32) {
         let heard = &mut self.ts_recent[at as usize];
-        // RFC 7323 § 4.3: only forward, in the circle of numbers.
+        // RFC 7323 § 4.3: only forward, modulo 2³².
         if heard.is_none_or(|recent| ts_val.wrapping_sub(recent).cast_signed() > 0) {
             *heard = Some(ts_val);
         }
     }
 
-    /// Its client asks.
+    /// Starts a new exchange.
     pub const fn begin(&mut self, turn: Turn) {
         self.turns = [turn, self.turns[0]];
     }
 
-    /// The sequence numbers of a segment of this flow.
+    /// Sequence and acknowledgment numbers of a segment of this flow.
     fn numbers(&self, segment: &Segment, of_request: bool) -> Numbers {
         let (isn, other_isn) = if of_request { (ACK_ISN, DATA_ISN) } else { (DATA_ISN, ACK_ISN) };
         let own = isn.wrapping_add(1).wrapping_add(segment.seq as u32);
@@ -99,8 +101,9 @@ impl Connection {
         Numbers { sequence, acknowledgment, own }
     }
 
-    /// What the data of a segment acknowledges of the other direction, or, of an acknowledgement, where its own direction is;
-    /// a segment of one turn may still be on its way in the next.
+    /// Byte number of the other direction at the time of a segment: the one that data acknowledges,
+    /// or the one from which an ACK is sent. A segment of one exchange may still be in flight in
+    /// the next.
     const fn other_number(&self, of_request: bool, segment: &Segment) -> u64 {
         let [turn, before] = &self.turns;
         let (seq, ack) = (segment.seq, segment.is_ack());
@@ -115,20 +118,21 @@ impl Connection {
     }
 }
 
-/// Sequence numbers of a segment as in its header.
+/// Sequence and acknowledgment numbers of a TCP header.
 struct Numbers {
     sequence: u32,
     acknowledgment: u32,
-    /// Its place in its own direction: the sequence number of data, the acknowledgement of an ACK.
+    /// Number in the segment's own direction: the sequence number of data, the acknowledgment
+    /// number of an ACK.
     own: u32,
 }
 
-/// The flags of a segment as in its header.
+/// TCP flags of a segment's header.
 const fn flags(segment: &Segment, ecn_capable: bool) -> u8 {
     let (is_ack, is_syn) = (segment.is_ack(), segment.flags.has(Flags::SYN));
     let mut flags = segment.flags.0;
     if is_ack || !is_syn {
-        // Everything after the SYN acknowledges the other end's (RFC 9293 § 3.10.7.4).
+        // Each segment after the SYN carries ACK (RFC 9293 § 3.10.7.4).
         flags |= Flags::ACK.0;
     }
     if is_syn && ecn_capable {
@@ -138,24 +142,24 @@ const fn flags(segment: &Segment, ecn_capable: bool) -> u8 {
     flags
 }
 
-/// One end of a flow.
+/// End of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Who sends the data.
+    /// Sender of the data.
     Sender,
-    /// Who receives it.
+    /// Receiver of the data.
     Receiver,
 }
 
 impl End {
-    /// Where a packet goes.
+    /// End that receives a packet: the sender receives ACKs of its data, and requests.
     pub const fn reached_by(of_request: bool, is_ack: bool) -> Self {
         if of_request == is_ack { Self::Receiver } else { Self::Sender }
     }
 }
 
 impl CaptureHeaders {
-    /// The hosts of a group.
+    /// Creates the builder for a group of the scenario.
     pub fn new(scenario: &Scenario, group: &FlowGroup) -> Self {
         let endpoint = &group.endpoint;
         let transport = match (group.workload.facts().transport, &group.quic) {
@@ -183,7 +187,8 @@ impl CaptureHeaders {
         }
     }
 
-    /// What a packet that is sent now must carry for its header: an ACK its TSval, data its TSecr.
+    /// Note for the header of a packet sent now: the TSval of an ACK, the TSecr of data; 0 if it
+    /// needs none.
     pub fn note(&self, now: Time, flow: &Connection, of_request: bool, segment: &Segment) -> u32 {
         match self.transport {
             Transport::Tcp { tick: Some(tick), .. } if segment.is_ack() => ticks(now, tick),
@@ -195,7 +200,7 @@ impl CaptureHeaders {
         }
     }
 
-    /// The TSval of a packet with this note, if the hosts have timestamps.
+    /// TSval of a packet with this note; `None` without timestamps.
     pub const fn ts_val(&self, segment: &Segment, note: u32) -> Option<u32> {
         match self.transport {
             Transport::Tcp { tick: Some(_), .. } if segment.is_ack() => Some(note),
@@ -204,7 +209,7 @@ impl CaptureHeaders {
         }
     }
 
-    /// The headers of a packet.
+    /// Builds the headers of a packet.
     pub fn headers(&self, flow: &Connection, segment: &Segment, heading: Heading) -> Headers {
         let Heading { of_request, note } = heading;
         let forward = self.endpoints(flow.number, flow.way);
@@ -264,7 +269,7 @@ impl CaptureHeaders {
         tcp.headers(if goes_back { forward.reversed() } else { forward })
     }
 
-    /// The headers that a source quench quotes.
+    /// Builds the headers that a source quench quotes.
     fn quoted(
         &self,
         flow: &Connection,
@@ -274,11 +279,11 @@ impl CaptureHeaders {
     ) -> Headers {
         let Quoted { len, wire, flags, ecn } = about;
         let original = Segment { len, wire, flags, ecn, body: Body::DATA, ..*quench };
-        // No note is quoted.
+        // The quote ends before the options, so the note does not matter.
         self.headers(flow, &original, Heading { note: 0, of_request })
     }
 
-    /// Addresses by host, ports by flow.
+    /// Addresses and ports of a flow: addresses by host, ports by flow number.
     fn endpoints(&self, flow: u32, way: u32) -> Endpoints {
         let [source, destination] = if self.own_hosts {
             [address(SENDERS, flow), address(RECEIVERS, flow)]
@@ -294,7 +299,7 @@ impl CaptureHeaders {
     }
 }
 
-/// What routers read and write in data, or an ACK tells of it, as an option.
+/// Experimental TCP option for the header in data, or for its echo in an ACK.
 fn experiment(body: Body) -> Option<Experiment> {
     let (kind, behind) = match body {
         Body::Data { header, .. } => header.option(),
@@ -305,18 +310,20 @@ fn experiment(body: Body) -> Option<Experiment> {
 }
 
 const fn ticks(at: Time, tick: u64) -> u32 {
-    // The timestamp clock goes round in its 32 bits (RFC 7323 § 5.4).
+    // The timestamp clock wraps at 32 bits (RFC 7323 § 5.4).
     (at.0 / tick) as u32
 }
 
-/// The address of host number `host` in a network of [`HOST_BITS`]; the first is 1, for 0 is the network itself.
+/// Address of host `host` in a network with [`HOST_BITS`]. Hosts count from 1, since 0 is the
+/// network itself.
 const fn address(network: u32, host: u32) -> [u8; 4] {
     (network | host.wrapping_add(1) & ((1 << HOST_BITS) - 1)).to_be_bytes()
 }
 
-/// Number of the SYN of the side that sends data; with it, the number of a byte is easily read from its raw value.
+/// Initial sequence number of the data's sender; a round number makes byte numbers easy to read in
+/// raw values.
 const DATA_ISN: u32 = 1_000_000_000;
-/// Number of the SYN of the side that acknowledges.
+/// Initial sequence number of the data's receiver.
 const ACK_ISN: u32 = 2_000_000_000;
 
 // Private addresses (RFC 1918): hosts at nodes, and hosts that belong to one flow.
@@ -325,11 +332,13 @@ const SENDERS: u32 = 0x0A40_0000;
 const RECEIVERS: u32 = 0x0A80_0000;
 const HOST_BITS: u32 = 22;
 
-/// First of the dynamic ports (RFC 6335 § 6), behind which no reader presumes a protocol, and how many there are.
+/// First dynamic port (RFC 6335 § 6), for which packet analysers presume no protocol.
 const FIRST_PORT: u16 = 49_152;
+/// Number of dynamic ports.
 const PORTS: u32 = 16_384;
 
-/// A clock that is exact in the simulation ticks in microseconds on the wire, as finely as stacks do.
+/// Smallest tick of the timestamp clock, ns: microseconds, as fine as in real stacks. A clock that
+/// is exact in the simulation has this tick on the wire.
 const FINEST_TICK: u64 = 1_000;
 /// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;
@@ -385,7 +394,7 @@ mod tests {
         let bytes = stack.headers(&Connection::new(0, 0, 0), &segment, heading).bytes;
         let word = |at: usize| u64::from(u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()));
         assert_eq!(word(24), (1_000_000_001 + 5_000_000_000) % (1 << 32));
-        // Behind 20 B of IPv4 and 20 B of TCP: two bytes of padding, kind and length, TSval, TSecr.
+        // After 20 B of IPv4 and 20 B of TCP: two bytes of padding, kind and length, TSval, TSecr.
         assert_eq!((word(44), word(48)), (50 * 86_400 * 1000 % (1 << 32), 7));
     }
 
@@ -415,7 +424,7 @@ mod tests {
         let bytes = stack.headers(&Connection::new(0, 0, 0), &ack, heading).bytes;
         let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
         let number = word(28);
-        // Behind timestamps and two bytes of padding, kind and length.
+        // After the timestamps: two bytes of padding, kind and length.
         let edges = [0, 1, 2, 3].map(|n| word(56 + 4 * n).wrapping_sub(number) as i32);
         assert_eq!(edges, [-3000, -2000, 1000, 3000]);
     }

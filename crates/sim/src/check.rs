@@ -1,4 +1,4 @@
-//! Check mode: every step of a run is witnessed, and two runs of one scenario are compared step by step.
+//! Check mode: compares two runs of one scenario step by step, including their random draws.
 
 use core::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use cwnd_tables::Records;
 use crate::event::Event;
 use crate::world::{Cancelled, EVENTS_BETWEEN_LOOKS, World};
 
-/// Draws of a step that are noted between two looks at whether to go on: a million flows draw
-/// millions.
+/// Draws of a step that are hashed between two calls of `go_on`: a million flows draw millions of
+/// numbers at the start.
 const DRAWS_BETWEEN_LOOKS: usize = 1 << 16;
 
-/// A run that tells of each of its steps: when, what, which random numbers were drawn.
+/// A run that reports each step: its time, its event and its random draws.
 #[derive(Debug)]
 pub struct Witness {
     world: World,
@@ -22,53 +22,54 @@ pub struct Witness {
     step: Step,
 }
 
-/// One step of a run.
+/// A step of a run: the building of the world, or one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Its number; 0 is the building of the world, the first event is 1.
+    /// Number of the step; 0 is the building of the world, 1 the first event.
     pub index: u64,
     /// Simulated time.
     pub at: Time,
-    /// What was drawn in it, in order.
+    /// Random numbers drawn in the step, in order.
     pub draws: Vec<Draw>,
-    /// A hash of this step and all before it.
+    /// Hash of this step and all earlier ones.
     pub chain: u64,
-    /// None for the building of the world.
+    /// Event of the step; `None` for the building of the world.
     event: Option<Event>,
 }
 
-/// What a checked run gives.
+/// Result of two equal runs.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// The records, as an unchecked run gives them.
+    /// Records, equal to those of an unchecked run.
     pub records: Records,
-    /// The hash of all steps.
+    /// Hash of all steps.
     pub chain: u64,
 }
 
-/// Why a checked run gives nothing.
+/// Reason for which a check has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckError {
-    /// It was stopped from outside.
+    /// The caller stopped it.
     Cancelled,
     /// The two runs differ.
     Diverged(Box<Divergence>),
 }
 
-/// Where two runs first differ: the step that each of them took there, `None` if it was over.
+/// First difference between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// The last step that both took alike.
+    /// Last step that both runs share; `None` if the building of the world differs.
     pub last_common: Option<Step>,
-    /// What the runs did then. Both are `None` if every step was the same and only what was recorded differs.
+    /// The differing step of each run, `None` for a run that was over. Both are `None` if all steps
+    /// agree and only the records differ.
     pub steps: [Option<Step>; 2],
 }
 
-/// Takes two runs from their beginning to their end, step by step, as long as they are the same.
-/// `go_on` is asked as in [`World::run`].
+/// Runs two witnesses step by step as long as they agree. `go_on` is called as in [`World::run`].
 ///
 /// # Errors
-/// If the runs differ, or `go_on` said no.
+/// [`CheckError::Diverged`] if the runs differ, [`CheckError::Cancelled`] if `go_on` returned
+/// `false`.
 pub fn compare(
     one: &mut Witness,
     other: &mut Witness,
@@ -78,13 +79,13 @@ pub fn compare(
         run.build(&mut go_on).map_err(|Cancelled| CheckError::Cancelled)?;
     }
     let mut before = None;
-    // The hash is of all that a step is.
+    // The hash covers all parts of a step.
     while one.step.chain == other.step.chain {
         let step = &one.step;
         if step.index.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !go_on(step.at) {
             return Err(CheckError::Cancelled);
         }
-        // What both did alike so far is known by its hash; one look back is for the report.
+        // The hash stands for the common past; the last common step is kept for the report.
         let (index, at, event, chain) = (step.index, step.at, step.event, step.chain);
         before = Some(Step { index, at, event, chain, draws: Vec::new() });
         match (one.advance(), other.advance()) {
@@ -118,7 +119,7 @@ fn diverged(last_common: Option<Step>, steps: [Option<Step>; 2]) -> CheckError {
 }
 
 impl Witness {
-    /// A run of a scenario whose world is not built.
+    /// Creates a run of a scenario whose world is not built.
     #[must_use]
     pub fn new(scenario: Arc<Scenario>) -> Self {
         let log = DrawLog::default();
@@ -130,10 +131,10 @@ impl Witness {
         }
     }
 
-    /// Takes the first step, which is to build the world. `go_on` is asked as in [`World::run`].
+    /// Takes step 0, which builds the world. `go_on` is called as in [`World::run`].
     ///
     /// # Errors
-    /// [`Cancelled`] if `go_on` said no.
+    /// [`Cancelled`] if `go_on` returned `false`.
     pub fn build(&mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<(), Cancelled> {
         self.world.build(&mut go_on)?;
         self.note(go_on)
@@ -145,7 +146,7 @@ impl Witness {
         &self.step
     }
 
-    /// Takes a step; false when the run is over.
+    /// Takes a step; returns `false` when the run is over.
     pub fn advance(&mut self) -> bool {
         let Some((at, event)) = self.world.next_event() else { return false };
         self.world.handle(at, event);
@@ -209,7 +210,7 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// A bijection in which each bit of the input bears on all of the output.
+/// A bijection in which each input bit affects all output bits.
 const fn mix(mut word: u64) -> u64 {
     splitmix64(&mut word)
 }

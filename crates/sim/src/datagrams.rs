@@ -1,4 +1,4 @@
-//! Datagrams without a connection: a source that sends at its own pace, and a sink that counts.
+//! Datagrams without a connection: sources with a pace of their own, and sinks that count.
 
 use cwnd_apps::workloads::udp::LARGEST_DATAGRAM;
 use cwnd_apps::{AnyApplication, Do, Session, Then};
@@ -10,54 +10,54 @@ use crate::event::FlowId;
 use crate::flow::Identity;
 use crate::network::Route;
 
-/// A source of datagrams and its sink.
+/// Source of datagrams and its sink.
 #[derive(Debug)]
 pub struct Stream {
-    /// Beyond the slots of connections, so that a packet tells which it is.
+    /// Identifier beyond the slots of connections; packets carry it.
     pub id: FlowId,
-    /// Number in results: in order of creation.
+    /// Number in results, in order of creation.
     pub number: u32,
     /// Index of its group.
     pub group: u32,
-    /// Which of its group's ways it goes.
+    /// Index of its path in the group.
     pub way: u32,
-    /// Where its packets enter the network.
+    /// Entry points of its packets into the network.
     pub route: Route,
-    /// Propagation round-trip time, were there a way back.
+    /// Propagation round-trip time of its path and hosts; nothing uses the way back.
     pub base_rtt: Duration,
-    /// When it began; `Time::NEVER` before.
+    /// Time at which it started; `Time::NEVER` before.
     pub started: Time,
-    /// From when on it sends nothing more.
+    /// Time from which it sends nothing more.
     pub stop: Time,
-    /// When the last datagram arrived.
+    /// Arrival time of the last datagram.
     pub last_arrival: Time,
-    /// What it counted.
+    /// Counters since the start of the run.
     pub counters: Counters,
-    /// What had been counted when the warm-up ended.
+    /// Counters at the end of the warm-up.
     pub before: Counters,
     /// Routers' messages that reached it.
     pub messages: u64,
-    /// Its application.
+    /// Application that decides when to send.
     pub session: Session,
-    /// How much of each datagram is headers.
+    /// Bytes of headers in each datagram.
     header: Bytes,
 }
 
-/// What a source and its sink count; everything only grows.
+/// Cumulative counters of a source and its sink.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
     /// Datagrams sent.
     pub sent: u64,
     /// Datagrams received.
     pub received: u64,
-    /// Their payload.
+    /// Payload bytes received.
     pub received_bytes: u64,
-    /// Their bytes on the wire.
+    /// Bytes received, with headers.
     pub received_wire_bytes: u64,
 }
 
 impl Stream {
-    /// A source that has not begun, whose datagrams have this much of headers.
+    /// Creates a source that has not started; `header` is the size of the headers of each datagram.
     pub fn new(identity: Identity, header: Bytes, app: AnyApplication, rng: Rng) -> Self {
         let Identity { id, number, group, way, route, base_rtt, stop, .. } = identity;
         Self {
@@ -78,7 +78,8 @@ impl Stream {
         }
     }
 
-    /// Its turn has come: at its start, and whenever it wanted.
+    /// Starts the source, or wakes it at a time that its application set; `None` if there is
+    /// nothing to do.
     pub fn turn(&mut self, now: Time) -> Option<Do> {
         if now >= self.stop {
             return None;
@@ -90,7 +91,8 @@ impl Stream {
         Some(self.session.start(now))
     }
 
-    /// What the application sends with this, if it does; its timer is for others.
+    /// Carries out what the application decided, except for its timer; returns the datagram if it
+    /// sends one.
     pub fn carry_out(&mut self, now: Time, what: Do) -> Option<Segment> {
         match what.then {
             Then::More | Then::Last => {}
@@ -115,7 +117,7 @@ impl Stream {
         }
     }
 
-    /// A datagram arrived.
+    /// Counts a datagram that arrived.
     pub fn receive(&mut self, now: Time, datagram: &Segment) {
         self.last_arrival = now;
         self.counters.received += 1;
@@ -123,17 +125,17 @@ impl Stream {
         self.counters.received_wire_bytes += u64::from(datagram.wire);
     }
 
-    /// Whether so much has arrived that somebody wants to hear of it.
+    /// `true` if the bytes received reach what the application waits for.
     pub fn is_of_interest(&self) -> bool {
         self.session.is_of_interest(self.counters.received_bytes)
     }
 
-    /// Tells the application of it.
+    /// Reports the bytes received to the application; returns its decision.
     pub fn hear_delivered(&mut self, now: Time) -> Do {
         self.session.delivered(now, self.counters.received_bytes).what
     }
 
-    /// Counting begins.
+    /// Stores the counters at the end of the warm-up.
     pub fn end_warmup(&mut self) {
         self.before = self.counters;
     }

@@ -1,4 +1,4 @@
-//! The queueing delay as senders saw it and as it was, for flows of which that is noted.
+//! Mean queueing delay of a flow as its sender measured it and as it was, for flows that record it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use cwnd_tcp::Delays;
 
 use crate::flow::Flow;
 
-/// The ways of such flows without anybody on them, by group and way.
+/// Delays of the paths without queueing, by group and path, for groups that record their queueing
+/// delays.
 #[derive(Debug, Default)]
 pub struct EmptyWays {
     ways: BTreeMap<(u32, u32), Empty>,
@@ -16,15 +17,16 @@ pub struct EmptyWays {
 
 #[derive(Clone, Copy, Debug)]
 struct Empty {
-    /// Propagation to the receiver, and there and back; without the hosts' own share.
+    /// One-way propagation towards the receiver, without the hosts' pipes.
     there: Duration,
     both: Duration,
-    /// Transmission by all lines on the way, ns per byte. What a line of varying rate takes counts as waiting.
+    /// Transmission time of all lines on the path, ns per byte. Lines of varying rate count as
+    /// queueing.
     ns_per_byte: f64,
 }
 
 impl EmptyWays {
-    /// Those of a scenario.
+    /// Computes the delays of a scenario's paths.
     pub fn of(scenario: &Scenario) -> Self {
         let mut ways = BTreeMap::new();
         for (g, group) in (0..).zip(&scenario.flows) {
@@ -37,7 +39,8 @@ impl EmptyWays {
         Self { ways }
     }
 
-    /// Means of a flow, µs: as its sender saw it, and as it was; `None` unless noted.
+    /// Mean queueing delays of a flow, µs: as its sender measured it, and the true one; `None`
+    /// unless recorded.
     pub fn queueing(&self, flow: &Flow) -> (Option<f64>, Option<f64>) {
         let Some(empty) = self.ways.get(&(flow.group, flow.way)) else { return (None, None) };
         let seen = flow.data.sender.delays().and_then(|delays| {

@@ -1,4 +1,4 @@
-//! Pending events in order of time; equal times in order of insertion.
+//! Pending events in order of time; events at equal times in order of insertion.
 
 use core::fmt;
 
@@ -7,34 +7,35 @@ use cwnd_quantity::Time;
 use crate::heap::{Heap, NOTHING};
 use crate::queue::Queue;
 
-/// Something that will happen to one component.
+/// An event at one component of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The packet on this line has been sent, or its next sending opportunity has come.
+    /// The line's transmission ends, or its next sending opportunity has come.
     LineFree(u32),
-    /// The first packet in this pipe arrives at its end.
+    /// The first packet of this pipe leaves it.
     PipeHead(u32),
-    /// The queue discipline of this line has periodic work.
+    /// The queue of this line does its periodic work.
     QueueTimer(u32),
-    /// The next change of this line's rate.
+    /// The rate of this line changes.
     RateChange(u32),
-    /// The retransmission or pacing timer of this flow's sender.
+    /// The retransmission or pacing timer of this flow's sender, or the client's or QUIC sender's
+    /// timer.
     SenderTimer(FlowId),
-    /// The delayed-ACK timer of this flow's receiver.
+    /// The delayed-ACK timer of this flow's receiver, server or QUIC receiver.
     ReceiverTimer(FlowId),
-    /// The application of this flow starts it or writes again.
+    /// The application of this flow starts, or has set this time to wake.
     AppWake(FlowId),
     /// The application of this flow stops writing.
     AppStop(FlowId),
-    /// The turn of this source of datagrams.
+    /// This source of datagrams starts, or has set this time to wake.
     Datagram(u32),
-    /// The next connection of this arrival process.
+    /// The next arrival of this arrival process.
     Arrival(u32),
-    /// Time to sample.
+    /// A sample of flows and links is due.
     Sample,
-    /// Counting begins.
+    /// The warm-up ends and counting begins.
     WarmupEnd,
-    /// Time to see whether flows share alike.
+    /// A check of the fairness among flows is due.
     Fairness,
     /// A router's message is at the source of the packet that it is about.
     Message,
@@ -43,7 +44,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// What kind of event it is and whom it is for, as one number of [`CODE_BITS`]; no two events share it.
+    /// Event kind and component as one number of [`CODE_BITS`]; distinct for distinct events.
     #[inline]
     pub const fn code(self) -> u64 {
         let (kind, whom) = match self {
@@ -129,41 +130,44 @@ impl fmt::Display for FlowId {
     }
 }
 
-/// A flow's slot and the generation of its use, so that what was meant for an earlier flow in the slot is recognised.
+/// Slot of a flow and the generation of its use, which identifies packets and events of an earlier
+/// flow in the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowId(u32);
 
-/// Bits of a [`FlowId`] that number the slot: 16 million flows at a time.
+/// Bits of a [`FlowId`] that number the slot: up to 16 million.
 const SLOT_BITS: u32 = 24;
 const LAST_SLOT: u32 = (1 << SLOT_BITS) - 1;
-/// What tells a stream of requests from its flow; a world has half as many slots of flows.
+/// Bit that distinguishes a stream of requests from its flow; it halves the slots for flows.
 const REQUESTS: u32 = 1 << REQUESTS_BIT;
-/// Where that is in the bits of a [`FlowId`].
+/// Position of the bit [`REQUESTS`] in a [`FlowId`].
 pub const REQUESTS_BIT: u32 = SLOT_BITS - 1;
 
 impl FlowId {
-    /// The flow in `slot`, which had `generation` flows before (counted modulo 256).
+    /// Identifier of the flow in `slot` after `generation` earlier flows there (modulo 256).
     pub const fn new(slot: u32, generation: u8) -> Self {
         Self((generation as u32) << SLOT_BITS | slot)
     }
 
-    /// Source of datagrams number `index`, beyond all slots of flows: those are taken from zero up, these from the end down.
+    /// Identifier of source of datagrams `index`, counted down from the last slot; flows count up
+    /// from zero.
     pub const fn datagrams(index: u32) -> Self {
         Self(LAST_SLOT - index)
     }
 
-    /// Which source of datagrams this would be; no less than their number if it is a flow.
+    /// Index of the source of datagrams with this identifier; at least the number of sources if it
+    /// is a flow's.
     pub const fn datagrams_index(self) -> usize {
         LAST_SLOT as usize - self.slot()
     }
 
     /// Identifier of this flow's requests, or of its QUIC ends. Their packets and timers find no
-    /// flow in a slot, so that those of other streams need no check.
+    /// flow in a slot, so that those of other flows need no check.
     pub const fn requests(self) -> Self {
         Self(self.0 | REQUESTS)
     }
 
-    /// The flow with this stream of requests.
+    /// Identifier of the flow that this stream of requests belongs to.
     pub const fn of_requests(self) -> Self {
         Self(self.0 & !REQUESTS)
     }
@@ -180,46 +184,47 @@ impl FlowId {
         (self.0 >> SLOT_BITS) as u8
     }
 
-    /// All bits.
+    /// The identifier as a number.
     #[inline]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// The flow with these bits.
+    /// The identifier with these bits.
     #[inline]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 }
 
-/// The pending events, and the clock that they advance.
+/// Pending events, and the simulation clock.
 ///
-/// Packets on lines and in pipes change places millions of times a second, while timers wait by the hundred and hardly
-/// move: they are kept apart.
+/// Events of lines and pipes change millions of times a second. Timers are few and change rarely,
+/// so they have a heap of their own.
 ///
-/// An entry is one number: time above all, then the order of insertion, then [`Event::code`].
+/// A key is one number: time in the highest bits, then the order of insertion, then
+/// [`Event::code`].
 #[derive(Debug, Default)]
 pub struct EventQueue {
     busy: Queue,
     timers: Heap,
-    /// Insertions since they were last counted anew.
+    /// Number of insertions since the last renumbering.
     sequence: u64,
     /// Time of the event that was taken last.
     now: Time,
     end: Time,
-    /// Events taken.
+    /// Number of events taken.
     taken: u64,
 }
 
-/// Bits of an entry that are the event's code.
+/// Bits of a key for the event's code.
 const CODE_BITS: u32 = 36;
-/// Bits that number insertions; when they are used up, what is pending is numbered anew.
+/// Bits of a key for the number of the insertion; when they run out, pending events are renumbered.
 const SEQUENCE_BITS: u32 = 28;
 const TIME_SHIFT: u32 = CODE_BITS + SEQUENCE_BITS;
 
 impl EventQueue {
-    /// A queue without events, for a run until `end`.
+    /// Creates an empty queue for a run until `end`.
     pub fn until(end: Time) -> Self {
         Self { end, ..Self::default() }
     }
@@ -246,7 +251,7 @@ impl EventQueue {
         self.taken
     }
 
-    /// Takes the next event and sets the clock to it; `None` when the run is over.
+    /// Takes the next event and advances the clock to it; `None` when the run is over.
     #[inline]
     pub fn advance(&mut self) -> Option<(Time, Event)> {
         let (at, event) = self.pop()?;
@@ -262,7 +267,7 @@ impl EventQueue {
     }
 
     /// Adds an event.
-    // Inlined, so that the kind of event is known where its entry is made.
+    // Inlined, so that the kind of event is known at compile time where its key is made.
     #[inline(always)]
     pub fn push(&mut self, at: Time, event: Event) {
         self.sequence += 1;
@@ -305,7 +310,8 @@ impl EventQueue {
         Some(read(entry))
     }
 
-    /// The pipe whose event comes after `n` others, unless something comes in between; it is known if there are many.
+    /// Pipe whose event follows after `n` other events of lines and pipes, unless one is inserted
+    /// before it; `None` if it is not known or is a line.
     #[inline]
     pub fn pipe_ahead(&self, n: usize) -> Option<u32> {
         match self.busy.ahead(n).map(|entry| read(entry).1) {
@@ -314,18 +320,18 @@ impl EventQueue {
         }
     }
 
-    /// Whether many lines and pipes are at work, so that some of the next events are known.
+    /// `true` if so many lines and pipes are busy that the next of their events are known.
     #[inline]
     pub const fn is_crowded(&self) -> bool {
         self.busy.is_crowded()
     }
 
-    /// All that is pending, in no order.
+    /// All pending events, unsorted.
     pub fn pending(&self) -> impl Iterator<Item = (Time, Event)> {
         self.busy.iter().chain(self.timers.iter()).map(read)
     }
 
-    /// The insertions of what is pending get the least numbers, in the same order.
+    /// Renumbers the insertions of pending events from 1, in the same order.
     #[cold]
     fn count_anew(&mut self) {
         let mut pending: Vec<u128> = self.busy.iter().chain(self.timers.iter()).collect();
@@ -338,7 +344,7 @@ impl EventQueue {
     }
 }
 
-/// What an entry says.
+/// Time and event of a key.
 #[inline]
 const fn read(entry: u128) -> (Time, Event) {
     let code = entry as u64 & ((1 << CODE_BITS) - 1);
@@ -354,7 +360,7 @@ mod tests {
         fn events_come_in_order_of_time_and_then_of_insertion(
             ops in proptest::collection::vec((0u64..50, 0u8..4), 1..300)
         ) {
-            // Numbers of insertions are used up in the middle.
+            // The insertion numbers run out in the middle.
             let sequence = (1 << SEQUENCE_BITS) - 100;
             let mut queue = EventQueue { sequence, ..EventQueue::default() };
             let mut model: Vec<(u64, u32)> = Vec::new();

@@ -1,29 +1,33 @@
-//! End of a run that lasts until its flows have equal shares.
+//! End of a run at a given fairness among its flows.
 
 use cwnd_quantity::{Duration, Time};
 use cwnd_scenario::FlowGroup;
 
 use crate::flow::Flow;
 
-/// Jain's index of what long-lived flows delivered since the last of them started (ABE § IV-C).
+/// Jain's index of the bytes that long-lived flows delivered since the last of them started (ABE §
+/// IV-C).
 #[derive(Clone, Debug)]
 pub struct Fairness {
     enough: f64,
-    /// What each had delivered when counting began.
+    /// Bytes that each flow had delivered when counting began; `None` before.
     before: Option<Vec<u64>>,
 }
 
 impl Fairness {
-    /// How often it is looked at: a thousandth of what convergence takes on most paths, and the accuracy of its result.
+    /// Interval between two checks: about a thousandth of the convergence time on most paths. It is
+    /// the accuracy of the result.
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
-    /// Waits for an index of at least `enough`.
+    /// Creates a check for an index of at least `enough`.
     pub const fn new(enough: f64) -> Self {
         Self { enough, before: None }
     }
 
-    /// Looks at what each flow has delivered, `None` for one that has not started; true when they have shared alike.
-    /// Counting begins at the first look that finds all of them started.
+    /// Takes the bytes delivered by each flow, `None` for a flow that has not started. Returns
+    /// `true` once the index is reached.
+    ///
+    /// Counting begins at the first check that finds all flows started.
     pub fn reached(&mut self, delivered: impl Iterator<Item = Option<u64>>) -> bool {
         let Some(now) = delivered.collect::<Option<Vec<u64>>>() else { return false };
         let Some(before) = &self.before else {
@@ -35,7 +39,7 @@ impl Fairness {
     }
 }
 
-/// What each of the flows that are to share alike has delivered; `None` for one that has not started.
+/// Bytes delivered by each flow that counts for fairness; `None` for a flow that has not started.
 pub fn shares_delivered(flows: &[Flow], groups: &[FlowGroup]) -> impl Iterator<Item = Option<u64>> {
     let shares: Vec<bool> = groups.iter().map(|group| group.workload.facts().shares).collect();
     flows
@@ -44,7 +48,7 @@ pub fn shares_delivered(flows: &[Flow], groups: &[FlowGroup]) -> impl Iterator<I
         .map(|flow| (flow.started != Time::NEVER).then(|| flow.delivered_bytes()))
 }
 
-/// (Σx)² / (n Σx²) (Jain, Chiu & Hawe 1984); `None` while nobody has anything.
+/// Jain's index, (Σx)² / (n Σx²) (Jain, Chiu & Hawe 1984); `None` while all shares are zero.
 fn jain(shares: impl Iterator<Item = f64>) -> Option<f64> {
     let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for share in shares {

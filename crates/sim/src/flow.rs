@@ -1,4 +1,4 @@
-//! A connection's two ends and its application.
+//! A connection: both ends, its application and its measurements.
 
 use core::iter;
 use core::mem::offset_of;
@@ -16,70 +16,71 @@ use crate::network::Route;
 use crate::quic_ends::QuicEnds;
 use crate::requests::Requests;
 
-/// Who a flow is and which way it goes.
+/// Identifiers and path of a flow or a source of datagrams.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// Its slot and generation.
+    /// Slot and generation.
     pub id: FlowId,
-    /// Number in results: in order of creation.
+    /// Number in results, in order of creation.
     pub number: u32,
     /// Index of its group.
     pub group: u32,
-    /// Which of its group's ways it goes.
+    /// Index of its path in the group.
     pub way: u32,
-    /// Where its packets enter the network.
+    /// Entry points of its packets into the network.
     pub route: Route,
     /// Propagation round-trip time.
     pub base_rtt: Duration,
-    /// Whether the receiver of the data opens it and asks.
+    /// `true` if the receiver of the data opens the connection and sends requests.
     pub client_opens: bool,
-    /// When it is told to stop; `Time::NEVER` if it is not.
+    /// Time at which its application must stop; `Time::NEVER` without one.
     pub stop: Time,
 }
 
-/// A flow: sender, receiver, what the application wants, and what was measured.
+/// A connection: sender, receiver, application and measurements.
 ///
-/// In order of use: packets of many flows follow each other, so that what a packet reads of its flow is in no near cache, and is fetched
-/// line by line. Each event reads the line that begins with the session's interest and ends with the sender's first fields; then data
-/// reads two of the receiver, what is sent three to five of the sender, an ACK these and two of the histogram.
+/// Fields are in order of use. Packets of many flows interleave, so what a packet reads is in no
+/// near cache and is fetched line by line. Each event reads the line from the session's interest to
+/// the sender's first fields. Data then reads two lines of the receiver. Sending reads three to
+/// five lines of the sender. An ACK reads these and two of the histogram.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Flow {
     /// Propagation round-trip time.
     pub base_rtt: Duration,
-    /// When it opened; `Time::NEVER` before.
+    /// Time at which its application started; `Time::NEVER` before.
     pub started: Time,
     /// Its application.
     pub session: Session,
-    /// Its slot and generation.
+    /// Slot and generation.
     pub id: FlowId,
-    /// Number in results: in order of creation.
+    /// Number in results, in order of creation.
     pub number: u32,
-    /// Where its packets enter the network.
+    /// Entry points of its packets into the network.
     pub route: Route,
     /// Index of its group.
     pub group: u32,
-    /// Its data, and the server and client that send and receive it.
+    /// Direction of the data, with its sender and receiver.
     pub data: HalfConnection,
-    /// RTTs measured after the warm-up.
+    /// RTT samples after the warm-up.
     pub rtt: Histogram,
-    /// From when on its application sends nothing more; `Time::NEVER` if it goes on.
+    /// Time from which its application sends nothing more; `Time::NEVER` without one.
     pub stop: Time,
-    /// Time at which all that it had sent was acknowledged, after its application had stopped;
+    /// Time at which all sent data was acknowledged after its application had stopped;
     /// `Time::NEVER` before.
     pub stopped: Time,
-    /// What its client asks, if it is the client who opens it.
+    /// Direction of the requests, if the client opens the connection.
     pub requests: Option<Box<Requests>>,
-    /// Which of its group's ways it goes.
+    /// Index of its path in the group.
     pub way: u32,
-    /// Its ends if they are QUIC's: those of `data` stay closed then. Its packets and timers have
-    /// the id of a stream of requests, so that those of TCP flows ask for nothing.
+    /// Ends of a QUIC connection; those in `data` then stay closed. Its packets and timers have the
+    /// identifier of a stream of requests, so that those of TCP flows need no check.
     pub quic: Option<Box<QuicEnds>>,
 }
 
 const LINE: usize = 64;
 const _: () = {
-    // What is read together must not straddle lines.
+    // Fields that are read together must not straddle lines.
     assert!((offset_of!(Flow, session) + Session::READ_FROM).is_multiple_of(LINE));
     let data = offset_of!(Flow, data);
     assert!((data + HalfConnection::SENDER_READ_FROM).is_multiple_of(LINE));
@@ -89,7 +90,7 @@ const _: () = {
 };
 
 impl Flow {
-    /// A flow that has not started, of TCP or with ends of QUIC.
+    /// Creates a flow that has not started, with ends of TCP or QUIC.
     pub fn new(
         identity: Identity,
         (config, quic): (&Arc<Config>, Option<&quic::Config>),
@@ -115,7 +116,7 @@ impl Flow {
         }
     }
 
-    /// Another configuration for both ends, before the start.
+    /// Replaces the configuration of both ends, before the start.
     pub fn configure(&mut self, config: &Arc<Config>, quic: Option<&quic::Config>) {
         self.quic = quic.map(|config| Box::new(QuicEnds::new(config)));
         self.data = HalfConnection::new(config);
@@ -124,7 +125,8 @@ impl Flow {
         }
     }
 
-    /// Most of what a packet needs at its host will be read soon.
+    /// Prefetches most of what a packet reads at its host: the receiver for data, the sender for an
+    /// ACK.
     #[inline]
     pub fn soon(&self, data: bool) {
         cwnd_memory::line_soon(&self.id);
@@ -135,7 +137,7 @@ impl Flow {
         }
     }
 
-    /// The rest of it will be read soon, too.
+    /// Prefetches the rest of the sender, and the histogram, for an ACK.
     #[inline]
     pub fn rest_soon(&self, data: bool) {
         if !data {
@@ -144,7 +146,7 @@ impl Flow {
         }
     }
 
-    /// What it points to, once it is in the cache itself.
+    /// Prefetches the heap allocations of the ends, once the flow itself is in the cache.
     #[inline]
     pub fn targets_soon(&self, data: bool) {
         if data {
@@ -155,7 +157,7 @@ impl Flow {
         }
     }
 
-    /// The application starts the flow, or is woken as it wanted; nothing if it did not want to be.
+    /// Starts the application, or wakes it at the time that it set; `None` if it set no such time.
     pub fn wake(&mut self, now: Time) -> Option<Do> {
         if self.started != Time::NEVER {
             return self.session.timer(now);
@@ -169,7 +171,8 @@ impl Flow {
         Some(self.session.start(now))
     }
 
-    /// Does what the application says, its timer apart; true if there may be something to send.
+    /// Carries out what the application decided, except for its timer; returns `true` if there may
+    /// be data to send.
     pub fn carry_out(&mut self, now: Time, what: Do) -> bool {
         match &mut self.quic {
             Some(quic) => quic.sender.write(what.write),
@@ -182,7 +185,7 @@ impl Flow {
         what.write > 0 || what.then == Then::Stop
     }
 
-    /// What was not sent yet never will be.
+    /// Stops sending: discards all data that was not sent yet.
     pub fn stop_sending(&mut self, now: Time) {
         self.stop = self.stop.min(now);
         match &mut self.quic {
@@ -194,13 +197,14 @@ impl Flow {
         }
     }
 
-    /// Whether so much has arrived that somebody wants to hear of it.
+    /// `true` if the bytes delivered reach what the application waits for.
     #[inline]
     pub fn is_of_interest(&self) -> bool {
         self.session.is_of_interest(self.data.delivered_bytes())
     }
 
-    /// Tells the application of it, and notes the delivery of the transfer's last byte.
+    /// Reports the bytes delivered to the application, and stores the time of the transfer's last
+    /// byte.
     #[cold]
     pub fn hear_delivered(&mut self, now: Time) -> Heard {
         let heard = self.session.delivered(now, self.delivered_bytes());
@@ -210,20 +214,21 @@ impl Flow {
         heard
     }
 
-    /// Where it was given up, by either end.
+    /// Phase in which either end gave up the connection; `None` if neither did.
     pub fn gave_up(&self) -> Option<GaveUp> {
         let by_client =
             || self.requests.as_ref().and_then(|requests| requests.half.sender.gave_up());
         self.data.sender.gave_up().or_else(by_client)
     }
 
-    /// Whether it was given up, at whichever end.
+    /// `true` if either end gave up the connection.
     pub fn has_failed(&self) -> bool {
         self.data.sender.has_failed()
             || self.requests.as_ref().is_some_and(|r| r.half.sender.has_failed())
     }
 
-    /// Whether the transfer, if it has an end, is over for both ends, or was given up.
+    /// `true` if the transfer has an end and is complete at both ends, or if the connection was
+    /// given up.
     #[inline]
     pub fn is_over(&self) -> bool {
         let is_drained = || match &self.quic {
@@ -258,7 +263,7 @@ impl Flow {
         }
     }
 
-    /// The same at the end of the warm-up.
+    /// Counters of both ends at the end of the warm-up, of TCP or QUIC.
     pub fn counters_before(&self) -> WarmupCounters {
         match &self.quic {
             Some(quic) => quic.before.counters,
@@ -266,12 +271,12 @@ impl Flow {
         }
     }
 
-    /// The halves that it has: that of its data, and that of its requests.
+    /// Halves of the connection: that of its data, then that of its requests if it has one.
     pub fn halves(&self) -> impl Iterator<Item = &HalfConnection> {
         iter::once(&self.data).chain(self.requests.as_deref().map(|requests| &requests.half))
     }
 
-    /// Counting begins.
+    /// Starts counting at the end of the warm-up; RTT samples start anew.
     pub fn end_warmup(&mut self) {
         self.rtt.clear();
         self.data.end_warmup();

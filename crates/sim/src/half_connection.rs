@@ -8,12 +8,12 @@ use cwnd_tcp::{Config, Receiver, ReceiverCounters, Sender, SenderCounters};
 
 use crate::timeouts::{Fate, Told};
 
-/// Counters of both ends at the end of the warm-up.
+/// Counters of both ends of one direction, at the end of the warm-up or now.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WarmupCounters {
-    /// At the sender.
+    /// Counters of the sender.
     pub sender: SenderCounters,
-    /// At the receiver.
+    /// Counters of the receiver.
     pub receiver: ReceiverCounters,
 }
 
@@ -30,23 +30,24 @@ pub struct HalfConnection {
     pub receiver_timer: Time,
     /// The sending end.
     pub sender: Sender,
-    /// Delivery of the last byte of a transfer; `Time::NEVER` before, and without end.
+    /// Time at which the last byte of a transfer was delivered; `Time::NEVER` before that, and for
+    /// a transfer without end.
     pub finished: Time,
     /// The receiving end.
     pub receiver: Receiver,
-    /// Counters at the end of the warm-up.
+    /// Counters at the end of the warm-up; `None` until then, and if the connection started later.
     pub before: Option<Box<WarmupCounters>>,
-    /// Fates of the segments that timed out; `None` before the first.
+    /// Counts of fates of the segments that timed out; `None` before the first that was not lost.
     pub told: Option<Box<Told>>,
 }
 
 impl HalfConnection {
-    /// Offset of the first field that each event reads.
+    /// Offset of the first sender field that each event reads.
     pub const SENDER_READ_FROM: usize = offset_of!(Self, sender) + Sender::READ_FROM;
-    /// Offset of the first field that each data segment reads.
+    /// Offset of the first receiver field that each data segment reads.
     pub const RECEIVER_READ_FROM: usize = offset_of!(Self, receiver) + Receiver::READ_FROM;
 
-    /// Both ends before the connection opens.
+    /// Creates both ends of a connection that is not open yet.
     pub fn new(config: &Arc<Config>) -> Self {
         Self {
             sender_timer: Time::NEVER,
@@ -59,15 +60,17 @@ impl HalfConnection {
         }
     }
 
-    /// The time for which a sender timer must be scheduled; `None` if one is pending by then.
+    /// Arms the sender timer: returns the time at which to schedule its event, or `None` if an
+    /// event is pending at that time or earlier.
     ///
-    /// Timers are lazy: an event that fires early is postponed, not replaced.
+    /// Timers are lazy: an event that fires too early is scheduled again, not replaced.
     #[inline(always)]
     pub fn arm_sender(&mut self) -> Option<Time> {
         arm(&mut self.sender_timer, self.sender.next_timer())
     }
 
-    /// The time for which a receiver timer must be scheduled; `None` if one is pending by then.
+    /// Arms the receiver timer (delayed ACK): returns the time at which to schedule its event, or
+    /// `None` if an event is pending at that time or earlier.
     #[inline(always)]
     pub fn arm_receiver(&mut self) -> Option<Time> {
         arm(&mut self.receiver_timer, self.receiver.next_timer())
@@ -84,7 +87,7 @@ impl HalfConnection {
         take(&mut self.receiver_timer, now)
     }
 
-    /// Handles the sender's timer; returns the segment that timed out, if one did.
+    /// Handles the sender's timer; returns which segment's retransmission timer expired, if it did.
     pub fn times_out(&mut self, now: Time) -> Option<Expired> {
         let sender = &mut self.sender;
         let (syn, before) = (!sender.is_established(), sender.counters().expiries());
@@ -93,13 +96,13 @@ impl HalfConnection {
         (sender.counters().expiries() != before).then_some(of)
     }
 
-    /// Bytes delivered in order.
+    /// Bytes delivered in order to the receiver's application.
     #[inline]
     pub fn delivered_bytes(&self) -> u64 {
         self.receiver.counters().delivered_bytes
     }
 
-    /// Notes the fate of a segment that timed out.
+    /// Counts the fate of a segment that timed out; lost segments are not counted.
     #[cold]
     pub fn tell(&mut self, fate: Fate) {
         if fate != Fate::Lost {
@@ -107,7 +110,7 @@ impl HalfConnection {
         }
     }
 
-    /// Counting begins.
+    /// Stores the counters at the end of the warm-up and starts counting at both ends.
     pub fn end_warmup(&mut self) {
         let (sender, receiver) = (*self.sender.counters(), *self.receiver.counters());
         self.before = Some(Box::new(WarmupCounters { sender, receiver }));
@@ -124,11 +127,11 @@ impl HalfConnection {
 pub enum Expired {
     /// The SYN.
     Syn,
-    /// The first segment that is not acknowledged.
+    /// The first unacknowledged data segment.
     Data,
 }
 
-/// Makes `at` the time of the pending timer if that comes later; returns it then.
+/// Sets the pending timer to `at` if `at` is earlier, and then returns it.
 #[inline(always)]
 pub fn arm(pending: &mut Time, at: Time) -> Option<Time> {
     (at < *pending).then(|| {
@@ -137,7 +140,7 @@ pub fn arm(pending: &mut Time, at: Time) -> Option<Time> {
     })
 }
 
-/// Clears the pending timer if it is due now; `false` if not.
+/// Clears the pending timer and returns `true` if it is due at `now`.
 #[inline(always)]
 pub fn take(pending: &mut Time, now: Time) -> bool {
     let due = *pending == now;

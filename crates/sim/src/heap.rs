@@ -1,22 +1,24 @@
-//! Numbers of which the least comes out first, laid out for the cache.
+//! A 4-ary min-heap of event keys.
 
-/// Larger than every number.
+/// Result for an empty heap; larger than each key.
 pub const NOTHING: u128 = u128::MAX;
 
-/// A 4-ary heap: half as deep as a binary one. The four children of a node share a cache line, so that a step down costs
-/// one miss at most. Taking the least leaves its place open: mostly something else comes in at once, and takes it.
+/// A 4-ary min-heap: half as deep as a binary heap.
+///
+/// The four children of a node share a cache line, so that a step down costs at most one miss.
+/// Removing the least key leaves a hole at the root, which the next insertion mostly fills.
 #[derive(Debug)]
 pub struct Heap {
-    /// The first group holds the least number, in its last place; the group `g + 1` holds the children of node `g`.
+    /// Group 0 holds the root in its last place; group `g + 1` holds the children of node `g`.
     groups: Vec<Group>,
-    /// How many places are in use, an open one included; in the others is [`NOTHING`].
+    /// Number of places in use, with the hole; the other places hold [`NOTHING`].
     len: usize,
-    /// Whether the place of the least number is open.
+    /// `true` if the root is a hole.
     open: bool,
 }
 
 const ARITY: usize = 4;
-/// Where the least number is, when places are counted through the groups.
+/// Place of the root, counting places through all groups.
 const ROOT: usize = ARITY - 1;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +35,7 @@ impl Default for Heap {
 }
 
 impl Heap {
-    /// Adds a number.
+    /// Adds a key.
     pub fn push(&mut self, number: u128) {
         if self.open {
             self.open = false;
@@ -61,7 +63,7 @@ impl Heap {
         *self.place(hole) = number;
     }
 
-    /// The least number; [`NOTHING`] if there is none.
+    /// Returns the least key; [`NOTHING`] if the heap is empty.
     #[inline]
     pub fn least(&mut self) -> u128 {
         if self.open {
@@ -70,26 +72,26 @@ impl Heap {
         self.groups[0].0[ROOT]
     }
 
-    /// Takes out what [`Heap::least`] has just told.
+    /// Removes the key that [`Heap::least`] has just returned.
     #[inline]
     pub const fn take_least(&mut self) {
         self.open = true;
     }
 
-    /// How many numbers there are.
+    /// Number of keys.
     #[inline]
     #[cfg_attr(feature = "parts", expect(clippy::len_without_is_empty, reason = "nobody asks"))]
     pub fn len(&self) -> usize {
         self.len - usize::from(self.open)
     }
 
-    /// All numbers, in no order.
+    /// All keys, unsorted.
     pub fn iter(&self) -> impl Iterator<Item = u128> {
         let places = self.groups.iter().flat_map(|group| group.0);
         places.skip(ROOT + usize::from(self.open)).filter(|&number| number != NOTHING)
     }
 
-    /// The last number comes to the open place.
+    /// Fills the hole at the root with the last key.
     #[inline(never)]
     fn close(&mut self) {
         self.open = false;
@@ -100,11 +102,11 @@ impl Heap {
         }
     }
 
-    /// The number belongs in the open place, or below it.
+    /// Sifts a key down from the hole at the root.
     fn sift_down(&mut self, number: u128) {
         let mut hole = ROOT;
         while let Some(Group([a, b, c, d])) = self.groups.get(hole - ROOT + 1) {
-            // Two by two, without a branch that nobody could foretell.
+            // Pairwise minima need no unpredictable branches.
             let (ab, at_ab) = if b < a { (*b, 1) } else { (*a, 0) };
             let (cd, at_cd) = if d < c { (*d, 3) } else { (*c, 2) };
             let (least, at) = if cd < ab { (cd, at_cd) } else { (ab, at_ab) };

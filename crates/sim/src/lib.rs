@@ -1,7 +1,7 @@
-//! The simulated world: a deterministic discrete-event simulation in integer nanoseconds, built from a scenario.
+//! Deterministic discrete-event simulation of a scenario, in integer nanoseconds.
 //!
-//! Same scenario and same seed give the same bytes of records, on any machine. Ties in time are broken by the order of
-//! insertion; every component draws from its own named random stream.
+//! The same scenario and seed give the same records, byte for byte, on any machine. Events at equal
+//! times run in order of insertion. Each component draws from its own named random stream.
 #![forbid(unsafe_code)]
 
 mod calendar;
@@ -35,7 +35,8 @@ pub use network::Messages;
 pub use packet::Packet;
 pub use world::{Cancelled, Verdicts, World};
 
-/// What orders events, for who tries it alone.
+/// Data structures of the event queue, public so that tests and fuzz targets can use them
+/// alone.
 #[cfg(feature = "parts")]
 pub mod parts {
     pub use crate::calendar::Calendar;

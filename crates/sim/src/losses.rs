@@ -1,41 +1,41 @@
-//! Log of lost packets, for the truth about timeouts and the count of dead packets.
+//! Log of lost packets, for the timeout oracle and the count of dead packets.
 //!
-//! It is written down where a packet is dropped or lost, and nowhere else: packets that arrive pay nothing for it.
+//! Only drops and losses write to it, so packets that arrive have no overhead.
 
 use cwnd_tcp::{Body, ByteCounts, Flags, Segment};
 
 use crate::event::FlowId;
 use crate::packet::{Packet, without_note};
 
-/// All that queues dropped and links lost.
+/// Log of all packets that queues dropped and links lost.
 #[derive(Debug, Default)]
 pub struct Losses {
-    /// By the hop where it happened, an index into the network's table of hops.
+    /// Lost packets by hop, an index into the network's table of hops.
     at: Vec<Load>,
-    /// By the slot of the flow.
+    /// Losses of flows, by their slots.
     slots: Vec<Slot>,
-    /// Flows of which much is kept, though perhaps little of it is outstanding.
+    /// Flows with many logged ranges, of which perhaps few are outstanding.
     crowded: Vec<FlowId>,
     messages: u64,
 }
 
-/// Packets, and their bytes on the wire.
+/// Number of packets, and their bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes on the wire, with headers.
     pub bytes: u64,
 }
 
 impl Load {
-    /// Both together.
+    /// Sum of both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
     }
 
-    /// What came since.
+    /// Difference to an earlier count.
     #[must_use]
     pub const fn since(self, before: Self) -> Self {
         Self { packets: self.packets - before.packets, bytes: self.bytes - before.bytes }
@@ -44,16 +44,16 @@ impl Load {
 
 #[derive(Debug)]
 struct Slot {
-    /// The flow that has it now.
+    /// Flow that occupies the slot.
     id: FlowId,
-    /// Most flows of most runs lose nothing.
+    /// Losses of the flow; most flows of most runs have none.
     lost: Option<Box<OfFlow>>,
-    /// Of the requests on it, if its client opens it.
+    /// Losses of the flow's requests, if its client opens it.
     of_requests: Option<Box<OfFlow>>,
 }
 
 impl Slot {
-    /// That of a flow, or of its stream of requests.
+    /// Losses of a flow, or of its stream of requests; `None` if `id` is neither.
     fn lost(&mut self, id: FlowId) -> Option<&mut Option<Box<OfFlow>>> {
         if self.id == id {
             Some(&mut self.lost)
@@ -65,24 +65,24 @@ impl Slot {
     }
 }
 
-/// What a flow lost.
+/// Losses of one half of a connection: its data, SYNs and ACKs.
 #[derive(Debug, Default)]
 pub struct OfFlow {
-    /// Data.
+    /// Number of losses of each byte of data.
     pub data: ByteCounts,
-    /// SYNs.
+    /// Number of lost SYNs.
     pub syns: u64,
-    /// Whether an answer to a SYN was among it.
+    /// `true` if a SYN-ACK was lost.
     pub syn_ack: bool,
-    /// The highest number of an ACK.
+    /// Highest acknowledgment number among lost ACKs.
     pub ack: u64,
 }
 
-/// So many ranges are kept of a flow before it is asked which of them are still outstanding.
+/// Number of ranges of a flow after which acknowledged ranges are removed.
 const CROWD: usize = 64;
 
 impl Losses {
-    /// A slot is this flow's from now on.
+    /// Assigns a slot to a new flow, without losses.
     pub fn begin_flow(&mut self, id: FlowId) {
         let slot = Slot { id, lost: None, of_requests: None };
         match self.slots.get_mut(id.slot()) {
@@ -94,7 +94,7 @@ impl Losses {
         }
     }
 
-    /// A packet is lost at the hop where it is.
+    /// Logs the loss of a packet at its hop.
     pub fn add(&mut self, packet: Packet, segment: &Segment) {
         let hop = packet.hop() as usize;
         if hop >= self.at.len() {
@@ -106,11 +106,11 @@ impl Losses {
                 self.messages += 1;
                 return;
             }
-            // Nobody asks for the fate of a packet of QUIC.
+            // The oracle covers TCP only.
             Body::Quic { .. } | Body::QuicAck(_) => return,
             Body::Data { .. } | Body::Ack { .. } => {}
         }
-        // Those of datagrams have no slot here.
+        // Datagrams have no slot here.
         let id = packet.flow();
         let slot = self.slots.get_mut(id.of_requests().slot());
         let Some(lost) = slot.and_then(|slot| slot.lost(id)) else { return };
@@ -131,23 +131,24 @@ impl Losses {
         }
     }
 
-    /// What a flow lost, if anything.
+    /// Losses of a flow; `None` without any.
     pub fn of(&self, id: FlowId) -> Option<&OfFlow> {
         self.slots.get(id.slot()).filter(|slot| slot.id == id)?.lost.as_deref()
     }
 
-    /// What its stream of requests lost, if anything.
+    /// Losses of a flow's stream of requests; `None` without any.
     pub fn of_requests(&self, id: FlowId) -> Option<&OfFlow> {
         self.slots.get(id.slot()).filter(|slot| slot.id == id)?.of_requests.as_deref()
     }
 
-    /// Whether flows are to be asked what of theirs is still outstanding.
+    /// `true` if some flow has many logged ranges.
     #[inline]
     pub const fn are_crowded(&self) -> bool {
         !self.crowded.is_empty()
     }
 
-    /// Asks them, and streams of requests: `una` gives what all below is acknowledged.
+    /// Removes acknowledged ranges of the flows with many ranges; `una` returns a flow's first
+    /// unacknowledged byte.
     #[cold]
     pub fn thin_out(&mut self, una: impl Fn(FlowId) -> Option<u64>) {
         for id in core::mem::take(&mut self.crowded) {
@@ -159,17 +160,17 @@ impl Losses {
         }
     }
 
-    /// What was lost at a hop.
+    /// Packets lost at a hop.
     pub fn at(&self, hop: u32) -> Load {
         self.at.get(hop as usize).copied().unwrap_or_default()
     }
 
-    /// What was lost anywhere.
+    /// Packets lost anywhere.
     pub fn total(&self) -> Load {
         self.at.iter().fold(Load::default(), |sum, &load| sum.and(load))
     }
 
-    /// How many of it were routers' messages.
+    /// Number of routers' messages lost.
     pub const fn messages(&self) -> u64 {
         self.messages
     }
@@ -207,7 +208,8 @@ mod tests {
         lose(&mut losses, id.requests(), 7, data_segment(0, 400));
         let asked = losses.of_requests(id).expect("a request was lost");
         assert_eq!((asked.data.of(0), losses.of(id).map(|lost| lost.data.of(0))), (1, Some(0)));
-        // The next flow of the slot starts afresh, and what the last one still loses is not its.
+        // The next flow of the slot starts without losses; later losses of the previous flow do not
+        // count for it.
         losses.begin_flow(FlowId::new(0, 4));
         lose(&mut losses, id, 4, data_segment(1000, 500));
         assert!(losses.of(FlowId::new(0, 4)).is_none() && losses.of(id).is_none());

@@ -1,4 +1,4 @@
-//! Lines, pipes and the routes through them, built from a scenario.
+//! The network between hosts: lines, pipes, middleboxes and the routes through them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,47 +27,51 @@ mod middleboxes;
 
 pub use messages::Messages;
 
-/// Where a packet goes next.
+/// Next element on the route of a packet.
 #[derive(Clone, Copy, Debug)]
 enum Hop {
     Line(u32),
     Pipe(u32),
-    /// Something that tampers with options, at the far end of a link.
+    /// A middlebox that tampers with options, at the far end of a link.
     Middlebox(u32),
-    /// It has arrived at its host.
+    /// The host at the end of the route.
     Host,
 }
 
 impl Hop {
-    /// It is a router's message and has arrived at the source of the packet that it is about. No line has this number, which
-    /// is found out where a line is looked up: the packets of hosts need not ask at each hop.
+    /// Arrival of a router's message at the source of the packet that it is about. No line has this
+    /// number. The lookup of the line detects it, so packets of hosts need no extra check at each
+    /// hop.
     const SOURCE: Self = Self::Line(u32::MAX);
 }
 
-/// Where a flow's packets enter the network, as indices into the table of hops.
+/// Entry points of a flow's packets into the network, as indices into the table of hops.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    /// Data.
+    /// First hop of data.
     pub forward: u32,
-    /// Acknowledgements.
+    /// First hop of acknowledgements.
     pub reverse: u32,
-    /// The first of the two pipes at the hosts, which follow each other; [`NO_EDGE`] if the flow has none of its own.
+    /// First of two consecutive pipes at the hosts; [`NO_EDGE`] if the flow has no pipes of its
+    /// own.
     edge: u32,
 }
 
-/// No pipe has this number.
+/// Value of [`Route::edge`] without pipes at the hosts: no pipe has this number.
 const NO_EDGE: u32 = u32::MAX;
 
 impl Route {
-    /// The pipes at the hosts, if the flow has its own: on the way to the receiver, and back.
+    /// The flow's own pipes at the hosts, if it has them: towards the receiver, and from the
+    /// receiver.
     fn edge_pipes(self) -> Option<[u32; 2]> {
         (self.edge != NO_EDGE).then(|| [self.edge, self.edge + 1])
     }
 }
 
-/// Everything between the hosts.
+/// All lines, pipes, middleboxes and packets between the hosts.
 ///
-/// Whole cache lines: so the compiler puts it at the start of the world, and a pointer to one is a pointer to both.
+/// The alignment to a cache line makes the compiler put it at the start of the world, so that one
+/// pointer serves both.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Network {
@@ -77,21 +81,21 @@ pub struct Network {
     hops: Vec<Hop>,
     links: Vec<LinkParts>,
     segments: Segments,
-    /// Packets that hosts sent.
+    /// Packets that hosts and routers sent.
     injected: u64,
-    /// Packets that reached a host.
+    /// Packets that reached a host, and messages that reached their source.
     arrived: u64,
-    /// Those who read what passes; `None` in most runs.
+    /// Readers of passing packets and verdicts; `None` in most runs.
     watch: Option<Box<Watch>>,
-    /// Where each route starts in the table of hops, in its order, and which way data goes that is on it; `None` if what
-    /// is on it is no data.
+    /// Start of each route in the table of hops, ascending, and the path of the data on it; `None`
+    /// for a route of acknowledgements or messages.
     data_from: Vec<(u32, Option<WayId>)>,
-    /// Messages that have reached their sources.
+    /// Messages at their sources, with their arrival times, until the hosts take them.
     mailbox: VecDeque<(Time, Packet)>,
     messages: Messages,
 }
 
-/// A queue at a host never drops: the host's own socket buffer is what bounds it.
+/// Queue of a host's line, which never drops: the host's socket buffer is the limit.
 const HOST_QUEUE: QueueParams =
     QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(u64::MAX) });
 
@@ -155,9 +159,10 @@ impl Network {
         self.pipes.len() as u32 - 1
     }
 
-    /// A route for flows of `group` that go this way of it. Their hosts are `edge` of round-trip
-    /// time away from the graph, half before the receiver and half after it; with `None` they are
-    /// in it.
+    /// Adds a route along one path of `group`.
+    ///
+    /// With `edge`, the hosts are this round-trip time away from the graph, half of it before the
+    /// receiver and half after. With `None` they are at the nodes.
     pub fn add_route(&mut self, id: WayId, group: &FlowGroup, edge: Option<Duration>) -> Route {
         let way = &group.ways[id.1 as usize];
         let edge_pipes = edge
@@ -181,7 +186,7 @@ impl Network {
     ) -> u32 {
         let host_line = host_rate.map(|rate| {
             let facts = LinkFacts { rate, bdp_rtt: Duration::ZERO };
-            // A FIFO draws no random numbers: any stream serves.
+            // A FIFO draws no random numbers, so any stream serves.
             let queue = HOST_QUEUE.build(&facts, Rng::named(0, "host"));
             Hop::Line(self.add_line(Line::new(queue, Pace::Rate(Serialiser::new(rate)))))
         });
@@ -199,12 +204,12 @@ impl Network {
         start
     }
 
-    /// Whether no packet is between the graph and the hosts of a route of their own.
+    /// `true` if no packet is in the pipes of the flow's own hosts.
     pub fn edge_is_empty(&self, route: Route) -> bool {
         route.edge_pipes().is_none_or(|pipes| pipes.iter().all(|&i| self.pipe(i).held() == 0))
     }
 
-    /// Moves the hosts of a route of their own to another distance; no packet may be on its way there.
+    /// Sets the round-trip time of the pipes at a flow's own hosts. No packet may be in them.
     pub fn set_edge(&mut self, route: Route, edge: Duration) {
         if let Some([into, out_of]) = route.edge_pipes() {
             self.pipes[into as usize].set_delay(edge / 2);
@@ -212,7 +217,8 @@ impl Network {
         }
     }
 
-    /// Sets how late the receiver's host takes data, and the sender's host acknowledgements.
+    /// Sets the extra delay of each packet in the receiver's host (data) and in the sender's host
+    /// (ACKs).
     pub fn set_lateness(&mut self, route: Route, lateness: [Lateness; 2]) {
         let pipes = route.edge_pipes().into_iter().flatten();
         for (pipe, lateness) in pipes.zip(lateness) {
@@ -220,15 +226,15 @@ impl Network {
         }
     }
 
-    /// A host sends a segment.
-    // Inlined, so that the segment's fields go from where they are made to their place without a copy on the way.
+    /// Sends a segment from a host.
+    // Inlined: the segment's fields are written directly into their slot, without a copy.
     #[inline(always)]
     pub fn inject(&mut self, flow: FlowId, hop: u32, segment: Segment, events: &mut EventQueue) {
         let place = self.segments.put(segment);
         self.set_out(Packet::new(flow, hop, place, &segment), events);
     }
 
-    /// A client sends a request, or a server acknowledges one.
+    /// Sends a request of a client, or a server's acknowledgement of one.
     #[cold]
     pub fn inject_request(
         &mut self,
@@ -242,7 +248,8 @@ impl Network {
         self.set_out(packet, events);
     }
 
-    /// A segment that a host will send gets its place, where the host completes it before it [sets out](Self::set_out).
+    /// Stores a segment in its slot and returns it for the host to complete before
+    /// [`set_out`](Self::set_out).
     #[inline(always)]
     pub fn put(
         &mut self,
@@ -252,12 +259,12 @@ impl Network {
         packet: &mut Option<Packet>,
     ) -> &mut Segment {
         let place = self.segments.put(segment);
-        // Of the segment as it was handed over: what was just written would have to be read back.
+        // From the argument, not from the slot: reading back fields just written would stall.
         *packet = Some(Packet::new(flow, hop, place, &segment));
         self.segments.get_mut(place)
     }
 
-    /// A packet begins its way. Every route has a line or a pipe, so it never arrives at once.
+    /// Starts a packet on its route. Every route has a line or a pipe, so it never arrives at once.
     #[inline]
     pub fn set_out(&mut self, packet: Packet, events: &mut EventQueue) {
         let now = events.now();
@@ -269,7 +276,7 @@ impl Network {
         debug_assert!(arrived.is_none(), "a route without line or pipe");
     }
 
-    /// Takes a packet to its next line, pipe or host; returns it if that is a host.
+    /// Moves a packet to its next line, pipe or host; returns it if that is a host.
     #[inline]
     fn forward(&mut self, now: Time, packet: Packet, events: &mut EventQueue) -> Option<Packet> {
         let (hop, packet) = packet.next_hop();
@@ -313,25 +320,25 @@ impl Network {
             Entry::Queued => {}
             Entry::Lost => self.segments.lose(packet),
             Entry::First(at) => events.push(at, Event::PipeHead(i)),
-            // A pipe for late packets has no faults of its own, so this goes one step deep.
+            // A pipe for late packets has no faults, so the recursion ends after one step.
             Entry::Late(late, packet) => self.enter_pipe(now, late, packet, events),
         }
     }
 
-    /// The segment of this packet will be read soon.
+    /// Prefetches the segment of this packet.
     #[inline]
     pub fn segment_soon(&self, packet: Packet) {
         self.segments.soon(packet.place());
     }
 
-    /// The table's entry of this packet's next hop will be read soon.
+    /// Prefetches the table entry of this packet's next hop.
     #[inline]
     pub fn hop_soon(&self, packet: Packet) {
         let (hop, _) = packet.next_hop();
         self.hops.get(hop as usize).into_iter().for_each(cwnd_memory::soon);
     }
 
-    /// Whether this packet is at its host next.
+    /// `true` if this packet's next hop is its host.
     #[inline]
     pub fn is_last_hop(&self, packet: Packet) -> bool {
         let (hop, _) = packet.next_hop();
@@ -344,18 +351,18 @@ impl Network {
         self.segments.get(packet.place())
     }
 
-    /// The host has taken the segment of this packet.
+    /// Frees the slot of a segment that its host has read.
     #[inline]
     pub fn taken(&mut self, packet: Packet) {
         self.segments.remove(packet.place());
     }
 
-    /// [`Event::LineFree`]: returns the packet if its next stop is a host.
+    /// Handles [`Event::LineFree`]; returns the packet if its next hop is a host.
     #[inline]
     pub fn on_line_free(&mut self, now: Time, i: u32, events: &mut EventQueue) -> Option<Packet> {
         let line = &mut self.lines[i as usize];
         if line.free_at() != now {
-            // An event that came too early (the rate changed under it) has a successor already.
+            // A stale event: the rate changed after it was scheduled, and a newer event is pending.
             return None;
         }
         let sent = line.on_free(now, &mut self.segments);
@@ -368,24 +375,24 @@ impl Network {
         self.forward(now, sent?, events)
     }
 
-    /// [`Event::PipeHead`]: returns the packet if its next stop is a host.
+    /// Handles [`Event::PipeHead`]; returns the packet if its next hop is a host.
     #[inline]
     pub fn on_pipe_head(&mut self, now: Time, i: u32, events: &mut EventQueue) -> Option<Packet> {
         let pipe = &mut self.pipes[i as usize];
         let packet = pipe.leave();
         if let Some((at, next)) = pipe.first() {
             events.push(at, Event::PipeHead(i));
-            // It was written a round trip ago: others have taken its place in the cache.
+            // The segment was written about a round trip ago and is no longer in the cache.
             self.segments.soon(next.place());
         }
         self.forward(now, packet?, events)
     }
 
-    /// [`Event::QueueTimer`].
+    /// Handles [`Event::QueueTimer`].
     pub fn on_queue_timer(&mut self, now: Time, i: u32, events: &mut EventQueue) {
         let line = &mut self.lines[i as usize];
         if line.next_timer().is_none_or(|at| at > now) {
-            // The clock of a queue that was replaced.
+            // A stale event: the queue that scheduled it was replaced.
             return;
         }
         line.on_timer(now);
@@ -394,7 +401,7 @@ impl Network {
         }
     }
 
-    /// Makes another line of one, before anything is sent.
+    /// Replaces a line by what `make` builds from it, before anything is sent.
     pub fn rebuild_line(
         &mut self,
         i: u32,
@@ -410,7 +417,7 @@ impl Network {
         self.lines.insert(i as usize, line);
     }
 
-    /// [`Event::RateChange`].
+    /// Handles [`Event::RateChange`].
     pub fn on_rate_change(&mut self, now: Time, i: u32, events: &mut EventQueue) {
         let line = &mut self.lines[i as usize];
         let free = line.on_change(now);
@@ -422,7 +429,7 @@ impl Network {
         }
     }
 
-    /// Writes the packets of these links to `to`.
+    /// Writes the packets of these links to `to` as pcapng.
     pub fn capture(&mut self, scenario: &Scenario, links: &[usize], to: Output) -> io::Result<()> {
         let watch = self.watch.get_or_insert_default();
         let capture = watch.capture.get_or_insert_with(|| Capture::new(scenario, &self.links));
@@ -431,7 +438,7 @@ impl Network {
         Ok(())
     }
 
-    /// The line may have sent a packet and taken another: tells those who read along.
+    /// Reports a departure from a line, and the verdicts at it, to captures and messengers.
     #[cold]
     #[inline(never)]
     fn tell_of_departure(
@@ -447,23 +454,23 @@ impl Network {
         }
     }
 
-    /// What was lost.
+    /// Log of lost packets.
     #[inline]
     pub const fn losses(&self) -> &Losses {
         self.segments.losses()
     }
 
-    /// The same, to be changed.
+    /// Log of lost packets, mutable.
     pub const fn losses_mut(&mut self) -> &mut Losses {
         self.segments.losses_mut()
     }
 
-    /// The segments that are under way.
+    /// Segments in flight, without capture notes.
     pub fn under_way(&self) -> impl Iterator<Item = Segment> {
         self.segments.iter().map(without_note)
     }
 
-    /// A flow begins: what captures must know of it, and its losses are its own from now on.
+    /// Starts a flow: assigns its slot in the drop log and registers it with captures.
     pub fn begin_flow(&mut self, id: FlowId, of: Connection) {
         self.segments.losses_mut().begin_flow(id);
         if let Some(capture) = self.captured() {
@@ -471,7 +478,7 @@ impl Network {
         }
     }
 
-    /// A client asks: what captures must know of it.
+    /// Registers a client's new request with captures.
     pub fn begin_turn(&mut self, id: FlowId, turn: Turn) {
         if let Some(capture) = self.captured() {
             capture.begin_turn(id, turn);
@@ -482,24 +489,24 @@ impl Network {
         self.watch.as_mut()?.capture.as_mut()
     }
 
-    /// No packet comes any more: hands on what captures hold.
+    /// Flushes the captures at the end of the run.
     pub fn end_capture(&mut self) {
         if let Some(capture) = self.captured() {
             capture.end();
         }
     }
 
-    /// The parts of the scenario's links, in its order.
+    /// Lines, pipes and middleboxes of the scenario's links, in its order.
     pub fn links(&self) -> &[LinkParts] {
         &self.links
     }
 
-    /// A line.
+    /// The line with index `i`.
     pub fn line_mut(&mut self, i: u32) -> &mut Line<Packet> {
         &mut self.lines[i as usize]
     }
 
-    /// A pipe.
+    /// The pipe with index `i`.
     pub fn pipe(&self, i: u32) -> &Pipe {
         &self.pipes[i as usize]
     }

@@ -6,17 +6,17 @@ use cwnd_tcp::Segment;
 use crate::event::{FlowId, REQUESTS_BIT};
 use crate::place::Place;
 
-/// What queues and pipes hand on of a segment. The segment itself stays in its [`Place`] from the host that sends it to
-/// the host that takes it, or to its loss.
+/// A packet as queues and pipes handle it: a handle of 16 bytes.
 ///
-/// Two words, which go from function to function in registers; each field is a part of one. Fields of their own would be
-/// written one by one and copied as a whole, and such a copy waits until the last of them has left the store buffer.
+/// Its segment stays in its [`Place`] from the sending host to the receiving host, or to its loss.
+/// The two words stay in registers across calls. Separate fields would be written one by one and
+/// copied as a whole, and such a copy waits for the store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Whose it is above [`FLOW_SHIFT`], its place below.
+    /// Flow above [`FLOW_SHIFT`], place of the segment below.
     who: u64,
-    /// Its next hop above [`HOP_SHIFT`], its size above [`WIRE_SHIFT`], bits below. Never zero, because of [`IS_PACKET`]:
-    /// zero is what `None` looks like.
+    /// Next hop above [`HOP_SHIFT`], size above [`WIRE_SHIFT`], flag bits below. [`IS_PACKET`]
+    /// keeps it from zero, so that `Option<Packet>` has the same size.
     what: NonZeroU64,
 }
 
@@ -25,12 +25,13 @@ const HOP_SHIFT: u32 = 32;
 const WIRE_SHIFT: u32 = 16;
 const HAS_PAYLOAD: u64 = 1;
 const IS_ACK: u64 = 1 << 1;
-/// Where the bit is that says that it is a request's, or the acknowledgement of one.
+/// Position of the bit that marks packets of a stream of requests, and acknowledgements of
+/// requests.
 const REQUEST_SHIFT: u32 = 3;
 const IS_PACKET: NonZeroU64 = NonZeroU64::new(1 << 2).expect("it is not zero");
 
 impl Packet {
-    /// The packet of this segment, which waits in `place`; `hop` is where it goes next, an index into the network's table
+    /// Creates the packet of a segment in `place`; `hop` is its first hop, an index into the table
     /// of hops.
     #[inline]
     pub fn new(flow: FlowId, hop: u32, place: Place, segment: &Segment) -> Self {
@@ -46,18 +47,19 @@ impl Packet {
         Self { who, what: IS_PACKET | what }
     }
 
-    /// The same of a stream of requests: data that goes where others acknowledge.
+    /// Marks the packet as one of a stream of requests: its data goes where the ACKs of responses
+    /// go.
     pub fn of_request(self) -> Self {
         Self { what: self.what | 1 << REQUEST_SHIFT, ..self }
     }
 
-    /// Whose it is.
+    /// Flow that the packet belongs to.
     #[inline]
     pub const fn flow(self) -> FlowId {
         FlowId::from_bits((self.who >> FLOW_SHIFT) as u32)
     }
 
-    /// Where its segment waits.
+    /// Place of its segment.
     #[inline]
     pub const fn place(self) -> Place {
         Place::numbered(self.who as u32)
@@ -69,12 +71,12 @@ impl Packet {
         self.what.get() & IS_ACK != 0
     }
 
-    /// The hop where it is, once it has come to one.
+    /// Hop at which the packet is. Valid only after [`next_hop`](Self::next_hop).
     pub const fn hop(self) -> u32 {
         (self.what.get() >> HOP_SHIFT) as u32 - 1
     }
 
-    /// Its next hop, and the packet as it goes on from there.
+    /// Index of the next hop, and the packet advanced by one hop.
     #[inline]
     pub fn next_hop(self) -> (u32, Self) {
         let hop = (self.what.get() >> HOP_SHIFT) as u32;
@@ -97,8 +99,9 @@ impl cwnd_aqm::Packet for Packet {
 
     #[inline]
     fn flow_hash(&self) -> u64 {
-        // A direction of a flow is a flow of its own (RFC 8290 § 4.1: the 5-tuple). Fibonacci hashing spreads neighbours.
-        // Requests and the acknowledgements of responses go one way, responses and the acknowledgements of requests the other.
+        // Each direction of a flow hashes as its own flow (RFC 8290 § 4.1: the 5-tuple). Requests
+        // share a direction with the ACKs of responses, and responses with the ACKs of requests.
+        // Fibonacci hashing separates consecutive keys.
         let request = self.what.get() >> REQUEST_SHIFT & 1;
         let is_ack = u64::from(self.is_ack());
         let flow = u64::from(self.flow().bits()) ^ request << REQUESTS_BIT;
@@ -107,28 +110,29 @@ impl cwnd_aqm::Packet for Packet {
     }
 }
 
-/// Where a note begins in the two fields that carry it: 2⁴⁸ B are 281 TB, 2⁴⁸ ns are 78 hours.
+/// First bit of a note in each of its two fields: 2⁴⁸ B are 281 TB, 2⁴⁸ ns are 78 hours.
 const NOTE_SHIFT: u32 = 48;
-/// A run that is captured ends before.
+/// Last time stamp that leaves room for a note: a captured run ends no later.
 pub const LAST_NOTED: Time = Time((1 << NOTE_SHIFT) - 1);
 
-/// Puts a note into a segment that is captured on its way: nothing between two hosts reads sequence number and timestamp,
-/// and their upper bits are zero, so that no segment has to be larger for what only captures want to know. The fields are
-/// whole again after [`take_note`].
+/// Stores a note for captures in the upper bits of `seq` and `ts`.
+///
+/// Nothing between two hosts reads these fields, and their upper bits are zero. So captures need no
+/// larger segment. [`take_note`] restores the fields.
 pub fn set_note(segment: &mut Segment, note: u32) {
     debug_assert!(segment.seq >> NOTE_SHIFT == 0 && segment.ts <= LAST_NOTED);
     segment.seq |= u64::from(note >> 16) << NOTE_SHIFT;
     segment.ts.0 |= u64::from(note & 0xffff) << NOTE_SHIFT;
 }
 
-/// The segment as it was before it had a note, if it has one.
+/// A copy of the segment without its note.
 pub fn without_note(segment: &Segment) -> Segment {
     let mut segment = *segment;
     take_note(&mut segment);
     segment
 }
 
-/// Takes the note out; zero if there is none.
+/// Removes the note and returns it; zero if there is none.
 pub fn take_note(segment: &mut Segment) -> u32 {
     let note = (segment.seq >> NOTE_SHIFT) << 16 | segment.ts.0 >> NOTE_SHIFT;
     segment.seq &= LAST_NOTED.0;
@@ -138,18 +142,18 @@ pub fn take_note(segment: &mut Segment) -> u32 {
 
 #[cfg(test)]
 impl Packet {
-    /// A data packet of this size and number, for tests.
+    /// Creates a data packet of this wire size, with `number` as its place, for tests.
     pub(crate) fn numbered(number: u32, wire: u16) -> Self {
         Self::new(FlowId::new(0, 0), 0, Place::numbered(number), &data_segment(0, wire))
     }
 
-    /// Its number, for tests.
+    /// Number given to [`Packet::numbered`], for tests.
     pub(crate) fn number(self) -> u32 {
         self.place().number()
     }
 }
 
-/// A data segment, for tests.
+/// Creates a data segment, for tests.
 #[cfg(test)]
 pub(crate) fn data_segment(seq: u64, wire: u16) -> Segment {
     Segment {

@@ -6,61 +6,61 @@ use cwnd_scenario::Lateness;
 
 use crate::packet::Packet;
 
-/// Propagation: what enters leaves a constant delay later, in order; and the random faults of a link.
+/// Propagation delay and random faults of a link, or the delay in a host.
 ///
-/// Order within a pipe is kept, so it needs one pending event however many packets it holds. A packet that is held
-/// back for reordering goes through a second, slower pipe.
+/// Packets leave in the order in which they entered, so a pipe needs one pending event for any
+/// number of packets. A packet that is held back for reordering goes through a second, slower pipe.
 ///
-/// It is one cache line: where each flow has pipes of its own, there are more than the cache holds.
+/// A pipe fits one cache line: where each flow has its own pipes, they exceed the cache.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Pipe {
     delay: Duration,
     ring: VecDeque<(Time, Packet)>,
     variation: Option<Box<Variation>>,
-    /// Packets that came in.
+    /// Packets that entered.
     entered: u64,
-    /// Those of them with payload.
+    /// Packets with payload that entered.
     entered_data: u64,
 }
 
 const _: () = assert!(size_of::<Pipe>() == 64, "a pipe must fit one cache line");
 
-/// Variation of a pipe beside its delay.
+/// Source of random delay or loss in a pipe.
 #[derive(Debug)]
 enum Variation {
-    /// The faults of a link, and the pipe for packets that are held back.
+    /// Faults of a link, and the pipe for packets that they hold back.
     Faults { faults: Faults, late: u32 },
-    /// A host that takes packets late.
+    /// Random delay of packets in a host.
     Lateness(Lateness),
 }
 
-/// What a pipe counted, over the whole run.
+/// Counters of a pipe over the whole run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PipeCounters {
-    /// Packets that came in.
+    /// Packets that entered.
     pub entered: u64,
-    /// Those of them with payload.
+    /// Packets with payload that entered.
     pub entered_data: u64,
-    /// What was lost.
+    /// Packets that the link's faults lost.
     pub lost: Losses,
 }
 
-/// What becomes of a packet that enters.
+/// Outcome for a packet that enters a pipe.
 #[derive(Debug)]
 pub enum Entry {
-    /// It is under way behind others.
+    /// Queued behind other packets.
     Queued,
-    /// It is the first in the pipe and arrives then.
+    /// First in the pipe; leaves at this time.
     First(Time),
-    /// It is lost.
+    /// Lost.
     Lost,
-    /// It is held back: it belongs into this other pipe.
+    /// Held back for reordering: the caller puts it into this other pipe.
     Late(u32, Packet),
 }
 
 impl Pipe {
-    /// A pipe that loses nothing.
+    /// Creates a pipe without faults.
     pub fn new(delay: Duration) -> Self {
         Self { delay, ring: VecDeque::new(), variation: None, entered: 0, entered_data: 0 }
     }
@@ -70,12 +70,12 @@ impl Pipe {
         Self { variation: Some(Box::new(Variation::Faults { faults, late })), ..self }
     }
 
-    /// Makes packets late.
+    /// Adds a random delay to each packet from now on.
     pub fn set_lateness(&mut self, lateness: Lateness) {
         self.variation = Some(Box::new(Variation::Lateness(lateness)));
     }
 
-    /// A packet enters.
+    /// Takes in a packet, and decides its exit time or its loss.
     #[inline]
     pub fn enter(&mut self, now: Time, packet: Packet) -> Entry {
         let data = packet.has_payload();
@@ -99,8 +99,9 @@ impl Pipe {
         if self.ring.len() == 1 { Entry::First(exit) } else { Entry::Queued }
     }
 
-    /// A router's message enters the pipe where its way starts, which has no faults; when it leaves if it is the first there.
-    // Apart from what other packets do, so that theirs is still inlined where it is called.
+    /// Takes in a router's message at the start of its route, in a pipe without faults. Returns its
+    /// exit time if it is first.
+    // Separate from `enter`, which is then still inlined in its callers.
     #[cold]
     #[inline(never)]
     pub fn start(&mut self, now: Time, message: Packet) -> Option<Time> {
@@ -111,43 +112,43 @@ impl Pipe {
         (self.ring.len() == 1).then_some(exit)
     }
 
-    /// The first packet leaves.
+    /// Removes the first packet.
     #[inline]
     pub fn leave(&mut self) -> Option<Packet> {
         let (_, packet) = self.ring.pop_front()?;
         Some(packet)
     }
 
-    /// The packet that leaves `n` after the next one.
+    /// The packet that leaves `n` packets after the first.
     #[inline]
     pub fn ahead(&self, n: usize) -> Option<Packet> {
         self.ring.get(n).map(|&(_, packet)| packet)
     }
 
-    /// The packet that leaves `n` after the next one will be looked at soon.
+    /// Prefetches the ring entry of the packet that leaves `n` packets after the first.
     #[inline]
     pub fn soon(&self, n: usize) {
         self.ring.get(n).into_iter().for_each(cwnd_memory::soon);
     }
 
-    /// The packet that leaves next, and when.
+    /// The first packet and its exit time.
     #[inline]
     pub fn first(&self) -> Option<(Time, Packet)> {
         self.ring.front().copied()
     }
 
-    /// When the next packet leaves.
+    /// Exit time of the first packet.
     #[inline]
     pub fn next_exit(&self) -> Option<Time> {
         self.ring.front().map(|&(exit, _)| exit)
     }
 
-    /// Packets inside.
+    /// Number of packets inside.
     pub fn held(&self) -> u64 {
         self.ring.len() as u64
     }
 
-    /// What it counted.
+    /// Counters until now.
     pub fn counters(&self) -> PipeCounters {
         let lost = match self.variation.as_deref() {
             Some(Variation::Faults { faults, .. }) => faults.lost(),
@@ -156,7 +157,7 @@ impl Pipe {
         PipeCounters { entered: self.entered, entered_data: self.entered_data, lost }
     }
 
-    /// Gives the pipe to another flow with another delay.
+    /// Sets the delay, for the next flow that uses the pipe.
     pub const fn set_delay(&mut self, delay: Duration) {
         self.delay = delay;
     }
@@ -199,7 +200,7 @@ mod tests {
         let n = 10_000_u64;
         let mut extra = Vec::new();
         for i in 0..n {
-            // Further apart than the jitter: nobody waits for anybody.
+            // The packets are further apart than the jitter, so none waits for another.
             let now = Time(i * 5_000_000);
             pipe.enter(now, Packet::numbered(i as u32, 100));
             extra.push(pipe.next_exit().unwrap().since(now + DELAY).0 as f64);

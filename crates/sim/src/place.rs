@@ -1,30 +1,30 @@
-//! Names for where things are.
+//! Indices of segments and of a link's parts.
 
-/// Names a place among the segments that are under way.
+/// Slot of a segment in [`Segments`](crate::segments::Segments).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u32);
 
 impl Place {
-    /// The place with this number.
+    /// The slot with this index.
     #[inline]
     pub const fn numbered(number: u32) -> Self {
         Self(number)
     }
 
-    /// Its number.
+    /// Index of the slot.
     #[inline]
     pub const fn number(self) -> u32 {
         self.0
     }
 }
 
-/// A link of the scenario, as the parts that make it.
+/// Parts of a scenario's link, as indices into the network's tables.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkParts {
-    /// Queue and transmitter; none when the rate is unlimited.
+    /// Queue and transmitter; `None` if the rate is unlimited.
     pub line: Option<u32>,
-    /// Propagation; none when a line has no delay behind it.
+    /// Propagation delay and faults; `None` for a line without either.
     pub pipe: Option<u32>,
-    /// What tampers with options behind them.
+    /// Middlebox that tampers with options, behind line and pipe.
     pub middlebox: Option<u32>,
 }

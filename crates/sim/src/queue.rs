@@ -1,53 +1,55 @@
-//! Numbers of which the least comes out first, in one of three ways, by how many there are.
+//! A priority queue of event keys that chooses one of three data structures by its size.
 
 use crate::calendar::{Calendar, FULL};
 use crate::heap::{Heap, NOTHING};
 
-/// A set of numbers of which the least comes out first; no two are equal, and none is [`NOTHING`].
+/// A priority queue of distinct keys, each below [`NOTHING`], that returns the least key first.
 ///
-/// As long as there are only a few they are kept in order: nothing is faster. More are in a heap. A crowd is in a
-/// [`Calendar`], of which one bucket after the other is put in order, before it is its turn: some of the numbers that come
-/// next are always known.
+/// A few keys are kept in a sorted array, which is fastest. More keys are kept in a heap. Above
+/// [`CROWD`] keys, a [`Calendar`] holds them and one bucket after the other is sorted in advance.
+/// So at least [`IN_SIGHT`] of the next keys are known for prefetching.
 #[derive(Debug)]
 pub struct Queue {
-    /// Numbers in order, the least last; all are below the others.
+    /// Sorted keys, the least last; all are below the keys elsewhere.
     front: [u128; ROOM],
-    /// How many these are.
+    /// Number of keys in `front`.
     len: usize,
-    /// What is below this belongs among them.
+    /// Exclusive upper bound of the keys that belong in `front`.
     bound: u128,
-    /// All others; of a crowd those that came into the interval of the bucket whose turn it is.
+    /// All other keys; with a calendar, only those that arrived in the interval of the current
+    /// bucket.
     heap: Heap,
     crowd: Option<Box<Crowd>>,
-    /// How many are kept in order at most.
+    /// Capacity of `front` in the present structure.
     most: usize,
-    /// With no more than these in order, others are put in order behind them.
+    /// Number of sorted keys at or below which more are sorted.
     in_sight: usize,
 }
 
-/// Most of the numbers, if they are many.
+/// Most keys of a queue with more than [`CROWD`] keys.
 #[derive(Debug)]
 struct Crowd {
     calendar: Calendar,
-    /// What is below this belongs nearer.
+    /// Exclusive upper bound of the keys that belong in `front`, `heap` or `bucket`.
     bound: u128,
-    /// What is left of a bucket that was too full, in order, the least last.
+    /// Rest of a bucket that was too full to be sorted into `front` at once; sorted, the least
+    /// last.
     bucket: Vec<u128>,
 }
 
-/// How many numbers are kept in order; with more, moving them would cost more than a heap.
+/// Capacity of the sorted array; with more keys, moving them costs more than a heap.
 const FRONT: usize = 8;
-/// A heap that has shrunk to this is put in order again.
+/// Size at which a shrinking heap becomes a sorted array again.
 const FEW: usize = FRONT / 2;
-/// A heap that has grown to this is a crowd.
+/// Size above which a heap becomes a calendar.
 const CROWD: usize = 512;
-/// A crowd that has shrunk to this is none any more.
+/// Size below which a shrinking calendar becomes a heap again.
 const NO_CROWD: usize = CROWD / 4;
-/// The most numbers of a bucket that are put in order at once: some buckets are fuller than they should be.
+/// Largest bucket that is sorted at once: some buckets are fuller than intended.
 const FULL_BUCKET: usize = 2 * FULL;
-/// So many of the next numbers of a crowd are known at least.
+/// Least number of next keys that are known while there is a calendar.
 const IN_SIGHT: usize = 16;
-/// Room for all these, and for what comes meanwhile.
+/// Size of the sorted array: the known keys, a bucket, and keys that arrive meanwhile.
 const ROOM: usize = IN_SIGHT + FULL_BUCKET + 32;
 
 impl Default for Queue {
@@ -65,8 +67,8 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Adds a number.
-    // One function for all callers, of which there are many.
+    /// Adds a key.
+    // One copy of the function for its many callers.
     #[inline(never)]
     pub fn push(&mut self, number: u128) {
         if number >= self.bound {
@@ -103,7 +105,7 @@ impl Queue {
         }
     }
 
-    /// The greatest of those in order goes into the heap.
+    /// Moves the greatest sorted key into the heap.
     #[cold]
     fn spill(&mut self) {
         self.bound = self.front[0];
@@ -112,7 +114,7 @@ impl Queue {
         self.len -= 1;
     }
 
-    /// The least number; [`NOTHING`] if there is none.
+    /// Returns the least key; [`NOTHING`] if the queue is empty.
     #[inline]
     pub fn least(&mut self) -> u128 {
         if self.len <= self.in_sight {
@@ -121,7 +123,7 @@ impl Queue {
         self.front[self.len - 1]
     }
 
-    /// The least number, when none or too few are in order.
+    /// Finds the least key when none, or too few, are sorted.
     #[inline(never)]
     fn look_for_least(&mut self) -> u128 {
         if self.crowd.is_some() {
@@ -142,7 +144,7 @@ impl Queue {
         least
     }
 
-    /// Puts the next numbers of a crowd in order, behind those that are.
+    /// Sorts the next keys of the calendar behind those already sorted.
     fn least_of_crowd(&mut self) -> u128 {
         while self.len <= self.in_sight
             && let Some(crowd) = &mut self.crowd
@@ -173,7 +175,8 @@ impl Queue {
         self.front[self.len - 1]
     }
 
-    /// Puts the least of a full bucket and of what came into its interval in order, behind those that are.
+    /// Sorts the least keys of a full bucket, and of those that arrived in its interval, behind
+    /// those already sorted.
     fn draw_near(&mut self) {
         let Some(crowd) = &mut self.crowd else { return };
         let count = FULL.min(self.heap.len() + crowd.bucket.len());
@@ -209,7 +212,7 @@ impl Queue {
         *self = Self { heap, ..Self::default() };
     }
 
-    /// Takes out what [`Queue::least`] has just told.
+    /// Removes the key that [`Queue::least`] has just returned.
     #[inline]
     pub const fn take_least(&mut self) {
         if self.len > 0 {
@@ -219,19 +222,20 @@ impl Queue {
         }
     }
 
-    /// The number that comes out after `n` others, unless smaller ones come in; it is known of a crowd.
+    /// Key that comes out after `n` others unless smaller ones arrive; `None` if it is not sorted
+    /// yet.
     #[inline]
     pub fn ahead(&self, n: usize) -> Option<u128> {
         self.front[..self.len].iter().nth_back(n).copied()
     }
 
-    /// Whether there are so many that it is known what comes next.
+    /// `true` while a calendar holds the keys, so that the next keys are known.
     #[inline]
     pub const fn is_crowded(&self) -> bool {
         self.crowd.is_some()
     }
 
-    /// All numbers, in no order.
+    /// All keys, unsorted.
     pub fn iter(&self) -> impl Iterator<Item = u128> {
         let crowd = self
             .crowd
@@ -250,7 +254,7 @@ mod tests {
     use super::*;
 
     proptest::proptest! {
-        /// Runs of pushes and runs of pops, so that the heap fills and becomes empty again and again.
+        /// Pushes and pops in series, so that the heap fills and empties again and again.
         #[test]
         fn the_least_comes_out_first(
             ops in proptest::collection::vec((0u128..1000, 0u8..6, 1usize..8), 1..300)
@@ -279,7 +283,8 @@ mod tests {
         }
     }
 
-    /// A crowd that grows and shrinks, whose numbers lie close, far, all in one place or in two.
+    /// A calendar that grows and shrinks, with keys close together, far apart, at one instant or at
+    /// two.
     #[test]
     fn the_least_of_a_crowd_comes_out_first() {
         let mut rng = Rng::named(1, "crowd");
@@ -291,7 +296,7 @@ mod tests {
                 let mut turns = 0;
                 while model.len() != size || turns < 2 * size {
                     turns += 1;
-                    // One comes out for each that goes in, once there are as many as there should be.
+                    // Each push is followed by a pop once the queue has its size.
                     if model.len() <= size && size > 0 {
                         pushed += 1;
                         let far = if rng.chance(0.1) { spread * 100 } else { spread };

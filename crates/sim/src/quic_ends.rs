@@ -1,4 +1,4 @@
-//! The two ends of a QUIC connection, which no TCP flow has.
+//! Both ends of a QUIC connection.
 
 use std::sync::Arc;
 
@@ -22,21 +22,21 @@ pub struct QuicEnds {
     pub sender_timer: Time,
     /// Time of the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer).
     pub receiver_timer: Time,
-    /// Counts at the end of the warm-up.
+    /// Counts at the end of the warm-up; zero before.
     pub before: Before,
 }
 
-/// Counts at the end of the warm-up.
+/// Counts of a QUIC connection at the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Before {
-    /// Counters of both ends.
+    /// Counters of sender and receiver.
     pub counters: WarmupCounters,
     /// Times that persistent congestion was established.
     pub persistent_congestion: u64,
 }
 
 impl QuicEnds {
-    /// Both ends after the handshake.
+    /// Creates both ends of a connection after its handshake.
     pub fn new(config: &Config) -> Self {
         Self {
             params: Arc::clone(config.params()),
@@ -48,59 +48,62 @@ impl QuicEnds {
         }
     }
 
-    /// A packet that the sender may send now.
+    /// Returns the next packet that the sender may send now.
     pub fn transmit(&mut self, now: Time) -> Option<Segment> {
         let packet = self.sender.poll_transmit(now)?;
         Some(packet.segment(now, &self.params))
     }
 
-    /// An ACK is at the sender; returns its RTT sample.
+    /// Delivers an ACK to the sender; returns its RTT sample.
     pub fn on_ack(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
         let ack = Ack::of(segment)?;
         self.sender.on_ack(now, &ack.frame());
         self.sender.recovery().sample()
     }
 
-    /// Data is at the receiver; returns an ACK that goes at once.
+    /// Delivers data to the receiver; returns the ACK if it is due at once.
     pub fn on_data(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let packet = Packet::of(segment, &self.params)?;
         self.receiver.on_packet(now, &packet, segment.ecn == Ecn::Ce);
         self.acknowledge(now)
     }
 
-    /// An ACK that is due.
+    /// Returns an ACK if one is due.
     pub fn acknowledge(&mut self, now: Time) -> Option<Segment> {
         Some(self.receiver.poll_ack(now)?.segment(now, &self.params))
     }
 
-    /// The time for which a sender timer must be scheduled; `None` if one is pending by then.
-    /// Timers set in the past fire at once (RFC 9002 § A.8): an ACK may shorten the probe timeout
-    /// so far.
+    /// Arms the sender timer: returns the time at which to schedule its event, or `None` if an
+    /// event is pending at that time or earlier.
+    ///
+    /// A time in the past becomes `now` (RFC 9002 § A.8): an ACK may shorten the probe timeout that
+    /// far.
     pub fn arm_sender(&mut self, now: Time) -> Option<Time> {
         arm(&mut self.sender_timer, self.sender.next_timer().max(now))
     }
 
-    /// The time for which a receiver timer must be scheduled; `None` if one is pending by then.
+    /// Arms the receiver timer (delayed ACK): returns the time at which to schedule its event, or
+    /// `None` if an event is pending at that time or earlier.
     pub fn arm_receiver(&mut self) -> Option<Time> {
         arm(&mut self.receiver_timer, self.receiver.next_timer())
     }
 
-    /// Clears the pending sender timer; `false` if this event is not the pending one.
+    /// Clears the pending sender timer and returns `true` if it is due at `now`.
     pub fn take_sender_timer(&mut self, now: Time) -> bool {
         take(&mut self.sender_timer, now)
     }
 
-    /// Clears the pending receiver timer; `false` if this event is not the pending one.
+    /// Clears the pending receiver timer and returns `true` if it is due at `now`.
     pub fn take_receiver_timer(&mut self, now: Time) -> bool {
         take(&mut self.receiver_timer, now)
     }
 
-    /// Counters of both ends.
+    /// Counters of both ends until now.
     pub fn counters(&self) -> WarmupCounters {
         WarmupCounters { sender: self.sender.counters(), receiver: self.receiver.counters() }
     }
 
-    /// Counting begins.
+    /// Stores the counts at the end of the warm-up.
     pub fn end_warmup(&mut self) {
         self.before = Before {
             counters: self.counters(),

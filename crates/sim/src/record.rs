@@ -38,7 +38,7 @@ pub struct Recorder {
     before: Vec<Counters>,
     /// Dead packets of each link at the end of the warm-up.
     dead_before: Vec<Load>,
-    /// Delays of the empty paths of flows whose delays are noted.
+    /// Delays of empty paths, for flows that record their queueing delays.
     empty: EmptyWays,
     /// Duplicate segments received, by group and path.
     duplicates: BTreeMap<(u32, u32), u64>,

@@ -1,8 +1,9 @@
-//! The other half of a connection that its client opens: what the receiver of the data asks its sender for.
+//! The second half of a connection that its client opens, which carries the requests.
 //!
-//! The client opens the connection and sends requests, the server answers each with data. Both directions have the same two
-//! ends, a sender and a receiver of their own. Data goes one way at a time: a client that waits for a response asks for
-//! nothing. So the numbers of a turn say what the data of either end acknowledges.
+//! The client opens the connection and sends requests; the server answers each with data. Each
+//! direction has a sender and a receiver of its own. Data flows in one direction at a time, since a
+//! client that waits for a response sends no request. So the byte numbers of an exchange say what
+//! the data of either end acknowledges.
 
 use std::sync::Arc;
 
@@ -11,43 +12,45 @@ use cwnd_tcp::{Config, Flags, Handshake, Segment};
 
 use crate::half_connection::HalfConnection;
 
-/// The half of a connection on which requests go, and what became of them.
+/// Half of a connection that carries requests, with the state of the current request.
 #[derive(Debug)]
 pub struct Requests {
-    /// Its sender is the client, its receiver the server.
+    /// Sender and receiver of requests: the client sends, the server receives.
     pub half: HalfConnection,
-    /// The turn that the connection is in.
+    /// Current request and response.
     pub turn: Turn,
-    /// When its request was sent; for the first one, when the SYN was.
+    /// Time at which the current request was written, which opens the connection if it is the
+    /// first.
     pub asked: Time,
-    /// Whether the response is still to come.
+    /// `true` until the response is complete.
     pub open: bool,
-    /// The response that the client has and the server does not know it of: the row of its request, and when that was sent.
+    /// Recorded response that is complete at the client and unacknowledged at the server: its row,
+    /// and the time of its request.
     pub unacknowledged: Option<(usize, Time)>,
-    /// What the server knows of the handshake until it takes the connection.
+    /// State of the handshake at the server until it accepts the connection.
     handshake: Option<Handshake>,
 }
 
-/// A request and its response, as the numbers of bytes where they begin.
+/// Byte numbers of a request and its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// How many there were before on this connection, and this one.
+    /// Number of this request on the connection, from 1; 0 before the first.
     pub number: u32,
-    /// The first byte of the request.
+    /// Number of the request's first byte.
     pub request_start: u64,
-    /// One past its last.
+    /// Number of the byte after the request's last.
     pub request_end: u64,
-    /// The first byte of the response.
+    /// Number of the response's first byte.
     pub response_start: u64,
 }
 
 impl Turn {
-    /// Before the first request.
+    /// State before the first request.
     pub const FIRST: Self = Self { number: 0, request_start: 0, request_end: 0, response_start: 0 };
 }
 
 impl Requests {
-    /// Those of a connection that is not open yet.
+    /// Creates the requests of a connection that is not open yet.
     pub fn new(config: &Arc<Config>) -> Self {
         Self {
             half: HalfConnection::new(config),
@@ -59,7 +62,8 @@ impl Requests {
         }
     }
 
-    /// The client writes a request; responses had so many bytes before.
+    /// Writes a request of the client, whose response starts at byte `response_start`; returns its
+    /// byte numbers.
     pub fn begin(&mut self, now: Time, bytes: u64, response_start: u64) -> Turn {
         let request_start = self.turn.request_end;
         self.turn = Turn {
@@ -73,7 +77,8 @@ impl Requests {
         self.turn
     }
 
-    /// The server gets a segment. What it answers at once, and the handshake if this is the first segment behind it.
+    /// Delivers a segment to the server. Returns the immediate ACK, and the handshake at the first
+    /// segment after the SYN.
     pub fn at_server(
         &mut self,
         now: Time,
@@ -81,7 +86,8 @@ impl Requests {
     ) -> (Option<Segment>, Option<Handshake>) {
         let accepted = if segment.flags.has(Flags::SYN) {
             if let Some(handshake) = &mut self.handshake {
-                // Departs from RFC 9293 § 3.10.7.4: the SYN-ACK has no timer of its own, each SYN gets one.
+                // Departs from RFC 9293 § 3.10.7.4: the SYN-ACK has no timer of its own, each SYN
+                // gets one.
                 *handshake = Handshake { syn_acks: handshake.syn_acks + 1, last: now };
             }
             None
@@ -91,16 +97,16 @@ impl Requests {
         (self.half.receiver.on_segment(now, segment), accepted)
     }
 
-    /// The number of bytes that a segment of the response, from byte `seq` on, acknowledges of the requests: more than the
-    /// client knows of.
+    /// Bytes of requests that a response segment from byte `seq` on acknowledges; `None` if it is
+    /// of an earlier response or acknowledges nothing new.
     pub fn acknowledged_by_response(&self, seq: u64) -> Option<u64> {
         let Turn { request_end, response_start, .. } = self.turn;
         (seq >= response_start && request_end > self.half.sender.acknowledged())
             .then_some(request_end)
     }
 
-    /// The number of bytes that a segment of the request, from byte `seq` on, acknowledges of the responses, of which the
-    /// server knows that `known` arrived.
+    /// Bytes of responses that a request segment from byte `seq` on acknowledges; `None` if it is
+    /// of an earlier request or acknowledges no more than `known`.
     pub const fn acknowledged_by_request(&self, seq: u64, known: u64) -> Option<u64> {
         let Turn { request_start, response_start, .. } = self.turn;
         if seq >= request_start && response_start > known { Some(response_start) } else { None }

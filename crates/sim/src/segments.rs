@@ -1,4 +1,4 @@
-//! Storage of the segments that are under way.
+//! Storage of the segments in flight.
 
 use cwnd_aqm::{Context, Reason};
 use cwnd_packet::{Ecn, Header};
@@ -9,15 +9,15 @@ use crate::losses::Losses;
 use crate::packet::Packet;
 use crate::place::Place;
 
-/// The segments between hosts, each in a cache line of its own.
+/// Segments between hosts, each in its own cache line.
 ///
-/// A segment is written once and read once; only its [`Place`] goes from queue to pipe to queue. Copying a segment right
-/// after its fields were written costs more than it seems: a wide load that spans narrow stores waits until these have
-/// left the store buffer.
+/// A segment is written once and read once; only its [`Place`] moves between queues and pipes.
+/// Copying a segment right after its fields were written is slow: a wide load over narrow stores
+/// waits until these have left the store buffer.
 #[derive(Debug, Default)]
 pub struct Segments {
     lines: Vec<CacheLine>,
-    /// Places that hold nothing; the last one that was freed is used first, while it is in the cache.
+    /// Free list of slots; the last one freed is used first, while it is in the cache.
     free: Vec<Place>,
     losses: Losses,
 }
@@ -29,7 +29,7 @@ struct CacheLine(Segment);
 const _: () = assert!(size_of::<CacheLine>() == 64, "a segment must fit one cache line");
 
 impl Segments {
-    /// Takes a segment in.
+    /// Stores a segment and returns its slot.
     #[inline(always)]
     pub fn put(&mut self, segment: Segment) -> Place {
         match self.free.pop() {
@@ -48,31 +48,31 @@ impl Segments {
         Place::numbered(self.lines.len() as u32 - 1)
     }
 
-    /// The segment in a place will be read soon.
+    /// Prefetches the segment in a slot.
     #[inline]
     pub fn soon(&self, place: Place) {
         self.lines.get(place.number() as usize).into_iter().for_each(cwnd_memory::soon);
     }
 
-    /// The segment in a place.
+    /// The segment in a slot.
     #[inline]
     pub fn get(&self, place: Place) -> &Segment {
         &self.lines[place.number() as usize].0
     }
 
-    /// The same, to be changed.
+    /// The segment in a slot, mutable.
     #[inline]
     pub fn get_mut(&mut self, place: Place) -> &mut Segment {
         &mut self.lines[place.number() as usize].0
     }
 
-    /// The segment has arrived or is lost: its place is free.
+    /// Frees the slot of a segment that has arrived or is lost.
     #[inline]
     pub fn remove(&mut self, place: Place) {
         self.free.push(place);
     }
 
-    /// The packet is dropped or lost on its way.
+    /// Logs the loss of a packet and frees its slot.
     #[cold]
     #[inline(never)]
     pub fn lose(&mut self, packet: Packet) {
@@ -80,32 +80,33 @@ impl Segments {
         self.remove(packet.place());
     }
 
-    /// What was lost.
+    /// Log of lost packets.
     #[inline]
     pub const fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// The same, to be changed.
+    /// Log of lost packets, mutable.
     #[inline]
     pub const fn losses_mut(&mut self) -> &mut Losses {
         &mut self.losses
     }
 
-    /// The segments that are under way, in no order that means anything.
+    /// Segments in flight, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Segment> {
         let mut free = vec![false; self.lines.len()];
         self.free.iter().for_each(|place| free[place.number() as usize] = true);
         self.lines.iter().zip(free).filter(|(_, free)| !free).map(|(line, _)| &line.0)
     }
 
-    /// How many segments there are.
+    /// Number of segments in flight.
     pub const fn held(&self) -> u64 {
         (self.lines.len() - self.free.len()) as u64
     }
 }
 
-/// What routers read and write is in the segment, and what they decide happens to it.
+/// Access of queues and meters to the ECN fields and headers of packets, and the drop of a packet
+/// by a queue.
 impl Context<Packet> for Segments {
     #[inline]
     fn ecn(&self, packet: &Packet) -> Ecn {

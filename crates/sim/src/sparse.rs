@@ -1,15 +1,17 @@
-//! Runs in which not everything has a row: which do, drawn at random, and what the others came to.
+//! Row sampling: random selection of the flows and requests that have rows, and sums over the
+//! others.
 
 use cwnd_quantity::{Duration, Rng, Streams, Time};
 use cwnd_scenario::{Record, Scenario};
 use cwnd_tables::{FlowRow, Name, Sketch, SketchRow, Sketches, Unrecorded, UnrecordedRow};
 
-/// What a [`SketchRow`] counts: response times, how long requests without a response had been waited for, completion times of flows.
+/// Labels of [`SketchRow::what`], in the order of a group's sketches: response times of answered
+/// requests, waiting times of requests without response by outcome, completion times of flows.
 pub const SKETCHED: [&str; 5] = ["answered", "open", "rejected", "given-up", "completed"];
-/// The place of completion times in it; before it are the outcomes of requests, in their order.
+/// Index of completion times in [`SKETCHED`], after the outcomes of requests.
 const COMPLETED: usize = SKETCHED.len() - 1;
 
-/// Of things that come one after the other, each has a row with the same probability, whatever it is.
+/// Independent random selection: each flow or request has a row with probability `share`.
 #[derive(Debug)]
 struct Draw {
     share: f64,
@@ -17,7 +19,7 @@ struct Draw {
 }
 
 impl Draw {
-    /// `None` if all have one.
+    /// Creates the selection from its named stream; `None` if everything has a row.
     fn of(share: f64, streams: &Streams, name: &str) -> Option<Self> {
         (share < 1.0).then(|| Self { share, rng: streams.named(name) })
     }
@@ -27,7 +29,7 @@ impl Draw {
     }
 }
 
-/// Which requests and flows have rows, and what is known of those that have none.
+/// Row sampling of a run, with sketches and sums per group.
 #[derive(Debug)]
 pub struct Sparse {
     flows: Option<Draw>,
@@ -38,17 +40,17 @@ pub struct Sparse {
 
 #[derive(Debug, Default)]
 struct Group {
-    /// Flows that arrive may have no row, as others come in their place.
+    /// `true` if flows arrive: only then may a flow lack a row.
     arriving: bool,
     /// Payload of a full segment, bytes.
     mss: u64,
-    /// In the order of [`SKETCHED`].
+    /// Sketches in the order of [`SKETCHED`].
     sketches: [Sketch; SKETCHED.len()],
     sums: UnrecordedRow,
 }
 
 impl Sparse {
-    /// `None` if everything has a row.
+    /// Creates the row sampling of a scenario; `None` if everything has a row.
     pub fn of(scenario: &Scenario, streams: &Streams) -> Option<Box<Self>> {
         let Record { requests, flows } = scenario.record;
         let groups = scenario.flows.iter().map(|group| Group {
@@ -65,14 +67,14 @@ impl Sparse {
         (sparse.flows.is_some() || sparse.requests.is_some()).then(|| Box::new(sparse))
     }
 
-    /// Takes a request in, that took so long or was waited for so long; whether it has a row.
+    /// Counts a request with its response or waiting time; returns `true` if it has a row.
     pub fn request(&mut self, group: u32, outcome: u32, took: Duration) -> bool {
         let Some(draw) = &mut self.requests else { return true };
         self.groups[group as usize].sketches[outcome as usize].add(took);
         draw.has_row()
     }
 
-    /// Takes a flow in, which completed in this time if it did; whether it has a row.
+    /// Counts a flow, with its completion time if it completed; returns `true` if it has a row.
     pub fn flow(&mut self, row: &FlowRow, completed: Option<Duration>) -> bool {
         let group = &mut self.groups[row.group.0 as usize];
         let Some(draw) = self.flows.as_mut().filter(|_| group.arriving) else { return true };
@@ -86,7 +88,7 @@ impl Sparse {
         has_row
     }
 
-    /// The tables of what has no row.
+    /// Returns the sketches and the sums over flows without rows.
     pub fn finish(self) -> (Sketches, Unrecorded) {
         let (mut sketches, mut unrecorded) = (Sketches::default(), Unrecorded::default());
         for (number, group) in (0..).zip(self.groups) {

@@ -1,38 +1,40 @@
-//! The truth about timeouts, which no sender knows: what had become of the segment that a timer expired for.
+//! Counts of timeouts by the true fate of the segment, which no sender knows.
 
 use core::ops::AddAssign;
 
-/// What had become of it. RTO < RTT, the implicit packet conservation principle broken (Mondal & Kuzmanovic 2008, § 2.3), is
-/// [`Fate::UnderWay`] and [`Fate::AckLate`].
+/// True fate of a segment when its retransmission timer expired.
+///
+/// A timeout with RTO < RTT, which breaks the implicit packet conservation principle (Mondal &
+/// Kuzmanovic 2008, § 2.3), has [`Fate::UnderWay`] or [`Fate::AckLate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// All that was sent of it was lost.
+    /// Every transmission of the segment was lost.
     Lost,
-    /// It had not arrived, and not all of it was lost: a copy was on its way or waited in a queue.
+    /// Not delivered, but not every transmission was lost: one was on its way or in a queue.
     UnderWay,
-    /// It had arrived. No ACK of it was lost: one was on its way, or not sent yet.
+    /// Delivered, and no ACK of it was lost: the ACK was on its way or not sent yet.
     AckLate,
-    /// It had arrived, and an ACK of it was lost.
+    /// Delivered, but an ACK of it was lost.
     AckLost,
 }
 
-/// How often each but the first was so.
+/// Numbers of timeouts with each fate other than [`Fate::Lost`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fates {
-    /// [`Fate::UnderWay`].
+    /// Timeouts with [`Fate::UnderWay`].
     pub under_way: u64,
-    /// [`Fate::AckLate`].
+    /// Timeouts with [`Fate::AckLate`].
     pub ack_late: u64,
-    /// [`Fate::AckLost`].
+    /// Timeouts with [`Fate::AckLost`].
     pub ack_lost: u64,
 }
 
-/// The same over the whole run, and what it was when the warm-up ended.
+/// Fate counts over the whole run, and at the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told {
-    /// Until now.
+    /// Counts since the start of the run.
     pub total: Fates,
-    /// Until the warm-up ended.
+    /// Counts at the end of the warm-up.
     pub before: Fates,
 }
 
@@ -45,13 +47,13 @@ impl AddAssign<&Self> for Fates {
 }
 
 impl Told {
-    /// Adds those of another half of the connection.
+    /// Adds the counts of the connection's other direction.
     pub fn add_all(&mut self, other: &Self) {
         self.total += &other.total;
         self.before += &other.before;
     }
 
-    /// One more.
+    /// Counts one timeout; [`Fate::Lost`] is not counted.
     pub const fn add(&mut self, fate: Fate) {
         let Fates { under_way, ack_late, ack_lost } = &mut self.total;
         match fate {
@@ -62,7 +64,7 @@ impl Told {
         }
     }
 
-    /// What came after the warm-up.
+    /// Counts since the end of the warm-up.
     pub const fn counted(&self) -> Fates {
         let Self { total, before } = self;
         Fates {

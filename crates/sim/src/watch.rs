@@ -1,4 +1,4 @@
-//! Those who read what passes and what queues decide: captures, and the messengers of routers.
+//! Observers of packets and verdicts: captures, and the messengers of routers.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -13,32 +13,33 @@ use crate::event::FlowId;
 use crate::packet::{Packet, take_note};
 use crate::segments::Segments;
 
-/// All of them. Most runs have none.
+/// Captures and messengers of a run. Most runs have none.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// Files that packets are written to.
+    /// Capture files.
     pub capture: Option<Capture>,
     offices: Vec<Office>,
-    /// Messages that are to be sent now.
+    /// Buffer for the messages to send now.
     drafts: Vec<Draft>,
 }
 
-/// Where the packets of a flow go that data crosses: its group, and which of its group's ways.
+/// Group of a flow and path in the group, which identify the path of its data.
 pub type WayId = (u32, u32);
 
 /// A router's messenger at the queue of one of its links.
 pub struct Office {
-    /// The line with the queue.
+    /// Index of the line with the queue.
     pub line: u32,
-    /// Reads its verdicts.
+    /// Reader of the queue's verdicts.
     pub reader: Reader,
-    /// Index of the node that the router is.
+    /// Index of the router's node.
     pub router: u32,
-    /// Says what is told.
+    /// Messenger, which decides on messages.
     pub messenger: Box<dyn Messenger<Packet>>,
-    /// The hops to the sources of data that goes these ways; every way that crosses the link is here.
+    /// First hop of messages to the sources of data, by the data's path; contains each path over
+    /// the link.
     pub hops: BTreeMap<WayId, u32>,
-    /// How many messages it has sent.
+    /// Number of messages sent.
     pub sent: u64,
 }
 
@@ -48,14 +49,14 @@ impl fmt::Debug for Office {
     }
 }
 
-/// A message before it is sent.
+/// A message to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft {
-    /// Whose packet it is about.
+    /// Flow of the packet that the message is about.
     pub flow: FlowId,
-    /// Where it starts.
+    /// First hop of the message.
     pub hop: u32,
-    /// What it says.
+    /// Segment with the message.
     pub segment: Segment,
 }
 
@@ -65,20 +66,20 @@ impl Watch {
         self.offices.push(office);
     }
 
-    /// What messengers counted, by name.
+    /// Passes each named counter of the messengers to `each`.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         for office in &self.offices {
             office.messenger.count(each);
         }
     }
 
-    /// How many messages were sent about packets of a line's queue.
+    /// Number of messages sent about packets of a line's queue.
     pub fn sent_about(&self, line: u32) -> u64 {
         self.offices.iter().filter(|office| office.line == line).map(|office| office.sent).sum()
     }
 
-    /// Has everybody read what the queue of a line decided of late, and gives the messages that follow from it; `way_of` says
-    /// which way data goes that is at a hop.
+    /// Passes the new verdicts of a line's queue to captures and messengers; returns the resulting
+    /// messages. `way_of` gives the path of the data at a hop.
     #[cold]
     pub fn read(
         &mut self,
@@ -96,12 +97,13 @@ impl Watch {
             while let Some(verdict) = line.read(office.reader) {
                 let queued = line.backlog();
                 let packet = verdict.packet;
-                // RFC 1122 § 3.2.2: no message is about a message; and who only acknowledges has nothing to slow down.
+                // RFC 1122 § 3.2.2: no message is about a message. An ACK has no sender that could
+                // slow down.
                 let way = way_of(packet.next_hop().0);
                 let Some(&hop) = way.and_then(|way| office.hops.get(&way)) else { continue };
                 let mut about = *segments.get(packet.place());
                 if about.is_ack() {
-                    // Of a request: it goes where data goes.
+                    // An acknowledgement of a request, which travels on a path of data.
                     continue;
                 }
                 let Some(level) = office.messenger.tells(&verdict, queued, segments) else {
@@ -119,13 +121,13 @@ impl Watch {
         core::mem::take(drafts)
     }
 
-    /// The place of the messages is used again.
+    /// Returns the buffer of messages for reuse.
     pub fn give_back(&mut self, mut drafts: Vec<Draft>) {
         drafts.clear();
         self.drafts = drafts;
     }
 
-    /// A host sends a segment.
+    /// Reports to captures that a host sends a segment.
     #[cold]
     pub fn sent_by_host(&mut self, now: Time, flow: FlowId, segment: &mut Segment) {
         if let Some(capture) = &mut self.capture {
@@ -133,7 +135,7 @@ impl Watch {
         }
     }
 
-    /// A host receives a segment.
+    /// Reports to captures that a host receives a segment.
     #[cold]
     pub fn received_by_host(&mut self, flow: FlowId, segment: &mut Segment) {
         if let Some(capture) = &mut self.capture {
@@ -141,7 +143,7 @@ impl Watch {
         }
     }
 
-    /// A packet came to a pipe, and was lost or not.
+    /// Reports to captures that a packet entered a pipe or was lost there.
     #[cold]
     pub fn entered_pipe(
         &mut self,
@@ -156,7 +158,7 @@ impl Watch {
         }
     }
 
-    /// A packet left a line.
+    /// Reports to captures that a packet left a line.
     #[cold]
     pub fn left_line(&mut self, now: Time, line: u32, flow: FlowId, segment: &Segment) {
         if let Some(capture) = &mut self.capture {

@@ -1,4 +1,4 @@
-//! The simulated world: takes events in order of time until the run is over.
+//! The simulated world, which handles events in order of time until the run is over.
 
 use std::io;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ mod workloads;
 
 pub use custom_parts::Verdicts;
 
-/// A run in progress.
+/// A simulation run in progress: network, hosts, workloads, recorder and pending events.
 #[derive(Debug)]
 pub struct World {
     scenario: Arc<Scenario>,
@@ -45,26 +45,27 @@ pub struct World {
     hosts: Hosts,
     workloads: Workloads,
     recorder: Recorder,
-    /// Contracts of custom parts and of those that the scenario names; `None` without custom parts.
+    /// Contracts of custom parts and of the scenario's parts; `None` without custom parts.
     custom_parts: Option<Box<Parts>>,
 }
 
-/// The run was stopped from outside.
+/// Error of a run that its caller stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
-/// Events between two looks at whether to go on: few, for one event may take milliseconds.
+/// Number of events between two calls of `go_on`. It is small, since one event may take
+/// milliseconds.
 pub const EVENTS_BETWEEN_LOOKS: u64 = 16;
 
 impl World {
-    /// A world with links and without flows: those come with [`World::build`].
+    /// Creates a world with links and without flows; [`World::build`] adds the flows.
     #[must_use]
     pub fn unbuilt(scenario: Arc<Scenario>) -> Self {
         let random = Streams::new(scenario.run.seed);
         Self::with_streams(scenario, random)
     }
 
-    /// [`World::unbuilt`], with the random streams of the scenario's seed given.
+    /// [`World::unbuilt`] with given random streams instead of those of the scenario's seed.
     pub(crate) fn with_streams(scenario: Arc<Scenario>, random: Streams) -> Self {
         let mut events = EventQueue::until(Time(scenario.run.duration.0));
         let network = Network::new(&scenario, &random, &mut events);
@@ -100,13 +101,16 @@ impl World {
         world
     }
 
-    /// Writes the packets of these links, by their index in the scenario, to a pcapng file; before the run.
+    /// Starts writing the packets of these links, by their index in the scenario, to a pcapng file.
+    /// Call it before the run.
     ///
-    /// A link's packet is written when its last byte leaves, or when it is dropped; drops and marks are comments. What is
-    /// written never changes the run. An output that fails later gets no more: it must remember its error itself.
+    /// A packet is written when its last byte leaves the link, or when it is dropped. Drops and
+    /// marks are comments. Captures never change a run. An output that fails receives no more
+    /// packets and must keep its error itself.
     ///
     /// # Errors
-    /// Those of the output's first bytes; `InvalidInput` for a link that does not exist and for a run of 78 hours or more.
+    /// Errors of the output at its first bytes; `InvalidInput` for an unknown link and for a run of
+    /// 78 hours or more.
     pub fn capture(&mut self, links: &[usize], to: Output) -> io::Result<()> {
         let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if self.events.end() > LAST_NOTED {
@@ -127,12 +131,13 @@ impl World {
         Ok(())
     }
 
-    /// Runs to the end. `go_on` is asked now and then, with the simulated time, whether to.
+    /// Runs to the end and returns the records.
     ///
-    /// Millions of flows take seconds to free: who has no time leaves the world to another thread.
+    /// `go_on` receives the simulated time every 16 events; `false` stops the run. Millions of
+    /// flows take seconds to free: a caller short of time drops the world in another thread.
     ///
     /// # Errors
-    /// [`Cancelled`] if `go_on` said no.
+    /// [`Cancelled`] if `go_on` returned `false`.
     pub fn run(&mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<Records, Cancelled> {
         while self.step() {
             if self.events.taken().is_multiple_of(EVENTS_BETWEEN_LOOKS) && !go_on(self.events.now())
@@ -143,8 +148,8 @@ impl World {
         Ok(self.finish())
     }
 
-    /// Takes one event; false when the run is over.
-    // Inlined: a run is this and nothing else, and it is called for each event.
+    /// Handles one event; returns `false` when the run is over.
+    // Inlined: a run consists of nothing else.
     #[inline(always)]
     pub fn step(&mut self) -> bool {
         let Some((at, event)) = self.next_event() else { return false };
@@ -158,7 +163,7 @@ impl World {
         self.events.advance()
     }
 
-    /// Does what an event asks for.
+    /// Handles an event.
     #[inline]
     pub(crate) fn handle(&mut self, at: Time, event: Event) {
         let acts = match event {
@@ -177,13 +182,13 @@ impl World {
                 None
             }
         };
-        // In one place, whether an ACK came or a timer: so its code is in the cache.
+        // One call for ACKs and timers, so that its code stays in the cache.
         if let Some(id) = acts {
             self.drive(id);
         }
     }
 
-    /// The same of what happens less often than packets come and go.
+    /// Handles the events that are rarer than arrivals and departures of packets.
     fn handle_rare(&mut self, at: Time, event: Event) {
         match event {
             Event::LineFree(_) | Event::PipeHead(_) | Event::SenderTimer(_) => {}
@@ -227,24 +232,24 @@ impl World {
         self.events.now()
     }
 
-    /// From now on the controllers of the flows that exist write down what they are told.
+    /// Makes the controllers of the present flows record their inputs from now on.
     #[cfg(feature = "record")]
     pub fn record_controllers(&mut self) {
         self.hosts.flows.iter_mut().for_each(|flow| flow.data.sender.record());
     }
 
-    /// The controllers of the flows.
+    /// Controllers of the flows, one for each flow slot.
     #[cfg(feature = "record")]
     pub fn controllers(&self) -> impl Iterator<Item = &cwnd_cc::AnyController> {
         self.hosts.flows.iter().map(Flow::controller)
     }
 
-    /// Closes the books: what comes later is not recorded.
+    /// Ends the run and returns its records.
     #[must_use]
     pub fn finish(&mut self) -> Records {
         self.network.end_capture();
         self.recorder.expect_flows(self.hosts.flows.len() + self.hosts.streams.len());
-        // In the order of the file, as far as flows keep their places.
+        // In order of creation, except for flows in reused slots.
         let mut streams = self.hosts.streams.iter().filter(|s| s.started != Time::NEVER).peekable();
         for flow in self.hosts.running() {
             while let Some(stream) = streams.next_if(|s| s.number < flow.number) {

@@ -1,11 +1,11 @@
-//! The result of many flows, with feature `prefetch` and, in `make test-long`, without it.
+//! Digest of a run with many flows, with feature `prefetch` and, in `make test-long`, without it.
 
 use std::sync::Arc;
 
 use cwnd_scenario::Document;
 use cwnd_sim::World;
 
-/// More flows than those that prefetches begin with; 600 of them have pipes of their own.
+/// More flows than the threshold of prefetching; 600 of them have pipes of their own.
 const MANY: &str = r#"
 [run]
 duration = "400 ms"

@@ -1,4 +1,4 @@
-//! Invariants of packets between any two events.
+//! Audit of the network: conservation of packets and pending events.
 
 use cwnd_link::Line;
 use cwnd_quantity::Time;
@@ -8,7 +8,8 @@ use crate::event::Event;
 use crate::packet::Packet;
 
 impl Network {
-    /// Every line and every pipe that holds packets, with the event that takes the first of them on; every clock of a queue.
+    /// Events that must be pending: of lines and pipes with packets, of queue timers and of
+    /// messages at their sources.
     pub fn busy(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
         let held = |l: &&Line<Packet>| l.held() > 0;
         let lines = (0..).zip(&self.lines).filter(move |(_, l)| held(l));
@@ -21,10 +22,10 @@ impl Network {
             .chain(self.mailbox.iter().map(|&(at, _)| (Some(at), Event::Message)))
     }
 
-    /// Checks that every packet that was sent is somewhere, once.
+    /// Checks that each packet sent is in one place, dropped or delivered.
     ///
     /// # Errors
-    /// With the two sums if they differ.
+    /// The two counts that differ.
     pub fn audit(&mut self, now: Time) -> Result<(), String> {
         let mut accounted = self.arrived;
         let (mut under_way, mut lost) = (0, 0);

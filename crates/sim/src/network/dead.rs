@@ -1,10 +1,11 @@
-//! Dead packets: served by a link, and lost further on (Mondal & Kuzmanovic 2008, § 5).
+//! Dead packets: transmitted by one link and lost at a later one (Mondal & Kuzmanovic 2008, § 5).
 
 use super::{Hop, Network};
 use crate::losses::Load;
 
 impl Network {
-    /// Of each link of the scenario, in its order: what left it and was lost at a later link of its way, until now.
+    /// Dead packets of each link until now, in the scenario's order: those that left it and were
+    /// lost at a later link.
     pub fn dead(&self) -> Vec<Load> {
         let mut dead = vec![Load::default(); self.links.len()];
         if self.losses().total().packets == 0 {
@@ -14,13 +15,14 @@ impl Network {
         let link_of = |hop: &Hop| match *hop {
             Hop::Line(i) => lines.get(i as usize).copied().flatten(),
             Hop::Pipe(i) => pipes.get(i as usize).copied().flatten(),
-            // Nothing is lost there.
+            // Neither of these loses packets.
             Hop::Middlebox(_) | Hop::Host => None,
         };
         let starts = self.data_from.iter().map(|&(start, _)| start);
         let ends = starts.clone().skip(1).chain([self.hops.len() as u32]);
         for (start, end) in starts.zip(ends) {
-            // From the end of the route to its start. A link is a line, a pipe, or one behind the other.
+            // From the end of the route to its start. A link is a line, a pipe, or a line followed
+            // by a pipe.
             let (mut later, mut here, mut current) = (Load::default(), Load::default(), None);
             for hop in (start..end).rev() {
                 let link = link_of(&self.hops[hop as usize]);
@@ -37,7 +39,7 @@ impl Network {
         dead
     }
 
-    /// Which link each line and each pipe is a part of; those of hosts are of none.
+    /// Link of each line and of each pipe; `None` for those of hosts.
     fn links_by_part(&self) -> (Vec<Option<usize>>, Vec<Option<usize>>) {
         let mut lines = vec![None; self.lines.len()];
         let mut pipes = vec![None; self.pipes.len()];

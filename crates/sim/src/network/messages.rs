@@ -1,4 +1,4 @@
-//! Routers' messages: the ways back to the sources, and what becomes of what is sent there.
+//! Routers' messages: their routes to the sources, and their counts.
 
 use cwnd_aqm::Messenger;
 use cwnd_quantity::{Duration, Time};
@@ -10,21 +10,22 @@ use crate::packet::Packet;
 use crate::pipe::Pipe;
 use crate::watch::Office;
 
-/// What became of routers' messages.
+/// Counts of routers' messages by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Messages {
-    /// Those that were sent.
+    /// Messages that routers sent.
     pub sent: u64,
-    /// Those of them that reached the source of the packet that they were about.
+    /// Sent messages that reached the source of the packet that they are about.
     pub delivered: u64,
-    /// Those of them that were dropped by a queue or lost on a link.
+    /// Sent messages that a queue dropped or a link lost.
     pub lost: u64,
-    /// Those that an attacker sent in a router's name: none of the others.
+    /// Forged messages of an attacker, which are not among `sent`.
     pub forged: u64,
 }
 
 impl Network {
-    /// Has a messenger read the verdicts of a link's queue and tell sources of them; false if the link has no queue.
+    /// Adds a messenger for the verdicts of a link's queue; returns `false` if the link has no
+    /// queue.
     pub fn add_messenger(
         &mut self,
         scenario: &Scenario,
@@ -33,8 +34,8 @@ impl Network {
     ) -> bool {
         let Some(line) = self.links[link].line else { return false };
         let router = scenario.links[link].from;
-        // What a router says leaves it behind all that happens at the same instant, so that a source never hears of a packet
-        // while it sends it.
+        // A pipe without delay delivers messages after the events pending at the same instant. So a
+        // source never receives a message while it sends the packet.
         let start = Hop::Pipe(self.add_pipe(Pipe::new(Duration::ZERO)));
         let routes = scenario.routes();
         let mut hops = std::collections::BTreeMap::new();
@@ -60,11 +61,13 @@ impl Network {
         hop
     }
 
-    /// The queue of a line may have decided something: everybody reads it, and what follows from it is sent.
+    /// Lets captures and messengers read the new verdicts of a line's queue, and sends the
+    /// resulting messages.
     #[cold]
     #[inline(never)]
     pub(super) fn read_verdicts(&mut self, now: Time, i: u32, events: &mut EventQueue) {
-        // Most packets meet no congestion. Asked here, so that runs without readers have no more to carry.
+        // Most packets meet no congestion. The check is here so that runs without readers do not
+        // have its code.
         if !self.lines[i as usize].has_news() {
             return;
         }
@@ -92,7 +95,7 @@ impl Network {
         }
     }
 
-    /// A message is at the source of the packet that it is about.
+    /// Stores a message that has reached the source of the packet that it is about.
     #[cold]
     #[inline(never)]
     pub(super) fn put_into_mailbox(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
@@ -102,37 +105,40 @@ impl Network {
         events.push(now, Event::Message);
     }
 
-    /// [`Event::Message`]: the message that has been at its source for longest; its segment is to be taken.
+    /// Handles [`Event::Message`]: returns the message that reached its source first. The caller
+    /// frees its segment.
     pub fn take_message(&mut self) -> Option<Packet> {
         self.mailbox.pop_front().map(|(_, packet)| packet)
     }
 
-    /// What messengers counted, by name.
+    /// Passes each named counter of the messengers to `each`.
     pub fn count_messengers(&self, each: &mut dyn FnMut(&'static str, u64)) {
         if let Some(watch) = &self.watch {
             watch.count(each);
         }
     }
 
-    /// How many messages were sent about packets of this line's queue.
+    /// Number of messages sent about packets of this line's queue.
     pub fn messages_of(&self, line: u32) -> u64 {
         self.watch.as_ref().map_or(0, |watch| watch.sent_about(line))
     }
 
-    /// An attacker's message is at its target.
+    /// Counts a forged message that reached its target.
     pub const fn count_forged(&mut self) {
         self.messages.forged += 1;
     }
 
-    /// What became of all messages until now.
+    /// Counts of all messages until now.
     pub const fn messages(&self) -> Messages {
         Messages { lost: self.segments.losses().messages(), ..self.messages }
     }
 }
 
-/// The links from a router to the source of data that goes this way: those of the acknowledgements from where they pass the
-/// router on, else the shortest way. `None` if no links lead there; but for data that came to the router some do, over the
-/// receiver and the acknowledgements' way at the longest.
+/// Links from a router to the source of data on this path.
+///
+/// These are the links of the acknowledgements from the point where they pass the router, otherwise
+/// the shortest route. `None` if no links lead to the source, which cannot occur for a router on
+/// the path of the data: at worst its messages go by the receiver.
 fn way_back(scenario: &Scenario, routes: &Routes, way: &Way, router: usize) -> Option<Vec<usize>> {
     if router == way.from {
         return Some(Vec::new());

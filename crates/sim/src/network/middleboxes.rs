@@ -1,4 +1,4 @@
-//! Packets that pass something that tampers with their options.
+//! Passage of packets through middleboxes that tamper with options.
 
 use cwnd_link::{Middlebox, Tampered};
 use cwnd_quantity::{Streams, Time};
@@ -10,7 +10,7 @@ use crate::event::EventQueue;
 use crate::packet::Packet;
 
 impl Network {
-    /// The middlebox behind a link, if one tampers there.
+    /// Adds the middlebox of a link; `None` if the link does not tamper with options.
     pub(super) fn add_middlebox(&mut self, link: &Link, random: &Streams) -> Option<u32> {
         if link.tampering == Tampering::default() {
             return None;
@@ -20,8 +20,8 @@ impl Network {
         Some(self.middleboxes.len() as u32 - 1)
     }
 
-    /// A packet passes a middlebox and goes on; returns it if its next stop is a host.
-    // Most networks have none: the other hops are looked at as if there were none anywhere.
+    /// Passes a packet through a middlebox and on; returns it if its next hop is a host.
+    // Cold: most networks have no middlebox, and the code of the other hops stays compact.
     #[cold]
     #[inline(never)]
     pub(super) fn pass_middlebox(
@@ -40,7 +40,7 @@ impl Network {
         self.forward(now, packet, events)
     }
 
-    /// What all middleboxes did.
+    /// Numbers of options that all middleboxes removed and damaged.
     pub fn tampered(&self) -> Tampered {
         self.middleboxes.iter().map(Middlebox::tampered).fold(Tampered::default(), |sum, of| {
             Tampered { removed: sum.removed + of.removed, damaged: sum.damaged + of.damaged }

@@ -12,11 +12,14 @@ use crate::half_connection::HalfConnection;
 use crate::quic_ends::QuicEnds;
 
 impl World {
-    /// Checks the books: every packet that was sent is somewhere, once; whatever waits has an event that will move it; no
-    /// window is below one segment; nobody has, or had acknowledged, more than was sent.
+    /// Checks the invariants of the world.
+    ///
+    /// Each packet sent is in one place, dropped or delivered. Each timer and queue that waits has
+    /// a pending event. No window is below one segment. No receiver has more than the transfer's
+    /// size, and no sender has more acknowledged than was delivered.
     ///
     /// # Errors
-    /// With a sentence about what does not hold.
+    /// A sentence about the violated invariant.
     pub fn audit(&mut self) -> Result<(), String> {
         self.network.audit(self.events.now())?;
         let now = self.events.now();
@@ -49,7 +52,8 @@ impl World {
         Ok(())
     }
 
-    /// Of the first byte that did not arrive, where no other flow is: what was sent and not lost is there, once each.
+    /// Checks the first byte not delivered, in a world with one flow: its transmissions are the
+    /// lost ones and those in flight.
     fn audit_copies(&self, flow: &Flow) -> Result<(), String> {
         let first = flow.data.sender.acknowledged();
         let sent = flow.data.sender.copies_of_first();
@@ -92,7 +96,7 @@ impl World {
         Ok(())
     }
 
-    /// The events that something waits for, with the time for which they must be pending.
+    /// Events that must be pending, with their times; `None` as time if no event is scheduled.
     fn awaited(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
         let timers = self.hosts.running().flat_map(|flow| {
             let requests = flow.requests.as_ref().map(|of| timers(flow.id.requests(), &of.half));
@@ -107,7 +111,7 @@ impl World {
     }
 }
 
-/// The timers that the two ends of a direction wait for, with the times of their events.
+/// Running timers of both ends of a direction, with the times of their events.
 fn timers(id: FlowId, half: &HalfConnection) -> impl Iterator<Item = (Option<Time>, Event)> {
     awaits([
         (half.sender.next_timer(), half.sender_timer, Event::SenderTimer(id)),
@@ -115,7 +119,7 @@ fn timers(id: FlowId, half: &HalfConnection) -> impl Iterator<Item = (Option<Tim
     ])
 }
 
-/// The same of the ends of QUIC.
+/// Running timers of both ends of a QUIC connection, with the times of their events.
 fn quic_timers(id: FlowId, ends: &QuicEnds) -> impl Iterator<Item = (Option<Time>, Event)> {
     awaits([
         (ends.sender.next_timer(), ends.sender_timer, Event::SenderTimer(id)),
@@ -123,7 +127,7 @@ fn quic_timers(id: FlowId, ends: &QuicEnds) -> impl Iterator<Item = (Option<Time
     ])
 }
 
-/// Timers that run, of two ends: the time at which each is due, that of its event, and the event.
+/// Events of the running timers among two ends, given as due time, time of the event and event.
 fn awaits(ends: [(Time, Time, Event); 2]) -> impl Iterator<Item = (Option<Time>, Event)> {
     let waits = ends.into_iter().filter(|(next, ..)| *next != Time::NEVER);
     waits.map(|(_, pending, event)| ((pending != Time::NEVER).then_some(pending), event))
@@ -131,7 +135,8 @@ fn awaits(ends: [(Time, Time, Event); 2]) -> impl Iterator<Item = (Option<Time>,
 
 fn audit_flow(flow: &Flow, now: Time) -> Result<(), String> {
     let size = flow.session.size().unwrap_or(u64::MAX);
-    // An application that writes before its client has asked for anything waits for the client to open the connection.
+    // An application that writes before its client's first request waits for the client to open the
+    // connection.
     if flow.requests.as_ref().is_some_and(|requests| requests.turn.number == 0) {
         return Ok(());
     }
@@ -177,7 +182,7 @@ fn audit_half(half: &HalfConnection, size: u64) -> Result<u64, String> {
     let (cwnd, mss) = (sender.window().cwnd, sender.mss());
     let (acked, delivered) = (sender.acknowledged(), half.delivered_bytes());
     let timer = sender.next_timer();
-    // What is written is on its way, or will be: the windows always have room for one segment.
+    // Written data is in flight or will be: the windows always have room for one segment.
     let idle = sender.is_drained() || sender.has_failed();
     if cwnd < mss {
         Err(format!("the window is {cwnd} B, a segment {mss} B"))

@@ -15,10 +15,10 @@ use crate::event::{Event, FlowId};
 use crate::flow::{Flow, Identity};
 use crate::network::Route;
 
-/// Flows of a group that are added between two looks at whether to go on.
+/// Flows of a group that are added between two calls of `go_on`.
 const FLOWS_BETWEEN_LOOKS: u32 = 1024;
 
-/// How many connections of a group are there from the beginning to the end.
+/// Number of connections of a group that exist from the beginning of the run to its end.
 pub(super) fn lasting_flows(group: &FlowGroup) -> usize {
     match group.workload.facts() {
         Facts { transport: Transport::Connection, .. }
@@ -31,7 +31,7 @@ pub(super) fn lasting_flows(group: &FlowGroup) -> usize {
 }
 
 impl World {
-    /// Builds the world of a scenario.
+    /// Creates the world of a scenario with all its flows.
     #[must_use]
     pub fn new(scenario: Arc<Scenario>) -> Self {
         let mut world = Self::unbuilt(scenario);
@@ -39,10 +39,10 @@ impl World {
         world
     }
 
-    /// Adds the flows of an unbuilt world. `go_on` is asked as in [`World::run`].
+    /// Adds the flows of an unbuilt world. `go_on` is called as in [`World::run`].
     ///
     /// # Errors
-    /// [`Cancelled`] if `go_on` said no: the world is of no use then.
+    /// [`Cancelled`] if `go_on` returned `false`; the world is then unusable.
     pub fn build(&mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<(), Cancelled> {
         (0..self.scenario.flows.len()).try_for_each(|g| self.add_group(g, &mut go_on))
     }
@@ -76,7 +76,7 @@ impl World {
         Ok(())
     }
 
-    /// The paths of a group, with the route of each if its flows share one.
+    /// Adds the paths of a group, with a route for each if its flows share routes.
     fn add_ways(&mut self, g: usize) -> Vec<GroupWay> {
         let group = &self.scenario.flows[g];
         let own_routes = self.scenario.has_own_hosts(group);
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// The way of the next flow of a group; it is called `name`.
+    /// Chooses the path of the next flow of a group; `name` names its random stream.
     fn choose_way(&mut self, g: usize, name: &str) -> usize {
         let turn = self.workloads.groups[g].turns;
         self.workloads.groups[g].turns += 1;
@@ -122,14 +122,14 @@ impl World {
         self.scenario.flows[g].choose_way(turn, || random.named(&format!("{name}.ends")))
     }
 
-    /// A route for one flow alone, which the next one in its place takes over.
+    /// Adds a route for one flow alone; the next flow in its slot reuses it.
     fn add_own_route(&mut self, (g, way): (usize, usize), edge: Duration) -> Route {
         let group = &self.scenario.flows[g];
         let has_delay = edge > Duration::ZERO || self.scenario.has_own_delays(group);
         self.network.add_route((g as u32, way as u32), group, has_delay.then_some(edge))
     }
 
-    /// Gives the hosts of a flow its lateness, from streams named after the flow.
+    /// Sets the random delays of a flow's hosts, from streams named after the flow.
     fn set_lateness(&mut self, route: Route, name: &str) {
         if self.scenario.run.noise == Noise::None {
             return;
@@ -164,7 +164,7 @@ impl World {
         index
     }
 
-    /// A flow; of one that was recorded, what is known of it.
+    /// Adds a connection; `listed` is its arrival, with size and hosts of a recorded one.
     fn add_flow(&mut self, g: usize, name: &str, mut rng: Rng, listed: Option<&Next>) -> FlowId {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
@@ -199,7 +199,7 @@ impl World {
             route,
             base_rtt: links + edge,
             client_opens: self.workloads.groups[g].client_opens,
-            // Of those that arrive, arrivals stop: what has come is transferred.
+            // Flows that arrive complete their transfers: `stop` ends arrivals only.
             stop: group
                 .stop
                 .filter(|_| !self.workloads.groups[g].gives_slots_away)
@@ -220,14 +220,16 @@ impl World {
         id
     }
 
-    /// The application of one more flow, whose size may have been recorded.
+    /// The application of a new flow; with a recorded `size` it transfers so many bytes.
     fn application(&self, g: usize, size: Option<Bytes>) -> AnyApplication {
         let sized = size.and_then(|size| self.scenario.flows[g].workload.of_size(size));
         sized.unwrap_or_else(|| (self.workloads.groups[g].make)())
     }
 
-    /// The slot of a flow that went this way and is over. If its route is its own, not while packets are still on their way
-    /// to its hosts: they would hold up those of the next.
+    /// Takes the slot of a finished flow on the same path.
+    ///
+    /// A slot with a route of its own is not free while packets are still on their way to its
+    /// hosts: they would delay packets of the next flow.
     fn take_free_slot(&mut self, g: usize, way: usize) -> Option<u32> {
         let way = &mut self.workloads.groups[g].ways[way];
         let slot = *way.free_slots.last()?;
@@ -268,15 +270,15 @@ impl World {
         self.on_app_wake(id);
     }
 
-    /// Records a flow of an arrival process and gives its slot away.
+    /// Records a finished flow of an arrival process and frees its slot.
     pub(super) fn retire(&mut self, id: FlowId) {
         let flow = &mut self.hosts.flows[id.slot()];
         if !self.hosts.counting {
-            // It is over before counting begins: nothing of it counts.
+            // The flow ended during the warm-up: nothing of it counts.
             flow.end_warmup();
         }
         self.recorder.flow(flow, self.events.now());
-        // Events and packets still on their way to this flow no longer find it.
+        // Pending events and packets of this flow no longer find it.
         flow.id = FlowId::new(id.slot() as u32, id.generation().wrapping_add(1));
         flow.started = Time::NEVER;
         let way = flow.way as usize;
@@ -306,7 +308,8 @@ mod tests {
             let plan = document.plan().unwrap();
             let mut world = World::new(Arc::new(plan.cells[0].scenario.clone()));
             while world.step() {}
-            // 2,000 arrive; each stays for some four round trips, so twenty are there at a time.
+            // 2,000 flows arrive. Each lasts about four round trips, so about twenty exist at a
+            // time.
             assert!(
                 world.workloads.flows_created > 1800,
                 "{rtt}: {}",

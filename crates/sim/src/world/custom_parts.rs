@@ -25,8 +25,10 @@ pub struct Verdicts {
 }
 
 impl World {
-    /// Gives the flows of a group applications that no kind of workload has, before the run; false if there is no such
-    /// group. What its workload states of itself stays: what carries the flows, and how they come.
+    /// Replaces the applications of a group's flows before the run; returns `false` without such a
+    /// group.
+    ///
+    /// The group's transport and arrivals remain those of its workload.
     pub fn replace_applications(
         &mut self,
         group: &str,
@@ -44,8 +46,10 @@ impl World {
         true
     }
 
-    /// Gives the connections of a group controllers that no kind is, before the run; false if there is no such group. What
-    /// they ask of their path and provide counts in [`World::unmet`].
+    /// Replaces the controllers of a group's connections before the run; returns `false` without
+    /// such a group.
+    ///
+    /// Their contract counts in [`World::unmet`].
     pub fn replace_controllers<C: DynController + Declares + 'static>(
         &mut self,
         group: &str,
@@ -63,8 +67,10 @@ impl World {
         true
     }
 
-    /// Has the receivers of a group echo by a policy that no kind is, before the run; false if there is no such group. Each
-    /// begins with a copy.
+    /// Replaces the echo policy of a group's receivers before the run; returns `false` without such
+    /// a group.
+    ///
+    /// Each receiver starts with a copy of `echo`.
     pub fn replace_echo<E: DynEcho + Declares + 'static>(&mut self, group: &str, echo: E) -> bool {
         let Some(g) = self.group_named(group) else { return false };
         self.parts().receivers[g] = vec![Part::new("own", "endpoint", echo.contract())];
@@ -72,8 +78,10 @@ impl World {
         true
     }
 
-    /// Gives a link a queue that no kind is, before the run and before it gets meters; false if there is no such link, or none
-    /// with a rate. `make` is told what every queue is told, with the random stream of the link's queue.
+    /// Replaces the queue of a link before the run and before meters are added; returns `false`
+    /// without such a link, or if it has no rate.
+    ///
+    /// `make` receives the facts and the random stream that each queue receives.
     pub fn replace_queue<Q>(&mut self, link: &str, make: impl FnOnce(&LinkFacts, Rng) -> Q) -> bool
     where
         Q: Qdisc<Packet> + Declares + fmt::Debug + Send + 'static,
@@ -92,8 +100,10 @@ impl World {
         true
     }
 
-    /// Puts a meter beside the queue of a link, before the run; false if there is no such link, or none with a rate. With
-    /// several, the last arrives first and leaves last.
+    /// Adds a meter at the queue of a link before the run; returns `false` without such a link, or
+    /// if it has no rate.
+    ///
+    /// Of several meters, the last one added sees arrivals first and departures last.
     pub fn add_meter(
         &mut self,
         link: &str,
@@ -107,8 +117,8 @@ impl World {
         true
     }
 
-    /// Has a messenger read what the queue of a link decides and tell the sources of data, before the run; false if there is no
-    /// such link, or none with a rate.
+    /// Adds a messenger before the run, which reads the verdicts of a link's queue and notifies
+    /// sources of data; returns `false` without such a link, or if it has no rate.
     pub fn add_messenger(
         &mut self,
         link: &str,
@@ -123,14 +133,16 @@ impl World {
         added
     }
 
-    /// What became of routers' messages until now.
+    /// Counts of routers' messages until now.
     #[must_use]
     pub const fn messages(&self) -> Messages {
         self.network.messages()
     }
 
-    /// How many messages were taken by the sender of the flow, or the source of datagrams, with this number in results, if it
-    /// is there and has its place. A sender takes those about data that is outstanding.
+    /// Number of messages accepted by the flow or source of datagrams with this number in results;
+    /// `None` if it is not in its slot any more.
+    ///
+    /// A sender accepts messages about outstanding data.
     #[must_use]
     pub fn messages_to(&self, number: u32) -> Option<u64> {
         let flows =
@@ -139,25 +151,26 @@ impl World {
         flows.chain(streams).find(|&(n, _)| n == number).map(|(_, messages)| messages)
     }
 
-    /// One who reads what the queue of a link decides from now on, beside captures and messengers; `None` if there is no such
-    /// link, or none with a rate.
+    /// Adds a reader of the verdicts of a link's queue from now on; `None` without such a link, or
+    /// if it has no rate. Captures and messengers have readers of their own.
     pub fn read_verdicts(&mut self, link: &str) -> Option<Verdicts> {
         let line = self.network.links()[self.link_named(link)?].line?;
         Some(Verdicts { line, reader: self.network.line_mut(line).reader() })
     }
 
-    /// The next verdict that a reader has not read.
+    /// Returns the next verdict that this reader has not read.
     pub fn next_verdict(&mut self, of: &mut Verdicts) -> Option<Verdict<Packet>> {
         self.network.line_mut(of.line).read(of.reader)
     }
 
-    /// What it was built from.
+    /// The scenario that the world was built from.
     #[must_use]
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// What parts ask of each other and do not get, those of one's own included: a run of it shows little.
+    /// Requirements between parts that are not met, custom parts included. With unmet ones, a run
+    /// shows little.
     #[must_use]
     pub fn unmet(&self) -> Vec<Unmet> {
         match &self.custom_parts {
@@ -170,7 +183,7 @@ impl World {
         self.custom_parts.get_or_insert_with(|| Box::new(Parts::of(&self.scenario)))
     }
 
-    /// Gives a group, and the connections that it has already, another configuration.
+    /// Replaces the configuration of a group and of its present connections.
     fn configure(&mut self, g: usize, change: impl FnOnce(Config) -> Config) {
         let config = Arc::new(change(Config::clone(&self.workloads.groups[g].config)));
         for flow in self.hosts.flows.iter_mut().filter(|flow| flow.group as usize == g) {

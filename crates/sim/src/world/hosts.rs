@@ -1,4 +1,5 @@
-//! Hosts: the ends of flows and of datagrams, their packets, timers and applications.
+//! Hosts: both ends of connections, sources and sinks of datagrams, their packets, timers and
+//! applications.
 
 use cwnd_apps::Do;
 use cwnd_quantity::Time;
@@ -20,7 +21,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// No connections yet, with room for those that last for the whole run.
+    /// Creates no connections, but room for those that last for the whole run.
     pub(super) fn new(lasting_flows: usize, counting: bool) -> Self {
         Self {
             flows: cwnd_memory::with_capacity(lasting_flows),
@@ -30,7 +31,7 @@ impl Hosts {
         }
     }
 
-    /// The flow, unless its slot has passed to another.
+    /// The flow with this id; `None` if another flow has its slot.
     #[inline]
     pub(super) fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
         self.flows.get_mut(id.slot()).filter(|f| f.id == id)
@@ -41,7 +42,7 @@ impl Hosts {
         self.flows.iter().filter(|f| f.started != Time::NEVER)
     }
 
-    /// Counting begins.
+    /// Stores the counters of all flows at the end of the warm-up.
     pub(super) fn end_warmup(&mut self) {
         self.counting = true;
         self.flows.iter_mut().filter(|f| f.started != Time::NEVER).for_each(Flow::end_warmup);
@@ -50,7 +51,7 @@ impl Hosts {
 }
 
 impl World {
-    /// A packet is at its host. Returns whose sender may have something to send.
+    /// Delivers a packet to its host; returns the flow of an ACK, whose sender may then send.
     #[inline]
     pub(super) fn deliver(&mut self, packet: Packet) -> Option<FlowId> {
         let (now, counting) = (self.events.now(), self.hosts.counting);
@@ -81,13 +82,13 @@ impl World {
         None
     }
 
-    /// A receiver answers, now or later.
+    /// Sends the ACK that a receiver returned, and arms its timer.
     #[inline(always)]
     pub(super) fn reply(&mut self, id: FlowId, reply: Option<cwnd_tcp::Segment>) {
         if let Some(ack) = reply {
             self.send_ack(id, ack);
         }
-        // The ACK that goes may be one that was held back, and what it left behind waits on.
+        // The returned ACK may be one that was held back; data received since may need a new timer.
         self.arm_receiver(id);
     }
 
@@ -108,7 +109,7 @@ impl World {
         self.network.taken(packet);
     }
 
-    /// A router's message is at the source of the packet that it is about.
+    /// Delivers a router's message to the source of the packet that it is about.
     #[cold]
     #[inline(never)]
     pub(super) fn on_message(&mut self) {
@@ -129,7 +130,7 @@ impl World {
         turn.into_iter().for_each(|what| self.carry_out_datagram(index, what));
     }
 
-    // Apart, so that the loop over events keeps its registers.
+    // Not inlined, so that the event loop keeps its registers.
     #[inline(never)]
     fn carry_out_datagram(&mut self, index: u32, what: Do) {
         let stream = &mut self.hosts.streams[index as usize];
@@ -147,7 +148,7 @@ impl World {
         self.network.inject(id, hop, ack, &mut self.events);
     }
 
-    // Inlined where it is called for every packet, though it is called elsewhere, too.
+    // Inlined for the call on every packet, although it has other callers.
     #[inline(always)]
     fn arm_receiver(&mut self, id: FlowId) {
         let flow = &mut self.hosts.flows[id.slot()];
@@ -187,7 +188,7 @@ impl World {
         Some(id)
     }
 
-    /// It is not only that pacing is over.
+    /// Handles a sender timer at which the retransmission timer may have expired.
     #[cold]
     #[inline(never)]
     fn on_retransmission_timer(&mut self, id: FlowId) {
@@ -197,7 +198,7 @@ impl World {
         }
     }
 
-    /// Sends what the sender may, for another reason than an ACK or its timer.
+    /// Sends what the sender may send, after something other than an ACK or its timer.
     #[cold]
     #[inline(never)]
     pub(super) fn drive_sender(&mut self, id: FlowId) {
@@ -207,7 +208,7 @@ impl World {
         }
     }
 
-    /// Sends what the sender may, sees to its timer and to its application.
+    /// Sends what the sender may send, arms its timer and notifies its application.
     #[inline(always)]
     pub(super) fn drive(&mut self, id: FlowId) {
         let slot = id.slot();
@@ -252,7 +253,7 @@ impl World {
         }
     }
 
-    /// Reports that as many bytes arrived as the application asked for, or its whole transfer.
+    /// Handles a delivery that the application waits for, and acknowledges the data.
     #[cold]
     #[inline(never)]
     fn on_delivered(&mut self, packet: Packet, reply: Option<cwnd_tcp::Segment>) {
@@ -269,7 +270,7 @@ impl World {
         }
     }
 
-    /// Does what the application says; true if there may be something to send.
+    /// Carries out what the application decided; returns `true` if there may be data to send.
     pub(super) fn carry_out(&mut self, id: FlowId, what: Do) -> bool {
         if let Some(at) = what.wake {
             self.events.push(at.max(self.events.now()), Event::AppWake(id));

@@ -12,11 +12,11 @@ use crate::event::{Event, FlowId};
 /// An attack on one connection.
 #[derive(Debug)]
 pub(super) struct Attack {
-    /// The connection; another may take its slot.
+    /// Connection under attack; another may take its slot.
     of: FlowId,
     attacker: Box<dyn Attacker>,
     rng: Rng,
-    /// The next forged packet and its arrival.
+    /// Arrival time and contents of the next forged packet.
     next: (Time, Forged),
 }
 
@@ -82,7 +82,7 @@ impl World {
         self.network.count_forged();
         let flow = &mut self.hosts.flows[id.slot()];
         let una = flow.data.sender.acknowledged();
-        // Hosts compare 32 bits; here numbers don't wrap.
+        // Hosts compare 32 bits; sequence numbers in the simulator do not wrap.
         let beyond = forged.quoted.map_or(0, |quoted| quoted.wrapping_sub(una as u32));
         let data = Segment {
             seq: una + u64::from(beyond),
@@ -104,7 +104,7 @@ impl World {
         }
     }
 
-    /// The times of the next forged packets and their targets.
+    /// Time and target of each attack's next forged packet.
     pub(super) fn attacks_due(&self) -> impl Iterator<Item = (Time, FlowId)> {
         self.workloads.attacks.values().map(|attack| (attack.next.0, attack.of))
     }

@@ -13,25 +13,25 @@ const MANY_FLOWS: usize = 4096;
 
 /// Prefetch distances in a shared pipe, in packets.
 mod of_shared_pipe {
-    /// The ring buffer of the pipe. A pipe with fewer packets is not shared by many flows.
+    /// Distance for the ring buffer of the pipe. With fewer packets, few flows share the pipe.
     pub const RING: usize = 16;
-    /// The segment, and the sender or receiver of its flow.
+    /// Distance for the segment, and for the sender or receiver of its flow.
     pub const FAR: usize = 5;
-    /// The rest of the flow.
+    /// Distance for the rest of the flow.
     pub const NEAR: usize = 3;
-    /// The heap allocations of the flow, which is in the cache by now.
+    /// Distance for the heap allocations of the flow, which is in the cache by then.
     pub const NEXT: usize = 1;
 }
 
 /// Prefetch distances among many busy pipes, in events.
 mod of_many_pipes {
-    /// The pipe.
+    /// Distance for the pipe.
     pub const PIPE: usize = 13;
-    /// The first packet of the pipe.
+    /// Distance for the first packet of the pipe.
     pub const PACKET: usize = 9;
-    /// The segment of the packet and its next hop.
+    /// Distance for the segment of the packet and its next hop.
     pub const SEGMENT: usize = 6;
-    /// The sender or receiver of the flow, if the next hop is its host.
+    /// Distance for the sender or receiver of the flow, if the next hop is its host.
     pub const FLOW: usize = 3;
 }
 
@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    // Not inlined, nor is the next: runs with few flows need neither.
+    // Not inlined, like `prefetch_pipes`: runs with few flows need neither.
     #[inline(never)]
     fn prefetch_packets(&self, pipe: u32) {
         use of_shared_pipe::{FAR, NEAR, NEXT, RING};

@@ -1,6 +1,6 @@
 //! Packets and timers of QUIC connections.
 //!
-//! Nothing here is called for other connections.
+//! Connections of other kinds call nothing here.
 
 use cwnd_tcp::Segment;
 
@@ -8,7 +8,7 @@ use super::World;
 use crate::event::{Event, FlowId};
 
 impl World {
-    /// A packet of this flow is at its host.
+    /// Delivers a packet of QUIC, an ACK to the sender or data to the receiver.
     pub(super) fn deliver_quic(&mut self, id: FlowId, segment: &Segment) {
         let (now, counting) = (self.events.now(), self.hosts.counting);
         let flow = &mut self.hosts.flows[id.slot()];
@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    /// Sends what the sender may, sees to its timer and to its application.
+    /// Sends what the QUIC sender may send, arms its timer and notifies its application.
     pub(super) fn drive_quic(&mut self, id: FlowId) {
         let now = self.events.now();
         let flow = &mut self.hosts.flows[id.slot()];
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// The timer of a sender: losses by age, a PTO or the end of a pause by pacing.
+    /// Handles a QUIC sender's timer: loss by age, PTO or pacing.
     pub(super) fn on_quic_sender_timer(&mut self, id: FlowId) {
         let now = self.events.now();
         let Some(quic) = &mut self.hosts.flows[id.slot()].quic else { return };
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// The delayed ACK of a receiver.
+    /// Handles a QUIC receiver's delayed-ACK timer.
     pub(super) fn on_quic_receiver_timer(&mut self, id: FlowId) {
         let now = self.events.now();
         let Some(quic) = &mut self.hosts.flows[id.slot()].quic else { return };
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// The receiver answers, now or later.
+    /// Sends the ACK that a QUIC receiver returned, and arms its timer.
     fn reply_quic(&mut self, id: FlowId, reply: Option<Segment>) {
         let flow = &mut self.hosts.flows[id.slot()];
         let hop = flow.route.reverse;

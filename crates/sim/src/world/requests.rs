@@ -1,7 +1,7 @@
-//! Requests on connections that their clients open: their packets, timers and responses. Packets
-//! and timers of QUIC connections are sorted out here, too.
+//! Requests on connections that clients open: their packets, timers and responses. Packets and
+//! timers of QUIC connections are dispatched here, too.
 //!
-//! Nothing here is called for other connections.
+//! Connections of other kinds call nothing here.
 
 use cwnd_apps::Do;
 use cwnd_packet::Echo;
@@ -12,7 +12,8 @@ use crate::event::{Event, FlowId};
 use crate::packet::Packet;
 
 impl World {
-    /// A packet is at its host that belongs to a stream of requests, or to a flow that is over.
+    /// Delivers a packet of a stream of requests, or of QUIC. Drops a packet of a flow that is
+    /// over.
     #[cold]
     #[inline(never)]
     pub(super) fn deliver_request(&mut self, packet: Packet) {
@@ -47,7 +48,8 @@ impl World {
         self.on_request(id, segment.len > 0, reply);
     }
 
-    /// The server took a segment, and acknowledges it: by itself, or with the response if that goes now.
+    /// Handles a segment of a request at the server. The acknowledgement goes alone, or with a
+    /// response that is sent now.
     fn on_request(&mut self, id: FlowId, data: bool, reply: Option<Segment>) {
         let now = self.events.now();
         let Some(flow) = self.hosts.flow(id) else { return };
@@ -68,7 +70,8 @@ impl World {
         self.arm_server(id);
     }
 
-    /// Does what the application says; true if data went that acknowledges all requests that the server has.
+    /// Carries out what the application decided; returns `true` if data was sent, which
+    /// acknowledges all received requests.
     pub(super) fn answer(&mut self, id: FlowId, what: Do) -> bool {
         let sent = self.hosts.flows[id.slot()].data.sender.counters().segments_sent;
         self.carry_out(id, what);
@@ -81,7 +84,7 @@ impl World {
         went
     }
 
-    /// The client sends a request; the first one opens the connection.
+    /// Sends a request of the client; the first one opens the connection.
     #[cold]
     #[inline(never)]
     pub(super) fn ask(&mut self, id: FlowId, bytes: u64) {
@@ -93,7 +96,7 @@ impl World {
         self.drive_client(id);
     }
 
-    /// Sends what the client may, and sees to its timer.
+    /// Sends what the client's sender may send, and arms its timer.
     fn drive_client(&mut self, id: FlowId) {
         let now = self.events.now();
         let flow = &mut self.hosts.flows[id.slot()];
@@ -110,7 +113,8 @@ impl World {
         }
     }
 
-    /// A segment of the response is at the client: the request before it arrived. With it, all of the response may be there.
+    /// Handles a segment of the response at the client. The segment acknowledges the request, and
+    /// may complete the response.
     pub(super) fn on_response(&mut self, packet: Packet, reply: Option<Segment>) {
         let (now, id) = (self.events.now(), packet.flow());
         let seq = self.network.segment(packet).seq;
@@ -122,13 +126,13 @@ impl World {
             requests.half.sender.on_segment(now, &ack);
         }
         if flow.has_failed() {
-            // Nobody is there to hear of it.
+            // The application is gone.
             return self.reply(id, reply);
         }
         let heard = flow.hear_delivered(now);
         let Some(requests) = &mut flow.requests else { return };
         if !requests.half.sender.is_drained() {
-            // It was a segment of an earlier response, sent again.
+            // The segment is a retransmission from an earlier response.
             flow.session.hear_next();
         }
         if heard.wanted || heard.finished {
@@ -148,7 +152,7 @@ impl World {
         self.reply(id, reply.filter(|ack| !carried || tells(ack)));
     }
 
-    /// The timer of a client.
+    /// Handles the sender timer of a client, for requests or QUIC.
     #[cold]
     #[inline(never)]
     pub(super) fn on_client_timer(&mut self, id: FlowId) {
@@ -169,7 +173,7 @@ impl World {
         }
     }
 
-    /// The delayed acknowledgement of a server.
+    /// Handles the delayed-ACK timer of a server, for requests or QUIC.
     #[cold]
     #[inline(never)]
     pub(super) fn on_server_timer(&mut self, id: FlowId) {
@@ -197,12 +201,12 @@ impl World {
     }
 }
 
-/// How many segments a client sent.
+/// Number of segments that a client has sent.
 fn asked(requests: Option<&crate::requests::Requests>) -> u64 {
     requests.map_or(0, |requests| requests.half.sender.counters().segments_sent)
 }
 
-/// Whether an ACK says what no data does: an echo, or that the connection is open.
+/// `true` if an ACK carries what data does not: an echo, or the SYN flag.
 const fn tells(ack: &Segment) -> bool {
     let echoes = matches!(ack.body, Body::Ack { echo, .. } if !matches!(echo, Echo::None));
     echoes || ack.flags.has(cwnd_tcp::Flags::SYN)

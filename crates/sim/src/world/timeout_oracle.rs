@@ -30,7 +30,7 @@ impl World {
             return;
         };
         let half = Half { ends: half, lost: losses.of_requests(id) };
-        // The response says that the request arrived, too.
+        // A lost segment of the response would have acknowledged the request, too.
         let response = || {
             losses
                 .of(id)

@@ -18,7 +18,7 @@ use crate::network::Route;
 /// Groups of flows and what opens their connections.
 #[derive(Debug, Default)]
 pub(super) struct Workloads {
-    /// As in the scenario.
+    /// Groups of flows, in the scenario's order.
     pub(super) groups: Vec<Group>,
     pub(super) arrivals: Vec<ArrivalProcess>,
     /// Arrival processes that wait for the end of a connection, by the slot of that connection.
@@ -32,9 +32,9 @@ pub(super) struct Workloads {
 
 pub(super) struct Group {
     pub(super) config: Arc<Config>,
-    /// The configuration of its connections if they are QUIC's.
+    /// Configuration of its connections if they are QUIC connections.
     pub(super) quic: Option<quic::Config>,
-    /// Makes the applications of its flows.
+    /// Creates the applications of its flows.
     pub(super) make: Maker,
     /// `true` if the receivers of its data open its connections.
     pub(super) client_opens: bool,
@@ -44,11 +44,11 @@ pub(super) struct Group {
     pub(super) waits: bool,
     /// Habits of its users, if users arrive.
     pub(super) habits: Option<Arc<Habits>>,
-    /// As in the scenario.
+    /// Paths of the group, in the scenario's order.
     pub(super) ways: Vec<GroupWay>,
-    /// Flows assigned to a path in turn.
+    /// Number of flows that have chosen a path, for choice in turn.
     pub(super) turns: u64,
-    /// Paths of recorded arrivals, where the record names the two hosts.
+    /// Path of each recorded arrival for which the record names a host; `None` for the others.
     pub(super) listed_ways: Vec<Option<usize>>,
 }
 
@@ -71,14 +71,14 @@ pub(super) struct GroupWay {
 #[derive(Debug)]
 pub(super) struct ArrivalProcess {
     pub(super) group: usize,
-    /// Prefix of the names of its flows, which name their random streams.
+    /// Prefix of the names of its flows; these name their random streams.
     pub(super) name: String,
     pub(super) gaps: Box<dyn Process>,
     /// `true` for the connections of one user.
     pub(super) is_user: bool,
-    /// Next arrival.
+    /// Gap, size and record of the next arrival.
     pub(super) next: Next,
-    /// Time of the next arrival; `Time::NEVER` if unknown or if there is none.
+    /// Time of the next arrival; `Time::NEVER` if it is unknown or there is none.
     pub(super) due: Time,
     pub(super) rng: Rng,
     pub(super) arrived: u64,
@@ -93,7 +93,7 @@ pub(super) struct Opening {
 }
 
 impl Group {
-    /// Group `g` of the scenario.
+    /// Creates the state of group `g` of the scenario.
     pub(super) fn new(
         scenario: &Scenario,
         g: usize,
@@ -149,7 +149,7 @@ impl Workloads {
         self.begin_process(of, events);
     }
 
-    // Cold, as is `begin_user`: inlined they cost packets 3 % of their instructions.
+    // Cold like `begin_user`: inlining them costs 3 % more instructions per packet.
     #[cold]
     fn begin_process(&mut self, of: ArrivalProcess, events: &mut EventQueue) {
         let due = of.due;
@@ -166,7 +166,7 @@ impl Workloads {
         events.push(due, Event::Arrival(process));
     }
 
-    /// Tells the user of a connection that it is over.
+    /// Reports the end of a connection to the user that waits for it.
     pub(super) fn on_over(&mut self, slot: usize, events: &mut EventQueue) {
         let Some(process) = self.users.remove(&slot) else { return };
         let arrivals = &mut self.arrivals[process as usize];
@@ -180,7 +180,7 @@ impl Workloads {
     }
 }
 
-/// Paths of recorded arrivals, where the record names the two hosts.
+/// Path of each recorded arrival for which the record names a host; empty if no row names one.
 fn listed_ways(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
     let group = &scenario.flows[g];
     let rows = group.arrivals.arriving().rows();
@@ -189,7 +189,7 @@ fn listed_ways(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
     }
     let nodes: BTreeMap<&str, usize> =
         scenario.nodes.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
-    // Of many rows between the same two, one search.
+    // Rows with the same hosts share one search.
     let mut known = BTreeMap::new();
     let mut way = |row: &Listed| {
         let node =

@@ -1,4 +1,4 @@
-//! Captures that are kept in memory, and read back.
+//! Captures kept in memory and read back.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use pcap_parser::{Block, PcapBlockOwned, PcapNGSlice};
 
 use crate::kept::Kept;
 
-/// Losses in a queue that is too short, on a line that loses, with the way back in sight.
+/// Losses in a short queue and on a lossy line, with the reverse path captured separately.
 pub const LOSSES: &str = r#"
 schema = 1
 run = { duration = "10 s", seed = 7 }
@@ -45,7 +45,7 @@ pub fn scenario(text: &str) -> Arc<Scenario> {
     Arc::new(plan.cells[0].scenario.clone())
 }
 
-/// Runs a scenario with a file for each group of links.
+/// Runs a scenario with a capture file for each group of links.
 pub fn capture<const N: usize>(text: &str, files: [&[&str]; N]) -> (Records, [Vec<u8>; N]) {
     let scenario = scenario(text);
     let link =
@@ -66,7 +66,7 @@ pub struct Caught {
     pub at_ns: u128,
     pub interface: u32,
     pub comment: String,
-    /// Headers, and zeros as long as the packet was.
+    /// Headers, followed by zeros up to the packet's length.
     pub bytes: Vec<u8>,
 }
 
@@ -118,5 +118,5 @@ pub fn number(table: &Table, row: usize, column: &str) -> u64 {
     }
 }
 
-/// Row of a link in results: in the order of the file, a way back behind its link.
+/// Row of the bottleneck in results: links are in the file's order, each followed by its reverse.
 pub const BOTTLENECK: usize = 2;

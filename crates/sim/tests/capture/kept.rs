@@ -1,14 +1,14 @@
-//! An output that stays in memory. Other crates' tests have it from here.
+//! An output that stays in memory; tests of other crates include this file, too.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// An output that the test keeps.
+/// A shared buffer that records what is written to it.
 #[derive(Clone, Default)]
 pub struct Kept(Arc<Mutex<Vec<u8>>>);
 
 impl Kept {
-    /// What was written.
+    /// Bytes written until now.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().expect("nobody panicked with it").clone()
     }

@@ -1,4 +1,4 @@
-//! Captures, read back by libraries that others wrote and held against what the simulation counted.
+//! Captures, read back by independent libraries and compared with the counters of the simulation.
 
 mod files;
 mod kept;
@@ -58,11 +58,11 @@ fn what_two_links_saw_of_a_packet_is_the_same() {
     let (near, mut far) = (read(&near), read(&far));
     far.retain(|packet| !packet.was_dropped());
     assert!(near.len() > 1000);
-    // The last few have not come as far.
+    // The last few packets have not passed the second link yet.
     assert!(far.len() - near.len() < 100);
     for (a, b) in near.iter().zip(&far) {
         assert_eq!(a.bytes, b.bytes);
-        // Sent by the receiver: its clock stood in the header when it did, in ms.
+        // The receiver sent it, so its header holds the receiver's clock at that time, in ms.
         let sent = u128::from(b.timestamps().0);
         let now = b.at_ns / 1_000_000;
         assert!((sent..=sent + 1).contains(&now), "{sent} {now}");
@@ -81,7 +81,7 @@ fn data_echoes_the_clock_of_the_newest_ack() {
             newest.insert(tcp.destination_port(), value);
         } else if !tcp.syn() {
             let newest = newest[&tcp.source_port()];
-            // The ACK that let data go may have been captured at the same instant as earlier data.
+            // Data that an ACK released may be captured at the same instant as earlier data.
             assert!(echo == newest || echo + 1 == newest, "{echo} {newest}");
             echoes += 1;
         }
@@ -142,7 +142,7 @@ fn connections_that_come_and_go_and_datagrams_are_told_apart() {
     syns.dedup();
     let flows = records.flows.len() - 1;
     assert!(flows > 100 && datagrams > 100);
-    // The last may not have come as far as the line before the run ended.
+    // The last flow's SYN may not have left the line before the run ended.
     assert!((flows - 1..=flows).contains(&syns.len()), "{flows} {}", syns.len());
 }
 
@@ -157,7 +157,7 @@ fn a_run_that_is_too_long_and_a_link_that_is_not_there_are_refused() {
 
 #[test]
 fn an_output_that_fails_ends_its_capture_but_not_the_run() {
-    /// A disk with room for so many bytes.
+    /// A disk with room for this many bytes.
     struct Full(usize);
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -9,7 +9,7 @@ use cwnd_sim::World;
 use crate::files::{Caught, read, scenario};
 use crate::kept::Kept;
 
-/// Tells of everything.
+/// A messenger that reports each verdict.
 #[derive(Debug)]
 struct TellAll;
 
@@ -25,7 +25,8 @@ impl<P: cwnd_aqm::Packet> Messenger<P> for TellAll {
     }
 }
 
-/// What a link's queue drops or marks two links from the senders, one of segments, one of datagrams, both ECN-capable or not.
+/// Captures of the link next to the senders (reverse) and of the congested link, with a flow of
+/// segments and one of datagrams. `ecn` sets whether segments are ECN-capable and the queue marks.
 fn told(ecn: bool) -> [Vec<u8>; 2] {
     let text = format!(
         r#"
@@ -83,7 +84,7 @@ fn a_routers_message_is_a_source_quench_that_quotes_the_packet_as_it_is() {
         let [near, far] = told(ecn).map(|file| read(&file));
         let what = if ecn { "marked: red" } else { "dropped: red" };
         let mut met: Vec<&Caught> = far.iter().filter(|p| p.comment.contains("red")).collect();
-        // What met congestion in the last half second may not have left.
+        // The messages of the last half second may be missing.
         let (is_icmp, in_time) =
             (|p: &Caught| p.bytes[9] == 1, |p: &Caught| p.at_ns < 4_500_000_000);
         let said: Vec<&Caught> = near.iter().filter(|p| is_icmp(p) && in_time(p)).collect();
@@ -92,11 +93,12 @@ fn a_routers_message_is_a_source_quench_that_quotes_the_packet_as_it_is() {
         assert!(datagrams > 3 && datagrams < said.len(), "{datagrams} of {}", said.len());
         for message in said {
             let bytes = &message.bytes;
-            // RFC 791: version and length, no ECN; RFC 792: a header of eight bytes, then 20 + 8 of the packet.
+            // RFC 791: version and length, no ECN. RFC 792: a header of eight bytes, then 20 + 8
+            // bytes of the packet.
             assert_eq!((bytes.len(), bytes[0], bytes[1]), (56, 0x45, 0));
             // `router` is the third node, `sender` the first.
             assert_eq!((&bytes[12..16], &bytes[16..20]), (&[10, 0, 0, 3][..], &[10, 0, 0, 1][..]));
-            // BECN's octet: whether it was marked, and the level 3.
+            // BECN's octet: the mark bit and level 3.
             let octet = if bytes[28 + 1] & 0b11 == 3 { 0x83 } else { 3 };
             assert_eq!((&bytes[20..22], &bytes[24..28]), (&[4, 0][..], &[octet, 0, 0, 0][..]));
             let heard = HeardQuench::read(bytes).expect("it is one");
@@ -104,8 +106,8 @@ fn a_routers_message_is_a_source_quench_that_quotes_the_packet_as_it_is() {
             let number = u32::from_be_bytes([bytes[52], bytes[53], bytes[54], bytes[55]]);
             assert_eq!(heard.sequence, (heard.protocol == 6).then_some(number));
             assert_eq!(sum_of_words(&bytes[20..]), 0xffff, "RFC 1071");
-            // The packet as it was captured at the queue; segments and datagrams are told apart by these bytes but for
-            // datagrams among themselves.
+            // The quoted bytes identify the packet captured at the queue, except for datagrams
+            // among themselves.
             let at = met.iter().position(|p| p.bytes[..28] == bytes[28..]);
             let packet = met.remove(at.expect("it is about a packet that met congestion"));
             assert!(packet.comment.starts_with(what) || !ecn || packet.bytes[9] == 17);
@@ -113,7 +115,8 @@ fn a_routers_message_is_a_source_quench_that_quotes_the_packet_as_it_is() {
                 packet.bytes[1] & 0b11,
                 if packet.comment.contains("marked") { 3 } else { 0 }
             );
-            // A dropped packet is captured when it is dropped: 3 ms of delay from there, and 56 B at 20 Mbit/s.
+            // A dropped packet is captured at the drop: 3 ms of delay from there, and 56 B at 20
+            // Mbit/s.
             if packet.comment.starts_with("dropped") && packet.bytes[9] == 6 {
                 assert!(message.at_ns >= packet.at_ns + 3_000_000 + 22_400);
             }

@@ -6,7 +6,8 @@ use cwnd_tables::Records;
 
 use crate::files::{Caught, capture, number, read};
 
-/// Clients on the right open connections and ask twice; the link at them loses nothing, or both ways some.
+/// Captures the link of a client that opens a connection and loads two pages of two objects. The
+/// link behind it loses packets as `loss` says.
 fn asked(loss: &str) -> (Records, Vec<Caught>) {
     let text = format!(
         r#"
@@ -28,7 +29,13 @@ fn asked(loss: &str) -> (Records, Vec<Caught>) {
         from = "backend"
         to = "client"
         endpoint = {{ preset = "linux", ecn = true }}
-        workload = {{ kind = "web", pages = 2, objects = 2, size = "30 kB", request = "2 kB", reading = "1 s" }}
+        [flow.web.workload]
+        kind = "web"
+        pages = 2
+        objects = 2
+        size = "30 kB"
+        request = "2 kB"
+        reading = "1 s"
         "#
     );
     let (records, [file]) = capture(&text, [&["near", "near.reverse"]]);
@@ -46,7 +53,7 @@ fn who_opens_a_connection_is_who_asks_and_both_directions_count_their_own_bytes(
         assert!(first.tcp().ece() && first.tcp().cwr(), "RFC 3168 § 6.1.1");
         assert_eq!(client, [10, 0, 0, 2], "`client` is the second node");
         assert_eq!(number(&records.flows, 0, "bytes_received"), 120_000);
-        // Where each end is, from what it sent: first number and next byte.
+        // Sequence numbers of each end, by what it sent: the first one, and the next byte.
         let mut ends: BTreeMap<bool, (u32, u32)> = BTreeMap::new();
         for packet in &caught {
             let tcp = packet.tcp();
@@ -65,7 +72,8 @@ fn who_opens_a_connection_is_who_asks_and_both_directions_count_their_own_bytes(
             }
             end.1 = end.1.max(next);
             if tcp.ack() {
-                // Nobody acknowledges what has not passed here on its way, and the client all of it.
+                // The client acknowledges only what has passed the capture; so does the server
+                // without losses.
                 let (start, sent) = known.expect("the other end has sent something");
                 let acked = tcp.acknowledgment_number();
                 assert!(
@@ -88,7 +96,8 @@ fn data_echoes_the_newest_time_that_its_sender_heard_in_both_directions() {
     for packet in caught.iter().skip(1) {
         let of_client = packet.bytes[12..16] == *client;
         let (value, echo) = packet.timestamps();
-        // The client is next to the capture: what passed it has told it, less what is still on that link.
+        // The client's link is captured: it has received all that passed, except what is still on
+        // that link.
         let known = newest.get(&!of_client).copied().unwrap_or(caught[0].timestamps().0);
         assert!(echo <= known, "{echo} after {known}");
         told[usize::from(of_client)] += usize::from(echo > 0);
