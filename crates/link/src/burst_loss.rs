@@ -1,11 +1,11 @@
 use cwnd_quantity::Rng;
 use cwnd_scenario::BurstLoss;
 
-/// Gilbert–Elliott loss: a link is good or bad, and each state loses packets with a probability
-/// of its own.
+/// Gilbert–Elliott loss: the link is in a good or a bad state, and each state has its own loss
+/// probability.
 ///
-/// The state machine is that of netem (`loss_gilb_ell` in net/sched/sch_netem.c): a packet is lost
-/// by the state that it finds, and moves the state before the next one comes.
+/// The state machine is that of netem (`loss_gilb_ell` in net/sched/sch_netem.c): the state at a
+/// packet's arrival decides on its loss, and may change before the next packet.
 #[derive(Debug)]
 pub(crate) struct GilbertElliott {
     good: State,
@@ -14,7 +14,7 @@ pub(crate) struct GilbertElliott {
     rng: Rng,
 }
 
-/// Probabilities for each packet that finds a state.
+/// Probabilities per packet in a state: to leave the state, and to be lost.
 #[derive(Clone, Copy, Debug)]
 struct State {
     leaves: f64,
@@ -22,18 +22,18 @@ struct State {
 }
 
 impl GilbertElliott {
-    /// A link that is good at first.
+    /// Creates a link in the good state.
     pub fn new(of: BurstLoss, rng: Rng) -> Self {
         let good = State { leaves: of.p, loses: 1.0 - of.k };
         let bad = State { leaves: of.r, loses: 1.0 - of.h };
         Self { good, bad, is_bad: false, rng }
     }
 
-    /// `true` if the next packet is lost.
+    /// Draws the loss of the next packet and the next state; `true` if the packet is lost.
     pub fn loses(&mut self) -> bool {
         let State { leaves, loses } = if self.is_bad { self.bad } else { self.good };
         self.is_bad ^= self.rng.chance(leaves);
-        // Certain fates need no draw.
+        // Probabilities 0 and 1 need no draw.
         loses > 0.0 && (loses >= 1.0 || self.rng.chance(loses))
     }
 }
@@ -65,7 +65,8 @@ mod tests {
             let lost = verdicts(BurstLoss { p, r, h, k }).filter(|lost| *lost).count();
             let (found, bad) = (lost as f64 / PACKETS as f64, p / (p + r));
             let expected = bad * (1.0 - h) + (1.0 - bad) * (1.0 - k);
-            // Packets see states that are correlated by 1 - p - r, and draw by themselves.
+            // The states of consecutive packets have correlation 1 - p - r; the loss draws are
+            // independent.
             let states = (k - h).powi(2) * bad * (1.0 - bad) * (2.0 - p - r) / (p + r);
             let error = ((states + expected * (1.0 - expected)) / PACKETS as f64).sqrt();
             assert!((found - expected).abs() < 4.0 * error, "{found}, expected {expected}");
@@ -83,7 +84,7 @@ mod tests {
         let bursts = runs(true);
         assert_close(mean(&bursts), 1.0 / r);
         assert_close(mean(&runs(false)), 1.0 / p);
-        // Their lengths are geometric.
+        // The lengths of bursts are geometric.
         let longer = bursts.iter().filter(|length| **length > 5).count();
         assert_close(longer as f64 / bursts.len() as f64, (1.0 - r).powi(5));
     }

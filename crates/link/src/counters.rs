@@ -3,29 +3,29 @@ use cwnd_aqm::Reason;
 use crate::faults::{LOSS, Losses};
 use crate::packet::Packet;
 
-/// What a link counted; everything only grows, so differences count a part of the run.
+/// Cumulative counters of a link; differences count a part of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets that came.
+    /// Packets that arrived at the link.
     pub arrived: u64,
-    /// Packets that left the line; of a whole link, those that were not lost behind it.
+    /// Packets that left the line; for a whole link, without those lost behind the line.
     pub delivered: u64,
-    /// Those of them with payload.
+    /// Packets with payload among `delivered`.
     pub delivered_data: u64,
     /// Bytes that left the line.
     pub delivered_bytes: u64,
-    /// Packets dropped.
+    /// Packets dropped, by reason.
     pub drops: Tally,
-    /// Packets marked.
+    /// Packets marked, by reason.
     pub marks: Tally,
-    /// Packets waiting, integrated over time, packet·ns.
+    /// Integral of the waiting packets over time, packet·ns.
     pub packet_time: u128,
-    /// Bytes waiting, integrated over time, B·ns.
+    /// Integral of the waiting bytes over time, B·ns.
     pub byte_time: u128,
 }
 
 impl Counters {
-    /// A packet has left the line.
+    /// Counts a packet that leaves the line.
     #[inline]
     pub fn leaves(&mut self, packet: &impl Packet) {
         self.delivered += 1;
@@ -33,7 +33,8 @@ impl Counters {
         self.delivered_bytes += u64::from(packet.wire_bytes());
     }
 
-    /// Those of a link whose line counted this, and which then lost so many.
+    /// Counters of a link whose line counted `self`, after the link lost `lost` packets behind the
+    /// line.
     #[must_use]
     pub fn without(mut self, lost: Losses) -> Self {
         self.delivered -= lost.packets;
@@ -43,12 +44,12 @@ impl Counters {
     }
 }
 
-/// How many packets met each reason that any mechanism gave.
+/// Numbers of packets by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally(Vec<(Reason, u64)>);
 
 impl Tally {
-    /// So many packets more.
+    /// Adds this many packets to a reason.
     #[inline]
     pub fn add(&mut self, reason: Reason, packets: u64) {
         match self.0.iter_mut().find(|(known, _)| *known == reason) {
@@ -58,19 +59,19 @@ impl Tally {
         }
     }
 
-    /// Packets that met this reason.
+    /// Number of packets with this reason.
     #[must_use]
     pub fn of(&self, reason: Reason) -> u64 {
         self.0.iter().find(|(known, _)| *known == reason).map_or(0, |&(_, count)| count)
     }
 
-    /// Packets of all reasons.
+    /// Number of packets with any reason.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().map(|&(_, count)| count).sum()
     }
 
-    /// The reasons that there were, in the order in which they came.
+    /// Reasons and their packets, in order of first appearance.
     pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
         self.0.iter().copied()
     }

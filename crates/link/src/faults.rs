@@ -6,20 +6,20 @@ use crate::burst_loss::GilbertElliott;
 use crate::noise::Noise;
 use crate::timeline::Timeline;
 
-/// Random loss on the link, not congestion.
+/// Random loss on the link, which is not congestion.
 pub const LOSS: Reason = Reason::named("link_loss");
 
-/// The random faults of a link, which come behind its line: loss, jitter, packets that are held back.
+/// Faults of a link, which act behind its line: loss, jitter, reordering, steps of the delay.
 #[derive(Debug)]
 pub struct Faults {
     loss: f64,
-    /// How many packets pass from one loss to the next, that one included.
+    /// Number of packets from one loss to the next, the lost one included.
     loss_every: Option<u32>,
     since_loss: u32,
     burst_loss: Option<Box<GilbertElliott>>,
-    /// Up to so much for each packet by itself.
+    /// Upper bound of independent uniform jitter.
     jitter: Duration,
-    /// What other jitter there is.
+    /// Jitter of another distribution, or with correlation.
     noise: Option<Box<Noise>>,
     reorder: f64,
     reorder_delay: Duration,
@@ -28,36 +28,36 @@ pub struct Faults {
     lost: Losses,
 }
 
-/// What becomes of a packet.
+/// Outcome for a packet on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is lost.
+    /// Lost.
     Lost,
-    /// It is held back for so long on top of the propagation, and others pass it.
+    /// Held back by this time beyond the propagation delay; later packets may overtake it.
     Late(Duration),
-    /// It takes so much longer, but passes no other packet and lets none pass.
+    /// Delayed by this time beyond the propagation delay; packets stay in order.
     Delayed(Duration),
 }
 
-/// Extra propagation delay over time.
+/// Additional propagation delay over time.
 #[derive(Debug)]
 struct Route {
     added: Duration,
     steps: Timeline<Duration>,
 }
 
-/// How many packets were lost.
+/// Numbers of lost packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// All of them.
+    /// All lost packets.
     pub packets: u64,
-    /// Those with payload.
+    /// Lost packets with payload.
     pub data: u64,
 }
 
 impl Faults {
-    /// These faults, with random streams of their own: `faults`, `jitter` unless it is uniform and
-    /// independent, and `burst_loss`.
+    /// Creates the faults with random streams of their own: `faults`, `jitter` unless it is uniform
+    /// and independent, and `burst_loss`.
     pub fn new(impairments: &Impairments, random: impl Fn(&str) -> Rng) -> Self {
         let correlation = impairments.jitter_correlation;
         let (upper, noise) = match &impairments.jitter.0 {
@@ -93,11 +93,11 @@ impl Faults {
         }
     }
 
-    /// A packet comes, with payload or without: what becomes of it?
+    /// Draws the outcome for a packet that enters the link.
     #[inline]
     pub fn strike(&mut self, now: Time, has_payload: bool) -> Fate {
         self.route.go_on(now);
-        // The draws are made whether they matter or not, so that one fault's setting leaves the others' as they were.
+        // All draws are made in any case, so that one setting does not change the draws of another.
         let (lost, late) = (self.rng.chance(self.loss), self.rng.chance(self.reorder));
         let mut jitter = self.rng.duration_up_to(self.jitter);
         if let Some(noise) = &mut self.noise {
@@ -115,7 +115,7 @@ impl Faults {
         }
     }
 
-    /// Counts a packet; whether it is one in so many.
+    /// Counts a packet; returns `true` if it is the one in `loss_every` that is lost.
     #[inline]
     fn turn_to_be_lost(&mut self) -> bool {
         let Some(every) = self.loss_every else { return false };
@@ -127,7 +127,7 @@ impl Faults {
         lost
     }
 
-    /// What was lost.
+    /// Numbers of packets lost until now.
     pub const fn lost(&self) -> Losses {
         self.lost
     }
@@ -136,7 +136,7 @@ impl Faults {
 impl Route {
     #[inline]
     fn go_on(&mut self, now: Time) {
-        // The last step of a period holds until the first of the next.
+        // The last step of a period holds until the first one of the next period.
         if self.steps.next().is_some_and(|at| at <= now)
             && let Some(added) = self.steps.catch_up(now)
         {
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn one_packet_in_so_many_is_lost() {
         let mut faults = faults(&Impairments { loss_every: Some(4), ..Impairments::default() });
-        // Every other one has payload.
+        // Every second lost packet has payload.
         let lost: Vec<u64> =
             (1..=13).filter(|i| faults.strike(Time::ZERO, i % 8 == 0) == Fate::Lost).collect();
         assert_eq!(lost, [4, 8, 12]);

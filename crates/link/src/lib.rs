@@ -1,4 +1,4 @@
-//! Links of packets of any kind, for the simulator and the router.
+//! Links for packets of any type, used by the simulator and by the router on Linux.
 #![forbid(unsafe_code)]
 
 mod burst_loss;

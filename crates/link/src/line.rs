@@ -1,4 +1,4 @@
-//! A queue and the transmitter behind it.
+//! Line: a queue and its transmitter.
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -14,43 +14,46 @@ use crate::slots::Slots;
 use crate::timeline::Timeline;
 use crate::verdicts::{Reader, Verdicts};
 
-/// A queue discipline and the line it feeds: one packet is on the line, the others wait.
+/// A queue discipline and the transmitter that it feeds: one packet is in transmission, the others
+/// wait.
 #[derive(Debug)]
 pub struct Line<P> {
     queue: AnyQdisc<P>,
     pace: Pace,
-    /// Rates to come.
+    /// Rate changes to come.
     changes: Timeline<Rate>,
     on_line: Option<P>,
-    /// What the device below the queue has taken in advance, at most `device_room` packets.
+    /// Packets that the device below the queue has dequeued in advance, at most `device_room`.
     device: VecDeque<P>,
     device_room: usize,
-    /// When the line will be free, or has its next opportunity; `Time::NEVER` when idle.
+    /// End of the current transmission, or time of the next sending opportunity; `Time::NEVER` when
+    /// idle.
     free_at: Time,
     counters: Counters,
     qdelay: Histogram,
     last_sojourn: Option<Duration>,
-    /// Until when the backlog is counted into `counters`' areas.
+    /// Time up to which `counters` integrate the backlog.
     area_until: Time,
-    /// What the queue decided, for those who ask; `None` when nobody does.
+    /// Verdicts of the queue for readers; `None` without readers.
     verdicts: Option<Verdicts<P>>,
 }
 
-/// How the transmitter gets its time.
+/// Timing of the transmitter.
 #[derive(Debug)]
 pub enum Pace {
-    /// A rate.
+    /// Transmission at a bit rate.
     Rate(Serialiser),
-    /// Slots in which a fixed number of bytes may pass; `left` of the packet on the line are still to go.
+    /// Transmission in the slots of a trace, each of a fixed number of bytes.
     Slots {
-        /// The trace.
+        /// Slots of the trace.
         slots: Slots,
-        /// Bytes of the packet on the line that have not been sent.
+        /// Unsent bytes of the packet in transmission.
         left: u32,
     },
 }
 
-/// Counts what the queue decides, keeps it if it is asked to, and tells who has the packets.
+/// Context for the queue that counts verdicts, keeps them for readers, and forwards all calls to
+/// the owner of the packets.
 struct Watch<'a, P, O> {
     counters: &'a mut Counters,
     verdicts: &'a mut Option<Verdicts<P>>,
@@ -99,7 +102,7 @@ impl<P: Packet, O: Context<P>> Context<P> for Watch<'_, P, O> {
 }
 
 impl<P: Packet> Line<P> {
-    /// An idle line with an empty queue.
+    /// Creates an idle line with an empty queue.
     pub fn new(queue: AnyQdisc<P>, pace: Pace) -> Self {
         Self {
             queue,
@@ -117,17 +120,18 @@ impl<P: Packet> Line<P> {
         }
     }
 
-    /// The same line below which a device takes up to `packets` from the queue in advance.
+    /// Adds a device that dequeues up to `packets` packets in advance.
     pub fn with_device_queue(self, packets: u32) -> Self {
         Self { device_room: packets as usize, ..self }
     }
 
-    /// The same line that changes its rate at these instants.
+    /// Sets the rate changes.
     pub fn with_changes(self, changes: Timeline<Rate>) -> Self {
         Self { changes, ..self }
     }
 
-    /// The same line with a meter beside its queue, and beside the meters that it has; it arrives and leaves first.
+    /// Adds a meter at the queue; of several, the last one added sees arrivals first and
+    /// departures last.
     #[must_use]
     pub fn with_meter(self, mut meter: Box<dyn Meter<P>>) -> Self
     where
@@ -141,14 +145,14 @@ impl<P: Packet> Line<P> {
         Self { queue: self.queue.with_meter(meter), ..self }
     }
 
-    /// The same line with another queue; nothing may wait yet.
+    /// Replaces the queue, while no packet waits.
     #[must_use]
     pub fn with_queue(self, queue: AnyQdisc<P>) -> Self {
         debug_assert_eq!(self.held(), 0, "a queue is replaced before packets come");
         Self { queue, ..self }
     }
 
-    /// A packet comes. If the line was idle, returns when it wants [`Line::on_free`].
+    /// Takes in a packet. If the line was idle, returns the time for the call of [`Line::on_free`].
     #[inline]
     pub fn arrive(&mut self, now: Time, packet: P, told: &mut impl Context<P>) -> Option<Time> {
         self.counters.arrived += 1;
@@ -172,7 +176,8 @@ impl<P: Packet> Line<P> {
         self.wanted()
     }
 
-    /// The line may be free: gives the packet that has been sent. An early call (the rate changed) gives nothing.
+    /// Ends the transmission due at `now`; returns the packet sent. Returns `None` if the rate has
+    /// changed and `now` is too early.
     #[inline]
     pub fn on_free(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
         if now != self.free_at {
@@ -190,13 +195,14 @@ impl<P: Packet> Line<P> {
         sent
     }
 
-    /// When the line will be free, or has its next opportunity; `Time::NEVER` when idle.
+    /// End of the current transmission, or time of the next sending opportunity; `Time::NEVER` when
+    /// idle.
     #[inline]
     pub const fn free_at(&self) -> Time {
         self.free_at
     }
 
-    /// When [`Line::on_free`] wants to be called next, after it was.
+    /// Time for the next call of [`Line::on_free`]; `None` when idle.
     #[inline]
     pub fn wanted(&self) -> Option<Time> {
         (self.free_at != Time::NEVER).then_some(self.free_at)
@@ -214,7 +220,7 @@ impl<P: Packet> Line<P> {
         };
     }
 
-    /// What the line sends next; the device takes another in its place.
+    /// Takes the packet to transmit next; the device then dequeues another.
     #[inline]
     fn next_packet(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
         if self.device_room == 0 {
@@ -244,8 +250,10 @@ impl<P: Packet> Line<P> {
         Some(packet)
     }
 
-    /// One slot of a trace: at most one packet leaves in a call; while bytes of the slot remain the line stays free at
-    /// once, and what cannot be used is lost.
+    /// Uses one slot of a trace.
+    ///
+    /// At most one packet leaves per call: while bytes of the slot remain, the line is free again
+    /// at the same instant. Bytes that no packet can use are lost.
     fn use_slot(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
         self.count_backlog(now);
         let mut sent = None;
@@ -264,7 +272,7 @@ impl<P: Packet> Line<P> {
                 break;
             }
             if sent.is_some() && slots.remaining() > 0 {
-                // Another packet fits this slot: come back at the same instant for it.
+                // Another packet may fit this slot: the next call is at the same instant.
                 break;
             }
             *left -= slots.take(*left);
@@ -280,7 +288,7 @@ impl<P: Packet> Line<P> {
         sent
     }
 
-    /// Brings the integrals of the backlog up to `now`; called before the backlog changes.
+    /// Integrates the backlog up to `now`; must be called before the backlog changes.
     #[inline]
     fn count_backlog(&mut self, now: Time) {
         let Backlog { packets, bytes } = self.queue.backlog();
@@ -292,14 +300,14 @@ impl<P: Packet> Line<P> {
         self.area_until = now;
     }
 
-    /// When the rate changes next.
+    /// Time of the next rate change; `None` without one.
     #[inline]
     pub fn next_change(&self) -> Option<Time> {
         self.changes.next()
     }
 
-    /// The rate changes, as was to come next; what remains of the packet on the line goes at the new rate. Returns when
-    /// [`Line::on_free`] is wanted if that changed.
+    /// Takes the next rate change, to which the rest of the packet in transmission is rescaled.
+    /// Returns the new time for [`Line::on_free`] if a transmission is going on.
     pub fn on_change(&mut self, now: Time) -> Option<Time> {
         let rate = self.changes.take()?;
         let Pace::Rate(serialiser) = &mut self.pace else { return None };
@@ -314,48 +322,48 @@ impl<P: Packet> Line<P> {
         Some(self.free_at)
     }
 
-    /// Periodic work of the queue discipline.
+    /// Does the periodic work of the queue discipline.
     pub fn on_timer(&mut self, now: Time) {
         self.queue.on_timer(now);
     }
 
-    /// When the queue discipline wants its periodic work.
+    /// Time of the queue discipline's next periodic work; `None` without one.
     #[inline]
     pub fn next_timer(&self) -> Option<Time> {
         self.queue.next_timer()
     }
 
-    /// One who reads what the queue decides from now on, beside those who do already.
+    /// Adds a reader of the queue's verdicts from now on.
     pub fn reader(&mut self) -> Reader {
         self.verdicts.get_or_insert_with(Verdicts::new).reader()
     }
 
-    /// Whether the queue decided something that not all of its readers have read.
+    /// `true` if some reader has not read all verdicts of the queue.
     pub fn has_news(&self) -> bool {
         self.verdicts.as_ref().is_some_and(Verdicts::has_news)
     }
 
-    /// The next verdict that this reader has not read. What it leaves is kept for it.
+    /// Returns the next verdict that this reader has not read; unread verdicts are kept.
     pub fn read(&mut self, reader: Reader) -> Option<Verdict<P>> {
         self.verdicts.as_mut()?.read(reader)
     }
 
-    /// Packets waiting in the queue.
+    /// Packets and bytes waiting in the queue.
     pub fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
 
-    /// Packets in the queue, in the device and on the line.
+    /// Number of packets in the queue, in the device and in transmission.
     pub fn held(&self) -> u64 {
         self.queue.backlog().packets + self.device.len() as u64 + u64::from(self.on_line.is_some())
     }
 
-    /// What the queue counted besides drops and marks, by name.
+    /// Passes each further named counter of the queue, besides drops and marks, to `each`.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         self.queue.count(each);
     }
 
-    /// What it counted until `now`.
+    /// Counters until `now`.
     pub fn counters(&mut self, now: Time) -> Counters {
         self.count_backlog(now);
         self.counters.clone()
@@ -366,12 +374,12 @@ impl<P: Packet> Line<P> {
         &self.qdelay
     }
 
-    /// The warm-up is over: the distribution of delays begins anew.
+    /// Restarts the distribution of the queueing delay at the end of the warm-up.
     pub fn begin_counting(&mut self) {
         self.qdelay.clear();
     }
 
-    /// Queueing delay of the last packet that left the queue.
+    /// Queueing delay of the last packet dequeued.
     pub const fn last_sojourn(&self) -> Option<Duration> {
         self.last_sojourn
     }
@@ -381,7 +389,7 @@ impl<P: Packet> Line<P> {
         self.queue.probability()
     }
 
-    /// What a meter beside the queue steers senders by, if there is one.
+    /// Feedback that a meter at the queue gives to senders; `None` without such a meter.
     pub fn guidance(&self) -> Option<Guidance> {
         self.queue.guidance()
     }

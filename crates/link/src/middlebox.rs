@@ -2,9 +2,10 @@ use cwnd_packet::{Echo, Header};
 use cwnd_quantity::Rng;
 use cwnd_scenario::Tampering;
 
-/// Something at the far end of a link that does not know the options of explicit feedback: it takes them out of packets, or
-/// flips a bit of theirs and mends the checksum. (A bit that flips on the line is found by the checksum: such a packet is
-/// lost.)
+/// A middlebox at the far end of a link that does not know the options of explicit feedback.
+///
+/// It removes options, or flips a bit and corrects the checksum. Bit errors on the line are losses
+/// instead, since the checksum reveals them.
 #[derive(Debug)]
 pub struct Middlebox {
     tampering: Tampering,
@@ -12,16 +13,16 @@ pub struct Middlebox {
     counters: Tampered,
 }
 
-/// What a middlebox did.
+/// Counters of a middlebox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tampered {
-    /// Options that were taken out.
+    /// Options removed.
     pub removed: u64,
-    /// Options of which a bit was flipped.
+    /// Options with one bit flipped.
     pub damaged: u64,
 }
 
-/// What becomes of an option.
+/// Treatment of an option.
 enum Act {
     Keep,
     Remove,
@@ -29,13 +30,13 @@ enum Act {
 }
 
 impl Middlebox {
-    /// A middlebox that draws from `rng`.
+    /// Creates a middlebox that draws from `rng`.
     #[must_use]
     pub fn new(tampering: Tampering, rng: Rng) -> Self {
         Self { tampering, rng, counters: Tampered::default() }
     }
 
-    /// Data passes.
+    /// Tampers with the header option of passing data.
     pub fn meet_header(&mut self, header: &mut Header) {
         match self.act(header.option_bits()) {
             Act::Keep => {}
@@ -44,7 +45,7 @@ impl Middlebox {
         }
     }
 
-    /// An ACK passes.
+    /// Tampers with the echo option of a passing ACK.
     pub fn meet_echo(&mut self, echo: &mut Echo) {
         match self.act(echo.option_bits()) {
             Act::Keep => {}
@@ -53,7 +54,7 @@ impl Middlebox {
         }
     }
 
-    /// What it did.
+    /// Counters until now.
     #[must_use]
     pub const fn tampered(&self) -> Tampered {
         self.counters
@@ -63,7 +64,7 @@ impl Middlebox {
         if bits == 0 {
             return Act::Keep;
         }
-        // All are drawn whether they matter or not, so that what is removed stays the same when damage is added.
+        // All draws are made in any case, so that added damage does not change the removals.
         let Tampering { option_loss, option_damage } = self.tampering;
         let (removed, damaged) = (self.rng.chance(option_loss), self.rng.chance(option_damage));
         let bit = self.rng.below(u64::from(bits)) as u32;
@@ -87,7 +88,7 @@ mod tests {
         Middlebox::new(Tampering { option_loss, option_damage }, Rng::named(3, "test"))
     }
 
-    /// What becomes of this level of load in a thousand packets.
+    /// Passes a thousand packets with one load level through a middlebox.
     fn levels(mut of: Middlebox) -> (Vec<Header>, Tampered) {
         let mut passed = vec![Header::Level(5); 1000];
         passed.iter_mut().for_each(|header| of.meet_header(header));
@@ -102,7 +103,7 @@ mod tests {
         let damaged = count(|h| matches!(h, Header::Level(level) if *level != 5));
         assert_eq!(tampered, Tampered { removed, damaged });
         assert!((70..130).contains(&removed), "{removed}");
-        // What is removed can't be damaged: 0.3 × 0.9.
+        // A removed option cannot be damaged: 0.3 × 0.9.
         assert!((220..320).contains(&damaged), "{damaged}");
         for bit in 0..4 {
             let flipped = Header::Level(5 ^ 1 << bit);

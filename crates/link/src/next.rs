@@ -1,4 +1,4 @@
-//! For those who keep no calendar of events: a line that is asked what is due next.
+//! Polling interface of a line, for owners without an event queue.
 
 use cwnd_aqm::Context;
 use cwnd_quantity::Time;
@@ -7,13 +7,13 @@ use crate::line::Line;
 use crate::packet::Packet;
 
 impl<P: Packet> Line<P> {
-    /// When it has something to do: a packet has been sent, the queue's clock ticks, the rate changes.
+    /// Time of the next action: end of a transmission, queue timer or rate change.
     #[inline]
     pub fn next(&self) -> Time {
         self.free_at().min(self.next_timer().unwrap_or(Time::NEVER)).min(self.change_at())
     }
 
-    /// Does one thing that is due now, which is what [`Line::next`] said; gives the packet that has been sent, if one has.
+    /// Does the action due at [`Line::next`]; returns the packet sent, if one was.
     #[inline]
     pub fn advance(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
         if self.free_at() <= now {
@@ -27,7 +27,8 @@ impl<P: Packet> Line<P> {
         None
     }
 
-    /// Does the periodic work of the queue up to `now`, or up to what else comes before, in one call.
+    /// Does the queue's periodic work up to `now`, or up to an earlier action of another kind, in
+    /// one call.
     pub fn set_clock(&mut self, now: Time) {
         self.on_timer(now.min(self.free_at()).min(self.change_at()));
     }

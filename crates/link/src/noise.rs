@@ -1,29 +1,30 @@
 use cwnd_quantity::{Duration, DurationDist, Rng, Time};
 
-/// A delay that goes up and down as that of a radio link does: a stationary process with a given distribution, whose values hang
-/// together for a time.
+/// A stationary random delay with a given distribution and an exponential correlation, like that of
+/// a radio link.
 ///
-/// Beneath it is a normal deviate x with E[x(t) x(t + h)] = exp(−h / τ), the Ornstein–Uhlenbeck process, which is drawn at the
-/// packets' times without an error of steps: x(t + h) = ρ x(t) + √(1 − ρ²) · N(0, 1), ρ = exp(−h / τ) (Gillespie, Exact
-/// numerical simulation of the Ornstein–Uhlenbeck process, 1996, eq. 1.11). The delay is the value of the distribution that is exceeded
-/// as often as x is.
+/// The basis is a standard normal process x with E[x(t) x(t + h)] = exp(−h / τ), the
+/// Ornstein–Uhlenbeck process. It is drawn at the times of packets, without discretisation error:
+/// x(t + h) = ρ x(t) + √(1 − ρ²) · N(0, 1), ρ = exp(−h / τ) (Gillespie, Exact numerical simulation
+/// of the Ornstein–Uhlenbeck process, 1996, eq. 1.11). The delay is the quantile of the
+/// distribution at the same probability as x.
 #[derive(Debug)]
 pub(crate) struct Noise {
     of: DurationDist,
-    /// τ; zero where each packet draws for itself.
+    /// Correlation time τ; with zero, delays are independent.
     correlation: Duration,
-    /// When the deviate was drawn, and what it was.
+    /// Time and value of the last deviate.
     last: Option<(Time, f64)>,
     rng: Rng,
 }
 
 impl Noise {
-    /// This distribution, and for how long delays hang together.
+    /// Creates a delay process with this distribution and correlation time.
     pub const fn new(of: DurationDist, correlation: Duration, rng: Rng) -> Self {
         Self { of, correlation, last: None, rng }
     }
 
-    /// The delay now, which is no earlier than the last time it was asked for.
+    /// Draws the delay at `now`, which must not precede the last call.
     pub fn at(&mut self, now: Time) -> Duration {
         if self.correlation == Duration::ZERO {
             return self.of.sample(&mut self.rng);
@@ -33,12 +34,12 @@ impl Noise {
             None => fresh,
             Some((then, x)) => {
                 let passed = now.since(then).0 as f64 / self.correlation.0 as f64;
-                // √(1 − ρ²), exact where ρ is near one.
+                // √(1 − ρ²) by `expm1`: accurate where ρ is close to 1.
                 libm::exp(-passed) * x + libm::sqrt(-libm::expm1(-2.0 * passed)) * fresh
             }
         };
         self.last = Some((now, x));
-        // `as` saturates: a delay beyond 64 bits is as long as can be.
+        // `as` saturates: a delay beyond 64 bits becomes the longest one.
         Duration((self.of.0.at_deviate(x).unwrap_or_default() + 0.5) as u64)
     }
 }
@@ -56,7 +57,7 @@ mod tests {
         Noise::new(of, correlation, Rng::named(seed, "test"))
     }
 
-    /// Delays in milliseconds at equal distances.
+    /// Delays in milliseconds at equal intervals.
     fn series(mut noise: Noise, step: Duration, n: u64) -> Vec<f64> {
         (0..n).map(|i| noise.at(Time::ZERO + step * i).0 as f64 / 1e6).collect()
     }
@@ -66,7 +67,7 @@ mod tests {
         values.sum::<f64>() / n
     }
 
-    /// The correlation of values that are so many steps apart.
+    /// Autocorrelation of the values at this lag.
     fn correlation(values: &[f64], lag: usize) -> f64 {
         let m = mean(values.iter().copied());
         let variance = mean(values.iter().map(|v| (v - m) * (v - m)));
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn lognormal_delays_forget_as_the_closed_form_says() {
-        // With a deviation as large as the mean, σ² = ln 2; of exp(σ x) the correlation at h is
+        // With a deviation as large as the mean, σ² = ln 2. The correlation of exp(σ x) at h is
         // (exp(σ² ρ) − 1) / (exp(σ²) − 1) = 2^ρ − 1, ρ = exp(−h / τ).
         let values = series(noise("lognormal(10 ms, 0.832554611)", MS * 50, 1), MS * 5, 2_000_000);
         for lag in [1, 4, 10, 20, 40] {
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn uniform_delays_forget_as_the_closed_form_says() {
-        // Of the uniform numbers under a normal copula: 6/π · asin(ρ / 2).
+        // Uniform numbers under a normal copula: 6/π · asin(ρ / 2).
         let values = series(noise("uniform(0 ms, 30 ms)", MS * 20, 2), MS * 2, 1_000_000);
         for lag in [1, 5, 10, 30] {
             let rho = libm::exp(-2.0 * lag as f64 / 20.0);
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_process_is_the_same_however_often_it_is_looked_at() {
-        // Its distribution after a second does not hang on how many packets passed before it.
+        // The distribution after a time does not depend on the number of packets before.
         let after = |steps: u64| {
             let at_end = (0..4000).map(|seed| {
                 let of = noise("exponential(10 ms)", MS * 100, seed);

@@ -1,5 +1,5 @@
-/// What a line must know of a packet besides what its queue must: few words, which name the rest where it waits.
+/// A small packet handle as lines store it; its owner keeps the contents elsewhere.
 pub trait Packet: cwnd_aqm::Packet + Copy {
-    /// Whether it carries payload.
+    /// `true` if the packet carries payload.
     fn has_payload(&self) -> bool;
 }

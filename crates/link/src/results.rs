@@ -1,4 +1,4 @@
-//! Results of a link, as rows of tables.
+//! Result rows of a link.
 
 use cwnd_packet::Guidance;
 use cwnd_quantity::{Duration, Time};
@@ -12,29 +12,29 @@ use crate::line::Line;
 use crate::packet::Packet;
 use crate::slots::Slots;
 
-/// A link at the end of a run.
+/// Counters of a link at the end of a run, from which its rows are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a> {
-    /// Its number.
+    /// Number of the link.
     pub id: u32,
-    /// Its rate.
+    /// Rate of the link.
     pub rate: &'a LinkRate,
-    /// When counting began.
+    /// End of the warm-up.
     pub from: Time,
-    /// When it ended.
+    /// End of the run.
     pub to: Time,
-    /// What had been counted when it began.
+    /// Counters at the end of the warm-up.
     pub before: &'a Counters,
-    /// What was counted in the whole run.
+    /// Counters over the whole run.
     pub total: &'a Counters,
-    /// Queueing delay meanwhile.
+    /// Distribution of the queueing delay since the warm-up.
     pub qdelay: &'a Histogram,
     /// Packets in the queue, in the device and on the line at the end.
     pub queued: u64,
 }
 
 impl Summary<'_> {
-    /// Its row.
+    /// Computes the row of the link.
     #[must_use]
     pub fn row(&self) -> LinkRow {
         let Self { id, total, before, qdelay, .. } = self;
@@ -71,12 +71,12 @@ impl Summary<'_> {
             delivered_total_pkts: total.delivered,
             dropped_total_pkts: total.drops.total(),
             marked_total_pkts: total.marks.total(),
-            // What becomes of its packets later, only a simulator knows.
+            // Only the simulator knows the later fate of the packets.
             ..LinkRow::default()
         }
     }
 
-    /// The distribution of its queueing delay.
+    /// Rows of the distribution of the queueing delay, one for each bucket with packets.
     pub fn qdelay_rows(&self) -> impl Iterator<Item = QueueDelayRow> {
         let link_id = self.id;
         self.qdelay.buckets().map(move |(low, packets)| QueueDelayRow {
@@ -88,7 +88,7 @@ impl Summary<'_> {
     }
 }
 
-/// Collects drops and marks of links by reason.
+/// Collects the drops and marks of links by reason.
 #[derive(Debug, Default)]
 pub struct ReasonTable {
     rows: Reasons,
@@ -96,11 +96,11 @@ pub struct ReasonTable {
     names: Vec<&'static str>,
 }
 
-/// Names of the verdicts, in the order of their numbers.
+/// Labels of [`ReasonRow::verdict`], by value.
 const VERDICTS: [&str; 2] = ["dropped", "marked"];
 
 impl ReasonTable {
-    /// Adds the reasons of a link, drops before marks, each in the order of their first packets.
+    /// Adds the reasons of a link: drops before marks, each in order of first appearance.
     pub fn add(&mut self, of: &Summary<'_>) {
         let tallies = [(&of.total.drops, &of.before.drops), (&of.total.marks, &of.before.marks)];
         for (verdict, (total, before)) in (0..).zip(tallies) {
@@ -122,7 +122,7 @@ impl ReasonTable {
         }
     }
 
-    /// The finished table; `links` are the names of the links.
+    /// Returns the finished table; `links` are the names of the links.
     #[must_use]
     pub fn into_table(self, links: Vec<String>) -> Table {
         let Self { rows, names } = self;
@@ -135,7 +135,7 @@ impl ReasonTable {
     }
 }
 
-/// A link at one instant, of which this has been counted; without a line where the rate is unlimited.
+/// Row of a time series for a link at one instant; `line` is `None` if the rate is unlimited.
 pub fn sample<P: Packet>(
     id: u32,
     now: Time,
@@ -168,12 +168,12 @@ pub fn sample<P: Packet>(
             Some(Guidance::Aggregate(bit_s)) => Some(bit_s),
             _ => None,
         },
-        // What its router tells, only a simulator knows.
+        // Only the simulator knows the messages of the link's router.
         ..LinkSampleRow::default()
     }
 }
 
-/// Mean rate from one instant to another, in bits per second; `None` when unlimited.
+/// Mean rate between two instants in bits per second; `None` if the rate is unlimited.
 fn mean_rate(rate: &LinkRate, from: Time, to: Time) -> Option<f64> {
     match rate {
         LinkRate::Unlimited => None,
@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn a_row_counts_what_came_after_the_warm_up() {
-        // 8 kbit/s for the first of three seconds that count, 4 kbit/s for the other two: 16 kbit could have passed.
+        // 8 kbit/s in the first of the three seconds counted, 4 kbit/s in the other two: 16 kbit
+        // could have passed.
         let rate = LinkRate::steps(Rate(8000), vec![(Time(2 * S), Rate(4000))]);
         let mut before =
             Counters { arrived: 10, delivered: 9, delivered_bytes: 9000, ..Counters::default() };

@@ -10,22 +10,22 @@ use crate::packet::Packet;
 use crate::slots::Slots;
 use crate::timeline::Timeline;
 
-/// What decides what a link does, its propagation apart.
+/// Settings of a link except its propagation delay.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// Its name, which names its random streams, too.
+    /// Name of the link and prefix of its random streams.
     pub name: &'a str,
-    /// How fast it sends.
+    /// Transmission rate.
     pub rate: &'a LinkRate,
-    /// What waits before it; of no effect where the rate is unlimited.
+    /// Queue before the line; unused if the rate is unlimited.
     pub queue: &'a QueueParams,
-    /// What writes into its packets beside the queue.
+    /// Meter at the queue, which writes headers of packets.
     pub meter: &'a MeterParams,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
-    /// The round-trip time that sizes in BDP refer to.
+    /// Round-trip time to which sizes in BDP refer.
     pub bdp_rtt: Duration,
-    /// What goes wrong on it.
+    /// Loss, jitter, reordering and steps of the delay.
     pub impairments: &'a Impairments,
 }
 
@@ -44,7 +44,7 @@ impl<'a> From<&'a Link> for Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// What its queue must know of it, with the random stream of its queue; `None` where the rate is unlimited.
+    /// Facts for the queue, and the random stream of the queue; `None` if the rate is unlimited.
     #[must_use]
     pub fn facts(&self, random: &Streams) -> Option<(LinkFacts, Rng)> {
         let rng = random.named(&format!("link.{}.queue", self.name));
@@ -60,7 +60,7 @@ impl Settings<'_> {
         Some((LinkFacts { rate, bdp_rtt: self.bdp_rtt }, rng))
     }
 
-    /// Its line, idle; `None` where the rate is unlimited.
+    /// Creates the link's idle line; `None` if the rate is unlimited.
     #[must_use]
     pub fn line<P>(&self, random: &Streams) -> Option<Line<P>>
     where
@@ -70,7 +70,7 @@ impl Settings<'_> {
         let (pace, changes) = match self.rate {
             LinkRate::Unlimited => return None,
             LinkRate::Steps { initial, changes, period } => {
-                // A period begins at the initial rate.
+                // Each period starts at the initial rate.
                 let first = period.map(|_| (Time::ZERO, *initial));
                 let steps = first.into_iter().chain(changes.iter().copied()).collect();
                 (Pace::Rate(Serialiser::new(*initial)), Timeline::new(steps, *period))
@@ -89,7 +89,7 @@ impl Settings<'_> {
         })
     }
 
-    /// Its faults; `None` if it has none.
+    /// Creates the link's faults; `None` if it has no impairments.
     #[must_use]
     pub fn faults(&self, random: &Streams) -> Option<Faults> {
         (*self.impairments != Impairments::default()).then(|| {

@@ -1,22 +1,23 @@
 use cwnd_quantity::{Rate, Time};
 
-/// A mahimahi trace: at each listed millisecond 1500 bytes may pass; after the last one it repeats.
+/// A mahimahi trace: 1500 bytes may pass at each listed millisecond; the trace repeats after its
+/// last entry.
 #[derive(Clone, Debug)]
 pub struct Slots {
-    /// Milliseconds, sorted, not empty, the last above zero: it is also the period.
+    /// Slot times in milliseconds: sorted, not empty. The last one is above zero and is the period.
     at_ms: Vec<u64>,
-    /// Which slot comes next, counted over all repetitions.
+    /// Number of the next slot, counted over all repetitions.
     next: u64,
-    /// Bytes left of the slot in use.
+    /// Unused bytes of the current slot.
     remaining: u32,
 }
 
-/// What one line of a trace stands for: a packet of this many bytes (mm-link(1)).
+/// Bytes of one slot, the packet that one line of a trace stands for (mm-link(1)).
 pub const SLOT_BYTES: u32 = 1500;
 const NS_PER_MS: u64 = 1_000_000;
 
 impl Slots {
-    /// The trace, from its beginning.
+    /// Creates the slots of a trace, from its beginning.
     pub const fn new(at_ms: Vec<u64>) -> Self {
         Self { at_ms, next: 0, remaining: 0 }
     }
@@ -25,19 +26,21 @@ impl Slots {
         self.at_ms.last().copied().unwrap_or(1).max(1)
     }
 
-    /// When slot number `n` comes.
+    /// Time of slot number `n`.
     fn time_of(&self, n: u64) -> Time {
         let per_period = self.at_ms.len() as u64;
         let ms = (n / per_period) * self.period_ms() + self.at_ms[(n % per_period) as usize];
         Time(ms.saturating_mul(NS_PER_MS))
     }
 
-    /// The next slot not before `now`; those before it are lost. It becomes the slot in use.
+    /// Makes the first slot at or after `now` the current one and returns its time; earlier slots
+    /// are lost.
     pub fn at_or_after(&mut self, now: Time) -> Time {
         let per_period = self.at_ms.len() as u64;
         let ms = now.0.div_ceil(NS_PER_MS);
         let periods = ms / self.period_ms();
-        // The last slot of a period falls on the period's end, so look one period back, too.
+        // The last slot of a period falls on the period's end, so the search starts one period
+        // earlier.
         let from = periods.saturating_sub(1) * per_period;
         let mut n = from.max(self.next);
         while self.time_of(n) < now {
@@ -46,7 +49,7 @@ impl Slots {
         self.use_slot(n)
     }
 
-    /// The slot after the one in use, which may come at the same instant.
+    /// Makes the next slot the current one and returns its time, which may be the same instant.
     pub fn after(&mut self) -> Time {
         self.use_slot(self.next)
     }
@@ -61,29 +64,30 @@ impl Slots {
         self.time_of(n)
     }
 
-    /// Bytes that may still pass in the slot in use.
+    /// Bytes that may still pass in the current slot.
     pub const fn remaining(&self) -> u32 {
         self.remaining
     }
 
-    /// Uses up to `bytes` of the slot; returns how many.
+    /// Takes up to `bytes` from the current slot; returns the number taken.
     pub fn take(&mut self, bytes: u32) -> u32 {
         let taken = bytes.min(self.remaining);
         self.remaining -= taken;
         taken
     }
 
-    /// Nothing waits: the rest of the slot is lost.
+    /// Discards the rest of the current slot, as no packet waits.
     pub const fn discard(&mut self) {
         self.remaining = 0;
     }
 
-    /// How many slots come before `t`.
+    /// Number of slots before `t`.
     fn before(&self, t: Time) -> u64 {
         let ms = t.0.div_ceil(NS_PER_MS);
         let (periods, rest) = (ms / self.period_ms(), ms % self.period_ms());
         let within = |ms: u64| self.at_ms.partition_point(|&at| at < ms) as u64;
-        // The last slot of a period falls on the period's end: that of the period before may be yet to come.
+        // The last slot of a period falls on the period's end: that of the previous period may lie
+        // at `t` or later.
         match periods.checked_sub(1) {
             None => within(rest),
             Some(whole) => {
@@ -92,19 +96,19 @@ impl Slots {
         }
     }
 
-    /// The mean rate from one instant to another in bits per second; `None` if there is no time between them.
+    /// Mean rate between two instants in bits per second; `None` if no time lies between them.
     pub fn mean_bit_s_between(&self, from: Time, to: Time) -> Option<f64> {
         let slots = self.before(to) - self.before(from).min(self.before(to));
         let seconds = to.since(from).as_secs_f64();
         (seconds > 0.0).then(|| slots as f64 * f64::from(SLOT_BYTES) * 8.0 / seconds)
     }
 
-    /// The mean rate of a whole period in bits per second.
+    /// Mean rate of a whole period in bits per second.
     pub fn mean_bit_s(&self) -> f64 {
         self.at_ms.len() as f64 * f64::from(SLOT_BYTES) * 8.0 * 1000.0 / self.period_ms() as f64
     }
 
-    /// The same as a rate.
+    /// Mean rate of a whole period, at least 1 bit/s.
     pub fn mean_rate(&self) -> Rate {
         Rate((self.mean_bit_s() as u64).max(1))
     }

@@ -1,25 +1,25 @@
 use cwnd_quantity::{Duration, Time};
 
-/// Values that replace each other at given times, once or periodically.
+/// Values that take effect at given times, once or periodically.
 #[derive(Debug)]
 pub struct Timeline<T> {
-    /// In order of time, all of them within the period.
+    /// Steps in order of time, all within the period.
     steps: Vec<(Time, T)>,
     period: Option<Duration>,
-    /// Steps taken in this period.
+    /// Number of steps taken in the current period.
     taken: usize,
-    /// Start of this period.
+    /// Start of the current period.
     began: Time,
 }
 
 impl<T: Copy> Timeline<T> {
-    /// No step taken yet.
+    /// Creates a timeline of which no step is taken.
     #[must_use]
     pub fn new(steps: Vec<(Time, T)>, period: Option<Duration>) -> Self {
         Self { steps, period, taken: 0, began: Time::ZERO }
     }
 
-    /// Time of the next step.
+    /// Time of the next step; `None` after the last one of a timeline without a period.
     #[inline]
     #[must_use]
     pub fn next(&self) -> Option<Time> {
@@ -30,7 +30,7 @@ impl<T: Copy> Timeline<T> {
         Some(self.began + self.period? + first.since(Time::ZERO))
     }
 
-    /// Takes the next step.
+    /// Takes the next step and returns its value; `None` if no step is left.
     pub fn take(&mut self) -> Option<T> {
         if self.taken == self.steps.len() {
             self.began += self.period?;
@@ -41,7 +41,7 @@ impl<T: Copy> Timeline<T> {
         Some(value)
     }
 
-    /// Takes all steps up to `now`; the value of the last of them, if there is one.
+    /// Takes all steps up to `now`; returns the value of the last one, or `None` without any.
     #[cold]
     pub(crate) fn catch_up(&mut self, now: Time) -> Option<T> {
         let mut value = None;

@@ -2,44 +2,46 @@ use std::collections::VecDeque;
 
 use cwnd_aqm::Verdict;
 
-/// One of those who read a line's verdicts.
+/// Handle of a reader of a line's verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader(usize);
 
-/// What a queue decided, in order, for as many readers as like. Each has its own position; the ring grows to hold what the
-/// slowest has not read, so that nobody misses anything.
+/// Verdicts of a queue in order, for any number of readers.
+///
+/// Each reader has its own position. The ring keeps all that the slowest reader has not read, so no
+/// reader misses a verdict.
 #[derive(Debug)]
 pub(crate) struct Verdicts<P> {
     kept: VecDeque<Verdict<P>>,
-    /// How many there were before the first that is kept.
+    /// Number of verdicts before the first one kept.
     passed: u64,
-    /// How many each reader has read, counted from the first of all.
+    /// Position of each reader, counted from the first verdict of all.
     read: Vec<u64>,
 }
 
 impl<P: Copy> Verdicts<P> {
-    /// A ring that nobody reads yet.
+    /// Creates an empty ring without readers.
     pub const fn new() -> Self {
         Self { kept: VecDeque::new(), passed: 0, read: Vec::new() }
     }
 
-    /// The queue decides.
+    /// Appends a verdict.
     pub fn push(&mut self, verdict: Verdict<P>) {
         self.kept.push_back(verdict);
     }
 
-    /// Another reader, of what comes from now on.
+    /// Adds a reader of the verdicts that follow.
     pub fn reader(&mut self) -> Reader {
         self.read.push(self.passed + self.kept.len() as u64);
         Reader(self.read.len() - 1)
     }
 
-    /// Whether there is something that not all have read.
+    /// `true` if some reader has not read all verdicts.
     pub fn has_news(&self) -> bool {
         !self.kept.is_empty()
     }
 
-    /// The next verdict for this reader.
+    /// Returns the next verdict for this reader, and drops what all readers have read.
     pub fn read(&mut self, reader: Reader) -> Option<Verdict<P>> {
         let position = self.read.get_mut(reader.0)?;
         let verdict = *self.kept.get((*position - self.passed) as usize)?;

@@ -1,4 +1,4 @@
-//! A line with packets that are a number and a size: when each leaves, and what is counted.
+//! A line with packets of a number and a size: departure times and counters.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use cwnd_link::{Line, Pace, Packet, Reader, Slots, Timeline};
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
 
-/// A data packet of this number and size.
+/// A data packet with a number and a size in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Numbered(u32, u16);
 
@@ -27,7 +27,7 @@ impl Packet for Numbered {
     }
 }
 
-/// Notes which packets it was told of.
+/// A context that records the packets reported to it.
 #[derive(Default)]
 struct Told(Vec<u32>);
 
@@ -67,7 +67,7 @@ fn arrive(line: &mut Line<Numbered>, now: Time, packet: Numbered) -> Option<Time
     line.arrive(now, packet, &mut Told::default())
 }
 
-/// Calls the line whenever it wants, and notes what it sends: number and time in ns.
+/// Calls the line at each time that it wants; returns number and time in ns of each packet sent.
 fn drain(line: &mut Line<Numbered>, first: Option<Time>) -> Vec<(u32, u64)> {
     let mut sent = Vec::new();
     let mut next = first;
@@ -80,7 +80,8 @@ fn drain(line: &mut Line<Numbered>, first: Option<Time>) -> Vec<(u32, u64)> {
 
 #[test]
 fn a_packet_on_the_line_goes_on_at_the_new_rate() {
-    // 1000 B at 8 kbit/s take 1 s. After a quarter of it: the rest at twice the rate, or at a quarter of it.
+    // 1000 B at 8 kbit/s take 1 s. After a quarter, the rest is sent at twice the rate, or at a
+    // quarter of it.
     const S: u64 = 1_000_000_000;
     for (rate, expected) in [(16_000, S / 4 + 3 * S / 8), (2_000, S / 4 + 3 * S)] {
         let mut line = line(Rate(8_000)).with_changes(once(Time(S / 4), Rate(rate)));
@@ -148,7 +149,7 @@ fn a_device_queue_takes_packets_that_the_discipline_then_neither_holds_nor_delay
     assert_eq!(line.last_sojourn(), Some(Duration::ZERO));
     let sent = drain(&mut line, first);
     assert_eq!(sent, [(0, 1_000_000), (1, 2_000_000), (2, 3_000_000)]);
-    // The third went into the device when the second left it for the line.
+    // The third packet entered the device when the second one left it for the line.
     assert_eq!(line.last_sojourn(), Some(Duration(1_000_000)));
     assert_eq!(line.held(), 0);
 }
@@ -157,15 +158,15 @@ fn a_device_queue_takes_packets_that_the_discipline_then_neither_holds_nor_delay
 fn a_slot_of_a_trace_carries_1500_bytes_of_whatever_waits() {
     let ms = |n: u64| n * 1_000_000;
     let mut line = slots(&[1, 2, 2, 5]);
-    // 700 + 700 + 100 B fill the slot at 1 ms; of 3200 B, 1500 pass in each of the two at 2 ms, 200 at 5 ms, where
-    // 1200 B follow; the rest of that slot is lost.
+    // 700 + 700 + 100 B fill the slot at 1 ms. Of 3200 B, 1500 pass in each of the two slots at 2
+    // ms and 200 at 5 ms. 1200 B follow there, and the rest of that slot is lost.
     let mut first = None;
     for (i, wire) in [700, 700, 100, 3200, 1200].into_iter().enumerate() {
         first = first.or(arrive(&mut line, Time(3), Numbered(i as u32, wire)));
     }
     let sent = drain(&mut line, first);
     assert_eq!(sent, [(0, ms(1)), (1, ms(1)), (2, ms(1)), (3, ms(5)), (4, ms(5))]);
-    // The next comes when the trace has begun again.
+    // The next slot is the first one of the trace's second period.
     let next = arrive(&mut line, Time(ms(5) + 1), Numbered(9, 1));
     assert_eq!(next, Some(Time(ms(6))));
 }
@@ -181,10 +182,10 @@ fn a_full_slot_leaves_the_next_packet_to_the_next_slot() {
     assert_eq!(drain(&mut line, first), [(0, ms(3)), (1, ms(6)), (2, ms(9))]);
 }
 
-/// What a meter was told: what, packet, time in µs, packets waiting.
+/// Calls of a meter: method, packet, time in µs, packets waiting.
 type Heard = Arc<Mutex<Vec<(&'static str, u32, u64, u64)>>>;
 
-/// Notes all that it is told, and wants to be woken once.
+/// A meter that records its calls and has one timer.
 #[derive(Debug)]
 struct Notes(Heard, Option<Time>);
 
@@ -246,7 +247,7 @@ fn a_meter_is_told_of_arrivals_departures_rates_and_its_timer() {
         ("leaves", 0, 100, 0),
         ("arrives", 1, 100, 0),
         ("arrives", 2, 100, 1),
-        // It finds the queue full.
+        // The queue is full.
         ("arrives", 3, 100, 2),
         ("timer", 0, 300, 2),
         ("leaves", 1, 1100, 1),
@@ -256,7 +257,7 @@ fn a_meter_is_told_of_arrivals_departures_rates_and_its_timer() {
     ];
     assert_eq!(*heard.lock().expect("nobody panicked with it"), expected);
     assert_eq!(line.counters(Time(9_000_000)).drops.of(Reason::OVERLIMIT), 1);
-    // What a device takes has left; a second meter stands before the first.
+    // Packets that the device dequeues have left the queue. The second meter precedes the first.
     heard.lock().expect("nobody panicked with it").clear();
     let mut line = slots(&[3]).with_device_queue(1);
     line = line.with_meter(meter(None)).with_meter(meter(None));
@@ -288,13 +289,13 @@ fn each_reader_of_verdicts_has_its_own_position_and_misses_nothing() {
             })
             .collect()
     };
-    // One goes, one waits, one is too many before anybody asks.
+    // One packet is in transmission, one waits, and one is dropped before there is a reader.
     come(&mut line, 0..3);
     let quick = line.reader();
     assert!(line.read(quick).is_none());
     come(&mut line, 3..6);
     assert_eq!(read(&mut line, quick, 2), [3, 4]);
-    // The second comes when three were there, and reads nothing for long.
+    // The second reader comes after three verdicts and reads nothing for a long time.
     let slow = line.reader();
     come(&mut line, 6..2006);
     assert_eq!(read(&mut line, quick, usize::MAX), (5..2006).collect::<Vec<_>>());
