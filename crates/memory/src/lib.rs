@@ -1,5 +1,5 @@
-//! Memory hints to the processor (feature `prefetch`) and to the kernel. They change speed, never
-//! results.
+//! Hints about memory to the processor (feature `prefetch`) and to the kernel. They change speed,
+//! never results.
 
 use core::ptr;
 
@@ -10,7 +10,7 @@ pub use pages::{make_room, with_capacity};
 /// Size of a cache line, bytes.
 const CACHE_LINE: usize = 64;
 
-/// Prefetches the cache line where a value begins.
+/// Prefetches the cache line in which a value begins.
 #[inline(always)]
 pub fn line_soon<T>(value: &T) {
     prefetch(ptr::from_ref(value).cast());
@@ -26,7 +26,7 @@ pub fn soon<T>(value: &T) {
         prefetch(start.wrapping_add(offset));
     }
     if align_of::<T>() < CACHE_LINE {
-        // It may reach into one line more than it is lines long.
+        // An unaligned value may span one more line than its size has.
         prefetch(start.wrapping_add(size_of::<T>().saturating_sub(1)));
     }
 }

@@ -1,12 +1,12 @@
 //! Large vectors in large pages.
 //!
-//! With random access to more memory than some thousand pages of 4 KiB, each access has to look up its page first, which
-//! takes longer than the access itself, in a virtual machine twice over.
+//! Random access to more than some thousand pages of 4 KiB needs a page-table walk for each access.
+//! The walk takes longer than the access, and in a virtual machine twice as long.
 
-/// Vectors below this stay in small pages: the few there are of them are found quickly.
+/// Size below which vectors stay in small pages: their few pages are found quickly.
 const LARGE_BYTES: usize = 4 << 20;
 
-/// An empty vector with room for so many; where that is much, in large pages if the kernel has them.
+/// Creates an empty vector with this capacity; a large one in large pages, if the kernel has them.
 #[must_use]
 pub fn with_capacity<T>(capacity: usize) -> Vec<T> {
     let mut vec = Vec::with_capacity(capacity);
@@ -16,7 +16,8 @@ pub fn with_capacity<T>(capacity: usize) -> Vec<T> {
     vec
 }
 
-/// Makes room for another element; as [`Vec::reserve`] does, but the larger vector is in large pages, too.
+/// Makes room for one more element, as [`Vec::reserve`] does, but with large vectors in large
+/// pages.
 pub fn make_room<T>(vec: &mut Vec<T>) {
     if vec.len() == vec.capacity() {
         let mut larger = with_capacity((2 * vec.len()).max(4));
@@ -25,7 +26,8 @@ pub fn make_room<T>(vec: &mut Vec<T>) {
     }
 }
 
-/// Tells the kernel that the free places of a vector are best put in large pages, before anything is written there.
+/// Advises the kernel to put the spare capacity of a vector into large pages, before anything is
+/// written there.
 #[cfg(target_os = "linux")]
 fn ask_for_large_pages<T>(vec: &mut Vec<T>) {
     use rustix::mm::{Advice, madvise};
@@ -35,9 +37,10 @@ fn ask_for_large_pages<T>(vec: &mut Vec<T>) {
     let start = free.as_mut_ptr().cast::<u8>();
     let skipped = start.align_offset(page);
     let bytes = size_of_val(free).saturating_sub(skipped) / page * page;
-    // A kernel without large pages says no: then all stays as it was.
+    // A kernel without large pages refuses the advice, which is harmless.
     #[expect(unsafe_code, reason = "a hint that the standard library does not have")]
-    // SAFETY: the range lies within memory that `vec` alone owns, and this advice leaves its contents as they are.
+    // SAFETY: the range lies within memory that `vec` alone owns, and this advice leaves its
+    // contents as they are.
     let _ = unsafe { madvise(start.wrapping_add(skipped).cast(), bytes, Advice::LinuxHugepage) };
 }
 

@@ -1,12 +1,12 @@
 use std::borrow::Cow;
 
-/// How often each mechanism acted, over the whole run: names that the mechanisms themselves gave, in the order in which they
-/// were first heard.
+/// Counters of all mechanisms over the whole run, in order of first appearance. The mechanisms name
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity(Vec<(Cow<'static, str>, u64)>);
 
 impl Activity {
-    /// So often more. A name that is told with zero is known from then on.
+    /// Adds to the counter with this name; a new name is kept even with count 0.
     pub fn add(&mut self, name: impl Into<Cow<'static, str>>, count: u64) {
         let name = name.into();
         match self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -15,20 +15,20 @@ impl Activity {
         }
     }
 
-    /// What `others` tell, too, apart from what never happened.
+    /// Adds the counters of `others` that are not zero.
     pub fn extend_with(&mut self, others: &Self) {
         for (name, count) in others.iter().filter(|&(_, count)| count > 0) {
             self.add(name.to_owned(), count);
         }
     }
 
-    /// How often the mechanism of this name acted; `None` if nobody told of it.
+    /// Value of the counter with this name; `None` if no mechanism has named it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {
         self.0.iter().find(|(known, _)| known == name).map(|&(_, count)| count)
     }
 
-    /// All of them.
+    /// Names and values of all counters.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(name, count)| (&**name, *count))
     }

@@ -1,12 +1,13 @@
-//! Tables of several runs, one below the other.
+//! Concatenation of the tables of several runs.
 
 use crate::table::{ColumnData, Name, Table};
 
 impl Table {
-    /// Puts the rows of a table with the same columns below those of this one. A table without columns takes them over.
+    /// Appends the rows of a table with the same columns. A table without columns takes over the
+    /// other's.
     ///
     /// # Panics
-    /// If the columns differ: tables of one kind always have the same.
+    /// If the columns differ: tables of one kind always have the same ones.
     pub fn append(&mut self, other: &Self) {
         if self.columns.is_empty() {
             self.columns.clone_from(&other.columns);
@@ -37,7 +38,7 @@ impl ColumnData {
 }
 
 fn append_names(codes: &mut Vec<Name>, labels: &mut Vec<String>, more: &[Name], named: &[String]) {
-    // Runs of one sweep mostly have the same names.
+    // The runs of a sweep mostly have the same names.
     if labels == named {
         codes.extend_from_slice(more);
         return;

@@ -1,18 +1,21 @@
 use cwnd_quantity::Duration;
 
-/// A histogram of durations with buckets of constant relative width: every quantile is exact to 1/128 of its value.
+/// A histogram of durations with buckets of constant relative width: each quantile is accurate to
+/// 1/128 of its value.
 ///
-/// A value v ≥ 128 ns falls into one of 128 equal parts of its octave [2^k, 2^(k+1)); below 128 ns buckets are 1 ns.
-/// Only the range that was hit takes memory, and as long as there are only a few buckets, only these: most flows are short.
+/// A value v ≥ 128 ns falls into one of 128 equal parts of its octave [2^k, 2^(k+1)). Below 128 ns
+/// buckets are 1 ns wide. Memory covers only the range of the values. Up to [`FEW`] buckets are
+/// stored as pairs, since most flows are short.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// Counts of the buckets from `first` on; with [`SPARSE`] as the first, bucket and count in turn, in order.
+    /// Counts of the buckets from `first` on. If `first` is [`SPARSE`], pairs of bucket and count,
+    /// in order.
     counts: Vec<u32>,
     first: usize,
     n: u64,
     sum: u128,
     max: u64,
-    /// `u64::MAX` when nothing was counted.
+    /// Smallest value; `u64::MAX` before the first.
     min: u64,
 }
 
@@ -22,17 +25,17 @@ impl Default for Histogram {
     }
 }
 
-/// log2 of the buckets in an octave.
+/// Base-2 logarithm of the number of buckets in an octave.
 const SUB_BITS: u32 = 7;
 const SUB: u64 = 1 << SUB_BITS;
-/// Buckets come into being by so many at a time: a flow's round-trip times differ by little.
+/// Number of buckets that are allocated together: a flow's RTTs are close to each other.
 const STEP: usize = 8;
-/// What `first` is while only a few buckets are counted: no bucket is so many behind it.
+/// Value of `first` while pairs are stored. No bucket number is that far from it.
 const SPARSE: usize = usize::MAX / 2;
-/// How many buckets are a few.
+/// Largest number of pairs.
 const FEW: usize = 4;
 
-/// The bucket of a value.
+/// Bucket of a value.
 #[inline]
 pub(crate) const fn bucket(ns: u64) -> usize {
     if ns < SUB {
@@ -42,7 +45,7 @@ pub(crate) const fn bucket(ns: u64) -> usize {
     (((octave as u64) << SUB_BITS) + (ns >> octave)) as usize
 }
 
-/// The smallest value of a bucket.
+/// Smallest value of a bucket.
 pub(crate) const fn floor(bucket: usize) -> u64 {
     let b = bucket as u64;
     if b < 2 * SUB {
@@ -53,7 +56,7 @@ pub(crate) const fn floor(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Values like those before will be counted soon: a hint, for speed alone.
+    /// Prefetches the middle of the counts, where the next value probably falls.
     #[inline]
     pub fn soon(&self) {
         self.counts.get(self.counts.len() / 2).into_iter().for_each(cwnd_memory::soon);
@@ -74,7 +77,7 @@ impl Histogram {
         }
     }
 
-    /// Counts in a bucket that has no place yet, or while there are only a few.
+    /// Counts a value in a pair, or in a bucket that has no memory yet.
     #[cold]
     fn count_elsewhere(&mut self, i: usize) {
         if self.first != SPARSE {
@@ -115,31 +118,32 @@ impl Histogram {
         self.counts[i - self.first] += count;
     }
 
-    /// How many values were counted.
+    /// Number of values counted.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.n
     }
 
-    /// The exact mean; `None` when nothing was counted.
+    /// Exact mean; `None` without values.
     #[must_use]
     pub fn mean(&self) -> Option<Duration> {
         (self.n > 0).then(|| Duration((self.sum / u128::from(self.n)) as u64))
     }
 
-    /// The exact largest value; `None` when nothing was counted.
+    /// Exact largest value; `None` without values.
     #[must_use]
     pub fn max(&self) -> Option<Duration> {
         (self.n > 0).then_some(Duration(self.max))
     }
 
-    /// The exact smallest value; `None` when nothing was counted.
+    /// Exact smallest value; `None` without values.
     #[must_use]
     pub fn min(&self) -> Option<Duration> {
         (self.n > 0).then_some(Duration(self.min))
     }
 
-    /// The q-quantile, 0 ≤ q ≤ 1, as the middle of its bucket, within the exact extremes; `None` when nothing was counted.
+    /// The q-quantile, 0 ≤ q ≤ 1: the middle of its bucket, limited to the exact extremes; `None`
+    /// without values.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         let min = self.min()?.0;
@@ -156,7 +160,7 @@ impl Histogram {
         self.max()
     }
 
-    /// The buckets that are not empty, from the lowest: smallest value and count.
+    /// Buckets with values, in ascending order: smallest value of the bucket, and count.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let sparse = self.first == SPARSE;
         let (dense, pairs) =
@@ -168,7 +172,7 @@ impl Histogram {
             .map(|(i, count)| (Duration(floor(i)), u64::from(count)))
     }
 
-    /// Forgets everything, as at the end of a warm-up.
+    /// Removes all values, as at the end of the warm-up.
     pub fn clear(&mut self) {
         *self = Self::default();
     }

@@ -1,4 +1,4 @@
-//! Records of a run: typed rows kept as columns, histograms, and a digest of it all.
+//! Records of a run: rows stored as columns, histograms, and a digest of all tables.
 #![forbid(unsafe_code)]
 
 mod activity;

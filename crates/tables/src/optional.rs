@@ -1,51 +1,52 @@
-//! Values of which some are missing.
+//! Columns with missing values.
 
 /// Values of which some are missing, in Arrow's layout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Optional<T> {
-    /// One a row, zero where it is missing.
+    /// Value of each row; zero if it is missing.
     values: Vec<T>,
-    /// A bit a row, the lowest of a byte first: whether it is there.
+    /// Validity bitmap: one bit a row, lowest bit of a byte first, set if the value is present.
     present: Vec<u8>,
 }
 
 impl<T: Copy> Optional<T> {
-    /// From its two parts.
+    /// Creates a column of its values and validity bitmap.
     pub(crate) const fn new(values: Vec<T>, present: Vec<u8>) -> Self {
         Self { values, present }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are no rows.
+    /// `true` if there are no rows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The value of a row; none if it is missing, or the row is.
+    /// Value of a row; `None` if it is missing or the row does not exist.
     #[must_use]
     pub fn get(&self, row: usize) -> Option<T> {
         let bit = self.present.get(row / 8)? >> (row % 8) & 1;
         if bit == 1 { self.values.get(row).copied() } else { None }
     }
 
-    /// All of them.
+    /// Values of all rows, `None` where missing.
     pub fn iter(&self) -> impl Iterator<Item = Option<T>> + '_ {
         (0..self.len()).map(|row| self.get(row))
     }
 
-    /// The values, zero where they are missing, and a bit a row, the lowest of a byte first: whether it is there.
+    /// Returns the values, zero where missing, and the validity bitmap: one bit a row, lowest bit
+    /// of a byte first.
     #[must_use]
     pub fn into_parts(self) -> (Vec<T>, Vec<u8>) {
         (self.values, self.present)
     }
 
-    /// Puts these values below.
+    /// Appends the rows of another column.
     pub(crate) fn append(&mut self, other: &Self) {
         for row in 0..other.len() {
             set(&mut self.present, self.values.len() + row, other.get(row).is_some());
@@ -65,7 +66,7 @@ impl<T: Copy + Default> FromIterator<Option<T>> for Optional<T> {
     }
 }
 
-/// Notes of the next row whether its value is there.
+/// Appends a row's bit to a validity bitmap.
 #[inline]
 pub(crate) fn set(present: &mut Vec<u8>, row: usize, is: bool) {
     if row.is_multiple_of(8) {

@@ -1,7 +1,7 @@
-//! Rows that are stored as columns.
+//! Definition of rows that are stored as columns.
 
-/// Defines a row and the columns that store it; those under `rare` count what most runs have none of, and then take no memory
-/// ([`crate::values`]).
+/// Defines a row type and its table, which stores columns. Columns under `rare` are zero in most
+/// runs and then take no memory ([`crate::values`]).
 macro_rules! record {
     (
         $(#[doc = $row_doc:literal])* row $row:ident
@@ -24,26 +24,26 @@ macro_rules! record {
         }
 
         impl $table {
-            /// What each column means, in order: name and description.
+            /// Name and description of each column, in order.
             pub const COLUMNS: &'static [(&'static str, &'static str)] = &[
                 $( (stringify!($field), concat!($($doc),+)), )+
                 $($( (stringify!($rare), concat!($($rare_doc),+)), )+)?
             ];
 
-            /// Adds a row.
+            /// Appends a row.
             #[inline]
             pub fn push(&mut self, row: $row) {
                 $( $crate::values::Collect::push(&mut self.$field, row.$field); )+
                 $($( $crate::values::Collect::push(&mut self.$rare, row.$rare); )+)?
             }
 
-            /// Makes room for so many rows more, and no others.
+            /// Reserves memory for exactly this many more rows.
             pub fn reserve(&mut self, rows: usize) {
                 $( $crate::values::Collect::reserve(&mut self.$field, rows); )+
                 $($( $crate::values::Collect::reserve(&mut self.$rare, rows); )+)?
             }
 
-            /// The finished table; `labels` gives the names behind each name column.
+            /// Returns the finished table; `labels` gives the names behind each name column.
             #[must_use]
             pub fn into_table(self, labels: impl Fn(&str) -> Vec<String>) -> $crate::table::Table {
                 $crate::table::Table {

@@ -1,34 +1,34 @@
 use crate::activity::Activity;
 use crate::table::{ColumnData, Digest, Table};
 
-/// All that a run gives.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Records {
-    /// A row for each flow.
+    /// One row for each flow.
     pub flows: Table,
-    /// A row for each link.
+    /// One row for each link.
     pub links: Table,
-    /// A row for each link, verdict and reason that occurred.
+    /// One row for each link, verdict and reason that occurred.
     pub reasons: Table,
-    /// Flows over time.
+    /// Time series of flows.
     pub flow_series: Table,
-    /// Links over time.
+    /// Time series of links.
     pub link_series: Table,
     /// Distribution of the queueing delay of each link.
     pub qdelay: Table,
-    /// A row for each request; none without connections that clients open.
+    /// One row for each request; empty without connections that clients open.
     pub requests: Table,
-    /// Distributions of requests and flows, where not each has a row.
+    /// Distributions of requests and flows, if not each has a row.
     pub sketches: Table,
-    /// What flows without a row came to.
+    /// Sums over the flows without a row.
     pub unrecorded: Table,
-    /// Requests, with a row or without.
+    /// Number of requests, with or without a row.
     pub request_count: u64,
-    /// How often each mechanism acted, over the whole run.
+    /// Counters of all mechanisms over the whole run, by name.
     pub activity: Activity,
-    /// Events taken.
+    /// Number of events taken.
     pub events: u64,
-    /// Data segments that reached their receiver.
+    /// Number of data segments that reached their receivers.
     pub delivered_data_packets: u64,
 }
 
@@ -53,9 +53,10 @@ impl Records {
         row.map_or([0; 2], |row| ["packets", "total_packets"].map(|column| count(column, row)))
     }
 
-    /// A digest of all tables and of what acted: equal for equal runs. What was counted and never happened is not in it, nor
-    /// the order of the counters, so a counter that is new changes no digest of a run in which it stays zero; nor do tables that
-    /// most runs have no row of.
+    /// Digest of all tables and counters, equal for equal runs.
+    ///
+    /// It omits counters that are zero, the order of counters, and empty tables that most runs
+    /// leave empty. So a new counter or table changes no digest of runs without such events.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();

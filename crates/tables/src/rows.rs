@@ -1,31 +1,34 @@
-//! The tables of a run. Column names follow Linux `tcp_info` where it has one, with the unit at the end.
+//! Rows of the tables of a run. Column names follow Linux `tcp_info` where it has them, with the
+//! unit at the end.
 
 use crate::record::record;
 use crate::table::Name;
 
 record! {
-    /// A flow at the end of a run. Unless said otherwise a count is taken after the warm-up.
+    /// A flow at the end of a run. Counts exclude the warm-up unless stated otherwise.
     row FlowRow
-    /// All flows.
+    /// Rows of all flows.
     table Flows
     {
         /// Number of the flow, in order of creation.
         flow_id: u32,
-        /// Group it belongs to.
+        /// Group of the flow.
         group: Name,
-        /// Its congestion controller; `none` if it sends datagrams.
+        /// Congestion controller of the flow; `none` for datagrams.
         controller: Name,
-        /// When it started, s since the start of the run.
+        /// Time at which it started, s since the start of the run.
         start_s: f64,
-        /// How long it was counted, s: from its start or the end of the warm-up, to its end or that of the run.
+        /// Time over which it was counted, s: from its start or the end of the warm-up, to its end
+        /// or that of the run.
         duration_s: f64,
-        /// Payload handed to the receiving application, bit/s.
+        /// Goodput: payload delivered to the receiving application, bit/s.
         goodput_bit_s: f64,
-        /// Arrived at the receiver, headers and duplicates included, bit/s.
+        /// Throughput: bytes that arrived at the receiver, headers and duplicates included, bit/s.
         throughput_bit_s: f64,
-        /// Payload handed to the receiving application, bytes.
+        /// Payload delivered to the receiving application, bytes.
         delivered_bytes: u64,
-        /// Payload handed to the receiving application in the whole run, warm-up included, bytes.
+        /// Payload delivered to the receiving application in the whole run, warm-up included,
+        /// bytes.
         bytes_received: u64,
         /// Propagation round-trip time of its path, µs.
         rtt_base_us: f64,
@@ -39,13 +42,13 @@ record! {
         rtt_p95_us: Option<f64>,
         /// 99th percentile of the measured RTT, µs.
         rtt_p99_us: Option<f64>,
-        /// Data segments sent, retransmissions included; or datagrams.
+        /// Data segments sent, retransmissions included; for datagrams, datagrams sent.
         segments_sent: u64,
-        /// Data segments sent again.
+        /// Data segments retransmitted.
         retrans: u64,
-        /// Share of the data segments sent that had to be sent again.
+        /// Share of retransmissions among the data segments sent.
         loss_ratio: f64,
-        /// Share of the data segments received that carried CE.
+        /// Share of segments with CE among the data segments received.
         ce_ratio: f64,
         /// Data segments received with CE.
         ce_received: u64,
@@ -67,40 +70,48 @@ record! {
         cwnd_reductions_ecn: u64,
         /// Window reductions for a timeout.
         cwnd_reductions_rto: u64,
-        /// Bytes it was to transfer; null when without end.
+        /// Size of its transfer, bytes; null without end.
         size_bytes: Option<u64>,
-        /// From its start to the last byte's delivery, s; null when without end or not finished.
+        /// Flow completion time: from its start to the delivery of the last byte, s; null if it did
+        /// not finish or has no end.
         fct_s: Option<f64>,
     }
     rare
     {
-        /// Expiries of the timer of a SYN, at whichever end opens the connection.
+        /// Expiries of the retransmission timer of a SYN, at the end that opens the connection.
         rto_syn: u64,
-        /// Expiries of the timer of a request, at a client that opens the connection.
+        /// Expiries of the retransmission timer of a request, at a client that opens the
+        /// connection.
         rto_request: u64,
-        /// Expiries, of SYNs and requests too, whose segment was still on its way or in a queue: the timeout was shorter than the round trip.
+        /// Expiries, of SYNs and requests too, whose segment was still on its way or in a queue:
+        /// the timeout was shorter than the round trip.
         rto_under_way: u64,
-        /// Expiries whose segment had arrived, and no ACK of it was lost: the timeout was shorter than the round trip.
+        /// Expiries whose segment had arrived, and no ACK of it was lost: the timeout was shorter
+        /// than the round trip.
         rto_ack_late: u64,
         /// Expiries whose segment had arrived, and an ACK of it was lost.
         rto_ack_lost: u64,
-        /// Data segments received that brought nothing new.
+        /// Data segments received without new data.
         duplicates: u64,
-        /// Where the connection was given up: at its SYN, at data, or not.
+        /// Phase in which the connection was given up: `no`, `syn` or `data`.
         gave_up: Name,
-        /// Source quenches that reached its sender and were believed.
+        /// Source quenches that its sender accepted.
         quenches: u64,
-        /// Source quenches that its sender did not believe: what they quote was not outstanding, or too many had been wrong.
+        /// Source quenches that its sender refused: the quoted data was not outstanding, or too
+        /// many had been wrong.
         quenches_refused: u64,
         /// Window reductions for a source quench.
         cwnd_reductions_quench: u64,
-        /// Mean queueing delay as its sender saw it, µs: its round-trip times less the least of them; null unless that was noted.
+        /// Mean queueing delay as its sender measured it, µs: its RTTs less the least of them; null
+        /// unless recorded.
         qdelay_seen_us: Option<f64>,
-        /// Mean of what its data packets took on their way beyond propagation and transmission, µs; null unless that was noted.
+        /// Mean delay of its data packets beyond propagation and transmission, µs; null unless
+        /// recorded.
         qdelay_true_us: Option<f64>,
-        /// Window reductions because packets waited too long.
+        /// Window reductions for queueing delay.
         cwnd_reductions_delay: u64,
-        /// What its controller took for the round trip without queues at the end, µs; null where it does not act by that.
+        /// Final estimate of the RTT without queueing in its controller, µs; null for controllers
+        /// without one.
         min_rtt_us: Option<f64>,
         /// Echoes of timestamps that its sender never sent, whole run.
         forged_echoes: u64,
@@ -108,16 +119,17 @@ record! {
 }
 
 record! {
-    /// A link at the end of a run. A count is taken after the warm-up, one that ends in `_total_pkts` over the whole run.
+    /// A link at the end of a run. Counts exclude the warm-up, except those that end in
+    /// `_total_pkts`.
     row LinkRow
-    /// All links.
+    /// Rows of all links.
     table Links
     {
         /// Number of the link, in the order of the scenario.
         link_id: u32,
-        /// Its name.
+        /// Name of the link.
         link: Name,
-        /// Its mean rate, bit/s; null when unlimited.
+        /// Mean rate of the link, bit/s; null if unlimited.
         rate_bit_s: Option<f64>,
         /// Share of the rate that was used.
         utilisation: Option<f64>,
@@ -135,25 +147,25 @@ record! {
         qlen_mean_pkts: f64,
         /// Mean bytes waiting.
         qlen_mean_bytes: f64,
-        /// Packets that came to the link.
+        /// Packets that arrived at the link.
         arrived_pkts: u64,
-        /// Packets that left it.
+        /// Packets that left the link.
         delivered_pkts: u64,
-        /// Data packets (with payload) that left it.
+        /// Data packets (with payload) that left the link.
         delivered_data_pkts: u64,
         /// Packets dropped.
         dropped_pkts: u64,
         /// Packets marked CE.
         marked_pkts: u64,
-        /// Packets waiting or being sent at the end.
+        /// Packets waiting or in transmission at the end.
         queued_pkts: u64,
-        /// Share of the packets that came and were dropped.
+        /// Share of the arrived packets that were dropped.
         drop_ratio: f64,
-        /// Share of the packets that came and were marked.
+        /// Share of the arrived packets that were marked.
         mark_ratio: f64,
-        /// Packets that came to the link, whole run.
+        /// Packets that arrived at the link, whole run.
         arrived_total_pkts: u64,
-        /// Packets that left it, whole run.
+        /// Packets that left the link, whole run.
         delivered_total_pkts: u64,
         /// Packets dropped, whole run.
         dropped_total_pkts: u64,
@@ -162,11 +174,11 @@ record! {
     }
     rare
     {
-        /// Dead packets: they left it, and were dropped or lost later on their way.
+        /// Dead packets: they left the link, and were dropped or lost later on their path.
         dead_pkts: u64,
-        /// Their bytes.
+        /// Bytes of the dead packets.
         dead_bytes: u64,
-        /// Data packets that left it and brought their receiver nothing new.
+        /// Data packets that left the link and brought their receiver no new data.
         duplicate_pkts: u64,
         /// Source quenches that its router sent about packets of its queue, whole run.
         quenches_total_pkts: u64,
@@ -174,18 +186,18 @@ record! {
 }
 
 record! {
-    /// Packets of a link that were dropped, or marked CE, for one reason.
+    /// Packets that a link dropped, or marked CE, for one reason.
     row ReasonRow
     /// Drops and marks of all links by reason; reasons that never occurred have no row.
     table Reasons
     {
         /// Number of the link.
         link_id: u32,
-        /// Its name.
+        /// Name of the link.
         link: Name,
         /// `dropped` or `marked`.
         verdict: Name,
-        /// Name that the mechanism has for it: `overlimit`, `codel`, `red_early`.
+        /// Name of the reason in the mechanism: `overlimit`, `codel`, `red_early`.
         reason: Name,
         /// Packets after the warm-up.
         packets: u64,
@@ -197,20 +209,20 @@ record! {
 record! {
     /// A flow at one instant.
     row FlowSampleRow
-    /// Flows over time. Datagrams have no window and are not among them.
+    /// Time series of flows. Datagrams have no window and no rows.
     table FlowSamples
     {
         /// Time since the start of the run, s.
         time_s: f64,
         /// Number of the flow.
         flow_id: u32,
-        /// Its group.
+        /// Group of the flow.
         group: Name,
         /// Congestion window, segments.
         snd_cwnd_pkts: f64,
         /// Slow-start threshold, segments; null when infinite.
         snd_ssthresh_pkts: Option<f64>,
-        /// Payload presumed in the network, bytes.
+        /// Outstanding payload that is presumed in the network, bytes.
         bytes_in_flight: u64,
         /// Smoothed RTT, µs.
         srtt_us: Option<f64>,
@@ -218,28 +230,31 @@ record! {
         rttvar_us: Option<f64>,
         /// Retransmission timeout with its backoff, µs.
         rto_us: f64,
-        /// Payload handed to the receiving application so far, bytes.
+        /// Payload delivered to the receiving application so far, bytes.
         delivered: u64,
-        /// Segments sent again so far.
+        /// Segments retransmitted so far.
         retrans: u64,
-        /// Open, Cwr, Recovery or Loss.
+        /// State of the sender: Open, Cwr, Recovery or Loss.
         ca_state: Name,
     }
     rare
     {
-        /// Source quenches that its sender believed, so far.
+        /// Source quenches that its sender accepted, so far.
         quenches: u64,
-        /// Source quenches that its sender did not believe, so far.
+        /// Source quenches that its sender refused, so far.
         quenches_refused: u64,
-        /// Newest RTT that its controller saw, µs; null unless that is noted.
+        /// Newest RTT sample of its controller, µs; null unless recorded.
         rtt_seen_us: Option<f64>,
-        /// What its controller takes for the round trip without queues, µs; null where it does not act by that.
+        /// Estimate of the RTT without queueing in its controller, µs; null for controllers without
+        /// one.
         min_rtt_us: Option<f64>,
-        /// f̂, the load factor that its controller knows of: of the most loaded link; null where routers tell none.
+        /// f̂: load factor of the most loaded link as its controller knows it; null without
+        /// feedback of load factors.
         load_factor_seen: Option<f64>,
-        /// Rate that routers offered it last, bit/s; null where they offer none.
+        /// Last rate that routers offered it, bit/s; null if they offer none.
         offered_bit_s: Option<f64>,
-        /// H_feedback: by how much the newest ACK's feedback changed its window, bytes; null where there is none.
+        /// H_feedback: change of its window by the newest ACK's feedback, bytes; null without such
+        /// feedback.
         feedback_bytes: Option<f64>,
     }
 }
@@ -247,14 +262,14 @@ record! {
 record! {
     /// A link at one instant.
     row LinkSampleRow
-    /// Links over time.
+    /// Time series of links.
     table LinkSamples
     {
         /// Time since the start of the run, s.
         time_s: f64,
         /// Number of the link.
         link_id: u32,
-        /// Its name.
+        /// Name of the link.
         link: Name,
         /// Packets waiting.
         qlen_pkts: u64,
@@ -262,7 +277,7 @@ record! {
         qlen_bytes: u64,
         /// Queueing delay of the last packet sent, µs; null before the first.
         sojourn_us: Option<f64>,
-        /// Packets that came, so far.
+        /// Packets that arrived, so far.
         enq: u64,
         /// Packets that left, so far.
         deq: u64,
@@ -277,11 +292,13 @@ record! {
     {
         /// Source quenches that its router sent about packets of its queue, so far.
         quenches: u64,
-        /// f: its load factor in the last interval in which its router measured; null where none does.
+        /// f: load factor in its router's last measuring interval; null if its router measures
+        /// none.
         load_factor: Option<f64>,
-        /// R: the rate that its router offers each flow, bit/s; null where it offers none.
+        /// R: rate that its router offers each flow, bit/s; null if it offers none.
         offered_bit_s: Option<f64>,
-        /// φ / d: by how much the rates of all flows together shall change in an interval of its router's control, bit/s; null where it has none.
+        /// φ / d: aggregate change of the flows' rates in a control interval of its router, bit/s;
+        /// null without such control.
         feedback_bit_s: Option<f64>,
     }
 }
@@ -294,20 +311,20 @@ record! {
     {
         /// Number of the link.
         link_id: u32,
-        /// Its name.
+        /// Name of the link.
         link: Name,
         /// Lower edge of the bucket, µs.
         qdelay_us: f64,
-        /// Packets in it.
+        /// Packets in the bucket.
         packets: u64,
     }
 }
 
 record! {
-    /// A request on a connection that its client opened, and its response. Those that were sent before the end of the warm-up
-    /// are not here.
+    /// A request on a connection that its client opened, and its response; only requests sent after
+    /// the warm-up.
     row RequestRow
-    /// Requests.
+    /// Rows of requests.
     table Requests
     {
         /// Number of its flow.
@@ -316,82 +333,88 @@ record! {
         group: Name,
         /// Number of the request on its connection; the first is 1.
         request: u32,
-        /// When it was sent, s since the start of the run; for the first one, when the SYN was.
+        /// Time at which it was sent, s since the start of the run; for the first one, when the SYN
+        /// was sent.
         start_s: f64,
-        /// Its size, bytes.
+        /// Size of the request, bytes.
         request_bytes: u64,
-        /// Bytes of the response that the client has.
+        /// Bytes of the response that arrived at the client.
         response_bytes: u64,
-        /// From then to the last byte of the response at the client, s; null if that never came.
+        /// Time from its start to the last byte of the response at the client, s; null if that
+        /// never arrived.
         response_s: Option<f64>,
-        /// From then to the last acknowledgement of the response at the server, s: the time of an object as servers see it; null if that never
-        /// came.
+        /// Time from its start to the last acknowledgement of the response at the server, s, as
+        /// servers see it; null if that never arrived.
         acked_s: Option<f64>,
-        /// SYNs of its connection that timed out; of the first request only.
+        /// SYN timeouts of its connection; only for the first request.
         syn_timeouts: u64,
-        /// Expiries of the client's retransmission timer on its connection so far, SYNs apart.
+        /// Expiries of the client's retransmission timer on its connection so far, except for SYNs.
         request_timeouts: u64,
-        /// What became of it: `answered`; `open` when the run ended; `rejected` after SYN after SYN was lost; `given-up` later.
+        /// Outcome: `answered`; `open` at the end of the run; `rejected` if all SYNs failed;
+        /// `given-up` later.
         outcome: Name,
     }
 }
 
 record! {
-    /// A bucket of durations: of a scenario that asks not to have a row for each request, or for each flow that arrives, all of them
-    /// are counted here, those with a row, too.
+    /// A bucket of durations, in scenarios in which not each request or arriving flow has a row.
+    /// All of them are counted here, also those with a row.
     row SketchRow
-    /// Distributions of what need not have a row. The middle of a bucket is at most 0.4 % from what is in it.
+    /// Distributions of durations of requests and flows. The middle of a bucket is within 0.4 % of
+    /// its durations.
     table Sketches
     {
         /// Group of the flows.
         group: Name,
-        /// What lasted so long: `answered`, response times of requests; `open`, `rejected` and `given-up`, how long others were waited for;
-        /// `completed`, completion times of flows.
+        /// Kind of duration: `answered`, response times of requests; `open`, `rejected` and
+        /// `given-up`, waiting times of others; `completed`, completion times of flows.
         what: Name,
-        /// Where the bucket begins, s.
+        /// Start of the bucket, s.
         from_s: f64,
-        /// Where the next begins, s.
+        /// Start of the next bucket, s.
         to_s: f64,
-        /// How many are in it.
+        /// Number of durations in the bucket.
         count: u64,
-        /// All of them together, s.
+        /// Sum of the durations, s.
         sum_s: f64,
-        /// The longest, s.
+        /// Longest duration, s.
         longest_s: f64,
     }
 }
 
 record! {
-    /// Flows of a group that arrived and have no row, all together. Unless said otherwise sums of the columns of flows.
+    /// Sums over the flows of a group that arrived and have no row. Unless stated otherwise, a
+    /// column is the sum of the same column of flows.
     row UnrecordedRow
-    /// What flows without a row came to.
+    /// Sums over flows without a row.
     table Unrecorded
     {
-        /// Group they belong to.
+        /// Group of the flows.
         group: Name,
-        /// How many there are.
+        /// Number of the flows.
         flows: u64,
-        /// How many began after the warm-up.
+        /// Number of the flows that started after the warm-up.
         began: u64,
-        /// Goodputs, each over the time of its flow, bit/s.
+        /// Sum of goodputs, each over its flow's time, bit/s.
         goodput_bit_s: f64,
-        /// Throughputs, each over the time of its flow, bit/s.
+        /// Sum of throughputs, each over its flow's time, bit/s.
         throughput_bit_s: f64,
-        /// Payload handed to the receiving applications, bytes.
+        /// Payload delivered to the receiving applications, bytes.
         delivered_bytes: u64,
-        /// Payload handed to the receiving applications in the whole run, warm-up included, bytes.
+        /// Payload delivered to the receiving applications in the whole run, warm-up included,
+        /// bytes.
         bytes_received: u64,
         /// Arrived at the receivers, headers and duplicates included, bits.
         wire_bits: f64,
-        /// Flows with a round-trip time.
+        /// Number of flows with an RTT.
         flows_with_rtt: u64,
-        /// Their medians, µs.
+        /// Sum of their median RTTs, µs.
         rtt_p50_us: f64,
-        /// Their 95th percentiles, µs.
+        /// Sum of their 95th percentiles of the RTT, µs.
         rtt_p95_us: f64,
         /// Data segments sent, retransmissions included.
         segments_sent: u64,
-        /// Data segments sent again.
+        /// Data segments retransmitted.
         retrans: u64,
         /// Data segments received with CE.
         ce_received: u64,
@@ -405,43 +428,43 @@ record! {
         cwnd_reductions_rto: u64,
         /// Window reductions for a source quench.
         cwnd_reductions_quench: u64,
-        /// Window reductions because packets waited too long.
+        /// Window reductions for queueing delay.
         cwnd_reductions_delay: u64,
         /// Expiries whose segment was still on its way or in a queue.
         rto_under_way: u64,
-        /// Data segments received that brought nothing new.
+        /// Data segments received without new data.
         duplicates: u64,
-        /// Connections that were given up at their SYN.
+        /// Number of connections given up at their SYN.
         gave_up_at_syn: u64,
-        /// Connections that were given up at data.
+        /// Number of connections given up at data.
         gave_up_at_data: u64,
-        /// Flows that were to transfer a number of bytes.
+        /// Number of flows with a size.
         sized: u64,
-        /// Bytes that those were to transfer that began after the warm-up.
+        /// Sum of the sizes of flows that started after the warm-up, bytes.
         offered_bytes: u64,
-        /// Segments of these.
+        /// Full segments that these sizes need.
         offered_segments: u64,
-        /// Flows that finished.
+        /// Number of flows that finished.
         completed: u64,
-        /// Their completion times, s.
+        /// Sum of their completion times, s.
         fct_s: f64,
     }
 }
 
 impl Requests {
-    /// How many there are.
+    /// Number of rows.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.acked_s.len()
     }
 
-    /// Whether there is none.
+    /// `true` if there are no rows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All of the response of this request was acknowledged so long after it was sent.
+    /// Sets the time from this request's start to the acknowledgement of its whole response, s.
     pub fn acknowledged(&mut self, row: usize, after_s: f64) {
         self.acked_s.fill_in(row, after_s);
     }

@@ -4,21 +4,22 @@ use cwnd_quantity::Duration;
 
 use crate::histogram::{bucket, floor};
 
-/// Durations counted in buckets of constant relative width, as in DDSketch (Masson, Rim & Lee, VLDB 2019): 128 in each octave.
+/// Durations counted in buckets of constant relative width, 128 in each octave, as in DDSketch
+/// (Masson, Rim & Lee, VLDB 2019).
 ///
-/// A quantile is taken to be the middle of its bucket, which differs from the exact one by 1/256 of it at most, 0.4 %. Numbers, sums and the
-/// largest are exact. What it takes does not depend on how many were counted.
+/// The middle of a quantile's bucket differs from the exact quantile by at most 1/256, 0.4 %.
+/// Counts, sums and maxima are exact. The memory does not depend on the number of durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sketch(BTreeMap<usize, Bucket>);
 
-/// What was counted of durations that are about the same.
+/// Durations in one bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
-    /// All together, ns.
+    /// Sum of the durations, ns.
     pub sum_ns: u128,
-    /// The longest.
+    /// Longest duration.
     pub longest: Duration,
 }
 
@@ -31,7 +32,8 @@ impl Sketch {
         found.longest = found.longest.max(value);
     }
 
-    /// What was counted, from the shortest: where each bucket begins, where the next would, and what is in it.
+    /// Buckets with durations, in ascending order: start of the bucket, start of the next one, and
+    /// contents.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, Duration, Bucket)> + '_ {
         let edge = |bucket: usize| Duration(floor(bucket));
         self.0.iter().map(move |(&i, &found)| (edge(i), edge(i + 1), found))

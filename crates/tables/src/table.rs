@@ -1,13 +1,13 @@
 use crate::optional::Optional;
 
-/// A value drawn from a small set of names, stored as its number.
+/// A name from a small set, stored as its index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Name(pub u32);
 
 /// A table as columns of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its columns, in order.
+    /// Columns, in order.
     pub columns: Vec<Column>,
 }
 
@@ -16,14 +16,14 @@ pub struct Table {
 pub struct Column {
     /// Name with the unit as its end: `goodput_bit_s`.
     pub name: &'static str,
-    /// The values.
+    /// Values.
     pub data: ColumnData,
-    /// Whether it counts what most runs have none of: then a digest takes it in only where it is not zero everywhere, so that such a column
-    /// may come without changing the digest of runs that it has nothing to tell of.
+    /// `true` if the column is zero in most runs. A digest omits it where it is zero in all rows.
+    /// So a new column of this kind changes no digest of runs that it does not concern.
     pub rare: bool,
 }
 
-/// The values of a column.
+/// Values of a column, by type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnData {
     /// 32-bit numbers: identifiers.
@@ -36,17 +36,17 @@ pub enum ColumnData {
     OptionalF64(Optional<f64>),
     /// Counts that may be missing.
     OptionalU64(Optional<u64>),
-    /// Names: numbers into `labels`.
+    /// Names, as indices into `labels`.
     Name {
-        /// One for each row.
+        /// Index of each row's name.
         codes: Vec<Name>,
-        /// What the numbers stand for.
+        /// Names by index.
         labels: Vec<String>,
     },
 }
 
 impl ColumnData {
-    /// How many rows there are.
+    /// Number of rows.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self {
@@ -59,13 +59,13 @@ impl ColumnData {
         }
     }
 
-    /// Whether there are no rows.
+    /// `true` if there are no rows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether every value is zero, or missing, or the first of the names.
+    /// `true` if each value is zero, missing, or the first of the names.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         match self {
@@ -80,19 +80,19 @@ impl ColumnData {
 }
 
 impl Table {
-    /// How many rows it has.
+    /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.columns.first().map_or(0, |c| c.data.len())
     }
 
-    /// Whether it has no rows.
+    /// `true` if there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The column of this name.
+    /// Column with this name.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&ColumnData> {
         self.columns.iter().find(|c| c.name == name).map(|c| &c.data)
@@ -110,7 +110,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Takes in bytes.
+    /// Hashes bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         for &b in bytes {
             self.0 = (self.0 ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -121,7 +121,8 @@ impl Digest {
         self.bytes(&n.to_le_bytes());
     }
 
-    /// Takes in a whole table: names, values, and which are missing; of rare columns only those that tell something.
+    /// Hashes a whole table: names, values and missing values. Rare columns that are zero are
+    /// omitted.
     pub fn table(&mut self, table: &Table) {
         for column in table.columns.iter().filter(|c| !(c.rare && c.data.is_zero())) {
             self.bytes(column.name.as_bytes());
@@ -147,7 +148,7 @@ impl Digest {
         self.number(value.unwrap_or(0));
     }
 
-    /// The digest as hexadecimal digits.
+    /// The digest as 16 hexadecimal digits.
     #[must_use]
     pub fn hex(self) -> String {
         format!("{:016x}", self.0)

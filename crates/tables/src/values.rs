@@ -1,38 +1,40 @@
-//! The values of a column while rows come.
+//! Columns that grow row by row.
 
 use std::fmt::Debug;
 
 use crate::optional::{self, Optional};
 use crate::table::{ColumnData, Name};
 
-/// What a cell of a row may be.
+/// Type of a row's field.
 pub trait Cell: Sized {
-    /// What its column is while rows come.
+    /// Column type that collects these fields.
     type Column: Collect<Self>;
 }
 
-/// A column while rows come.
+/// A column that grows row by row.
 pub trait Collect<T>: Clone + Debug + Default {
     fn push(&mut self, value: T);
-    /// Makes room for so many rows more.
+    /// Reserves memory for this many more rows.
     fn reserve(&mut self, rows: usize);
-    /// The finished column; `labels` are the names behind a [`Name`] column.
+    /// Returns the finished column; `labels` are the names behind a [`Name`] column.
     fn finish(self, labels: Vec<String>) -> ColumnData;
 }
 
-/// A number whose zero is all bits zero.
+/// A number type whose zero has only zero bits.
 pub trait Number: Copy + Debug + Default {
-    /// Whether no bit is set; of floats the negative zero has one.
+    /// `true` if no bit is set; a float's negative zero has one.
     fn is_nothing(self) -> bool;
 }
 
-/// Numbers of which nothing is stored before the first that is not zero: a column that counts what a run has none of takes no memory. When
-/// it is finished its zeros are asked of the system as such, which gives no page before one is written.
+/// Numbers that are stored only from the first one that is not zero.
+///
+/// A column of zeros takes no memory while it grows. When it is finished, its zeros are allocated
+/// by the system as zeroed pages, which take no memory before a write.
 #[derive(Clone, Debug, Default)]
 pub struct Values<T> {
-    /// How many zeros came before anything was stored.
+    /// Number of zeros before anything is stored.
     zeros: usize,
-    /// How many rows there is to be room for.
+    /// Number of rows to reserve memory for at the first store.
     room: usize,
     stored: Vec<T>,
 }
@@ -55,13 +57,13 @@ impl<T: Number> Values<T> {
         self.stored.push(value);
     }
 
-    /// Stores what came until now.
+    /// Starts to store values, with the zeros until now.
     fn store(&mut self) {
         self.stored = vec![T::default(); self.room.max(self.zeros + 1)];
         self.stored.truncate(self.zeros);
     }
 
-    /// Puts a value into a row that is there.
+    /// Sets the value of an existing row.
     fn put(&mut self, row: usize, value: T) {
         if self.stored.is_empty() {
             self.store();
@@ -82,7 +84,7 @@ impl<T: Number> Values<T> {
     }
 }
 
-/// Values of which some are missing, while rows come.
+/// Values of which some are missing, while the column grows.
 #[derive(Clone, Debug, Default)]
 pub struct OptionalValues<T> {
     values: Values<T>,
@@ -98,12 +100,12 @@ impl<T: Number> OptionalValues<T> {
         self.values.push(value.unwrap_or_default());
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub const fn len(&self) -> usize {
         self.rows
     }
 
-    /// Puts in what was missing; a row that is not there is left alone.
+    /// Sets the missing value of a row; a row that does not exist is ignored.
     pub fn fill_in(&mut self, row: usize, value: T) {
         if row < self.rows {
             self.present[row / 8] |= 1 << (row % 8);
