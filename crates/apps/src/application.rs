@@ -7,185 +7,192 @@ use cwnd_schema::Params;
 use crate::arrivals::PoissonArrivals;
 use crate::users::Habits;
 
-/// What decides when a flow sends and how much.
+/// Decisions of an application on when its flow sends and how much.
 ///
-/// A call is made only for what was asked for: nothing is called for a packet. On a connection `total` counts the bytes of
-/// its stream. What is decided on hearing of a delivery is done at the sender at once, as if both ends knew the same.
+/// Methods are called only for events that it waits for, never for each packet. On a connection,
+/// `total` counts the bytes of its stream. Decisions on a delivery take effect at the sender at
+/// once, as if both ends shared all knowledge.
 pub trait Application: fmt::Debug + Send {
-    /// The flow starts; its connection opens.
+    /// Handles the start of the flow, when its connection opens.
     fn start(&mut self, now: Time, rng: &mut Rng) -> Do;
 
-    /// As many bytes have been delivered as it wanted to hear of; `total` may be more.
+    /// Handles the delivery of as many bytes as it waits for; `total` may be more.
     fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
         let _ = (now, total, rng);
         Do::NOTHING
     }
 
-    /// The whole request is at the server; `total` counts the bytes of all requests. Only where the client opens the
-    /// connection ([`Facts::client_opens`]).
+    /// Handles the arrival of a whole request at the server; `total` counts the bytes of all
+    /// requests.
+    ///
+    /// Called only if the client opens the connection ([`Facts::client_opens`]).
     fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
         let _ = (now, total, rng);
         Do::NOTHING
     }
 
-    /// All that was written is acknowledged. Datagrams have no acknowledgements.
+    /// Handles the acknowledgement of all written bytes. Datagrams have no acknowledgements.
     fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
         let _ = (now, total, rng);
         Do::NOTHING
     }
 
-    /// The time has come that it wanted to be woken at.
+    /// Handles the expiry of its timer ([`Do::wake`]).
     fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
         let _ = (now, rng);
         Do::NOTHING
     }
 
-    /// Tells what it counted, each by a name that is its own; the activity has them as they are.
+    /// Passes each of its counters to `each`, with a name of its own for the activity.
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let _ = each;
     }
 }
 
-/// What an application does, and what it wants to hear of next.
+/// Actions of an application, and the events that it waits for next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Do {
     /// Payload to send, in bytes: more of a connection's stream, or one datagram.
     pub write: u64,
-    /// Bytes that the client sends as its next request, once it has the response to the last; nothing where no client opened
-    /// the connection. [`Application::on_request`] follows when the server has them.
+    /// Bytes of the client's next request, after the response to the last one; ignored unless the
+    /// client opens the connection. [`Application::on_request`] follows when the server has them.
     pub request: u64,
-    /// What follows after that.
+    /// Continuation after the write.
     pub then: Then,
-    /// When to call [`Application::on_timer`]; it takes the place of an earlier time that is still to come.
+    /// Time of the call of [`Application::on_timer`]; it replaces an earlier one.
     pub wake: Option<Time>,
-    /// With how many bytes in all to call [`Application::on_delivered`]; it takes the place of an earlier number.
+    /// Total bytes at whose delivery [`Application::on_delivered`] is called; it replaces an
+    /// earlier number.
     pub delivered: Option<u64>,
-    /// Whether to call [`Application::on_acked`] when all that was written is acknowledged.
+    /// `true` to call [`Application::on_acked`] when all written bytes are acknowledged.
     pub acked: bool,
 }
 
-/// What follows after what an application wrote.
+/// Continuation of a flow after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// It may write more.
+    /// More writes may follow.
     More,
-    /// It was the last: the flow is a transfer, which is finished when all of it is delivered.
+    /// The write was the last one: the flow is a transfer, which finishes with its delivery.
     Last,
-    /// It stops: what has not been sent yet never will be.
+    /// The flow stops: data not sent yet is discarded.
     Stop,
 }
 
 impl Do {
-    /// Nothing.
+    /// No action.
     pub const NOTHING: Self =
         Self { write: 0, request: 0, then: Then::More, wake: None, delivered: None, acked: false };
 
-    /// Sends so many bytes.
+    /// Writes `bytes` bytes.
     pub const fn write(bytes: u64) -> Self {
         Self { write: bytes, ..Self::NOTHING }
     }
 
-    /// Asks for something, in so many bytes.
+    /// Sends a request of `bytes` bytes.
     pub const fn request(bytes: u64) -> Self {
         Self { request: bytes, ..Self::NOTHING }
     }
 
-    /// Sends nothing more.
+    /// Stops sending.
     pub const fn stop() -> Self {
         Self { then: Then::Stop, ..Self::NOTHING }
     }
 
-    /// Waits until then.
+    /// Only sets the timer to `at`.
     pub const fn wake(at: Time) -> Self {
         Self { wake: Some(at), ..Self::NOTHING }
     }
 
-    /// And it was the last.
+    /// Also makes the write the last one.
     pub const fn and_finish(self) -> Self {
         Self { then: Then::Last, ..self }
     }
 
-    /// And wants to be woken.
+    /// Also sets the timer to `at`.
     pub const fn and_wake(self, at: Time) -> Self {
         Self { wake: Some(at), ..self }
     }
 
-    /// And wants to hear when so many bytes of the flow are delivered.
+    /// Also waits until `total` bytes of the flow are delivered.
     pub const fn and_hear_delivered(self, total: u64) -> Self {
         Self { delivered: Some(total), ..self }
     }
 
-    /// And wants to hear when everything is acknowledged.
+    /// Also waits until all written bytes are acknowledged.
     pub const fn and_hear_acked(self) -> Self {
         Self { acked: true, ..self }
     }
 }
 
-/// A kind of workload: its parameters, what it states of itself, and the applications that it makes.
+/// A kind of workload: its parameters, its facts, and the applications that it creates.
 pub trait Workload: Params {
-    /// What each of its flows has.
+    /// Type of a flow's application.
     type App: Application;
 
-    /// What others must know of it.
+    /// Facts for code that does not know the kind.
     fn facts(&self) -> Facts;
 
-    /// The application of one more flow; all of a group have the same parameters.
+    /// Creates the application of one flow; all flows of a group share the parameters.
     fn application(shared: &Arc<Self>) -> Self::App;
 
-    /// The application of a flow whose size was recorded; `None` where flows have no one size.
+    /// Creates the application of a flow with a recorded size; `None` if flows of this kind have no
+    /// single size.
     fn of_size(size: Bytes) -> Option<Self::App> {
         let _ = size;
         None
     }
 
-    /// What each of its users does, if a user is more than one connection; each connection is then one object.
+    /// Habits of each user, if a user is more than one connection; each connection then carries one
+    /// object.
     fn habits(&self) -> Option<Habits> {
         None
     }
 
-    /// What a flow, or all flows of a user, transfer in the mean, in segments of so many bytes; `None` where that is not known beforehand.
+    /// Mean volume of a flow, or of all flows of a user, in segments of `segment` bytes; `None` if
+    /// it is not known beforehand.
     fn volume(&self, segment: Bytes) -> Option<Volume> {
         let _ = segment;
         None
     }
 }
 
-/// What is to be known of a kind of workload where it is of no interest which it is.
+/// Facts about a kind of workload, for code that does not know the kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Facts {
-    /// What carries it.
+    /// Transport of its flows.
     pub transport: Transport,
-    /// How its flows come while the run goes on; `None` are there from the beginning.
+    /// Arrival process of its flows; `None` if they exist from the start.
     pub arrivals: Option<PoissonArrivals>,
-    /// Whether who receives the data opens the connection and asks for it: the first thing that goes is then a SYN from the
-    /// client, and a request follows.
+    /// `true` if the receiver of the data opens the connection and requests the data: a SYN of the
+    /// client comes first, then a request.
     pub client_opens: bool,
-    /// Whether its flows go on until they are told to stop, rather than end with their transfers.
+    /// `true` if its flows go on until they are stopped, instead of ending with their transfers.
     pub can_be_stopped: bool,
-    /// Whether its flows are long-lived ones that are to share alike: what ends a run that lasts until they do.
+    /// `true` if its flows are long-lived and count for the fairness that ends a run early.
     pub shares: bool,
 }
 
-/// What a flow transfers in the mean.
+/// Mean volume of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Volume {
-    /// Payload in bytes; infinite where it has no mean.
+    /// Payload in bytes; infinite if the mean is.
     pub bytes: f64,
-    /// Segments of data.
+    /// Segments with data.
     pub segments: f64,
-    /// Connections.
+    /// Number of connections.
     pub connections: f64,
 }
 
 impl Volume {
-    /// That of one transfer.
+    /// Volume of one transfer.
     #[must_use]
     pub fn of(size: &SizeDist, segment: Bytes) -> Self {
         Self { bytes: size.mean(), segments: size.mean_parts(segment), connections: 1.0 }
     }
 
-    /// So many of them.
+    /// Multiplies the volume by `count`.
     #[must_use]
     pub fn times(self, count: f64) -> Self {
         let Self { bytes, segments, connections } = self;
@@ -193,14 +200,14 @@ impl Volume {
     }
 }
 
-/// What carries a flow.
+/// Transport of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// A TCP connection.
+    /// A connection of TCP or QUIC.
     Connection,
-    /// Datagrams, which nothing answers: there is no controller and no endpoint.
+    /// Datagrams without feedback, controller or endpoint.
     Datagrams {
-        /// How much of each on the wire is headers.
+        /// Bytes of headers in each datagram on the wire.
         header: Bytes,
     },
 }

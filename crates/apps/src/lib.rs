@@ -1,9 +1,10 @@
-//! What applications send: when they write, how much, and what they wait for.
+//! Applications: they decide when a flow sends, how much, and what it waits for.
 //!
-//! An application is asked at its start, when it wanted to hear of bytes that were delivered or acknowledged, and when its
-//! timer is due; each time it says what to [`Do`]. It has no clock and no socket: the simulator and the hosts of the testbed
-//! ask the same ones. A kind of workload is one file and one line of the registry; what else is to be known of it, it states
-//! as [`Facts`].
+//! An application is called at its start, when bytes that it waits for are delivered or
+//! acknowledged, and when its timer is due. Each call returns what to [`Do`]. An application has no
+//! clock and no socket, so the simulator and the hosts of the testbed use the same ones. A kind of
+//! workload is one file and one line of the registry. Its [`Facts`] state what generic code must
+//! know.
 #![forbid(unsafe_code)]
 
 mod application;

@@ -1,4 +1,4 @@
-//! Arrivals that were recorded, as text: `"0.5 s, server, client, 30 kB; 1 s, server, client, 2 kB"`.
+//! Recorded arrivals as text: `"0.5 s, server, client, 30 kB; 1 s, server, client, 2 kB"`.
 
 use core::fmt;
 use std::sync::Arc;
@@ -6,32 +6,32 @@ use std::sync::Arc;
 use cwnd_quantity::{Bytes, Duration, ParseError, parse_bytes, parse_duration};
 use cwnd_schema::{Kind, Param, Value};
 
-/// A connection that was recorded.
+/// A recorded connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// When it arrives.
+    /// Time of its arrival.
     pub at: Duration,
-    /// The node that sends, if it is known.
+    /// Node that sends the data; `None` if it is not recorded.
     pub server: Option<String>,
-    /// The node that receives, if it is known.
+    /// Node that receives the data; `None` if it is not recorded.
     pub client: Option<String>,
-    /// What is transferred, if it is known.
+    /// Size of its transfer; `None` if it is not recorded.
     pub size: Option<Bytes>,
 }
 
-/// Connections that were recorded, in order of time; those of one time in the order in which they stood.
+/// Recorded connections in order of time; those at equal times keep their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows(Arc<[Listed]>);
 
 impl Rows {
-    /// Puts them in order.
+    /// Sorts the connections by time.
     #[must_use]
     pub fn new(mut listed: Vec<Listed>) -> Self {
         listed.sort_by_key(|one| one.at);
         Self(listed.into())
     }
 
-    /// All of them.
+    /// All connections.
     #[must_use]
     pub fn listed(&self) -> &[Listed] {
         &self.0

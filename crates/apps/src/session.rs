@@ -3,50 +3,52 @@ use cwnd_quantity::{Rng, Time};
 use crate::application::{Application as _, Do, Then};
 use crate::workloads::AnyApplication;
 
-/// An application at work on a flow: what it has written and what it wants to hear of.
+/// An application in progress on a flow: the bytes that it has written and the events that it waits
+/// for.
 ///
-/// Whoever carries the flow calls these and does what they say. What is asked for every packet is one comparison.
-// The last field is read for each packet, beside what else its flow is asked then.
+/// The owner of the flow calls the methods and carries out what they return. The check for each
+/// packet is one comparison.
+// The last field is read for each packet and adjoins fields of the flow that are read then, too.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Session {
-    /// What the application wants to hear of.
+    /// Number of delivered bytes that the application waits for; `u64::MAX` without one.
     wanted: u64,
-    /// Bytes written; of datagrams their payload.
+    /// Bytes written; for datagrams, their payload.
     written: u64,
     /// Bytes of all requests.
     requested: u64,
-    /// Bytes that the transfer has; `u64::MAX` without end.
+    /// Size of the transfer in bytes; `u64::MAX` without end.
     size: u64,
-    /// When it wants to be woken.
+    /// Time of the application's timer; `Time::NEVER` without one.
     alarm: Time,
     wants_acked: bool,
-    /// Whether the server has not all requests yet.
+    /// `true` until the server has all requests.
     request_is_due: bool,
     rng: Rng,
     app: AnyApplication,
-    /// Deliveries below this many bytes are of no interest: the least of `wanted` and `size`.
+    /// Number of bytes below which deliveries have no effect: the lesser of `wanted` and `size`.
     interest: u64,
 }
 
 impl Session {
-    /// Where in a session what is read for each packet begins, in bytes.
+    /// Offset of the fields that each packet reads, in bytes.
     pub const READ_FROM: usize = core::mem::offset_of!(Self, interest);
 }
 
-/// What bytes that arrived mean.
+/// Effect of a delivery.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard {
-    /// These were the last of the transfer.
+    /// `true` if it completed the transfer.
     pub finished: bool,
-    /// They are all that the application waited for.
+    /// `true` if it reached the bytes that the application waits for.
     pub wanted: bool,
-    /// What the application does about it.
+    /// Decision of the application.
     pub what: Do,
 }
 
 impl Session {
-    /// An application that has not started; it draws from `rng`.
+    /// Creates the session of an application that has not started; it draws from `rng`.
     #[must_use]
     pub const fn new(app: AnyApplication, rng: Rng) -> Self {
         Self {
@@ -63,24 +65,24 @@ impl Session {
         }
     }
 
-    /// Another application in its place, before the start.
+    /// Replaces the application, before the start.
     pub fn replace(&mut self, app: AnyApplication) {
         self.app = app;
     }
 
-    /// Bytes that the transfer has, if it has an end.
+    /// Size of the transfer in bytes; `None` without end.
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         (self.size != u64::MAX).then_some(self.size)
     }
 
-    /// Bytes written; of datagrams their payload.
+    /// Bytes written; for datagrams, their payload.
     #[must_use]
     pub const fn written(&self) -> u64 {
         self.written
     }
 
-    /// Whether the server has not all requests yet.
+    /// `true` until the server has all requests.
     #[must_use]
     pub const fn request_is_due(&self) -> bool {
         self.request_is_due
@@ -92,32 +94,32 @@ impl Session {
         self.requested
     }
 
-    /// Whether anybody wants to hear that so many bytes are delivered.
+    /// `true` if the delivery of `total` bytes has an effect.
     #[inline]
     #[must_use]
     pub const fn is_of_interest(&self, total: u64) -> bool {
         total >= self.interest
     }
 
-    /// What [`Session::is_of_interest`] reads, to be fetched early.
+    /// Field that [`Session::is_of_interest`] reads, for prefetching.
     #[inline]
     #[must_use]
     pub const fn interest(&self) -> &u64 {
         &self.interest
     }
 
-    /// What the application counted, by name.
+    /// Passes each named counter of the application to `each`.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         self.app.count(each);
     }
 
-    /// The flow starts.
+    /// Starts the application.
     pub fn start(&mut self, now: Time) -> Do {
         let what = self.app.start(now, &mut self.rng);
         self.note(what)
     }
 
-    /// Time has passed; nothing if the application does not want to be woken yet, or any more.
+    /// Wakes the application if its timer is due; `None` if it is not.
     pub fn timer(&mut self, now: Time) -> Option<Do> {
         if now < self.alarm || self.alarm == Time::NEVER {
             return None;
@@ -127,7 +129,8 @@ impl Session {
         Some(self.note(what))
     }
 
-    /// All that was written is acknowledged; nothing if the application does not want to know.
+    /// Reports that all written bytes are acknowledged; `None` if the application does not wait for
+    /// this.
     pub fn acked(&mut self, now: Time) -> Option<Do> {
         if !self.wants_acked {
             return None;
@@ -137,24 +140,24 @@ impl Session {
         Some(self.note(what))
     }
 
-    /// The server has all requests, of `total` bytes.
+    /// Reports that the server has all requests, of `total` bytes.
     pub fn request_delivered(&mut self, now: Time, total: u64) -> Do {
         self.request_is_due = false;
         let what = self.app.on_request(now, total, &mut self.rng);
         self.note(what)
     }
 
-    /// The next delivery is of interest, whatever it is: it says that the request before it arrived.
+    /// Makes the next delivery have an effect at any size: it acknowledges the last request.
     pub const fn hear_next(&mut self) {
         self.interest = 0;
     }
 
-    /// `total` bytes are delivered, which is [of interest](Self::is_of_interest).
+    /// Reports the delivery of `total` bytes, which [has an effect](Self::is_of_interest).
     #[cold]
     pub fn delivered(&mut self, now: Time, total: u64) -> Heard {
         let finished = total >= self.size;
         let wanted = total >= self.wanted;
-        // Each is told once.
+        // Each threshold is reported once.
         self.interest = if finished { u64::MAX } else { self.size };
         if !wanted {
             self.interest = self.interest.min(self.wanted);
@@ -167,7 +170,7 @@ impl Session {
 
     fn note(&mut self, mut what: Do) -> Do {
         if self.size != u64::MAX {
-            // Nothing comes after the last.
+            // No write or request follows the last write.
             (what.write, what.request) = (0, 0);
         }
         self.requested = self.requested.saturating_add(what.request);
@@ -198,7 +201,7 @@ mod tests {
     use super::*;
     use crate::application::Application;
 
-    /// It does what it is given, one thing after the other.
+    /// An application with a prepared list of actions.
     #[derive(Debug)]
     struct Script(Vec<Do>);
 

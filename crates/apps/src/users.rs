@@ -1,4 +1,4 @@
-//! Users whose connections follow one another: an object a connection, several at a time, page after page.
+//! Users with several connections: one object a connection, several at a time, page after page.
 
 use std::sync::Arc;
 
@@ -6,45 +6,47 @@ use cwnd_quantity::{CountDist, Duration, DurationDist, Rng};
 
 use crate::arrivals::{Next, Process};
 
-/// What each user of a group does.
+/// Habits of each user of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Habits {
-    /// How many pages, drawn for each user; none is without end.
+    /// Number of pages, drawn for each user; `None` for a user without end.
     pub pages: Option<CountDist>,
-    /// How many objects, drawn for each page.
+    /// Number of objects, drawn for each page.
     pub objects: CountDist,
-    /// How many connections at a time; none is as many as there are objects.
+    /// Maximum number of open connections; `None` for no limit.
     pub parallel: Option<u32>,
-    /// From when there is room for the next connection of a page until it opens.
+    /// Time from when a further connection of a page is possible until it opens.
     pub object_gap: DurationDist,
-    /// From the end of a page's last connection to the first of the next page.
+    /// Time from the end of a page's last connection to the first connection of the next page.
     pub reading: DurationDist,
 }
 
-/// A user at work. It is asked when a connection of it opens, and when one is over; each time it says how long after that the next opens,
-/// if it knows.
+/// A user in progress.
+///
+/// It is called when one of its connections opens and when one ends. Each call returns the time
+/// until the next one opens, if that is known.
 #[derive(Clone, Debug)]
 pub struct User {
     habits: Arc<Habits>,
-    /// Pages that are still to come, this one apart; none is without end. Nothing is drawn before the first.
+    /// Pages to come after this one; `None` without end. Drawn at the first connection.
     pages: Option<u64>,
-    /// Objects of this page that nobody has asked for.
+    /// Objects of this page that have no connection yet.
     objects: u64,
-    /// Connections that are open.
+    /// Number of open connections.
     open: u32,
     begun: bool,
-    /// Whether a connection is about to open.
+    /// `true` if the next connection is scheduled.
     due: bool,
 }
 
 impl User {
-    /// One whose first connection opens now.
+    /// Creates a user whose first connection opens now.
     #[must_use]
     pub const fn new(habits: Arc<Habits>) -> Self {
         Self { habits, pages: None, objects: 0, open: 0, begun: false, due: true }
     }
 
-    /// The next connection, if that is known now.
+    /// Schedules the next connection, if its time is known now.
     fn following(&mut self, rng: &mut Rng) -> Option<Next> {
         let room = self.habits.parallel.is_none_or(|most| self.open < most);
         let pause = match (self.objects, self.open, self.pages) {
@@ -53,18 +55,19 @@ impl User {
             _ => return None,
         };
         self.due = true;
-        // Time passes in every pause of users without end.
+        // At least 1 ns, so that a user without end does not open connections forever at one
+        // instant.
         let endless = self.habits.pages.is_none();
         Some(Next::after(if endless { pause.max(Duration(1)) } else { pause }))
     }
 }
 
 impl Process for User {
-    /// A connection opens.
+    /// Handles the opening of a connection.
     fn next(&mut self, rng: &mut Rng) -> Option<Next> {
         if !self.begun {
             self.begun = true;
-            // The first of them begins below.
+            // Counts the first page, too, which begins below.
             self.pages = self.habits.pages.as_ref().map(|pages| pages.sample(rng));
         }
         if self.objects == 0 {
@@ -75,7 +78,7 @@ impl Process for User {
         self.following(rng)
     }
 
-    /// A connection is over, however it ended.
+    /// Handles the end of a connection, complete or given up.
     fn over(&mut self, rng: &mut Rng) -> Option<Next> {
         self.open = self.open.saturating_sub(1);
         if self.due { None } else { self.following(rng) }
@@ -94,7 +97,7 @@ impl Process for User {
 mod tests {
     use super::*;
 
-    /// Plays a user whose connections take so long each: when they open.
+    /// Runs a user whose connections last `each`; returns the times at which they open.
     fn play(habits: Habits, each: u64) -> Vec<u64> {
         let mut rng = Rng::named(1, "user");
         let mut user = User::new(Arc::new(habits));

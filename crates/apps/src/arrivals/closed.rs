@@ -13,8 +13,8 @@ pub const ENTRY: RegistryEntry =
 /// pause has passed.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
-    /// From the end of a connection, its last acknowledgement or where it was given up, to the
-    /// next, drawn each time.
+    /// Time from the end of a connection, its last acknowledgement or its failure, to the next one,
+    /// drawn each time.
     #[required("none")]
     pub pause: DurationDist,
 }
@@ -28,12 +28,12 @@ impl Arriving for Params {
     }
 }
 
-/// Connections one after the other.
+/// Consecutive connections of one user.
 #[derive(Debug)]
 struct Loop {
-    /// From the end of each to the next.
+    /// Distribution of the time from the end of a connection to the next.
     pause: DurationDist,
-    /// `true` once the first has come.
+    /// `true` after the first connection.
     begun: bool,
 }
 
@@ -45,7 +45,7 @@ impl Process for Loop {
     }
 
     fn over(&mut self, rng: &mut Rng) -> Option<Next> {
-        // Time passes in every pause.
+        // At least 1 ns, so that no loop runs forever at one instant.
         Some(Next::after(self.pause.sample(rng).max(Duration(1))))
     }
 

@@ -10,7 +10,7 @@ use crate::listed::{Listed, Rows};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("list", "As they were recorded: when, between whom, how much.");
 
-/// Arrivals that were recorded.
+/// Recorded arrivals.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
     /// A CSV file with the column `time_s` and, where they are known, `server`, `client` and
@@ -29,7 +29,7 @@ impl Arriving for Params {
     }
 }
 
-/// The rows that are still to come.
+/// Recorded arrivals from row `next` on.
 #[derive(Debug)]
 struct Recorded {
     rows: Rows,

@@ -1,5 +1,5 @@
-//! Arrivals of a group's connections while the run goes on, whatever each of them sends: a file for
-//! each kind, with its parameters, its facts ([`Arriving`]) and its process.
+//! Arrivals of a group's connections during the run, independent of their workload. Each kind has a
+//! file with its parameters, its facts ([`Arriving`]) and its process.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ use crate::listed::Listed;
 pub use poisson::PoissonArrivals;
 
 registry! {
-    /// The kinds of arrivals, each with its parameters.
+    /// Kinds of arrivals, each with its parameters.
     #[each(each_process)]
     pub enum ArrivalParams {
         None(none),
@@ -25,8 +25,8 @@ registry! {
 /// Rate of arrivals: `interval` or `load`.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Pace {
-    /// Mean time between arrivals of each process; of one with pauses, while it is on. Where
-    /// `load` is given, what it comes to.
+    /// Mean time between arrivals of each process; of one with pauses, while it is on. With `load`,
+    /// the interval that results from it.
     #[default(None, "none")]
     #[bounds(above Duration::ZERO; "arrivals with no time between them would have no end")]
     pub interval: Option<Duration>,
@@ -35,41 +35,41 @@ pub struct Pace {
     #[default(None, "none")]
     #[bounds(above 0.0, up_to 100.0)]
     pub load: Option<f64>,
-    /// The link that `load` is a share of; `"busiest"` is the one on the way of the data that
-    /// the group loads most.
+    /// The link that `load` is a share of; `"busiest"` is the one on the path of the data that the
+    /// group loads most.
     #[default(BUSIEST.to_owned(), "cwnd: the link that limits the group")]
     pub link: String,
 }
 
-/// The link that a group loads most.
+/// Value of [`Pace::link`] for the link that a group loads most.
 pub const BUSIEST: &str = "busiest";
 
 /// Facts about a kind of arrivals, for code that does not know the kind.
 pub trait Arriving: Params {
-    /// Begins a process.
+    /// Creates an arrival process.
     fn process(&self) -> Box<dyn Process>;
 
-    /// `true` of the kind that stands for no arrivals.
+    /// `true` for the kind without arrivals.
     fn is_none(&self) -> bool {
         false
     }
 
-    /// Rate of arrivals, if the kind has one.
+    /// Rate of arrivals; `None` if the kind has none.
     fn pace(&self) -> Option<&Pace> {
         None
     }
 
-    /// As [`Arriving::pace`], to be set.
+    /// Rate of arrivals, mutable; `None` if the kind has none.
     fn pace_mut(&mut self) -> Option<&mut Pace> {
         None
     }
 
-    /// The share of the time, in the long run, in which connections arrive.
+    /// Long-run share of the time in which connections arrive.
     fn on_share(&self) -> f64 {
         1.0
     }
 
-    /// `true` if a connection comes only once the one before it is over.
+    /// `true` if a connection arrives only after the end of an earlier one.
     fn waits(&self) -> bool {
         false
     }
@@ -79,10 +79,10 @@ pub trait Arriving: Params {
         &[]
     }
 
-    /// Checks the parameters once `load` is settled.
+    /// Checks the parameters once `load` is converted into an interval.
     ///
     /// # Errors
-    /// If no process could be made of them: the key and the reason.
+    /// The key and the reason, if no process can be made of the parameters.
     fn settled(&self) -> Result<(), (&'static str, String)> {
         Ok(())
     }
@@ -101,7 +101,7 @@ impl ArrivalParams {
         each_process!(self, params => params)
     }
 
-    /// As [`ArrivalParams::arriving`], to be set.
+    /// Facts about the kind, mutable.
     pub fn arriving_mut(&mut self) -> &mut dyn Arriving {
         each_process!(self, params => params)
     }
@@ -114,44 +114,44 @@ impl From<PoissonArrivals> for ArrivalParams {
     }
 }
 
-/// The next arrival.
+/// An arrival of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// Time since the one before it, or since the process began.
+    /// Time since the previous arrival, or since the start of the process.
     pub gap: Duration,
-    /// Number of its row, if arrivals were recorded.
+    /// Index of its row among recorded arrivals; `None` for others.
     pub row: Option<usize>,
-    /// Size of its transfer, if that was recorded.
+    /// Size of its transfer; `None` if it is not recorded.
     pub size: Option<Bytes>,
 }
 
 impl Next {
-    /// An arrival of which only the time is known.
+    /// Creates an arrival after a gap, without recorded data.
     #[must_use]
     pub const fn after(gap: Duration) -> Self {
         Self { gap, row: None, size: None }
     }
 }
 
-/// A process of arrivals.
+/// An arrival process.
 pub trait Process: fmt::Debug + Send {
-    /// The next arrival; `None` if there is none any more, or if it [waits](Self::over) for the one
-    /// before it.
+    /// Returns the next arrival; `None` if there is none, or if it [waits](Self::over) for the end
+    /// of a connection.
     fn next(&mut self, rng: &mut Rng) -> Option<Next>;
 
-    /// The arrival that follows from the end of a connection of it; `None` if none does.
+    /// Returns the arrival that follows the end of one of its connections; `None` without one.
     fn over(&mut self, rng: &mut Rng) -> Option<Next> {
         let _ = rng;
         None
     }
 
-    /// `true` if it is to hear when its connections are over.
+    /// `true` if the process must be informed of the ends of its connections.
     fn hears(&self) -> bool {
         false
     }
 
-    /// `true` if nothing comes any more, now that none of its connections is open; `false` for
-    /// processes that do not hear of ends.
+    /// `true` if no arrival follows and none of its connections is open; `false` for processes that
+    /// are not informed of ends.
     fn is_done(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Flows that are there from the beginning, or come as their workload says.
+//! No arrivals: flows exist from the start, or arrive as their workload says.
 
 use cwnd_quantity::Rng;
 use cwnd_schema::{RegistryEntry, Schema};
@@ -25,7 +25,7 @@ impl Arriving for Params {
     }
 }
 
-/// Nothing arrives.
+/// A process without arrivals.
 #[derive(Debug)]
 struct Nothing;
 

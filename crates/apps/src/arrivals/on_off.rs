@@ -1,4 +1,4 @@
-//! Independent arrivals for a while, then none for a while.
+//! Poisson arrivals in periods, with pauses between them.
 
 use cwnd_quantity::{Duration, DurationDist, Rng};
 use cwnd_schema::{PresetOf, Presets, RegistryEntry, Schema};
@@ -57,7 +57,7 @@ impl Arriving for Params {
     }
     fn settled(&self) -> Result<(), (&'static str, String)> {
         let interval = self.pace.gaps().mean;
-        // About so many periods pass without an arrival, each of which takes a draw.
+        // About this many periods pass without an arrival, and each costs a draw.
         let useful = self.on.0.limited_mean(interval.0 as f64);
         if useful * MOST_EMPTY < interval.0 as f64 {
             let message = format!(
@@ -70,7 +70,7 @@ impl Arriving for Params {
     }
 }
 
-/// More empty periods in a row than this are refused.
+/// Largest mean number of empty periods between two arrivals.
 const MOST_EMPTY: f64 = 1_000.0;
 
 fn pareto(mean: Duration) -> DurationDist {
@@ -78,18 +78,18 @@ fn pareto(mean: Duration) -> DurationDist {
     DurationDist(Shape::Pareto(1.5, Width::Mean(mean.0)))
 }
 
-/// Arrivals with pauses; it begins with a period in which they come.
+/// Poisson arrivals with pauses; the first period has arrivals.
 #[derive(Clone, Debug)]
 struct Bursts {
     gaps: PoissonArrivals,
     on: DurationDist,
     off: DurationDist,
-    /// Rest of the period; `None` before the first.
+    /// Rest of the current period; `None` before the first.
     left: Option<Duration>,
 }
 
 impl Bursts {
-    /// The gap in time that is on, and all pauses that fall into it.
+    /// Draws the time to the next arrival, with all pauses that fall into it.
     fn gap(&mut self, rng: &mut Rng) -> Duration {
         let mut left = self.left.take().unwrap_or_else(|| self.on.sample(rng));
         let mut busy = self.gaps.gap(rng);
@@ -113,5 +113,5 @@ impl Process for Bursts {
     }
 }
 
-/// Longer than any run.
+/// A gap longer than any run.
 const NEVER: Duration = Duration(u64::MAX / 2);

@@ -1,4 +1,4 @@
-//! Independent arrivals.
+//! Poisson arrivals.
 
 use cwnd_quantity::{Duration, Rng};
 use cwnd_schema::{RegistryEntry, Schema};
@@ -29,15 +29,15 @@ impl Arriving for Params {
     }
 }
 
-/// Flows that arrive independently of each other.
+/// A Poisson process of arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoissonArrivals {
-    /// Mean time between them.
+    /// Mean time between arrivals.
     pub mean: Duration,
 }
 
 impl PoissonArrivals {
-    /// The time from one to the next.
+    /// Draws the time between two arrivals.
     pub fn gap(self, rng: &mut Rng) -> Duration {
         Duration::from_secs_f64(rng.exponential(self.mean.as_secs_f64()))
     }

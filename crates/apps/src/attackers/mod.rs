@@ -1,6 +1,6 @@
-//! What strangers send to the connections of a group in somebody else's name: a file each.
+//! Attackers that send forged packets to the connections of a group: a file for each kind.
 //!
-//! An attacker says when its next packet reaches a connection, and what it is: the simulator makes it arrive.
+//! An attacker gives contents and arrival time of its next packet. The simulator delivers it.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use cwnd_quantity::{Rng, Time};
 use cwnd_schema::{Params, registry};
 
 registry! {
-    /// The attackers that each connection of a group may have, with their parameters.
+    /// Kinds of attackers on each connection of a group, with their parameters.
     #[each(each_attacker)]
     pub enum AttackerParams {
         None(none),
@@ -19,39 +19,39 @@ registry! {
 
 /// A kind of attacker.
 pub trait AttackerInfo: Params + Declares {
-    /// Builds the attacker of a connection that begins now; `None` of the kind that stands for
-    /// none.
+    /// Creates the attacker of a connection that begins now; `None` for the kind without one.
     fn build(&self, now: Time) -> Option<Box<dyn Attacker>>;
 }
 
-/// A packet that reaches a connection and is not what it says.
+/// A packet with a forged sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forged {
-    /// The sequence number of the data that it is said to be about, less that of the connection's first byte; `None` for one
-    /// who sees the packets and names what is outstanding.
+    /// Quoted sequence number, relative to the first byte of the connection; `None` for an attacker
+    /// that sees packets and quotes outstanding data.
     pub quoted: Option<u32>,
-    /// What it tells.
+    /// Contents of the packet.
     pub what: Message,
 }
 
-/// What a forged packet tells.
+/// Contents of a forged packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// That a router met congestion there.
+    /// A source quench: a router claims congestion.
     Quench {
-        /// Whether it says that it marked the packet; else that it dropped it.
+        /// `true` if it claims to have marked the packet, `false` if to have dropped it.
         marked: bool,
     },
 }
 
-/// Attacks one connection.
+/// An attacker on one connection.
 pub trait Attacker: fmt::Debug + Send {
-    /// The next packet of it that reaches the connection, later than the one before; `None` if no more comes.
+    /// Returns arrival time and contents of its next packet, later than the one before; `None` if
+    /// none follows.
     fn next(&mut self, rng: &mut Rng) -> Option<(Time, Forged)>;
 }
 
 impl AttackerParams {
-    /// Builds the attacker of a connection that begins now, if it has one.
+    /// Creates the attacker of a connection that begins now; `None` without one.
     #[must_use]
     pub fn build(&self, now: Time) -> Option<Box<dyn Attacker>> {
         each_attacker!(self, params => params.build(now))

@@ -1,4 +1,4 @@
-//! Connections that nobody attacks.
+//! Connections without an attacker.
 
 use cwnd_packet::{Contract, Declares};
 use cwnd_quantity::Time;
@@ -10,7 +10,7 @@ use super::{Attacker, AttackerInfo};
 pub const ENTRY: RegistryEntry =
     RegistryEntry::new("none", "None: what arrives was sent by whom it names.");
 
-/// Nobody.
+/// No attacker.
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {}
 

@@ -1,4 +1,5 @@
-//! Forged source quenches: "blind throughput-reduction attacks" (RFC 5927 § 6.1), from anywhere or on the path.
+//! Forged source quenches: "blind throughput-reduction attacks" (RFC 5927 § 6.1), off the path or
+//! on it.
 
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::{Duration, Rng, Time};
@@ -42,7 +43,7 @@ pub struct Params {
     /// `true` if the quenches say that a packet was marked; otherwise they say that it was dropped.
     #[default(true, "BECN § IV-B: the window rests after a mark, which costs more")]
     pub marked: bool,
-    /// The client's ports among which one that does not know it guesses.
+    /// Number of client ports from which an attacker guesses if it does not know the client's.
     #[default(64_512, "RFC 6056 § 3.2: 1024 to 65535")]
     #[bounds(from 1, up_to 65_536; "ports have 16 bits")]
     pub ports: u32,
@@ -77,22 +78,22 @@ impl Declares for Params {
     }
 }
 
-/// Sends to one connection.
+/// An attacker that sends source quenches to one connection.
 #[derive(Debug)]
 pub struct Quench {
-    /// From one to the next, ns.
+    /// Time between two packets, ns.
     gap: f64,
     knows: Knows,
     marked: bool,
     ports: u64,
     begins: Time,
     ends: Time,
-    /// How many were sent.
+    /// Number of packets sent.
     sent: u64,
 }
 
 impl Quench {
-    /// One with these parameters, to a connection that begins now.
+    /// Creates the attacker of a connection that begins now.
     #[must_use]
     pub fn new(params: &Params, now: Time) -> Self {
         Self {
@@ -106,9 +107,10 @@ impl Quench {
         }
     }
 
-    /// When the one after those that were sent goes.
+    /// Time of the next packet.
     fn due(&self) -> Time {
-        // Whole nanoseconds, and none beyond what there are.
+        // Each time is computed from the start, so that rounding to nanoseconds does not
+        // accumulate. The conversion saturates.
         let after = self.gap * (self.sent + 1) as f64;
         Time(self.begins.0.saturating_add(after as u64))
     }
@@ -122,7 +124,7 @@ impl Attacker for Quench {
                 return None;
             }
             self.sent += 1;
-            // What goes to another port reaches another connection, or none.
+            // A packet to another port reaches no connection, or another one.
             if self.knows == Knows::Addresses && rng.below(self.ports) != 0 {
                 continue;
             }
@@ -159,7 +161,7 @@ mod tests {
     fn one_that_guesses_ports_reaches_the_connection_with_one_in_so_many() {
         let blind = Params { knows: Knows::Addresses, ports: 100, ..Params::default() };
         let hits = all(&blind, SECOND).len() as f64;
-        // 10,000 of a million; four standard deviations.
+        // 10,000 of a million, with four standard deviations.
         assert!((hits - 10_000.0).abs() < 400.0, "{hits}");
     }
 

@@ -1,4 +1,4 @@
-//! Long-lived flows: as much as it can for as long as it may.
+//! Long-lived flows without end.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ pub const ENTRY: RegistryEntry =
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {}
 
-/// It writes once, more than a run can carry.
+/// An application that writes more at its start than a run can carry.
 #[derive(Debug)]
 pub struct Bulk;
 
-/// Far from where sums of it would overflow.
+/// Bytes of a flow without end, small enough for sums without overflow.
 const ENDLESS: u64 = 1 << 62;
 
 impl Workload for Params {

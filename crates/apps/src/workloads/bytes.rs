@@ -20,7 +20,7 @@ pub struct Params {
     pub size: SizeDist,
 }
 
-/// It writes the whole transfer at its start.
+/// An application that writes the whole transfer at its start.
 #[derive(Debug)]
 pub struct Transfer(Arc<Params>);
 

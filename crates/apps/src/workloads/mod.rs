@@ -11,24 +11,25 @@ use crate::users::Habits;
 macro_rules! workloads {
     ($( $kind:ident($module:ident), )+) => {
         cwnd_schema::registry! {
-            /// The workloads, each with its parameters.
+            /// Kinds of workloads, each with its parameters.
             #[each(each_kind)]
             pub enum WorkloadParams { $( $kind($module), )+ }
         }
 
-        /// The application of a flow of any kind, told apart by a branch instead of a pointer.
+        /// Application of a flow, as a variant for each kind: a branch instead of a pointer.
         #[derive(Debug)]
         pub enum AnyApplication {
             $(
                 #[doc = concat!("[`", stringify!($module), "`].")]
                 $kind(<$module::Params as Workload>::App),
             )+
-            /// One that is not among the kinds.
+            /// An application outside the registry.
             Boxed(Box<dyn Application>),
         }
 
         impl WorkloadParams {
-            /// The application of a flow whose size was recorded; `None` if flows have no one size.
+            /// Creates the application of a flow with a recorded size; `None` if flows of this kind
+            /// have no single size.
             #[must_use]
             pub fn of_size(&self, size: Bytes) -> Option<AnyApplication> {
                 match self { $(
@@ -38,7 +39,7 @@ macro_rules! workloads {
                 )+ }
             }
 
-            /// Makes the applications of a group.
+            /// Returns a constructor of the applications of a group.
             #[must_use]
             pub fn maker(&self) -> Maker {
                 match self { $( Self::$kind(params) => {
@@ -48,7 +49,7 @@ macro_rules! workloads {
             }
         }
 
-        /// Calls a method of whichever application it is.
+        /// Calls a method of an application of any kind.
         macro_rules! each_application {
             ($self:expr, $app:ident => $call:expr) => {
                 match $self {
@@ -69,7 +70,7 @@ workloads! {
     Web(web),
 }
 
-/// Makes the applications of a group's flows, one by one.
+/// Constructor of the applications of a group's flows.
 pub type Maker = Box<dyn Fn() -> AnyApplication + Send>;
 
 impl WorkloadParams {
@@ -79,13 +80,13 @@ impl WorkloadParams {
         each_kind!(self, params => params.facts())
     }
 
-    /// Mean transfer of a flow, in segments of `segment` bytes, if that is known beforehand.
+    /// Mean volume of a flow, in segments of `segment` bytes; `None` if it is not known beforehand.
     #[must_use]
     pub fn volume(&self, segment: Bytes) -> Option<Volume> {
         each_kind!(self, params => params.volume(segment))
     }
 
-    /// Habits of each of its users, if a user is more than one connection.
+    /// Habits of each user; `None` if a user is one connection.
     #[must_use]
     pub fn habits(&self) -> Option<Habits> {
         each_kind!(self, params => params.habits())

@@ -22,7 +22,7 @@ pub struct Params {
     pub off: DurationDist,
 }
 
-/// It writes a transfer, waits until all of it is acknowledged, pauses, and begins again.
+/// An application that writes a transfer, waits for its acknowledgement, pauses, and starts again.
 #[derive(Debug)]
 pub struct OnOff(Arc<Params>);
 
@@ -56,7 +56,7 @@ impl Application for OnOff {
     }
 
     fn on_acked(&mut self, now: Time, _total: u64, rng: &mut Rng) -> Do {
-        // Time passes in every pause.
+        // At least 1 ns, so that no loop runs forever at one instant.
         Do::wake(now + self.0.off.sample(rng).max(Duration(1)))
     }
 

@@ -1,5 +1,6 @@
-//! Connections that arrive at random, each with one transfer: traffic of many users who know nothing of each other. It is
-//! short for the workload `bytes` with `arrivals` of the group.
+//! Poisson arrivals of connections with one transfer each, as of many independent users.
+//!
+//! It is short for the workload `bytes` with `arrivals` of the group.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub struct Params {
     pub size: SizeDist,
 }
 
-/// One that has arrived: it writes the whole transfer at its start.
+/// An application that writes its whole transfer at its start.
 #[derive(Debug)]
 pub struct Arrival(Arc<Params>);
 

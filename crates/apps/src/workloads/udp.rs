@@ -1,4 +1,4 @@
-//! Datagrams at a pace of their own, all the time or on and off.
+//! Datagrams at a given rate, all the time or on and off.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Checks values together.
+    /// Checks parameters that depend on each other.
     fn consistent(&self) -> Result<(), Invalid> {
         let refuse = |key, message: String| Err(Invalid { key, message });
         match (&self.on, &self.off) {
@@ -68,7 +68,7 @@ impl Params {
     }
 }
 
-/// RFC 791 § 3.1: Total Length has 16 bits.
+/// Largest datagram: the Total Length of IPv4 has 16 bits (RFC 791 § 3.1).
 pub const LARGEST_DATAGRAM: Bytes = Bytes(65_535);
 
 /// Arrival process of the datagrams.
@@ -82,18 +82,18 @@ pub enum Arrivals {
     Constant,
 }
 
-/// A source: it sends a datagram whenever it is woken, apart from the beginnings of a Poisson process.
+/// A source that sends a datagram at each call, except at the start of a Poisson process.
 #[derive(Debug)]
 pub struct Source {
     params: Arc<Params>,
-    /// Keeps constant gaps exact: what rounding leaves of one is in the next.
+    /// Gaps of constant rate; rounding errors carry over to the next gap.
     gaps: Serialiser,
-    /// Until when it sends before the next pause.
+    /// End of the current sending period.
     on_until: Time,
 }
 
 impl Workload for Params {
-    // Larger than the others, and rare: they need not make room for it.
+    // Boxed: it is larger than the other applications and rare, so they need no room for it.
     type App = Box<Source>;
 
     fn facts(&self) -> Facts {
@@ -126,7 +126,7 @@ impl Application for Source {
 }
 
 impl Source {
-    /// The first turn, or that after a pause.
+    /// Begins a sending period, at the start or after a pause.
     fn begin(&mut self, now: Time, rng: &mut Rng) -> Do {
         self.on_until = match &self.params.on {
             None => Time::NEVER,
@@ -134,7 +134,7 @@ impl Source {
         };
         self.gaps.idle();
         match self.params.arrivals {
-            // A Poisson process has no event at the instant at which one begins to look.
+            // A Poisson process has no event at the instant at which observation begins.
             Arrivals::Poisson => Do::wake(self.after_gap(now, rng)),
             Arrivals::Constant => self.send(now, rng),
         }
@@ -145,7 +145,7 @@ impl Source {
         Do::write(payload).and_wake(self.after_gap(now, rng))
     }
 
-    /// When the next datagram is due, or the end of the pause that comes before it.
+    /// Time of the next datagram, or of the end of the pause before it.
     fn after_gap(&mut self, now: Time, rng: &mut Rng) -> Time {
         let wire = self.params.size.0 as u32;
         let gap = match self.params.arrivals {

@@ -1,4 +1,4 @@
-//! Clients who ask servers for pages of objects.
+//! Clients that request pages of objects from servers.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct Params {
     #[default(None, "none")]
     #[bounds(above Duration::ZERO; "sessions with no time between them would have no end")]
     pub interval: Option<Duration>,
-    /// Pages in a session; none is without end.
+    /// Pages in a session; `none` for sessions without end.
     #[default(Some(CountDist::constant(1)), "cwnd: a request for one object is the least")]
     #[bounds(from 1; "a session has a page")]
     pub pages: Option<CountDist>,
@@ -59,16 +59,16 @@ pub struct Params {
     /// Size of each request.
     #[default(SizeDist(Shape::Constant(350)), "cwnd: a GET with a few headers")]
     pub request: SizeDist,
-    /// From the last byte of a request at the server to the first of its response.
+    /// Time from the last byte of a request at the server to the first byte of its response.
     #[default(DurationDist::default(), "cwnd: the network alone")]
     pub server_time: DurationDist,
-    /// From the last byte of an object to the request for the next of the same page; where each
-    /// object has a connection, from when there is room for the next: after the last request if
-    /// fewer than `parallel` are open, otherwise after the end of one.
+    /// Time from the last byte of an object to the request for the next object of the page. Where
+    /// each object has a connection, time from when another connection is possible: after the last
+    /// request if fewer than `parallel` are open, otherwise after the end of one.
     #[default(DurationDist::default(), "cwnd: the network alone")]
     pub object_gap: DurationDist,
-    /// From the last byte of a page to the first request for the next; where each object has a
-    /// connection, from the end of the last of them.
+    /// Time from the last byte of a page to the first request for the next page; where each object
+    /// has a connection, from the end of the last connection.
     #[default(DurationDist::default(), "cwnd: the network alone")]
     pub reading: DurationDist,
 }
@@ -94,22 +94,22 @@ impl Presets for Params {
     )];
 }
 
-/// A session, or one object of one.
+/// Server and client of a session, or of one object.
 #[derive(Debug)]
 pub struct Session {
     params: Arc<Params>,
-    /// Pages that are still to come, this one apart; none is without end.
+    /// Pages to come after this one; `None` without end.
     pages: Option<u64>,
-    /// Objects of this page that the client has not.
+    /// Objects of this page that the client does not have.
     objects: u64,
-    /// Bytes of all responses until now.
+    /// Bytes of all responses written.
     responded: u64,
-    /// Whether the server has a request and thinks about it.
+    /// `true` while the server has a request and waits for its server time.
     at_server: bool,
 }
 
 impl Workload for Params {
-    // Larger than the others: they need not make room for it.
+    // Boxed: it is larger than the other applications, so they need no room for it.
     type App = Box<Session>;
 
     fn facts(&self) -> Facts {
@@ -128,7 +128,7 @@ impl Workload for Params {
         each.then_some(Habits { pages, objects, parallel, object_gap, reading })
     }
 
-    /// All responses of a session; nothing of one without end.
+    /// Mean volume of all responses of a session; `None` for a session without end.
     fn volume(&self, segment: Bytes) -> Option<Volume> {
         let responses = self.pages.as_ref()?.mean() * self.objects.mean();
         let all = Volume::of(&self.size, segment).times(responses);
