@@ -15,8 +15,8 @@ MBIT = 1_000_000
 BITS = 8
 
 RED: dict[str, Any] = {
-    "min_th": 5,
-    "max_th": 15,
+    "min_th_packets": 5,
+    "max_th_packets": 15,
     "max_p": 0.1,
     "w_q": 0.002,
     "limit_packets": 1000,
@@ -146,19 +146,20 @@ def red() -> list[dict[str, Any]]:
     """Returns all cases of RED."""
     paper = "Floyd & Jacobson 1993 § 4, Fig. 2 and eq. 1 to 3"
     quick = {**RED, "w_q": 0.02}
+    in_bytes = {key: value for key, value in quick.items() if not key.endswith("_th_packets")}
     return [
         case(
             "the paper's RED marks",
             paper,
             Red,
-            {**quick, "max_p": 0.02, "max_th": 30, "forced": "mark"},
+            {**quick, "max_p": 0.02, "max_th_packets": 30, "forced": "mark"},
             ("bulk", 5.6),
         ),
         case(
             "idle times age the average",
             paper,
             Red,
-            {**quick, "w_q": 0.05, "min_th": 2, "max_th": 16},
+            {**quick, "w_q": 0.05, "min_th_packets": 2, "max_th_packets": 16},
             ("on-off", 4.2),
         ),
         case(
@@ -173,7 +174,7 @@ def red() -> list[dict[str, Any]]:
             f"{paper}; § 4 (bytes); ns-2 wait_",
             Red,
             {
-                **quick,
+                **in_bytes,
                 "mode": "bytes",
                 "wait": True,
                 "mean_packet": 1000,
@@ -187,7 +188,7 @@ def red() -> list[dict[str, Any]]:
             "ns-2 2.35 red.cc, modify_p and drop_early with use_mark_p_",
             Red,
             {
-                **quick,
+                **in_bytes,
                 "mode": "bytes",
                 "count": "bytes",
                 "wait": True,
@@ -203,7 +204,7 @@ def red() -> list[dict[str, Any]]:
             "equal thresholds are a step",
             f"{paper}; Alizadeh et al. 2010 § 3.1",
             Red,
-            {**quick, "w_q": 0.3, "min_th": 12, "max_th": 12},
+            {**quick, "w_q": 0.3, "min_th_packets": 12, "max_th_packets": 12},
             ("overload", 5),
         ),
     ]

@@ -125,16 +125,17 @@ class Red(RandomQueue):
         self.push(packet)
         self.q_time = None
 
+    def threshold(self, key: str) -> Decimal:
+        """A threshold in the unit of the mode, which its key names unless it is bytes."""
+        return real(self.p[f"{key}_packets" if self.p["mode"] == "packets" else key])
+
     def p_b(self) -> Decimal | None:
         """Returns the probability before spacing; None above all probabilities.
 
         With equal thresholds it is a step function: DCTCP's switch (Alizadeh et al. 2010 § 3.1).
         """
-        min_th, max_th, max_p = (
-            real(self.p["min_th"]),
-            real(self.p["max_th"]),
-            real(self.p["max_p"]),
-        )
+        min_th, max_th = self.threshold("min_th"), self.threshold("max_th")
+        max_p = real(self.p["max_p"])
         if min_th == max_th:
             return Decimal(1)
         if less(self.avg, max_th):
@@ -145,11 +146,11 @@ class Red(RandomQueue):
 
     def marks(self, packet: Packet) -> bool:
         """Returns True if the arriving packet is to be marked."""
-        if less(self.avg, real(self.p["min_th"])):
+        if less(self.avg, self.threshold("min_th")):
             self.count = -1
             return False
         p_b = self.p_b()
-        if self.p["min_th"] == self.p["max_th"]:
+        if self.threshold("min_th") == self.threshold("max_th"):
             self.count = self.count_bytes = 0
             return True
         if p_b is None:

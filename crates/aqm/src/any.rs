@@ -65,6 +65,10 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
         each_queue!(self, q => q.probability())
     }
 
+    fn state(&self) -> Option<f64> {
+        each_queue!(self, q => q.state())
+    }
+
     fn guidance(&self) -> Option<Guidance> {
         each_queue!(self, q => q.guidance())
     }

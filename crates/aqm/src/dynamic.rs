@@ -23,6 +23,8 @@ pub trait DynQdisc<P>: fmt::Debug + Send {
     fn on_rate_dyn(&mut self, now: Time, rate: Rate);
     /// As [`Qdisc::probability`].
     fn probability_dyn(&self) -> Option<f64>;
+    /// As [`Qdisc::state`].
+    fn state_dyn(&self) -> Option<f64>;
     /// As [`Qdisc::guidance`].
     fn guidance_dyn(&self) -> Option<Guidance>;
     /// As [`Qdisc::count`].
@@ -50,6 +52,9 @@ impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> DynQdisc<P> for Q {
     }
     fn probability_dyn(&self) -> Option<f64> {
         self.probability()
+    }
+    fn state_dyn(&self) -> Option<f64> {
+        self.state()
     }
     fn guidance_dyn(&self) -> Option<Guidance> {
         self.guidance()
@@ -95,6 +100,9 @@ impl<P: Packet> Qdisc<P> for Box<dyn DynQdisc<P>> {
     #[inline(never)]
     fn probability(&self) -> Option<f64> {
         (**self).probability_dyn()
+    }
+    fn state(&self) -> Option<f64> {
+        (**self).state_dyn()
     }
     fn guidance(&self) -> Option<Guidance> {
         (**self).guidance_dyn()

@@ -111,6 +111,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Metered<P, Q> {
         self.queue.probability()
     }
 
+    fn state(&self) -> Option<f64> {
+        self.queue.state()
+    }
+
     fn guidance(&self) -> Option<Guidance> {
         self.meter.guidance()
     }

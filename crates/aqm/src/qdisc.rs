@@ -143,6 +143,11 @@ pub trait Qdisc<P: Packet> {
     fn probability(&self) -> Option<f64> {
         None
     }
+    /// Returns the number that the queue carries from packet to packet, which vectors compare event
+    /// by event: RED's average, by default the probability.
+    fn state(&self) -> Option<f64> {
+        self.probability()
+    }
     /// Returns the value by which the meter beside it steers senders, for the time series; `None`
     /// without one.
     fn guidance(&self) -> Option<Guidance> {

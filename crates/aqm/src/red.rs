@@ -537,6 +537,10 @@ impl<P: Packet> Qdisc<P> for Red<P> {
             Zone::Step | Zone::Forced => 1.0,
         })
     }
+
+    fn state(&self) -> Option<f64> {
+        Some(self.average)
+    }
 }
 
 /// Returns the packets of this size that a link of this rate sends per nanosecond.

@@ -1,10 +1,12 @@
 //! The vectors of `vectors/`, computed by the reference in `tests/reference`, event by event.
 
-use cwnd_aqm::red::Red;
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use cwnd_aqm::{AnyQdisc, Qdisc, QueueParams, Reason};
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Time};
-use cwnd_schema::{ParamsChoice, Value};
+use cwnd_schema::{Field, Kind, ParamsChoice, Value};
 use serde_json::Value as Json;
 
 use crate::common::{Log, Pkt};
@@ -17,25 +19,29 @@ const SEED: u64 = 1;
 /// A packet's number, what happened to it, and why.
 type Hit = (u64, &'static str, &'static str);
 
-/// Replays all cases of a file.
-fn replay(text: &str, kind: &str) {
-    let file: Json = serde_json::from_str(text).unwrap();
-    assert_eq!(file["tolerance"]["state"], STATE);
-    for case in file["cases"].as_array().unwrap() {
-        Replay::new(case, kind).run(case);
-    }
+/// The files of `vectors/` of a kind.
+fn vectors(of: &str) -> Vec<Json> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let texts = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let read = |path: PathBuf| serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    texts.map(read).filter(|file: &Json| file["kind"] == of).collect()
 }
 
-/// A parameter as a scenario would write it.
-fn setting(name: &str, value: &Json, parameters: &Json) -> (String, Value) {
-    let unit = match name {
-        "limit_packets" => "packets",
-        "min_th" | "max_th" if parameters["mode"] == "packets" => "packets",
-        "min_th" | "max_th" | "mean_packet" | "mtu" | "quantum" => "B",
-        _ if name.ends_with("_ns") => "ns",
-        _ => "",
+/// A parameter as a scenario would write it; its key ends in the unit, and sizes without one are
+/// bytes.
+fn setting(fields: &[Field], name: &str, value: &Json) -> (&'static str, Value) {
+    let unit_of = |field: &Field| {
+        let unit = name.strip_prefix(field.name)?;
+        ["", "_ns", "_packets"].contains(&unit).then(|| unit.trim_start_matches('_').to_owned())
     };
-    let key = name.trim_end_matches("_ns").trim_end_matches("_packets").to_owned();
+    let found = fields.iter().find_map(|field| Some((field, unit_of(field)?)));
+    let (field, unit) = found.unwrap_or_else(|| panic!("no parameter is called {name}"));
+    let kind = if let Kind::Optional(kind) = field.kind { *kind } else { field.kind };
+    let unit = match kind {
+        Kind::Bytes | Kind::QueueSize if unit.is_empty() => "B".to_owned(),
+        _ => unit,
+    };
     let value = match value {
         Json::Null => Value::Text("none".to_owned()),
         Json::Bool(b) => Value::Bool(*b),
@@ -45,7 +51,7 @@ fn setting(name: &str, value: &Json, parameters: &Json) -> (String, Value) {
         Json::Number(n) => Value::Float(n.as_f64().unwrap()),
         other => panic!("{name} = {other}"),
     };
-    (key, value)
+    (field.name, value)
 }
 
 fn params(kind: &str, case: &Json) -> QueueParams {
@@ -54,8 +60,8 @@ fn params(kind: &str, case: &Json) -> QueueParams {
         assert!(params.params_mut().apply_preset(preset));
     }
     for (name, value) in case["parameters"].as_object().unwrap() {
-        let (key, value) = setting(name, value, &case["parameters"]);
-        params.params_mut().set(&key, &value).unwrap();
+        let (key, value) = setting(params.params().fields(), name, value);
+        params.params_mut().set(key, &value).unwrap();
     }
     params.params().check().unwrap();
     params
@@ -90,8 +96,11 @@ impl Replay {
                 "enqueue" => {
                     self.queue.enqueue(now, packet(row), &mut self.log);
                     assert_eq!(self.hits(), hits(&row[6]), "{at}");
-                    if let AnyQdisc::Red(red) = &self.queue {
-                        near(Red::average(red), &row[7], &at);
+                    // The state of a queue with a timer moves as that fires.
+                    let timer = self.queue.next_timer();
+                    match self.queue.state().filter(|_| timer.is_none()) {
+                        Some(state) => near(state, &row[7], &at),
+                        None => assert!(row[7].is_null(), "{at}"),
                     }
                 }
                 "dequeue" => {
@@ -102,7 +111,7 @@ impl Replay {
                 "update" => {
                     assert_eq!(self.queue.next_timer(), Some(now), "{at}");
                     self.queue.on_timer(now);
-                    near(self.queue.probability().unwrap(), &row[2], &at);
+                    near(self.queue.state().unwrap(), &row[2], &at);
                 }
                 other => panic!("{other}"),
             }
@@ -141,21 +150,20 @@ fn near(ours: f64, theirs: &Json, at: &str) {
 }
 
 #[test]
-fn red_is_that_of_the_1993_equations() {
-    replay(include_str!("../../../../vectors/red.json"), "red");
-}
-
-#[test]
-fn codel_is_that_of_rfc_8289() {
-    replay(include_str!("../../../../vectors/codel.json"), "codel");
-}
-
-#[test]
-fn pie_is_that_of_rfc_8033_and_of_linux_3_17() {
-    replay(include_str!("../../../../vectors/pie.json"), "pie");
-}
-
-#[test]
-fn fq_codel_is_that_of_rfc_8290() {
-    replay(include_str!("../../../../vectors/fq-codel.json"), "fq-codel");
+fn every_queue_but_the_default_does_what_its_vectors_say() {
+    let mut without: Vec<_> = QueueParams::KINDS.iter().map(|kind| kind.name).collect();
+    for file in vectors("queue") {
+        assert_eq!(file["tolerance"]["state"], STATE);
+        let kind = file["algorithm"].as_str().unwrap();
+        for case in file["cases"].as_array().unwrap() {
+            Replay::new(case, kind).run(case);
+        }
+        without.retain(|other| *other != kind);
+    }
+    assert_eq!(
+        without,
+        [QueueParams::default().kind()],
+        "a new queue needs vectors/KIND.json: write its reference in tests/reference, name its \
+         cases in FILES of generate.py, run make vectors ARGS=KIND (ARCHITECTURE.md, step 3)"
+    );
 }
