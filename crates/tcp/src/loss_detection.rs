@@ -34,6 +34,11 @@ impl Overtaken {
 }
 
 impl Detection {
+    /// `true` if the sender keeps the state of RACK-TLP (RFC 8985).
+    pub const fn is_rack(self) -> bool {
+        matches!(self, Self::Rack)
+    }
+
     pub fn of(params: &Params) -> Self {
         let (dup_thresh, mss) = (params.detection.dup_thresh, params.packets.mss.0);
         match params.detection.loss_rule {

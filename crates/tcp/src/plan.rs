@@ -42,8 +42,6 @@ pub struct Plan {
     pub detection: Detection,
     /// Rule by which lost retransmissions are found, unless that is by time.
     pub overtaken: Option<Overtaken>,
-    /// `true` if losses are found as [`LossRule::Rack`] says.
-    pub by_time: bool,
     /// `true` if senders do what the RFCs ask of all, and nothing that only some stacks do: find
     /// losses by time or retransmissions that are lost, take reductions back or spread them, grow
     /// by what SACK reports or as a recovery ends, end one with its reduction, shorten the timeout
@@ -61,11 +59,75 @@ pub struct Plan {
     pub times_one: bool,
     /// `true` if anything is noted of new data that goes.
     pub notes_new: bool,
+    /// Loss handling without SACK.
+    pub sackless: SacklessPlan,
+    /// Fast recovery.
+    pub recovery: RecoveryPlan,
+    /// Undo of reductions for losses that were none.
+    pub undo: UndoPlan,
+    /// Restarts of the retransmission timer.
+    pub rto_restart: RtoRestartPlan,
+}
+
+// Behaviours that `loss_rule = "rack"` brings beside RACK itself, each with the function of Linux
+// that it follows. Only `recovers_in_loss` and `timeouts_by_dsack` have a key that turns them off.
+
+/// Loss handling of a sender without SACK.
+#[derive(Clone, Copy, Debug)]
+pub struct SacklessPlan {
+    /// `true` if duplicate ACKs count as segments that arrived, and a timeout marks segments lost
+    /// in place of going back (Linux `tcp_add_reno_sack`, `tcp_timeout_mark_lost`).
+    pub marks_losses: bool,
+    /// `true` if a recovery is held at its recovery point although nothing is outstanding (Linux
+    /// `tcp_is_non_sack_preventing_reopen`).
+    pub holds_when_idle: bool,
+}
+
+/// Fast recovery beyond RFC 6582 and RFC 6675.
+#[derive(Clone, Copy, Debug)]
+pub struct RecoveryPlan {
+    /// `true` if a recovery leaves retransmissions alone that are in flight as it begins (Linux
+    /// `tcp_xmit_retransmit_queue`, `TCPCB_SACKED_RETRANS`).
+    pub keeps_retransmissions: bool,
+    /// `true` if the fast retransmit waits for the quota of a proportional rate reduction that has
+    /// sent (Linux `tcp_cwnd_reduction`, `prr_out`).
+    pub fast_retransmit_waits: bool,
+    /// `true` if a lost retransmission begins a recovery while a timeout is repaired (Linux
+    /// `tcp_fastretrans_alert`, `FLAG_LOST_RETRANS`).
+    pub recovers_in_loss: bool,
+}
+
+/// Undo of reductions beyond RFC 3522 and RFC 5682.
+#[derive(Clone, Copy, Debug)]
+pub struct UndoPlan {
+    /// `true` if the reduction of a fast recovery may be undone (RFC 4015 § 3.4; Linux
+    /// `tcp_init_undo`, `tcp_try_undo_recovery`).
+    pub recoveries: bool,
+    /// `true` if a timeout is undone once D-SACKs report all its retransmissions (RFC 3708 § 3;
+    /// Linux `tcp_try_undo_loss`, `undo_retrans`).
+    pub timeouts_by_dsack: bool,
+    /// `true` if every echo in the repair of a timeout is examined, not the first alone as in RFC
+    /// 3522 § 3.2 (Linux `tcp_process_loss`).
+    pub examines_each_echo: bool,
+    /// `true` if an undo restores a threshold of at least three quarters of the window (Linux
+    /// `tcp_current_ssthresh`).
+    pub raises_ssthresh: bool,
+}
+
+/// Restarts of the retransmission timer beyond RFC 6298 § 5.
+#[derive(Clone, Copy, Debug)]
+pub struct RtoRestartPlan {
+    /// `true` if each partial ACK restarts the timer, not the first alone as in RFC 6582 § 3.2 (3)
+    /// (RFC 6675 § 5.1 with SACK; Linux `tcp_clean_rtx_queue`, `tcp_rearm_rto`).
+    pub at_each_partial_ack: bool,
+    /// `true` if a retransmission of the first outstanding segment restarts the timer (Linux
+    /// `tcp_xmit_retransmit_queue`, `rearm_timer`).
+    pub at_retransmission_of_first: bool,
 }
 
 impl Plan {
     pub fn of(params: &Params, steering: &Steering) -> Self {
-        let by_time = params.detection.loss_rule == LossRule::Rack;
+        let rack = params.detection.loss_rule == LossRule::Rack;
         let (from, lone) = rtt_source(params, steering);
         let apart = from != RttFrom::Timer || !lone;
         let own = &params.timing;
@@ -75,20 +137,36 @@ impl Plan {
             || steering.by_rate
             || params.signature.timestamp_signature != 0;
         let sack = params.recovery.recovery == Recovery::Sack;
-        let noted = by_time && params.rtt.rtt_from_notes;
+        let noted = rack && params.rtt.rtt_from_notes;
         let times_each = noted && !sack;
+        let newreno = params.recovery.recovery == Recovery::NewReno;
         let once = params.rto.rto_backoff_until == BackoffUntil::SentOnce;
         let times_one = !times_each && (once || !params.rtt.timestamps && !noted);
         Self {
             detection: Detection::of(params),
             overtaken: Overtaken::of(params),
-            by_time,
             plain: is_plain(params) && !controller_rtt,
             rtt_source: (from, lone),
             controller_rtt,
             times_each,
             times_one,
-            notes_new: times_one || noted || by_time && sack || apart || steering.by_rate,
+            notes_new: times_one || noted || rack && sack || apart || steering.by_rate,
+            sackless: SacklessPlan { marks_losses: rack && newreno, holds_when_idle: rack },
+            recovery: RecoveryPlan {
+                keeps_retransmissions: rack,
+                fast_retransmit_waits: rack && sack,
+                recovers_in_loss: rack && params.recovery.recovers_in_loss,
+            },
+            undo: UndoPlan {
+                recoveries: rack && (sack || newreno),
+                timeouts_by_dsack: rack && params.acks.dsack,
+                examines_each_echo: rack,
+                raises_ssthresh: rack,
+            },
+            rto_restart: RtoRestartPlan {
+                at_each_partial_ack: rack || !newreno,
+                at_retransmission_of_first: rack,
+            },
         }
     }
 }

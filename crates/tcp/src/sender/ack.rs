@@ -163,7 +163,7 @@ impl Sender {
             }
             return false;
         }
-        if !PLAIN && self.config.plan.by_time {
+        if !PLAIN && self.loss.is_by_time() {
             ack.top = self.sent.top(self.seq.una());
             ack.end = self.whole(told);
             window += told - ack.end;
@@ -178,7 +178,7 @@ impl Sender {
     #[inline(always)]
     fn take_blocks<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
         let (now, told) = (ack.now, ack.segment.seq);
-        let rack = !PLAIN && self.config.plan.by_time;
+        let rack = !PLAIN && self.loss.is_by_time();
         let has_blocks =
             has_any(ack.blocks) && self.config.params.recovery.recovery == Recovery::Sack;
         // Departs from RFC 5681 § 2 as [`Sender::on_timeout`] does: what a timeout gave up for
@@ -245,8 +245,10 @@ impl Sender {
     #[inline(always)]
     fn advance<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) -> (u64, bool, Option<Time>) {
         let (mut looks, mut went) = (false, None);
-        if !PLAIN && self.config.plan.by_time {
+        if !PLAIN && self.loss.is_by_time() {
             (looks, went) = self.take_ack(ack.now, ack.end, ack.top, ack.segment.ts);
+        } else if !PLAIN && self.config.plan.times_each {
+            went = self.first_of(ack.end);
         }
         self.seq.on_ack(ack.end);
         let params = &self.config.params;
@@ -396,7 +398,7 @@ impl Sender {
     /// Timers of what is missing, retransmissions that were lost, and proportional rate reduction.
     #[inline(always)]
     fn after_losses(&mut self, ack: &mut Ack<'_>) {
-        if self.config.plan.by_time {
+        if self.loss.is_by_time() {
             let told = ack.newly_sacked > 0 || ack.window_changed || ack.segment.seq > ack.end;
             ack.lost |= self.after_ack(ack.now, ack.flight_size, ack.acked > 0, told);
         }

@@ -130,8 +130,7 @@ impl Sender {
         let cc = config.new_controller();
         let rwnd = u64::from(config.receive_window);
         let rtt = RttSource::new(&config);
-        let by_sack = config.params.recovery.recovery == Recovery::Sack;
-        let loss = LossDetector::new(config.plan.by_time && by_sack);
+        let loss = LossDetector::new(config.plan.detection.is_rack());
         let sent = SentSegments::new(&config.params, rtt.notes());
         let validation = CwndValidation::new(config.params.validation.cwnd_limited);
         let tso = Tso::new(&config.params.tso);

@@ -27,7 +27,7 @@ impl Sender {
         }
         let before = self.sent.pipe(self.seq.una(), self.seq.nxt());
         let window = self.cc.window().cwnd;
-        let new = if self.config.plan.by_time {
+        let new = if self.loss.is_by_time() {
             self.take_sacks(now, blocks, ack, self.sent.top(self.seq.una()))
         } else {
             self.sent.on_sack_above(blocks, ack, self.seq.una(), self.seq.high())

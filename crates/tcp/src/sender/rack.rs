@@ -20,7 +20,7 @@ impl Sender {
     /// Up to where segments are acknowledged as a whole (Linux, `tcp_clean_rtx_queue`).
     #[inline(never)]
     pub(super) fn whole(&self, ack: u64) -> u64 {
-        if !self.loss.is_by_time() || !self.config.params.detection.whole_segments {
+        if !self.config.params.detection.whole_segments {
             return ack;
         }
         self.sent.begin_of(ack, self.config.segments).max(self.seq.una())
@@ -74,9 +74,6 @@ impl Sender {
         echo: Time,
     ) -> (bool, Option<Time>) {
         let noted = self.config.params.rtt.rtt_from_notes;
-        if !self.loss.is_by_time() {
-            return (false, self.first_of(ack));
-        }
         if !self.loss.is_probing() && self.sent.is_untouched(self.seq.una()) {
             let (first, last) = self.sent.take_in_order(ack);
             self.loss.on_in_order(now, last, ack);
@@ -170,7 +167,7 @@ impl Sender {
                 let found = self.detect_undelivered(now);
                 // While a timeout is repaired any loss does (`tcp_rack_reo_timeout`).
                 let repairs = self.recovery.is_loss();
-                let recovers = repairs && self.config.params.recovery.recovers_in_loss;
+                let recovers = repairs && self.config.plan.recovery.recovers_in_loss;
                 if found && (recovers || self.is_still_short()) {
                     self.enter_recovery(now);
                     // Linux lets it count as if a segment had arrived (`tcp_rack_reo_timeout`).

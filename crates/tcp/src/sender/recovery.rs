@@ -23,8 +23,10 @@ impl Sender {
         let path = self.path_of_losses(now, repairs);
         let mut entry = self.recovery.enter(self.seq.una(), self.seq.high(), params);
         let before = self.cc.window().cwnd;
-        // With RACK what is on its way again stays so.
-        let is_on_its_way = self.config.plan.by_time && self.sent.was_retransmitted(self.seq.una());
+        let plan = self.config.plan.recovery;
+        // The segment in flight takes the place of a fast retransmit.
+        let is_on_its_way =
+            plan.keeps_retransmissions && self.sent.was_retransmitted(self.seq.una());
         self.undo.forget();
         if entry.reduces {
             self.remember(now, is_on_its_way || repairs);
@@ -34,11 +36,8 @@ impl Sender {
             return;
         }
         self.reduce_for_losses(&path, entry.reduces);
-        // A reduction that is under way leaves the fast retransmit no place of its own, unless
-        // nothing went since (`tcp_cwnd_reduction`).
-        let waits = sack
-            && self.config.plan.by_time
-            && entry.prr.as_ref().is_some_and(|prr| prr.has_sent());
+        let waits =
+            plan.fast_retransmit_waits && entry.prr.as_ref().is_some_and(|prr| prr.has_sent());
         let params = &self.config.params;
         if entry.prr.is_none() && params.prr.prr && !self.cc.by_rate() {
             let recover_fs = self.recover_fs_of_losses(before);
@@ -116,7 +115,7 @@ impl Sender {
         }
         // RFC 6675 § 5 (4.3): it is retransmitted whatever SACK says of it.
         self.sent.mark_lost_below(first);
-        if !self.config.plan.by_time {
+        if !self.config.plan.recovery.keeps_retransmissions {
             self.sent.restart_retransmissions(self.seq.una());
         }
     }
@@ -124,8 +123,7 @@ impl Sender {
     /// `true` if a retransmission was lost while a timeout is repaired, and that begins a recovery
     /// (Linux, `tcp_fastretrans_alert`).
     pub(super) fn loses_in_loss(&self) -> bool {
-        self.config.params.recovery.recovers_in_loss
-            && self.config.plan.by_time
+        self.config.plan.recovery.recovers_in_loss
             && self.recovery.is_loss()
             && self.sent.has_lost_again()
     }
@@ -222,10 +220,9 @@ impl Sender {
                 if newreno {
                     self.sent.note_lost(self.config.mss);
                 }
-                // RFC 6582 § 3.2 (3), the impatient variant; Linux restarts it each time
-                // (`tcp_clean_rtx_queue`). With SACK every advance shows that retransmissions
-                // arrive (RFC 6675 § 5.1).
-                return !newreno || first || self.config.plan.by_time;
+                // RFC 6582 § 3.2 (3), the impatient variant. With SACK every advance shows that
+                // retransmissions arrive (RFC 6675 § 5.1).
+                return first || self.config.plan.rto_restart.at_each_partial_ack;
             }
         }
         true

@@ -10,7 +10,7 @@ use cwnd_quantity::Time;
 impl Sender {
     /// `true` if losses are marked though there is no SACK.
     pub(super) fn marks_without_sack(&self) -> bool {
-        self.config.plan.by_time && self.config.params.recovery.recovery == Recovery::NewReno
+        self.config.plan.sackless.marks_losses
     }
 
     /// The same, and a timeout has marked some.
@@ -27,9 +27,8 @@ impl Sender {
     /// up to `una` acknowledged, also where nothing is (RFC 6582 § 3.2 (2);
     /// `tcp_is_non_sack_preventing_reopen`).
     pub(super) fn held_above(&self, una: u64) -> u64 {
-        u64::from(
-            self.spreads_without_sack() && (self.config.plan.by_time || una < self.seq.high()),
-        )
+        let holds_when_idle = self.config.plan.sackless.holds_when_idle;
+        u64::from(self.spreads_without_sack() && (holds_when_idle || una < self.seq.high()))
     }
 
     /// Bytes in flight after a timeout.

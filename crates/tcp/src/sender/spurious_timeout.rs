@@ -14,8 +14,9 @@ impl Sender {
     /// was early. `was_reduced`: the window was made smaller already for what is outstanding.
     pub(super) fn remember_timeout(&mut self, now: Time, was_reduced: bool) {
         let params = &self.config.params;
-        let by_duplicates = self.config.plan.by_time && params.acks.dsack;
-        let looks = params.spurious.timeout_frto || params.spurious.timeout_eifel || by_duplicates;
+        let looks = params.spurious.timeout_frto
+            || params.spurious.timeout_eifel
+            || self.config.plan.undo.timeouts_by_dsack;
         let marks = params.recovery.recovery == Recovery::Sack || self.marks_without_sack();
         if !looks || !marks {
             self.undo.forget();
@@ -101,7 +102,7 @@ impl Sender {
         let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
         if needless || looks && self.undo.is_younger_than(echo) {
             self.take_timeout_back(now);
-        } else if !self.config.plan.by_time {
+        } else if !self.config.plan.undo.examines_each_echo {
             self.undo.end_of_echoes();
         }
     }

@@ -54,7 +54,6 @@ impl Sender {
     /// went again (Linux, `tcp_clean_rtx_queue`).
     pub(super) fn first_of(&mut self, ack: u64) -> Option<Time> {
         let (first, _) = self.sent.take_in_order(ack);
-        let each = self.config.plan.times_each;
-        first.filter(|_| each && !self.sent.any_again(self.seq.una(), ack))
+        first.filter(|_| !self.sent.any_again(self.seq.una(), ack))
     }
 }

@@ -385,9 +385,8 @@ impl Sender {
         let wire = len as u16 + self.config.header;
         self.counters.wire_bytes_sent += u64::from(wire);
         self.pacer.on_sent(now);
-        // With RACK the first outstanding segment has a whole timeout each time it is sent
-        // (`tcp_xmit_retransmit_queue`).
-        if self.rto.is_off() || self.config.plan.by_time && again && seq == self.seq.una() {
+        let restarts = self.config.plan.rto_restart.at_retransmission_of_first;
+        if self.rto.is_off() || restarts && again && seq == self.seq.una() {
             self.rto.set(now + self.rto());
         }
         if self.config.params.quench.quench_answer == QuenchAnswer::Pause

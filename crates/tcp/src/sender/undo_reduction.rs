@@ -5,15 +5,13 @@ use cwnd_cc::{AnyController, Controller as _};
 use cwnd_quantity::Time;
 
 use super::Sender;
-use crate::params::Recovery;
 
 impl Sender {
     /// Keeps the state before a reduction, where the first retransmission goes at `at`.
     pub(super) fn remember_state(&mut self, at: Time) {
         let mut cc = self.cc.clone();
-        if self.config.plan.by_time {
-            // Linux `tcp_current_ssthresh`: three quarters of the window, in whole segments, at
-            // least.
+        if self.config.plan.undo.raises_ssthresh {
+            // Linux `tcp_current_ssthresh` counts in whole segments.
             let segments = cc.window().cwnd / self.config.mss;
             cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
         }
@@ -79,13 +77,10 @@ impl Sender {
     /// A recovery begins, and its first segment goes again, or is on its way again: what to come
     /// back to if that arrives all the same.
     pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) {
-        let marks =
-            self.config.params.recovery.recovery == Recovery::Sack || self.marks_without_sack();
-        let looks = self.config.plan.by_time && marks;
         // What went again before tells nothing of this recovery: at zero no echo is older.
         let tells = self.echoes_tell() && !is_on_its_way;
         let at = if tells { now } else { Time::ZERO };
-        if looks {
+        if self.config.plan.undo.recoveries {
             self.remember_state(at);
         }
     }
