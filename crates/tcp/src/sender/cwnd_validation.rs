@@ -1,39 +1,39 @@
-//! Use of the congestion window (RFC 7661): it grows only while it is what limits the sender. Linux
-//! looks at the last window of data (tcp_output.c, `tcp_cwnd_validate`).
+//! Congestion window validation (RFC 7661): the window grows only while it limits the sender. Linux
+//! examines the last window of data (tcp_output.c, `tcp_cwnd_validate`).
 
 use cwnd_cc::Window;
 
 use crate::validation::LimitedBy;
 
-/// Limit of the sender.
+/// State of cwnd validation.
 #[derive(Clone, Debug)]
 pub(super) struct CwndValidation {
-    /// `true` if the congestion window was what stopped the last transmission, or counts as that.
+    /// `true` if the congestion window stopped the last transmission, or counts as that.
     limited: bool,
-    /// Use of the window, where that is watched over a window of data.
+    /// Use over a window of data; `None` if only the last transmission counts.
     used: Option<Box<Used>>,
 }
 
-/// Use since data up to `until` was sent.
+/// Use of the window since data up to `until` was sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
-    /// `true` if the window was full at some time.
+    /// `true` if the window was full at any time.
     full: bool,
-    /// The most that was outstanding, if it was not, bytes.
+    /// Maximum outstanding, bytes, if the window was not full.
     most: u64,
-    /// The highest byte sent when this was noted.
+    /// SND.MAX when this use was noted.
     until: u64,
-    /// The highest byte sent when nothing more could go last.
+    /// SND.MAX at the last stop.
     sent: u64,
 }
 
-/// Facts of the moment at which nothing more goes.
+/// Facts at a stop, where nothing more can be sent.
 pub(super) struct Stop {
-    /// `true` if a segment more does not fit into the window.
+    /// `true` if one more segment does not fit into the window.
     pub full: bool,
-    /// `true` if data waits to be sent.
+    /// `true` if unsent data waits.
     pub waits: bool,
-    /// Bytes outstanding, in whole segments.
+    /// Bytes outstanding, rounded up to whole segments.
     pub outstanding: u64,
     pub una: u64,
     pub high: u64,
@@ -50,19 +50,19 @@ impl CwndValidation {
         self.limited
     }
 
-    /// The window was what stopped a transmission, if it is `limited`.
+    /// Sets whether the congestion window stopped the last transmission.
     #[inline]
     pub const fn set_limited(&mut self, limited: bool) {
         self.limited = limited;
     }
 
-    /// `true` if more is looked at than the last transmission.
+    /// `true` if use over a window of data counts, not the last transmission alone.
     #[inline]
     pub const fn is_watched(&self) -> bool {
         self.used.is_some()
     }
 
-    /// Nothing more goes now, under this window.
+    /// Updates the use of `window` at a stop.
     pub fn on_stop(&mut self, stop: &Stop, window: Window) {
         let Some(used) = &mut self.used else { return };
         let sent = used.sent != stop.high;

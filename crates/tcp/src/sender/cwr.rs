@@ -1,5 +1,4 @@
-//! Reductions that leave nothing to repair: ECN-echoes (RFC 3168 § 6.1.2), and
-//! what controllers ask for.
+//! Reductions without losses to repair: ECN-echoes (RFC 3168 § 6.1.2), and requests of controllers.
 
 use cwnd_cc::{Cause, Controller as _, Path, Phase, Signal};
 use cwnd_quantity::Time;
@@ -9,8 +8,8 @@ use crate::params::{EchoAtOne, FlightSize};
 use crate::prr::{Prr, PrrRule};
 
 impl Sender {
-    /// The controller asks for a reduction: it gets one in a window of data, as every other cause
-    /// does.
+    /// Reduces the window at the controller's request, at most once per window of data, as for
+    /// every other cause.
     #[cold]
     pub(super) fn on_request(&mut self, path: &Path, cause: Cause) {
         if self.recovery.is_open() && self.seq.una() > self.recovery.last_reduction() {
@@ -18,8 +17,8 @@ impl Sender {
         }
     }
 
-    /// Makes the window smaller for a cause that leaves nothing to repair, and begins the round
-    /// trip that answers it.
+    /// Reduces the window for a cause without losses, and starts the round trip without further
+    /// reductions.
     #[cold]
     pub(super) fn reduce(&mut self, path: &Path, cause: Cause) {
         let before = self.cc.window().cwnd;
@@ -28,8 +27,8 @@ impl Sender {
         let params = &self.config.params;
         let recovers = params.ecn.ecn_in_recovery && self.recovery.is_fast();
         let by_quench = matches!(cause, Cause::Quench { .. });
-        // What Linux knows no cause for its controllers do by themselves, at once: quenches,
-        // packets that waited, and loads.
+        // Linux has no such cause for quenches, delays and loads: its controllers set the window
+        // themselves, at once.
         let spreads = !by_quench && !matches!(cause, Cause::Delay | Cause::Load);
         if params.prr.prr && params.prr.prr_on_ecn && spreads && !recovers {
             self.begin_spreading(before);
@@ -37,8 +36,8 @@ impl Sender {
         self.counters.reductions[cause.index()] += 1;
         self.recovery.on_reduction(self.seq.high());
         self.ecn.set_first_counts(false);
-        // Linux knows of no quenches: its controllers set the window by themselves, at once, and
-        // the receiver hears of nothing.
+        // Linux has no quenches: its controllers set the window themselves, at once, and the
+        // receiver sees no CWR.
         if by_quench && self.config.params.prr.prr_on_ecn {
             self.quenches.on_reduction(self.seq.high());
         } else {
@@ -46,9 +45,9 @@ impl Sender {
         }
     }
 
-    /// From now on what goes is spread over a round trip, as proportional rate reduction does it.
+    /// Starts proportional rate reduction of a reduction without losses, over one round trip.
     fn begin_spreading(&mut self, before: u64) {
-        // Where nothing is outstanding no ACK would ever let anything go.
+        // With nothing outstanding no ACK would ever allow a transmission.
         if self.seq.high() == self.seq.una() || self.cc.by_rate() {
             return;
         }
@@ -58,10 +57,10 @@ impl Sender {
         self.recovery.begin_cwr(Prr::without_loss(rule, recover_fs, self.config.mss, room));
     }
 
-    /// RecoverFS of a reduction that just happened, bytes, where no loss began it or Linux's rule
-    /// holds: all that is outstanding for FreeBSD, else the window `before` (`prior_cwnd`). More
+    /// RecoverFS of a reduction that just happened, bytes, without losses or under Linux's rule. It
+    /// is all that is outstanding for FreeBSD, otherwise the window `before` (`prior_cwnd`). More
     /// may be outstanding, and a controller that takes its share of FlightSize then leaves a
-    /// threshold above the window; in proportion to the window each delivered segment would send
+    /// threshold above the window. In proportion to the window each delivered segment would send
     /// several.
     pub(super) fn recover_fs(&self, before: u64) -> u64 {
         let outstanding = self.seq.outstanding();
@@ -72,8 +71,8 @@ impl Sender {
         }
     }
 
-    /// An echo of what a quench told of already. Linux, whose state is still "open", begins its
-    /// round trip of a reduction all the same (`tcp_enter_cwr`): the window stays, and does not
+    /// Starts a round trip of CWR after an ECN-echo of congestion that a quench reported before. In
+    /// Linux, whose state is still Open, `tcp_enter_cwr` does so: the window stays, and does not
     /// grow meanwhile.
     #[cold]
     fn on_echo_of_a_quench(&mut self, ack: u64) {
@@ -89,8 +88,8 @@ impl Sender {
         self.ecn.set_cwr(self.config.params.says_cwr());
     }
 
-    /// An ECN-echo: once a window, and not for one that a loss already made smaller (RFC 3168 §
-    /// 6.1.2).
+    /// Processes an ECN-echo: it reduces once per window of data, and not a window that a loss has
+    /// already reduced (RFC 3168 § 6.1.2).
     #[cold]
     pub(super) fn on_echo(&mut self, now: Time, ack: u64) {
         self.counters.ece_acks += 1;
@@ -115,7 +114,7 @@ impl Sender {
             path.flight_size = path.flight_size.saturating_sub(ack - self.seq.una());
         }
         if params.ecn.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
-            // Whether it is for the segment that the last one let go.
+            // The echo is for the segment sent after the last one.
             let in_a_row = ack <= self.recovery.reduced_until() + mss;
             self.ecn.wait_at_one(before <= mss, in_a_row);
         }
@@ -130,7 +129,7 @@ impl Sender {
                 self.obeys_echo_in_loss() && (ack > reduced_until || self.ecn.first_counts())
             }
             Phase::Recovery => {
-                // Linux looks at it once the recovery is over (`tcp_fastretrans_alert`,
+                // Linux examines it once the recovery is over (`tcp_fastretrans_alert`,
                 // `tcp_try_to_open`).
                 let held = self.held_above(ack);
                 let ends = self.recovery.recover().is_some_and(|recover| ack >= recover + held);
@@ -141,7 +140,8 @@ impl Sender {
         }
     }
 
-    /// RFC 3168 § 6.1.2: nothing goes until the retransmission timer has run from the echo.
+    /// Holds transmissions back for a retransmission timeout after an echo at one segment (RFC 3168
+    /// § 6.1.2).
     #[cold]
     pub(super) fn wait_at_one(&mut self, now: Time) {
         let doublings = match self.config.params.ecn.ecn_at_one {
@@ -152,7 +152,7 @@ impl Sender {
         self.pacer.hold_until(now + policy.timeout(self.rto(), doublings));
     }
 
-    /// `true` if the losses of a timeout are being repaired, and an ECN-echo counts all the same.
+    /// `true` while a timeout is repaired if ECN-echoes count then (`ecn_in_loss`).
     pub(super) fn obeys_echo_in_loss(&self) -> bool {
         let params = &self.config.params;
         let asked = params.ecn.ecn_in_loss && self.config.ecn_retransmissions;

@@ -1,15 +1,16 @@
-//! State of ECN at the sender (RFC 3168 § 6.1.2).
+//! ECN state of the sender (RFC 3168 § 6.1.2).
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EcnSender {
-    /// `true` after a reduction, for whatever reason: the next new data segment carries CWR.
+    /// `true` after any reduction: the next segment of new data carries CWR.
     cwr_pending: bool,
-    /// `true` if the last ECN-echo found a window of one segment, and is waited for.
+    /// `true` if the last ECN-echo found a window below two segments, so that the sender waits
+    /// ([`EcnSender::wait_at_one`]).
     waits_at_one: bool,
-    /// `true` until anything makes the window smaller, and from a timeout to the next reduction if
-    /// `ecn_after_timeout` is set: the next ECN-echo counts, whatever is acknowledged.
+    /// `true` until the first reduction, and from a timeout to the next reduction if
+    /// `ecn_after_timeout` is set: the next ECN-echo counts, whatever it acknowledges.
     first_counts: bool,
-    /// ECN-echoes in a row that found a window of one segment, at most 255: the wait reaches its
+    /// Consecutive ECN-echoes that found a window of one segment, at most 255: the wait reaches its
     /// bound long before.
     echoes_at_one: u8,
 }
@@ -18,18 +19,18 @@ impl EcnSender {
     pub const NEW: Self =
         Self { cwr_pending: false, waits_at_one: false, first_counts: true, echoes_at_one: 0 };
 
-    /// The window was reduced, which CWR says if it `says` so.
+    /// Sets CWR for the next segment of new data if `says`; clears it otherwise.
     pub const fn set_cwr(&mut self, says: bool) {
         self.cwr_pending = says;
     }
 
-    /// `true` if a segment of new data carries CWR; the next does not.
+    /// Takes the pending CWR: `true` if this segment of new data carries it.
     #[inline]
     pub const fn take_cwr(&mut self) -> bool {
         core::mem::replace(&mut self.cwr_pending, false)
     }
 
-    /// The next ECN-echo counts, whatever is acknowledged, if `counts`.
+    /// Sets if the next ECN-echo counts whatever it acknowledges.
     pub const fn set_first_counts(&mut self, counts: bool) {
         self.first_counts = counts;
     }
@@ -38,7 +39,7 @@ impl EcnSender {
         self.first_counts
     }
 
-    /// An ECN-echo came, and no other is waited for.
+    /// Ends the wait at one segment, as an ECN-echo arrived.
     pub const fn stop_waiting(&mut self) {
         self.waits_at_one = false;
     }
@@ -48,8 +49,8 @@ impl EcnSender {
         self.waits_at_one
     }
 
-    /// An ECN-echo counts and finds less than two segments: `one` if it is one at most, `in_a_row`
-    /// if it is for the segment that the last one let go.
+    /// Starts the wait after an ECN-echo at a window below two segments. `one`: the window is at
+    /// most one segment. `in_a_row`: the echo is for the segment sent after the last one.
     pub const fn wait_at_one(&mut self, one: bool, in_a_row: bool) {
         self.waits_at_one = true;
         self.echoes_at_one = match (one, in_a_row) {

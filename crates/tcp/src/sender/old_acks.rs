@@ -1,5 +1,5 @@
-//! ACKs that most stacks make nothing of: those that a later one has overtaken, and those of a
-//! receiver that threw away what it had reported.
+//! Optional handling of ACKs below SND.UNA, and of receivers that renege on SACKed data (RFC 2018
+//! § 8).
 
 use cwnd_cc::Controller as _;
 use cwnd_quantity::{Duration, Time};
@@ -8,14 +8,14 @@ use super::Sender;
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
 
-/// A receiver is given so long at least to make its reports good (Linux,
+/// Minimum time that a receiver that seems to renege has before the timeout (Linux
 /// `tcp_check_sack_reneging`).
 const LEAST_PATIENCE: Duration = Duration::from_millis(10);
 
 impl Sender {
-    /// An ACK below SND.UNA came: what its SACK blocks report counts, and lets as much go as it
-    /// shows to have left the network (Linux, `tcp_ack`, `old_ack`, where the window of
-    /// proportional rate reduction stays).
+    /// Processes the SACK blocks of an ACK below SND.UNA. Proportional rate reduction may send as
+    /// many bytes as the blocks remove from the pipe, and its window stays (Linux `tcp_ack`,
+    /// `old_ack`).
     #[cold]
     pub(super) fn on_old_ack(&mut self, now: Time, ack: u64, blocks: &SackBlocks) {
         let params = &self.config.params;
@@ -43,7 +43,7 @@ impl Sender {
         self.detect_losses(now);
         self.sent.take_lost_again();
         if self.recovery.is_open() && self.sent.is_lost(self.seq.una()) {
-            // The window becomes smaller with the next ACK; the fast retransmit is allowed already.
+            // The next ACK reduces the window; the fast retransmit is allowed already.
             self.enter_recovery(now);
             let pipe = self.sent.pipe(self.seq.una(), self.seq.nxt());
             let more = window.saturating_sub(pipe + self.config.mss);
@@ -54,15 +54,17 @@ impl Sender {
         self.allow_in_recovery(left);
     }
 
-    /// Proportional rate reduction lets so much more go, by an ACK that is none to it.
+    /// Raises the quota of proportional rate reduction by `left` bytes, for an ACK that it does not
+    /// count.
     fn allow_in_recovery(&mut self, left: u64) {
         if let Some(prr) = self.recovery.prr_mut() {
             prr.allow_more(left);
         }
     }
 
-    /// An ACK advanced to data that had been SACKed: the receiver seems to have thrown it away (RFC
-    /// 2018 § 8). It has some time left to say otherwise.
+    /// Shortens the retransmission timer after an ACK up to data that was SACKed before: the
+    /// receiver seems to renege (RFC 2018 § 8). Half a round trip is left for an ACK that shows
+    /// otherwise.
     #[cold]
     pub(super) fn hurry(&mut self, now: Time) {
         let half = self.rtt.srtt().map_or(Duration::ZERO, |srtt| Duration(srtt.0 / 2));

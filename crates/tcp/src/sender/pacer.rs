@@ -1,17 +1,17 @@
-//! Times before which nothing may go: pacing, spacing, pauses.
+//! Pacing, spacing and pauses: the earliest time of the next transmission.
 
 use cwnd_quantity::{Bytes, Duration, Rate, Time};
 
-/// The time of the next transmission.
+/// Earliest time of the next transmission, and the time of the last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacer {
-    /// Before this nothing may go.
+    /// Nothing is sent before this time.
     until: Time,
     last_sent: Time,
     /// Wire bytes of the last segment if its gap is recomputed from the controller's current rate;
     /// otherwise 0.
     paced: u16,
-    /// `true` if it is why nothing more went out.
+    /// `true` if this is what held back the last transmission.
     holds: bool,
 }
 
@@ -24,7 +24,8 @@ impl Pacer {
         self.last_sent
     }
 
-    /// A segment goes, or what was idle is so no more.
+    /// Sets the time of the last transmission to `now`, for a segment sent or an idle period that
+    /// ended.
     #[inline]
     pub const fn on_sent(&mut self, now: Time) {
         self.last_sent = now;
@@ -35,59 +36,60 @@ impl Pacer {
         self.until
     }
 
-    /// `true` if it holds back what goes at `now`, which it then is said to do.
+    /// `true` if nothing may be sent at `now`; keeps that for [`Pacer::holds`].
     #[inline]
     pub fn check(&mut self, now: Time) -> bool {
         self.holds = now < self.until;
         self.holds
     }
 
-    /// `true` if it was why nothing more went out.
+    /// `true` if this is what held back the last transmission.
     #[inline]
     pub const fn holds(&self) -> bool {
         self.holds
     }
 
-    /// Something else of its kind is why nothing more goes, or nothing is.
+    /// Sets whether a wait of this kind holds the next transmission back.
     pub const fn set_holds(&mut self, holds: bool) {
         self.holds = holds;
     }
 
-    /// So much leaves at this rate; with `anew` of so many bytes the rate of later counts.
+    /// Paces the next segment after `size` wire bytes at `rate`. With `anew`, wire bytes,
+    /// [`Pacer::pace_anew`] recomputes the gap from later rates.
     pub fn pace(&mut self, now: Time, rate: Rate, size: u16, anew: u16) {
         self.paced = anew;
         self.until = now + gap(rate, size);
     }
 
-    /// `true` if the rate of later counts.
+    /// `true` if the gap is recomputed from the controller's current rate.
     #[inline]
     pub const fn paces_anew(&self) -> bool {
         self.paced > 0
     }
 
-    /// The controller's rate is this one now.
+    /// Recomputes the gap after the last segment at the controller's current `rate`.
     pub fn pace_anew(&mut self, rate: Rate) {
         self.until = self.last_sent + gap(rate, self.paced);
     }
 
-    /// Nothing goes until then, whatever the controller's rate.
+    /// Holds transmissions back until `until`, whatever the controller's rate.
     pub const fn hold_until(&mut self, until: Time) {
         self.paced = 0;
         self.until = until;
     }
 
-    /// Nothing goes until then, and until what was said before.
+    /// Holds transmissions back until the later of `until` and the time set before.
     pub fn hold_longer(&mut self, until: Time) {
         self.hold_until(self.until.max(until));
     }
 
-    /// The next segment goes so much later than `from`.
+    /// Sets the next transmission to `spacing` after `from`.
     pub fn space(&mut self, from: Time, spacing: Duration) {
         self.until = from + spacing;
     }
 }
 
-/// Time for which a segment of this size keeps the next from leaving.
+/// Gap after a segment of `wire` bytes at `rate`, at least 1 ns.
 fn gap(rate: Rate, wire: u16) -> Duration {
     rate.time_for(Bytes(u64::from(wire))).max(Duration(1))
 }

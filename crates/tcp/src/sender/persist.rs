@@ -1,5 +1,4 @@
-//! Probes of a receive window that is closed, or too small for a segment (RFC 9293 §
-//! 3.8.6).
+//! Zero-window probes, and probes of a receive window smaller than a segment (RFC 9293 § 3.8.6).
 
 use cwnd_packet::{Ecn, Header, Range};
 use cwnd_quantity::{Duration, Time};
@@ -9,12 +8,13 @@ use crate::probing::WindowProbe;
 use crate::segment::{Body, Flags, Segment};
 
 impl Sender {
-    /// Nothing is outstanding, and the window lets nothing go: the first probe follows after the
-    /// timeout (RFC 9293 § 3.8.6.1, SHLD-29).
+    /// Starts the persist timer if nothing is outstanding; the receive window holds all data back.
+    /// The first probe follows after one RTO (RFC 9293 § 3.8.6.1, SHLD-29).
     #[cold]
     pub(super) fn wait_for_the_window(&mut self, now: Time) {
         if self.seq.high() == self.seq.una() && self.persist.is_off() {
-            // Probes go before anything could end a state that is held.
+            // Ends a recovery that is held after all data is acknowledged: probes are sent before
+            // new data could end it.
             self.recovery.end();
             self.persist.start();
             self.rto.set(now + self.probe_interval());
@@ -26,8 +26,8 @@ impl Sender {
         self.persist.on_expiry(self.seq.una() < self.seq.app_end());
     }
 
-    /// One byte of new data, or as many as a window smaller than a segment takes (§ 3.8.6.2.1 (4):
-    /// the override).
+    /// Sends a window probe: one byte of new data, or as many bytes as a window smaller than a
+    /// segment accepts (§ 3.8.6.2.1 (4), the override timeout).
     #[cold]
     pub(super) fn send_probe(&mut self, now: Time) -> Segment {
         self.persist.on_probe();
@@ -41,7 +41,7 @@ impl Sender {
         let before = self.seq.high();
         let again = before > self.seq.una();
         self.seq.on_probe(len);
-        // Karn: which of the probes was answered cannot be told.
+        // Karn's algorithm: it is ambiguous which probe an ACK answers.
         self.rtt.on_retransmission();
         self.pacer.on_sent(now);
         let wire = len as u16 + self.config.header;
@@ -58,17 +58,17 @@ impl Sender {
             ts: self.rtt.stamp(now),
             len: len as u32,
             wire,
-            // RFC 3168 § 6.1.6: neither ECT nor CWR, for the loss of a probe is not noticed.
+            // RFC 3168 § 6.1.6: neither ECT nor CWR, as the loss of a probe is not detected.
             flags: Flags::default(),
             ecn: Ecn::NotEct,
             body: Body::Data { header: Header::None, again },
         }
     }
 
-    /// A segment without data, below what the receiver expects: it must be answered (§ 3.10.7.4).
+    /// Sends a probe without data, numbered below SND.UNA, which the receiver must answer
+    /// (§ 3.10.7.4).
     ///
-    /// It is no data: how long the connection was idle counts from what went before it (Linux,
-    /// `tcp_ack_update_window`).
+    /// It does not count as a transmission for the idle time (Linux `tcp_ack_update_window`).
     fn empty_probe(&mut self, now: Time) -> Segment {
         let wire = self.config.header;
         self.counters.segments_sent += 1;
@@ -85,8 +85,8 @@ impl Sender {
         }
     }
 
-    /// An ACK came while the window was closed; SND.WND is up to date. Returns whether there is
-    /// nothing else in it.
+    /// Processes an ACK while the persist timer is in use, with SND.WND up to date. Returns `true`
+    /// if the ACK needs no further processing.
     #[cold]
     pub(super) fn on_ack_of_probe(&mut self, now: Time, ack: u64) -> bool {
         let advances = ack > self.seq.una();
@@ -94,7 +94,7 @@ impl Sender {
             self.seq.rwnd() >= self.config.mss.min(self.seq.app_end().saturating_sub(ack)).max(1);
         self.persist.on_ack(open, advances, advances && self.seq.rwnd() > 0);
         if open && !advances {
-            // What the receiver has not taken of the probe is sent anew, in a whole segment.
+            // Data of the probe that the receiver did not accept is sent again, in a whole segment.
             if self.seq.high() > self.seq.una() {
                 let range = Range { start: self.seq.una(), end: self.seq.high() };
                 self.sent.count_again(range, self.seq.una());
@@ -108,7 +108,7 @@ impl Sender {
         !advances
     }
 
-    /// The time between probes grows as the timeout does (SHLD-30).
+    /// Interval to the next probe, which backs off like the RTO (SHLD-30).
     fn probe_interval(&self) -> Duration {
         let policy = self.config.rto;
         debug_assert!(self.recovery.is_open());

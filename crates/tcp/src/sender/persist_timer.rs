@@ -1,7 +1,7 @@
 //! The persist timer (RFC 9293 § 3.8.6.1): probes of a closed receive window.
 
-/// State of the probing of a closed window. Only while nothing but a probe is outstanding: what was
-/// sent before has the retransmission timer, and its retransmissions probe as well.
+/// State of zero-window probing. It is used only while nothing but a probe is outstanding: earlier
+/// data has the retransmission timer, and its retransmissions probe the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Off,
@@ -14,7 +14,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PersistTimer {
     state: State,
-    /// Probes of the window since it closed, at most 255: the interval is at its bound long before.
+    /// Probes since the window closed, at most 255: the interval reaches its bound long before.
     probes: u8,
 }
 
@@ -32,24 +32,26 @@ impl PersistTimer {
         self.state == State::Due
     }
 
-    /// The first probe is waited for.
+    /// Starts the wait for the first probe.
     pub const fn start(&mut self) {
         self.state = State::Waiting;
     }
 
-    /// The timer expired; `waits` if there is data that the window holds back.
+    /// Processes an expiry. The next segment is a probe if the receive window holds data back
+    /// (`waits`).
     pub const fn on_expiry(&mut self, waits: bool) {
         self.state = if waits { State::Due } else { State::Off };
     }
 
-    /// A probe goes, and the next is waited for.
+    /// Counts a probe that is sent, and starts the wait for the next.
     pub const fn on_probe(&mut self) {
         self.state = State::Waiting;
         self.probes = self.probes.saturating_add(1);
     }
 
-    /// An ACK came: the window is `open` for a segment, or data `advances`; if it is `ajar`, the
-    /// next wait is for the override timeout, which is no probe of a closed window.
+    /// Processes an ACK: the window has room for a segment (`open`), or data is acknowledged
+    /// (`advances`). With `ajar` the window is smaller than a segment: the next wait is the
+    /// override timeout, without backoff.
     pub const fn on_ack(&mut self, open: bool, advances: bool, ajar: bool) {
         if open || ajar {
             self.probes = 0;
@@ -59,7 +61,7 @@ impl PersistTimer {
         }
     }
 
-    /// Doublings of the time between probes.
+    /// Doublings of the interval between probes.
     pub const fn doublings(self) -> u32 {
         self.probes as u32
     }

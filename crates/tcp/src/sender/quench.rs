@@ -1,4 +1,4 @@
-//! Answers to a router's source quench: BECN § IV-B, or RFC 1016.
+//! Response to source quenches (BECN § IV-B, or RFC 1016).
 
 use cwnd_cc::Cause;
 use cwnd_quantity::Time;
@@ -7,7 +7,7 @@ use super::Sender;
 use crate::params::QuenchAnswer;
 
 impl Sender {
-    /// A router says that data met congestion there.
+    /// Processes a source quench about the segment at `seq`.
     #[cold]
     pub(super) fn on_quench(&mut self, now: Time, seq: u64, marked: bool, level: u8) {
         if !self.is_established() {
@@ -30,9 +30,9 @@ impl Sender {
         }
     }
 
-    /// "The sender does not react to ISQs more than once per RTT" (BECN § IV-B), be it to a quench,
-    /// an echo or a loss. Until all is acknowledged that was outstanding at the last reaction, what
-    /// is told is about the same congestion.
+    /// Reduces the window for a quench. "The sender does not react to ISQs more than once per RTT"
+    /// (BECN § IV-B), be it to a quench, an echo or a loss: until all data outstanding at the last
+    /// reaction is acknowledged, quenches report the same congestion.
     fn reduce_for_quench(&mut self, now: Time, cause: Cause) {
         let recovery = &self.recovery;
         let is_idle = recovery.is_open() && recovery.cwr().is_none();
@@ -41,7 +41,7 @@ impl Sender {
         }
     }
 
-    /// Data goes out: RFC 1016 has the next wait.
+    /// Delays the next segment by RFC 1016's pause after one is sent.
     #[cold]
     pub(super) fn pause_after_sending(&mut self, now: Time) {
         let Some(pause) = self.quenches.pause_after(now, &self.config.params.quench) else {

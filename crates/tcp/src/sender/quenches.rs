@@ -1,4 +1,4 @@
-//! State of source quenches: checks of them (RFC 5927 § 4, RFC 6633), and pauses (RFC 1016).
+//! State of source quenches: validation (RFC 5927 § 4, RFC 6633) and pauses (RFC 1016).
 
 use cwnd_quantity::{Duration, Time};
 
@@ -13,25 +13,25 @@ pub(super) struct Quenches(Option<Box<Remembered>>);
 
 #[derive(Clone, Debug, Default)]
 struct Remembered {
-    /// The round trip that `refused` is of.
+    /// Number of the round trip in which `refused` counts.
     round: u64,
-    /// Quenches of that round trip that quoted nothing outstanding.
+    /// Quenches in that round trip that quoted nothing outstanding.
     refused: u32,
-    /// The highest byte sent at the last reduction for one.
+    /// SND.MAX at the last reduction for a quench.
     reduced_until: Option<u64>,
     squid: Option<Squid>,
 }
 
 impl Quenches {
-    /// `true` if none is remembered.
+    /// `true` if no state is kept.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// `true` if a quench counts: the data that it quotes is outstanding (RFC 5927 § 4.1), which a
-    /// host that does not see the connection can only guess. After too many wrong guesses within a
-    /// round trip no quench counts for the rest of it.
+    /// `true` if a quench is accepted: the data that it quotes is outstanding (RFC 5927 § 4.1),
+    /// which an off-path host can only guess. After too many wrong guesses within a round trip no
+    /// quench is accepted for the rest of it.
     pub fn believes(&mut self, outstanding: bool, round: u64, params: &Params) -> bool {
         if params.quench_check == QuenchCheck::None || outstanding && self.0.is_none() {
             return true;
@@ -52,7 +52,7 @@ impl Quenches {
         self.0.as_ref().is_some_and(|remembered| remembered.squid.is_some())
     }
 
-    /// A quench makes the pause longer. Returns `true` if that begins a new one.
+    /// Lengthens the pause after a quench. Returns `true` if that starts a new one.
     pub fn pause(&mut self, now: Time, params: &Params) -> bool {
         let squid = &mut self.0.get_or_insert_default().squid;
         if let Some(squid) = squid {
@@ -62,18 +62,18 @@ impl Quenches {
         true
     }
 
-    /// Data went out: the pause before the next, if there is one.
+    /// Pause before the next segment after one is sent; `None` if quenches cause none.
     pub fn pause_after(&mut self, now: Time, params: &Params) -> Option<Duration> {
         let squid = self.0.as_mut()?.squid.as_mut()?;
         Some(squid.on_send(now, &params.squid))
     }
 
-    /// The highest byte sent at the last reduction for a quench.
+    /// SND.MAX at the last reduction for a quench.
     pub fn reduced_until(&self) -> Option<u64> {
         self.0.as_ref()?.reduced_until
     }
 
-    /// A quench reduces the window, with all up to `high` sent.
+    /// Keeps SND.MAX (`high`) at a reduction for a quench.
     pub fn on_reduction(&mut self, high: u64) {
         self.0.get_or_insert_default().reduced_until = Some(high);
     }

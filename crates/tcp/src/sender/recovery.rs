@@ -1,4 +1,4 @@
-//! The beginning and the end of fast recovery (RFC 5681 § 3.2, RFC 6582 § 3.2, RFC 6675 § 5).
+//! Start and end of fast recovery (RFC 5681 § 3.2, RFC 6582 § 3.2, RFC 6675 § 5).
 
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
 use cwnd_quantity::Time;
@@ -10,13 +10,13 @@ use crate::params::{FlightSize, Recovery};
 use crate::prr::{Prr, PrrAck, PrrRule};
 
 impl Sender {
-    /// Losses were found: fast recovery begins (RFC 5681 § 3.2 (2) to (4)).
+    /// Starts fast recovery after losses were found (RFC 5681 § 3.2 (2) to (4)).
     pub(super) fn enter_recovery(&mut self, now: Time) {
         let params = &self.config.params;
         let sack = params.recovery.recovery == Recovery::Sack;
         let first = self.seq.una() + self.config.mss.min(self.seq.outstanding());
         if sack && params.recovery.flight_size == FlightSize::Pipe {
-            // RFC 6675 § 5 (4.3) takes the first segment for lost: it is in the pipe no more.
+            // RFC 6675 § 5 (4.3) takes the first segment for lost, so it is no longer in the pipe.
             self.sent.mark_lost_below(first);
         }
         let repairs = self.recovery.is_loss();
@@ -47,17 +47,17 @@ impl Sender {
         self.recovery.begin(entry, self.first_inflation(), retransmits, first);
         self.loss.forget_probe();
         self.lose_first(first);
-        // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets
-        // a whole timeout.
+        // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: the fast retransmit gets a whole
+        // timeout.
         self.rto.set(now + self.rto());
     }
 
-    /// The path as a recovery finds it, with FlightSize.
+    /// Path as the controller sees it at the start of a recovery, with FlightSize.
     fn path_of_losses(&self, now: Time, repairs: bool) -> Path {
         let mut path = self.path(now);
         if repairs {
-            // What is lost while a timeout is repaired went after that one's reduction; of what is
-            // outstanding most is given up for lost.
+            // Losses found while a timeout is repaired were sent after that timeout's reduction.
+            // Most of what is outstanding is marked lost.
             path.flight_size = self.in_flight();
         }
         // Departs from RFC 5681 § 2, whose FlightSize also counts what was SACKed: a recovery that
@@ -71,7 +71,7 @@ impl Sender {
         path
     }
 
-    /// Tahoe: fast retransmit, then slow start as after a timeout.
+    /// Starts slow start after a fast retransmit (Tahoe), as after a timeout.
     fn begin_slow_start(&mut self, now: Time, path: &Path) {
         self.cc.on_signal(path, Signal::Timeout { nth: 1, reduces: true });
         self.note_loss_reduction();
@@ -89,13 +89,14 @@ impl Sender {
         self.ecn.set_first_counts(false);
     }
 
-    /// A loss reduced the window, which CWR says.
+    /// Counts a reduction for a loss, which CWR announces.
     pub(super) fn note_loss_reduction(&mut self) {
         self.ecn.set_cwr(self.config.params.says_cwr());
         self.counters.reductions[Cause::Loss.index()] += 1;
     }
 
-    /// The inflation of the window by duplicates, or with `pipe_rule = "sack1"` the pipe.
+    /// Initial inflation of the window by duplicate ACKs, bytes; with `pipe_rule = "sack1"` the
+    /// initial pipe.
     fn first_inflation(&self) -> i64 {
         let (params, mss) = (&self.config.params, self.config.mss as i64);
         let duplicates = match self.marks_without_sack() {
@@ -103,34 +104,34 @@ impl Sender {
             false => params.detection.dup_thresh,
         };
         let told = i64::from(duplicates) * mss;
-        // The fast retransmit takes the place of what was lost.
+        // The fast retransmit replaces the lost segment in the pipe.
         if params.counts_pipe() { self.seq.outstanding() as i64 - told - mss } else { told }
     }
 
-    /// The first segment is lost, which ends at `first`.
+    /// Marks the first outstanding segment lost, which ends at `first`.
     fn lose_first(&mut self, first: u64) {
         if self.config.params.recovery.recovery != Recovery::Sack {
             self.sent.note_lost(self.config.mss);
             return;
         }
-        // RFC 6675 § 5 (4.3): it is retransmitted whatever SACK says of it.
+        // RFC 6675 § 5 (4.3): it is retransmitted whatever SACK reports.
         self.sent.mark_lost_below(first);
         if !self.config.plan.recovery.keeps_retransmissions {
             self.sent.restart_retransmissions(self.seq.una());
         }
     }
 
-    /// `true` if a retransmission was lost while a timeout is repaired, and that begins a recovery
-    /// (Linux, `tcp_fastretrans_alert`).
+    /// `true` if a retransmission was lost while a timeout is repaired, which starts a recovery
+    /// ([`crate::plan::RecoveryPlan::recovers_in_loss`]).
     pub(super) fn loses_in_loss(&self) -> bool {
         self.config.plan.recovery.recovers_in_loss
             && self.recovery.is_loss()
             && self.sent.has_lost_again()
     }
 
-    /// A recovery of a window that something else had reduced may begin where that window ends: the
-    /// next ACK ends it, and if more is lost another begins, which reduces (Linux,
-    /// `tcp_fastretrans_alert`, D).
+    /// Ends a recovery at the end of the reduction under way when it began, if
+    /// `reduced_window_ends_recovery` is set. Further losses then start another recovery, which
+    /// reduces (Linux `tcp_fastretrans_alert`, D).
     pub(super) fn end_with_the_reduction(&mut self) {
         let is_over = self.recovery.is_fast() && !self.recovery.is_partial(self.seq.una());
         if is_over && self.config.params.recovery.reduced_window_ends_recovery {
@@ -140,9 +141,8 @@ impl Sender {
         }
     }
 
-    /// RecoverFS of a reduction by losses, bytes; the window was `before` it. It counts what
-    /// limited transmit sent, too (RFC 6937 § 3), and nothing that was SACKed before (RFC 9937
-    /// § 6).
+    /// RecoverFS of a reduction for losses, bytes; the window was `before`. It includes what
+    /// limited transmit sent (RFC 6937 § 3), and excludes what was SACKed before (RFC 9937 § 6).
     fn recover_fs_of_losses(&self, before: u64) -> u64 {
         match self.config.params.prr.prr_rule {
             PrrRule::Rfc6937 | PrrRule::RateHalving | PrrRule::RoundedUp => self.seq.outstanding(),
@@ -151,15 +151,17 @@ impl Sender {
         }
     }
 
-    /// Retransmissions are lost in turn: a second indication of congestion (RFC 5681 § 4.3), once
-    /// a round trip: for what was SACKed above the last recovery point (FreeBSD,
-    /// `tcp_sack_lost_retransmission`). Linux leaves it to proportional rate reduction; so does
-    /// `lost_retransmissions_reduce = false` where that, or a rate, spaces what goes out.
+    /// Reduces the window again after retransmissions were lost, a second indication of congestion
+    /// (RFC 5681 § 4.3). It does so at most once per round trip, when data above the last recovery
+    /// point is SACKed (FreeBSD `tcp_sack_lost_retransmission`). Linux leaves it to proportional
+    /// rate reduction. So does `lost_retransmissions_reduce = false` if that, or a rate, clocks
+    /// what is sent.
     #[cold]
     pub(super) fn lose_again(&mut self, now: Time) {
         let params = &self.config.params;
-        // Proportional rate reduction sends no more than arrives. Elsewhere all that is lost again
-        // goes at once, and would be lost once more for as long as the recovery takes.
+        // Proportional rate reduction sends no more than arrives. Without it all lost
+        // retransmissions are sent at once, and would be lost again for as long as the recovery
+        // takes.
         let is_clocked =
             params.prr.prr && params.prr.prr_rule != PrrRule::RateHalving || self.cc.by_rate();
         if !params.recovery.lost_retransmissions_reduce && is_clocked {
@@ -181,8 +183,8 @@ impl Sender {
         }
     }
 
-    /// RFC 6298 § 5.2–5.3, and what each state makes of new data acknowledged; `late` if the ACK
-    /// shows that a timeout was needless.
+    /// Restarts or stops the retransmission timer after an ACK of new data (RFC 6298 § 5.2–5.3),
+    /// and updates the recovery state; `late` if the ACK shows a spurious timeout.
     #[inline(always)]
     pub(super) fn on_new_ack<const PLAIN: bool>(&mut self, now: Time, acked: u64, late: bool) {
         let restart_timer = if self.recovery.is_open() {
@@ -199,8 +201,8 @@ impl Sender {
         }
     }
 
-    /// New data is acknowledged while losses are repaired. Returns `true` if that restarts the
-    /// retransmission timer.
+    /// Updates a recovery after an ACK of new data. Returns `true` if the retransmission timer
+    /// restarts.
     fn on_repair<const PLAIN: bool>(&mut self, now: Time, acked: u64, late: bool) -> bool {
         let una = self.seq.una();
         let rule = self.config.params.recovery.recovery;
@@ -208,7 +210,7 @@ impl Sender {
         let spread = !PLAIN && self.spreads_without_sack();
         let ack = NewAck { una, acked, mss: self.config.mss, above, spread };
         match self.recovery.on_new_ack(ack, rule) {
-            // Linux takes a timeout back first, and looks no further (`tcp_process_loss`).
+            // Linux undoes a timeout first, and examines nothing else then (`tcp_process_loss`).
             Progress::Loss(told) if told > 0 && !late => self.on_end_of_loss(now, acked, told),
             Progress::Loss(_) | Progress::Held => {}
             Progress::Over => {
@@ -238,7 +240,8 @@ impl Sender {
         }
     }
 
-    /// Finds what is lost by now. Returns `true` if anything is.
+    /// Marks the segments lost that the detection rule finds at `now`. Returns `true` if there are
+    /// any.
     pub(super) fn detect_losses(&mut self, now: Time) -> bool {
         let edge = match self.config.plan.detection {
             Detection::DupAck => return false,
@@ -249,11 +252,11 @@ impl Sender {
         self.sent.lose_below(edge, self.seq.una(), self.config.plan.overtaken)
     }
 
-    /// Bytes of which an ACK of so many tells for the first time. Without SACK each duplicate told
-    /// of a segment (Linux, `tcp_add_reno_sack`).
+    /// Bytes newly reported by an ACK of `acked` bytes that delivered `delivered`. Without SACK
+    /// each duplicate ACK has reported one segment (Linux `tcp_add_reno_sack`).
     pub(super) fn new_of(&self, acked: u64, delivered: u64) -> u64 {
         if self.config.params.recovery.recovery == Recovery::Sack {
-            // An ACK that advances is no duplicate, even if the receiver had thrown away what it
+            // An ACK that advances is no duplicate, even if the receiver reneged on what it
             // reported.
             return delivered.max(1);
         }
@@ -262,15 +265,15 @@ impl Sender {
         acked.saturating_sub(told).max(mss.min(acked))
     }
 
-    /// `true` if a recovery has ended and more is known to be lost: Linux begins the next one with
-    /// the same ACK (`tcp_time_to_recover`).
+    /// `true` if no recovery is under way but lost segments are known: the same ACK starts the next
+    /// recovery (Linux `tcp_time_to_recover`).
     pub(super) fn is_still_short(&self) -> bool {
         self.recovery.is_open()
             && self.seq.una() < self.seq.high()
             && self.sent.is_short(self.seq.una())
     }
 
-    /// So much arrived: what a reduction that is spread may send by that.
+    /// Updates the quota of proportional rate reduction after `delivered` bytes arrived.
     #[inline(always)]
     pub(super) fn update_prr(&mut self, delivered: u64, safe: bool) {
         if self.recovery.prr().is_some() {
@@ -282,7 +285,8 @@ impl Sender {
         let pipe = if self.config.params.recovery.recovery == Recovery::Sack {
             self.sent.pipe(self.seq.una(), self.seq.nxt())
         } else {
-            // The hole is lost until it goes again, as the ACK tells (`tcp_newreno_mark_lost`).
+            // The hole is lost until it is retransmitted, as the ACK shows
+            // (`tcp_newreno_mark_lost`).
             let waits = self.recovery.hole_waits();
             safe &= !waits;
             self.in_flight().saturating_sub(if waits { self.config.mss } else { 0 })

@@ -1,20 +1,20 @@
-//! Round trips of data: one ends when all is acknowledged that was outstanding at its start.
+//! Round trips counted in data: one ends once all data outstanding at its start is acknowledged.
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
     count: u64,
-    /// The present one ends when everything below this is acknowledged.
+    /// The current round trip ends once all bytes below this are acknowledged.
     end: u64,
 }
 
 impl Rounds {
-    /// The number of round trips that are over.
+    /// Number of round trips completed.
     #[inline]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// All below `ack` is acknowledged, where all below `high` was sent.
+    /// Processes a cumulative ACK of all below `ack`, with SND.MAX at `high`.
     #[inline]
     pub const fn on_ack(&mut self, ack: u64, high: u64) {
         if ack >= self.end {

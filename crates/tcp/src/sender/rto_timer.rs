@@ -1,18 +1,19 @@
-//! The retransmission timer (RFC 6298 § 5), its backoff, and its expiries in a row.
+//! The retransmission timer (RFC 6298 § 5), its backoff, and its consecutive expiries.
 
 use cwnd_cc::RtoPolicy;
 use cwnd_quantity::{Duration, Time};
 
-/// The retransmission timer; while the receive window is closed, the persist timer's clock, too.
+/// The retransmission timer, which also clocks zero-window probes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RtoTimer {
-    /// `Time::NEVER` when it is off.
+    /// Time of expiry; `Time::NEVER` if the timer is off.
     deadline: Time,
-    /// Time of the first of the expiries in `expired`.
+    /// Time of the first of the consecutive expiries in `expired`.
     since: Time,
-    /// Expiries since the last valid RTT sample: what the backoff counts (Karn).
+    /// Doublings of the timeout since the last valid RTT sample (Karn's algorithm).
     backoff: u32,
-    /// Expiries since the last new ACK: the nth of [`cwnd_cc::Signal::Timeout`].
+    /// Consecutive expiries since the last ACK of new data: the `nth` of
+    /// [`cwnd_cc::Signal::Timeout`].
     expired: u32,
 }
 
@@ -39,7 +40,7 @@ impl RtoTimer {
         self.deadline = deadline;
     }
 
-    /// Counts an expiry for data; [`RtoTimer::back_off`] follows.
+    /// Counts an expiry for data; the caller then calls [`RtoTimer::back_off`].
     pub const fn count_expiry(&mut self, now: Time) {
         if self.expired == 0 {
             self.since = now;
@@ -47,7 +48,7 @@ impl RtoTimer {
         self.expired += 1;
     }
 
-    /// Doubles the timeout, or leaves it undoubled if it `stays`.
+    /// Doubles the timeout, or removes the backoff if it `stays`.
     pub const fn back_off(&mut self, stays: bool) {
         self.backoff = if stays { 0 } else { self.backoff + 1 };
     }
@@ -57,12 +58,12 @@ impl RtoTimer {
         self.expired
     }
 
-    /// Time since the first of the expiries in a row.
+    /// Time since the first of the consecutive expiries.
     pub fn expired_for(&self, now: Time) -> Duration {
         now.since(self.since)
     }
 
-    /// New data is acknowledged: what expires next is the first in a row.
+    /// Ends the row of consecutive expiries, as new data is acknowledged.
     pub const fn end_expiries(&mut self) {
         self.expired = 0;
     }
@@ -76,7 +77,7 @@ impl RtoTimer {
         self.backoff = 0;
     }
 
-    /// The timeout, backoff included, given SRTT and RTTVAR.
+    /// Timeout with backoff, given SRTT and RTTVAR.
     #[inline]
     pub fn timeout(&self, policy: &RtoPolicy, estimate: Option<(Duration, Duration)>) -> Duration {
         if self.expired > self.backoff {
@@ -85,8 +86,8 @@ impl RtoTimer {
         policy.armed(estimate, self.backoff)
     }
 
-    /// The same after expiries in a row after which it stayed because little was outstanding: these
-    /// are among the n of TCP*(n).
+    /// Timeout with backoff after expiries that did not double it because little was outstanding;
+    /// these count among the n of TCP*(n).
     #[cold]
     fn timeout_that_stayed(
         &self,
@@ -97,7 +98,7 @@ impl RtoTimer {
         RtoPolicy { backoff_after, ..*policy }.armed(estimate, self.backoff)
     }
 
-    /// The timeout before any sample; expiries in a row do not count.
+    /// Timeout with backoff before any RTT sample; consecutive expiries do not count.
     pub fn before_samples(&self, policy: &RtoPolicy) -> Duration {
         policy.armed(None, self.backoff)
     }

@@ -1,6 +1,6 @@
-//! Loss handling of Linux where the other end has no SACK and `loss_rule` is `rack` (tcp_input.c,
-//! `tcp_is_reno`): duplicate ACKs are counted as segments that arrived, and a timeout marks what it
-//! takes for lost, in place of going back, so that new data may go before that.
+//! Loss handling without SACK beyond RFC 6582 (`SacklessPlan`; Linux tcp_input.c, `tcp_is_reno`).
+//! Duplicate ACKs count as segments that arrived. A timeout marks segments lost in place of going
+//! back, so that new data may be sent before their retransmissions.
 
 use super::Sender;
 use crate::params::Recovery;
@@ -8,42 +8,45 @@ use crate::segment::SackBlocks;
 use cwnd_quantity::Time;
 
 impl Sender {
-    /// `true` if losses are marked though there is no SACK.
+    /// `true` if segments are marked lost although there is no SACK
+    /// ([`crate::plan::SacklessPlan::marks_losses`]).
     pub(super) fn marks_without_sack(&self) -> bool {
         self.config.plan.sackless.marks_losses
     }
 
-    /// The same, and a timeout has marked some.
+    /// `true` while a timeout's marks without SACK are repaired.
     pub(super) fn has_marked_without_sack(&self) -> bool {
         self.recovery.is_loss() && self.marks_without_sack()
     }
 
-    /// `true` if a reduction is spread though there is no SACK.
+    /// `true` if proportional rate reduction is used without SACK.
     pub(super) fn spreads_without_sack(&self) -> bool {
         self.config.params.prr.prr && self.config.params.recovery.recovery == Recovery::NewReno
     }
 
-    /// Then Linux holds a state until so much more is acknowledged than was outstanding, with all
-    /// up to `una` acknowledged, also where nothing is (RFC 6582 § 3.2 (2);
+    /// Bytes that must be acknowledged above the recovery point before a recovery ends, 0 or 1,
+    /// with all below `una` acknowledged (RFC 6582 § 3.2 (2); Linux
     /// `tcp_is_non_sack_preventing_reopen`).
     pub(super) fn held_above(&self, una: u64) -> u64 {
         let holds_when_idle = self.config.plan.sackless.holds_when_idle;
         u64::from(self.spreads_without_sack() && (holds_when_idle || una < self.seq.high()))
     }
 
-    /// Bytes in flight after a timeout.
+    /// Bytes in flight while the marks of a timeout are repaired: the pipe less the segments that
+    /// duplicate ACKs report.
     #[cold]
     pub(super) fn marked_in_flight(&self) -> u64 {
         let arrived = u64::from(self.recovery.dupacks()) * self.config.mss;
         self.sent.pipe(self.seq.una(), self.seq.nxt()).saturating_sub(arrived)
     }
 
-    /// Duplicate ACKs that mean a loss.
+    /// Number of duplicate ACKs that indicate a loss.
     pub(super) fn duplicates_needed(&self) -> u32 {
         self.recovery.duplicates_needed(self.config.params.detection.dup_thresh)
     }
 
-    /// So much of what is outstanding may be told of by duplicates: all but what is lost.
+    /// Bytes that duplicate ACKs may report as arrived: `outstanding` less what is lost, at least
+    /// one segment.
     fn room_for_duplicates(&self, outstanding: u64) -> u64 {
         let mss = self.config.mss;
         let is_loss = self.recovery.is_loss();
@@ -51,7 +54,7 @@ impl Sender {
         outstanding.saturating_sub(lost.max(mss))
     }
 
-    /// An ACK acknowledged so many bytes.
+    /// Updates the marks and the duplicate ACKs counted as arrivals, after an ACK of `acked` bytes.
     #[cold]
     pub(super) fn take_ack_without_sack(&mut self, acked: u64) {
         if self.recovery.is_loss() {
@@ -62,12 +65,12 @@ impl Sender {
         self.recovery.on_ack_without_sack(acked, outstanding, room, self.config.mss);
     }
 
-    /// An ACK of so many bytes ended what a timeout began, and by duplicates so many segments had
-    /// arrived above. Where the state is held they stay told; else they are a loss, if they are
-    /// enough (Linux, `tcp_process_loss`, `tcp_newreno_mark_lost`).
+    /// Ends the repair of a timeout, by an ACK of `acked` bytes, after which `told` duplicate ACKs
+    /// had reported segments above. They stay counted if the state is held. Otherwise they begin a
+    /// fast recovery if there are enough (Linux `tcp_process_loss`, `tcp_newreno_mark_lost`).
     #[cold]
     pub(super) fn on_end_of_loss(&mut self, now: Time, acked: u64, told: u32) {
-        // One of those acknowledged was the hole.
+        // One of the acknowledged segments was the hole, which no duplicate ACK reported.
         let others = (acked / self.config.mss).saturating_sub(1);
         let left = told.saturating_sub(u32::try_from(others).unwrap_or(u32::MAX));
         if !self.recovery.hold(left)
@@ -78,7 +81,7 @@ impl Sender {
         }
     }
 
-    /// A duplicate ACK came. Returns `true` if it counts.
+    /// Processes a duplicate ACK. Returns `true` if it counts.
     #[cold]
     pub(super) fn take_duplicate_without_sack(&mut self, now: Time) -> bool {
         if self.recovery.is_in_frto() {
@@ -88,13 +91,13 @@ impl Sender {
         self.recovery.take_duplicate(self.seq.una(), self.seq.high(), room, self.config.mss)
     }
 
-    /// An ACK of new data came whose echo is older than the first retransmission (RFC 3522;
-    /// `tcp_packet_delayed`).
+    /// `true` if an ACK of new data echoes a timestamp older than the first retransmission: the
+    /// original arrived late (RFC 3522; Linux `tcp_packet_delayed`).
     #[cold]
     pub(super) fn is_late_original(&mut self, echo: Time) -> bool {
         let (una, tells) = (self.seq.una(), self.echoes_tell());
         let Some(recover) = self.recovery.recover() else {
-            // Echoes alone tell without SACK, and they are over with the recovery.
+            // Without SACK only echoes give evidence, and that ends with the recovery.
             self.undo.forget();
             return false;
         };
@@ -103,17 +106,17 @@ impl Sender {
         }
         let late = tells && self.undo.is_younger_than(echo);
         if una == recover {
-            // The state is held, and `retrans_stamp` is not.
+            // Linux clears `retrans_stamp` while the state is held, so later echoes give no
+            // evidence.
             self.undo.end_of_echoes();
         }
         late
     }
 
-    /// Nothing was lost: the window is again as it was (RFC 4015 § 3.4). Where a part is still
-    /// missing the recovery is over, and what duplicates told of stays told: if that is enough, the
-    /// next recovery begins at once (`tcp_try_undo_partial`). After a timeout the state goes on
-    /// with nothing to repair (`tcp_try_undo_loss`). Before the ACK all below `prior` had
-    /// arrived.
+    /// Undoes the reduction after a late original (RFC 4015 § 3.4). In fast recovery a partial ACK
+    /// ends the recovery and keeps the duplicate ACKs, which begin the next at once if there are
+    /// enough (`tcp_try_undo_partial`). After a timeout the state goes on with nothing to repair
+    /// (`tcp_try_undo_loss`). All below `prior` was acknowledged before this ACK.
     #[cold]
     pub(super) fn take_back_late(&mut self, now: Time, prior: u64) {
         let before = self.undo.take();

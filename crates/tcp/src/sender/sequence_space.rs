@@ -73,12 +73,12 @@ impl SequenceSpace {
         self.outstanding().saturating_sub(self.limited_sent)
     }
 
-    /// The application writes so many bytes more.
+    /// Adds `bytes` that the application has written.
     pub const fn write(&mut self, bytes: u64) {
         self.app_end = self.app_end.saturating_add(bytes);
     }
 
-    /// The application writes nothing more: what was not sent yet never will be.
+    /// Ends the application data at SND.MAX: unsent data is discarded.
     pub fn stop_writing(&mut self) {
         self.app_end = self.app_end.min(self.high);
     }
@@ -89,38 +89,39 @@ impl SequenceSpace {
         self.rwnd = rwnd;
     }
 
-    /// Data up to `end` goes for the first time, or once more after SND.NXT went back.
+    /// Advances SND.NXT to `end` as data is sent, for the first time or again after SND.NXT went
+    /// back.
     #[inline]
     pub fn on_sent(&mut self, end: u64) {
         self.nxt = end;
         self.high = self.high.max(end);
     }
 
-    /// A probe of the window takes so many bytes from SND.UNA on.
+    /// Accounts for a window probe of `len` bytes from SND.UNA on.
     pub fn on_probe(&mut self, len: u64) {
         self.nxt = self.nxt.max(self.una + len);
         self.high = self.high.max(self.nxt);
     }
 
-    /// All below `ack` is acknowledged.
+    /// Advances SND.UNA to `ack`.
     #[inline]
     pub fn on_ack(&mut self, ack: u64) {
         self.una = ack;
         self.nxt = self.nxt.max(ack);
     }
 
-    /// All that is outstanding goes again from SND.UNA on.
+    /// Moves SND.NXT back to SND.UNA, so that all outstanding data is sent again (go-back-N).
     pub const fn go_back(&mut self) {
         self.nxt = self.una;
     }
 
-    /// The receiver did not take what probes of its window carried: that was never sent.
+    /// Treats the data of window probes as never sent, as the receiver did not accept it.
     pub const fn take_probe_back(&mut self) {
         self.nxt = self.una;
         self.high = self.una;
     }
 
-    /// Limited transmit sends so many bytes.
+    /// Adds `len` bytes that limited transmit sent.
     pub const fn add_limited(&mut self, len: u64) {
         self.limited_sent += len;
     }

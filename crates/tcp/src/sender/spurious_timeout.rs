@@ -1,5 +1,5 @@
-//! Timeouts that need not have been: F-RTO (RFC 5682 § 2 and § 3) and Eifel (RFC 3522), and taking
-//! them back.
+//! Spurious timeouts: detection by F-RTO (RFC 5682 § 2 and § 3) and Eifel (RFC 3522), and their
+//! undo.
 
 use cwnd_packet::Range;
 use cwnd_quantity::Time;
@@ -10,8 +10,8 @@ use crate::params::Recovery;
 use crate::segment::SackBlocks;
 
 impl Sender {
-    /// The timer has expired, and the controller has not heard of it: what to come back to if it
-    /// was early. `was_reduced`: the window was made smaller already for what is outstanding.
+    /// Keeps the state before a timeout that may prove spurious, ahead of the controller's
+    /// reduction. `was_reduced`: the window was already reduced for what is outstanding.
     pub(super) fn remember_timeout(&mut self, now: Time, was_reduced: bool) {
         let params = &self.config.params;
         let looks = params.spurious.timeout_frto
@@ -28,16 +28,16 @@ impl Sender {
                 self.remember_state(now);
             }
         } else if self.recovery.is_loss() && self.rto.expired() <= 1 {
-            // After some progress the echo tells nothing of this timeout: the first retransmission
-            // of all is older.
+            // After progress an echo is no evidence for this timeout: the first retransmission of
+            // all is older.
             self.remember_state(Time::ZERO);
         }
-        // What is lost in a recovery, or once more, may be taken back to what was before all that
-        // (Linux: `retrans_stamp` and `prior_cwnd` stay).
+        // A timeout during a recovery, or after another, may be undone to the state before all of
+        // them (Linux keeps `retrans_stamp` and `prior_cwnd`).
     }
 
-    /// `true` if this timeout is looked at: it does not follow another recovery, or nothing came
-    /// since the last (RFC 5682 § 3.1, step 1; Linux `tcp_enter_loss`).
+    /// `true` if F-RTO starts with this timeout: it does not follow another recovery, or it repeats
+    /// without progress (RFC 5682 § 3.1, step 1; Linux `tcp_enter_loss`).
     pub(super) fn begins_frto(&self) -> bool {
         let params = &self.config.params;
         params.spurious.timeout_frto
@@ -45,7 +45,7 @@ impl Sender {
             && (self.recovery.is_open() || self.rto.expired() > 1)
     }
 
-    /// The first segment goes again, and the next two ACKs decide.
+    /// Starts F-RTO with the retransmission of the first segment; the next two ACKs decide.
     pub(super) fn begin_frto(&mut self) {
         let first = (self.seq.una(), (self.seq.una() + self.config.mss).min(self.seq.high()));
         let again = self.sent.went_again(self.seq.una()).chain([first]);
@@ -53,8 +53,8 @@ impl Sender {
         self.recovery.begin_frto(new);
     }
 
-    /// Nothing new goes now; if nothing did before, F-RTO is over (Linux `tcp_xmit_recovery`).
-    /// Returns whether it is.
+    /// Ends F-RTO if no new data was sent, as none can be sent now (Linux `tcp_xmit_recovery`).
+    /// Returns `true` if it ended.
     pub(super) fn leaves_frto(&mut self) -> bool {
         let leaves =
             self.recovery.frto_mut().is_some_and(|(_, recover)| self.seq.high() <= recover);
@@ -64,8 +64,8 @@ impl Sender {
         leaves
     }
 
-    /// An ACK came that acknowledges so much, or reports something new (`sacks`), in blocks of an
-    /// ACK of all below `ack`.
+    /// Processes an ACK during F-RTO. It acknowledges `acked` bytes or reports something new
+    /// (`sacks`), in SACK blocks relative to `ack`.
     #[cold]
     pub(super) fn on_ack_in_frto(
         &mut self,
@@ -95,9 +95,9 @@ impl Sender {
         }
     }
 
-    /// A new ACK after a timeout, with the timestamp that it echoes; `needless` if duplicates tell
-    /// that all arrived that went again. By RFC 3522 § 3.2 the first echo tells; Linux looks at
-    /// each (`tcp_process_loss`), though by RFC 7323 § 4.3 echoes don't go back.
+    /// Examines an ACK of new data after a timeout, by its timestamp `echo`; `needless` if D-SACK
+    /// has reported every retransmission. By RFC 3522 § 3.2 only the first echo counts
+    /// ([`crate::plan::UndoPlan::examines_each_echo`]). By RFC 7323 § 4.3 echoes do not go back.
     pub(super) fn judge_timeout(&mut self, now: Time, echo: Time, needless: bool) {
         let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
         if needless || looks && self.undo.is_younger_than(echo) {
@@ -107,9 +107,9 @@ impl Sender {
         }
     }
 
-    /// RFC 4015 § 3.4; Linux `tcp_try_undo_loss`.
+    /// Undoes a spurious timeout (RFC 4015 § 3.4; Linux `tcp_try_undo_loss`).
     pub(super) fn take_timeout_back(&mut self, now: Time) {
-        // Without SACK its echo may have told so before, and nothing is lost since.
+        // Without SACK an echo may have undone it before, and nothing was lost since.
         let first = self.sent.lost_bytes(self.seq.una()) > 0 || !self.undo.is_none();
         self.counters.timeouts_undone += u64::from(first);
         let before = self.undo.take();

@@ -1,28 +1,28 @@
-//! State of a connection as Linux shows it (`tcp_get_info`), where it counts otherwise than the
-//! RFCs.
+//! State of a connection in the terms of Linux `tcp_get_info`, whose counts differ from those of
+//! the RFCs.
 
 use super::Sender;
 use crate::params::Recovery;
 
-/// Fields of Linux's `struct tcp_info`, in segments. The endpoint counts bytes: what is less than a
-/// segment counts as one.
+/// Fields of Linux's `struct tcp_info`, in segments. The endpoint counts bytes: a part of a segment
+/// counts as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// `tcpi_snd_cwnd`. While a reduction is spread over a round trip that is what is in flight and
-    /// what may follow (`tcp_cwnd_reduction`); none where the endpoint reduces in another way.
+    /// `tcpi_snd_cwnd`. During proportional rate reduction it is what is in flight plus the quota
+    /// (`tcp_cwnd_reduction`); `None` in a recovery without that.
     pub cwnd: Option<u64>,
-    /// `tcpi_sacked`: what SACK, or without it duplicate ACKs, told of.
+    /// `tcpi_sacked`: segments reported by SACK, or without SACK by duplicate ACKs.
     pub sacked: u64,
-    /// `tcpi_lost`: what is taken for lost, whether it went again or not; none without SACK but
-    /// after a timeout that marks it.
+    /// `tcpi_lost`: segments marked lost, retransmitted or not. Without SACK `None`, except after a
+    /// timeout that marks them.
     pub lost: Option<u64>,
-    /// `tcpi_retrans`: what went again, and is neither acknowledged nor lost again; none where
-    /// `lost` is none.
+    /// `tcpi_retrans`: segments retransmitted, and neither acknowledged nor lost again; `None` if
+    /// `lost` is `None`.
     pub retrans: Option<u64>,
 }
 
 impl Sender {
-    /// The state as Linux would show it.
+    /// Returns the state as `tcp_get_info` would report it.
     #[must_use]
     pub fn tcp_info(&self) -> TcpInfo {
         let mss = self.config.mss;
@@ -35,7 +35,7 @@ impl Sender {
         };
         let cwnd = match self.recovery.prr() {
             Some(prr) => {
-                // Without SACK what waits to go again counts above.
+                // Without SACK the hole that waits for its retransmission is included above.
                 let lost = if !sack && self.recovery.hole_waits() { mss } else { 0 };
                 Some((self.in_flight() + prr.quota()).saturating_sub(lost).div_ceil(mss))
             }

@@ -9,12 +9,12 @@ use crate::counters::TIMEOUT_RANKS;
 use crate::params::{BackoffUntil, Recovery};
 use crate::sent_segments::Young;
 
-/// The point at which a connection was given up.
+/// Stage at which a connection was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaveUp {
-    /// Before it was open: no SYN was answered.
+    /// In the handshake: no SYN was answered.
     Syn,
-    /// At data that was sent again and again.
+    /// After too many retransmissions of the same data.
     Data,
 }
 
@@ -30,7 +30,7 @@ impl Sender {
         };
     }
 
-    /// RFC 6298 § 5.4–5.6 and RFC 5681 § 3.1, end.
+    /// Processes an expiry for data (RFC 6298 § 5.4–5.6; RFC 5681 § 3.1, end).
     pub(super) fn on_timeout(&mut self, now: Time) {
         self.rto.count_expiry(now);
         self.rto.back_off(self.is_thin());
@@ -44,14 +44,13 @@ impl Sender {
             return;
         }
         let mut path = self.path(now);
-        // Departs from RFC 5681 § 2, whose FlightSize is all that is not cumulatively acknowledged:
-        // while SACK recovery waits for a lost retransmission, new data goes on being sent and
-        // SACKed, and that sum grows without bound; without SACK, after an earlier timeout, it
-        // still holds the window that was given up for lost. What RFC 6675 calls pipe is what
-        // FlightSize meant.
+        // Departs from RFC 5681 § 2, whose FlightSize is all that is not cumulatively acknowledged.
+        // While SACK recovery waits for a lost retransmission, new data is sent and SACKed, and
+        // that sum grows without bound. Without SACK, after an earlier timeout, it still includes
+        // the window that was given up for lost. RFC 6675's pipe is what FlightSize meant.
         path.flight_size = self.in_flight();
         let was_reduced = self.was_reduced();
-        // RFC 5681 § 3.1: what was sent again already keeps the threshold.
+        // RFC 5681 § 3.1: the threshold stays if the segment was retransmitted before.
         let reduces = expired == 1 && !was_reduced;
         self.remember_timeout(now, was_reduced);
         let is_looked_at = self.begins_frto();
@@ -66,8 +65,8 @@ impl Sender {
         self.rto.set(now + self.rto());
     }
 
-    /// R2 of RFC 9293 § 3.8.3, as a count and as a time. (Where R2 is a time, Linux sees that it is
-    /// over at an expiry, too.)
+    /// `true` if R2 of RFC 9293 § 3.8.3 is reached, as a count of expiries or as a time. (Linux
+    /// also checks a time only at an expiry.)
     fn has_tried_enough(&self, now: Time) -> bool {
         let params = &self.config.params;
         params.connection.data_retries.is_some_and(|most| self.rto.expired() > most)
@@ -77,16 +76,17 @@ impl Sender {
                 .is_some_and(|most| self.rto.expired_for(now) >= most)
     }
 
-    /// `true` if the window was reduced for what is outstanding, and that is enough (tcp_input.c,
-    /// `tcp_enter_loss`: `high_seq` is above `snd_una`). An expiry after progress of the last one's
-    /// repair reduces again.
+    /// `true` if the window was already reduced for what is outstanding and
+    /// `timeout_keeps_threshold` is set (Linux `tcp_enter_loss`: `high_seq` is above `snd_una`). An
+    /// expiry after progress in the repair of the last one reduces again.
     fn was_reduced(&self) -> bool {
         self.config.params.recovery.timeout_keeps_threshold
             && self.recovery.was_reduced(self.seq.una())
     }
 
-    /// `true` if the timeout stays because little is outstanding (Linux, `tcp_stream_is_thin`). No
-    /// flow is in its first slow start after a timeout, so that is not asked.
+    /// `true` if the timeout does not back off because little is outstanding (Linux
+    /// `tcp_stream_is_thin`). Linux also requires that the flow has left its initial slow start,
+    /// which a timeout ensures.
     fn is_thin(&self) -> bool {
         let outstanding = self.seq.outstanding().div_ceil(self.config.mss);
         let params = &self.config.params;
@@ -97,12 +97,12 @@ impl Sender {
             && self.rto.expired() <= THIN_EXPIRIES
     }
 
-    /// A valid sample came with an ACK of all below `ack`.
+    /// Ends the backoff after a valid RTT sample, by an ACK of all below `ack`.
     #[cold]
     pub(super) fn end_of_backoff(&mut self, ack: u64) {
         let ends = match self.config.params.rto.rto_backoff_until {
             BackoffUntil::Sample | BackoffUntil::Ack => true,
-            // Without timestamps there was no sample but for such a segment.
+            // Without timestamps only such a segment gives a sample.
             BackoffUntil::SentOnce => {
                 !self.config.params.rtt.timestamps
                     || self.config.plan.times_each
@@ -114,7 +114,7 @@ impl Sender {
         }
     }
 
-    /// New data is acknowledged: what expires next is the first in a row.
+    /// Ends the row of consecutive expiries after an ACK of new data.
     #[cold]
     pub(super) fn end_of_expiries(&mut self) {
         self.rto.end_expiries();
@@ -123,20 +123,20 @@ impl Sender {
         }
     }
 
-    /// Everything outstanding counts as lost and is sent again as the window allows. With RACK what
-    /// went within the last round trip does not, but for the first segment (RFC 8985 § 6.3; Linux,
-    /// `tcp_timeout_mark_lost`).
+    /// Marks all outstanding data lost at a timeout, to be sent again as the window allows. With
+    /// RACK what was sent within the last round trip stays in flight, apart from the first segment
+    /// (RFC 8985 § 6.3; Linux `tcp_timeout_mark_lost`).
     pub(super) fn begin_loss_state(&mut self, now: Time) {
         self.recovery.begin_loss(self.seq.high());
         self.loss.forget_probe();
         self.loss.stop();
         self.seq.end_limited();
         self.rtt.on_retransmission();
-        // What was lost again before now goes again with all else.
+        // Retransmissions found lost before now are sent again with the rest.
         self.sent.take_lost_again();
         if self.config.params.recovery.recovery == Recovery::Sack {
-            // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone
-            // (RFC 6675 § 5.1).
+            // Departs from RFC 2018 § 8: SACK information is discarded only if the receiver is seen
+            // to renege (RFC 6675 § 5.1).
             let reneged = self.sent.reneged(self.seq.una());
             if reneged {
                 self.sent.restart(self.seq.una());
@@ -148,7 +148,8 @@ impl Sender {
             let stays = young.is_some();
             self.sent.on_timeout(self.seq.una(), self.seq.high(), young);
             if stays {
-                // The window lets the first segment go beside it (`tcp_enter_loss`).
+                // The window admits the first segment beside the data left in flight (Linux
+                // `tcp_enter_loss`).
                 self.cc.add_in_flight(self.in_flight());
             }
         } else if self.marks_without_sack() {
@@ -160,7 +161,7 @@ impl Sender {
         }
     }
 
-    /// The timeout of data now, backoff included.
+    /// Retransmission timeout for data, with backoff.
     pub(super) fn rto(&self) -> Duration {
         match self.rtt.estimate() {
             None => self.rto_before_samples(),
@@ -168,8 +169,8 @@ impl Sender {
         }
     }
 
-    /// The same without samples, perhaps after a SYN was lost (RFC 6298 § 5.7).
-    // Apart: the counter lies in a cache line that few segments read.
+    /// Retransmission timeout before any RTT sample, also after a lost SYN (RFC 6298 § 5.7).
+    // Not inlined: the counter lies in a cache line that few segments read.
     #[cold]
     #[inline(never)]
     fn rto_before_samples(&self) -> Duration {
@@ -181,13 +182,13 @@ impl Sender {
         self.rto.before_samples(&RtoPolicy { initial, ..*policy })
     }
 
-    /// That of a SYN.
+    /// Retransmission timeout of a SYN, with backoff.
     pub(super) fn syn_rto(&self) -> Duration {
         self.rto.before_samples(&self.config.syn_rto)
     }
 }
 
-/// Fewer segments outstanding are a thin stream (Linux, `tcp_stream_is_thin`).
+/// Segments outstanding below which a stream is thin (Linux `tcp_stream_is_thin`).
 const THIN_SEGMENTS: u64 = 4;
-/// For so many expiries in a row its timeout stays (Linux, `TCP_THIN_LINEAR_RETRIES`).
+/// Consecutive expiries of a thin stream without backoff (Linux `TCP_THIN_LINEAR_RETRIES`).
 const THIN_EXPIRIES: u32 = 6;

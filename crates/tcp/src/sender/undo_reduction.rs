@@ -1,5 +1,5 @@
-//! Reductions for losses that were none: how they are seen (RFC 3522, RFC 3708), and taken back
-//! (RFC 4015 § 3.4; Linux `tcp_undo_cwnd_reduction`).
+//! Undo of reductions after spurious losses: detection (RFC 3522, RFC 3708) and response (RFC 4015
+//! § 3.4; Linux `tcp_undo_cwnd_reduction`).
 
 use cwnd_cc::{AnyController, Controller as _};
 use cwnd_quantity::Time;
@@ -7,7 +7,7 @@ use cwnd_quantity::Time;
 use super::Sender;
 
 impl Sender {
-    /// Keeps the state before a reduction, where the first retransmission goes at `at`.
+    /// Keeps the state before a reduction, whose first retransmission is sent at `at`.
     pub(super) fn remember_state(&mut self, at: Time) {
         let mut cc = self.cc.clone();
         if self.config.plan.undo.raises_ssthresh {
@@ -15,33 +15,32 @@ impl Sender {
             let segments = cc.window().cwnd / self.config.mss;
             cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
         }
-        // A probe of the tail may arrive twice, too (`tcp_init_undo`).
+        // A tail loss probe in flight may arrive twice, too (Linux `tcp_init_undo`).
         let probe = self.loss.probe_repeats();
         let under_way = self.sent.resent() + u64::from(probe);
         self.undo.remember(at, cc, self.seq.una(), under_way);
     }
 
-    /// `true` if an ACK of new data may take the last reduction back.
+    /// `true` if an ACK of new data may undo the last reduction.
     #[inline]
     pub(super) fn is_judged(&self) -> bool {
         !self.recovery.is_open() || self.undo.all_arrived()
     }
 
-    /// `true` if echoes tell which transmission an ACK is for.
+    /// `true` if the timestamp echo identifies the transmission that an ACK acknowledges.
     pub(super) fn echoes_tell(&self) -> bool {
         let params = &self.config.params;
         params.rtt.timestamps && params.signature.timestamp_signature == 0
     }
 
-    /// Nothing was lost: the window is again as it was, and so is what is outstanding.
+    /// Undoes a reduction: restores the window, ends the recovery and clears the loss marks.
     pub(super) fn take_back(&mut self, now: Time, before: Option<AnyController>) {
         self.take_recovery_back(now, before);
         self.sent.undo(self.seq.una());
     }
 
-    /// The window is again as it was, and nothing is repaired any more. What is lost stays so, as
-    /// what went after the recovery began may be (Linux `tcp_try_undo_recovery`,
-    /// `tcp_try_undo_dsack`).
+    /// Restores the window and ends the recovery. Loss marks stay, as data sent after the recovery
+    /// began may be lost (Linux `tcp_try_undo_recovery`, `tcp_try_undo_dsack`).
     pub(super) fn take_recovery_back(&mut self, now: Time, before: Option<AnyController>) {
         self.take_back_window(now, before);
         self.recovery.undo(0);
@@ -49,7 +48,7 @@ impl Sender {
         self.loss.look();
     }
 
-    /// The window is again as it was, unless it is larger by now (Linux, `tcp_reno_undo_cwnd`).
+    /// Restores the window unless it has grown larger (Linux `tcp_reno_undo_cwnd`).
     pub(super) fn take_back_window(&mut self, now: Time, before: Option<AnyController>) {
         let Some(cc) = before else { return };
         if cc.window().ssthresh > self.cc.window().ssthresh {
@@ -59,12 +58,14 @@ impl Sender {
         self.cc.undo(cc, now, self.recovery.is_loss());
     }
 
-    /// All that went again had arrived: nothing was lost (RFC 3708 § 3; Linux,
-    /// `tcp_try_undo_dsack`), whether the recovery is over or not.
+    /// Undoes a reduction after D-SACK reported every retransmission (RFC 3708 § 3; Linux
+    /// `tcp_try_undo_dsack`), whether or not the recovery is over. Returns `true` if that finds
+    /// losses.
     #[cold]
     pub(super) fn take_back_needless(&mut self, now: Time) -> bool {
         if self.recovery.is_loss() {
-            // With the next progress (`tcp_process_loss`).
+            // While a timeout is repaired Linux undoes it with the next ACK of new data
+            // (`tcp_process_loss`).
             return false;
         }
         let before = self.undo.take();
@@ -74,10 +75,10 @@ impl Sender {
         self.detect_by_time(now)
     }
 
-    /// A recovery begins, and its first segment goes again, or is on its way again: what to come
-    /// back to if that arrives all the same.
+    /// Keeps the state before the reduction of a fast recovery. `is_on_its_way`: the first segment
+    /// was retransmitted before.
     pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) {
-        // What went again before tells nothing of this recovery: at zero no echo is older.
+        // An earlier retransmission is no evidence for this recovery: at zero no echo is older.
         let tells = self.echoes_tell() && !is_on_its_way;
         let at = if tells { now } else { Time::ZERO };
         if self.config.plan.undo.recoveries {
@@ -85,11 +86,11 @@ impl Sender {
         }
     }
 
-    /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes:
-    /// if what let it go is older than the retransmission, the original came late (RFC 3522 § 3.2,
-    /// steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it was (RFC 4015 §
-    /// 3.4; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK
-    /// all below `prior` had arrived.
+    /// Examines an ACK of new data during a recovery, by the timestamp `echo`. If it is older than
+    /// the first retransmission, the original arrived late (RFC 3522 § 3.2, steps 4 to 6; Linux
+    /// `tcp_packet_delayed`). Then the window is restored (RFC 4015 § 3.4;
+    /// `tcp_undo_cwnd_reduction`), and RACK notes the reordering. All below `prior` was
+    /// acknowledged before this ACK.
     #[cold]
     pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> Judged {
         let needless = self.undo.all_arrived();
@@ -101,15 +102,14 @@ impl Sender {
             self.judge_timeout(now, echo, needless);
         }
         if !self.recovery.is_fast() {
-            // Once a recovery is over duplicates of all that went again take it back until the next
-            // reduction.
+            // After a recovery D-SACKs of all retransmissions undo it until the next reduction.
             return Judged::Nothing;
         }
         if !self.undo.is_younger_than(echo) {
             return Judged::Nothing;
         }
-        // How late it was, while a part is still missing (`tcp_try_undo_partial`); nothing, if the
-        // highest SACKed segment begins below (`tcp_check_sack_reordering`), as after divided ACKs.
+        // Reordering degree of a partial ACK (`tcp_try_undo_partial`). It is zero if the highest
+        // SACKed segment begins below (`tcp_check_sack_reordering`), as after divided ACKs.
         let mss = self.config.mss;
         let partial = self.recovery.is_partial(self.seq.una());
         let degree = if partial {
@@ -133,13 +133,13 @@ impl Sender {
     }
 }
 
-/// Verdict of the first ACK of new data in a recovery.
+/// Result of [`Sender::judge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judged {
     Nothing,
-    /// Losses were found meanwhile.
+    /// The undo found losses.
     Lost,
-    /// Something that came late, but other data is on its way again: until it is known what becomes
-    /// of that the recovery goes on, and this ACK finds no loss (Linux, `tcp_try_undo_partial`).
+    /// The original arrived late, but retransmissions are still in flight: the recovery goes on
+    /// until their fate is known, and this ACK finds no loss (Linux `tcp_try_undo_partial`).
     Open,
 }
