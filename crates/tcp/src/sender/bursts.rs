@@ -1,4 +1,4 @@
-//! Sizes of chunks and bursts, and the use of the window at their ends (tcp_output.c).
+//! Sizes of TSO chunks and bursts, and cwnd validation at their ends (tcp_output.c).
 
 use cwnd_cc::Controller as _;
 use cwnd_quantity::{Bytes, Duration, Rate, Time};
@@ -13,8 +13,8 @@ use crate::validation::LimitedBy;
 const NEAR: Duration = Duration::from_millis(1);
 
 impl Sender {
-    /// `true` if a new segment, which the windows let go, goes now: as part of a chunk that is
-    /// under way, or of one that is full (`tcp_tso_should_defer`).
+    /// `true` if a new segment that the windows allow is sent now: in the current TSO chunk, or in
+    /// a new one that is full (`tcp_tso_should_defer`).
     #[cold]
     pub(super) fn goes_in_chunk(&mut self, now: Time) -> bool {
         let (mss, cwnd) = (self.config.mss, self.cc.window().cwnd);
@@ -23,7 +23,7 @@ impl Sender {
         let open = self.recovery.is_open();
         let patient = match self.config.params.tso.tso_sizing {
             TsoSizing::Unpaced => open && self.ack_is_near(now),
-            // Linux deferred in the state Open only, which duplicates end.
+            // Linux deferred in the state Open only, which duplicate ACKs end.
             _ => open && self.recovery.dupacks() == 0 && self.sent.is_empty(),
         };
         let room = Room {
@@ -52,9 +52,9 @@ impl Sender {
         }
     }
 
-    /// `true` if the last segment went within a millisecond, and the ACK of the oldest is due
-    /// within another, or within half a round trip: then ACKs come close to each other, and to wait
-    /// for one costs little (`tcp_tso_should_defer` of 6.18).
+    /// `true` if the last segment was sent within a millisecond, and the ACK of the oldest is due
+    /// within another, or within half a round trip. ACKs then arrive close together, so that
+    /// waiting for one costs little (`tcp_tso_should_defer` of 6.18).
     fn ack_is_near(&self, now: Time) -> bool {
         let Some(srtt) = self.rtt.srtt().filter(|_| self.loss.is_by_time()) else { return false };
         let near = NEAR.min(srtt / 2);
@@ -62,15 +62,15 @@ impl Sender {
             && self.sent.sent_at(self.seq.una()).is_some_and(|sent| sent + srtt <= now + near)
     }
 
-    /// The pace of chunks: 200 % of the window a round trip in the first half of slow start, then
-    /// 120 % (`tcp_update_pacing_rate`).
+    /// Pacing rate of TSO chunks: 200 % of the window per round trip in the first half of slow
+    /// start, then 120 % (`tcp_update_pacing_rate`).
     fn rate_of_chunks(&self, cwnd: u64) -> Option<Rate> {
         let srtt = self.rtt.srtt()?;
         let bits = u128::from(cwnd) * 8 * u128::from(self.percent_of_rate(cwnd)) * 10_000_000;
         u64::try_from(bits / u128::from(srtt.0.max(1))).ok().map(|bits| Rate(bits.max(1)))
     }
 
-    /// Time when data that waits for a chunk goes in any case, or what is paced may.
+    /// Time at which data deferred for its TSO chunk, or held back by pacing, may be sent.
     #[cold]
     pub(super) fn held_until(&self) -> Time {
         let deferred = self.tso.deferred_until();
@@ -78,7 +78,7 @@ impl Sender {
         if deferred == Time::NEVER { until } else { deferred.max(until) }
     }
 
-    /// New data goes out; says whether it ends a burst of several segments.
+    /// Counts a segment of new data. Returns `true` if it ends a burst of several segments.
     #[inline]
     pub(super) fn ends_burst(&mut self, now: Time) -> bool {
         if self.tso.begins_burst(self.pacer.last_sent() != now) {
@@ -88,8 +88,9 @@ impl Sender {
         self.tso.ends_burst()
     }
 
-    /// Segments of a burst that begins now: what may go, but no more than half of the window
-    /// (`tcp_cwnd_test`), and what the rate passes in a millisecond, but two (`tcp_tso_autosize`).
+    /// Size of a burst that starts now, segments: what may be sent, at most half of the window
+    /// (`tcp_cwnd_test`). It is also at most what the rate passes in a millisecond, but at least
+    /// two (`tcp_tso_autosize`).
     fn burst_size(&self) -> u32 {
         let cwnd = self.cc.window().cwnd;
         let allowed = match self.recovery.prr() {
@@ -98,30 +99,30 @@ impl Sender {
         };
         let ready = allowed.min(cwnd / 2).min(self.seq.unsent());
         let (segments, _) = self.config.segments.divide(ready);
-        // Mostly two segments follow an ACK, which are a burst at any rate.
+        // Mostly two segments follow an ACK, and they are a burst at any rate.
         if segments <= LEAST_SEGMENTS {
             return segments.max(1) as u32;
         }
         u32::try_from(segments.min(self.largest_burst(cwnd))).unwrap_or(1)
     }
 
-    /// 200 % of the window a round trip in the first half of slow start, then 120 %
-    /// (`tcp_pacing_ss_ratio`, `_ca_`).
+    /// Pacing rate in percent of the window per round trip: 200 in the first half of slow start,
+    /// then 120 (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
     pub(super) fn percent_of_rate(&self, cwnd: u64) -> u64 {
         if cwnd < self.cc.window().ssthresh / 2 { 200 } else { 120 }
     }
 
-    /// A millisecond (2⁻¹⁰ s) at the rate that would be paced, and more where the round trip is
-    /// short.
+    /// Maximum burst, segments: a millisecond (2⁻¹⁰ s) of the pacing rate, and more for short round
+    /// trips (`tcp_tso_autosize`).
     pub(super) fn largest_burst(&self, cwnd: u64) -> u64 {
         let Some(srtt) = self.rtt.srtt() else { return LEAST_SEGMENTS };
         let least_us = self.rtt.min().unwrap_or(Duration::ZERO).0 / 1000;
         let halvings = least_us >> RTT_LOG;
         let near = if halvings < 32 { LARGEST >> halvings } else { 0 };
-        // What saturates is a window of 9 GB, far above the largest burst.
+        // Only a window of 9 GB saturates, far above the largest burst.
         let window = cwnd.saturating_mul(self.percent_of_rate(cwnd) * 10_000_000);
         let is_below = |bytes: u64| window < (bytes << 10).saturating_mul(srtt.0.max(1));
-        // Most rates are so low, or so high, that nothing need be divided.
+        // Most rates are so low, or so high, that no division is needed.
         let more = (LEAST_SEGMENTS + 1) * self.config.mss;
         if near < more && is_below(more - near) {
             return LEAST_SEGMENTS;
@@ -133,9 +134,9 @@ impl Sender {
         self.config.segments.divide(bytes).0.max(LEAST_SEGMENTS)
     }
 
-    /// Nothing more goes now: whether the window may grow for the next ACK.
+    /// Updates cwnd validation at a stop, where nothing more can be sent.
     ///
-    /// Apart from the path of senders that watch no use, which it would make longer.
+    /// Not inlined, so that the path of senders without this stays short.
     #[cold]
     pub(super) fn look_at_use(&mut self) {
         let window = self.cc.window();
@@ -147,7 +148,7 @@ impl Sender {
         let mss = self.config.mss;
         let full = match self.recovery.prr() {
             Some(prr) => !prr.allows(mss),
-            // What waits for its chunk to be full waits for the window (`tcp_tso_should_defer`).
+            // A deferred TSO chunk waits for the window (`tcp_tso_should_defer`).
             None => self.in_flight() + mss > window.cwnd || self.tso.waits(),
         };
         let outstanding = match self.config.segments.divide(self.seq.flight()) {
@@ -165,5 +166,6 @@ impl Sender {
 const LARGEST: u64 = 65_536;
 /// `tcp_min_tso_segs`.
 const LEAST_SEGMENTS: u64 = 2;
-/// `tcp_tso_rtt_log`: microseconds of the round trip are halved so often.
+/// `tcp_tso_rtt_log`: binary logarithm of the microseconds of minimum RTT that halve the addition
+/// to a burst.
 const RTT_LOG: u32 = 9;

@@ -1,4 +1,4 @@
-//! Round-trip times that the controller sees where they are not those that set the timer.
+//! RTT samples of the controller if they differ from those of the retransmission timer.
 
 use cwnd_cc::{Cause, Controller as _};
 use cwnd_packet::{Echo, Range};
@@ -11,7 +11,7 @@ use crate::rtt::At;
 use crate::segment::{Body, SackBlocks, Segment};
 
 impl Sender {
-    /// A segment went; its timestamp.
+    /// Notes a segment for the controller's samples as it is sent. Returns its timestamp.
     #[inline(never)]
     pub(super) fn time_sent(&mut self, now: Time, range: Range, again: bool) -> Time {
         let delivered = self.delivered();
@@ -22,8 +22,8 @@ impl Sender {
         self.rtt.stamp(now)
     }
 
-    /// Send time of the segment that an echo is of. An echo of one that was never sent reduces the
-    /// window, where that is asked for.
+    /// Send time of the segment that `echo` belongs to. An echo of a timestamp that was never sent
+    /// reduces the window if parameters ask for it.
     fn verify(&mut self, now: Time, echo: Time) -> Option<Time> {
         if !self.config.params.rtt.timestamps {
             return Some(echo);
@@ -35,26 +35,26 @@ impl Sender {
         sent
     }
 
-    /// Echoes of timestamps that it never sent.
+    /// Number of echoes of timestamps that were never sent.
     #[must_use]
     pub fn forged_echoes(&self) -> u64 {
         self.rtt.forged()
     }
 
-    /// The blocks of an ACK reported so many new bytes.
+    /// Notes the arrival of `new` bytes that SACK blocks newly report.
     pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64, new: u64) {
         if !self.config.plan.controller_rtt {
             return;
         }
-        // Below the cumulative ACK are duplicates (RFC 2883 § 4).
+        // Blocks below the cumulative ACK are D-SACKs (RFC 2883 § 4).
         let told = blocks.iter().take_while(|block| block.len > 0);
         let told = told.filter(|block| block.offset >= 0);
         let ranges = told.map(|block| Range { start: block.start(ack), end: block.end(ack) });
         self.sent.note_sacked(ranges, new);
     }
 
-    /// The RTT that a new ACK tells: exact, and as the clock measures it; from when what it
-    /// acknowledges `went`, if that is remembered.
+    /// RTT sample of an ACK of new data: exact, and as the clock measures it. `went` is the send
+    /// time of the acknowledged data from the log, if that has one.
     #[inline(always)]
     pub(super) fn measure(
         &mut self,
@@ -84,7 +84,7 @@ impl Sender {
         r
     }
 
-    /// The same as [`Sender::measure`], but for what the controller sees.
+    /// RTT sample of an ACK of new data, like [`Sender::measure`], for the controller.
     #[inline(never)]
     pub(super) fn measure_apart(
         &mut self,
@@ -117,18 +117,17 @@ impl Sender {
         self.seq.una() + self.sent.sacked_bytes()
     }
 
-    /// A controller that steers by delivery rates hears what the ACK told of them, before it hears
-    /// of the ACK.
+    /// Reports a delivery rate sample to a controller that uses them, before it sees the ACK.
     pub(super) fn tell_rate(&mut self, now: Time) {
         let (delivered, in_flight) = (self.delivered(), self.in_flight());
-        // § 3.4: there is nothing more to send, and the window would let it go.
+        // § 3.4: application-limited, as nothing waits and the window has room.
         let idle = self.seq.nxt() >= self.seq.app_end() && in_flight < self.cc.window().cwnd;
         let Some(rates) = self.rtt.rates_mut() else { return };
         let sample = rates.on_ack(now, self.sent.take_newest(), delivered, in_flight, idle);
         self.cc.on_rate(&sample);
     }
 
-    /// A duplicate ACK may give a sample, too.
+    /// RTT sample of the controller by a duplicate ACK, if it gives one.
     pub(super) fn see_sacked(&mut self, now: Time) -> Option<Sample> {
         if !self.config.plan.controller_rtt {
             return None;
@@ -137,7 +136,7 @@ impl Sender {
         self.rtt.on_duplicate(now, numbers, self.sent.take_sacked())
     }
 
-    /// A SYN-ACK came: when the SYN went that it is for, if that can be known.
+    /// Send time of the SYN that a SYN-ACK answers; `None` if that is ambiguous.
     pub(super) fn syn_sent(&mut self, now: Time, echo: Time, once: bool) -> Option<Time> {
         if !self.config.plan.controller_rtt {
             return (once || self.config.params.rtt.timestamps).then_some(echo);
@@ -149,26 +148,26 @@ impl Sender {
         once.then_some(self.pacer.last_sent())
     }
 
-    /// The round-trip times that its controller saw, where that is noted (`note_delays`).
+    /// RTT samples that the controller saw, if they are kept (`note_delays`).
     #[must_use]
     pub fn delays(&self) -> Option<&Delays> {
         let noted = self.config.params.timing.note_delays;
         self.rtt.delays().filter(|_| noted)
     }
 
-    /// The newest round-trip time that its controller saw.
+    /// Latest RTT that the controller saw.
     #[must_use]
     pub fn rtt_seen(&self) -> Option<Duration> {
         self.rtt.last()
     }
 
-    /// The least of them.
+    /// Minimum RTT that the controller saw.
     #[must_use]
     pub fn least_rtt_seen(&self) -> Option<Duration> {
         self.rtt.min()
     }
 
-    /// Counting begins: of what was seen before only the least round-trip time counts.
+    /// Starts the counting period: of earlier samples only the minimum RTT counts.
     pub fn begin_counting(&mut self) {
         self.rtt.begin_counting();
     }

@@ -1,5 +1,5 @@
-//! Sources of round-trip times: the estimator of the retransmission timer, the segment that is
-//! timed, and what the controller sees apart from both.
+//! Sources of RTT samples: the estimator of the retransmission timer, the timed segment, and the
+//! controller's samples if they differ.
 
 use cwnd_packet::Echo;
 use cwnd_quantity::{Duration, Time};
@@ -14,16 +14,16 @@ use crate::params::RttArithmetic;
 use crate::rtt::{At, RttEstimator, Seen};
 use crate::sent_segments::{Arrivals, Notes};
 
-/// Round-trip times of a connection.
+/// RTT measurement of a connection.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct RttSource {
-    /// Round trips and delivery rates of the controller, where they are not the timer's
+    /// RTT samples and delivery rates of the controller, if they differ from the timer's
     /// ([`crate::plan::Plan::controller_rtt`]).
     controller: Option<Box<ControllerRtt>>,
     estimator: RttEstimator,
     rounds: Rounds,
-    /// The segment that is timed, one a round trip.
+    /// The timed segment, one per round trip.
     timed: TimedSegment,
 }
 
@@ -47,12 +47,12 @@ impl RttSource {
         }
     }
 
-    /// Notes of each segment that it needs.
+    /// Per-segment notes that the controller's samples need.
     pub fn notes(&self) -> Notes {
         self.controller.as_ref().map_or_else(Notes::default, |controller| controller.notes())
     }
 
-    /// SRTT, RTTVAR, and what the controller sees.
+    /// SRTT, RTTVAR, and the RTT that the controller sees.
     #[inline]
     pub const fn estimator(&self) -> &RttEstimator {
         &self.estimator
@@ -68,19 +68,19 @@ impl RttSource {
         self.estimator.srtt()
     }
 
-    /// The least round-trip time that the controller saw.
+    /// Minimum RTT that the controller saw.
     #[inline]
     pub fn min(&self) -> Option<Duration> {
         self.estimator.min()
     }
 
-    /// The newest round-trip time that the controller saw.
+    /// Latest RTT that the controller saw.
     #[inline]
     pub fn last(&self) -> Option<Duration> {
         self.estimator.last()
     }
 
-    /// A sample of the retransmission timer, which the controller sees, too.
+    /// Adds a sample for the retransmission timer and the controller.
     #[inline]
     pub fn sample(&mut self, rtt: Duration, at: At) {
         self.estimator.sample(rtt, at);
@@ -90,70 +90,70 @@ impl RttSource {
         self.estimator.seen()
     }
 
-    /// Takes back what the controller saw of samples that only the timer uses.
+    /// Restores the controller's RTT after samples that are only for the timer.
     pub const fn restore_seen(&mut self, seen: Seen) {
         self.estimator.set_seen(seen);
     }
 
-    /// A sample that the controller sees, but not the timer.
+    /// Adds a sample for the controller alone.
     pub fn see(&mut self, rtt: Duration) {
         self.estimator.see(rtt);
     }
 
-    /// A segment that ends at `end` goes for the first time.
+    /// Times a segment that ends at `end` and is sent for the first time, if none is timed.
     pub const fn on_sent(&mut self, end: u64, now: Time) {
         self.timed.on_sent(end, now);
     }
 
-    /// Data goes again (Karn & Partridge 1987).
+    /// Stops timing after a retransmission (Karn & Partridge 1987).
     #[inline]
     pub const fn on_retransmission(&mut self) {
         self.timed.forget();
     }
 
-    /// Send time of the timed segment, which is timed no more, if an ACK acknowledges it.
+    /// Takes the send time of the timed segment if `ack` acknowledges it.
     pub fn take_timed(&mut self, ack: u64) -> Option<Time> {
         self.timed.take(ack)
     }
 
-    /// `true` if an ACK acknowledges the timed segment.
+    /// `true` if `ack` acknowledges the timed segment.
     pub const fn is_timed_over(&self, ack: u64) -> bool {
         self.timed.is_over(ack)
     }
 
-    /// The number of round trips that are over.
+    /// Number of round trips completed.
     #[inline]
     pub const fn round(&self) -> u64 {
         self.rounds.count()
     }
 
-    /// All below `ack` is acknowledged, where all below `high` was sent: a round trip may end.
+    /// Processes a cumulative ACK of all below `ack`, with SND.MAX at `high`: a round trip may end.
     #[inline]
     pub const fn end_round(&mut self, ack: u64, high: u64) {
         self.rounds.on_ack(ack, high);
     }
 
-    /// The timestamp of a segment that goes now.
+    /// Timestamp of a segment sent at `now`.
     pub fn stamp(&self, now: Time) -> Time {
         self.controller.as_ref().map_or(now, |controller| controller.stamp(now))
     }
 
-    /// Send time of the segment that an echo is of; `None` if there was none.
+    /// Send time of the segment that `echo` belongs to; `None` if no such timestamp was sent.
     pub fn verify(&mut self, echo: Time) -> Option<Time> {
         self.controller.as_mut().map_or(Some(echo), |controller| controller.verify(echo))
     }
 
-    /// `true` if an echo that was never sent reduces the window.
+    /// `true` if an echo of a timestamp that was never sent reduces the window.
     pub fn punishes(&self) -> bool {
         self.controller.as_ref().is_some_and(|controller| controller.punishes())
     }
 
-    /// Delivery rates, for a controller that steers by them.
+    /// Delivery rate samples, for a controller that uses them.
     pub fn rates_mut(&mut self) -> Option<&mut Rates> {
         self.controller.as_mut()?.rates_mut()
     }
 
-    /// An ACK acknowledges these segments ([`ControllerRtt::on_ack`]).
+    /// Adds a sample for the controller by an ACK of these segments ([`ControllerRtt::on_ack`]).
     pub fn on_ack_apart(
         &mut self,
         now: Time,
@@ -166,7 +166,8 @@ impl RttSource {
         Some(sample)
     }
 
-    /// A duplicate ACK may give a sample, too ([`ControllerRtt::on_duplicate`]).
+    /// Adds a sample for the controller by a duplicate ACK, if it gives one
+    /// ([`ControllerRtt::on_duplicate`]).
     pub fn on_duplicate(
         &mut self,
         now: Time,
@@ -178,8 +179,8 @@ impl RttSource {
         Some(sample)
     }
 
-    /// The handshake took a round trip from `sent`, of which the timer made `measured`; what was
-    /// `seen` before.
+    /// Adds the handshake's round trip for the controller, sent at `sent`; `measured` is the
+    /// timer's sample, and `seen` the controller's RTT before it.
     pub fn on_handshake(
         &mut self,
         now: Time,
@@ -194,17 +195,17 @@ impl RttSource {
         }
     }
 
-    /// Echoes of timestamps that were never sent.
+    /// Number of echoes of timestamps that were never sent.
     pub fn forged(&self) -> u64 {
         self.controller.as_ref().map_or(0, |controller| controller.forged())
     }
 
-    /// The samples that the controller saw.
+    /// RTT samples that the controller saw.
     pub fn delays(&self) -> Option<&Delays> {
         self.controller.as_ref().map(|controller| controller.delays())
     }
 
-    /// Counting begins.
+    /// Starts the counting period.
     pub fn begin_counting(&mut self) {
         if let Some(controller) = &mut self.controller {
             controller.begin_counting();

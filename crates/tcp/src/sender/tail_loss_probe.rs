@@ -1,5 +1,5 @@
-//! The tail loss probe (RFC 8985 § 7): where no ACK comes for two round trips, a segment goes whose
-//! ACK tells what was lost.
+//! The tail loss probe (RFC 8985 § 7): after two round trips without an ACK one segment is sent
+//! whose ACK shows losses at the tail.
 
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
 use cwnd_packet::Range;
@@ -11,8 +11,8 @@ use super::transmit::Choice;
 use crate::segment::Segment;
 
 impl Sender {
-    /// Data went, or some was acknowledged: from now on the tail is waited for (RFC 8985 § 7.2;
-    /// Linux, `tcp_schedule_loss_probe`).
+    /// Sets the probe timer after data was sent, or with `acknowledged` after an ACK (RFC 8985
+    /// § 7.2; Linux `tcp_schedule_loss_probe`).
     #[inline(always)]
     pub(super) fn wait_for_the_tail(&mut self, now: Time, acknowledged: bool) {
         if !self.config.params.detection.tail_loss_probe {
@@ -24,7 +24,7 @@ impl Sender {
         }
     }
 
-    // Apart, as it does nothing for most segments of an instant.
+    // Not inlined: for most segments of an instant there is nothing to do.
     #[inline(never)]
     fn set_probe_timer(&mut self, now: Time, acknowledged: bool) {
         let (params, outstanding) = (&self.config.params, self.seq.outstanding());
@@ -34,13 +34,13 @@ impl Sender {
             return;
         }
         let wait = self.rtt.srtt().map_or(params.rto.rto_initial, |srtt| {
-            // A single segment may wait for a delayed ACK.
+            // The ACK of a single segment may be delayed.
             let ticks = Duration(MORE_TICKS * params.rto.rto_granularity.0);
             let more = if outstanding <= self.config.mss { params.rto.rto_min } else { ticks };
             srtt + srtt + more
         });
         let mut probe = now + wait;
-        // The timeout counts from when the first outstanding segment went last
+        // The RTO runs from the last transmission of the first outstanding segment
         // (`tcp_rto_delta_us`).
         let went =
             || self.sent.resent_at(self.seq.una()).or_else(|| self.sent.sent_at(self.seq.una()));
@@ -50,8 +50,8 @@ impl Sender {
             if expires > now {
                 probe = probe.min(expires);
             } else {
-                // One that is over bounds nothing, and its timer waits for the tail now: Linux has
-                // one for both.
+                // An RTO that is over is no bound. Its timer then waits for the probe, as Linux has
+                // one timer for both.
                 let tick = self.config.params.rto.rto_granularity.max(Duration(1));
                 self.rto.set(self.rto.deadline().max(probe + tick));
             }
@@ -59,34 +59,35 @@ impl Sender {
         self.loss.set_probe(probe);
     }
 
-    /// No ACK came: a probe goes next, unless there was one since the last progress (RFC 8985 §
-    /// 7.3; `tcp_send_loss_probe`).
+    /// Processes an expiry of the probe timer: a probe follows, unless one was sent since the last
+    /// progress (RFC 8985 § 7.3; `tcp_send_loss_probe`).
     pub(super) fn probe_the_tail(&mut self, now: Time) {
         let (rto, tick) = (self.rto(), self.config.params.rto.rto_granularity);
         let fits = self.tail_probe().is_some();
         let goes = self.loss.on_probe_timer(self.seq.high() > self.seq.una() && fits);
-        // What a probe finds lost has a whole timeout, and without one the timeout goes on
+        // Losses that a probe finds get a whole timeout. Without a probe the timeout continues
         // (`tcp_rearm_rto`).
         let from = self.sent.sent_at(self.seq.una()).filter(|_| !goes).unwrap_or(now);
         self.rto.set((from + rto).max(now + tick.max(Duration(1))));
     }
 
-    /// New data if the receiver has room, whatever the congestion window says, or the last segment
-    /// once more if its window, which may have shrunk, still holds that.
+    /// Segment of a probe: new data if the receiver has room, whatever the congestion window.
+    /// Otherwise the last segment again, if the receive window, which may have shrunk, still
+    /// includes it.
     fn tail_probe(&self) -> Option<Choice> {
         let last = self.sent.last_segment()?.max(self.seq.una());
         let again = || self.retransmission(last, self.seq.high());
         self.unsent().or_else(|| again().map(|last| Choice { rescue: true, ..last }))
     }
 
-    /// Nothing else may go now: the probe, if it is due.
+    /// Sends the probe if it is due and no recovery is under way; nothing else may be sent now.
     #[cold]
     pub(super) fn send_tail_probe(&mut self, now: Time) -> Option<Segment> {
         if !self.loss.take_probe_due() || !self.recovery.is_open() {
             return None;
         }
         let choice = self.tail_probe()?;
-        // It goes by a timer of its own, and what was set for the next holds.
+        // The probe has its own timer and leaves the RTO as it was set.
         let deadline = self.rto.deadline();
         let segment = self.send(now, choice);
         self.rto.set(deadline);
@@ -96,14 +97,14 @@ impl Sender {
         Some(segment)
     }
 
-    /// An ACK came after a probe (RFC 8985 § 7.4); `duplicate` if it tells nothing.
+    /// Processes an ACK after a probe (RFC 8985 § 7.4); `duplicate` if it reports nothing new.
     #[cold]
     pub(super) fn judge_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
         let una = self.seq.una();
         let repaired = self.loss.judge_probe(una, duplicate);
         if repaired == Some(true) && !self.cc.by_rate() {
-            // The probe made a loss good that nobody else saw (RFC 8985 § 7.4.2): one reduction,
-            // and nothing to repair.
+            // The probe repaired a loss that nothing else detected (RFC 8985 § 7.4.2): one
+            // reduction, and nothing to retransmit.
             let path = Path { flight_size, ..self.path(now) };
             self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
             self.note_loss_reduction();

@@ -1,5 +1,5 @@
-//! Segmentation offload: chunks of segments that wait for each other (McCullagh 2008 § 5.3;
-//! `tcp_tso_should_defer`), and bursts that Linux hands down as one and ends with PSH, which its
+//! Segmentation offload: chunks of segments that wait to be full (McCullagh 2008 § 5.3;
+//! `tcp_tso_should_defer`). Linux hands a burst down as one and ends it with PSH, which its
 //! receivers acknowledge at once (tcp_output.c).
 
 use cwnd_quantity::{Duration, Time};
@@ -10,23 +10,23 @@ use crate::tso::{Params, TsoSizing};
 #[derive(Clone, Debug)]
 pub(super) struct Tso {
     burst: Burst,
-    /// The chunk that is sent or waited for.
+    /// The current chunk; `None` without TSO.
     chunks: Option<Box<Chunks>>,
 }
 
-/// The chunk that is being sent, or waited for.
+/// The chunk that is being sent or deferred.
 #[derive(Clone, Debug)]
 struct Chunks {
     most: u64,
     defer: Option<Duration>,
     part: u64,
     sizing: TsoSizing,
-    /// Segments of the chunk that are still to go, at this instant.
+    /// Segments of the chunk that are still to be sent at this instant.
     left: u64,
     at: Time,
-    /// Bytes of it.
+    /// Wire bytes of the chunk sent so far.
     size: u64,
-    /// Since when data waits that may go; `Time::NEVER` if none does.
+    /// Time since which a chunk is deferred; `Time::NEVER` if none is.
     since: Time,
 }
 
@@ -45,7 +45,7 @@ impl Chunks {
         }))
     }
 
-    /// Time when what waits goes in any case.
+    /// Time at which a deferred chunk is sent in any case.
     fn until(&self) -> Time {
         match self.defer {
             Some(bound) if self.since != Time::NEVER => self.since + bound,
@@ -57,35 +57,35 @@ impl Chunks {
 /// The burst that is being sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Burst {
-    /// Segments of it that are still to go.
+    /// Segments of the burst that are still to be sent.
     left: u32,
-    /// `true` if it is more than one segment.
+    /// `true` if the burst has more than one segment.
     several: bool,
 }
 
-/// Room for new data, bytes.
+/// Room for new data, in bytes.
 pub(super) struct Room {
     pub mss: u64,
     pub cwnd: u64,
-    /// Room that both windows leave.
+    /// Room that the congestion and the receive window leave.
     pub windows: u64,
     pub unsent: u64,
-    /// Size of a chunk by the rate.
+    /// Maximum chunk by the pacing rate.
     pub largest: u64,
     /// `true` if nothing is outstanding.
     pub idle: bool,
-    /// `true` if the sender may wait for a chunk to be full.
+    /// `true` if the sender may defer the chunk until it is full.
     pub patient: bool,
-    /// Wire bytes of a segment.
+    /// Wire bytes of a full segment.
     pub wire: u64,
 }
 
-/// Decision about a segment that the windows let go.
+/// Decision about a segment that the windows allow.
 pub(super) enum Chunk {
     Goes,
-    /// It goes, and ends a chunk of so many bytes that is paced.
+    /// The segment is sent, and ends a paced chunk of so many wire bytes.
     Ends(u64),
-    /// It waits for its chunk to be full, at most until then.
+    /// The segment is deferred until its chunk is full, at most until this time.
     Waits(Time),
 }
 
@@ -94,7 +94,7 @@ impl Tso {
         Self { burst: Burst::default(), chunks: Chunks::new(params) }
     }
 
-    /// A new segment may go: as part of a chunk that is under way, or of one that is full
+    /// Decides about a new segment: it is sent in the current chunk, or in a new one that is full
     /// (`tcp_tso_should_defer`).
     pub fn take(&mut self, now: Time, room: &Room) -> Chunk {
         let Some(chunks) = &mut self.chunks else { return Chunk::Goes };
@@ -106,7 +106,7 @@ impl Tso {
             };
             let most = (most / mss).max(1) * mss;
             let full = most.min(room.cwnd / chunks.part).max(mss);
-            // Nothing comes that would make it fuller, or it has waited long enough.
+            // Nothing more would fill it, or it was deferred long enough.
             let alone = room.idle || room.unsent <= room.windows;
             if room.windows < full && !alone && room.patient {
                 chunks.since = chunks.since.min(now);
@@ -116,7 +116,7 @@ impl Tso {
             }
             let size = most.min(room.windows).min(room.unsent).max(1);
             (chunks.left, chunks.at, chunks.size) = (size.div_ceil(mss), now, 0);
-            // Of what is not the last a chunk has whole segments.
+            // A chunk that is not the last has whole segments only.
             if size < room.unsent {
                 chunks.left = (size / mss).max(1);
             }
@@ -128,29 +128,29 @@ impl Tso {
         if ends { Chunk::Ends(chunks.size) } else { Chunk::Goes }
     }
 
-    /// `true` if data that may go waits for its chunk to be full.
+    /// `true` if a chunk is deferred.
     pub fn waits(&self) -> bool {
         self.chunks.as_ref().is_some_and(|chunks| chunks.since != Time::NEVER)
     }
 
-    /// Time when data that waits for a chunk goes in any case.
+    /// Time at which a deferred chunk is sent in any case.
     pub fn deferred_until(&self) -> Time {
         self.chunks.as_ref().map_or(Time::NEVER, |chunks| chunks.until())
     }
 
-    /// `true` if the next segment begins a burst, `anew` at its instant.
+    /// `true` if the next segment starts a burst; `anew` if nothing was sent at this instant.
     #[inline]
     pub const fn begins_burst(&self, anew: bool) -> bool {
         self.burst.left == 0 || anew
     }
 
-    /// A burst of so many segments begins.
+    /// Starts a burst of `segments`.
     #[inline]
     pub const fn begin_burst(&mut self, segments: u32) {
         self.burst = Burst { left: segments, several: segments > 1 };
     }
 
-    /// A segment goes. Returns `true` if it ends a burst of several.
+    /// Counts a segment that is sent. Returns `true` if it ends a burst of several.
     #[inline]
     pub const fn ends_burst(&mut self) -> bool {
         self.burst.left -= 1;
