@@ -1,5 +1,4 @@
-//! The taking in of acknowledgements: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC
-//! 6298 § 5.
+//! Processing of ACKs: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC 6298 § 5.
 
 use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
 use cwnd_packet::Echo;
@@ -10,27 +9,27 @@ use super::{Connection, Sender};
 use crate::params::{BackoffUntil, GrowBy, Recovery};
 use crate::segment::{Body, Flags, SackBlocks, Segment};
 
-/// An acknowledgement that is being taken in, and what followed from it so far.
+/// An ACK that is being processed, with the results so far.
 struct Ack<'a> {
     now: Time,
     segment: &'a Segment,
     blocks: &'a SackBlocks,
     echo: Echo,
     ece: bool,
-    /// All below this is acknowledged, in whole segments where such count.
+    /// End of the acknowledged data, in whole segments if only such count.
     end: u64,
-    /// One past the highest byte that had been SACKed before; with RACK only.
+    /// One past the highest byte SACKed before; with RACK only.
     top: u64,
     window_changed: bool,
-    /// Bytes that it newly acknowledges.
+    /// Bytes newly acknowledged.
     acked: u64,
-    /// Bytes that SACK newly reports.
+    /// Bytes newly reported by SACK.
     newly_sacked: u64,
-    /// Bytes that arrived, as it tells (RFC 6937 § 2, DeliveredData).
+    /// Bytes that the ACK shows to have arrived (RFC 6937 § 2, DeliveredData).
     delivered: u64,
-    /// FlightSize before it took effect.
+    /// FlightSize before the ACK took effect, bytes.
     flight_size: u64,
-    /// The same, less what a timeout gave up for lost.
+    /// FlightSize before the ACK, less what a timeout marked lost, bytes.
     pipe: u64,
     phase: Phase,
     judged: Judged,
@@ -38,7 +37,7 @@ struct Ack<'a> {
     lost: bool,
     exact_rtt: Option<Duration>,
     sacked_rtt: Option<Duration>,
-    /// Bytes by which SACK alone lets the window grow.
+    /// Bytes newly reported by SACK that let the window grow.
     grows_by: u64,
 }
 
@@ -70,8 +69,8 @@ impl<'a> Ack<'a> {
 }
 
 impl Sender {
-    /// A segment arrived from the receiver. Returns the exact round-trip time it measured, for
-    /// statistics (the estimator uses it as the configured clock sees it).
+    /// Processes a segment from the receiver. Returns the exact RTT that it measured, for
+    /// statistics; the estimator uses the configured clock's value.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
         let Body::Ack { window, echo, sack } = &segment.body else {
             if let Body::Quench { marked, level, .. } = &segment.body {
@@ -100,14 +99,14 @@ impl Sender {
         self.rto.stop();
         let exact = now.since(segment.ts);
         let seen = self.rtt.seen();
-        // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the echoed timestamp is a
-        // valid sample of which SYN was answered, and the timeout follows from it (as in Linux).
+        // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the timestamp echo shows
+        // which SYN was answered, so the sample is valid and sets the timeout (as in Linux).
         let sent = self.syn_sent(now, segment.ts, tries == 1);
         let measured = sent.map(|sent| self.take_rtt(now, sent));
         self.rtt.on_handshake(now, (self.pacer.last_sent(), tries == 1), seen, measured);
         if tries > 1 {
-            // RFC 6298 § 5.7: the timeout is set anew, not doubled further. Karn & Partridge 1987
-            // make no difference between a SYN and other segments.
+            // RFC 6298 § 5.7: the timeout is initialized again, not backed off further. Karn &
+            // Partridge 1987 make no difference between a SYN and other segments.
             if self.config.params.rto.rto_backoff_until != BackoffUntil::SentOnce {
                 self.rto.end_backoff();
             }
@@ -120,8 +119,8 @@ impl Sender {
         exact
     }
 
-    /// Takes an acknowledgement in, in the order of RFC 5681, 6675 and 8985. With `PLAIN` nothing
-    /// is asked of what a plain sender never does ([`crate::plan::Plan::plain`]).
+    /// Processes an ACK, in the order of RFC 5681, 6675 and 8985. `PLAIN` leaves out what a plain
+    /// sender never does ([`crate::plan::Plan::plain`]).
     #[inline(always)]
     fn on_ack<const PLAIN: bool>(&mut self, mut ack: Ack<'_>, window: u32) -> Option<Duration> {
         debug_assert!(
@@ -152,8 +151,8 @@ impl Sender {
         ack.exact_rtt
     }
 
-    /// Takes the number and the window of an ACK (RFC 9293 § 3.10.7.4). Returns `false` if there is
-    /// nothing else in it.
+    /// Processes the number and the window of an ACK (RFC 9293 § 3.10.7.4). Returns `false` if the
+    /// ACK needs no further processing.
     #[inline(always)]
     fn take_number<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>, mut window: u64) -> bool {
         let told = ack.end;
@@ -168,21 +167,21 @@ impl Sender {
             ack.end = self.whole(told);
             window += told - ack.end;
         }
-        // RFC 5681 § 2 (e): what changes the window is no duplicate.
+        // RFC 5681 § 2 (e): an ACK that changes the window is no duplicate.
         ack.window_changed = self.seq.rwnd() != window;
         self.seq.set_rwnd(window);
         self.persist.is_off() || !self.on_ack_of_probe(ack.now, ack.end)
     }
 
-    /// Takes SACK blocks in, and notes what was so before the ACK takes effect.
+    /// Processes SACK blocks, and notes the state before the ACK takes effect.
     #[inline(always)]
     fn take_blocks<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
         let (now, told) = (ack.now, ack.segment.seq);
         let rack = !PLAIN && self.loss.is_by_time();
         let has_blocks =
             has_any(ack.blocks) && self.config.params.recovery.recovery == Recovery::Sack;
-        // Departs from RFC 5681 § 2 as [`Sender::on_timeout`] does: what a timeout gave up for
-        // lost is not in flight.
+        // Departs from RFC 5681 § 2 as [`Sender::on_timeout`] does: data that a timeout marked lost
+        // is not in flight.
         let pipe_in_loss = self.recovery.is_loss().then(|| self.in_flight());
         ack.newly_sacked = match has_blocks {
             true if rack => self.take_sacks(now, ack.blocks, told, ack.top),
@@ -196,8 +195,8 @@ impl Sender {
         ack.pipe = pipe_in_loss.unwrap_or(ack.flight_size);
         ack.acked = ack.end - self.seq.una();
         if self.recovery.is_fast() && self.config.params.counts_pipe() {
-            // A partial ACK tells of a retransmission and of what it stood for (Fall & Floyd 1996
-            // § 3.4; tcp-sack1.cc, recv).
+            // A partial ACK reports a retransmission and the segment that it replaced (Fall & Floyd
+            // 1996 § 3.4; tcp-sack1.cc, recv).
             let left = if ack.acked > 0 { 2 } else { 1 };
             self.recovery.leave_pipe(left * self.config.mss);
         }
@@ -207,8 +206,8 @@ impl Sender {
         }
     }
 
-    /// An ACK of new data: SND.UNA rises, the round trip is measured, recovery goes on or ends, and
-    /// the controller hears of it.
+    /// Processes an ACK of new data: SND.UNA advances, the RTT is measured, recovery goes on or
+    /// ends, and the controller sees the ACK.
     #[inline(always)]
     fn on_progress<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
         let (counts, mut looks, went) = self.advance::<PLAIN>(ack);
@@ -240,8 +239,8 @@ impl Sender {
         self.tell_progress(ack, counts, measured, frozen);
     }
 
-    /// SND.UNA rises. Returns the bytes that count for growth, `true` if something may be lost by
-    /// what arrived, and when the first of that went, if that is noted.
+    /// Advances SND.UNA. Returns the bytes that count for growth, `true` if something may be lost
+    /// by what arrived, and the first acknowledged data's send time if that is logged.
     #[inline(always)]
     fn advance<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) -> (u64, bool, Option<Time>) {
         let (mut looks, mut went) = (false, None);
@@ -255,7 +254,7 @@ impl Sender {
         let sack = params.recovery.recovery == Recovery::Sack;
         let delivered_counts = !PLAIN && params.validation.grow_by == GrowBy::Delivered;
         if sack {
-            // RFC 6937 § 2, DeliveredData: what was SACKed before does not count again.
+            // RFC 6937 § 2, DeliveredData: data SACKed before does not count again.
             ack.delivered -= self.sent.on_ack(ack.end, self.config.plan.overtaken);
         }
         let counts =
@@ -266,7 +265,7 @@ impl Sender {
         (counts, looks, went)
     }
 
-    /// The same of a sender without SACK. Returns the bytes that arrived.
+    /// Updates a sender without SACK as SND.UNA advances. Returns the bytes that arrived.
     #[cold]
     fn advance_without_sack(&mut self, acked: u64, delivered: u64) -> u64 {
         let spreads = self.config.params.prr.prr;
@@ -277,8 +276,8 @@ impl Sender {
         delivered
     }
 
-    /// Judges by an ACK of new data if a reduction was needless. Returns `true` if the ACK is of an
-    /// original that came late, of a sender without SACK.
+    /// Checks by an ACK of new data if a reduction was spurious. Returns `true` if the ACK is for a
+    /// late original, at a sender without SACK.
     #[inline(always)]
     fn judge_progress(&mut self, ack: &mut Ack<'_>) -> bool {
         let sack = self.config.params.recovery.recovery == Recovery::Sack;
@@ -296,8 +295,8 @@ impl Sender {
         late
     }
 
-    /// Measures the round trip, and ends what the ACK ends: expiries in a row, a round trip, a
-    /// reduction that is spread. Returns the sample that the controller sees.
+    /// Measures the RTT, and ends what the ACK ends: consecutive expiries, a round trip, a
+    /// reduction without losses. Returns the sample that the controller sees.
     #[inline(always)]
     fn measure_progress<const PLAIN: bool>(
         &mut self,
@@ -320,7 +319,7 @@ impl Sender {
         measured
     }
 
-    /// The controller hears of an ACK of new data; with `frozen` its window does not grow.
+    /// Reports an ACK of new data to the controller; with `frozen` its window does not grow.
     #[inline(always)]
     fn tell_progress(
         &mut self,
@@ -348,7 +347,7 @@ impl Sender {
         }
     }
 
-    /// An ACK of nothing new: without SACK it is a duplicate, if nothing else changed.
+    /// Processes an ACK of nothing new: without SACK it is a duplicate, if nothing else changed.
     #[inline(always)]
     fn on_no_progress<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
         if self.config.params.recovery.recovery == Recovery::Sack
@@ -360,13 +359,13 @@ impl Sender {
         if PLAIN || !self.marks_without_sack() || self.take_duplicate_without_sack(ack.now) {
             self.on_duplicate(ack.now);
             if !PLAIN && self.config.params.prr.prr {
-                // Each duplicate tells of a segment (Linux, `tcp_add_reno_sack`).
+                // Each duplicate ACK reports a segment (Linux `tcp_add_reno_sack`).
                 ack.delivered = self.config.mss;
             }
         }
     }
 
-    /// SACK reported something new: losses are looked for, and a recovery may begin.
+    /// Processes news by SACK: searches for losses, and may start a recovery.
     #[inline(always)]
     fn on_sack_news<const PLAIN: bool>(&mut self, ack: &mut Ack<'_>) {
         let now = ack.now;
@@ -376,8 +375,8 @@ impl Sender {
             }
             self.end_with_the_reduction();
         }
-        // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675
-        // § 2).
+        // New SACK information makes a duplicate ACK, whether or not the ACK also advances (RFC
+        // 6675 § 2).
         self.on_duplicate(now);
         if ack.judged != Judged::Open {
             ack.lost |= self.detect_losses(now);
@@ -388,14 +387,14 @@ impl Sender {
                 ack.grows_by = self.grow_by_sacked(ack.newly_sacked);
             }
         }
-        // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that
-        // one's reduction.
+        // RFC 6675 § 5 (2), also for data that the last recovery retransmitted: it was sent after
+        // that recovery's reduction.
         if self.recovery.is_open() && self.sent.is_short(self.seq.una()) {
             self.enter_recovery(now);
         }
     }
 
-    /// Timers of what is missing, retransmissions that were lost, and proportional rate reduction.
+    /// Updates RACK-TLP, handles lost retransmissions, and updates proportional rate reduction.
     #[inline(always)]
     fn after_losses(&mut self, ack: &mut Ack<'_>) {
         if self.loss.is_by_time() {
@@ -411,7 +410,7 @@ impl Sender {
         }
     }
 
-    /// The controller hears of an ACK of nothing new.
+    /// Reports an ACK of nothing new to the controller.
     #[inline(always)]
     fn tell_no_progress(&mut self, ack: &Ack<'_>) {
         let path = Path { flight_size: ack.flight_size, ..self.path(ack.now) };
@@ -432,7 +431,7 @@ impl Sender {
         self.tell_duplicate(&path, sample);
     }
 
-    /// The controller hears of an ACK that acknowledges nothing new, or of what a SYN was answered.
+    /// Reports an ACK of nothing new, or the answer to a SYN, to the controller.
     #[inline(never)]
     fn tell_duplicate(&mut self, path: &Path, mut sample: AckSample) {
         sample.newly_lost = self.sent.take_newly_lost();

@@ -1,5 +1,4 @@
-//! Detection of losses by time: RACK (RFC 8985 § 6), the tail loss probe (§ 7), and the timer that
-//! both share.
+//! Loss detection by time: RACK (RFC 8985 § 6), the tail loss probe (§ 7), and their shared timer.
 
 use cwnd_packet::Range;
 use cwnd_quantity::{Duration, Time};
@@ -8,109 +7,108 @@ use crate::rack::Rack;
 use crate::sent_segments::SentSegments;
 use crate::tail_loss_probe::TailLossProbe;
 
-/// Losses by time, where SACK reports what arrived; without it nothing is kept.
+/// State of RACK-TLP if the sender uses it, which needs SACK; otherwise nothing is kept.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct LossDetector {
-    /// Time when the reordering window of missing data is over, or the tail is probed;
-    /// `Time::NEVER` if neither timer runs.
+    /// Expiry of the reordering or the probe timer; `Time::NEVER` if neither runs.
     deadline: Time,
     rack_tlp: Option<Box<RackTlp>>,
 }
 
-/// RACK-TLP (RFC 8985), and what D-SACK reports to it.
+/// State of RACK-TLP (RFC 8985), and of D-SACKs.
 #[derive(Clone, Debug, Default)]
 struct RackTlp {
     rack: Rack,
     probe: TailLossProbe,
-    /// The timer of both.
+    /// The shared timer's use.
     timer: Timer,
-    /// The instant at which a segment that went set the probe timer, and no ACK came since: others
-    /// of that instant change nothing.
+    /// Instant at which a sent segment set the probe timer, if no ACK arrived since: others of that
+    /// instant change nothing.
     probe_set: Option<Time>,
-    /// Of what an ACK newly reports and went once: when the first and the last of it went.
+    /// Send times of the first and last segment that an ACK newly reports, of those sent once.
     sacked: Option<(Time, Time)>,
-    /// Segments that D-SACKs reported to have arrived twice.
+    /// Segments that D-SACKs reported as duplicates.
     twice: u64,
-    /// Bytes that the ACK reports to have arrived twice.
+    /// Bytes that D-SACK reported as duplicates and no ACK has counted yet.
     twice_bytes: u64,
 }
 
-/// Timer that runs: Linux has one for both (tcp_timer.c, `tcp_write_timer_handler`).
+/// Use of the timer, which both share in Linux (tcp_timer.c, `tcp_write_timer_handler`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Timer {
     #[default]
     Off,
-    /// Until the reordering window of missing data is over.
+    /// End of the reordering window of missing data.
     Reordering,
-    /// No ACK came for long: the tail is probed.
+    /// Tail loss probe, after a long time without an ACK.
     Probe,
 }
 
-/// Facts of an ACK by which data arrived.
+/// Facts of an ACK that reports arrivals.
 pub(super) struct Arrival {
     pub now: Time,
     /// One past the highest byte that had arrived before.
     pub top: u64,
-    /// The least round trip.
+    /// Minimum RTT.
     pub least: Duration,
-    /// Timestamp that the ACK echoes, if that shows which transmission arrived.
+    /// Timestamp that the ACK echoes, if it identifies the transmission that arrived.
     pub echo: Option<Time>,
     pub mss: u64,
 }
 
-/// Facts of a search for losses.
+/// Facts for a search for losses.
 pub(super) struct Search {
     pub now: Time,
     pub una: u64,
-    /// `true` if no reordering window is left while nothing was reordered.
+    /// `true` if the reordering window is zero as long as no reordering was seen.
     pub hurries: bool,
-    /// The least and the smoothed round trip; SACK may come before any sample.
+    /// Minimum and smoothed RTT; SACK may arrive before any sample.
     pub least: Option<Duration>,
     pub srtt: Option<Duration>,
 }
 
 /// A D-SACK (RFC 2883).
 pub(super) struct Dsack {
-    /// End of the data that arrived twice, and its size.
+    /// End of the data that arrived twice.
     pub end: u64,
     pub segments: u64,
     pub bytes: u64,
-    /// Retransmissions until now.
+    /// Retransmissions sent until now.
     pub retransmissions: u64,
 }
 
 impl LossDetector {
-    /// A detector that finds losses `by_time`.
+    /// New detector, which finds losses if `by_time`.
     pub fn new(by_time: bool) -> Self {
         Self { deadline: Time::NEVER, rack_tlp: by_time.then(Box::default) }
     }
 
-    /// `true` if it finds losses by time.
+    /// `true` if it finds losses by time, with RACK-TLP.
     #[inline]
     pub const fn is_by_time(&self) -> bool {
         self.rack_tlp.is_some()
     }
 
-    /// Time at which its timer expires.
+    /// Expiry of its timer; `Time::NEVER` if it is off.
     #[inline]
     pub const fn deadline(&self) -> Time {
         self.deadline
     }
 
-    /// The timer is stopped.
+    /// Stops the timer, whichever use it has.
     pub const fn stop(&mut self) {
         self.deadline = Time::NEVER;
     }
 
-    /// The timer expires, and was this one.
+    /// Takes the use of a timer that expires.
     pub fn expire(&mut self) -> Timer {
         self.deadline = Time::NEVER;
         self.rack_tlp.as_mut().map_or(Timer::Off, |tlp| core::mem::take(&mut tlp.timer))
     }
 
-    /// Round-trip time of the last arrival, and the number up to which all went longer ago (Linux,
-    /// `tcp_rack_skb_timeout`), a probe of the tail included.
+    /// RTT of the last arrival, and the number below which all was sent longer ago than that (Linux
+    /// `tcp_rack_skb_timeout`), a probe included.
     pub fn old(&self, sent: &SentSegments, now: Time) -> Option<(Duration, u64)> {
         let tlp = self.rack_tlp.as_ref()?;
         let rtt = tlp.rack.rtt();
@@ -121,7 +119,8 @@ impl LossDetector {
         }
     }
 
-    /// All below `ack` arrived in its order and went once, the last of it at `last`.
+    /// Notes the arrival in order of data below `ack` that was sent once, its last segment at
+    /// `last`.
     pub fn on_in_order(&mut self, now: Time, last: Option<Time>, ack: u64) {
         let Some(tlp) = &mut self.rack_tlp else { return };
         if let Some(last) = last {
@@ -130,7 +129,7 @@ impl LossDetector {
         tlp.rack.on_delivery(now);
     }
 
-    /// All of `range` arrived: looks at what of it was not known.
+    /// Notes the arrival of `range`, of which only what was not yet known counts.
     pub fn on_arrivals(&mut self, sent: &SentSegments, range: Range, arrival: &Arrival) {
         let Some(tlp) = &mut self.rack_tlp else { return };
         let mut at = range.start;
@@ -140,27 +139,27 @@ impl LossDetector {
         }
     }
 
-    /// An ACK that reported arrivals was taken in.
+    /// Finishes an ACK that reported arrivals.
     pub fn on_delivery(&mut self, now: Time) {
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.rack.on_delivery(now);
         }
     }
 
-    /// Send times of the first and the last segment that arrivals reported since the last call, of
-    /// those that went once.
+    /// Takes the send times of the first and last segment reported since the last call, of those
+    /// sent once.
     pub fn take_sacked(&mut self) -> Option<(Time, Time)> {
         self.rack_tlp.as_mut()?.sacked.take()
     }
 
-    /// Bytes that D-SACK reported since the last call: needless retransmissions were delivered, too
-    /// (`tcp_dsack_seen`).
+    /// Takes the bytes that D-SACK reported since the last call: needless retransmissions were
+    /// delivered, too (`tcp_dsack_seen`).
     pub fn take_twice(&mut self) -> u64 {
         self.rack_tlp.as_mut().map_or(0, |tlp| core::mem::take(&mut tlp.twice_bytes))
     }
 
-    /// A D-SACK came (Linux, `tcp_check_dsack`). Returns `false` if it was the network that sent
-    /// the data twice.
+    /// Processes a D-SACK (Linux `tcp_check_dsack`). Returns `false` if the network duplicated the
+    /// data.
     pub fn on_dsack(&mut self, dsack: &Dsack) -> bool {
         let Some(tlp) = &mut self.rack_tlp else { return false };
         tlp.twice += dsack.segments;
@@ -174,15 +173,15 @@ impl LossDetector {
         true
     }
 
-    /// Losses are looked for anew.
+    /// Requests a new search for losses, even without arrivals.
     pub fn look(&mut self) {
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.rack.look();
         }
     }
 
-    /// Finds what is lost by now. Returns `true` if anything is, and the time for which the rest is
-    /// waited for; `None` if nothing arrived since the last search.
+    /// Marks segments lost at `search.now`. Returns `true` if there are any, and the time at which
+    /// the reordering window of the rest ends; `None` if nothing arrived since the last search.
     pub fn detect(&mut self, sent: &mut SentSegments, search: &Search) -> Option<(bool, Time)> {
         let tlp = self.rack_tlp.as_mut()?;
         if !tlp.rack.take_arrived() {
@@ -204,8 +203,8 @@ impl LossDetector {
             }
         }
         let (found, retransmissions) = sent.lose_by_time(edge, una, now, lost);
-        // The last of what is missing is what is waited for (RFC 8985 § 6.2, step 5: the largest of
-        // all).
+        // The timer waits for the last missing segment (RFC 8985 § 6.2, step 5: the largest
+        // remaining time).
         if let Some(byte) = sent.last_missing(edge.max(una), before)
             && let Some(sent) = sent.sent_at(byte)
         {
@@ -214,7 +213,7 @@ impl LossDetector {
         Some((found, waits.max(retransmissions)))
     }
 
-    /// Missing data is waited for until then.
+    /// Sets the reordering timer to `until`.
     pub fn wait_for_order(&mut self, until: Time) {
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.timer = Timer::Reordering;
@@ -222,7 +221,7 @@ impl LossDetector {
         }
     }
 
-    /// Nothing is missing any more, or it is lost.
+    /// Stops the reordering timer, as no missing data waits.
     pub fn end_wait_for_order(&mut self) {
         self.stop_timer(Timer::Reordering);
     }
@@ -234,27 +233,28 @@ impl LossDetector {
         }
     }
 
-    /// The most segments by which anything was late.
+    /// Maximum reordering seen, segments.
     pub fn most_late(&self) -> u64 {
         self.rack_tlp.as_ref().map_or(0, |tlp| tlp.rack.most_late())
     }
 
-    /// Something was so many segments late. Returns `true` if a probe of the tail is in flight.
+    /// Notes a reordering by `segments`. Returns `true` if a tail loss probe is in flight.
     pub fn see_reordering(&mut self, segments: u64) -> bool {
         let Some(tlp) = &mut self.rack_tlp else { return false };
         tlp.rack.see_reordering(segments);
         tlp.probe.under_way().is_some()
     }
 
-    /// A recovery is over; needless, if it was taken back as all that went again had arrived.
+    /// Notes the end of a recovery; `needless` if it was undone because D-SACK reported every
+    /// retransmission.
     pub fn on_recovered(&mut self, needless: bool) {
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.rack.on_recovered(needless);
         }
     }
 
-    /// An ACK came, so that the next segment sets the probe timer. Returns `true` if one of a probe
-    /// is waited for.
+    /// Notes an ACK, after which the next segment sets the probe timer. Returns `true` if the ACK
+    /// of a probe is awaited.
     pub fn on_ack(&mut self) -> bool {
         self.rack_tlp.as_mut().is_some_and(|tlp| {
             tlp.probe_set = None;
@@ -262,8 +262,8 @@ impl LossDetector {
         })
     }
 
-    /// The probe timer is to be set at `at`, by a segment; `None` by an ACK. Returns `false` if
-    /// that changes nothing, or nothing is probed.
+    /// Notes that a segment sent at `at`, or an ACK (`None`), sets the probe timer. Returns `false`
+    /// for a further segment of the same instant, and without RACK-TLP.
     pub fn sets_probe(&mut self, at: Option<Time>) -> bool {
         let Some(tlp) = &mut self.rack_tlp else { return false };
         if tlp.timer == Timer::Probe && at.is_some() && tlp.probe_set == at {
@@ -273,7 +273,7 @@ impl LossDetector {
         true
     }
 
-    /// The tail is probed then.
+    /// Sets the probe timer to `deadline`.
     pub fn set_probe(&mut self, deadline: Time) {
         if let Some(tlp) = &mut self.rack_tlp {
             tlp.timer = Timer::Probe;
@@ -281,12 +281,12 @@ impl LossDetector {
         }
     }
 
-    /// The tail is not probed.
+    /// Stops the probe timer.
     pub fn stop_probe(&mut self) {
         self.stop_timer(Timer::Probe);
     }
 
-    /// Losses were found: what a probe would have shown is known (Linux,
+    /// Ends the wait for a probe's ACK and stops the probe timer, as losses were found (Linux
     /// `tcp_init_cwnd_reduction`, `tcp_enter_loss`).
     pub fn forget_probe(&mut self) {
         self.stop_probe();
@@ -295,24 +295,25 @@ impl LossDetector {
         }
     }
 
-    /// The probe timer expired: the probe goes next if it is `possible`, unless there was one since
-    /// the last progress. Returns `true` if it goes.
+    /// Processes an expiry of the probe timer. Returns `true` if a probe follows: it is `possible`,
+    /// and none was sent since the last progress.
     pub fn on_probe_timer(&mut self, possible: bool) -> bool {
         self.rack_tlp.as_mut().is_some_and(|tlp| tlp.probe.on_timer(possible))
     }
 
-    /// `true` if a probe goes now.
+    /// `true` if a probe is due.
     #[inline]
     pub fn is_probe_due(&self) -> bool {
         self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.is_due())
     }
 
-    /// The same, and from now on it does not.
+    /// Takes the due probe: `true` if there is one.
     pub fn take_probe_due(&mut self) -> bool {
         self.rack_tlp.as_mut().is_some_and(|tlp| tlp.probe.take_due())
     }
 
-    /// A probe went, with all up to `high` sent by then; `again` is what it repeats, and when.
+    /// Notes a probe that was sent, with SND.MAX at `high`; `again` is the range that it
+    /// retransmits and its time.
     pub fn on_probe_sent(&mut self, high: u64, again: Option<(Range, Time)>) {
         self.deadline = Time::NEVER;
         if let Some(tlp) = &mut self.rack_tlp {
@@ -321,30 +322,31 @@ impl LossDetector {
         }
     }
 
-    /// `true` if a probe that went was no new data, and may arrive twice.
+    /// `true` if the probe sent was a retransmission, which may arrive twice.
     pub fn probe_repeats(&self) -> bool {
         self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.repeats())
     }
 
-    /// `true` if a probe that was no new data is in flight.
+    /// `true` if a probe that was a retransmission is in flight.
     pub fn is_probing(&self) -> bool {
         self.rack_tlp.as_ref().is_some_and(|tlp| tlp.probe.under_way().is_some())
     }
 
-    /// Returns, once it is known, `true` if the probe repaired a loss ([`TailLossProbe::judge`]).
+    /// Outcome of the probe once it is known: `true` if it repaired a loss
+    /// ([`TailLossProbe::judge`]).
     pub fn judge_probe(&mut self, una: u64, duplicate: bool) -> Option<bool> {
         self.rack_tlp.as_mut()?.probe.judge(una, duplicate)
     }
 }
 
 impl RackTlp {
-    /// `new` arrived. What the ACK echoes shows, if it does, whether it was the retransmission that
-    /// arrived (Linux, `tcp_skb_spurious_retrans`).
+    /// Notes the arrival of `new`. The timestamp echo may show if the retransmission arrived (Linux
+    /// `tcp_skb_spurious_retrans`).
     fn on_arrival(&mut self, sent: &SentSegments, new: Range, arrival: &Arrival) {
         let &Arrival { now, top, least, echo, mss } = arrival;
         let is_it = |sent: Time| echo.is_none_or(|echo| echo >= sent);
-        // Of several the one counts that went last. Sooner than any round trip comes the original
-        // (RFC 8985 § 6.2, step 2).
+        // Of several retransmissions the last sent counts. An arrival sooner than the minimum RTT
+        // is the original (RFC 8985 § 6.2, step 2).
         let counts = |sent| is_it(sent) && now.since(sent) >= least;
         if let Some(again) = sent.last_retransmission(new, counts) {
             self.rack.on_arrival(now, again, None);
@@ -356,7 +358,7 @@ impl RackTlp {
             }
             end = end.min(probe.start);
         }
-        // What went only once.
+        // Data that was sent only once.
         let start = sent.first_once(new.start);
         if start >= end || sent.times_again(start) > 0 {
             return;

@@ -1,4 +1,4 @@
-//! The sending end.
+//! The sending end of a connection, composed of parts that own their state.
 
 mod ack;
 mod bursts;
@@ -60,17 +60,18 @@ use undo::Undo;
 
 /// The sending end of a connection.
 ///
-/// Drive it so: [`Sender::open`] once, [`Sender::write`] when the application has data,
+/// Call [`Sender::open`] once, [`Sender::write`] when the application has data,
 /// [`Sender::on_segment`] for each arriving segment, [`Sender::on_timer`] at or after
 /// [`Sender::next_timer`] (an early or spurious call is harmless). After each of these call
-/// [`Sender::poll_transmit`] until it returns `None`, then look at `next_timer` again.
-// In order of use, by cache lines: what packets of many flows read is in no near cache.
+/// [`Sender::poll_transmit`] until it returns `None`, then read `next_timer` again.
+// Fields are in order of use, by cache lines: with many flows no near cache holds what their
+// packets read.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sender {
-    // With what its flow is asked at each event.
+    // Beside the fields of the flow that each event reads.
     config: Arc<Config>,
-    /// State that a reduction for a loss may be taken back to.
+    /// State for the undo of a reduction for a loss.
     undo: Undo,
     seq: SequenceSpace,
     connection: Connection,
@@ -95,9 +96,9 @@ impl Sender {
     pub const READ_FROM: usize = core::mem::offset_of!(Self, seq);
 }
 
-// A cache line is 64 bytes. What sending, an ACK or its timers read begins where a line does, so
-// that it takes no line more. A new field that packets read goes into one of these lines, any other
-// behind `counters` or at the end; then these numbers are to be counted again.
+// A cache line is 64 bytes. What sending, an ACK or the timers read starts at a line, so that it
+// takes no more lines than it must. A new field that packets read belongs into one of these lines,
+// any other behind `counters` or at the end; then count these numbers again.
 const _: () = {
     use core::mem::offset_of;
     let from = Sender::READ_FROM;
@@ -119,12 +120,12 @@ enum Connection {
         tries: u32,
     },
     Established,
-    /// Given up: SYN after SYN, or the same data again and again.
+    /// Given up after retransmissions of a SYN or of the same data.
     Failed(GaveUp),
 }
 
 impl Sender {
-    /// A sender that is not yet open.
+    /// New sender, not yet open.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
         let cc = config.new_controller();
@@ -155,7 +156,7 @@ impl Sender {
         }
     }
 
-    /// Asks for what is read of the sender whenever it may send.
+    /// Prefetches the cache lines that are read whenever the sender may send.
     #[inline]
     pub fn lines_soon(&self) {
         cwnd_memory::line_soon(&self.seq);
@@ -163,7 +164,7 @@ impl Sender {
         cwnd_memory::line_soon(self.recovery.line());
     }
 
-    /// Asks for what an ACK reads beside that.
+    /// Prefetches the further cache lines that an ACK reads.
     #[inline]
     pub fn rest_soon(&self) {
         cwnd_memory::line_soon(&self.cc);
@@ -171,15 +172,13 @@ impl Sender {
         cwnd_memory::line_soon(self.rtt.estimator());
     }
 
-    /// Asks for the memory that the next ACK needs beyond the sender itself: a hint, for speed
-    /// alone.
+    /// Prefetches what the next ACK reads outside the sender itself: a hint, for speed alone.
     #[inline]
     pub fn soon(&self) {
         self.sent.soon();
     }
 
-    /// Opens the connection: with a handshake a SYN is sent first, without one data may flow at
-    /// once.
+    /// Opens the connection: with a handshake by a SYN, otherwise data may be sent at once.
     pub fn open(&mut self) {
         self.connection = if self.config.params.connection.handshake {
             Connection::SynSent { sent: false, tries: 0 }
@@ -188,17 +187,18 @@ impl Sender {
         };
     }
 
-    /// The application wrote `bytes` more. A bulk sender writes once, more than a run can carry.
+    /// Adds `bytes` that the application has written. A bulk sender writes once, more than a run
+    /// can carry.
     pub const fn write(&mut self, bytes: u64) {
         self.seq.write(bytes);
     }
 
-    /// The application writes nothing more: what was not sent yet never will be.
+    /// Ends the application data: unsent data is discarded.
     pub fn stop_writing(&mut self) {
         self.seq.stop_writing();
     }
 
-    /// Time at which [`Sender::on_timer`] wants to be called; `Time::NEVER` if not at all.
+    /// Time of the next call of [`Sender::on_timer`]; `Time::NEVER` if none is needed.
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Time {
@@ -206,14 +206,14 @@ impl Sender {
         if self.pacer.holds() { deadline.min(self.held_until()) } else { deadline }
     }
 
-    /// `true` if [`Sender::on_timer`] may find more than that pacing is over.
+    /// `true` if a call of [`Sender::on_timer`] at `now` may do more than end pacing.
     #[inline]
     #[must_use]
     pub fn may_expire(&self, now: Time) -> bool {
         now >= self.rto.deadline().min(self.loss.deadline())
     }
 
-    /// A timer may have expired.
+    /// Processes the timers that have expired at `now`.
     pub fn on_timer(&mut self, now: Time) {
         if now >= self.loss.deadline() {
             self.on_loss_timer(now);
@@ -250,7 +250,7 @@ impl Sender {
         }
     }
 
-    /// RFC 5681's FlightSize, or what stands for it.
+    /// FlightSize (RFC 5681 § 2), or the pipe in its place if `flight_size` says so.
     #[inline]
     fn flight_size(&self) -> u64 {
         match self.config.params.recovery.flight_size {
@@ -265,14 +265,14 @@ impl Sender {
         self.config.mss
     }
 
-    /// The phase of the sender's answer to losses and marks.
+    /// Phase of the sender's response to losses and marks.
     #[inline]
     #[must_use]
     pub const fn phase(&self) -> Phase {
         self.recovery.phase(self.seq.una())
     }
 
-    /// The congestion window and slow-start threshold, as the controller has them.
+    /// Congestion window and slow-start threshold of the controller.
     #[inline]
     #[must_use]
     pub fn window(&self) -> Window {
@@ -289,19 +289,20 @@ impl Sender {
             if self.has_marked_without_sack() {
                 return self.marked_in_flight();
             }
-            // Each duplicate ACK that inflated the window says that a segment has left the network.
+            // Each duplicate ACK that inflated the window reports a segment that has left the
+            // network.
             self.seq.flight().saturating_sub(self.recovery.inflated())
         }
     }
 
-    /// `true` if all that was written is acknowledged.
+    /// `true` if all written data is acknowledged.
     #[inline]
     #[must_use]
     pub const fn is_drained(&self) -> bool {
         self.seq.una() >= self.seq.app_end()
     }
 
-    /// `true` if data may flow.
+    /// `true` if the connection is open for data.
     #[inline]
     #[must_use]
     pub const fn is_established(&self) -> bool {
@@ -314,7 +315,7 @@ impl Sender {
         matches!(self.connection, Connection::Failed(_))
     }
 
-    /// The point at which the connection was given up, if it was.
+    /// Stage at which the connection was given up, if it was.
     #[must_use]
     pub const fn gave_up(&self) -> Option<GaveUp> {
         match self.connection {
@@ -323,8 +324,7 @@ impl Sender {
         }
     }
 
-    /// Number of times that the first byte not acknowledged was sent; nothing outstanding is sent
-    /// zero times.
+    /// Number of transmissions of the first unacknowledged byte; zero if nothing is outstanding.
     #[must_use]
     pub fn copies_of_first(&self) -> u64 {
         if self.seq.high() > self.seq.una() { 1 + self.sent.times_again(self.seq.una()) } else { 0 }
@@ -336,32 +336,32 @@ impl Sender {
         self.seq.una()
     }
 
-    /// SRTT and RTTVAR, before the first sample `None`.
+    /// SRTT and RTTVAR; `None` before the first sample.
     #[must_use]
     pub const fn rtt_estimate(&self) -> Option<(Duration, Duration)> {
         self.rtt.estimate()
     }
 
-    /// The retransmission timeout that would be armed now.
+    /// Retransmission timeout that would be set now, with backoff.
     #[must_use]
     pub fn current_rto(&self) -> Duration {
         if self.is_established() { self.rto() } else { self.syn_rto() }
     }
 
-    /// Its counters.
+    /// Counters of the sender.
     #[inline]
     #[must_use]
     pub const fn counters(&self) -> &SenderCounters {
         &self.counters
     }
 
-    /// Its congestion controller.
+    /// Congestion controller of the sender.
     #[must_use]
     pub const fn controller(&self) -> &AnyController {
         &self.cc
     }
 
-    /// From now on its controller writes down what it is told.
+    /// Records the calls of its controller from now on.
     #[cfg(feature = "record")]
     pub fn record(&mut self) {
         self.cc = self.cc.clone().recorded();

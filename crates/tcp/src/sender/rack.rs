@@ -1,4 +1,4 @@
-//! RACK at the sender (RFC 8985 § 6): what arrived, and what is lost by now.
+//! RACK in the sender (RFC 8985 § 6): arrivals and the losses that follow from them.
 
 use cwnd_cc::Controller as _;
 use cwnd_packet::Range;
@@ -9,7 +9,7 @@ use super::loss_detector::{Arrival, Dsack, Search, Timer};
 use crate::segment::SackBlocks;
 
 impl Sender {
-    /// New data of `[seq, end)` goes: it is timed, and when it went is noted.
+    /// Times new data of `[seq, end)`, notes its send time, and sets the probe timer.
     #[inline(never)]
     pub(super) fn note_original(&mut self, now: Time, seq: u64, end: u64) {
         self.rtt.on_sent(end, now);
@@ -17,7 +17,8 @@ impl Sender {
         self.wait_for_the_tail(now, false);
     }
 
-    /// Up to where segments are acknowledged as a whole (Linux, `tcp_clean_rtx_queue`).
+    /// End of the segments that `ack` acknowledges in whole, if only such count (`whole_segments`;
+    /// Linux `tcp_clean_rtx_queue`); otherwise `ack`.
     #[inline(never)]
     pub(super) fn whole(&self, ack: u64) -> u64 {
         if !self.config.params.detection.whole_segments {
@@ -26,8 +27,8 @@ impl Sender {
         self.sent.begin_of(ack, self.config.segments).max(self.seq.una())
     }
 
-    /// Takes SACK blocks in, where RACK looks at each arrival; returns how many bytes they newly
-    /// report. Up to `top` something had arrived.
+    /// Processes SACK blocks with RACK, which examines each arrival. Returns the bytes that they
+    /// newly report. `top` is one past the highest byte that had arrived before.
     #[cold]
     pub(super) fn take_sacks(&mut self, now: Time, blocks: &SackBlocks, ack: u64, top: u64) -> u64 {
         let (una, high) = (self.seq.una(), self.seq.high());
@@ -45,7 +46,7 @@ impl Sender {
             }
             self.loss.on_arrivals(&self.sent, Range { start, end }, &arrival);
         }
-        // An ACK that was overtaken is no sample (`tcp_ack`, `old_ack`).
+        // An ACK below SND.UNA gives no sample (`tcp_ack`, `old_ack`).
         let noted = self.config.params.rtt.rtt_from_notes && ack >= una;
         if self.whole(ack) <= una
             && let Some((first, last)) = self.loss.take_sacked()
@@ -61,10 +62,10 @@ impl Sender {
         new
     }
 
-    /// All below `ack` has arrived: what of it was not known; up to `top` something had arrived
-    /// before this ACK. Returns whether something may be lost by that, and when the first of it
-    /// went that went once and was not reported before: the sample of the round trip, unless
-    /// anything was acknowledged that went again (Linux, `tcp_clean_rtx_queue`).
+    /// Notes the arrival of all below `ack`; `top` is one past the highest byte that had arrived
+    /// before. Returns `true` if something may be lost by that. The send time, as RTT sample, is
+    /// that of the first data that was sent once and not reported before, unless retransmitted data
+    /// was acknowledged (Linux `tcp_clean_rtx_queue`).
     #[inline(never)]
     pub(super) fn take_ack(
         &mut self,
@@ -95,9 +96,9 @@ impl Sender {
         Arrival { now, top, least, echo, mss: self.config.mss }
     }
 
-    /// An ACK that acknowledges nothing new reported data by SACK that went once: a sample of the
-    /// round trip (Linux, `tcp_ack_update_rtt`). If it went before the first outstanding segment
-    /// went again, the timer begins anew (`tcp_clean_rtx_queue`).
+    /// Adds an RTT sample for SACKed data that was sent once, by an ACK of nothing new (Linux
+    /// `tcp_ack_update_rtt`). If it was sent before the first outstanding segment was
+    /// retransmitted, the retransmission timer restarts (`tcp_clean_rtx_queue`).
     #[cold]
     fn measure_sacked(&mut self, now: Time, first: Time, last: Time) {
         if !self.config.plan.controller_rtt {
@@ -119,7 +120,8 @@ impl Sender {
         }
     }
 
-    /// Finds what is lost by now, and sets the timer for what is not yet.
+    /// Marks segments lost by RACK at `now`, and sets the reordering timer for the rest. Returns
+    /// `true` if there are any.
     #[cold]
     pub(super) fn detect_by_time(&mut self, now: Time) -> bool {
         let (params, mss) = (&self.config.params, self.config.mss);
@@ -141,9 +143,8 @@ impl Sender {
         found
     }
 
-    /// Nothing was delivered, and something may be lost all the same: the window stays, and if less
-    /// is in flight so much more may go (Linux,
-    /// `tcp_cwnd_reduction`).
+    /// Searches for losses without new deliveries. The window stays, and PRR may send as many bytes
+    /// as that removes from the pipe (Linux `tcp_cwnd_reduction`). Returns `true` if there are any.
     fn detect_undelivered(&mut self, now: Time) -> bool {
         let before = self.sent.pipe(self.seq.una(), self.seq.nxt());
         let found = self.detect_by_time(now);
@@ -156,7 +157,7 @@ impl Sender {
         found
     }
 
-    /// The timer of what is missing, or of the tail, expires.
+    /// Processes an expiry of the reordering or probe timer.
     #[cold]
     pub(super) fn on_loss_timer(&mut self, now: Time) {
         match self.loss.expire() {
@@ -165,20 +166,21 @@ impl Sender {
             Timer::Reordering => {
                 self.loss.look();
                 let found = self.detect_undelivered(now);
-                // While a timeout is repaired any loss does (`tcp_rack_reo_timeout`).
+                // While a timeout is repaired, any loss starts a recovery (`tcp_rack_reo_timeout`).
                 let repairs = self.recovery.is_loss();
                 let recovers = repairs && self.config.plan.recovery.recovers_in_loss;
                 if found && (recovers || self.is_still_short()) {
                     self.enter_recovery(now);
-                    // Linux lets it count as if a segment had arrived (`tcp_rack_reo_timeout`).
+                    // Linux counts it as the delivery of one segment (`tcp_rack_reo_timeout`).
                     self.update_prr(self.config.mss, false);
                 }
             }
         }
     }
 
-    /// An ACK was taken in, before which `flight` was in flight; `told` if it told anything else
-    /// than `advanced`. Returns whether losses were found meanwhile.
+    /// Finishes an ACK with RACK-TLP: judges the probe, undoes by D-SACK, starts recoveries and
+    /// sets the probe timer. `flight` was in flight before; `told` if the ACK reported anything
+    /// beside `advanced`. Returns `true` if losses were found.
     #[inline(never)]
     pub(super) fn after_ack(&mut self, now: Time, flight: u64, advanced: bool, told: bool) -> bool {
         if self.loss.on_ack() {
@@ -187,7 +189,7 @@ impl Sender {
         let needless = self.undo.all_arrived();
         let mut found = needless && self.take_back_needless(now);
         if !advanced && !told && self.recovery.is_fast() {
-            // What an ACK before left open (`Judged::Open`).
+            // An earlier ACK may have deferred its search (`Judged::Open`).
             found |= self.detect_undelivered(now);
         }
         if (advanced || needless) && self.is_still_short() || self.loses_in_loss() {
@@ -199,8 +201,7 @@ impl Sender {
         found
     }
 
-    /// The other end tells that `[again.start, again.end)` arrived twice (RFC 2883; Linux,
-    /// `tcp_check_dsack`).
+    /// Processes a D-SACK of `[again.start, again.end)` (RFC 2883; Linux `tcp_check_dsack`).
     #[cold]
     fn on_told_twice(&mut self, again: Range) {
         let (mss, una) = (self.config.mss, self.seq.una());
@@ -216,11 +217,9 @@ impl Sender {
         }
     }
 
-    /// SACK alone reported so many new bytes: where segments come later than `dup_thresh` the
-    /// window grows by them all the same (Linux, `tcp_may_raise_cwnd`); they count no more when
-    /// they are acknowledged.
-    ///
-    /// Returns the bytes that count.
+    /// Bytes by which the window grows for `bytes` that SACK newly reports. After reordering by
+    /// more than `dup_thresh` segments all count (Linux `tcp_may_raise_cwnd`), otherwise none. They
+    /// do not count again when they are acknowledged.
     #[cold]
     pub(super) fn grow_by_sacked(&self, bytes: u64) -> u64 {
         let open = self.recovery.is_open() && self.recovery.cwr().is_none();
@@ -232,8 +231,8 @@ impl Sender {
     }
 }
 
-/// Data that arrived twice, as the first block of an ACK may tell (RFC 2883 § 4): it lies below the
-/// ACK, or within the second block.
+/// D-SACK of an ACK, if its first block is one (RFC 2883 § 4): that lies below the ACK, or within
+/// the second block.
 fn told_twice(blocks: &SackBlocks, ack: u64) -> Option<Range> {
     let [first, second, ..] = blocks.map(|b| Range { start: b.start(ack), end: b.end(ack) });
     let within = second.start <= first.start && first.end <= second.end;
@@ -241,6 +240,5 @@ fn told_twice(blocks: &SackBlocks, ack: u64) -> Option<Range> {
     (again && first.start < first.end).then_some(first)
 }
 
-/// The timer waits so many ticks longer than what is missing needs, or the tail (Linux,
-/// `TCP_TIMEOUT_MIN_US`).
+/// Clock ticks added to the reordering and the probe timer (Linux `TCP_TIMEOUT_MIN_US`).
 pub(super) const MORE_TICKS: u64 = 2;

@@ -1,4 +1,4 @@
-//! The choice of what is sent (RFC 5681 § 3, RFC 6675 § 4–5).
+//! Transmission: the choice of the next segment (RFC 5681 § 3, RFC 6675 § 4–5), and its sending.
 
 use cwnd_cc::{Controller as _, Departing, Leave, Signal};
 use cwnd_packet::{Ecn, Header, Range};
@@ -10,7 +10,7 @@ use crate::segment::{Body, Flags, Segment};
 use crate::sent_segments::Retransmission;
 use crate::validation::{RestartWindow, halved, initial_with_threshold};
 
-/// A segment that may go out now.
+/// A segment that may be sent now.
 #[derive(Clone, Copy)]
 pub(super) struct Choice {
     pub(super) seq: u64,
@@ -26,20 +26,21 @@ impl Choice {
 }
 
 impl Sender {
-    /// The next segment to send at `now`; `None` when window, data or pacing allow no more.
+    /// Returns the next segment to send at `now`; `None` if window, data or pacing allow no more.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let mut sent = None;
         self.transmit(now, |segment| sent.insert(segment));
         sent
     }
 
-    /// The same for who keeps segments: `put` gives the segment a place, where it gets what its
-    /// controller writes for routers. Whether there was one, and another may follow at once.
+    /// Sends the next segment at `now` into the place that `put` gives it, where the controller
+    /// writes its header for routers. Returns `true` if there was one, and another may follow at
+    /// once.
     ///
-    /// A header that came with the segment would be put together in memory and copied from there,
-    /// in wide loads that wait for the narrow stores before them.
-    // Inlined where it is called for every packet, though it is called elsewhere, too; so is what
-    // it calls for each.
+    /// A header written before the segment has its place would be copied in wide loads that wait
+    /// for the narrow stores before them.
+    // Always inlined, although it has other callers: it is called for every packet. So is what it
+    // calls for each.
     #[inline(always)]
     pub fn transmit<'a>(
         &mut self,
@@ -83,13 +84,14 @@ impl Sender {
         !self.leaves(now, segment)
     }
 
-    /// The controller shapes a segment that goes. Returns `true` if pacing holds the next back.
+    /// Lets the controller shape a segment that is sent. Returns `true` if pacing holds the next
+    /// back.
     #[inline(always)]
     fn leaves(&mut self, now: Time, segment: &mut Segment) -> bool {
         self.cc.shapes_departures() && self.departs(now, segment)
     }
 
-    /// A SYN, or a probe of a closed window.
+    /// Sends a SYN, or a probe of a closed window.
     #[cold]
     #[inline(never)]
     fn send_unasked(&mut self, now: Time) -> Option<Segment> {
@@ -100,8 +102,8 @@ impl Sender {
         }
     }
 
-    /// `true` if pacing goes on holding: what the controller wants now may be something else than
-    /// when the last segment left.
+    /// `true` if pacing still holds at `now`, recomputed from the controller's current rate or
+    /// spacing.
     #[inline(never)]
     fn still_holds(&mut self, now: Time) -> bool {
         if self.pacer.paces_anew()
@@ -118,8 +120,8 @@ impl Sender {
         self.connection = Connection::SynSent { sent: true, tries: tries + 1 };
         self.pacer.on_sent(now);
         self.rto.set(now + self.syn_rto());
-        // A SYN asks routers, too, so that data has an answer when it begins (Dukkipati et al. 2005
-        // § 3).
+        // The header of a SYN requests feedback from routers, so that data has an answer when it
+        // starts (Dukkipati et al. 2005 § 3).
         let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
         let data = Departing { now, mss, delivered, sent, rtts: self.rtt.estimator() };
         let header = self.cc.stamp(&data);
@@ -134,10 +136,10 @@ impl Sender {
         }
     }
 
-    /// RFC 5681 § 4.1, RFC 2861: after an idle time longer than the timeout the window restarts.
+    /// Restarts the window after an idle time longer than the timeout (RFC 5681 § 4.1, RFC 2861).
     fn wake_from_idle(&mut self, now: Time) {
         let idle = now.since(self.pacer.last_sent());
-        // Time that pacing makes is not idle.
+        // Time that pacing waits is not idle.
         if self.config.params.validation.idle_restart
             && self.seq.high() > 0
             && idle > self.rto()
@@ -158,7 +160,8 @@ impl Sender {
         }
     }
 
-    /// Nothing was outstanding, and now something goes.
+    /// Signals the controller that sending resumes with nothing outstanding; the last transmission
+    /// was at `since`.
     #[cold]
     fn resume(&mut self, now: Time, since: Time) {
         if self.seq.high() > 0 && since < now {
@@ -166,7 +169,8 @@ impl Sender {
         }
     }
 
-    /// New data (or, gone back after a timeout without SACK, old data again) within both windows.
+    /// Chooses new data within both windows, or old data again after a timeout without SACK went
+    /// back.
     #[inline(always)]
     fn choose_new_data(&mut self, now: Time) -> Option<Choice> {
         let len = self.config.mss.min(self.seq.unsent());
@@ -200,8 +204,8 @@ impl Sender {
         None
     }
 
-    /// RFC 3042: a segment for each of the first two duplicate ACKs; with SACK, for each one
-    /// reported (RFC 6675 § 5 (3)).
+    /// `true` if limited transmit allows a segment: one for each of the first two duplicate ACKs
+    /// (RFC 3042), or with SACK as far as the pipe allows (RFC 6675 § 5 (3)).
     fn limited_transmit_allows(&self, flight: u64, len: u64, cwnd: u64) -> bool {
         let params = &self.config.params;
         if !params.recovery.limited_transmit {
@@ -229,7 +233,7 @@ impl Sender {
             }
             Some(true) => return self.retransmission(self.seq.una(), self.seq.high()),
         }
-        // Until a window turns something away.
+        // A window that holds data back below sets it again.
         self.validation.set_limited(false);
         if self.recovery.is_in_frto() {
             self.choose_in_frto()
@@ -240,16 +244,16 @@ impl Sender {
         }
     }
 
-    /// A state that is held though all is acknowledged ([`Sender::held_above`]): data goes as if it
-    /// were not.
+    /// Chooses data in a recovery that is held with all acknowledged ([`Sender::held_above`]), as
+    /// if it were over.
     #[cold]
     fn choose_in_held_state(&mut self, now: Time) -> Option<Choice> {
         self.choose_new_data(now)
     }
 
-    /// At most one segment from `seq`, not past `end`, nor past a window that shrank (RFC 9293 §
-    /// 3.8.6). A window that is shut holds the first outstanding segment back no more: it probes
-    /// the window (Linux, `__tcp_retransmit_skb`).
+    /// Retransmission of at most one segment from `seq`, not past `end`, nor past a receive window
+    /// that shrank (RFC 9293 § 3.8.6). A closed window does not hold back the first outstanding
+    /// segment, which probes it (Linux `__tcp_retransmit_skb`).
     pub(super) fn retransmission(&self, seq: u64, end: u64) -> Option<Choice> {
         let mss = self.config.mss;
         let most = match (self.seq.una() + self.seq.rwnd()).saturating_sub(seq) {
@@ -259,7 +263,8 @@ impl Sender {
         (most > 0).then(|| Choice::of(seq, most.min(end - seq)))
     }
 
-    /// RFC 5681 § 3.2 (4)–(5), and after a timeout slow start over what went back.
+    /// Chooses data under the inflated window (RFC 5681 § 3.2 (4)–(5)), and after a timeout in slow
+    /// start over what went back.
     fn choose_by_inflated_window(&mut self) -> Option<Choice> {
         let len = self.config.mss.min(self.seq.app_end().max(self.seq.high()) - self.seq.nxt());
         if len == 0 {
@@ -281,7 +286,7 @@ impl Sender {
         (in_flight <= window && fits).then_some(Choice::of(self.seq.nxt(), len))
     }
 
-    /// RFC 6675 § 4, NextSeg, under cwnd − pipe (§ 5 (C)) or under PRR.
+    /// Chooses data by NextSeg (RFC 6675 § 4), under cwnd − pipe (§ 5 (C)) or under PRR.
     #[inline]
     fn choose_by_scoreboard(&mut self) -> Option<Choice> {
         let counts = self.recovery.is_fast() && self.config.params.counts_pipe();
@@ -304,14 +309,15 @@ impl Sender {
         allowed.then_some(choice)
     }
 
-    /// `true` if a timeout sends this segment whatever the window (RFC 6298 § 5.4): the earliest
-    /// one, where the controller's window has no place for data that the timeout left in flight.
+    /// `true` if a timeout sends this segment whatever the window (RFC 6298 § 5.4). That is the
+    /// earliest one, as the controller's window may have no room beside data that the timeout left
+    /// in flight.
     fn goes_whatever(&self, choice: Choice) -> bool {
         self.recovery.is_loss() && self.rto.expired() > 0 && choice.seq == self.seq.una()
     }
 
-    /// F-RTO's answer to the first new ACK is new data (RFC 5682 § 3.1, step 2b); if none goes, it
-    /// is over.
+    /// Chooses data during F-RTO: new data after the first new ACK (RFC 5682 § 3.1, step 2b). F-RTO
+    /// ends if none can be sent.
     #[cold]
     fn choose_in_frto(&mut self) -> Option<Choice> {
         if !self.recovery.sends_new_in_frto() {
@@ -327,15 +333,15 @@ impl Sender {
         allowed
     }
 
-    /// Rule 2: data never sent, within the receive window.
+    /// NextSeg rule 2 (RFC 6675 § 4): new data within the receive window.
     pub(super) fn unsent(&self) -> Option<Choice> {
         let len = self.config.mss.min(self.seq.unsent());
         let fits = self.seq.flight() + len <= self.seq.rwnd();
         (len > 0 && fits).then_some(Choice::of(self.seq.nxt(), len))
     }
 
-    /// Rules 3 and 4, in fast recovery only: holes not yet known lost, then one rescue of the
-    /// highest data.
+    /// NextSeg rules 3 and 4 (RFC 6675 § 4), in fast recovery only: holes not yet known lost, then
+    /// one rescue of the highest data.
     fn beyond_the_losses(&self) -> Option<Choice> {
         let params = &self.config.params;
         if !self.recovery.is_fast() || !params.recovery.doubtful_holes || params.counts_pipe() {
@@ -366,7 +372,7 @@ impl Sender {
             if self.config.ecn_retransmissions {
                 ecn = self.mark_capable(&mut flags);
             }
-            // Karn: what is timed may no longer be told from its repetition.
+            // Karn's algorithm: an ACK of the timed segment may be for its retransmission.
             self.rtt.on_retransmission();
         } else {
             // RFC 3168 § 6.1.5: ECT on new data only.
@@ -398,8 +404,8 @@ impl Sender {
         Segment { seq, ts, len: len as u32, wire, flags, ecn, body }
     }
 
-    /// Data goes out: when the next may, and what the controller writes for routers. Whether pacing
-    /// holds the next back.
+    /// Lets the controller pace or space the next segment and write its header for routers. Returns
+    /// `true` if pacing holds the next back.
     #[inline(never)]
     fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
         let (mss, delivered, sent) = (self.config.mss as u32, self.seq.una(), self.seq.high());
@@ -408,7 +414,7 @@ impl Sender {
         let Body::Data { header, .. } = &mut segment.body else { return false };
         let Leave { pacing, spacing } = self.cc.departs(&data, header);
         if let Some(rate) = pacing {
-            // Delivery rates are of payload, and so is a pace that follows from them.
+            // A pacing rate that follows from delivery rates is of payload, as they are.
             let size = if self.config.by_rate() { wire - self.config.header } else { wire };
             let anew = if self.config.steering.paces_anew { wire } else { 0 };
             self.pacer.pace(now, rate, size, anew);
@@ -418,7 +424,7 @@ impl Sender {
         self.pacer.check(now)
     }
 
-    /// The ECN field of a segment; the first after a reduction carries CWR (RFC 3168 § 6.1.2).
+    /// ECN field of a segment; the first after a reduction carries CWR (RFC 3168 § 6.1.2).
     #[inline]
     fn mark_capable(&mut self, flags: &mut Flags) -> Ecn {
         if !self.config.params.ecn.ecn {
@@ -430,7 +436,7 @@ impl Sender {
         Ecn::Ect0
     }
 
-    /// Keeps the sequence variables, the scoreboard and PRR in step with what leaves.
+    /// Updates sequence variables, scoreboard, PRR and undo for a segment that is sent.
     #[inline(always)]
     fn note_sent(&mut self, now: Time, choice: Choice, again: bool) {
         let end = choice.seq + choice.len;

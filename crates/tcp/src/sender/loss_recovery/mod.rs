@@ -9,25 +9,25 @@ use crate::frto::Frto;
 use crate::params::{self, Params};
 use crate::prr::Prr;
 
-/// State of loss recovery, and of reductions that leave nothing to repair.
-// What each ACK reads, from the tag of `state` on, lies in one cache line of the sender.
+/// State of loss recovery, and of reductions without losses.
+// Each ACK reads from the tag of `state` on; that lies in one cache line of the sender.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct LossRecovery {
-    /// Recovery point of the last recovery, for RFC 6582's "covers more than recover"; one past it,
-    /// and zero before the first.
+    /// One past the recovery point of the last recovery, for RFC 6582's "covers more than recover";
+    /// zero before the first.
     recovered: u64,
     state: State,
     /// Duplicate ACKs in a row.
     dupacks: u32,
-    /// Without SACK: the most segments by which anything was late, if that is more than duplicates
-    /// mean a loss; otherwise 0.
+    /// Without SACK: the most segments by which anything arrived late, if more than `dup_thresh`;
+    /// otherwise 0.
     most_late: u8,
-    /// Spreads a reduction that left nothing to repair over the round trip, until more than
+    /// Proportional rate reduction after a reduction without losses, until more than
     /// `reduced_until` is acknowledged.
     cwr: Option<Box<Prr>>,
-    /// Data below this was outstanding at the last reduction that left nothing to repair; until it
-    /// is acknowledged there is no other (RFC 3168 § 6.1.2).
+    /// SND.MAX at the last reduction without losses; until it is acknowledged no other such
+    /// reduction follows (RFC 3168 § 6.1.2).
     reduced_until: u64,
 }
 
@@ -38,34 +38,34 @@ enum State {
     /// After a timeout, until what was outstanding then is acknowledged.
     Loss {
         recover: u64,
-        /// Detection of a spurious timeout while it goes on.
+        /// F-RTO, while it is under way.
         frto: Option<Box<Frto>>,
     },
 }
 
 #[derive(Clone, Debug)]
 struct FastRecovery {
-    /// Ends when everything below this is acknowledged.
+    /// Recovery point: recovery ends once all below this is acknowledged.
     recover: u64,
-    /// RFC 5681's inflation of cwnd by what has left the network, less NewReno's deflation. With
-    /// SACK and `pipe_rule = "sack1"` that pipe.
+    /// RFC 5681's inflation of cwnd by segments that have left the network, less NewReno's
+    /// deflation, bytes. With SACK and `pipe_rule = "sack1"` the counted pipe.
     inflation: i64,
-    /// The segment at SND.UNA must be retransmitted now, whatever the window.
+    /// `true` if the segment at SND.UNA is to be retransmitted now, whatever the window.
     retransmit_now: bool,
-    /// A partial ACK was seen (RFC 6582: only the first restarts the timer).
+    /// `true` after the first partial ACK (RFC 6582: only that restarts the timer).
     partial_seen: bool,
-    /// RescueRxt (RFC 6675 § 2), exclusive: no rescue before more than this is acknowledged.
+    /// RescueRxt (RFC 6675 § 2), exclusive: a rescue needs an ACK of more than this.
     rescue_rxt: u64,
     prr: Option<Box<Prr>>,
 }
 
-/// Beginning of fast recovery.
+/// Facts about the fast recovery that starts.
 pub(super) struct Entry {
     /// `true` if the window is reduced.
     pub reduces: bool,
     /// Recovery point.
     pub recover: u64,
-    /// Proportional rate reduction; first that of a reduction under way, which goes on.
+    /// Proportional rate reduction: at first the one under way, which continues.
     pub prr: Option<Box<Prr>>,
 }
 
@@ -74,30 +74,30 @@ pub(super) struct NewAck {
     pub una: u64,
     pub acked: u64,
     pub mss: u64,
-    /// Bytes above the recovery point that must be acknowledged, too.
+    /// Bytes above the recovery point that must be acknowledged before recovery ends.
     pub above: u64,
-    /// `true` if a reduction is spread though there is no SACK.
+    /// `true` if proportional rate reduction is used without SACK.
     pub spread: bool,
 }
 
 /// Effect of an ACK of new data on loss recovery.
 pub(super) enum Progress {
-    /// A timeout is, or was, being repaired; its end leaves so many duplicate ACKs.
+    /// The repair of a timeout continues or ends; its end leaves so many duplicate ACKs.
     Loss(u32),
     /// Fast recovery is over.
     Over,
-    /// Nothing changes, or fast recovery is held at its recovery point (RFC 6582 § 3.2 (2)).
+    /// No change, or fast recovery is held at its recovery point (RFC 6582 § 3.2 (2)).
     Held,
     /// A partial ACK; `true` if it is the first.
     Partial(bool),
 }
 
 impl LossRecovery {
-    /// Offset at which a cache line should begin, in bytes: the tag of `state` lies in its last
-    /// eight.
+    /// Offset in bytes at which a cache line should begin: the tag of `state` lies in the eight
+    /// bytes before `dupacks`.
     pub const READ_FROM: usize = core::mem::offset_of!(Self, dupacks) - 8;
 
-    /// A field of that line.
+    /// First field of that cache line, for a prefetch.
     #[inline]
     pub const fn line(&self) -> &impl Sized {
         &self.dupacks
@@ -108,7 +108,7 @@ impl LossRecovery {
         Self { recovered: 0, state, dupacks: 0, most_late: 0, cwr: None, reduced_until: 0 }
     }
 
-    /// `true` if nothing is repaired.
+    /// `true` if no recovery is under way.
     #[inline]
     pub const fn is_open(&self) -> bool {
         matches!(self.state, State::Open)
@@ -126,7 +126,7 @@ impl LossRecovery {
         matches!(self.state, State::Loss { .. })
     }
 
-    /// Phase that a controller sees, with all below `una` acknowledged.
+    /// Phase that the controller sees, with SND.UNA at `una`.
     #[inline]
     pub const fn phase(&self, una: u64) -> Phase {
         match self.state {
@@ -137,7 +137,7 @@ impl LossRecovery {
         }
     }
 
-    /// Recovery point of what is repaired.
+    /// Recovery point of the recovery under way.
     #[inline]
     pub const fn recover(&self) -> Option<u64> {
         match self.state {
@@ -148,24 +148,24 @@ impl LossRecovery {
         }
     }
 
-    /// `true` in fast recovery if more is to be repaired above `una`.
+    /// `true` in fast recovery if `una` is below the recovery point.
     pub const fn is_partial(&self, una: u64) -> bool {
         matches!(&self.state, State::Fast(r) if una < r.recover)
     }
 
-    /// Highest byte sent at the last reduction that left nothing to repair, exclusive.
+    /// SND.MAX at the last reduction without losses.
     #[inline]
     pub const fn reduced_until(&self) -> u64 {
         self.reduced_until
     }
 
-    /// Highest byte sent at the last reduction or recovery, exclusive. There is one reaction a
-    /// window of data, whatever its cause (RFC 3168 § 6.1.2).
+    /// SND.MAX at the last reduction or recovery. There is one response per window of data,
+    /// whatever the cause (RFC 3168 § 6.1.2).
     pub fn last_reduction(&self) -> u64 {
         self.reduced_until.max(self.recovered.saturating_sub(1))
     }
 
-    /// `true` if the window was reduced for what is outstanding from `una` on.
+    /// `true` if the window was reduced for the data outstanding from `una` on.
     pub const fn was_reduced(&self, una: u64) -> bool {
         match &self.state {
             State::Fast(r) => una < r.recover,
@@ -174,17 +174,17 @@ impl LossRecovery {
         }
     }
 
-    /// The window was reduced, with all up to `high` sent, and nothing is to be repaired.
+    /// Notes a reduction without losses, with SND.MAX at `high`.
     pub const fn on_reduction(&mut self, high: u64) {
         self.reduced_until = high;
     }
 
-    /// Spreads that reduction over a round trip.
+    /// Starts proportional rate reduction after a reduction without losses.
     pub fn begin_cwr(&mut self, prr: Prr) {
         self.cwr = Some(Box::new(prr));
     }
 
-    /// Ends it if an ACK of all below `ack` comes.
+    /// Ends proportional rate reduction without losses once `ack` exceeds the reduction's SND.MAX.
     #[inline]
     pub fn end_cwr(&mut self, ack: u64) {
         if self.cwr.is_some() && ack > self.reduced_until {
@@ -192,7 +192,7 @@ impl LossRecovery {
         }
     }
 
-    /// Proportional rate reduction of a reduction that left nothing to repair.
+    /// Proportional rate reduction of a reduction without losses.
     #[inline]
     pub fn cwr(&self) -> Option<&Prr> {
         self.cwr.as_deref()
@@ -207,7 +207,7 @@ impl LossRecovery {
         }
     }
 
-    /// Proportional rate reduction that holds now: a timeout's repair has none.
+    /// Proportional rate reduction in effect; the repair of a timeout has none.
     #[inline]
     pub fn prr(&self) -> Option<&Prr> {
         match &self.state {
@@ -226,8 +226,8 @@ impl LossRecovery {
         }
     }
 
-    /// RFC 6582 § 3.2 (2): duplicates of what was outstanding at the last recovery say nothing new.
-    /// Reno lacks the check.
+    /// `true` if duplicate ACKs at `una` may start fast recovery. Those of data outstanding at the
+    /// last recovery may not (RFC 6582 § 3.2 (2)); Reno lacks the check.
     pub fn may_enter(&self, una: u64, rule: params::Recovery) -> bool {
         match rule {
             params::Recovery::NewReno | params::Recovery::Tahoe => una >= self.recovered,
@@ -235,24 +235,24 @@ impl LossRecovery {
         }
     }
 
-    /// Losses were found, with all from `una` to `high` outstanding; [`LossRecovery::begin`]
-    /// follows, or slow start.
+    /// Prepares fast recovery after losses, with data from `una` to `high` outstanding. The caller
+    /// continues with [`LossRecovery::begin`], or with slow start.
     pub fn enter(&mut self, una: u64, high: u64, params: &Params) -> Entry {
         let cwr = self.cwr.take();
-        // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
+        // One response per window, whatever reduced it before (RFC 3168 § 6.1.2).
         let was_reduced = una < self.reduced_until || cwr.is_some();
         let reduces = self.is_loss() || !was_reduced || params.recovery.loss_reduces_again;
-        // What a controller does by itself, at once, is no reduction to Linux, which spreads its
-        // own: the recovery ends as others do.
+        // A reduction that a controller makes itself, at once, is none to Linux, which uses PRR for
+        // its own: the recovery ends as others do.
         let known = cwr.is_some() || !params.prr.prr_on_ecn;
         let ends_early = !reduces && known && params.recovery.reduced_window_ends_recovery;
         let recover = if ends_early { self.reduced_until } else { high };
-        // A reduction that is under way goes on, unless there is another.
+        // A reduction under way continues, unless this is another.
         Entry { reduces, recover, prr: cwr.filter(|_| !reduces) }
     }
 
-    /// Fast recovery begins. The first segment goes again now if it `retransmits`, and ends at
-    /// `first`.
+    /// Starts fast recovery. The first segment, which ends at `first`, is retransmitted now if
+    /// `retransmits`.
     pub fn begin(&mut self, entry: Entry, inflation: i64, retransmits: bool, first: u64) {
         self.state = State::Fast(FastRecovery {
             recover: entry.recover,
@@ -265,14 +265,14 @@ impl LossRecovery {
         });
     }
 
-    /// The repair of a timeout begins, with all up to `high` sent.
+    /// Starts the repair of a timeout, with SND.MAX at `high`.
     pub fn begin_loss(&mut self, high: u64) {
         self.state = State::Loss { recover: high, frto: None };
         self.cwr = None;
         self.dupacks = 0;
     }
 
-    /// Ends what is repaired, as its recovery point is acknowledged.
+    /// Ends the recovery under way, whose recovery point is acknowledged.
     pub fn end(&mut self) {
         if let Some(recover) = self.recover() {
             self.recovered = recover + 1;
@@ -280,26 +280,26 @@ impl LossRecovery {
         }
     }
 
-    /// Ends fast recovery, and counts duplicates anew.
+    /// Ends fast recovery, and resets the count of duplicate ACKs.
     pub fn end_fast(&mut self) {
         self.end();
         self.dupacks = 0;
     }
 
-    /// Nothing was lost, and nothing is repaired any more; so many duplicate ACKs are left.
+    /// Ends a recovery without losses; `dupacks` duplicate ACKs stay counted.
     pub fn undo(&mut self, dupacks: u32) {
         self.state = State::Open;
         self.dupacks = dupacks;
     }
 
-    /// Retransmissions are lost in turn; all up to `high` was sent, and `top` is the highest byte
-    /// SACKed. The `first` segment may be one of them. Returns `true` if that is the first news of
-    /// this round trip, and reduces.
+    /// Updates fast recovery after retransmissions were lost, with SND.MAX at `high` and the
+    /// highest SACKed byte at `top`. `first`: the first outstanding segment is one of them. Returns
+    /// `true` if that is the first such loss of this round trip, and reduces.
     pub fn lose_again(&mut self, top: u64, high: u64, first: bool) -> bool {
         match &mut self.state {
             State::Fast(r) if top > r.recover => {
                 r.recover = high;
-                // RFC 6675 § 5 (4.3): the first goes whatever the smaller window.
+                // RFC 6675 § 5 (4.3): the first is retransmitted whatever the smaller window.
                 r.retransmit_now |= first && r.prr.is_none();
                 true
             }
@@ -307,13 +307,13 @@ impl LossRecovery {
         }
     }
 
-    /// Counts duplicate ACKs anew.
+    /// Resets the count of duplicate ACKs.
     #[inline]
     pub const fn forget_duplicates(&mut self) {
         self.dupacks = 0;
     }
 
-    /// An ACK of new data while something is repaired, under this rule; Reno ends with the first.
+    /// Processes an ACK of new data during a recovery under this rule; Reno ends it with the first.
     #[inline]
     pub fn on_new_ack(&mut self, ack: NewAck, rule: params::Recovery) -> Progress {
         match &mut self.state {
@@ -346,8 +346,8 @@ impl LossRecovery {
         }
     }
 
-    /// A duplicate ACK. Returns their number in a row if it may begin fast recovery; in that the
-    /// window grows by `inflates`.
+    /// Counts a duplicate ACK. Returns the number in a row if it may start fast recovery. During
+    /// fast recovery it inflates the window by `inflates` bytes.
     #[inline]
     pub const fn on_duplicate(&mut self, inflates: u64) -> Option<u32> {
         match &mut self.state {
@@ -363,7 +363,8 @@ impl LossRecovery {
         }
     }
 
-    /// Inflation of the window in fast recovery, or pipe by `pipe_rule = "sack1"`.
+    /// Inflation of the window in fast recovery, bytes, or the counted pipe with `pipe_rule =
+    /// "sack1"`.
     #[inline]
     pub const fn inflation(&self) -> i64 {
         match &self.state {
@@ -372,13 +373,13 @@ impl LossRecovery {
         }
     }
 
-    /// The same, none below zero.
+    /// Inflation of the window, at least zero.
     #[inline]
     pub fn inflated(&self) -> u64 {
         self.inflation().max(0).unsigned_abs()
     }
 
-    /// So much of the counted pipe left the network.
+    /// Removes `bytes` that left the network from the counted pipe.
     pub const fn leave_pipe(&mut self, bytes: u64) {
         if let State::Fast(r) = &mut self.state {
             r.inflation -= bytes as i64;
@@ -391,34 +392,37 @@ impl LossRecovery {
         self.dupacks
     }
 
-    /// The fast retransmit goes now, if it returns `true`; with `false` proportional rate reduction
-    /// holds it back.
+    /// Takes the pending fast retransmit: `Some(true)` if it is sent now, `Some(false)` if
+    /// proportional rate reduction holds it back, `None` if none is pending.
     #[inline]
     pub fn take_fast_retransmit(&mut self, mss: u64) -> Option<bool> {
         let State::Fast(r) = &mut self.state else { return None };
         if !r.retransmit_now {
             return None;
         }
-        // Without SACK PRR lets the next hole go as it lets everything.
+        // After a partial ACK without SACK, PRR limits the next hole like other data.
         let waits = r.partial_seen && r.prr.as_ref().is_some_and(|prr| !prr.allows(mss));
         r.retransmit_now = waits;
         Some(!waits)
     }
 
-    /// `true` if the first segment waits to go again.
+    /// `true` if the first outstanding segment waits for its retransmission.
     pub const fn hole_waits(&self) -> bool {
         matches!(&self.state, State::Fast(r) if r.retransmit_now)
     }
 
-    /// `true` if the highest data may go again, to rescue a lost tail (RFC 6675 § 4, rule 4).
+    /// `true` if the highest data may be retransmitted, to rescue a lost tail (RFC 6675 § 4, rule
+    /// 4).
     pub const fn may_rescue(&self, una: u64) -> bool {
         matches!(&self.state, State::Fast(r) if una > r.rescue_rxt)
     }
 
-    /// So many bytes go, as a rescue or not; if recovery `counts` the pipe, they are added to it.
+    /// Counts `len` bytes sent, as a rescue or not. They are added to the pipe if recovery `counts`
+    /// it.
     #[inline(always)]
     pub fn on_sent(&mut self, len: u64, rescue: bool, counts: impl Fn() -> bool) {
-        // A probe of the tail that is a retransmission is none of these (`tcp_send_loss_probe`).
+        // A tail loss probe that retransmits does not count in a reduction without losses
+        // (`tcp_send_loss_probe`).
         if let Some(prr) = self.cwr.as_mut().filter(|_| !rescue) {
             prr.on_sent(len);
         }
@@ -435,14 +439,14 @@ impl LossRecovery {
         }
     }
 
-    /// F-RTO begins.
+    /// Starts F-RTO in the repair of a timeout.
     pub fn begin_frto(&mut self, new: Frto) {
         if let State::Loss { frto, .. } = &mut self.state {
             *frto = Some(Box::new(new));
         }
     }
 
-    /// F-RTO, while it is under way, and the recovery point.
+    /// F-RTO under way, with the recovery point.
     #[inline]
     pub fn frto_mut(&mut self) -> Option<(&mut Frto, u64)> {
         match &mut self.state {
@@ -456,12 +460,12 @@ impl LossRecovery {
         matches!(self.state, State::Loss { frto: Some(_), .. })
     }
 
-    /// `true` if F-RTO answers with new data.
+    /// `true` if F-RTO sends new data next.
     pub fn sends_new_in_frto(&self) -> bool {
         matches!(&self.state, State::Loss { frto: Some(frto), .. } if frto.sends_new())
     }
 
-    /// Something was lost: F-RTO is over.
+    /// Ends F-RTO, as something was lost.
     pub fn end_frto(&mut self) {
         if let State::Loss { frto, .. } = &mut self.state {
             *frto = None;
@@ -470,8 +474,8 @@ impl LossRecovery {
 }
 
 impl FastRecovery {
-    /// RFC 6582 § 3.2 (3): retransmit the next hole, deflate by what was acknowledged, add back
-    /// one.
+    /// Deflates the window by the bytes acknowledged, adds back one segment, and makes the next
+    /// hole pending (RFC 6582 § 3.2 (3)).
     const fn deflate(&mut self, ack: &NewAck) {
         self.retransmit_now = true;
         self.inflation -= ack.acked as i64;

@@ -1,11 +1,11 @@
-//! Loss recovery of Linux without SACK (tcp_input.c, `tcp_is_reno`): duplicate ACKs count as
-//! segments that arrived.
+//! State of loss recovery without SACK, where duplicate ACKs count as segments that arrived (Linux
+//! tcp_input.c, `tcp_is_reno`).
 
 use super::{LossRecovery, State};
 
 impl LossRecovery {
-    /// Duplicate ACKs that mean a loss: others than `dup_thresh`, once segments were seen to come
-    /// late (`tp->reordering`).
+    /// Number of duplicate ACKs that indicate a loss: `dup_thresh`, or the reordering degree once
+    /// segments were seen to arrive late (`tp->reordering`).
     #[inline]
     pub fn duplicates_needed(&self, dup_thresh: u32) -> u32 {
         match self.most_late {
@@ -14,7 +14,7 @@ impl LossRecovery {
         }
     }
 
-    /// Duplicate ACKs for which limited transmit sends at most.
+    /// Maximum number of duplicate ACKs that trigger limited transmit.
     pub const fn limited_duplicates(&self) -> u32 {
         match self.most_late {
             0 => 2,
@@ -22,7 +22,7 @@ impl LossRecovery {
         }
     }
 
-    /// Bytes that duplicate ACKs reported (`sacked_out`).
+    /// Bytes that duplicate ACKs reported as arrived (`sacked_out`).
     pub fn reported_by_duplicates(&self, mss: u64) -> u64 {
         match &self.state {
             State::Fast(_) => self.inflated(),
@@ -30,11 +30,11 @@ impl LossRecovery {
         }
     }
 
-    /// An ACK acknowledged so many bytes, and leaves `outstanding`, of which duplicates may report
-    /// `room`. If they reported more, segments were late (`tcp_remove_reno_sacks`,
-    /// `tcp_check_reno_reordering`).
+    /// Updates the reordering degree after an ACK of `acked` bytes that leaves `outstanding`, of
+    /// which duplicate ACKs may report `room`. If they reported more, segments arrived late
+    /// (`tcp_remove_reno_sacks`, `tcp_check_reno_reordering`).
     pub fn on_ack_without_sack(&mut self, acked: u64, outstanding: u64, room: u64, mss: u64) {
-        // One ACK is for the hole.
+        // The hole was not reported by a duplicate ACK.
         let others = acked.saturating_sub(mss);
         let reported = self.reported_by_duplicates(mss).saturating_sub(others);
         if reported > room {
@@ -45,12 +45,12 @@ impl LossRecovery {
         }
     }
 
-    /// A duplicate ACK came, with SND.UNA at `una` and all up to `high` sent. Returns `true` if it
-    /// counts: of more than there is `room` for the last does not, and segments were late. While a
-    /// timeout is repaired it reports that what F-RTO sent has arrived (`tcp_process_loss`).
+    /// Processes a duplicate ACK, with SND.UNA at `una` and SND.MAX at `high`. Returns `true` if it
+    /// counts. If it exceeds `room` it does not, and segments arrived late. While a timeout is
+    /// repaired it reports that data sent by F-RTO has arrived (`tcp_process_loss`).
     pub fn take_duplicate(&mut self, una: u64, high: u64, room: u64, mss: u64) -> bool {
         let in_loss = match &self.state {
-            // A state that is held counts none (`tcp_reset_reno_sack`).
+            // A held state counts no duplicate ACKs (`tcp_reset_reno_sack`).
             State::Loss { recover, .. } if high <= *recover || una >= *recover => return false,
             State::Fast(r) if una >= r.recover => return false,
             State::Loss { .. } => true,
@@ -65,7 +65,7 @@ impl LossRecovery {
         counts
     }
 
-    /// A state that is held keeps so many duplicate ACKs. Returns `false` if none is held.
+    /// Keeps `dupacks` duplicate ACKs in a held loss state. Returns `false` if none is held.
     pub const fn hold(&mut self, dupacks: u32) -> bool {
         let held = self.is_loss();
         if held {
@@ -74,11 +74,11 @@ impl LossRecovery {
         held
     }
 
-    /// The original came late of a segment whose recovery is not over, with so many `late` bytes
-    /// acknowledged: what duplicates reported stays reported (`tcp_try_undo_partial`).
+    /// Ends fast recovery after a late original in its middle, with `late` bytes acknowledged.
+    /// Segments that duplicate ACKs reported stay counted (`tcp_try_undo_partial`).
     pub fn undo_partial(&mut self, late: u64, mss: u64, dup_thresh: u32) {
         self.dupacks = (self.inflated() / mss) as u32;
-        // `tcp_check_sack_reordering`: what arrived above the ACK is not known.
+        // `tcp_check_sack_reordering`: without SACK it is unknown what arrived above the ACK.
         let late = segments(late, mss);
         if u32::from(late) > self.duplicates_needed(dup_thresh) {
             self.most_late = late;
@@ -87,7 +87,7 @@ impl LossRecovery {
     }
 }
 
-/// So many bytes as segments, as far as they are counted.
+/// Number of segments of `bytes`, at most 255.
 fn segments(bytes: u64, mss: u64) -> u8 {
     u8::try_from(bytes.div_ceil(mss)).unwrap_or(u8::MAX)
 }
