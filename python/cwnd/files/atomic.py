@@ -28,7 +28,7 @@ _LOCK, _OLD = ".lock", ".old"
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 #: Age in seconds from which an incomplete directory without a lock is abandoned. It comes from a
-#: version without such locks, or is none of cwnd's.
+#: version without such locks, or another program made it.
 _FORGOTTEN_S = 3600.0
 #: Number of files above which the whole file system is synchronised at once (syncfs): one wait
 #: instead of one for each file.

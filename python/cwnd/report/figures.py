@@ -402,7 +402,7 @@ def _lines(pictures: Iterable[Picture]) -> list[Line]:
 
 
 def _thinning(pictures: Sequence[Picture]) -> tuple[int, str]:
-    """The most points of a line over time, and a sentence if some have more."""
+    """Returns the limit of points per line over time, and a sentence if a line exceeds it."""
     lengths = [len(line.x) for line in _lines(pictures)]
     most = max(_FEWEST, min(_MOST, _BUDGET // max(len(lengths), 1)))
     if max(lengths, default=0) <= most // 2:

@@ -51,12 +51,12 @@ class Mark:
     engine: str
     #: SHA-256 of each other file, by table.
     sha256: Mapping[str, str]
-    #: The scenario of the cell.
+    #: Text of the resolved scenario of the cell.
     text: str
 
     @property
     def cell_id(self) -> str:
-        """Content of the cell: its resolved scenario."""
+        """Identifier of the cell: a hash of its resolved scenario and engine."""
         return cell_id(self.text, self.engine)
 
     @classmethod
