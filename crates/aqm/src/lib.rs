@@ -4,6 +4,13 @@
 //! One file each. A discipline is generic over its packet, so the same code serves structs in the
 //! simulator and bytes in a router. Time and randomness are arguments. Every drop and every mark is
 //! reported once, with its reason, to a [`Context`].
+//!
+//! - Queues hold small handles. The owner of the packets passes the [`Context`], through which
+//!   queues and meters read and write ECN fields and headers.
+//! - [`congested`] alone chooses between mark and drop. Captures and messengers read the verdicts
+//!   from a ring, each at its own position.
+//! - A meter wraps its queue ([`AnyQdisc::with_meter`]); lines without a meter have no overhead.
+//! - A mechanism names its counters ([`Reason`]). Counters of zero change no digest.
 #![forbid(unsafe_code)]
 
 #[macro_use]

@@ -5,6 +5,12 @@
 //! [`Controller::on_signal`] for rare events. The transport also decides if an ACK lets the window
 //! grow, and reduces the window at most once per window of data, whatever the cause. No controller
 //! has to repeat this.
+//!
+//! [`AckSample::grow`] permits growth; [`Request::Reduce`] asks for a reduction. A controller sees
+//! [`Path`], [`AckSample`], [`RateSample`], [`Signal`] and [`Departing`], and describes itself to
+//! generic code by its [`ControllerInfo`]. [`AnyController`] calls the two frequent kinds, NewReno
+//! and CUBIC, directly and all others through a [`DynController`], so that a kind is one line of
+//! the registry.
 #![forbid(unsafe_code)]
 
 use cwnd_packet::{Contract, Declares};

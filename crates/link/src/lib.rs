@@ -1,4 +1,7 @@
 //! Links for packets of any type, used by the simulator and by the router on Linux.
+//!
+//! One [`Line`] serves both: the simulator calls it at its events, the router asks for the time of
+//! its next action.
 #![forbid(unsafe_code)]
 
 mod burst_loss;

@@ -3,6 +3,8 @@
 //! Quantities are integers: time in nanoseconds, sizes in bytes, rates in bits per second. Text
 //! with units (`"10 Mbit/s"`, `"100 ms"`, `"64 kB"`) is read and printed here, exactly, without
 //! floating point.
+//!
+//! Random streams have names ([`Streams`]): an added flow changes no draw of another.
 #![forbid(unsafe_code)]
 
 pub mod dist;

@@ -1,4 +1,34 @@
 //! A TCP endpoint without input or output: segments and time go in, segments and timers come out.
+//!
+//! # Sender
+//! [`Sender`] is composed of parts (`sender`): `LossRecovery`, `LossDetector`, `Undo`, `RttSource`,
+//! `CwndValidation`, `Tso` and others. A part owns its state, its fields are private to its module,
+//! and its methods take and return facts; no part sees the sender. `impl Sender` passes facts
+//! between the parts, calls the controller and counts. `SentSegments` is the one record of
+//! outstanding data: loss detection, RTTs, delivery rates and counts of retransmissions read it.
+//! The RTT that the controller sees may differ from the timer's (`RttSource`).
+//!
+//! # Receiver
+//! [`Receiver`] is composed likewise: `Reassembly` takes data in and gives SACK blocks, `AckPolicy`
+//! decides which ACKs wait (delayed, quick, compressed), and `Feedback` fills in the rest: ECE,
+//! timestamps, D-SACK, echoes of routers' headers. Without quick ACKs and extras of `Feedback` it
+//! acknowledges data out of order at once and does not ask `AckPolicy`.
+//!
+//! # Stacks and parameters
+//! `stack` alone knows stacks by name: a stack is a set of parts and values. [`Params`] groups the
+//! parameters of an endpoint by part; scenarios see flat keys. `plan` derives once for a group of
+//! flows what its parameters and its controller imply, so that packets do not; it names each
+//! behaviour that `loss_rule = "rack"` brings beyond RFC 8985.
+//!
+//! # Memory
+//! Fields of flow, sender and receiver are in order of use, by cache lines; constant assertions
+//! check the offsets. A new field belongs behind those that packets read. Rare state is boxed: a
+//! sender without RACK or TSO holds `None` in its place.
+//!
+//! # QUIC
+//! The ends of QUIC ([`quic`]) are state machines of their own: packet numbers in place of bytes,
+//! one PTO in place of RTO and tail loss probe. They share `RttEstimator`, `Ranges`, `Pacer` and
+//! the controllers with TCP.
 #![forbid(unsafe_code)]
 
 mod byte_counts;

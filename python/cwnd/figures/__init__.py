@@ -1,4 +1,9 @@
-"""Figures: a description of panels and marks, drawn by Vega-Lite."""
+"""Figures: a description of panels and marks, drawn by Vega-Lite.
+
+A `Picture` is described once. `layout` places panels and texts, `vega` writes Vega-Lite, which
+vl-convert renders; `screen` writes the same marks for the page of `cwnd report`, where Vega zooms
+and hides lines.
+"""
 
 from __future__ import annotations
 

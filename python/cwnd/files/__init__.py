@@ -1,4 +1,8 @@
-"""Atomic writes of files and directories, and checksums that detect later changes."""
+"""Atomic writes of files and directories, and checksums that detect later changes.
+
+Files in a result's directory that cwnd did not write stay there (`store.user_files`). SHA-256 is
+compared before a file is parsed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Figures of a result: time series, distributions, and metrics over a sweep."""
+"""Figures of a result: time series, distributions, and metrics over a sweep.
+
+A result is saved before it is drawn: `attempt` turns a failure into a `FigureWarning`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Results in memory: data frames of runs, metrics, notes, tables."""
+"""Results in memory: data frames of runs, metrics, notes, tables.
+
+Groups of flows are an axis; `*` is all flows. `Metric.of` states what a metric describes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Execution of scenarios: plans, the simulator or Linux, threads, sweeps into a directory, Ray."""
+"""Execution of scenarios: plans, the simulator or Linux, threads, sweeps into a directory, Ray.
+
+A run is a sweep of one cell. A cell is named by its content: resolved scenario, seed and version of
+its world (`_core.engine`, or kernel and `_core.testbed`). Finished cells wait in a journal, or in
+memory if all are done within a quarter of a second (`filler`). The files do not depend on the
+number of threads.
+"""
 
 from __future__ import annotations
 

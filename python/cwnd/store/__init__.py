@@ -1,4 +1,9 @@
-"""Result directories: layout, journal, writing, reading, integrity, SQL."""
+"""Result directories: layout, journal, writing, reading, integrity, SQL.
+
+Samples are put in the order of the plan while they are written, which takes the memory of a part
+(`assembly`); tables with a row for each run, flow or link are in memory. A new result replaces the
+old one and its journal in one step.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 //!
 //! [`Engine`] is the router without input and output, in virtual time. On Linux, [`start`] runs it
 //! between two TUN devices.
+//!
+//! The router sends the simulator's packets at the same nanosecond of virtual time
+//! (`tests/simulator.rs`): work that is late counts as done when it was due. One process has the
+//! rights for a link and drops them before COMMAND starts; it accepts requests of a fixed shape and
+//! opens no file that they name (`docs/security.md`).
 #![forbid(unsafe_code)]
 
 mod capture;
