@@ -1,4 +1,4 @@
-//! A sender's own notes of when each segment went, and what its controller sees of them.
+//! RTT samples of the controller from the sender's own notes of send times, and delivery rates.
 
 use cwnd_packet::Echo;
 use cwnd_quantity::{Divisor, Duration, Time};
@@ -10,7 +10,7 @@ use crate::seen::{RttEvery, RttFrom};
 use crate::sent_segments::{Arrivals, Notes};
 use crate::signed::{OnForged, Signer};
 
-/// Segments that give samples, by their send times.
+/// RTT samples of the controller, by segments' send times.
 ///
 /// Cost: O(1).
 #[derive(Clone, Debug)]
@@ -20,37 +20,37 @@ pub struct ControllerRtt {
     /// `true` if ACKs of one segment count.
     lone: bool,
     by_window: bool,
-    /// With one sample a window: what must be acknowledged before the next.
+    /// With one sample per window: SND.UNA at which the next counts.
     next_from: u64,
-    /// State of one-way delays.
+    /// One-way delays.
     one_way: OneWay,
     /// Delivery rates, for a controller that steers by them.
     rates: Option<Rates>,
-    /// The samples, for results.
+    /// Sums of the samples, for results.
     delays: Delays,
-    /// Signs the timestamps that go, and how many echoes were never sent.
+    /// Signs timestamps that are sent; `forged` counts echoes that were never sent.
     signer: Signer,
     forged: u64,
 }
 
-/// Round trips as they would be if only data waited (RFC 6817 § 2.4.2: delays above the least, of
-/// clocks that need not agree).
+/// RTT without queueing of ACKs (RFC 6817 § 2.4.2): the minimum RTT plus the one-way delay above
+/// its minimum, of clocks that need not agree.
 #[derive(Clone, Copy, Debug, Default)]
 struct OneWay {
-    /// The least round trip.
+    /// Minimum RTT.
     least: Option<Duration>,
-    /// The first one-way delay, and the least since, less the first; µs.
+    /// The first one-way delay, and the minimum since relative to it; µs.
     first: Option<u32>,
     least_us: i32,
 }
 
 impl OneWay {
-    /// A round trip was measured.
+    /// Adds an RTT sample.
     fn took(&mut self, rtt: Option<Duration>) {
         self.least = rtt.into_iter().chain(self.least).min();
     }
 
-    /// An ACK told how long data took.
+    /// Adds the one-way delay that an ACK echoes. Returns the sample that follows.
     fn told(&mut self, echo: Echo) -> Option<Sample> {
         let Echo::Delay { us } = echo else { return None };
         let above = us.wrapping_sub(*self.first.get_or_insert(us)).cast_signed();
@@ -61,11 +61,12 @@ impl OneWay {
     }
 }
 
-/// A sample: exact, for statistics, and as the clock measures it.
+/// RTT sample: exact, for statistics, and as the clock measures it.
 pub type Sample = (Duration, Duration);
 
 impl ControllerRtt {
-    /// `None` if the controller sees what the timer does, which costs nothing.
+    /// New source of samples; `None` if the controller sees those of the timer, which costs
+    /// nothing.
     pub fn new(config: &Config) -> Option<Box<Self>> {
         let params = &config.params;
         let own = &params.timing;
@@ -86,7 +87,7 @@ impl ControllerRtt {
         })
     }
 
-    /// Notes that it needs of each segment.
+    /// Per-segment notes that the samples need.
     pub fn notes(&self) -> Notes {
         Notes {
             rtt: self.from != RttFrom::Timer || !self.lone,
@@ -95,8 +96,8 @@ impl ControllerRtt {
         }
     }
 
-    /// An ACK acknowledges these segments, where all up to `high` was sent; the timer's own sample
-    /// is given, and what the ACK echoes. Returns the sample that the controller sees.
+    /// Processes an ACK of new data, with SND.MAX at `high`; `of` is what it acknowledges, `timer`
+    /// the sample of the retransmission timer. Returns the sample that the controller sees.
     pub fn on_ack(
         &mut self,
         now: Time,
@@ -121,8 +122,8 @@ impl ControllerRtt {
         self.take(ack, high, sample.filter(|_| counts))
     }
 
-    /// An ACK acknowledged nothing new, and may have reported a segment that went at `sacked`.
-    /// Returns the sample that the controller sees.
+    /// Processes an ACK of nothing new that may report a segment sent at `sacked`. Returns the
+    /// sample that the controller sees.
     pub fn on_duplicate(
         &mut self,
         now: Time,
@@ -133,8 +134,8 @@ impl ControllerRtt {
         self.take(una, high, sample)
     }
 
-    /// The handshake took a round trip from `sent`; of a SYN that was sent again only timestamps
-    /// know which was answered.
+    /// Adds the handshake's round trip from `sent`. After a retransmitted SYN only timestamps show
+    /// which was answered.
     pub fn on_handshake(
         &mut self,
         now: Time,
@@ -156,34 +157,34 @@ impl ControllerRtt {
         self.rates.as_mut()
     }
 
-    /// The samples that the controller saw.
+    /// Sums of the samples that the controller saw.
     pub const fn delays(&self) -> &Delays {
         &self.delays
     }
 
-    /// The timestamp of a segment that goes now.
+    /// Timestamp of a segment sent at `now`.
     pub fn stamp(&self, now: Time) -> Time {
         self.signer.sign(now)
     }
 
-    /// Send time of the segment that an echo is of; `None` if there was none.
+    /// Send time of the segment that `echo` belongs to; `None` if no such timestamp was sent.
     pub fn verify(&mut self, echo: Time) -> Option<Time> {
         let sent = self.signer.verify(echo);
         self.forged += u64::from(sent.is_none());
         sent
     }
 
-    /// `true` if an echo that was never sent reduces the window.
+    /// `true` if an echo of a timestamp that was never sent reduces the window.
     pub fn punishes(&self) -> bool {
         self.signer.on_forged == OnForged::Reduce
     }
 
-    /// Echoes that were never sent.
+    /// Number of echoes of timestamps that were never sent.
     pub const fn forged(&self) -> u64 {
         self.forged
     }
 
-    /// Counting begins.
+    /// Starts the counting period.
     pub const fn begin_counting(&mut self) {
         self.delays.begin_counting();
     }
@@ -195,7 +196,7 @@ impl ControllerRtt {
         Some((now.since(sent), measured))
     }
 
-    /// One sample a window, if that is all that the controller sees.
+    /// Counts a sample, at most one per window of data if `by_window`.
     fn take(&mut self, una: u64, high: u64, sample: Option<Sample>) -> Option<Sample> {
         let (exact, measured) = sample?;
         if self.by_window && una < self.next_from {

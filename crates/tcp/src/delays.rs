@@ -2,21 +2,21 @@
 
 use cwnd_quantity::Duration;
 
-/// Delays of packets: what their mean and their least are made of.
+/// Sums for the mean and the minimum of packet delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
-    /// How many were counted.
+    /// Number of delays.
     pub count: u64,
-    /// All of them together.
+    /// Sum of the delays.
     pub sum: Duration,
-    /// Bytes of their packets on the wire, where that is known.
+    /// Wire bytes of their packets, if known.
     pub wire_bytes: u64,
-    /// The least ever; `None` before the first.
+    /// Minimum delay, of all time; `None` before the first.
     pub least: Option<Duration>,
 }
 
 impl Delays {
-    /// One more, of a packet of so many bytes.
+    /// Adds the delay of a packet of `wire` bytes.
     pub(crate) fn add(&mut self, delay: Duration, wire: u16) {
         self.count += 1;
         self.sum = Duration(self.sum.0.saturating_add(delay.0));
@@ -24,7 +24,7 @@ impl Delays {
         self.least = Some(self.least.map_or(delay, |least| least.min(delay)));
     }
 
-    /// Counting begins; the least stays.
+    /// Starts the counting period; the minimum stays.
     pub(crate) const fn begin_counting(&mut self) {
         self.count = 0;
         self.sum = Duration::ZERO;

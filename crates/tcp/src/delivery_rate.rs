@@ -4,7 +4,7 @@
 use cwnd_cc::RateSample;
 use cwnd_quantity::{Duration, Time};
 
-/// The state of a connection; each outstanding segment has a [`Note`].
+/// Delivery rate state of a connection; each outstanding segment has a [`Note`].
 ///
 /// Cost: O(1).
 #[derive(Clone, Debug, Default)]
@@ -13,10 +13,10 @@ pub struct Rates {
     delivered: u64,
     delivered_at: Time,
     first_sent: Time,
-    /// C.app_limited: until so much is delivered, what goes is limited by the application; zero is
-    /// not at all.
+    /// C.app_limited: data sent before so much is delivered is application-limited; zero if none
+    /// is.
     app_limited: u64,
-    /// The least round trip, by these notes.
+    /// Minimum RTT by these notes.
     least: Option<Duration>,
 }
 
@@ -28,24 +28,24 @@ pub struct Note {
     delivered_at: Time,
     first_sent: Time,
     app_limited: bool,
-    /// `true` if the segment went before.
+    /// `true` if the segment was retransmitted.
     again: bool,
 }
 
 impl Note {
-    /// The same of a segment that went before.
+    /// Note of a retransmission.
     pub const fn repeated(self) -> Self {
         Self { again: true, ..self }
     }
 }
 
-/// The segment that went last of those that arrived since the last sample, with its end
+/// Segment sent last of those that arrived since the last sample, with its end
 /// (`tcp_rate_skb_delivered`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Newest(Option<(Note, u64)>);
 
 impl Newest {
-    /// A segment that ends at `end` arrived.
+    /// Adds a segment that ends at `end` and arrived.
     pub fn add(&mut self, sent: Note, end: u64) {
         if self.0.is_none_or(|(newest, last)| (newest.at, last) < (sent.at, end)) {
             self.0 = Some((sent, end));
@@ -54,8 +54,8 @@ impl Newest {
 }
 
 impl Rates {
-    /// The note of a segment that goes (§ 3.2), when so much was delivered; `first` if nothing was
-    /// outstanding, which says that the application had nothing to send.
+    /// Note of a segment that is sent (§ 3.2), with `delivered` bytes so far; `first` if nothing
+    /// was outstanding, which means that the application had nothing to send.
     pub fn on_sent(&mut self, now: Time, delivered: u64, first: bool) -> Note {
         if first {
             self.first_sent = now;
@@ -72,8 +72,8 @@ impl Rates {
         }
     }
 
-    /// The rate sample (§ 3.3) of an ACK that tells of these segments, once `delivered` bytes are;
-    /// `idle` if there is nothing more to send.
+    /// Rate sample (§ 3.3) of an ACK that reports these segments, with `delivered` bytes so far;
+    /// `idle` if nothing more waits to be sent.
     pub fn on_ack(
         &mut self,
         now: Time,
@@ -82,7 +82,7 @@ impl Rates {
         in_flight: u64,
         idle: bool,
     ) -> RateSample {
-        // What the receiver throws away again stays delivered (RFC 2018 § 8).
+        // Data on which the receiver reneges stays delivered (RFC 2018 § 8).
         let total = delivered.max(self.delivered);
         let newly = total - self.delivered;
         if newly > 0 {
@@ -93,8 +93,8 @@ impl Rates {
             self.first_sent = sent.at;
             sample.rtt = (!sent.again).then(|| now.since(sent.at));
             self.least = sample.rtt.into_iter().chain(self.least).min();
-            // The lower of the rates of sending and of ACKs: neither bursts nor ACKs that come
-            // together look fast.
+            // The lower of the send rate and the ACK rate: neither bursts nor compressed ACKs look
+            // fast.
             let took = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
             let plausible = took > Duration::ZERO && self.least.is_none_or(|least| took >= least);
             sample.prior = Some(sent.delivered);

@@ -1,43 +1,45 @@
-//! F-RTO: what a timeout was, by the ACKs that follow it (RFC 5682 § 2 and § 3; Linux `tcp_process_loss`).
+//! F-RTO: detection of spurious timeouts by the ACKs that follow (RFC 5682 § 2 and § 3; Linux
+//! `tcp_process_loss`).
 
 use cwnd_packet::{Range, Ranges};
 
-/// F-RTO with SACK (RFC 5682 § 3.1; Linux `tcp_process_loss`) or without (§ 2.1), from a timeout
-/// until it is known what it was.
+/// State of F-RTO with SACK (RFC 5682 § 3.1; Linux `tcp_process_loss`) or without (§ 2.1), from a
+/// timeout until its verdict.
 ///
 /// Cost, with n ranges outstanding: a timeout O(n log n), a retransmission and an ACK amortised
 /// O(log n).
 #[derive(Clone, Debug)]
 pub struct Frto {
-    /// Bytes that were outstanding at the timeout, went once until now and have not arrived.
+    /// Bytes outstanding at the timeout that were sent once until now and have not arrived.
     originals: Ranges,
-    /// Whether the last ACK was the first new one, so that new data goes.
+    /// `true` if the last ACK was the first new one, so that new data is sent.
     answers: bool,
 }
 
-/// What an ACK told that acknowledges or reports something new.
+/// Facts of an ACK that acknowledges or reports something new.
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
-    /// Whether it acknowledges new data.
+    /// `true` if the ACK acknowledges new data.
     pub advances: bool,
-    /// Whether it reports new data by SACK, or without that is a duplicate.
+    /// `true` if the ACK reports new data by SACK, or is a duplicate without SACK.
     pub sacks: bool,
-    /// Whether it cannot tell that data arrived that went once: without SACK, if it acknowledges any that went again.
+    /// `true` if the ACK is no evidence that data sent once arrived: without SACK, if it
+    /// acknowledges any retransmitted data.
     pub again: bool,
-    /// Whether it acknowledges all that was outstanding at the timeout.
+    /// `true` if the ACK acknowledges all that was outstanding at the timeout.
     pub recovers: bool,
-    /// Whether data that had never gone before went since the timeout.
+    /// `true` if new data was sent since the timeout.
     pub new_went: bool,
-    /// Whether more of such waits, and the receiver has room for it.
+    /// `true` if more new data waits, and the receiver has room for it.
     pub new_waits: bool,
 }
 
-/// What follows from an ACK.
+/// Verdict that follows from an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing yet.
     Open,
-    /// New data is to go, and nothing again.
+    /// New data is sent next, and no retransmission.
     SendNew,
     /// The timeout was spurious.
     Spurious,
@@ -46,7 +48,8 @@ pub enum Verdict {
 }
 
 impl Frto {
-    /// The timer has expired with all from `una` to `high` outstanding; `again` went more than once, or goes again now.
+    /// Starts F-RTO at a timeout with data from `una` to `high` outstanding; `again` was
+    /// retransmitted before, or is now.
     pub fn new(
         again: impl Iterator<Item = (u64, u64)>,
         una: u64,
@@ -62,19 +65,19 @@ impl Frto {
         Self { originals, answers: false }
     }
 
-    /// Whether new data goes in place of what is lost.
+    /// `true` if new data is sent next in place of retransmissions.
     pub const fn sends_new(&self) -> bool {
         self.answers
     }
 
-    /// Drops originals that go again: their arrival tells nothing from now on. All below `una` is
-    /// acknowledged.
+    /// Drops originals that are retransmitted: their arrival is no evidence from now on. All below
+    /// `una` is acknowledged.
     pub fn on_retransmission(&mut self, range: Range, una: u64) {
         self.originals.remove(range.start, range.end);
         self.originals.remove_below(una);
     }
 
-    /// An ACK came with these SACK blocks; all below `una` is acknowledged.
+    /// Processes an ACK with these SACK blocks; all below `una` is acknowledged.
     pub fn on_ack(
         &mut self,
         told: Told,
@@ -85,12 +88,12 @@ impl Frto {
         let original = self.has_arrived(una, blocks, sacked);
         self.originals.remove_below(una);
         let verdict = decide(told, original && !told.again);
-        // Only that ACK is answered by new data: the next lets what is lost go again.
+        // Only that ACK is answered by new data: after the next, lost data is retransmitted.
         self.answers = verdict == Verdict::SendNew;
         verdict
     }
 
-    /// `true` if any of the originals has arrived. A block may hold bytes that `sacked` leaves
+    /// `true` if any of the originals has arrived. A block may include bytes that `sacked` leaves
     /// out, such as parts of segments.
     fn has_arrived(
         &self,
@@ -113,10 +116,11 @@ impl Frto {
     }
 }
 
-/// RFC 5682 § 3.1, steps 2 and 3; `original` says whether data arrived that went once, before the timeout.
+/// Verdict by RFC 5682 § 3.1, steps 2 and 3; `original` if data arrived that was sent once, before
+/// the timeout.
 fn decide(told: Told, original: bool) -> Verdict {
     if original {
-        // Step 3b; Linux looks at the first ACK, too.
+        // Step 3b; Linux examines the first ACK, too.
         return Verdict::Spurious;
     }
     if told.new_went {

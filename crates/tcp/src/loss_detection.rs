@@ -1,5 +1,5 @@
-//! Rules by which senders find losses. Those by sequence numbers have no state; that of RACK is a
-//! part of the sender.
+//! Loss detection rules. Those by sequence numbers have no state; that of RACK is a part of the
+//! sender.
 
 mod fack;
 mod overtaken;
@@ -10,21 +10,21 @@ pub use fack::Fack;
 pub use overtaken::{Arrived, InFlight, Overtaken};
 pub use rfc6675::Rfc6675;
 
-/// Rule by which the senders of a group find losses.
+/// Loss detection rule of a group's senders.
 #[derive(Clone, Copy, Debug)]
 pub enum Detection {
-    /// Duplicate ACKs alone (RFC 5681 § 3.2): there is no SACK.
+    /// Duplicate ACKs (RFC 5681 § 3.2), without SACK.
     DupAck,
-    /// Data SACKed above.
+    /// Data SACKed above (RFC 6675 § 4).
     Rfc6675(Rfc6675),
-    /// The highest SACKed data.
+    /// The highest SACKed byte (FACK).
     Fack(Fack),
-    /// Time, by the state that a sender keeps (RFC 8985 § 6).
+    /// Send times, by the state that a sender keeps (RACK, RFC 8985 § 6).
     Rack,
 }
 
 impl Overtaken {
-    /// The rule for retransmissions; `None` if the timer finds those that are lost, or RACK.
+    /// Rule for lost retransmissions; `None` if RACK or the timer finds them.
     pub fn of(params: &Params) -> Option<Self> {
         let Params { detection, recovery, .. } = params;
         let by_order = detection.loss_rule != LossRule::Rack;

@@ -1,5 +1,5 @@
-//! Choices that follow once from the parameters and the controller of a group, so that packets do
-//! not make them.
+//! Choices of senders that follow from the parameters and the controller of a group, made once so
+//! that packets do not make them.
 
 use cwnd_cc::{AnyController, Controller as _};
 
@@ -8,7 +8,7 @@ use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
 use crate::seen::{RttEvery, RttFrom};
 use crate::validation::LimitedBy;
 
-/// Properties of a controller's kind that packets would otherwise ask for.
+/// Properties of a controller's type that would otherwise be queried per packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Steering {
     /// [`cwnd_cc::Controller::paces_anew`].
@@ -35,29 +35,29 @@ impl Steering {
     }
 }
 
-/// Choices of a sender.
+/// Choices of the senders of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Rule by which losses are found.
+    /// Rule that detects losses.
     pub detection: Detection,
-    /// Rule by which lost retransmissions are found, unless that is by time.
+    /// Rule that detects lost retransmissions by their order; `None` if RACK or the timer does.
     pub overtaken: Option<Overtaken>,
-    /// `true` if senders do what the RFCs ask of all, and nothing that only some stacks do: find
-    /// losses by time or retransmissions that are lost, take reductions back or spread them, grow
-    /// by what SACK reports or as a recovery ends, end one with its reduction, shorten the timeout
-    /// when SACKed data is thrown away, watch bursts and how much of the window is used, or time
-    /// segments for the controller.
+    /// `true` if senders do only what the RFCs ask of all. They have none of these: RACK, detection
+    /// of lost retransmissions, F-RTO, Eifel, PRR, growth by what SACK reports or at the end of a
+    /// recovery, recoveries that end with their reduction, a shorter timeout after reneging, PSH
+    /// bursts, cwnd validation beyond the last transmission, and RTT samples of their own for the
+    /// controller.
     pub plain: bool,
-    /// Round-trip times that the controller sees, and `true` if ACKs of one segment count.
+    /// Source of the RTT samples that the controller sees, and `true` if ACKs of one segment count.
     pub rtt_source: (RttFrom, bool),
-    /// `true` if these are not the samples of the retransmission timer.
+    /// `true` if the controller's RTT samples are not those of the retransmission timer.
     pub controller_rtt: bool,
-    /// `true` if each segment is timed though there is no SACK.
+    /// `true` if the send time of each segment is logged although there is no SACK.
     pub times_each: bool,
-    /// `true` if one segment a round trip is timed: without timestamps, where the times of others
-    /// are not noted, or where only such a segment ends a backoff.
+    /// `true` if one segment per round trip is timed: without timestamps and without a log of send
+    /// times, or if only such a segment ends a backoff.
     pub times_one: bool,
-    /// `true` if anything is noted of new data that goes.
+    /// `true` if new data is timed or its send time logged as it is sent.
     pub notes_new: bool,
     /// Loss handling without SACK.
     pub sackless: SacklessPlan,
@@ -171,8 +171,8 @@ impl Plan {
     }
 }
 
-/// Round-trip times that the controller sees: only those that no delayed ACK makes longer, if it
-/// asks for that.
+/// Source of the controller's RTT samples: only those that no delayed ACK lengthens, if the
+/// controller asks for that.
 fn rtt_source(params: &Params, steering: &Steering) -> (RttFrom, bool) {
     let own = &params.timing;
     let prompt = params.acks.ack_every > 1 && steering.ignores_held_acks;

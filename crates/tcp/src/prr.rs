@@ -50,29 +50,29 @@ pub struct Params {
 #[derive(Clone, Copy, Debug)]
 pub struct Prr {
     rule: PrrRule,
-    /// What the reduction is in proportion to (RecoverFS).
+    /// Data that the reduction is in proportion to (RecoverFS).
     recover_fs: u64,
     delivered: u64,
     out: u64,
-    /// What may still be sent in response to the last ACK (`SndCnt`).
+    /// Bytes that may still be sent in response to the last ACK (`SndCnt`).
     quota: u64,
-    /// Whether a fast retransmit begins it.
+    /// `true` if a fast retransmit starts it.
     fast_retransmit: bool,
 }
 
-/// What an ACK says to proportional rate reduction.
+/// Facts of an ACK for proportional rate reduction.
 #[derive(Clone, Copy, Debug)]
 pub struct PrrAck {
     /// Bytes that the ACK reports delivered, cumulatively or by SACK (DeliveredData).
     pub delivered: u64,
     /// Bytes in flight.
     pub pipe: u64,
-    /// Whether the ACK advances and reports no further loss (RFC 9937 § 6, SafeACK).
+    /// `true` if the ACK advances and reports no further loss (RFC 9937 § 6, SafeACK).
     pub safe: bool,
 }
 
 impl Prr {
-    /// A reduction begins from `recover_fs` bytes; the fast retransmit itself may always go out.
+    /// Starts a reduction from `recover_fs` bytes; the fast retransmit may be sent at once.
     pub const fn new(rule: PrrRule, recover_fs: u64, mss: u64) -> Self {
         Self {
             rule,
@@ -84,23 +84,24 @@ impl Prr {
         }
     }
 
-    /// The same for a reduction that leaves nothing to repair; `room` is what the window before it leaves.
+    /// Starts a reduction without losses; `room` is what the window before it leaves, bytes.
     pub const fn without_loss(rule: PrrRule, recover_fs: u64, mss: u64, room: u64) -> Self {
         let mut prr = Self::new(rule, recover_fs, mss);
         prr.fast_retransmit = false;
         if matches!(rule, PrrRule::WholeSegments) {
-            // The window stays as it is until an ACK delivers something (`tcp_cwnd_reduction`).
+            // The quota stays until an ACK delivers something (`tcp_cwnd_reduction`).
             prr.quota = room;
         }
         prr
     }
 
-    /// An ACK reported more bytes at the receiver.
+    /// Updates the quota after an ACK that reports deliveries.
     pub fn on_ack(&mut self, ack: PrrAck, ssthresh: u64, mss: u64) {
         let PrrAck { delivered, pipe, safe } = ack;
         self.delivered += delivered;
         if self.rule == PrrRule::RateHalving {
-            // tcp-linux.cc, send_much: one goes for the first ACK and for every second after it, or all that fits.
+            // tcp-linux.cc, send_much: one segment for the first ACK and for every second after it,
+            // or all that fits.
             let half = self.delivered.div_ceil(2 * mss) * mss;
             self.quota = half.saturating_sub(self.out).max(ssthresh.saturating_sub(pipe));
             return;
@@ -116,27 +117,29 @@ impl Prr {
             self.recover_fs += delivered;
         }
         self.quota = if pipe > ssthresh {
-            // Proportional rate reduction: CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out
-            // Linux counts segments (tcp_input.c, tcp_cwnd_reduction): the ceiling is one of segments.
+            // CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out. Linux counts segments
+            // (tcp_input.c, `tcp_cwnd_reduction`): the ceiling is one of segments.
             let unit = if in_segments { mss } else { 1 };
             let allowed = share(self.delivered, ssthresh, self.recover_fs.saturating_mul(unit));
             allowed.saturating_mul(unit).saturating_sub(self.out)
         } else {
-            // PRR-SSRB; without the segment more it is PRR-CRB.
+            // PRR-SSRB; without the additional segment it is PRR-CRB.
             let more = if safe || !(in_segments || rfc9937) { mss } else { 0 };
             let limit = self.delivered.saturating_sub(self.out).max(delivered) + more;
             limit.min(ssthresh - pipe)
         };
         if in_segments && self.out == 0 || rfc9937 && self.out == 0 && self.quota == 0 {
-            // RFC 9937 § 6: the fast retransmit, whatever the sums say.
+            // RFC 9937 § 6: the fast retransmit is sent whatever the sums say.
             self.quota = self.quota.max(mss);
         }
     }
 
-    /// tcp_input.c, `tcp_do_prr_ack`: `snd_cnt` in whole segments. The ACK that begins a recovery counts as a segment and sends the fast
-    /// retransmit (`tcp_do_segment`: `prr_delivered = maxseg`).
+    /// Quota by FreeBSD's tcp_input.c, `tcp_do_prr_ack`: `snd_cnt` in whole segments. The ACK that
+    /// starts a recovery counts as a segment and sends the fast retransmit (`tcp_do_segment`:
+    /// `prr_delivered = maxseg`).
     ///
-    /// Departs from it: a SACK that splits a hole, which is FreeBSD's sign of further loss (`SACK_NEWLOSS`), adds the segment, too.
+    /// Departs from it: a SACK that splits a hole, which is FreeBSD's sign of further loss
+    /// (`SACK_NEWLOSS`), adds the segment, too.
     fn rounded_up(&mut self, ack: PrrAck, ssthresh: u64, mss: u64) -> u64 {
         if core::mem::replace(&mut self.fast_retransmit, false) {
             self.delivered = mss;
@@ -144,7 +147,7 @@ impl Prr {
         }
         let bytes = if ack.pipe >= ssthresh {
             let share = share(self.delivered, ssthresh, self.recover_fs);
-            // Where the rest is not a segment, that counts as one.
+            // A rest below a segment counts as one.
             share.saturating_sub(self.out).div_ceil(mss).saturating_mul(mss)
         } else {
             let limit = self.delivered.saturating_sub(self.out).max(ack.delivered) + mss;
@@ -153,22 +156,22 @@ impl Prr {
         bytes / mss * mss
     }
 
-    /// `true` once anything went out.
+    /// `true` once anything was sent.
     pub const fn has_sent(&self) -> bool {
         self.out > 0
     }
 
-    /// Bytes that may go out now.
+    /// Bytes that may be sent now.
     pub const fn quota(&self) -> u64 {
         self.quota
     }
 
-    /// Whether a segment of `len` bytes may go out now.
+    /// `true` if a segment of `len` bytes may be sent now.
     pub const fn allows(&self, len: u64) -> bool {
         self.quota >= len
     }
 
-    /// So much is in flight no more, by an ACK that does not count.
+    /// Raises the quota by `bytes` that left the network, by an ACK that does not count.
     pub const fn allow_more(&mut self, bytes: u64) {
         self.quota = self.quota.saturating_add(bytes);
     }
@@ -180,7 +183,8 @@ impl Prr {
     }
 }
 
-/// ⌈delivered · ssthresh / recover_fs⌉, in 64 bits where they hold the product.
+/// Share of the reduced window, ⌈delivered · ssthresh / recover_fs⌉, in 64 bits where they hold the
+/// product.
 fn share(delivered: u64, ssthresh: u64, recover_fs: u64) -> u64 {
     match delivered.checked_mul(ssthresh) {
         Some(product) => product.div_ceil(recover_fs),
@@ -195,8 +199,9 @@ fn share(delivered: u64, ssthresh: u64, recover_fs: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// By hand: from 20 segments to 16, none lost. A segment goes for the ACKs 1, 3, 5 and 7, and each lets what is in flight
-    /// shrink by one for two; with the eighth ACK 16 are left, and from then on a segment goes for each.
+    /// By hand: from 20 segments to 16, none lost. A segment is sent for the ACKs 1, 3, 5 and 7, so
+    /// that the pipe shrinks by one for two ACKs. With the eighth ACK 16 are left, and from then on
+    /// a segment is sent for each.
     #[test]
     fn rate_halving_sends_for_every_second_ack_until_it_is_down() {
         let (mss, ssthresh) = (1000, 16_000);

@@ -1,44 +1,44 @@
-//! RACK (RFC 8985 § 6): data is lost once data that went sufficiently later has arrived.
+//! RACK (RFC 8985 § 6): a segment is lost once a segment sent sufficiently later has been
+//! delivered.
 
 use cwnd_quantity::{Duration, Time};
 
 use crate::sent_segments::Deadline;
 
-/// RACK's state: the newest arrival, and how long what is missing may come late.
+/// State of RACK: the newest arrival, and the reordering window.
 ///
-/// Cost: O(1). An ACK looks for losses by two searches in what was sent
+/// Cost: O(1). An ACK finds losses by two searches in the send times
 /// ([`SentSegments::due`](crate::sent_segments::SentSegments::due)), not segment by segment: all
-/// that went before something that arrived is lost at one time or waits for one time.
+/// that was sent before an arrival is lost at one time or waits for one time.
 #[derive(Clone, Debug, Default)]
 pub struct Rack {
-    /// Send time and end of the segment that went last of all that arrived (RACK.xmit_ts,
-    /// RACK.end_seq).
+    /// Send time and end of the segment sent last of all that arrived (RACK.xmit_ts, RACK.end_seq).
     newest: (Time, u64),
-    /// Round-trip time of the last arrival (RACK.rtt).
+    /// RTT of the last arrival (RACK.rtt).
     rtt: Duration,
-    /// `true` if anything arrived since losses were looked for.
+    /// `true` if anything arrived since the last search for losses.
     arrived: bool,
-    /// `true` if data that went once was seen to come out of its order.
+    /// `true` if data sent once was seen to arrive out of order.
     reordered: bool,
-    /// By how many segments it was late at most.
+    /// Maximum reordering seen, segments.
     most_late: u64,
-    /// Steps by which the reordering window is wider than the first one.
+    /// Steps by which the reordering window is wider than the first.
     wider: u64,
-    /// The time of the last step.
+    /// Time of the last step.
     widened: Time,
-    /// Recoveries for which the window stays that wide.
+    /// Recoveries for which the window stays that wide (RACK.reo_wnd_persist).
     recoveries: u32,
     /// `true` from a D-SACK to the next data that arrives.
     duplicate: bool,
 }
 
 impl Rack {
-    /// Something arrived: when it went and where it ends; if it went again, the least round trip
-    /// (RFC 8985 § 6.2, step 2; Linux, `tcp_rack_advance`).
+    /// Notes an arrival, given its send time and end. `again` is the minimum RTT if it was
+    /// retransmitted (RFC 8985 § 6.2, step 2; Linux `tcp_rack_advance`).
     pub fn on_arrival(&mut self, now: Time, sent: (Time, u64), again: Option<Duration>) {
         let rtt = now.since(sent.0);
         if again.is_some_and(|least| rtt < least) {
-            // Sooner than any round trip: the original came late.
+            // An arrival sooner than the minimum RTT is the original.
             return;
         }
         self.arrived = true;
@@ -46,35 +46,34 @@ impl Rack {
         self.newest = self.newest.max(sent);
     }
 
-    /// Round-trip time of the last arrival.
+    /// RTT of the last arrival.
     pub const fn rtt(&self) -> Duration {
         self.rtt
     }
 
-    /// Data that went once came below something that had arrived before it, so many segments higher
-    /// (RFC 8985 § 6.2, step 3).
+    /// Notes data sent once that arrived after data `segments` higher (RFC 8985 § 6.2, step 3).
     pub fn see_reordering(&mut self, segments: u64) {
         self.reordered = true;
         self.most_late = self.most_late.max(segments);
     }
 
-    /// By how many segments anything was late at most (Linux, `tp->reordering`).
+    /// Maximum reordering seen, segments (Linux `tp->reordering`).
     pub const fn most_late(&self) -> u64 {
         self.most_late
     }
 
-    /// Losses are to be looked for, whether anything arrives or not.
+    /// Requests a search for losses, even without arrivals.
     pub const fn look(&mut self) {
         self.arrived = true;
     }
 
-    /// `true` if anything arrived since the last call.
+    /// `true` if anything arrived, or a search was requested, since the last call.
     pub const fn take_arrived(&mut self) -> bool {
         core::mem::replace(&mut self.arrived, false)
     }
 
-    /// The reordering window (RFC 8985 § 6.2, step 4; Linux, `tcp_rack_reo_wnd`); `sure` once
-    /// enough arrived, and in recovery.
+    /// Reordering window (RFC 8985 § 6.2, step 4; Linux `tcp_rack_reo_wnd`), given the minimum RTT
+    /// and SRTT; `sure` in recovery, and once enough is SACKed.
     pub fn window(&self, sure: bool, least: Duration, srtt: Duration) -> Duration {
         if sure && !self.reordered {
             return Duration::ZERO;
@@ -82,14 +81,14 @@ impl Rack {
         Duration(least.0 / PART_OF_LEAST * (1 + self.wider)).min(srtt)
     }
 
-    /// Data that went again had arrived (D-SACK).
+    /// Notes a D-SACK: retransmitted data had arrived.
     pub const fn on_duplicate(&mut self) {
         self.duplicate = true;
     }
 
-    /// An ACK was taken in that reported data. After a duplicate the window is a step wider where
-    /// data comes late, too late for it, once a round trip, for the next recoveries (RFC 8985
-    /// § 6.2, step 4; Linux, `tcp_rack_update_reo_wnd`).
+    /// Finishes an ACK that reported arrivals. After a D-SACK and reordering the window widens by a
+    /// step, at most once per round trip, for the next recoveries (RFC 8985 § 6.2, step 4; Linux
+    /// `tcp_rack_update_reo_wnd`).
     pub fn on_delivery(&mut self, now: Time) {
         let duplicate = core::mem::take(&mut self.duplicate);
         if duplicate && self.reordered && self.newest.0 >= self.widened {
@@ -99,7 +98,8 @@ impl Rack {
         }
     }
 
-    /// A recovery is over; needless, if it was taken back as all that went again had arrived.
+    /// Notes the end of a recovery; `needless` if it was undone because D-SACK reported every
+    /// retransmission.
     pub fn on_recovered(&mut self, needless: bool) {
         if needless {
             self.recoveries = (self.recoveries + 1).min(RECOVERIES);
@@ -111,18 +111,18 @@ impl Rack {
         }
     }
 
-    /// The deadline of what is missing, given the reordering window.
+    /// Deadline of missing segments, given the reordering window.
     pub fn patience(&self, window: Duration) -> Deadline {
         Deadline { newest: self.newest, after: self.rtt + window }
     }
 }
 
-/// The first reordering window is this part of the least round trip (RFC 8985 § 6.2, step 4).
+/// Part of the minimum RTT that is the first reordering window (RFC 8985 § 6.2, step 4).
 const PART_OF_LEAST: u64 = 4;
-/// So many recoveries a wider window lasts (RFC 8985 § 6.2, step 4: RACK.reo_wnd_persist; Linux,
+/// Recoveries for which a wider window lasts (RFC 8985 § 6.2, step 4: RACK.reo_wnd_persist; Linux
 /// `TCP_RACK_RECOVERY_THRESH`).
 const RECOVERIES: u32 = 16;
-/// No window is wider than so many of the first (Linux, `tcp_rack_update_reo_wnd`).
+/// Maximum window in multiples of the first (Linux `tcp_rack_update_reo_wnd`).
 const MOST_STEPS: u64 = 255;
 
 #[cfg(test)]

@@ -28,21 +28,21 @@ pub struct RttEstimator {
     whole: Option<Box<Whole>>,
 }
 
-/// How far a connection was when a sample came.
+/// Progress of a connection when an RTT sample was taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct At {
-    /// First byte not acknowledged, the ACK that gave the sample included (SND.UNA).
+    /// SND.UNA, with the ACK that gave the sample included.
     pub una: u64,
-    /// One past the highest byte sent.
+    /// SND.MAX.
     pub sent: u64,
 }
 
-/// What a controller sees.
+/// RTT that a controller sees.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    /// The smallest sample; `Duration::MAX` before the first.
+    /// Minimum sample; `Duration::MAX` before the first.
     min: Duration,
-    /// The newest.
+    /// Latest sample.
     last: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Default for Seen {
     }
 }
 
-/// Arithmetic in whole numbers.
+/// State of integer arithmetic.
 #[derive(Clone, Debug)]
 enum Whole {
     Ticks(Ticks),
@@ -68,7 +68,7 @@ struct Windowed {
     eighths: u64,
     /// The mean deviation in quarters (`mdev_us`).
     mdev: u64,
-    /// The largest of the window, the floor at least (`mdev_max_us`).
+    /// Maximum mean deviation of the window, at least the floor (`mdev_max_us`).
     mdev_max: u64,
     /// RTTVAR in quarters (`rttvar_us`).
     rttvar: u64,
@@ -99,7 +99,7 @@ impl RoundTrips for RttEstimator {
 }
 
 impl RttEstimator {
-    /// An estimator that counts in ticks, as Jacobson & Karels 1988, appendix A, do.
+    /// New estimator in ticks, as in Jacobson & Karels 1988, appendix A.
     #[must_use]
     pub fn in_ticks(tick: Duration) -> Self {
         // A clock without ticks counts nanoseconds.
@@ -107,7 +107,8 @@ impl RttEstimator {
         Self { whole: (tick > Duration::ZERO).then(ticks), ..Self::default() }
     }
 
-    /// Linux's estimator (tcp_input.c, `tcp_rtt_estimator`): 4 RTTVAR are at least `floor`.
+    /// New estimator with Linux's arithmetic (tcp_input.c, `tcp_rtt_estimator`): 4 RTTVAR are at
+    /// least `floor`.
     #[must_use]
     pub fn windowed_deviation(floor: Duration) -> Self {
         let floor = floor.0 / MICROSECOND;
@@ -115,7 +116,8 @@ impl RttEstimator {
         Self { whole: Some(Box::new(Whole::Windowed(windowed))), ..Self::default() }
     }
 
-    /// SRTT and RTTVAR; `None` before the first sample. SRTT is cut off to whole ticks, and to whole microseconds as Linux counts.
+    /// SRTT and RTTVAR; `None` before the first sample. In ticks SRTT is cut off to whole ticks,
+    /// and with Linux's arithmetic to whole microseconds.
     #[inline]
     pub const fn estimate(&self) -> Option<(Duration, Duration)> {
         self.estimate
@@ -131,38 +133,39 @@ impl RttEstimator {
         }
     }
 
-    /// The smallest sample.
+    /// Minimum sample.
     #[inline]
     pub fn min(&self) -> Option<Duration> {
         (self.seen.min != Duration::MAX).then_some(self.seen.min)
     }
 
-    /// The newest sample.
+    /// Latest sample.
     #[inline]
     pub fn last(&self) -> Option<Duration> {
         (self.seen.min != Duration::MAX).then_some(self.seen.last)
     }
 
-    /// What a controller sees, to be put back where it is not to see the timer's samples.
+    /// RTT that a controller sees, for a later [`RttEstimator::set_seen`].
     pub const fn seen(&self) -> Seen {
         self.seen
     }
 
-    /// Puts that back.
+    /// Restores the RTT that a controller sees.
     pub const fn set_seen(&mut self, seen: Seen) {
         self.seen = seen;
     }
 
-    /// A sample that a controller sees.
+    /// Adds a sample for the controller alone.
     #[inline]
     pub fn see(&mut self, r: Duration) {
         self.seen = Seen { min: self.seen.min.min(r), last: r };
     }
 
-    /// Takes a sample R, which a controller sees, too, and which came when the connection was so far.
+    /// Adds a sample R for the timer and the controller, with the connection's progress `at`.
     ///
-    /// Departs from RFC 7323 § 4.2, which would have samples weigh less when a round trip gives many: with timestamps
-    /// each ACK counts in full (as in Linux and FreeBSD), so that the estimate forgets within a round trip.
+    /// Departs from RFC 7323 § 4.2, by which samples weigh less if a round trip gives many: with
+    /// timestamps each ACK counts in full (as in Linux and FreeBSD), so that the estimate forgets
+    /// within a round trip.
     #[inline]
     pub fn sample(&mut self, r: Duration, at: At) {
         self.see(r);
@@ -194,8 +197,9 @@ impl Whole {
 }
 
 impl Windowed {
-    /// tcp_input.c, `tcp_rtt_estimator`: RTTVAR is the largest deviation of a window of data, and falls by a quarter of the difference
-    /// at the end of one that had none as large.
+    /// Adds a sample as in tcp_input.c, `tcp_rtt_estimator`: RTTVAR is the largest deviation of a
+    /// window of data, and falls by a quarter of the difference at the end of one without any as
+    /// large.
     fn sample(&mut self, r: Duration, at: At, first: bool) -> (Duration, Duration) {
         let m = r.0 / MICROSECOND;
         if first {
@@ -208,7 +212,7 @@ impl Windowed {
             let (error, quarter) = (m.abs_diff(mean), self.mdev / 4);
             self.eighths = self.eighths + m - mean;
             self.mdev = match error.checked_sub(quarter) {
-                // A shorter round trip makes the deviation grow by an eighth of what a longer one would.
+                // A shorter RTT raises the deviation by an eighth of what a longer one would.
                 Some(more) if m < mean => self.mdev + more / 8,
                 Some(more) => self.mdev + more,
                 None => self.mdev - (quarter - error),
@@ -230,7 +234,8 @@ impl Windowed {
 }
 
 impl Ticks {
-    /// Jacobson & Karels 1988, appendix A: sa += m − ⌊sa/8⌋, sv += |m − ⌊sa/8⌋| − ⌊sv/4⌋, neither below one. SRTT and RTTVAR.
+    /// Adds a sample as in Jacobson & Karels 1988, appendix A: sa += m − ⌊sa/8⌋, sv += |m − ⌊sa/8⌋|
+    /// − ⌊sv/4⌋, neither below one. Returns SRTT and RTTVAR.
     fn sample(&mut self, r: Duration, first: bool) -> (Duration, Duration) {
         let m = (r.0 / self.tick.0).max(1);
         if first {
@@ -269,7 +274,8 @@ mod tests {
     fn in_ticks_the_variation_never_falls_below_three_quarters_of_a_tick() {
         let ms = Duration::from_millis;
         let mut rtt = RttEstimator::in_ticks(ms(100));
-        // sa = 16, sv = 4; then m − ⌊16/8⌋ = 1: sa = 17, sv = 4 + 1 − 1 = 4; from there m = 2 each time: sv = 3 and stays.
+        // sa = 16, sv = 4; then m − ⌊16/8⌋ = 1: sa = 17, sv = 4 + 1 − 1 = 4. From there m = 2 each
+        // time: sv = 3 and stays.
         rtt.sample(ms(200), ANY);
         assert_eq!(rtt.estimate(), Some((ms(200), ms(100))));
         rtt.sample(ms(300), ANY);
@@ -281,8 +287,9 @@ mod tests {
         assert_eq!(rtt.estimate(), Some((ms(200), ms(75))));
     }
 
-    /// tcp_rtt_estimator by hand: 40 ms, then 100 ms, of which the mean deviation is 80 / 4 − 20 / 4 + 60 more; back at 40 ms RTTVAR falls
-    /// by a quarter of what it is above the floor, once a window.
+    /// `tcp_rtt_estimator` by hand: 40 ms, then 100 ms, of which the mean deviation is 80 / 4 − 20
+    /// / 4 + 60 more. Back at 40 ms RTTVAR falls by a quarter of what it is above the floor, once a
+    /// window.
     #[test]
     fn as_linux_counts_the_variation_falls_once_a_window() {
         let ms = Duration::from_millis;

@@ -9,19 +9,19 @@ use cwnd_packet::Range;
 pub struct TailLossProbe {
     /// `true` if it goes now.
     due: bool,
-    /// Until this is acknowledged there is no other (TLP.end_seq).
+    /// End of the data whose ACK ends the probe; no other probe is sent before (TLP.end_seq).
     until: Option<u64>,
-    /// `true` if it was no new data (TLP.is_retrans).
+    /// `true` if the probe was a retransmission (TLP.is_retrans).
     again: bool,
-    /// `true` if a D-SACK reported that what it sent again had arrived.
+    /// `true` if a D-SACK reported that the retransmitted data had arrived.
     told: bool,
     /// Data that it sent again and when, while that is in flight.
     under_way: Option<(Range, Time)>,
 }
 
 impl TailLossProbe {
-    /// Its timer expired: it goes if it is `possible`, unless there was one since the last progress
-    /// (§ 7.3). Returns `true` if it goes.
+    /// Processes an expiry of the probe timer. Returns `true` if a probe follows: it is `possible`,
+    /// and none was sent since the last progress (§ 7.3).
     pub const fn on_timer(&mut self, possible: bool) -> bool {
         self.due = self.until.is_none() && possible;
         self.due
@@ -32,29 +32,30 @@ impl TailLossProbe {
         self.due
     }
 
-    /// The same, and from now on it does not.
+    /// Takes the due probe: `true` if there is one.
     pub const fn take_due(&mut self) -> bool {
         core::mem::replace(&mut self.due, false)
     }
 
-    /// It goes, with all up to `high` sent by then; `again` is what it repeats, and when.
+    /// Notes the probe as sent, with SND.MAX at `high`; `again` is the range that it retransmits
+    /// and its time.
     pub const fn on_sent(&mut self, high: u64, again: Option<(Range, Time)>) {
         self.until = Some(high);
         self.again = again.is_some();
         self.under_way = again;
     }
 
-    /// `true` if an ACK of one that went is waited for.
+    /// `true` if the ACK of a probe is awaited.
     pub const fn is_awaited(&self) -> bool {
         self.until.is_some()
     }
 
-    /// `true` if that one was no new data, and may arrive twice.
+    /// `true` if the awaited probe was a retransmission, which may arrive twice.
     pub const fn repeats(&self) -> bool {
         self.until.is_some() && self.again
     }
 
-    /// Losses were found: what it would have told is known.
+    /// Ends the wait for the ACK of a probe, as losses were found.
     pub fn forget(&mut self) {
         *self = Self { under_way: self.under_way, ..Self::default() };
     }
@@ -64,31 +65,32 @@ impl TailLossProbe {
         self.under_way
     }
 
-    /// The same, if that ends at `end`, where it arrives; it is in flight no more.
+    /// Takes the range in flight that the probe retransmitted, and its time, if it ends at `end`,
+    /// where data arrives.
     pub fn take_under_way(&mut self, end: u64) -> Option<(Range, Time)> {
         self.under_way.take_if(|(again, _)| again.end == end)
     }
 
-    /// Records the loss of the data that the probe sent again.
+    /// Notes the loss of the data that the probe retransmitted.
     pub const fn lose(&mut self) {
         self.under_way = None;
     }
 
-    /// A D-SACK reports so many segments up to `end`. Returns `true` if it is of the probe.
+    /// Processes a D-SACK of `segments` up to `end`. Returns `true` if it is for the probe.
     pub fn on_dsack(&mut self, end: u64, segments: u64) -> bool {
         let is_it = segments == 1 && self.until == Some(end);
         self.told |= is_it;
         is_it
     }
 
-    /// Returns, once it is known, `true` if the probe repaired a loss (§ 7.4; Linux,
-    /// `tcp_process_tlp_ack`). All below `una` is acknowledged. A `duplicate`, an ACK without
-    /// progress, shows that both transmissions arrived, as D-SACK does.
+    /// Outcome of the probe, once all below `una` decides it: `true` if it repaired a loss (§ 7.4;
+    /// Linux `tcp_process_tlp_ack`). A `duplicate`, an ACK without progress, shows that both
+    /// transmissions arrived, as D-SACK does.
     pub fn judge(&mut self, una: u64, duplicate: bool) -> Option<bool> {
         let until = self.until.filter(|&until| una >= until)?;
         let repaired = self.again && !self.told && !duplicate;
         if repaired && una == until {
-            // One of the two arrived. The next ACK tells whether the other did, too.
+            // One of the two arrived. The next ACK shows if the other did, too.
             return None;
         }
         *self = Self::default();
