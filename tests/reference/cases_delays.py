@@ -103,7 +103,7 @@ def walk(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, 
             if draw.random() < 0.9:
                 facts |= wait.facts()
             j.put("ack", **facts)
-            if j.asks() and phase == "open":
+            if controller.asks and phase == "open":
                 j.put("delay", **wait.facts())
                 phase, left, wait.waits = "cwr", draw.randint(2, 8), wait.waits // 3
     return j.rows
@@ -132,7 +132,7 @@ def below(controller: Controller, seed: int, steps: int = 260) -> list[dict[str,
             phase = draw.choice(["open", "open", "open", "cwr"])
             measured = wait.facts() if draw.random() < 0.95 else {"min_rtt_ns": wait.least}
             j.put("ack", acked=acked, phase=phase, limited=draw.random() > 0.05, **measured)
-            if j.asks() and draw.random() < 0.8:
+            if controller.asks and draw.random() < 0.8:
                 j.put("delay", **wait.facts())
     return j.rows
 

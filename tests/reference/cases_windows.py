@@ -9,9 +9,7 @@ from typing import Any
 
 from bbr import Bbr
 from counted import CountedCubic
-from dctcp import Dctcp
 from delays import DelayAimd
-from guided import Guided
 from steered_senders import Rcp
 from windows import Controller, Cubic, Event, NewReno
 
@@ -161,17 +159,13 @@ class Journey:
             for k, v in asdict(e).items()
             if k in {"event", "now_ns", "flight"} or v != default[k]
         }
-        if self.asks():
-            row["asks"] = True
+        if self.controller.asks:
+            row["asks"] = self.controller.asks
         if isinstance(self.controller, DelayAimd) and self.controller.spacing_ns():
             row["spacing_ns"] = self.controller.spacing_ns()
         if isinstance(self.controller, Bbr | Rcp):
             row["pace_bit_per_s"] = self.controller.pace()
         self.rows.append({**row, "cwnd": exact, "ssthresh": ssthresh})
-
-    def asks(self) -> bool:
-        """Returns True if the controller asked for a reduction at the last event."""
-        return isinstance(self.controller, DelayAimd | Guided | Dctcp) and self.controller.asks
 
     def rounds(self, count: int, *, acks: int = 6, rtt_ms: float = 100, **facts: Any) -> None:
         """Runs round trips with evenly spaced ACKs of all data in flight."""

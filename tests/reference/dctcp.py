@@ -27,7 +27,6 @@ class Dctcp(NewReno):
     window_end: int = 0
     bytes_acked_of_window: int = 0
     bytes_marked: int = 0
-    asks: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -35,7 +34,7 @@ class Dctcp(NewReno):
 
     def on(self, e: Event) -> None:
         """Applies one event to DCTCP."""
-        self.asks = False
+        self.asks = ""
         super().on(e)
 
     def on_ack(self, e: Event) -> None:
@@ -53,7 +52,7 @@ class Dctcp(NewReno):
             self.window_end = snd_nxt
             self.bytes_acked_of_window = self.bytes_marked = 0
         # The transport enforces RFC 3168's "not more than once every window".
-        self.asks = congested
+        self.asks = "ecn" if congested else ""
         if not congested:
             super().on_ack(e)
 

@@ -29,7 +29,6 @@ class DelayAimd(Controller):
 
     REAL = True
 
-    asks: bool = False
     late: bool = False
     avoids: bool = False
     alpha: Decimal = Decimal(1)
@@ -76,7 +75,7 @@ class DelayAimd(Controller):
 
     def on(self, e: Event) -> None:
         """Applies one event to delay-based AIMD."""
-        self.asks = False
+        self.asks = ""
         super().on(e)
         if e.event == "idle":
             self.avoids = False
@@ -123,7 +122,7 @@ class DelayAimd(Controller):
             if waited > threshold and not self.late and self.p["per_packet"] and e.phase == "open":
                 self.take_off(e)
         if self.late:
-            self.asks = True
+            self.asks = "delay"
             return
         super().on_ack(e)
 

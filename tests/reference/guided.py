@@ -30,8 +30,6 @@ class Guided(Controller):
     #: End of the rest after a decrease, and of the following time with additive increase only.
     rests_ns: int = 0
     adds_ns: int = 0
-    #: True if the last ACK asked for a decrease.
-    asks: bool = False
     #: Window below which growth doubles it after a timeout.
     goal: Decimal = Decimal(0)
 
@@ -47,11 +45,12 @@ class Guided(Controller):
 
     def on(self, e: Event) -> None:
         """Applies one event to a sender with load feedback."""
-        self.asks = False
+        self.asks = ""
         match e.event:
             case "ack":
                 self.told(e)
-                self.asks = self.overloaded() and e.now_ns >= max(self.rests_ns, self.adds_ns)
+                if self.overloaded() and e.now_ns >= max(self.rests_ns, self.adds_ns):
+                    self.asks = "load"
                 rests = self.overloaded() and e.now_ns < self.rests_ns
                 if self.may_grow(e) and not (self.asks or rests):
                     self.grow(e)

@@ -156,6 +156,8 @@ class Controller(ABC):
     #: None unless the last reduction was for a quench; True if that was about a marked packet.
     quenched: bool | None = None
     rests_until_ns: int = 0
+    #: Event for which the last ACK asked; empty if for none.
+    asks: str = ""
 
     #: True if the window is a real number.
     REAL = False

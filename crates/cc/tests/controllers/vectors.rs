@@ -1,5 +1,8 @@
 //! The vectors of `vectors/`, computed by the reference in `tests/reference`, event by event.
 
+use std::fs;
+use std::path::PathBuf;
+
 use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Departing, Grow, Path, Phase, RateSample,
     Request, Signal, Start, Window,
@@ -12,15 +15,13 @@ use serde_json::Value as Json;
 /// How far a window may be from a real number of the vector, bytes; the files say so too.
 const NEAR: f64 = 1e-6;
 
-/// Replays all cases of a file; `kind` is the controller, where a case does not name its own.
-fn replay(text: &str, kind: &str) {
-    let file: Json = serde_json::from_str(text).unwrap();
-    let near = file["tolerance"]["cwnd"].as_f64().unwrap();
-    assert!(near == 0.0 || near == NEAR);
-    for case in file["cases"].as_array().unwrap() {
-        let kind = case["controller"].as_str().unwrap_or(kind);
-        run(case, kind, near, file["tolerance"]["spacing_ns"].as_u64().unwrap_or(0));
-    }
+/// The files of `vectors/` of a kind.
+fn vectors(of: &str) -> Vec<Json> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let texts = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let read = |path: PathBuf| serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    texts.map(read).filter(|file: &Json| file["kind"] == of).collect()
 }
 
 fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
@@ -46,14 +47,8 @@ fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
                     controller.on_rate(&sample);
                 }
                 let asked = controller.on_ack(&path, &ack(&path, event));
-                let asks = event["asks"].as_bool().unwrap_or(false);
-                // What a kind asks for it names itself; the signal that may follow is of the same name.
-                let cause = match kind {
-                    "delay-aimd" if event["echo"].is_null() => Cause::Delay,
-                    "dctcp" => Cause::Ecn,
-                    _ => Cause::Load,
-                };
-                let expected = if asks { Request::Reduce(cause) } else { Request::Nothing };
+                let expected = cause(event["asks"].as_str());
+                let expected = expected.map_or(Request::Nothing, Request::Reduce);
                 assert_eq!(asked, expected, "{}, event {number}: {event}", case["name"]);
             }
         }
@@ -159,13 +154,21 @@ fn path(case: &Json, event: &Json, delivered: u64) -> Path {
     }
 }
 
+/// Cause of a reduction that controllers ask for.
+fn cause(event: Option<&str>) -> Option<Cause> {
+    Some(match event? {
+        "delay" => Cause::Delay,
+        "load" => Cause::Load,
+        "ecn" => Cause::Ecn,
+        other => panic!("{other}"),
+    })
+}
+
 fn signal(event: &Json) -> Option<Signal> {
     Some(match event["event"].as_str().unwrap() {
         "ack" | "sent" => return None,
         "loss" => Signal::Reduce(Cause::Loss),
-        "delay" => Signal::Reduce(Cause::Delay),
-        "load" => Signal::Reduce(Cause::Load),
-        "ecn" => Signal::Reduce(Cause::Ecn),
+        asked @ ("delay" | "load" | "ecn") => Signal::Reduce(cause(Some(asked))?),
         "quench" => Signal::Reduce(Cause::Quench {
             marked: event["marked"].as_bool().unwrap_or(true),
             level: u8::try_from(event["level"].as_u64().unwrap_or(0)).unwrap(),
@@ -215,86 +218,23 @@ fn rate(sample: &Json) -> Option<RateSample> {
 }
 
 #[test]
-fn newreno_is_that_of_rfc_5681_and_each_reading_of_abe_what_it_says() {
-    replay(include_str!("../../../../vectors/newreno.json"), "newreno");
-}
-
-#[test]
-fn cubic_is_that_of_rfc_9438_and_each_reading_of_abe_what_it_says() {
-    replay(include_str!("../../../../vectors/cubic.json"), "cubic");
-}
-
-#[test]
-fn a_source_quench_does_what_becn_says_and_each_level_its_own() {
-    replay(include_str!("../../../../vectors/becn.json"), "");
-}
-
-#[test]
-fn delay_backs_off_as_mccullagh_says_and_adaptive_backoff_by_the_round_trip() {
-    replay(include_str!("../../../../vectors/delay.json"), "");
-}
-
-#[test]
-fn vegas_keeps_what_each_reading_says_in_queues() {
-    replay(include_str!("../../../../vectors/vegas.json"), "vegas");
-}
-
-#[test]
-fn ledbat_answers_the_delay_and_slows_down_as_its_draft_says() {
-    replay(include_str!("../../../../vectors/ledbat.json"), "ledbat");
-}
-
-#[test]
-fn copa_moves_towards_its_target_rate_and_competes_as_its_paper_says() {
-    replay(include_str!("../../../../vectors/copa.json"), "copa");
-}
-
-#[test]
-fn bbr_finds_out_the_path_as_its_draft_says() {
-    replay(include_str!("../../../../vectors/bbr.json"), "bbr");
-}
-
-#[test]
-fn fast_goes_half_of_the_way_every_other_round_trip() {
-    replay(include_str!("../../../../vectors/fast.json"), "fast");
-}
-
-#[test]
-fn vcp_multiplies_adds_and_backs_off_as_routers_tell() {
-    replay(include_str!("../../../../vectors/vcp.json"), "vcp");
-}
-
-#[test]
-fn dctcp_backs_off_by_the_part_of_data_that_was_marked() {
-    replay(include_str!("../../../../vectors/dctcp.json"), "dctcp");
-}
-
-#[test]
-fn xcp_changes_its_window_by_what_routers_wrote() {
-    replay(include_str!("../../../../vectors/xcp-sender.json"), "xcp");
-}
-
-#[test]
-fn rcp_paces_at_the_rate_that_routers_offered_last() {
-    replay(include_str!("../../../../vectors/rcp-sender.json"), "rcp");
-}
-
-#[test]
-fn mlcp_does_what_each_level_says() {
-    replay(include_str!("../../../../vectors/mlcp.json"), "mlcp");
-}
-
-#[test]
-fn bmcc_does_what_equations_2_to_6_say_of_its_estimate() {
-    replay(include_str!("../../../../vectors/bmcc.json"), "bmcc");
-}
-
-#[test]
-fn htcp_grows_by_the_time_since_a_backoff_and_backs_off_by_the_queue() {
-    replay(include_str!("../../../../vectors/htcp.json"), "htcp");
-}
-
-#[test]
-fn hystart_is_that_of_rfc_9406_and_classic_hystart_linuxs() {
-    replay(include_str!("../../../../vectors/hystart.json"), "");
+fn every_controller_does_what_its_vectors_say() {
+    let mut without: Vec<_> = ControllerParams::KINDS.iter().map(|kind| kind.name).collect();
+    for file in vectors("controller") {
+        let near = file["tolerance"]["cwnd"].as_f64().unwrap();
+        assert!(near == 0.0 || near == NEAR);
+        let spacing = file["tolerance"]["spacing_ns"].as_u64().unwrap_or(0);
+        let algorithm = file["algorithm"].as_str().unwrap().trim_end_matches("-sender");
+        for case in file["cases"].as_array().unwrap() {
+            let kind = case["controller"].as_str().unwrap_or(algorithm);
+            run(case, kind, near, spacing);
+            without.retain(|other| *other != kind);
+        }
+    }
+    assert!(
+        without.is_empty(),
+        "{without:?}: a new controller needs vectors/KIND.json: write its reference in \
+         tests/reference, name its cases in FILES of generate.py, run make vectors ARGS=KIND \
+         (ARCHITECTURE.md, step 3)"
+    );
 }
