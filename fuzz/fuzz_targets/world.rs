@@ -2,6 +2,8 @@
 
 #[path = "../../tests/suite/fuzz/bytes.rs"]
 mod bytes;
+#[path = "../../tests/suite/guides/table.rs"]
+mod guides;
 #[path = "../../tests/suite/doors/nth.rs"]
 mod nth;
 #[path = "../../tests/suite/doors/objects.rs"]

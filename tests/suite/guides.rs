@@ -1,60 +1,13 @@
 //! Controllers with explicit feedback, for random scenarios: they need certain meters and echoes.
 
-use std::sync::LazyLock;
+pub mod table;
 
-use cwnd_aqm::MeterParams;
 use cwnd_cc::ControllerParams;
-use cwnd_packet::{Ability, Contract, Declares as _, Place};
-use cwnd_schema::{Param as _, ParamsChoice as _, Value};
-use cwnd_tcp::EchoKind;
+use cwnd_schema::ParamsChoice as _;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// A scheme of explicit feedback: the meter of both links, the controller and the echo.
-#[derive(Clone, Copy, Debug)]
-pub struct Guide {
-    meter: &'static str,
-    /// Kind of the controller.
-    pub controller: &'static str,
-    echo: &'static str,
-}
-
-/// A guide for each controller that requires abilities of routers or receivers. It has the first
-/// meter that provides what the controller requires of links, and one guide exists for each echo
-/// that provides what it requires of receivers.
-pub static GUIDES: LazyLock<Vec<Guide>> = LazyLock::new(|| {
-    let mut all = Vec::new();
-    for kind in ControllerParams::KINDS {
-        let asks = ControllerParams::of_kind(kind.name).expect("it is registered").contract().asks;
-        if !asks.iter().any(|ask| ask.needed) {
-            continue;
-        }
-        let of = |receiver: bool| {
-            let asks = asks.iter().map(|ask| ask.ability);
-            let at = asks.filter(move |asked| match asked.place() {
-                Place::Sender => false,
-                Place::Receiver => receiver,
-                Place::SomeLink | Place::EveryLink => !receiver,
-            });
-            at.collect::<Vec<_>>()
-        };
-        let provided = |by: Contract, asked: &[Ability]| {
-            asked.iter().all(|ability| by.provides.contains(ability))
-        };
-        let meter = MeterParams::KINDS.iter().map(|meter| meter.name).find(|name| {
-            let meter = MeterParams::of_kind(name).expect("it is registered");
-            provided(meter.contract(), &of(false))
-        });
-        let meter = meter.unwrap_or_else(|| panic!("no meter provides what {} asks", kind.name));
-        for &echo in EchoKind::NAMES {
-            let read = EchoKind::read(&Value::Text(echo.to_owned())).expect("it is a name");
-            if provided(read.contract(), &of(true)) {
-                all.push(Guide { meter, controller: kind.name, echo });
-            }
-        }
-    }
-    all
-});
+pub use table::{GUIDES, Guide};
 
 /// A guide with the choices that vary from scenario to scenario.
 #[derive(Clone, Copy, Debug)]

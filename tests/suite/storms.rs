@@ -2,8 +2,9 @@
 //!
 //! The grids run in part in every test run, and whole with `LONG` in the environment.
 
+use cwnd_aqm::QueueParams;
 use cwnd_cc::{Controller as _, ControllerParams, Start};
-use cwnd_packet::{Ask, Declares as _, Place};
+use cwnd_packet::{Ability, Ask, Declares as _, Place};
 use cwnd_schema::{Params as _, ParamsChoice as _};
 use cwnd_tcp::Params as Endpoint;
 
@@ -26,6 +27,16 @@ fn reduces_its_window(kind: &str) -> bool {
     !params.contract().asks.iter().any(needs_links) && !params.build(&start).by_rate()
 }
 
+/// Queues that mark ECN-capable packets by default; those that tell flows apart only if asked for.
+fn marking_queues(fair: bool) -> Vec<&'static str> {
+    let marks = |kind: &&str| {
+        let params = QueueParams::of_kind(kind).expect("it is registered");
+        let marks = params.contract().provides.contains(&Ability::Marks);
+        marks && (fair || !params.tells_flows_apart())
+    };
+    QueueParams::KINDS.iter().map(|kind| kind.name).filter(marks).collect()
+}
+
 /// Packets that arrive at the bottleneck, and packets that it drops, for each that it delivers.
 fn per_delivery(text: &str) -> [f64; 2] {
     let records = run(text);
@@ -43,8 +54,7 @@ fn no_controller_floods_a_marking_queue() {
     } else {
         vec!["linux", "rfc", "rfc6675", "freebsd"]
     };
-    let queues: &[&str] =
-        if is_long() { &["codel", "pie", "red", "fq-codel"] } else { &["codel", "pie", "red"] };
+    let queues = marking_queues(is_long());
     let loads: &[(u32, u32)] = if is_long() {
         &[(1, 1), (1, 10), (1, 50), (10, 1), (10, 10), (10, 50)]
     } else {
@@ -55,7 +65,7 @@ fn no_controller_floods_a_marking_queue() {
         for stack in &stacks {
             let ecn = if pair.is_guided() { "" } else { ", ecn = true" };
             let sender = pair.sender(&format!("preset = \"{stack}\"{ecn}"));
-            for queue in queues {
+            for queue in &queues {
                 for (mbit, flows) in loads {
                     let ran = |sender: &str, seed: u32| {
                         per_delivery(&format!(

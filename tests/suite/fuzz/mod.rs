@@ -24,6 +24,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::doors::{nth, objects, sharer, shy};
+use crate::guides::table as guides;
 
 /// Runs a target on each input of its archive.
 fn replay(target: &str, run: fn(&[u8])) {

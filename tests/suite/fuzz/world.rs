@@ -3,16 +3,24 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
+use cwnd_cc::ControllerParams;
+use cwnd_packet::Declares;
 use cwnd_quantity::Duration;
 use cwnd_scenario::Document;
+use cwnd_schema::ParamsChoice;
 use cwnd_sim::World;
 
 use super::bytes::Bytes;
+use super::guides::GUIDES;
 use super::nth::Nth;
 use super::objects::Objects;
 use super::sharer::{Obedient, Sharer, Summed};
 use super::shy::Shy;
 
+/// From this byte on a kind of a registry is drawn, below it a row of this file: a new kind does not
+/// change how inputs of the corpus are read.
+const REGISTERED: u8 = 240;
 const NODES: [&str; 4] = ["a", "b", "c", "d"];
 const QUEUES: [&str; 6] = [
     "\"fifo\"",
@@ -49,7 +57,8 @@ const CONTROLLERS: [&str; 5] = [
     "{ kind = \"newreno\", preset = \"becn\", beta_quench = \"0.8, 0.6\" }",
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
-/// In some worlds each link steers and all senders obey: meter, controller and endpoint.
+/// In some worlds each link steers and all senders obey: meter, controller and endpoint. Others have
+/// a row of [`GUIDES`].
 const STEERED: [[&str; 3]; 6] = [
     ["xcp", "xcp", "{ echo = \"sum\" }"],
     ["rcp", "rcp", "{ echo = \"last\" }"],
@@ -99,8 +108,54 @@ const MOST_STEPS: u32 = 2000;
 /// Steps between audits; a prime number, so that no rhythm hides anything.
 const AUDIT: u32 = 211;
 
+/// Each kind of a registry, plain and with each of its presets, but those that need something of
+/// routers.
+fn registered<T: ParamsChoice + Declares>() -> Vec<String> {
+    let mut all = Vec::new();
+    for kind in T::KINDS {
+        let plain = T::of_kind(kind.name).expect("it is registered");
+        if plain.contract().asks.iter().any(|ask| ask.needed) {
+            continue;
+        }
+        all.push(format!("\"{}\"", kind.name));
+        let presets = plain.params().presets().iter();
+        all.extend(
+            presets.map(|p| format!("{{ kind = \"{}\", preset = \"{}\" }}", kind.name, p.name)),
+        );
+    }
+    all
+}
+
+/// One of the rows, or a registered one.
+fn row(bytes: &mut Bytes<'_>, rows: &[&str], registered: impl FnOnce() -> Vec<String>) -> String {
+    match bytes.byte() {
+        REGISTERED.. => {
+            let mut all = registered();
+            all.swap_remove(bytes.below(all.len()))
+        }
+        byte => rows[usize::from(byte) % rows.len()].to_owned(),
+    }
+}
+
+/// Each meter and each messenger, as a line of a link.
+fn beside_links() -> Vec<String> {
+    let meters = registered::<MeterParams>().into_iter().map(|kind| format!("meter = {kind}"));
+    let messengers = registered::<MessengerParams>();
+    meters.chain(messengers.into_iter().map(|kind| format!("messenger = {kind}"))).collect()
+}
+
+/// Meter, controller and endpoint of a world that steers.
+fn steering(seed: u8) -> Option<[String; 3]> {
+    if let Some(place) = seed.checked_sub(REGISTERED) {
+        let guide = GUIDES[usize::from(place) % GUIDES.len()];
+        let endpoint = format!("{{ ecn = true, echo = \"{}\" }}", guide.echo);
+        return Some([guide.meter.to_owned(), guide.controller.to_owned(), endpoint]);
+    }
+    STEERED.get(usize::from(seed % 10)).map(|row| row.map(str::to_owned))
+}
+
 /// What a link has besides: its fault, and the meter that all links have.
-fn beside(fault: &str, steered: Option<&[&str; 3]>) -> String {
+fn beside(fault: &str, steered: Option<&[String; 3]>) -> String {
     match steered {
         Some([meter, ..]) if fault.contains("meter") => format!("meter = \"{meter}\""),
         Some([meter, ..]) => format!("meter = \"{meter}\"\n{fault}"),
@@ -110,7 +165,7 @@ fn beside(fault: &str, steered: Option<&[&str; 3]>) -> String {
 
 fn scenario(bytes: &mut Bytes<'_>) -> String {
     let seed = bytes.byte();
-    let steered = STEERED.get(usize::from(seed % 10));
+    let steered = steering(seed);
     let mut text = format!("[run]\nduration = \"40 ms\"\nsample = \"7 ms\"\nseed = {seed}\n");
     for i in 0..1 + bytes.below(4) {
         // The first ones are a way there and back; more make a graph.
@@ -125,8 +180,8 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
             i == 0 || bytes.flag(),
             bytes.pick(&RATES),
             1 + bytes.short() % 5000,
-            bytes.pick(&QUEUES),
-            beside(bytes.pick(&FAULTS), steered),
+            row(bytes, &QUEUES, registered::<QueueParams>),
+            beside(&row(bytes, &FAULTS, beside_links), steered.as_ref()),
         )
         .expect("a text takes it");
     }
@@ -141,8 +196,9 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
         let sender = if workload.contains("udp") {
             String::new()
         } else {
-            let (controller, endpoint) = (bytes.pick(&CONTROLLERS), bytes.pick(&ENDPOINTS));
-            match steered {
+            let controller = row(bytes, &CONTROLLERS, registered::<ControllerParams>);
+            let endpoint = bytes.pick(&ENDPOINTS);
+            match &steered {
                 Some([_, kind, echoes]) => {
                     format!("controller = \"{kind}\"\nendpoint = {echoes}\n")
                 }
@@ -216,7 +272,7 @@ pub fn run(data: &[u8]) {
 #[cfg(test)]
 #[test]
 fn some_of_these_worlds_can_be_run() {
-    for data in [&[][..], &[1], &[0, 0, 3, 0, 9, 4, 2]] {
+    for data in [&[][..], &[1], &[0, 0, 3, 0, 9, 4, 2], &[REGISTERED]] {
         let text = scenario(&mut Bytes::new(data));
         let files = |_: &str| Err(String::new());
         if let Err(problems) =

@@ -1,0 +1,57 @@
+//! Controllers with explicit feedback, each with a meter and an echo, by what registries declare.
+
+use std::sync::LazyLock;
+
+use cwnd_aqm::MeterParams;
+use cwnd_cc::ControllerParams;
+use cwnd_packet::{Ability, Contract, Declares as _, Place};
+use cwnd_schema::{Param as _, ParamsChoice as _, Value};
+use cwnd_tcp::EchoKind;
+
+/// A scheme of explicit feedback: the meter of both links, the controller and the echo.
+#[derive(Clone, Copy, Debug)]
+pub struct Guide {
+    /// Kind of the meter.
+    pub meter: &'static str,
+    /// Kind of the controller.
+    pub controller: &'static str,
+    /// Policy of the receiver.
+    pub echo: &'static str,
+}
+
+/// A guide for each controller that requires abilities of routers or receivers. It has the first
+/// meter that provides what the controller requires of links, and one guide exists for each echo
+/// that provides what it requires of receivers.
+pub static GUIDES: LazyLock<Vec<Guide>> = LazyLock::new(|| {
+    let mut all = Vec::new();
+    for kind in ControllerParams::KINDS {
+        let asks = ControllerParams::of_kind(kind.name).expect("it is registered").contract().asks;
+        if !asks.iter().any(|ask| ask.needed) {
+            continue;
+        }
+        let of = |receiver: bool| {
+            let asks = asks.iter().map(|ask| ask.ability);
+            let at = asks.filter(move |asked| match asked.place() {
+                Place::Sender => false,
+                Place::Receiver => receiver,
+                Place::SomeLink | Place::EveryLink => !receiver,
+            });
+            at.collect::<Vec<_>>()
+        };
+        let provided = |by: Contract, asked: &[Ability]| {
+            asked.iter().all(|ability| by.provides.contains(ability))
+        };
+        let meter = MeterParams::KINDS.iter().map(|meter| meter.name).find(|name| {
+            let meter = MeterParams::of_kind(name).expect("it is registered");
+            provided(meter.contract(), &of(false))
+        });
+        let meter = meter.unwrap_or_else(|| panic!("no meter provides what {} asks", kind.name));
+        for &echo in EchoKind::NAMES {
+            let read = EchoKind::read(&Value::Text(echo.to_owned())).expect("it is a name");
+            if provided(read.contract(), &of(true)) {
+                all.push(Guide { meter, controller: kind.name, echo });
+            }
+        }
+    }
+    all
+});
