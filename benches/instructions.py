@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import recovery
 from accepted import HERE, Accepted, main, simulate
+from cwnd import _core
 
 KEPT = Accepted(
     what="instructions per packet",
@@ -80,6 +81,12 @@ def recovering(
     return Case(name, text, seconds)
 
 
+def queues() -> list[str]:
+    """Every queue but the default one, and but CoDel, which most cases have."""
+    (_, *others), most = _core.kinds()["queue"], "codel"
+    return [kind for kind, *_ in others if kind != most]
+
+
 def cases() -> list[Case]:
     """Returns all cases."""
     overshoot = recovery.CASES["overshoot-newreno"]
@@ -90,9 +97,7 @@ def cases() -> list[Case]:
         bench("b", (2, 3)),
         bench("c", (2, 3)),
         small("cubic", controller="cubic"),
-        small("red", queue='"red"'),
-        small("pie", queue='"pie"'),
-        small("fq-codel", queue='"fq-codel"'),
+        *(small(kind, queue=f'"{kind}"') for kind in queues()),
         small("loss", link="loss = 0.01"),
         small("linux", controller="cubic", endpoint="linux"),
         small("linux-loss", controller="cubic", endpoint="linux", link="loss = 0.01"),
