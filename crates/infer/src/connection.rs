@@ -46,10 +46,12 @@ struct Handshake {
     /// Index of the end that sent the SYN, its sequence number, and the times of its first and last
     /// copy.
     syn: Option<(usize, u32, Time, Time)>,
+    /// Times of the first and last SYN-ACK.
     syn_ack: Option<(Time, Time)>,
     /// `true` once a SYN or SYN-ACK came again: then neither gives an RTT sample (Karn's
     /// algorithm).
     again: bool,
+    /// `true` once a packet without SYN was captured.
     done: bool,
     ecn: bool,
     events: Vec<Event>,
@@ -73,6 +75,7 @@ pub struct Connection {
     /// Number of the file that holds the first packet.
     file: u32,
     handshake: Handshake,
+    /// `true` for each end that sent FIN.
     fins: [bool; 2],
     reset: bool,
 }
@@ -178,6 +181,7 @@ impl Connection {
         self.reset |= segment.has(flag::RST);
     }
 
+    /// Tracks the handshake, and samples the RTTs to both ends.
     fn shake(&mut self, segment: &Segment, from: usize) {
         let now = segment.at;
         let shake = &mut self.handshake;
@@ -223,6 +227,7 @@ impl Connection {
         }
     }
 
+    /// Records a repeated SYN or SYN-ACK as a timeout.
     fn sent_again(&mut self, what: What, began: Time, ended: Time) {
         let events = &mut self.handshake.events;
         if events.len() == MOST_HANDSHAKES {
@@ -267,7 +272,8 @@ impl Connection {
         self.reset || self.fins == [true; 2]
     }
 
-    /// Ends the connection. `end` is its reason, unless it was closed or reset before.
+    /// Ends the connection for the reason `end`. A connection that is open, expired or replaced
+    /// counts as closed or reset if its packets say so.
     pub fn finish(mut self, end: End) -> Summary {
         self.halves.iter_mut().for_each(Half::end);
         let server = self.server();
@@ -304,8 +310,8 @@ impl Connection {
         }
     }
 
-    /// Index of the server: the end that is clearly farther away, else the one that sent more
-    /// bytes.
+    /// Returns the index of the server. It is the end that is clearly farther away; else the one
+    /// with an unknown RTT that did not open the connection; else the one that sent more bytes.
     fn server(&self) -> usize {
         let [a, b] = &self.halves;
         if a.rtt.is_known() && b.rtt.is_known() {

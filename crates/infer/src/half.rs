@@ -97,13 +97,18 @@ pub struct Half {
     most: u32,
     /// Window scale of this end.
     scale: Option<u8>,
+    /// Arrival of the last segment with data, SYN or FIN.
     last: Option<Time>,
+    /// `true` if the last segment that ended at the highest position was of full size.
     last_full: bool,
+    /// `true` if that segment had PSH.
     last_push: bool,
+    /// `true` once a segment had PSH.
     pushes: bool,
     identifications: Identifications,
     answers: Answers,
     echoes: Echoes,
+    /// Replayed retransmission timer of the sender.
     theirs: Theirs,
     /// Packets sent since the last data that did not arrive; `None` if the sender does not number
     /// packets.
@@ -129,6 +134,7 @@ pub struct Half {
     strange: u32,
     /// RTT between the capture point and the sender.
     pub rtt: Rtt,
+    /// Silence whose kind depends on the segments that follow.
     open: Option<Open>,
     /// Start and arrival of the segment that ended the last silence; `true` if that was a timeout.
     timeout: Option<(u64, Time, bool)>,
@@ -340,6 +346,7 @@ impl Half {
         self.missing = self.missing.zip(between).map(|(sum, more)| sum + u32::from(more));
     }
 
+    /// Starts the stream at a SYN or SYN-ACK.
     fn syn(&mut self, segment: &Segment) {
         let first = ORIGIN + u64::from(segment.seq);
         if self.seen.is_none() {

@@ -41,9 +41,9 @@ impl Host {
 pub struct Segment {
     /// Capture time.
     pub at: Time,
-    /// Sender.
+    /// Address and port of its sender.
     pub from: Host,
-    /// Destination.
+    /// Address and port of its destination.
     pub to: Host,
     /// Sequence number of the first byte.
     pub seq: u32,
@@ -102,8 +102,8 @@ impl Segment {
     /// `true` if it sorts before `other`: it is earlier, or equally early and acknowledged by
     /// `other`.
     ///
-    /// If the order in the file is not reliable (`shuffled`), an ACK sorts before data of the same
-    /// time that it does not acknowledge, and packets of one end sort by their numbers.
+    /// In a file out of order (`shuffled`), an ACK sorts before data of the same time that it does
+    /// not acknowledge. Packets of one end then sort by their numbers.
     #[must_use]
     pub fn precedes(&self, other: &Self, shuffled: bool) -> bool {
         if self.at != other.at {
@@ -204,7 +204,7 @@ mod link {
     pub const NULL: i32 = 0;
     pub const ETHERNET: i32 = 1;
     pub const RAW: i32 = 101;
-    /// Value of raw IP in captures of BSD and OpenBSD.
+    /// Values of raw IP in captures of BSD and OpenBSD.
     pub const RAW_BSD: [i32; 2] = [12, 14];
     pub const LOOP: i32 = 108;
     pub const LINUX_SLL: i32 = 113;

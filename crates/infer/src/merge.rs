@@ -167,7 +167,7 @@ impl<'a, 'i> Part<'a, 'i> {
     }
 
     /// Returns the blocks at which further parts begin after the part that begins at `from`, each
-    /// with the step back of the clock: one more than can be merged at most.
+    /// with the step back of the clock. It returns at most one more than can be merged.
     pub fn splits(
         input: &'i Input<'a>,
         from: u64,

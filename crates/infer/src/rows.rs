@@ -142,7 +142,7 @@ fn texts(names: &[&str]) -> Vec<String> {
 }
 
 impl Silences {
-    /// Adds a silence of a connection.
+    /// Adds the row of a silence.
     pub fn push(&mut self, connection: u64, event: &Event) {
         let timeout = event.kind == Kind::Timeout;
         self.connection.push(connection);
@@ -162,7 +162,7 @@ impl Silences {
         self.offset.push(event.offset);
     }
 
-    /// Returns the finished table.
+    /// Returns the table of silences.
     pub fn into_table(self) -> Table {
         self.columns(|column| match column {
             "what" => texts(&What::NAMES),
@@ -185,7 +185,7 @@ fn longest_by_rule(events: &[Event]) -> u64 {
 }
 
 impl Connections {
-    /// Adds a connection.
+    /// Adds the row of a connection.
     pub fn push(
         &mut self,
         connection: u64,
@@ -246,7 +246,7 @@ impl Connections {
         self.forgotten.push(server.counts.forgotten);
     }
 
-    /// Returns the finished table.
+    /// Returns the table of connections.
     pub fn into_table(self, files: &[String], hosts: &Labels) -> Table {
         self.columns(|column| match column {
             "file" => files.to_vec(),

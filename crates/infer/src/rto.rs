@@ -90,7 +90,7 @@ const COST_OF_REPEATED: f64 = 1.4;
 /// Delay of Linux's timers, as a logarithm: the granularity of its timer wheel is up to an eighth.
 const LATE: f64 = 0.118;
 /// Parts of the probe timeout beyond two round trips (RFC 8985 § 7.2, with Linux's numbers): two
-/// clock ticks, and the delay of an ACK if only one segment is unacknowledged.
+/// clock ticks. A single unacknowledged segment adds the delay of its ACK.
 const TICKS: Duration = Duration::from_millis(10);
 const DELAYED: Duration = Duration::from_millis(200);
 /// Part of a round trip (1 / 4) that RACK's reordering window adds to a round trip (RFC 8985 § 6.2,
@@ -232,6 +232,7 @@ pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
     }
 }
 
+/// Decides one silence by the rule of its server; `known` is the server's number of timeouts.
 fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
     if event.what != What::Data || event.again {
         return;
@@ -291,6 +292,7 @@ fn may_be_rack(event: &Event) -> bool {
     heard_duplicates(event) && event.idle < event.rtt * 3 / 2
 }
 
+/// `true` for silences of data that are classified as timeouts.
 fn is_timeout(event: &Event) -> bool {
     event.kind == Kind::Timeout && event.what == What::Data
 }
@@ -300,6 +302,7 @@ fn seen(event: &Event, rule: Rule) -> Duration {
     rto(&Event { linux: Timer::default(), ..*event }, rule)
 }
 
+/// Returns the RTO at the start of a silence under a rule.
 fn rto(event: &Event, rule: Rule) -> Duration {
     let (rtt, varying) = (event.rtt + event.delay, event.variation * 4);
     let lasting = event.lasting * 4;
@@ -384,6 +387,7 @@ struct Explained {
     cost: f64,
 }
 
+/// Returns the best composition of each timeout under a rule and pattern.
 fn explained(events: &[Event], rule: Rule, pattern: u32) -> Vec<Explained> {
     let mut all = Vec::new();
     explain(events, rule, pattern, |each| all.push(each));

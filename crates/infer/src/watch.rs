@@ -107,6 +107,7 @@ impl<F: FnMut(Summary)> Watch<F> {
         }
     }
 
+    /// Opens a connection, and gives others up if there are too many.
     fn open(&mut self, ends: Ends, segment: &Segment) -> u32 {
         if self.places.len() >= self.limits.connections.max(1) {
             self.give_up();
@@ -126,6 +127,7 @@ impl<F: FnMut(Summary)> Watch<F> {
         place
     }
 
+    /// Ends a connection, and passes its summary on.
     fn close(&mut self, place: u32, end: End) {
         if let Some(connection) = self.connections[place as usize].take() {
             self.places.remove(&connection.ends);
@@ -135,6 +137,7 @@ impl<F: FnMut(Summary)> Watch<F> {
         }
     }
 
+    /// Ends connections that are over, or were quiet for too long.
     fn sweep(&mut self, now: Time) {
         self.swept = now;
         for place in 0..self.connections.len() {

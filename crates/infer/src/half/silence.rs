@@ -44,9 +44,13 @@ pub struct Arrival {
     pub at: Time,
     pub start: u64,
     pub end: u64,
+    /// Relation of its bytes to those captured before.
     pub fresh: Fresh,
+    /// Highest position before it.
     pub high_before: u64,
+    /// Position of the first hole before it, or the highest position.
     pub next_before: u64,
+    /// Packets that its sender had received, if timestamps show them.
     pub heard: Option<Heard>,
     /// `true` if an earlier arrival was sent later.
     pub overtaken: bool,
@@ -55,6 +59,7 @@ pub struct Arrival {
 }
 
 impl Half {
+    /// Finds the silence that an arrival ends, and updates RTT and recovery.
     pub(super) fn arrived(&mut self, it: &Arrival) {
         self.follow(it);
         let Some(last) = self.last else { return };
@@ -262,6 +267,7 @@ impl Half {
         }
     }
 
+    /// Classifies a silence that ended with a filled hole or with repeated data.
     fn silence_before_old(&mut self, it: &Arrival, began: Time) {
         let heard = it.heard.map(|heard| heard.last);
         let event = self.event(it, began);
@@ -282,6 +288,7 @@ impl Half {
         self.found(Event { kind, evidence, ..event });
     }
 
+    /// Classifies a silence that ended with new data, or keeps it open.
     fn silence_before_new(&mut self, it: &Arrival, began: Time) {
         let answers = &self.answers;
         let event = self.event(it, began);
@@ -300,6 +307,7 @@ impl Half {
         }
     }
 
+    /// Returns the silence that an arrival ends, not classified yet.
     fn event(&self, it: &Arrival, began: Time) -> Event {
         Event {
             began,
@@ -399,6 +407,7 @@ impl Half {
         it.at.since(stirred).saturating_sub(self.rtt.smoothed)
     }
 
+    /// Opens a silence whose kind depends on the segments that follow.
     fn begin(&mut self, event: Event, it: &Arrival, stall: bool) {
         self.open = Some(Open {
             event,
@@ -449,6 +458,7 @@ impl Half {
         self.found(Event { kind, evidence, ..open.event });
     }
 
+    /// Records a classified silence.
     fn found(&mut self, event: Event) {
         if matches!(event.kind, Kind::Timeout | Kind::Ambiguous | Kind::Pause) {
             let again = event.kind == Kind::Timeout;

@@ -72,13 +72,11 @@ pub struct Theirs {
     /// Number of samples; the first is that of the handshake.
     samples: u32,
     came: VecDeque<Came>,
-    /// Time of the receiver's packets up to which all that would be echoed were lost, after
-    /// `heard`.
+    /// Send time up to which those packets of the receiver were lost that the sender would echo.
     lost: Time,
-    /// Time of the receiver's packets up to which all were lost, whether they would be echoed or
-    /// not.
+    /// Send time up to which the receiver's packets were lost, echoed or not.
     unheard: Time,
-    /// Time of the newest packet of the receiver that the sender received.
+    /// Send time of the newest packet of the receiver that the sender received.
     heard: Time,
 }
 
@@ -93,7 +91,7 @@ impl Theirs {
         }
     }
 
-    /// Returns the time of the newest packet of the receiver that the sender received.
+    /// Returns the send time of the newest packet of the receiver that the sender received.
     pub const fn newest(&self) -> Time {
         self.heard
     }

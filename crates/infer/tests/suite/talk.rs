@@ -118,8 +118,8 @@ impl Talk {
         );
     }
 
-    /// Returns the timestamp of the newest packet of the client that the server received before it
-    /// sent the packet that is captured at `at`, a round trip later.
+    /// Returns the timestamp of the client's newest packet that the server had received when it
+    /// sent a packet captured at `at`.
     fn heard(&self, at: f64) -> u32 {
         let mine = |(sent, bytes): &&(f64, Vec<u8>)| {
             *sent <= (at - 50.0 + 0.001).min(self.deaf) && !from_server(bytes, self.v6)

@@ -38,7 +38,7 @@ impl Side {
 /// Configuration of a router between two sides, A and B.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Direction from A to B, and direction from B to A.
+    /// Settings of both directions, from A to B and from B to A.
     pub directions: [Direction; 2],
     /// Seed of every random stream.
     pub seed: u64,

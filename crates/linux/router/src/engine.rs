@@ -13,7 +13,7 @@ use crate::report::{DirectionReport, Report, Work};
 /// neither rates nor decisions of queues.
 #[derive(Debug)]
 pub struct Engine {
-    /// Direction from A to B, and direction from B to A.
+    /// State of both directions, from A to B and from B to A.
     lanes: [Lane; 2],
     /// `true` if a direction has a messenger, so that sources may receive messages.
     tells: bool,

@@ -48,7 +48,7 @@ pub struct Work {
 /// Report of a finished run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Direction from A to B, and direction from B to A.
+    /// Reports of both directions, from A to B and from B to A.
     pub directions: [DirectionReport; 2],
     /// Time series of both directions, with the simulator's columns; empty if none was requested.
     pub samples: Table,

@@ -1,5 +1,5 @@
-//! Calibration of the router: before a run, it gets the run's rates and delays and a known buffer,
-//! and its output is measured with datagrams between the two namespaces.
+//! Calibration of the router: before a run, it gets the run's rates and delays, and a known buffer.
+//! Its output is measured with datagrams between the two namespaces.
 
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
@@ -216,6 +216,7 @@ impl Train {
     }
 }
 
+/// Measurements of one direction.
 struct Measured {
     delay_ns: f64,
     /// Rate in bit/s, and the number of packets that passed without those that left during
@@ -223,6 +224,7 @@ struct Measured {
     train: Option<(f64, f64)>,
 }
 
+/// Sends probes and a train of packets in one direction, and measures their arrivals.
 fn measure(
     (from, to): (&Probe, &Probe),
     probe: usize,

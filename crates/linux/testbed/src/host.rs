@@ -195,6 +195,7 @@ impl<'w> Hosts<'w> {
         Ok(())
     }
 
+    /// Carries out the timed actions that are due.
     fn ring(&mut self, now: Time) -> io::Result<()> {
         while let Some(&Reverse((at, alarm))) = self.alarms.peek() {
             if at > now {
@@ -245,6 +246,7 @@ impl<'w> Hosts<'w> {
         Ok(())
     }
 
+    /// Handles an event of a sender's socket.
     fn on_sender(&mut self, flow: usize, flags: epoll::EventFlags) -> io::Result<()> {
         let Some(sender) = self.senders.get_mut(&flow) else { return Ok(()) };
         let gone = epoll::EventFlags::ERR | epoll::EventFlags::HUP | epoll::EventFlags::RDHUP;
@@ -373,6 +375,7 @@ impl<'w> Hosts<'w> {
         Ok(())
     }
 
+    /// Reads the `tcp_info` of a sender, and keeps it unless the sender is closing.
     fn ask(&mut self, flow: usize, sender: &Sender) -> io::Result<Option<TcpInfo>> {
         let (local, remote) = (self.world.sender(flow), self.world.receiver(flow));
         let told = tcp_info(&mut self.netlink, local, remote)?;
@@ -383,6 +386,7 @@ impl<'w> Hosts<'w> {
         Ok(told)
     }
 
+    /// Reads the `tcp_info` of a receiver, and keeps it.
     fn ask_receiver(&mut self, flow: usize) -> io::Result<()> {
         let (local, remote) = (self.world.receiver(flow), self.world.sender(flow));
         if let Some(info) = tcp_info(&mut self.netlink, local, remote)? {
@@ -392,6 +396,7 @@ impl<'w> Hosts<'w> {
         Ok(())
     }
 
+    /// Keeps the state at the end of the warm-up.
     fn note_warmup(&mut self) {
         self.seen.sent.values_mut().for_each(|sent| sent.before = sent.info);
         for (&flow, received) in &mut self.seen.received {

@@ -5,7 +5,7 @@
 //! ┌ left: namespace, senders, tcp_info ┐─ TUN ─ router ─ TUN ─┌ right: namespace, receivers ┐
 //! ```
 //! The router has the scenario's links. Namespaces and devices have no names outside and belong to
-//! the threads of a run: runs do not affect each other, and nothing remains when a process ends.
+//! the threads of a run. Runs do not affect each other, and nothing remains when a process ends.
 //!
 //! Flows are drawn from the simulator's random streams. Values that Linux does not report are null.
 #![forbid(unsafe_code)]

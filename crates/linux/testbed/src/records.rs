@@ -116,6 +116,7 @@ fn seconds(world: &World, flow: usize, sent: &Sent) -> f64 {
     ended.since(world.flows[flow].start.max(Time(run.warmup.0))).as_secs_f64()
 }
 
+/// Returns the values of a flow after the warm-up.
 fn count(
     world: &World,
     sent: &Sent,
@@ -253,6 +254,7 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
     table
 }
 
+/// Returns the time series of the flows.
 fn series(world: &World, seen: &[Seen; 2]) -> Table {
     let mut samples: Vec<_> = seen.iter().flat_map(|side| &side.samples).collect();
     samples.sort_by_key(|sample| (sample.at, sample.flow));

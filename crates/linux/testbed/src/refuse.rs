@@ -96,6 +96,7 @@ fn middleboxes(scenario: &Scenario, found: &mut Vec<Refusal>) {
     }
 }
 
+/// Refuses other topologies than a dumbbell, line rates of hosts, and rates that are too high.
 fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
     if scenario.record != Record::default() {
         let message = "on Linux every flow has a row";
@@ -131,6 +132,7 @@ fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
     }
 }
 
+/// Refuses workloads, arrivals, attackers, controllers and endpoints of a group that Linux lacks.
 fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     match group.workload.facts().transport {
         Transport::Datagrams { .. } => {
@@ -210,6 +212,7 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     differ(group, "controller", (given, kernels.params()), &free, (&what, &help), found);
 }
 
+/// Refuses parameters of a group's endpoint that Linux can neither have nor be set to.
 fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     // Parameters that a route, a sysctl or the MTU sets.
     let mut free = vec![

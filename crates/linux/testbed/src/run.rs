@@ -68,7 +68,7 @@ pub struct Outcome {
 /// content.
 ///
 /// # Errors
-/// If the scenario has keys that Linux cannot provide, if the machine lacks a requirement, if a
+/// If the scenario has keys that Linux cannot provide, or the machine lacks a requirement; if a
 /// capture cannot be written, or if the run was stopped.
 pub fn run(
     scenario: &Scenario,
@@ -108,6 +108,7 @@ struct Ready {
 /// Configuration of the router, and its capture.
 type Routed<'a> = (&'a Config, Option<Capture>);
 
+/// Runs both sides in threads with their own namespaces, and the router between them.
 fn between_namespaces(
     (world, held): (&World, &[Held]),
     options: &Options,
@@ -266,6 +267,7 @@ fn live(
     Ok((seen, SideFacts { sysctls, counters: namespace::tcp_counters() }))
 }
 
+/// Sets the sysctls of the calling thread's namespace; returns those recorded with the results.
 fn set_sysctls(world: &World) -> io::Result<Vec<(String, String)>> {
     for (name, value) in SETTINGS {
         namespace::set_sysctl(name, value)?;
@@ -279,6 +281,7 @@ fn set_sysctls(world: &World) -> io::Result<Vec<(String, String)>> {
     Ok(RECORDED.iter().filter_map(read).collect())
 }
 
+/// Adds addresses and routes of all groups to a side's device.
 fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
     let mut netlink = Netlink::route()?;
     let (own, lo) = (netlink.interface(device)?, netlink.interface("lo")?);
@@ -308,6 +311,7 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the endpoint parameters of the preset `linux`.
 fn kernels_endpoint() -> cwnd_tcp::Params {
     let mut params = cwnd_tcp::Params::default();
     cwnd_schema::Params::apply_preset(&mut params, crate::refuse::PRESET);

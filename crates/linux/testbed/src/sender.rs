@@ -29,11 +29,11 @@ pub enum State {
 /// A sender of one flow.
 #[derive(Debug)]
 pub struct Sender {
-    /// Its socket.
+    /// TCP socket of the sender.
     pub socket: OwnedFd,
-    /// Its state.
+    /// State of the sender.
     pub state: State,
-    /// Its application.
+    /// Application that decides which data it sends.
     pub session: Session,
     /// Bytes left to write.
     left: u64,

@@ -246,6 +246,7 @@ impl Front {
         Ok(Ended { code, own_proc })
     }
 
+    /// Supervises COMMAND until it and its connections have ended; returns its exit code.
     fn look_after(&self, inside: &Channel, terminal: &mut Option<Terminal>) -> io::Result<i32> {
         let mut ended = None;
         let mut quiet_until = None;
@@ -320,6 +321,7 @@ impl Front {
         Ok([!ready[0].is_empty(), !ready[1].is_empty()])
     }
 
+    /// Passes a signal of this process on to COMMAND.
     fn pass_on(&self, number: i32, inside: &Channel, terminal: &mut Option<Terminal>) {
         let order = match Signal::from_named_raw(number) {
             Some(Signal::WINCH) => {
@@ -447,6 +449,7 @@ fn timespec(d: Duration) -> Timespec {
     Timespec { tv_sec: (d.as_nanos() / NS_PER_S) as i64, tv_nsec: (d.as_nanos() % NS_PER_S) as _ }
 }
 
+/// Signals that are blocked, and handled or passed on.
 const TAKEN: [Named; 11] = [
     Named::SIGINT,
     Named::SIGQUIT,

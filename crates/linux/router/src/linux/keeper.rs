@@ -46,9 +46,9 @@ pub use rustix::thread::CapabilitySet;
 /// Command that starts this program again in another role: an interpreter and its script.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Interpreter.
+    /// Path of the interpreter.
     pub interpreter: PathBuf,
-    /// Script, which calls [`play`].
+    /// Path of the script, which calls [`play`].
     pub script: PathBuf,
 }
 
@@ -64,8 +64,9 @@ impl Program {
     }
 }
 
-/// Plays a role until its end: the keeper, whose channel is standard input; the process that
-/// connects to a socket of this name and starts the keeper; or a process that the keeper starts.
+/// Plays a role until its end. A role is the keeper, whose channel is standard input, or a process
+/// that the keeper starts. It may also be a process that connects to a socket of this name and
+/// starts the keeper.
 ///
 /// # Errors
 /// If the role is unknown, or if the other end of a channel is closed.
@@ -134,6 +135,7 @@ fn own_channel() -> io::Result<Channel> {
     Ok(Channel::of(rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?))
 }
 
+/// Serves one caller as keeper, and reports an error to it.
 fn keep(program: &Program) -> io::Result<()> {
     // It may already be a session leader, in which case this fails.
     let _ = setsid();
@@ -201,6 +203,7 @@ fn let_be_realtime(process: Pid, limit: Rlimit) -> Option<Rlimit> {
     prlimit(Some(process), Resource::Rtprio, limit).ok()
 }
 
+/// Starts COMMAND's parent, drops rights, and waits until the caller or the parent ends.
 fn start_command(
     program: &Program,
     channel: &Channel,
@@ -222,7 +225,7 @@ fn start_command(
     drop(descriptors);
     let ready = inside.receive()?.ok_or(ErrorKind::UnexpectedEof)?;
     let ready = Answer::of_bytes(&ready.bytes)?.checked()?;
-    // The remaining work needs no rights: if COMMAND runs as root, user nobody suffices here.
+    // The remaining work needs no rights: if COMMAND runs as root, the user `nobody` suffices here.
     let nobody = User { id: NOBODY, group: NOBODY, groups: Vec::new() };
     give_up(if user.is_root() { &nobody } else { user })?;
     let _relay = doors.map(Behind::serve).transpose()?;
@@ -247,6 +250,7 @@ fn start_inside(program: &Program, channel: Channel) -> io::Result<Child> {
     Ok(child)
 }
 
+/// Moves the calling thread, or its children, into new namespaces (unshare(2)).
 #[expect(deprecated, reason = "what made it deprecated is sharing files no more, not namespaces")]
 fn leave(what: UnshareFlags) -> io::Result<()> {
     Ok(rustix::thread::unshare(what)?)

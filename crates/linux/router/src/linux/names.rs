@@ -27,8 +27,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// Relays queries to `servers` from behind a link, through the caller's end: to those of the
-    /// same servers that are on a loopback address, or all to `to`. `None` if there are none.
+    /// Relays queries to `servers` from behind a link, through the caller's end. They go to the
+    /// same servers if these are on a loopback address, or all to `to`. `None` if there are none.
     ///
     /// # Errors
     /// If its sockets cannot be opened.
@@ -255,6 +255,7 @@ impl Clerk {
         Ok(watched.iter().map(|socket| !socket.revents().is_empty()).collect())
     }
 
+    /// Forwards the UDP queries that wait at a pair of sockets.
     fn take_queries(&mut self, i: usize) {
         let now = monotonic();
         self.queries.retain(|query| query.until > now);
@@ -279,6 +280,7 @@ impl Clerk {
         }
     }
 
+    /// Returns a server's response to the client of a query.
     fn answer(&mut self, i: usize) {
         let mut buffer = [0; LARGEST];
         let query = &self.queries[i];
@@ -291,6 +293,7 @@ impl Clerk {
         self.queries.remove(i);
     }
 
+    /// Accepts a TCP connection, and relays it on its own thread.
     fn accept(&mut self, i: usize) {
         self.connections.retain(|(_, thread)| !thread.is_finished());
         let Ok((client, address)) = self.doors[i].tcp.accept() else { return };

@@ -125,7 +125,7 @@ impl Place {
 
 impl Addresses {
     /// Reserves addresses that nothing in this network namespace uses, routes to, or still sends
-    /// to: late segments of a connection over an earlier link would reach this one.
+    /// to. Late segments of a connection over an earlier link would otherwise reach this one.
     fn reserve() -> io::Result<Self> {
         let mut taken = Netlink::route()?.taken()?;
         taken.extend(spoken_to()?);

@@ -183,6 +183,7 @@ pub fn realtime(priority: u8) -> bool {
     priority.is_ok_and(|p| set_thread_priority_and_policy(thread_native_id(), p, fifo).is_ok())
 }
 
+/// State of the real-time loop: the engine with its devices and clock.
 struct Shell<'a> {
     engine: Engine,
     devices: [&'a Tun; 2],

@@ -66,7 +66,7 @@ impl Tun {
         Ok(Self { device, name, interface, control: Mutex::new(control) })
     }
 
-    /// Returns its name.
+    /// Returns the device's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -39,7 +39,7 @@ impl Channel {
         Self(socket)
     }
 
-    /// Returns its socket.
+    /// Returns the channel's socket.
     pub fn into_socket(self) -> OwnedFd {
         self.0
     }

@@ -57,7 +57,7 @@ pub enum Order {
 pub const GO: &[u8] = b"go";
 
 impl Event {
-    /// Encodes the report.
+    /// Encodes the report about COMMAND.
     pub fn to_bytes(self) -> [u8; 5] {
         match self {
             Self::Ended(code) => pack(1, code),
@@ -78,7 +78,7 @@ impl Event {
 }
 
 impl Order {
-    /// Encodes the request.
+    /// Encodes the request concerning COMMAND.
     pub fn to_bytes(self) -> [u8; 5] {
         match self {
             Self::Signal(number) => pack(1, number),
@@ -129,6 +129,7 @@ pub fn supervise(program: &Program) -> io::Result<u8> {
     Ok(0)
 }
 
+/// State of COMMAND's parent.
 struct Supervisor {
     /// Channel to the process that requested COMMAND.
     caller: Channel,
@@ -218,6 +219,7 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Supervises COMMAND until its end, then its descendants and connections.
     fn look_after(&mut self, keeper: &Channel) -> io::Result<()> {
         while let Some(command) = self.command {
             if !self.wait(keeper, None)? {
@@ -259,6 +261,7 @@ impl Supervisor {
         Ok(true)
     }
 
+    /// Carries out a request of the caller.
     fn obey(&self, order: Order) {
         let Some(command) = self.command else { return };
         // COMMAND may have ended; then there is no process to signal.

@@ -92,8 +92,8 @@ pub struct Inside {
 }
 
 impl Start {
-    /// Returns the number of descriptors passed with it: the channel to the caller, the program to
-    /// execute, the standard streams, the terminal if any, and the working directory if given.
+    /// Returns the number of descriptors passed with it. They are the channel to the caller, the
+    /// program to execute, the standard streams, and the terminal and working directory if any.
     pub fn descriptors(&self) -> usize {
         5 + usize::from(self.terminal) + usize::from(self.directory)
     }
@@ -143,7 +143,7 @@ impl Start {
 }
 
 impl Request {
-    /// Encodes the message.
+    /// Encodes the request to the keeper.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut to = Vec::new();
         match self {
@@ -160,7 +160,7 @@ impl Request {
         to
     }
 
-    /// Decodes a message.
+    /// Decodes a request to the keeper.
     ///
     /// # Errors
     /// If it has another type or another length.
@@ -185,7 +185,7 @@ impl Request {
 }
 
 impl Answer {
-    /// Encodes the message.
+    /// Encodes the keeper's response.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut to = Vec::new();
         match self {
@@ -218,7 +218,7 @@ impl Answer {
         to
     }
 
-    /// Decodes a message.
+    /// Decodes a response of the keeper.
     ///
     /// # Errors
     /// If it has another type or another length.
@@ -271,7 +271,7 @@ impl Answer {
 }
 
 impl Inside {
-    /// Encodes the message.
+    /// Encodes the instructions to COMMAND's parent.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut to = Vec::new();
         to.extend(self.user.to_ne_bytes());
@@ -282,7 +282,7 @@ impl Inside {
         to
     }
 
-    /// Decodes a message.
+    /// Decodes instructions to COMMAND's parent.
     ///
     /// # Errors
     /// If it has another format or another length.
