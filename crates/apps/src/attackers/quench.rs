@@ -43,7 +43,7 @@ pub struct Params {
     /// `true` if the quenches say that a packet was marked; otherwise they say that it was dropped.
     #[default(true, "BECN § IV-B: the window rests after a mark, which costs more")]
     pub marked: bool,
-    /// Number of client ports from which an attacker guesses if it does not know the client's.
+    /// Number of possible client ports, for an attacker that must guess the port.
     #[default(64_512, "RFC 6056 § 3.2: 1024 to 65535")]
     #[bounds(from 1, up_to 65_536; "ports have 16 bits")]
     pub ports: u32,
