@@ -6,8 +6,8 @@ use crate::heap::{Heap, NOTHING};
 /// A priority queue of distinct keys, each below [`NOTHING`], that returns the least key first.
 ///
 /// A few keys are kept in a sorted array, which is fastest. More keys are kept in a heap. Above
-/// [`CROWD`] keys, a [`Calendar`] holds them and one bucket after the other is sorted in advance.
-/// So at least [`IN_SIGHT`] of the next keys are known for prefetching.
+/// 512 keys, a [`Calendar`] holds them and one bucket after the other is sorted in advance. So at
+/// least 16 of the next keys are known for prefetching.
 #[derive(Debug)]
 pub struct Queue {
     /// Sorted keys, the least last; all are below the keys elsewhere.

@@ -4,7 +4,7 @@ use cwnd_quantity::Duration;
 /// 1/128 of its value.
 ///
 /// A value v ≥ 128 ns falls into one of 128 equal parts of its octave [2^k, 2^(k+1)). Below 128 ns
-/// buckets are 1 ns wide. Memory covers only the range of the values. Up to [`FEW`] buckets are
+/// buckets are 1 ns wide. Memory covers only the range of the values. Up to four buckets are
 /// stored as pairs, since most flows are short.
 #[derive(Clone, Debug)]
 pub struct Histogram {
