@@ -8,7 +8,7 @@ use crate::place::Place;
 
 /// A packet as queues and pipes handle it: a handle of 16 bytes.
 ///
-/// Its segment stays in its [`Place`] from the sending host to the receiving host, or to its loss.
+/// Its segment stays in one slot from the sending host to the receiving host, or to its loss.
 /// The two words stay in registers across calls. Separate fields would be written one by one and
 /// copied as a whole, and such a copy waits for the store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub struct Pipe {
 
 const _: () = assert!(size_of::<Pipe>() == 64, "a pipe must fit one cache line");
 
-/// Source of random delay or loss in a pipe.
+/// Cause of varying delay or of loss in a pipe.
 #[derive(Debug)]
 enum Variation {
     /// Faults of a link, and the pipe for packets that they hold back.

@@ -22,7 +22,7 @@ pub struct Requests {
     /// Time at which the current request was written, which opens the connection if it is the
     /// first.
     pub asked: Time,
-    /// `true` until the response is complete.
+    /// `true` from a request until its response is complete.
     pub open: bool,
     /// Recorded response that is complete at the client and unacknowledged at the server: its row,
     /// and the time of its request.
