@@ -29,6 +29,7 @@ pub(crate) fn read(
     let named = written.flatten().unwrap_or(base);
     change(&mut params);
     let stack = params.clone();
+    // Without short-circuit: both report their errors.
     let is_good = parameters(&mut params, table, &shape, at, cx)
         & is_of_stack(table, (&params, &stack), named, at, cx);
     (is_good && written.is_some()).then_some((params, named))

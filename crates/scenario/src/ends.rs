@@ -5,10 +5,10 @@ use cwnd_schema::Choice;
 /// Choice of its path by each flow of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Ends {
-    /// Each draws one of the ways, all with the same chance.
+    /// Each flow draws a path, all equally likely.
     #[name("random")]
     Random,
-    /// One way after the other, and again from the first.
+    /// Flows take the paths in turn, in their order.
     #[name("round-robin")]
     RoundRobin,
 }

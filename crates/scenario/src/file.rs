@@ -9,8 +9,8 @@ use crate::takes::Format;
 /// Top level of a scenario file.
 #[derive(SectionKeys)]
 pub(crate) struct ScenarioFile {
-    /// Version of the file format: 1 or 2, which have other defaults. A file without it has
-    /// schema 1.
+    /// Version of the file format, 1 or 2, which differ in defaults. A file without it has schema
+    /// 1.
     #[default(1, "cwnd: files from before there were two")]
     schema: u64,
     /// Short name, used for the output directory.
@@ -23,7 +23,7 @@ pub(crate) struct ScenarioFile {
     #[entry(Form::Section)]
     #[required("none")]
     run: Subsection,
-    /// Rows of the results, for runs with more connections than are wanted there.
+    /// Selection of the rows in the results, for runs with more connections than are wanted there.
     #[entry(Form::Section)]
     #[derived("everything has a row", "none")]
     record: Option<Subsection>,
@@ -35,7 +35,7 @@ pub(crate) struct ScenarioFile {
     #[entry(Form::Named)]
     #[derived("none; either these or a dumbbell", "none")]
     link: Option<Subsection>,
-    /// Places at which nodes are drawn, by name.
+    /// Positions at which nodes are drawn, by name.
     #[entry(Form::Named)]
     #[derived("none; drawings find places for nodes that have none", "none")]
     node: Option<Subsection>,

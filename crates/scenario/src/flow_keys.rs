@@ -48,8 +48,8 @@ pub(crate) struct FlowKeys {
     /// Added to the start of flow i: i times this.
     #[default("0 s", "cwnd: all together")]
     pub spacing: Duration,
-    /// Time at which flows without an end of their own stop, bulk flows and datagrams, and from
-    /// which on no more connections arrive; `"none"` is the end of the run.
+    /// Stop time of bulk flows and of datagrams, after which no more connections arrive, either;
+    /// `"none"` is the end of the run.
     #[default("none", "cwnd: never")]
     pub stop: Option<Duration>,
     /// Workload of the flows: a kind, or a table with `kind` and its keys.
@@ -100,20 +100,19 @@ pub(crate) struct GraphFlowKeys {
     #[entry(takes::NODES)]
     #[derived("required, unless there are `pairs`", "none")]
     pub to: Option<Raw>,
-    /// The pairs of nodes between which the flows go, in place of `from` and `to`: a traffic
-    /// matrix.
+    /// Pairs of nodes between which the flows go, instead of `from` and `to`: a traffic matrix.
     #[entry(takes::PAIRS)]
     #[derived("each of `from` with each of `to`", "none")]
     pub pairs: Option<Pairs>,
-    /// Each node of `to` has flows from so many of the other nodes in `from`, drawn from the run's
-    /// `seed`, the same for all repeats; `count` is then one from each.
+    /// Number of peers of each node in `to`: senders drawn from the other nodes in `from` by the
+    /// run's `seed`, the same for all repeats. `count` is then one flow from each.
     #[default(
         "none",
         "none; Mondal & Kuzmanovic 2008, § 5.3: 5, for clients that download from each other"
     )]
     #[bounds(from 1, up_to u32::MAX; "peers that are none send nothing")]
     pub peers: Option<u32>,
-    /// Choice of each flow's ends, where there are several.
+    /// Choice of each flow's pair of nodes, if there are several.
     #[default("random", "cwnd: flows of many hosts know nothing of each other")]
     pub ends: Ends,
     /// Links that data crosses, in order; only between two nodes.

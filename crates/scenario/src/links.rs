@@ -97,7 +97,7 @@ pub(crate) struct Line {
     #[entry(takes::QUEUE)]
     #[default("fifo", "cwnd: what a router does that was told nothing")]
     queue: QueueParams,
-    /// Meter that writes into packets beside the queue: load factors, rates, marks of its own.
+    /// Meter that writes into packets beside the queue: load factors, rates or marks.
     #[entry(takes::METER)]
     #[default("none", "cwnd: routers forward packets as they are")]
     meter: MeterParams,

@@ -248,6 +248,7 @@ fn for_load<'l>(
     };
     let i = if pace.link == BUSIEST {
         let loaded = (0..links.len()).filter_map(|i| Some((i, demand(i)?)));
+        // Of equally loaded links the first in the file counts.
         loaded.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(i, _)| i)
     } else {
         links.iter().position(|link| link.name == pace.link)

@@ -61,7 +61,7 @@ impl Scenario {
         way.links().fold(Duration::ZERO, |sum, i| sum + self.links[i].delay)
     }
 
-    /// `true` if each flow of the group needs hosts of its own, for its own delay or access rate.
+    /// `true` if each flow of the group needs its own hosts, because of its delay or access rate.
     #[must_use]
     pub fn has_own_hosts(&self, group: &FlowGroup) -> bool {
         self.has_own_delays(group) || group.edge_rate.is_some()
@@ -99,16 +99,15 @@ impl Edge {
 #[derive(Clone, Copy, Debug, PartialEq, SectionKeys)]
 #[section(default)]
 pub struct Record {
-    /// Share of the clients' requests that have a row each in the table `requests`, drawn at
-    /// random.
+    /// Share of the clients' requests that have rows in the table `requests`, drawn at random.
     #[default("all", "cwnd: all that a run gives is there unless less is asked for")]
     #[bounds(
         from 0.0, up_to 1.0;
         "it is a part of them: write \"all\", \"none\" or a share such as 0.01"
     )]
     pub requests: Share,
-    /// The same of connections that arrive, in the table `flows`; those that are there from the
-    /// beginning have a row each.
+    /// Share of the arriving connections that have rows in the table `flows`, drawn at random.
+    /// Flows that exist from the start always have a row.
     #[default("all", "cwnd: all that a run gives is there unless less is asked for")]
     #[bounds(
         from 0.0, up_to 1.0;
@@ -257,6 +256,7 @@ impl Shares {
     fn draw(&self, rng: &mut Rng) -> usize {
         let last = self.sums.len() - 1;
         let at = rng.unit() * self.sums[last];
+        // The product may round up to the last sum, which no entry exceeds.
         self.sums.partition_point(|&sum| sum <= at).min(last)
     }
 }

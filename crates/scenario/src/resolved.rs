@@ -47,6 +47,7 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
 
 /// Returns FNV-1a of the text, 128 bits, as hexadecimal digits.
 pub(crate) fn content_hash(text: &str) -> String {
+    // Offset basis and prime that the authors of FNV give for 128 bits.
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let hash = text.bytes().fold(OFFSET, |h, b| (h ^ u128::from(b)).wrapping_mul(PRIME));

@@ -13,7 +13,7 @@ pub struct Run {
     /// Simulated time.
     #[required("none: how long is long enough depends on the question")]
     pub duration: Duration,
-    /// Cut from the start before anything is counted.
+    /// Time at the start that is left out of all statistics.
     #[default("0 s", "cwnd: nothing is hidden unless asked")]
     pub warmup: Duration,
     /// Seed of every random stream.
@@ -22,19 +22,19 @@ pub struct Run {
     /// Interval of the time series; `"none"` records none.
     #[default("100 ms", "cwnd: ten points a second show a saw-tooth at the RTTs of most paths")]
     pub sample: Option<Duration>,
-    /// Ends the run early, when Jain's index of what its bulk flows delivered since the last of
-    /// them started reaches this; looked at every 10 ms.
+    /// Ends the run early once Jain's index reaches this value. The index is that of the data which
+    /// the bulk flows delivered since the last of them started, evaluated every 10 ms.
     #[default("none", "cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
     #[bounds(
         above 0.0, up_to 1.0;
         "Jain's index is: write 0.95, or \"none\" for a run of its full length"
     )]
     pub until_fair: Option<f64>,
-    /// Variation from seed to seed besides what groups draw themselves: with `"path"` each
-    /// flow's base RTT is uniform within ±0.5 % of the scenario's, drawn by seed and flow.
-    /// Hosts without delay of their own add up to 1 % of their path's delay.
-    /// In the simulator each host also takes each packet late, by 35 µs in the median and
-    /// 300 µs at the 99th percentile; this is not part of `rtt_base_us`.
+    /// Variation from seed to seed, in addition to the groups' own draws. With `"path"` each flow's
+    /// base RTT is uniform within ±0.5 % of the scenario's, drawn by seed and flow. Hosts without a
+    /// delay add up to 1 % of their path's delay. In the simulator each host also processes each
+    /// packet late, by 35 µs in the median and 300 µs at the 99th percentile; `rtt_base_us` does
+    /// not include this.
     #[by_schema("none", "path", "Floyd & Jacobson 1991: phase effects; ns-2's `overhead_`")]
     pub noise: Noise,
 }
