@@ -1,8 +1,8 @@
-//! Definitions of parameters, each written once: a struct field is a key of a scenario.
+//! Parameter definitions, each written once: a struct field is a key of a scenario.
 //!
-//! Reader, resolved text, JSON Schema and reference come from the [`Field`]s that
-//! [`Schema`](derive@Schema) derives. [`Choice`](derive@Choice) gives the variants of an enum their
-//! names.
+//! Reader, resolved text, JSON Schema and reference are generated from the [`Field`]s that
+//! [`Schema`](derive@Schema) derives. [`Choice`](derive@Choice) gives the variants of an enum the
+//! names that scenarios use.
 //!
 //! ```
 //! use cwnd_quantity::Duration;
@@ -66,50 +66,50 @@
 //! ```
 //!
 //! # Attributes of a struct with `Schema`
-//! - `#[schema(presets)]`: it has presets, in its [`Presets`].
-//! - `#[schema(check = PATH)]`: a function from `&Self` to `Result<(), Invalid>`, which looks at
-//!   several values together, once each lies within its bounds.
-//! - `#[idle([KEY, …], CONDITION, "WHY")]`: keys without effect while a condition on `self` holds;
-//!   also keys of a flattened set. Of several rules for a key the first counts: those of flattened
-//!   sets, then those of fields, then those of the struct.
+//! - `#[schema(presets)]`: the struct has presets, listed by its [`Presets`].
+//! - `#[schema(check = PATH)]`: a function from `&Self` to `Result<(), Invalid>` that checks values
+//!   in combination, once each lies within its bounds.
+//! - `#[idle([KEY, …], CONDITION, "WHY")]`: keys without effect while a condition on `self` holds,
+//!   including keys of a flattened set. The first of several rules for a key applies: those of
+//!   flattened sets precede those of fields, and these precede those of the struct.
 //! - `#[order(KEY after KEY)]` or `#[order(KEY to KEY after KEY)]`: keys of flattened sets that are
-//!   listed after another key, not where their set stands. Such rules apply one after the other.
+//!   listed after another key, not at the place of their set. Such rules apply in sequence.
 //!
 //! # Attributes of its fields
-//! A field has a doc comment, but for a flattened one, and exactly one of the first three.
+//! A field has exactly one of the first three, and a doc comment unless it is flattened.
 //! - `#[default(VALUE, "SOURCE")]`: an expression, and the document that gives it.
-//! - `#[required("SOURCE")]`: no default would be right; until it is given, it is the default of
-//!   its type.
-//! - `#[flatten(VALUE, KEY = "SOURCE", …)]`: a set of its own, whose keys stand among the others.
+//! - `#[required("SOURCE")]`: a scenario must give the value, because no default would be right.
+//!   The struct's `Default` has the default of the type.
+//! - `#[flatten(VALUE, KEY = "SOURCE", …)]`: a nested set, whose keys are listed among the others.
 //!   Keys whose defaults differ here have other sources.
-//! - `#[bounds(from VALUE, up_to VALUE; "REASON")]`: a range, with `above` or `below` for ends that
-//!   are not in it. The sentence says what goes wrong outside.
+//! - `#[bounds(from VALUE, up_to VALUE; "REASON")]`: a range, with `above` or `below` for exclusive
+//!   ends. The reason states the consequence of a value outside.
 //! - `#[idle(CONDITION, "WHY")]`: the key has no effect while a condition on `self` holds.
-//! - `#[part("NAME")]`: the parameter is no key of scenarios; they vary the part that sets it.
+//! - `#[part("NAME")]`: the parameter is not a key of scenarios; the part of a stack sets it.
 //!
 //! # Attributes of an enum's variants with `Choice`
 //! A variant has a doc comment and `#[name("…")]`.
 //!
 //! # Sections of the scenario file
-//! [`SectionKeys`](derive@SectionKeys) makes of a struct's fields the keys of a section, which
-//! [`file`] reads. `PartialNAME` has those that could be read.
-//! - `#[section(check = PATH)]` of the struct: a function that reports values of `PartialNAME`
-//!   which contradict each other. `#[section(default)]`: it has a `Default`.
-//!   `#[section(input)]`: resolved files do not have the section.
+//! [`SectionKeys`](derive@SectionKeys) makes a struct's fields the keys of a section, which
+//! [`mod@file`] reads. `PartialNAME` holds the values that could be read.
+//! - `#[section(check = PATH)]` of the struct: a function that reports contradictory values of
+//!   `PartialNAME`. `#[section(default)]`: the struct has a `Default`. `#[section(input)]`:
+//!   resolved files do not have the section.
 //!
 //! A field has exactly one of the first five.
-//! - `#[default(TOML, "SOURCE")]`: a default as it would be written.
+//! - `#[default(TOML, "SOURCE")]`: a default, written as TOML.
 //! - `#[by_schema("TEXT", "TEXT", "SOURCE")]`: a default for each version of the file format.
-//! - `#[derived("SENTENCE", "SOURCE")]`: the field is an `Option`, and `None` stands for what the
-//!   sentence says.
-//! - `#[required("SOURCE")]`, or `#[required("SOURCE", unless KEY)]` of an `Option`, for which
-//!   another key may stand.
-//! - `#[flatten(KEY = ("DOC", "SOURCE"), …)]`: a section whose keys stand among the others, some of
-//!   them with another doc and source.
-//! - `#[entry(TAKES)]`: the type is no [`Param`] but reads its node itself, by
+//! - `#[derived("SENTENCE", "SOURCE")]`: the field is an `Option`, and the sentence describes the
+//!   value that `None` stands for.
+//! - `#[required("SOURCE")]`, or `#[required("SOURCE", unless KEY)]` of an `Option`, which may be
+//!   absent if the other key is given.
+//! - `#[flatten(KEY = ("DOC", "SOURCE"), …)]`: a nested section, whose keys are listed among the
+//!   others, some of them with another doc and source.
+//! - `#[entry(TAKES)]`: the type is not a [`Param`] and reads its node itself, by
 //!   [`ReadValue`](file::ReadValue); `TAKES` describes it.
-//! - `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key without effect is noted where a
-//!   file gives it another value, and then takes its default.
+//! - `#[bounds(…)]` and `#[idle(CONDITION, "WHY")]` as above. A key without effect is reported if
+//!   the file gives it another value than its default, and is reset to the default.
 //!
 //! ```
 //! use std::borrow::Cow;
@@ -146,7 +146,7 @@
 //! ```
 //!
 //! # Errors
-//! A definition that lacks something does not compile; the error is at the field.
+//! An incomplete definition does not compile; the error is at the field.
 //! ```compile_fail
 //! # use cwnd_schema::Schema;
 //! #[derive(Schema)]
@@ -155,7 +155,7 @@
 //!     pub rounds: u32,
 //! }
 //! ```
-//! The same holds for a source, a rule or `unless` that names an unknown key:
+//! Nor does a source, a rule or an `unless` that names an unknown key:
 //! ```compile_fail
 //! # use cwnd_schema::Schema;
 //! # /// A set.

@@ -22,7 +22,7 @@ fn folded(word: &str) -> impl Iterator<Item = char> {
     word.chars().flat_map(char::to_lowercase).map(|c| if c == '-' { '_' } else { c })
 }
 
-/// Formats names as a list in prose, at most [`MOST_LISTED`] of them.
+/// Formats names as a list in prose, at most `MOST_LISTED` of them.
 pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let mut quoted: Vec<String> =
