@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// An ordered map: a deque up to [`MOST_IN_DEQUE`] entries, searched by bisection; a B-tree above.
+/// An ordered map: a deque up to `MOST_IN_DEQUE` entries, searched by bisection; a B-tree above.
 ///
 /// Cost: O(1) at the ends of a deque, otherwise O(log n); an insertion or removal in a deque moves
 /// up to `MOST_IN_DEQUE / 2` entries. Conversions between the forms take O(n). They are at least
