@@ -34,6 +34,11 @@ ALONE = "docs/kernel.md"
 #: All that is not run, and why; a line more is a decision.
 CLUSTER = "a cluster of several machines; test_sweep_on_ray.py makes one"
 NOT_RUN = {
+    ("CONTRIBUTING.md", "make dev"): "it builds what runs this",
+    ("CONTRIBUTING.md", "make run"): "README runs it",
+    ("CONTRIBUTING.md", "cargo test"): "it compiles",
+    ("CONTRIBUTING.md", ".venv/bin/pytest"): "tests do not run tests",
+    ("CONTRIBUTING.md", "make lint"): "make test runs it",
     ("docs/kernel.md", "apt install"): "it changes the machine",
     **{
         (page, command): reason
