@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from peers.judge import Overrides
     from peers.scenarios import Table
 
-#: File, and what its rows are called.
+#: File → name of its rows on the page.
 TABLES = {
     "ns2-xcp.csv": "ns-2 XCP",
     "ns2-rcp.csv": "ns-2 RCP",
@@ -31,9 +31,9 @@ TABLES = {
     "ns2-sackred.csv": "ns-2 SACK",
 }
 
-#: Runs of each setting that hangs on what is drawn.
+#: Runs of each setting whose result depends on random draws.
 RUNS = 6
-#: Means over such runs may be so many standard errors of their difference apart.
+#: Allowed difference of means over such runs, in standard errors of the difference.
 STANDARD_ERRORS = 3
 
 BITS_PER_BYTE = 8
@@ -41,24 +41,24 @@ BITS_PER_BYTE = 8
 
 @dataclass(frozen=True)
 class Figures:
-    """What came of a run, after the warm-up where nothing else is said."""
+    """Results of one run, counted after the warm-up unless stated otherwise."""
 
     goodput_mbit_s: float
-    #: The mean queue over time, in the link's time.
+    #: Mean queue over time, as the time that the link needs to send it.
     qdelay_mean_ms: float
     drops: float
-    #: With those before the warm-up was over.
+    #: Drops of the whole run, the warm-up included.
     drops_whole: float
     #: Packets that left with CE.
     marks: float
     #: Jain's index of the flows' goodputs.
     jain: float
-    #: When who joins has 95 % of the mean rate, after its start; zero where nobody joins, -1 where
-    #: it never has.
+    #: Time from the start of the joining flow until it has 95 % of the mean rate; 0 if no flow
+    #: joins, -1 if it never has.
     joined_s: float
 
 
-#: How far ours may be from theirs, as a share; or by how much.
+#: Allowed difference of each mean: a share of the peer's value, or an absolute amount.
 BOUNDS = {
     "goodput_mbit_s": (0.02, 0.0),
     "qdelay_mean_ms": (0.15, 0.0),
@@ -68,7 +68,7 @@ BOUNDS = {
     "jain": (0.0, 0.01),
     "joined_s": (0.25, 0.0),
 }
-#: What is called different, where it is.
+#: Name of each compared figure, as a verdict lists those out of bounds.
 NAMES = {
     "goodput_mbit_s": "goodput",
     "qdelay_mean_ms": "queue",
@@ -78,47 +78,47 @@ NAMES = {
     "jain": "Jain",
     "joined_s": "joined",
 }
-#: A mean queue may differ by this part of a packet, too.
+#: Allowed difference of the mean queue, packets.
 QUEUE_PKTS = 0.5
-#: And the time of who joins by so many of the bins that it was recorded in.
+#: Allowed difference of `joined_s`, in bins of the recording.
 JOIN_BINS = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Setting(Recorded):
-    """Recorded runs that differ in their seeds only."""
+    """Recorded runs of one setting, which differ in their seeds only."""
 
     tables = TABLES
 
     @property
     def by_value(self) -> bool:
-        """Whether each of the recorded runs is firm, and expressible."""
+        """`true` if every recorded run is marked `value` and a scenario can express it."""
         return not self.missing and all(row.cells["use"] == "value" for row in self.rows)
 
     @property
     def missing(self) -> str | None:
-        """Why no scenario can express it."""
+        """Reason why no scenario can express the setting, if none can."""
         if self.row.cells["proto"] == "vcp" and not self.row.flag("vcp_qavg_fixed"):
             return "its mean queue is 16 times too small: a slip of the program"
         return "ACKs have a queue of their own" if self.row.flag("vcp_ack_priority") else None
 
     @property
     def drawn(self) -> bool:
-        """Whether a run hangs on what was drawn.
+        """`true` if the result depends on random draws.
 
-        RED draws, and so does the start of flows back, whose ACKs come in bursts.
+        RED draws, and so do the starts of VCP's flows back, whose ACKs come in bursts.
         """
         cells = self.row.cells
         return cells["queue"] == "red" or (cells["proto"] == "vcp" and cells["n_rev"] != "0")
 
     @property
     def joins(self) -> bool:
-        """Whether the last flow comes to the others."""
+        """`true` if the last flow joins flows that already run."""
         return self.row.cells["set"] == "join"
 
     @property
     def text(self) -> str:
-        """What was run, for people."""
+        """Returns the setting in words, for the page."""
         cells = self.row.cells
         rtts = dict.fromkeys(f"{float(rtt):g}" for rtt in cells["rtt_list_ms"].split(";"))
         flows = f"{cells['n_fwd']}×" + (
@@ -302,7 +302,7 @@ PARTS: dict[str, Callable[[Row], Table]] = {"xcp": _xcp, "rcp": _rcp, "vcp": _vc
 
 @dataclass(frozen=True)
 class Compared:
-    """A setting, and what came of each of our runs beside it; of none where it is missing."""
+    """A setting beside each of our runs of it; no run if no scenario can express it."""
 
     setting: Setting
     each: tuple[Figures, ...]
@@ -314,7 +314,7 @@ class Compared:
 
     @property
     def differs(self) -> tuple[str, ...]:
-        """Which figures are out of bounds."""
+        """Returns the names of the figures out of bounds."""
         if self.setting.missing:
             return ()
         row, ours, theirs = self.setting.row, self.ours, self.setting.theirs
@@ -334,13 +334,13 @@ class Compared:
         return tuple(word for name, word in NAMES.items() if not near(name))
 
     def standard_error(self, name: str) -> float:
-        """Of the difference of the two means, if their runs (maybe one) scatter as ours do."""
+        """Standard error of the difference of means, if the peer's runs scatter as ours do."""
         of_one = statistics.variance(getattr(figures, name) for figures in self.each)
         return math.sqrt(of_one * (1 / len(self.each) + 1 / len(self.setting.rows)))
 
     @property
     def holds(self) -> bool:
-        """Whether every figure agrees."""
+        """`true` if every figure is within its bounds."""
         return not self.differs
 
 

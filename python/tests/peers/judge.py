@@ -24,7 +24,7 @@ Overrides = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far ours may be from theirs."""
+    """Allowed differences from the peer's values, as shares of them."""
 
     goodput: float
     qdelay: float
@@ -36,12 +36,10 @@ LINUX = Bounds(goodput=0.10, qdelay=0.15, events=0.25)
 #: A queueing delay this near agrees, whatever the ratio: less than one packet at 10 Mbit/s.
 QDELAY_FLOOR_MS = 1.0
 #: So do counts this near: the recorded seeds of one setting differ by up to 6 where there are 30
-#: (ns-2, CUBIC, RED,
-#: 100 ms: 35, 29, 31 drops).
+#: (ns-2, CUBIC, RED, 100 ms: 35, 29, 31 drops).
 EVENTS_FLOOR = 5.0
-#: And the lesser of drops and marks may differ by this share of both together: of 17,200 marks in
-#: ns-2's BECN rows
-#: come 0, 9, 3 or 0, 11, 0 drops by seed.
+#: And the lesser of drops and marks may differ by this share of both together: beside 17,200 marks,
+#: ns-2's BECN rows have 0, 9, 3 or 0, 11, 0 drops by seed.
 EVENTS_SHARE = 0.005
 
 
@@ -53,13 +51,13 @@ class Comparison:
     #: The mean of the peer's runs of the setting.
     theirs: Measures
     ours: Measures | None
-    #: Why there is nothing of ours.
+    #: Reason why there is no run of ours.
     missing: str | None
     differs: tuple[str, ...]
 
     @property
     def holds(self) -> bool:
-        """Whether every measure agrees."""
+        """`true` if every compared measure is within its bounds."""
         return self.ours is not None and not self.differs
 
 
@@ -69,7 +67,7 @@ def bounds(row: Row) -> Bounds:
 
 
 def differences(row: Row, theirs: Measures, ours: Measures) -> tuple[str, ...]:
-    """Which measures are out of bounds."""
+    """Returns the names of the measures out of bounds."""
     allowed = bounds(row)
 
     def events(mine: float | None, peer: float | None, both: float) -> bool:
@@ -161,7 +159,12 @@ def _measure(cell: _core.Cell, each: Job) -> Measures:
         series = pl.DataFrame(result.link_series)
         counted = (pl.col("link") == "bottleneck") & (pl.col("time_s") > cell.warmup_s)
         lengths = series.filter(counted)["qlen_bytes"]
-        delay_ms = float(lengths.median() or 0) * BITS_PER_BYTE / link["rate_bit_s"] * 1e3  # type: ignore[arg-type]
+        delay_ms = (
+            float(lengths.median() or 0)  # type: ignore[arg-type]
+            * BITS_PER_BYTE
+            / link["rate_bit_s"]
+            * 1e3
+        )
     return Measures(
         float(flows["goodput_bit_s"].sum()) / 1e6,
         delay_ms,

@@ -17,7 +17,7 @@ NEW, OLD = "linux-testbed.jsonl", "linux-kernel.jsonl"
 
 
 def section(found: Sequence[Comparison]) -> list[str]:
-    """How the rows came about, and those of the first recording beside them."""
+    """Returns the section: how the rows were recorded, and the first recording beside them."""
     ours = {c.row.setting: c for c in found if c.row.table == NEW}
     before = _by_setting(load_runs(OLD))
     after = _by_setting(load_runs(NEW))
@@ -26,8 +26,10 @@ def section(found: Sequence[Comparison]) -> list[str]:
         "",
         _how(),
         "",
-        "The first recording (`linux-kernel.jsonl`, two runs each) went through a router that slept in whole milliseconds. That tears trains of ACKs, lets packets go in bursts, "
-        "and takes up to a millisecond from every wait: what few events decide is off. Its rows are shown, not judged, and the mapping has no jitter for them any more.",
+        "The first recording (`linux-kernel.jsonl`, two runs each) went through a router that "
+        "slept in whole milliseconds. That tears trains of ACKs, lets packets go in bursts, and "
+        "takes up to a millisecond from every wait: what few events decide is off. Its rows are "
+        "shown, not judged, and the mapping has no jitter for them any more.",
         "",
         "| setting | | goodput Mbit/s | median delay ms | drops | marks |",
         "|---|---|---|---|---|---|",
@@ -58,10 +60,16 @@ def _how() -> str:
     ]
     settings = len(_by_setting(load_runs(NEW)))
     return (
-        f"`make linux-rows` runs [linux-testbed.toml](../tests/golden/peers/linux-testbed.toml) on this machine's kernel around [our router](testbed.md), three runs of each of {settings} settings, "
-        f"{len(rows)} in all (Linux {', '.join(kernels)}). Each row has the kernel, the seed, the goodput of each flow, how late the router was and its calibration. Late were packets by "
-        f"{statistics.median(late['p50']):.0f} µs (median of the runs' medians), by {statistics.median(late['p99']):.0f} µs at the 99th percentile ({max(late['p99']):.0f} µs in the worst run), and by "
-        f"{most / 1000:.1f} ms at most, in a busy hour of the machine; runs that were not valid, or in which anything was later than 20 ms, were made again. Rates were within {max(rates):.1%} of what was set. A row below is the mean of its runs."
+        "`make linux-rows` runs [linux-testbed.toml](../tests/golden/peers/linux-testbed.toml) on "
+        f"this machine's kernel around [our router](testbed.md), three runs of each of {settings} "
+        f"settings, {len(rows)} in all (Linux {', '.join(kernels)}). Each row has the kernel, the "
+        "seed, the goodput of each flow, how late the router was and its calibration. Late were "
+        f"packets by {statistics.median(late['p50']):.0f} µs (median of the runs' medians), by "
+        f"{statistics.median(late['p99']):.0f} µs at the 99th percentile ({max(late['p99']):.0f} "
+        f"µs in the worst run), and by {most / 1000:.1f} ms at most, in a busy hour of the "
+        "machine; runs that were not valid, or in which anything was later than 20 ms, were made "
+        f"again. Rates were within {max(rates):.1%} of what was set. A row below is the mean of "
+        "its runs."
     )
 
 

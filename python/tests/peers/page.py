@@ -17,7 +17,7 @@ from peers.rows import DATA, TABLES, Measures, Row, load_all
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: What the page is made from, apart from the simulator.
+#: Files that the page is made from, apart from the simulator.
 INPUTS = (
     *(DATA / name for name in sorted({*TABLES, *transfers.TABLES, *web.TABLES, *explicit.TABLES})),
     DATA / "linux-testbed.toml",
@@ -43,14 +43,14 @@ INPUTS = (
 
 
 def fingerprint() -> str:
-    """Tells whether a page was made from the data and mappings that are here."""
+    """Returns the hash of `INPUTS`, which shows if a page was made from them."""
     digest = hashlib.sha256()
     for path in INPUTS:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-#: What was compared by other measures, each with what writes its section.
+#: Comparisons by other measures, each with the function that writes its section.
 Others = Sequence[tuple[Callable[[list[Any]], list[str]], list[Any]]]
 
 
@@ -89,17 +89,20 @@ def _head(found: list[Comparison], others: Others) -> list[str]:
         "*Each point is one row: goodput, and median queueing delay. Crosses do not hold.*",
         "",
         "## How rows are judged",
-        f"Ours is the mean of {scenarios.SEEDS} seeds, each with its own start offsets (0 to 20 ms); theirs is the "
-        "mean of the recorded runs of the setting.",
+        f"Ours is the mean of {scenarios.SEEDS} seeds, each with its own start offsets (0 to 20 "
+        "ms); theirs is the mean of the recorded runs of the setting.",
         f"- Goodput within {b.goodput:.0%} ({x.goodput:.0%} for Linux);",
         f"- median queueing delay within {b.qdelay:.0%} or {judge.QDELAY_FLOOR_MS:g} ms;",
-        f"- drops, and marks, within {b.events:.0%}, or {judge.EVENTS_FLOOR:g}, or {judge.EVENTS_SHARE:.1%} of both "
-        "together: recorded seeds of one setting have 35, 29, 31 drops, or 0, 9, 3 drops beside 17,200 marks;",
-        "- where the peer's were written down for the whole run, slow start included, drops and marks of that within the same.",
+        f"- drops, and marks, within {b.events:.0%}, or {judge.EVENTS_FLOOR:g}, or "
+        f"{judge.EVENTS_SHARE:.1%} of both together: recorded seeds of one setting have 35, 29, "
+        "31 drops, or 0, 9, 3 drops beside 17,200 marks;",
+        "- where the peer's were written down for the whole run, slow start included, drops and "
+        "marks of that within the same.",
         "",
-        "The data, its provenance and its columns: [tests/golden/peers](../tests/golden/peers/README.md). "
-        "The mappings: `python/tests/peers/scenarios.py` and, of transfers, "
-        "`transfers.py`, of web users `web.py`, of senders that routers steer `explicit.py`.",
+        "The data, its provenance and its columns: "
+        "[tests/golden/peers](../tests/golden/peers/README.md). The mappings: "
+        "`python/tests/peers/scenarios.py` and, of transfers, `transfers.py`, of web users "
+        "`web.py`, of senders that routers steer `explicit.py`.",
         "",
     ]
 
@@ -144,7 +147,7 @@ def _experiments(explanation: Explanation, row: Row, failing: dict[str, Comparis
         f"| ours | {_cells(failing[row.key].ours, theirs)} |",
     ]
     for overrides in explanation.experiments:
-        # Flows that are changed alike are told of once.
+        # Flows that are changed alike are named once.
         told = dict.fromkeys(_change(path, value) for path, value in overrides)
         said = ", ".join(told)
         lines.append(f"| with {said} | {_cells(experiment(row, overrides), theirs)} |")
@@ -194,7 +197,7 @@ def _line(comparison: Comparison) -> str:
 
 
 def _columns(theirs: Measures) -> str:
-    """What is told of rows: counts of the whole run where the peer's were written down."""
+    """Returns the heads of the columns; counts of the whole run only if the peer's are recorded."""
     columns = ["goodput Mbit/s", "median delay ms", "drops", "marks"]
     whole = {"drops, whole run": theirs.drops_whole, "marks, whole run": theirs.marks_whole}
     return " | ".join([*columns, *(name for name, known in whole.items() if known is not None)])

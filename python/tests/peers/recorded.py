@@ -17,7 +17,7 @@ class Recorded:
 
     rows: tuple[Row, ...]
 
-    #: Files, and what their rows are called.
+    #: File → name of its rows on the page.
     tables: ClassVar[Mapping[str, str]]
 
     @property
@@ -37,12 +37,12 @@ class Recorded:
 
     @property
     def by_value(self) -> bool:
-        """Whether it is held to bounds; otherwise it is only shown."""
+        """`true` if the setting is judged by bounds; otherwise it is only shown."""
         return True
 
     @property
     def missing(self) -> str | None:
-        """Why no scenario can express it."""
+        """Reason why no scenario can express the setting, if none can."""
         return None
 
 
@@ -51,11 +51,11 @@ class Beside(Protocol):
 
     @property
     def setting(self) -> Recorded:
-        """What was recorded."""
+        """The recorded setting."""
 
     @property
     def holds(self) -> bool:
-        """Whether ours agrees."""
+        """`true` if ours is within the bounds."""
 
 
 B = TypeVar("B", bound=Beside)

@@ -23,7 +23,7 @@ TABLES = {
 }
 
 
-#: Where the parameters end and the results begin: the first column of results.
+#: File → its first column of results; the columns before it are parameters.
 FIRST_RESULT = dict.fromkeys(TABLES, "goodput_total_mbps") | {
     "ns2.csv": "goodput_total_pps",
     "ns2-red-ecn.csv": "goodput_total_pps",
@@ -44,13 +44,13 @@ TRENDS = ("ns3-prr-trend.csv", "ns3-extra-trend.csv", "linux-kernel.jsonl")
 
 @dataclass(frozen=True)
 class Measures:
-    """What is compared."""
+    """Measures of one run, or their means over runs, that are compared."""
 
     goodput_mbit_s: float
     qdelay_p50_ms: float
     drops: float
     marks: float
-    #: With what came before the warm-up was over; none where the peer's was not written down.
+    #: Counts of the whole run, the warm-up included; `None` if the peer's were not recorded.
     drops_whole: float | None = None
     marks_whole: float | None = None
 
@@ -86,7 +86,7 @@ class Row:
 
     @property
     def same_setting(self) -> tuple[str, ...]:
-        """What runs of one setting, with different seeds, have in common."""
+        """Returns the file and parameters that runs of one setting share, whatever their seeds."""
         parameters = list(self.cells.items())[: list(self.cells).index(FIRST_RESULT[self.table])]
         # The one parameter that is recorded behind the results.
         last = self.cells.get("vcp_ack_priority", "")
@@ -94,7 +94,7 @@ class Row:
 
     @property
     def setting(self) -> str:
-        """What was run, for people."""
+        """Returns the setting in words, for the page."""
         cells = self.cells
         if self.table == "ns2-vegas.csv":
             started = "one after the other" if cells["set"] == "staggered" else "together"
@@ -153,7 +153,7 @@ def load(table: str) -> list[Row]:
 
 
 def load_runs(table: str) -> list[Row]:
-    """What one file has, run by run."""
+    """Returns the rows of one file, one for each run."""
     text = (DATA / table).read_text(encoding="utf-8")
     if table.endswith(".jsonl"):
         found = [{k: str(v) for k, v in json.loads(line).items()} for line in text.splitlines()]

@@ -16,8 +16,7 @@ Table = dict[str, Any]
 #: Runs of each setting, with seeds 1, 2, …
 SEEDS = 5
 
-#: How often the queue is looked at where the peer did so (it: every 5 ms, `sample0.005` in ns-2's
-#: tags).
+#: Interval of queue samples where the peer sampled, too (every 5 ms, `sample0.005` in ns-2's tags).
 SAMPLE = "50 ms"
 
 
@@ -37,7 +36,7 @@ def scenario(row: Row) -> Table:
 
 
 def sampled(row: Row) -> bool:
-    """Whether the peer's delay is a median over time, not over packets."""
+    """`true` if the peer's delay is a median over time, not over packets."""
     return row.table.startswith("ns2")
 
 

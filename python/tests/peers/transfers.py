@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from peers.judge import Overrides
     from peers.scenarios import Table
 
-#: File, and what its transfers are called.
+#: File → name of its transfers on the page.
 TABLES = {"ns2-timeouts.csv": "ns-2 users", "ns2-fct.csv": "ns-2 open load"}
 
 #: Runs of each setting.
 SEEDS = 5
-#: Of those whose sizes have a heavy tail.
+#: Runs of each setting whose sizes have a heavy tail.
 SEEDS_OF_HEAVY_TAILS = 12
 
-#: What a packet without payload takes on the wire; a SYN is one.
+#: Size of a packet without payload on the wire, such as a SYN.
 ACK_BITS = 40 * 8
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What came of a run; the four that are compared come first."""
+    """Results of one run, or their means; the four that are always compared come first."""
 
     response_p50_s: float
     loss_pct: float
@@ -48,7 +48,7 @@ class Figures:
     response_p99_s: float
 
 
-#: How far ours may be from theirs, as a share; or by how much.
+#: Allowed difference of each mean: a share of the peer's value, or an absolute amount.
 BOUNDS = {
     "response_p50_s": (0.05, 0.0),
     "loss_pct": (0.10, 0.25),
@@ -56,7 +56,7 @@ BOUNDS = {
     "goodput_mbit_s": (0.02, 0.0),
     "response_mean_s": (0.05, 0.0),
 }
-#: What is called different, where it is.
+#: Name of each compared figure, as a verdict lists those out of bounds.
 NAMES = {
     "response_p50_s": "median",
     "loss_pct": "loss",
@@ -68,29 +68,29 @@ NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class Setting(Recorded):
-    """Recorded runs that differ in their seeds only."""
+    """Recorded runs of one setting, which differ in their seeds only."""
 
     tables = TABLES
 
     @property
     def steered(self) -> bool:
-        """Whether routers tell its senders what to do."""
+        """`true` if routers set the rate or window of the senders."""
         return self.row.cells["proto"] != "sack"
 
     @property
     def heavy(self) -> bool:
-        """Whether sizes have a tail so heavy that seeds differ by it."""
+        """`true` if file sizes have a tail so heavy that seeds differ by it."""
         return self.row.cells["size_law"] != "const"
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """What is held to bounds: of an open load of the shortest files the mean, too."""
+        """Names of the figures judged by bounds: for an open load also the mean response."""
         four = ("response_p50_s", "loss_pct", "utilisation_pct", "goodput_mbit_s")
         return (*four, "response_mean_s") if self.row.cells["set"] == "fct" else four
 
     @property
     def by_value(self) -> bool:
-        """Whether the recorded seeds are many enough for their sizes."""
+        """`true` if the recorded seeds suffice for the file sizes."""
         return self.row.cells["set"] != "fct" or self.row.int("mean_size_pkts") == SHORTEST_PKTS
 
     @property
@@ -110,7 +110,7 @@ class Setting(Recorded):
 
     @property
     def text(self) -> str:
-        """What was run, for people."""
+        """Returns the setting in words, for the page."""
         cells = self.row.cells
         if cells["set"] == "fct":
             sizes = f"files of {cells['mean_size_pkts']} packets"
@@ -218,7 +218,7 @@ def scenario(setting: Setting) -> Table:
 
 
 def _share_after_loss(row: Row) -> float:
-    """How many of the users have lost a SYN, in the mean over the time that counts.
+    """Share of the users that have lost a SYN, averaged over the time after the warm-up.
 
     In ns-2 the first window is an option of the sender, which a lost SYN sets to one packet
     (bugfix_ss_) and nothing sets back: a user, whose connections have one sender, begins all that
@@ -289,21 +289,21 @@ BITS_PER_BYTE = 8
 
 @dataclass(frozen=True)
 class Compared:
-    """A setting, what came of ours, and what does not agree."""
+    """A setting, our runs of it, and the names of the figures that differ."""
 
     setting: Setting
-    #: One a seed.
+    #: One for each seed.
     ours: tuple[Figures, ...]
     differs: tuple[str, ...]
 
     @property
     def holds(self) -> bool:
-        """Whether every measure agrees."""
+        """`true` if every compared measure is within its bounds."""
         return not self.differs
 
 
 def differences(setting: Setting, ours: list[Figures]) -> tuple[str, ...]:
-    """Which of the means over the seeds are out of bounds, and further apart than seeds explain."""
+    """Returns the names of the means out of bounds and further apart than seeds explain."""
     found = []
     for name in setting.compared:
         peers = [getattr(each, name) for each in setting.theirs]
@@ -316,12 +316,12 @@ def differences(setting: Setting, ours: list[Figures]) -> tuple[str, ...]:
     return tuple(found)
 
 
-#: Means over seeds may be so many standard errors of their difference apart.
+#: Allowed difference of means over seeds, in standard errors of the difference.
 STANDARD_ERRORS = 3
 
 
 def standard_error(theirs: list[float], ours: list[float]) -> float:
-    """Of the difference of two means over seeds."""
+    """Standard error of the difference of two means over seeds."""
     return math.sqrt(sum(statistics.variance(each) / len(each) for each in (theirs, ours)))
 
 
@@ -336,7 +336,7 @@ def compare(chosen: Iterable[Setting]) -> list[Compared]:
 
 
 def run_all(jobs: Iterable[tuple[Setting, Overrides]]) -> list[list[Figures]]:
-    """What came of each setting, with some keys of its scenario changed, a figure for each seed."""
+    """Runs each setting with some keys of its scenario changed; returns one result per seed."""
     cells: list[tuple[int, _core.Cell]] = []
     count = 0
     for number, (setting, overrides) in enumerate(jobs):
@@ -407,7 +407,7 @@ class Order:
 
     @property
     def theirs(self) -> float:
-        """How many times as long the longer one is to them."""
+        """Ratio of the two 99th percentiles in the peer's runs, the longer first."""
         first, second = (
             means(c.setting.theirs).response_p99_s for c in (self.longer, self.shorter)
         )
@@ -415,22 +415,22 @@ class Order:
 
     @property
     def ours(self) -> float:
-        """The same to us."""
+        """Ratio of the two 99th percentiles in our runs."""
         first, second = (means(c.ours).response_p99_s for c in (self.longer, self.shorter))
         return first / second
 
     @property
     def holds(self) -> bool:
-        """Whether it is longer to us, too."""
+        """`true` if the longer one is longer in our runs, too."""
         return self.ours > 1
 
 
-#: A 99th percentile that is so many times another is longer beyond doubt.
+#: Least ratio of two 99th percentiles that counts as a difference.
 CLEARLY = 1.25
 
 
 def orders(found: Iterable[Compared]) -> list[Order]:
-    """Which timeouts make the tail longer: pairs of settings where theirs differ beyond doubt."""
+    """Returns the pairs that differ in timeouts only and clearly in the peer's 99th percentile."""
     alike: dict[tuple[str, ...], list[Compared]] = {}
     for each in found:
         cells = each.setting.row.cells

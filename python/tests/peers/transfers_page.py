@@ -30,11 +30,16 @@ ENDPOINT = "flow.*.endpoint"
 EXPERIMENTS: tuple[tuple[str, str, tuple[Overrides, ...]], ...] = (
     (
         "ns-2 users 70",
-        "**What of ns-2 matters when SYNs are lost.** Its first window is an option of the sender (`windowInit_`). A lost SYN sets it to one packet "
-        "(`bugfix_ss_`), and nothing sets it back: a user whose connections have one sender begins all that follow with one packet. (Seen in ns-2 itself: after a "
-        "SYN is lost and the sender is `reset`, `windowInit_` stays 1; without a loss it is 2.) So as many users have `initial_window = 1` as will have lost a SYN, at the recorded loss. A "
-        "lost SYN leaves a threshold of two packets (`ssthresh_after_syn_loss`), and its backoff lasts until a segment that went once is acknowledged "
-        "(`rto_backoff_until`). After a timeout ns-2's Sack1 goes back and sends all again, what was SACKed, too: so does ours without SACK (`recovery = reno`), and has the same median.",
+        "**What of ns-2 matters when SYNs are lost.** Its first window is an option of the sender "
+        "(`windowInit_`). A lost SYN sets it to one packet (`bugfix_ss_`), and nothing sets it "
+        "back: a user whose connections have one sender begins all that follow with one packet. "
+        "(Seen in ns-2 itself: after a SYN is lost and the sender is `reset`, `windowInit_` stays "
+        "1; without a loss it is 2.) So as many users have `initial_window = 1` as will have lost "
+        "a SYN, at the recorded loss. A lost SYN leaves a threshold of two packets "
+        "(`ssthresh_after_syn_loss`), and its backoff lasts until a segment that went once is "
+        "acknowledged (`rto_backoff_until`). After a timeout ns-2's Sack1 goes back and sends all "
+        "again, what was SACKed, too: so does ours without SACK (`recovery = reno`), and has the "
+        "same median.",
         (
             ((f"{ENDPOINT}.initial_window", 2),),
             ((f"{ENDPOINT}.ssthresh_after_syn_loss", "none"),),
@@ -44,8 +49,10 @@ EXPERIMENTS: tuple[tuple[str, str, tuple[Overrides, ...]], ...] = (
     ),
     (
         "ns-2 users 100",
-        "**What large files lose.** A large file's slow start fills the queue and loses half a window. ns-2's Sack1 takes one packet off its pipe for each duplicate ACK, and stops; so does ours "
-        "(`pipe_rule = sack1`). RFC 6675's pipe leaves out what is taken for lost, so that new data goes on while holes wait for the timer, and is lost, too:",
+        "**What large files lose.** A large file's slow start fills the queue and loses half a "
+        "window. ns-2's Sack1 takes one packet off its pipe for each duplicate ACK, and stops; so "
+        "does ours (`pipe_rule = sack1`). RFC 6675's pipe leaves out what is taken for lost, so "
+        "that new data goes on while holes wait for the timer, and is lost, too:",
         (
             ((f"{ENDPOINT}.pipe_rule", "rfc6675"),),
             ((f"{ENDPOINT}.recovery", "newreno"),),
@@ -53,7 +60,8 @@ EXPERIMENTS: tuple[tuple[str, str, tuple[Overrides, ...]], ...] = (
     ),
     (
         "ns-2 users 103",
-        "**Who has lost a SYN.** Over DropTail packets are lost where a large file fills the queue, so that fewer users have lost a SYN than one packet in so many would make. If "
+        "**Who has lost a SYN.** Over DropTail packets are lost where a large file fills the "
+        "queue, so that fewer users have lost a SYN than one packet in so many would make. If "
         "none has, or all have, the medians lie on both sides of theirs:",
         (
             ((f"{ENDPOINT}.initial_window", 2),),
@@ -62,11 +70,15 @@ EXPERIMENTS: tuple[tuple[str, str, tuple[Overrides, ...]], ...] = (
     ),
 )
 
-#: What explains a setting that does not hold, by its key.
+#: Explanations of settings that do not hold, by their keys.
 EXPLANATIONS: dict[str, str] = {
-    "ns-2 users 70": "explained: without SACK, as ns-2's Sack1 after a timeout, the median is theirs.",
-    "ns-2 users 103": "explained: who has lost a SYN; a goodput 7.7 % above three recorded seeds is "
-    "not explained.",
+    "ns-2 users 70": (
+        "explained: without SACK, as ns-2's Sack1 after a timeout, the median is theirs."
+    ),
+    "ns-2 users 103": (
+        "explained: who has lost a SYN; a goodput 7.7 % above three recorded seeds is not "
+        "explained."
+    ),
     "ns-2 users 105": "explained: who has lost a SYN (median 0.154 s if none has, 0.172 s if all "
     "have).",
     "ns-2 users 106": "explained: who has lost a SYN (median 0.155 s if none has, 0.175 s if all "
@@ -88,15 +100,18 @@ def _rules() -> list[str]:
     return [
         "## Transfers",
         "",
-        'Users who fetch a file, pause and fetch the next (`arrivals = { kind = "closed" }`), and files that arrive for a load of 0.8. A response time is from the SYN, which the '
-        "sender of the data sends, to the last ACK. ns-2 sends whole packets, and sizes are "
-        "rounded up to them. Ours is from the start to the last byte, and half a propagation round "
-        "trip for the ACK, whose way is never full. "
-        f"Ours is the mean of {SEEDS} seeds, of {SEEDS_OF_HEAVY_TAILS} where sizes have a heavy tail:",
+        'Users who fetch a file, pause and fetch the next (`arrivals = { kind = "closed" }`), and '
+        "files that arrive for a load of 0.8. A response time is from the SYN, which the sender "
+        "of the data sends, to the last ACK. ns-2 sends whole packets, and sizes are rounded up "
+        "to them. Ours is from the start to the last byte, and half a propagation round trip for "
+        f"the ACK, whose way is never full. Ours is the mean of {SEEDS} seeds, of "
+        f"{SEEDS_OF_HEAVY_TAILS} where sizes have a heavy tail:",
         *(f"- {bound};" for bound in bounds),
-        f"- where sizes have a heavy tail, also within {STANDARD_ERRORS} standard errors of the difference, from the seeds of both. The mean is compared in the open load only.",
+        f"- where sizes have a heavy tail, also within {STANDARD_ERRORS} standard errors of the "
+        "difference, from the seeds of both. The mean is compared in the open load only.",
         "",
-        "Files of 300 and 3,000 packets are shown: a minute of them is no more than a few large ones. Of XCP and RCP the mappings are those of endless flows below.",
+        "Files of 300 and 3,000 packets are shown: a minute of them is no more than a few large "
+        "ones. Of XCP and RCP the mappings are those of endless flows below.",
         "",
     ]
 
@@ -125,8 +140,8 @@ TABLE_HEAD = (
 
 def _cells(f: Figures) -> str:
     return (
-        f"{f.response_p50_s:.3f} | {f.response_mean_s:.3f} | {f.response_p99_s:.2f} | {f.loss_pct:.2f} | "
-        f"{f.utilisation_pct:.1f} | {f.goodput_mbit_s:.3f}"
+        f"{f.response_p50_s:.3f} | {f.response_mean_s:.3f} | {f.response_p99_s:.2f} | "
+        f"{f.loss_pct:.2f} | {f.utilisation_pct:.1f} | {f.goodput_mbit_s:.3f}"
     )
 
 
@@ -147,9 +162,11 @@ def _orders(found: list[Compared]) -> list[str]:
     return [
         "### Which timeouts make the tail longer",
         "",
-        f"Among settings that differ in their timeouts only there are {len(pairs)} pairs whose 99th percentiles differ by {CLEARLY - 1:.0%} or more there; "
-        f"in {hold} of them they differ in the same sense here. How many times as long the longer one is differs by a factor of "
-        f"{min(ratios):.2f} to {max(ratios):.2f} (median {statistics.median(ratios):.2f}).",
+        f"Among settings that differ in their timeouts only there are {len(pairs)} pairs whose "
+        f"99th percentiles differ by {CLEARLY - 1:.0%} or more there; in {hold} of them they "
+        "differ in the same sense here. How many times as long the longer one is differs by a "
+        f"factor of {min(ratios):.2f} to {max(ratios):.2f} (median "
+        f"{statistics.median(ratios):.2f}).",
         "",
     ]
 
@@ -162,7 +179,8 @@ def _all(found: list[Compared]) -> list[str]:
             "",
             "Ours / theirs.",
             "",
-            "| rows | setting | median s | mean s | 99 % s | loss % | utilisation % | goodput Mbit/s | verdict |",
+            "| rows | setting | median s | mean s | 99 % s | loss % | utilisation % | goodput "
+            "Mbit/s | verdict |",
             "|---|---|---|---|---|---|---|---|---|",
         ]
         for each in found:
@@ -181,7 +199,7 @@ def _all(found: list[Compared]) -> list[str]:
 
 
 def verdict(each: Compared) -> str:
-    """What the page says of a setting."""
+    """Returns the verdict on a setting, as the page shows it."""
     if not each.setting.by_value:
         return "shown"
     return "holds" if each.holds else "differs: " + ", ".join(each.differs)

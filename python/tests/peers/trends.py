@@ -22,11 +22,11 @@ TABLE = "ns3-extra-trend.csv"
 CONTROLLERS = ("TcpVegas", "TcpHtcp")
 #: Two settings are beside each other if they differ in one of these.
 AXES = ("cc", "aqm", "n_flows")
-#: What is compared, how it is said, and by how much it has to differ there, at least: also a fifth.
+#: Measure → its name, and the least difference in ns-3 that counts, if it is `CLEARLY`, too.
 MEASURES = {"qdelay_p50_ms": ("median delay", 1.0), "drops": ("drops", 25.0)}
 CLEARLY = 1.2
 
-#: What is put in place of a row's controller, and how it is said.
+#: Controller that `EXPERIMENTS` puts in place of a row's: NewReno as in ns-3.
 NS3_RENO: Table = {
     "kind": "newreno",
     "increase": "per-ack-whole-bytes",
@@ -47,7 +47,7 @@ EXPERIMENTS: dict[int, tuple[tuple[str, Table], ...]] = {
 
 @dataclass(frozen=True)
 class Order:
-    """Two settings of which one has more there."""
+    """Two settings of which one has more of a measure in ns-3."""
 
     more: Comparison
     less: Comparison
@@ -55,7 +55,7 @@ class Order:
 
     @property
     def holds(self) -> bool:
-        """Whether it has more here, too."""
+        """`true` if that one has more in our runs, too."""
         return _value(self.more.ours, self.measure) > _value(self.less.ours, self.measure)
 
     @property
@@ -91,22 +91,29 @@ def orders(found: Iterable[Comparison]) -> list[Order]:
 
 
 def section(found: list[Comparison]) -> list[str]:
-    """What the page says of them."""
+    """Returns the section of the page about these orders."""
     pairs = orders(found)
     failing = [pair for pair in pairs if not pair.holds]
     lines = [
         "## ns-3's Vegas and H-TCP: orders",
         "",
-        "Their rows (13 to 16, 49 to 52, 85 to 88 of ns-3 more) are shown, not judged. What may be asked of them is which of two settings that differ in the controller, the queue or the number of "
-        f"flows has the longer median delay, or drops more: of {len(pairs)} pairs that differ there by {CLEARLY - 1:.0%} or more, and by 1 ms or 25 drops, {len(pairs) - len(failing)} do so here."
+        "Their rows (13 to 16, 49 to 52, 85 to 88 of ns-3 more) are shown, not judged. What may "
+        "be asked of them is which of two settings that differ in the controller, the queue or "
+        f"the number of flows has the longer median delay, or drops more: of {len(pairs)} pairs "
+        f"that differ there by {CLEARLY - 1:.0%} or more, and by 1 ms or 25 drops, "
+        f"{len(pairs) - len(failing)} do so here."
         + (" The others, ours / theirs:" if failing else ""),
         "",
         *(f"- {pair.text}" for pair in failing),
         *([""] if failing else []),
-        "Three things are ns-3's own, as its files read. `TcpVegas` rounds what it takes for the queue up, so that it grows up to one segment, not two; where its first window rests decides "
-        "about a packet for good, and so whether the queue of two flows stays below CoDel's 5 ms (row 50). After a loss it takes one segment off its window, of which ten flows have three or four: they drop more than "
-        "with half of it, and most with four fifths (rows 85, 86). `TcpHtcp` adds for each ACK what NewReno adds, and α *bytes* where its paper has α segments: ten flows of it drop about as many as NewReno that adds for each ACK (rows 87, 88). With both the three orders are theirs. "
-        "Ours / theirs:",
+        "Three things are ns-3's own, as its files read. `TcpVegas` rounds what it takes for the "
+        "queue up, so that it grows up to one segment, not two; where its first window rests "
+        "decides about a packet for good, and so whether the queue of two flows stays below "
+        "CoDel's 5 ms (row 50). After a loss it takes one segment off its window, of which ten "
+        "flows have three or four: they drop more than with half of it, and most with four fifths "
+        "(rows 85, 86). `TcpHtcp` adds for each ACK what NewReno adds, and α *bytes* where its "
+        "paper has α segments: ten flows of it drop about as many as NewReno that adds for each "
+        "ACK (rows 87, 88). With both the three orders are theirs. Ours / theirs:",
         "",
         "| row | setting | with | goodput Mbit/s | median delay ms | drops |",
         "|---|---|---|---|---|---|",

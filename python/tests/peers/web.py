@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from peers.scenarios import Table
 
 TABLE = "ns2-web.csv"
-#: File, and what its rows are called.
+#: File → name of its rows on the page.
 TABLES = {TABLE: "ns-2 web"}
 #: Runs of each setting; sizes have a heavy tail.
 SEEDS = 12
-#: How often the queue is looked at, half a round trip.
+#: Interval of queue samples, half a round trip.
 SAMPLE = "50 ms"
 RATE_BIT_S = 10e6
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What came of a run; all but the last two are compared."""
+    """Results of one run, or their means; all but the last two are compared."""
 
     response_p50_s: float
     response_p90_s: float
@@ -47,7 +47,7 @@ class Figures:
     response_p99_s: float
 
 
-#: How far ours may be from theirs, as a share; or by how much.
+#: Allowed difference of each mean: a share of the peer's value, or an absolute amount.
 BOUNDS = {
     "response_p50_s": (0.05, 0.0),
     "response_p90_s": (0.10, 0.0),
@@ -56,7 +56,7 @@ BOUNDS = {
     "utilisation_pct": (0.02, 0.0),
     "bulk_mbit_s": (0.05, 0.0),
 }
-#: What is called different, where it is.
+#: Name of each compared figure, as a verdict lists those out of bounds.
 NAMES = {
     "response_p50_s": "median",
     "response_p90_s": "90 %",
@@ -69,13 +69,13 @@ NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class Setting(Recorded):
-    """Recorded runs that differ in their seeds only."""
+    """Recorded runs of one setting, which differ in their seeds only."""
 
     tables = TABLES
 
     @property
     def text(self) -> str:
-        """What was run, for people."""
+        """Returns the setting in words, for the page."""
         return f"{self.row.cells['n_ftp']} bulk flows, {'ECN' if self.row.flag('ecn') else 'RED'}"
 
     @property
@@ -140,15 +140,15 @@ def scenario(setting: Setting) -> Table:
 
 @dataclass(frozen=True)
 class Compared:
-    """A setting, what came of ours, and what does not agree."""
+    """A setting, and our runs of it."""
 
     setting: Setting
-    #: One a seed.
+    #: One for each seed.
     ours: tuple[Figures, ...]
 
     @property
     def differs(self) -> tuple[str, ...]:
-        """Which means over seeds are out of bounds, and further apart than seeds explain."""
+        """Returns the names of the means out of bounds and further apart than seeds explain."""
         found = []
         for name, (share, floor) in BOUNDS.items():
             peers = [getattr(each, name) for each in self.setting.theirs]
@@ -161,7 +161,7 @@ class Compared:
 
     @property
     def holds(self) -> bool:
-        """Whether every measure agrees."""
+        """`true` if every compared measure is within its bounds."""
         return not self.differs
 
 
@@ -185,7 +185,7 @@ def compare(chosen: Iterable[Setting]) -> list[Compared]:
 
 
 def run_all(tables: Iterable[Table]) -> list[list[Figures]]:
-    """What came of each scenario, a figure for each seed."""
+    """Runs each scenario; returns one result per seed."""
     parsed = [_core.parse(tomli_w.dumps(table), name="peer", overrides=()) for table in tables]
     cells = [(number, cell) for number, each in enumerate(parsed) for cell in each.cells]
     with ThreadPoolExecutor(usable_cores()) as pool:
@@ -197,7 +197,7 @@ def run_all(tables: Iterable[Table]) -> list[list[Figures]]:
 
 
 def _waited_s(result: _core.Result, at_s: pl.Series) -> pl.Series:
-    """What a packet that comes at each of these times waits at the bottleneck."""
+    """Time that a packet arriving at each of these times waits at the bottleneck, s."""
     queue = (
         pl.DataFrame(result.link_series)
         .filter(pl.col("link").cast(pl.String) == "bottleneck")

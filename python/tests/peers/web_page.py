@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 
     from peers.scenarios import Table
 
-#: What explains a setting that does not hold, by its key.
+#: Explanations of settings that do not hold, by their keys.
 EXPLANATIONS: dict[str, str] = {
-    "ns-2 web 5": "explained in part: senders that begin with one packet, after they were used for a SYN that was lost.",
+    "ns-2 web 5": (
+        "explained in part: senders that begin with one packet, after they were used for a SYN "
+        "that was lost."
+    ),
     "ns-2 web 6": "explained in part: the same.",
 }
 
@@ -62,13 +65,16 @@ def _rules() -> list[str]:
     return [
         "## Web users",
         "",
-        "The users of the BECN paper's Table I (`web`, preset `becn-table-1`) beside 5, 15 and 35 bulk flows over RED of 10 Mbit/s. ns-2 asks over one connection, "
-        "and answers over another when the client has the ACK of its request; a response time is from the start to the last ACK of the answer. Ours has one connection for both: its "
-        "server waits as long as the rest takes on an empty path (`server_time` of 1.5 round trips), and what the request's ACK and the "
-        "answer's SYN would have waited at the bottleneck is added to the response time, from the queue at that time. "
-        f"Ours is the mean of {web.SEEDS} seeds:",
+        "The users of the BECN paper's Table I (`web`, preset `becn-table-1`) beside 5, 15 and 35 "
+        "bulk flows over RED of 10 Mbit/s. ns-2 asks over one connection, and answers over "
+        "another when the client has the ACK of its request; a response time is from the start to "
+        "the last ACK of the answer. Ours has one connection for both: its server waits as long "
+        "as the rest takes on an empty path (`server_time` of 1.5 round trips), and what the "
+        "request's ACK and the answer's SYN would have waited at the bottleneck is added to the "
+        f"response time, from the queue at that time. Ours is the mean of {web.SEEDS} seeds:",
         *(f"- {bound};" for bound in bounds),
-        f"- or within {STANDARD_ERRORS} standard errors of the difference, from the seeds of both: sizes have a heavy tail.",
+        f"- or within {STANDARD_ERRORS} standard errors of the difference, from the seeds of "
+        "both: sizes have a heavy tail.",
         "",
     ]
 
@@ -108,7 +114,7 @@ def table(found: list[web.Compared]) -> list[str]:
 
 
 def verdict(each: web.Compared) -> str:
-    """What the page says of a setting."""
+    """Returns the verdict on a setting, as the page shows it."""
     return "holds" if each.holds else "differs: " + ", ".join(each.differs)
 
 
@@ -121,14 +127,21 @@ def _explained(found: list[web.Compared]) -> list[str]:
     ]
     lines += [
         "",
-        "**Who sends with one packet.** ns-2's web traffic takes senders from a pool and puts them back, last in, first out. A sender whose SYN was lost begins with one packet for ever after (see "
-        "[Transfers](#transfers)). Over a queue of 35 bulk flows two or three SYNs in a thousand are lost here; with as many, a pool of that kind has 15 to 18 % of its answers sent by such "
-        "senders, in the mean over the time that counts (4 to 12 % beside fewer flows). With half of them the median and the 90 % are theirs. Why so many "
+        "**Who sends with one packet.** ns-2's web traffic takes senders from a pool and puts "
+        "them back, last in, first out. A sender whose SYN was lost begins with one packet for "
+        "ever after (see [Transfers](#transfers)). Over a queue of 35 bulk flows two or three "
+        "SYNs in a thousand are lost here; with as many, a pool of that kind has 15 to 18 % of "
+        "its answers sent by such senders, in the mean over the time that counts (4 to 12 % "
+        "beside fewer flows). With half of them the median and the 90 % are theirs. Why so many "
         "of theirs would be of that kind is not known: their pool was not recorded.",
         "",
-        "**Why responses are not longer.** ns-2's RED spares small packets for two reasons. In byte mode it counts bytes between drops, in whole packets of the mean size, and the size of the arriving one comes last "
-        "(`count = bytes`): what is small and follows a drop is let in for certain. With `use_mark_p_`, which is on, that is so above the upper threshold, too (`forced = spaced`). "
-        "As in the paper, with `count = packets` and `forced = drop`, SYNs are dropped with all others while the average is above it, and each that is costs three seconds:",
+        "**Why responses are not longer.** ns-2's RED spares small packets for two reasons. In "
+        "byte mode it counts bytes between drops, in whole packets of the mean size, and the size "
+        "of the arriving one comes last (`count = bytes`): what is small and follows a drop is "
+        "let in for certain. With `use_mark_p_`, which is on, that is so above the upper "
+        "threshold, too (`forced = spaced`). As in the paper, with `count = packets` and `forced "
+        "= drop`, SYNs are dropped with all others while the average is above it, and each that "
+        "is costs three seconds:",
         "",
         f"| setting {HEAD[0]}",
         f"|---{HEAD[1]}",
