@@ -38,7 +38,8 @@ def test_every_table_has_what_decides_at_each_point() -> None:
 
 #: A comparison whose arms have bases of other names, as `cwnd agree` writes it down.
 ROWS = """\
-rtt,arm,group,metric,unit,runs,simulator,simulator_ci95,linux,linux_ci95,difference,difference_ci95,difference_percent,tolerance,tolerance_least,within
+rtt,arm,group,metric,unit,runs,simulator,simulator_ci95,\
+linux,linux_ci95,difference,difference_ci95,difference_percent,tolerance,tolerance_least,within
 20 ms,Reno,*,Goodput,Mbit/s,3,8.0,0.1,8.1,0.1,0.1,0.1,1.25,10,,true
 20 ms,Reno,*,Timeouts,,3,0.0,0,4.0,0.5,4.0,0.5,,25,1,false
 20 ms,slow,*,Goodput,Mbit/s,3,9.0,0.1,9.0,0.1,0.0,0.1,0.0,10,,true

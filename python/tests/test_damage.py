@@ -363,7 +363,10 @@ def test_a_sweep_is_damaged_only_where_it_is_read(small: dict[str, Path], tmp_pa
 
     run = cwnd.load(sweep)
     found = [
-        told(lambda _, one=each: run.samples_of("series", [one]).collect(), sweep)  # type: ignore[misc]
+        told(
+            lambda _, one=each: run.samples_of("series", [one]).collect(),  # type: ignore[misc]
+            sweep,
+        )
         for each in run.runs["run_id"]
     ]
 

@@ -168,7 +168,12 @@ def test_the_records_of_a_link_are_there_without_their_picture(
         link_series=short.link_series,
         qdelay=short.qdelay,
     )
-    finished = Finished(0, report, Settings(Direction("1 Mbit/s")).scenario(), [])  # type: ignore[arg-type]
+    finished = Finished(
+        0,
+        report,  # type: ignore[arg-type]
+        Settings(Direction("1 Mbit/s")).scenario(),
+        [],
+    )
     with pytest.warns(FigureWarning, match=r"figure `link\.svg` could not be drawn"):
         command.Records(tmp_path).save(finished)
 
