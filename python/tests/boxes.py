@@ -1,4 +1,4 @@
-"""Where the texts of a figure are: boxes that must lie inside of it, and apart."""
+"""Boxes around the texts of a figure, which must lie inside it and must not overlap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Box:
     bottom: float
 
     def overlaps(self, other: Box) -> bool:
-        """Whether they share more than an edge."""
+        """`true` if the two boxes share more than an edge."""
         return (
             min(self.right, other.right) - max(self.left, other.left) > _NOTHING
             and min(self.bottom, other.bottom) - max(self.top, other.top) > _NOTHING

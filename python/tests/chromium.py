@@ -24,7 +24,7 @@ _PATIENCE_S = 60.0
 
 
 def find() -> str | None:
-    """Where the browser is."""
+    """Returns the path of the browser, if one is installed."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -94,7 +94,7 @@ class Chromium(contextlib.AbstractContextManager["Chromium"]):
             return result
 
     def evaluate(self, expression: str) -> Any:
-        """What an expression is in the page; promises are waited for."""
+        """Returns the value of an expression in the page; waits for promises."""
         answer = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )

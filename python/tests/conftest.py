@@ -164,7 +164,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command said."""
+    """Exit code and outputs of a command."""
 
     code: int
     out: str

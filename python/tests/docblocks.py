@@ -41,13 +41,13 @@ from conftest import ROOT
 from cwnd.cli.report import report
 from cwnd.errors import REPORT
 
-#: Where pages are.
+#: Patterns of the files of pages.
 PAGES = ("*.md", *(f"{folder}/**/*.md" for folder in ("docs", "papers", "vectors", "scenarios")))
 PAGES += ("crates/**/*.md", "tests/**/*.md", "benches/**/*.md", "fuzz/**/*.md", "python/**/*.md")
-#: What a page's blocks are.
+#: Languages of blocks: of the shell, and all that are run.
 SHELL = ("sh", "bash", "console")
 RUN = ("toml", "python", *SHELL)
-#: What a part of a scenario is added to on a page that has no whole one.
+#: Scenario that a part of one is added to, on a page that has no whole scenario.
 SMALLEST = "scenarios/fifo-one-flow.toml"
 #: `my.toml` of the pages: a sweep over RTT and β.
 MY = """\
@@ -59,9 +59,9 @@ sweep.repeat = 2
 sweep.axis.rtt = { path = "flow.main.rtt", values = ["10 ms", "40 ms"] }
 sweep.axis.beta = { path = "flow.main.controller.beta", values = [0.5, 0.7] }
 """
-#: What Debian's sudo leaves of PATH, behind our own `make` and `sudo`.
+#: PATH as Debian's sudo resets it; it follows the directory of our own `make` and `sudo`.
 SECURE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#: Longer than this no block takes.
+#: Timeout of a block.
 PATIENCE_S = 120
 
 _FENCE = re.compile(r"^( *)(```+|~~~+) *([\w+-]*)[^`]*$")
@@ -79,22 +79,22 @@ class Block:
     """A fenced block of a page."""
 
     page: str
-    #: Of its first line behind the fence.
+    #: Number of its first line behind the fence.
     line: int
     language: str
     text: str
-    #: What the comment before it says.
+    #: Instructions of the comment before it.
     orders: tuple[str, ...] = ()
     #: The scenario file that is named just before it.
     named: str | None = None
 
     @property
     def place(self) -> str:
-        """Where it is, as compilers say it."""
+        """Returns `PAGE:LINE`, as in messages of compilers."""
         return f"{self.page}:{self.line}"
 
     def told(self, order: str) -> list[str]:
-        """What its orders of this kind say."""
+        """Returns the texts of its instructions of one kind."""
         return [each.removeprefix(order).strip() for each in self.orders if _is(each, order)]
 
     @property
@@ -110,7 +110,7 @@ class Block:
 
     @property
     def lacks(self) -> str | None:
-        """What it needs and this machine has not."""
+        """Returns the first requirement that this machine does not meet, if there is one."""
         for need in self.needs:
             if need == "root":
                 there = os.geteuid() == 0 and Path("/dev/net/tun").exists()

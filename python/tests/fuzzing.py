@@ -1,4 +1,4 @@
-"""What fuzzers run of Python: any bytes are claims, a graph or a manifest, or an error.
+"""Entry points for fuzzers: any bytes give claims, a graph or a manifest, or an error.
 
 `make fuzz TARGET=claims` runs it with atheris; `test_fuzz.py` without, on what was found before.
 """

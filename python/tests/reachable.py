@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: Where things wait while their way is covered; hidden by a file system of its own.
+#: Holds bind mounts of needed paths while their parents are covered by empty directories.
 _STAGE = Path("/mnt")
 
 
@@ -26,7 +26,7 @@ def closed(path: Path) -> Path | None:
 
 
 def needed() -> list[Path]:
-    """What a start of cwnd reads."""
+    """Returns the directories that a start of cwnd reads, without those under `/usr`."""
     root = Path(__file__).resolve().parents[2]
     interpreter = Path(sys.executable).resolve().parents[1]
     found = [root, Path(sys.prefix), Path(sys.base_prefix), interpreter]
@@ -35,7 +35,7 @@ def needed() -> list[Path]:
 
 
 def command() -> tuple[str, ...]:
-    """What to put before a command that runs as somebody else."""
+    """Returns the prefix of commands that run as another user; empty if all is reachable."""
     if all(closed(path) is None for path in needed()):
         return ()
     return ("unshare", "--mount", "--propagation", "private", sys.executable, __file__)

@@ -1,4 +1,4 @@
-"""What controllers that routers steer need beside them: they are refused without."""
+"""Meter and echo that each controller with router feedback requires; it is refused without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How worlds are compared, on results whose differences are known."""
+"""Comparisons of the simulator with Linux, on results whose differences are known."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_the_table_has_a_row_for_each_metric_and_gain(simulated: cwnd.Run, tmp_p
     }
 
 
-#: Where packets are lost at random, runs scatter; where none is, they do not.
+#: A sweep over random loss of 0 and 3 %: only runs with loss scatter.
 LOSSY = (
     ARMS[: ARMS.index("[sweep.axis.rtt]")]
     + """

@@ -1,4 +1,4 @@
-"""What the page says of cellular links, measured again in part."""
+"""Repeats part of the measurements of the page about cellular links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line answers when something is wrong."""
+"""Error messages and exit codes of the command line."""
 
 from __future__ import annotations
 

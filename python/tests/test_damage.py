@@ -122,7 +122,7 @@ def named(error: DamageError, path: Path) -> Path:
 
 
 def told(reader: Callable[[Path], object], path: Path) -> object:
-    """What a reader says; the warning, if that is how it says that it does not know."""
+    """Returns the result of a reader, or the file that its error or warning names."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

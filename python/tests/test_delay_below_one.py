@@ -1,4 +1,4 @@
-"""What the page says of windows below one segment, measured again in part."""
+"""Repeats part of the measurements of the page about windows below one segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says that delay noise costs, measured again in part."""
+"""Repeats part of the measurements of the page about the cost of delay noise."""
 
 from __future__ import annotations
 

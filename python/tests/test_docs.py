@@ -60,9 +60,9 @@ READ = [
 ]
 
 
-#: Where settings are those of other simulators.
+#: Pages with settings of other simulators.
 OTHERS = ("docs/peers.md", "docs/peers/")
-#: What looks like a setting and is none.
+#: Code spans that look like a setting and are none.
 FORMULAS = ("sojourn = now − time of arrival",)
 
 
@@ -139,7 +139,7 @@ def test_orders_to_the_test_are_ones_that_it_knows():
 
 
 def test_what_is_to_be_run_says_its_language():
-    """What has none is a drawing, or what a program said."""
+    """A block without a language is a drawing, or the output of a program."""
     for block in BLOCKS:
         if block.language not in docblocks.RUN:
             assert block.language in ("", "text", "json", "rust"), block.place
@@ -173,7 +173,7 @@ def test_settings_in_passing_are_ones_that_a_scenario_takes(page: str, tmp_path:
 
 
 def _taken(setting: dict[str, Any], file: Path) -> bool:
-    """Whether there is a place in a scenario where it may stand."""
+    """`true` if a section of a scenario accepts the setting."""
     for section, around in _places():
         document: dict[str, Any] = {
             "schema": 1,
@@ -226,7 +226,7 @@ def _places() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
 
 
 def _spans(page: str) -> list[str]:
-    """What is written as code in sentences and tables."""
+    """Returns the code spans of a page: in sentences and tables, not in blocks."""
     text = (ROOT / page).read_text(encoding="utf-8")
     text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
     return [" ".join(span.split()) for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", text)]

@@ -22,7 +22,7 @@ from cwnd.link import picture as link_picture
 from cwnd.plots import kinds
 from cwnd.report import page
 
-#: What a figure of cwnd once died of.
+#: Message of an error that once broke a figure.
 FAULT = "must be real number, not NoneType"
 
 

@@ -16,7 +16,7 @@ import fuzz as script
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: What is put in the place of something else: of another kind, or an end too early.
+#: Replacements for parts of an input: values of other types, and unbalanced ends.
 PIECES = [b"1", b"true", b"[]", b"{}", b'""', b"null", b"[1]", b"=", b'"', b"-1e999", b"\xff"]
 
 

@@ -1,4 +1,4 @@
-"""What the page says of BMCC and its kin beyond their papers, measured again in part."""
+"""Repeats part of the measurements of the page about BMCC, VCP and MLCP beyond their papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says of BMCC, VCP and MLCP over links, measured again in part."""
+"""Repeats part of the measurements of the page about BMCC, VCP and MLCP over links."""
 
 from __future__ import annotations
 

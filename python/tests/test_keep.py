@@ -226,7 +226,7 @@ def test_a_kill_at_any_step_leaves_a_result_the_notes_and_nothing_hidden(tmp_pat
     assert seen > steps / 2
 
 
-#: Holds a directory and a file that are not complete, until it is told to end.
+#: Holds a directory and a file that are not complete, until it is ended.
 WRITER = """
 import sys
 from pathlib import Path

@@ -66,9 +66,9 @@ OFFERING = sorted(
 
 
 def imports(text: str) -> Iterator[tuple[int, tuple[str, ...], str | None]]:
-    """What a file imports of the package, be it in a function or for types only.
+    """Imports of the package in a file, also those in functions or for types only.
 
-    The line, the module, and the name that is taken from it where that is no module.
+    Yields the line, the module, and the name imported from it, unless that is a module.
     """
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):

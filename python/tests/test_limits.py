@@ -130,7 +130,8 @@ def test_an_override_has_a_bound():
         cwnd.check(cwnd.Scenario(), set={"flow.main.rtt": "x" * (2 * MIB)})
 
 
-#: What TOML 1.1 has and 1.0 has not: newlines and a last comma in an inline table, `\e`, `\x`.
+#: A scenario with the syntax that TOML 1.1 adds to 1.0: newlines and a last comma in an inline
+#: table, `\x`.
 NEWER = (
     SHORT.replace('queue = "codel"', 'queue = {\n  kind = "codel", # as it is\n  ecn = true,\n}')
     + '\n[sweep.axis.rate]\npath = "dumbbell.rate"\nvalues = ["5 Mbit/s", "10 Mbit/s"]\n'

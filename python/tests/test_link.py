@@ -54,7 +54,7 @@ needs_ipv6 = pytest.mark.skipif(
     not _DISABLED6.exists() or _DISABLED6.read_text().strip() != "0", reason="no IPv6 here"
 )
 
-#: What a command behind a link does: asks the server for so many bytes, and says how long it took.
+#: Command behind a link: fetches bytes from a server; prints their count and the times taken.
 _FETCH = """
 import os, socket, time
 began = time.monotonic()
@@ -90,7 +90,7 @@ def _fetch(port: int, caller: str = "CWND_LINK_CALLER") -> list[str]:
 
 
 def _is_there(address: str) -> bool:
-    """Whether a device of this machine has the address."""
+    """`true` if a device of this machine has the address."""
     with socket.socket() as tried:
         try:
             tried.bind((address, 0))
@@ -159,7 +159,7 @@ def test_the_router_tells_who_sends_of_marks_and_its_meter_writes(cli: Cli):
     assert answer.code == 0, answer.err
     down = answer.json["directions"]["downlink"]
     assert sum(down["marks"].values()) > 3
-    # What came with CE was told by who marked it.
+    # The router sends no quench for a packet that arrived with CE.
     assert 3 < down["quenches"] == down["counted"]["quenches_sent"] <= sum(down["marks"].values())
     assert down["counted"]["packets_identified"] > 1000
     assert down["counted"]["packets_below_load"] > 0

@@ -1,4 +1,4 @@
-"""What COMMAND behind `sudo cwnd link` must never be able to do. Needs root, as test_link does."""
+"""Actions forbidden to COMMAND behind `sudo cwnd link`. Needs root, as test_link does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = needs_root
 
-#: Who calls sudo here.
+#: User id of the caller of sudo in these tests.
 NOBODY = 65534
 BY_SUDO = {**os.environ, "SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
 PYTHON = ("python3", "-c")

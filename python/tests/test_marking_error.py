@@ -1,4 +1,4 @@
-"""How well marks tell a number: the closed forms against lots, and the page against both."""
+"""Error of a value that marks encode: closed forms against random draws, and the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is aggregated, against sums done by hand."""
+"""Aggregates of runs, against sums computed by hand."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Room:
         )
 
     def make(self, name: str, *arguments: str) -> None:
-        """What other commands read, once."""
+        """Runs a command once, for the file that other commands read."""
         if not (self.folder / name).exists():
             process = self.start(*arguments, "-o", name)
             _, said = process.communicate()
@@ -113,9 +113,9 @@ class Command:
     """A command that takes long."""
 
     arguments: str
-    #: What has to be there.
+    #: Prepares the files that the command reads.
     before: Callable[[Room], None] | None = None
-    #: How long it is watched, if it is not to come to its end.
+    #: Time for which it is watched, if it is not to end by itself.
     watched_s: float | None = None
 
 

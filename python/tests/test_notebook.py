@@ -31,7 +31,7 @@ GROUPS = (
     + '\n[flow.second]\nrtt = "20 ms"\n'
 )
 
-#: What each cell of the notebook shows.
+#: Script: the outputs that each cell of the notebook shows.
 SHOWN = """[...document.querySelectorAll('.jp-CodeCell')].map((cell) => ({
     outputs: cell.querySelectorAll('.jp-OutputArea-output').length,
     tables: cell.querySelectorAll('.jp-OutputArea table').length,
@@ -42,8 +42,8 @@ SHOWN = """[...document.querySelectorAll('.jp-CodeCell')].map((cell) => ({
         natural: picture.naturalWidth,
     })),
 }))"""
-#: Where the texts of the result's table are, row by row: a cell's box is as wide as its column
-#: whatever stands in it.
+#: Script: positions of the texts in the result's table, row by row. A cell's own box is as wide as
+#: its column, whatever it contains.
 TEXTS = """[...document.querySelectorAll('.jp-CodeCell')[1].querySelectorAll('tr')].map((row) =>
     [...row.cells].map((cell) => {
         const range = document.createRange();

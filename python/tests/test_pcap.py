@@ -56,8 +56,8 @@ MARKS = (
 )
 AT_SENDER = "access+access.reverse"
 
-#: How tshark names the kinds of a segment that was sent before. What follows new data within a
-#: round-trip time it takes for reordered.
+#: tshark's names for a segment that was sent before. It calls one that follows new data within a
+#: round-trip time reordered.
 AGAIN = ("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order")
 #: Severities of tshark's expert information (wireshark/epan/proto.h, PI_WARN and PI_ERROR).
 WARNING, ERROR = 0x600000, 0x800000

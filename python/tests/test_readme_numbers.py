@@ -1,4 +1,4 @@
-"""What the README says in numbers of the rest is what the rest has."""
+"""Numbers in the README, against the pages and files that they come from."""
 
 from __future__ import annotations
 

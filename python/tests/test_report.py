@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Elements that have no end.
 VOID = {"meta", "link", "br", "img", "input", "hr", "line"}
-#: What a scenario's writer might try, or quote.
+#: Text of a scenario that must not act as HTML, as a template or as a format.
 HOSTILE = "Is <script>window.hacked = 1</script> & \"<b>\" text? '{{ 7 * 7 }}' %{x}"
 
 

@@ -40,7 +40,7 @@ SCROLL = """(async () => {
     }
     scrollTo(0, 0);
 })()"""
-#: Where the first point of the sweep is.
+#: Script: the position of the first point of the sweep.
 FIRST_POINT = """(() => {
     const box = document.querySelector('#r1-sweep .mark-symbol path').getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
@@ -76,7 +76,7 @@ PAPERS = (
     "new Set([...document.querySelectorAll('.plot svg')].map((svg) => svg.style.backgroundColor))"
 )
 
-#: What there is when a page goes to the printer.
+#: Script: the state of a page that is printed.
 AT_PRINT = """(() => {
     const plots = [...document.querySelectorAll('.plot')];
     const { left, width } = document.body.getBoundingClientRect();

@@ -67,7 +67,7 @@ def test_every_claim_of_a_paper_names_a_measure_and_scenarios_that_are_there(nam
         assert all(paper.scenario(figure).is_file() for figure in claim.figures)
         for check in claim.checks:
             assert check.measure in {**MEASURES, **own}
-            # What an order compares must be told apart.
+            # An order needs the names of both sides of its comparison.
             assert check.kind != "order" or check.measure in {**SIDES, **shelf.own_sides(name)}
 
 

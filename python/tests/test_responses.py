@@ -55,7 +55,7 @@ labels = ["fifo", "codel"]
 """
 #: Quantile of Student's t at 97.5 % for two degrees of freedom, from any table.
 T_975_2 = 4.302653
-#: What became of requests whose connection was given up.
+#: Outcomes of requests whose connection was given up.
 GIVEN_UP = ("rejected", "given-up")
 
 

@@ -170,7 +170,7 @@ def test_activity_is_counted_over_all_runs(sweep: cwnd.Run):
 def test_a_count_that_some_runs_know_is_none_in_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int
 ):
-    """Whether their rows meet in one batch or come in one each."""
+    """Tests runs whose rows share a batch, and runs with a batch each."""
 
     class Told:
         """A run in which a mechanism of its own acted, unless it was the first."""

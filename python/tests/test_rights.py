@@ -23,7 +23,7 @@ GRAPH = """graph [
 ]
 """
 START = 'start = "uniform(0 ms, 100 ms)"'
-#: What reads the secret, by the command.
+#: Name of a case → the arguments of a command that reads the secret.
 READERS = {
     "run": ("run", "secret"),
     "run sizes": ("run", "sizes.toml"),

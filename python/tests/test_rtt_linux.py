@@ -1,4 +1,4 @@
-"""What a round-trip time measures on Linux: receivers that cheat, and what the page says."""
+"""Round-trip times measured on Linux: misbehaving receivers, and the numbers of the page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def two_flows(**run: str) -> cwnd.Scenario:
 
 
 def echoed_ms(file: Path) -> list[float]:
-    """How much older than the newest segment what is echoed is at the least, of each sender."""
+    """Returns the least age of an echoed timestamp against the newest segment, per sender."""
     flows = captured_rtt.flows(file)
     return [
         1e3 * min(one.echoed for one in flows[sender].samples) / flows[sender].hz

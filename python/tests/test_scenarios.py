@@ -17,7 +17,7 @@ from cwnd.errors import REPORT
 SCENARIOS = sorted((ROOT / "scenarios").rglob("*.toml"))
 #: A few seeds say as much as many about whether it works.
 MOST_SEEDS = 2
-#: What takes longer than some seconds all the same is cut down further; its points are as many.
+#: Overrides that shorten scenarios which take longer than some seconds even with few seeds.
 SHORTER = {
     "abe-gigabit": ("run.duration=1 s", "sweep.repeat=1"),
     "abe-codel-pie": ("sweep.repeat=1", "run.duration=50 s"),

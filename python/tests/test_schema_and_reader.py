@@ -19,7 +19,7 @@ from cwnd import _core
 
 SCHEMA: dict[str, Any] = json.loads(cwnd.json_schema())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-#: What a table of each kind must be given, and what goes with a key so that it means something.
+#: Required keys of a table of each kind, and keys without which another one has no effect.
 GIVEN = {
     "bytes": {"size": "1 MB"},
     "on-off": {"size": "1 MB", "off": "1 s"},
@@ -46,7 +46,7 @@ COMPANIONS = {
     "mlcp.beta_least": {"beta_most": math.nextafter(1.0, 0.0)},
     "mlcp.beta_most": {"beta_least": 5e-324},
 }
-#: Where the plain keys of a section stand in a file.
+#: Path of each section whose plain keys are tested.
 SECTIONS = {
     "run": ["run"],
     "dumbbell": ["dumbbell"],
@@ -79,7 +79,7 @@ def leaves(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def is_plain(schema: dict[str, Any]) -> bool:
-    """Whether all that it takes is a value, not a table or a list of something."""
+    """`true` if a schema accepts values only, no table and no list."""
     return all(
         leaf.get("type") not in ("object", "array", None) or "enum" in leaf or "const" in leaf
         for leaf in leaves(schema)
@@ -153,7 +153,7 @@ def toml(value: object) -> str:
 
 
 def read(root: dict[str, Any]) -> str:
-    """What the reader says against a scenario: nothing, or its errors."""
+    """Returns the errors of the reader on a scenario, or an empty string."""
     text = "\n".join(f"{key} = {toml(value)}" for key, value in root.items())
     assert tomllib.loads(text) == root
     try:

@@ -109,7 +109,7 @@ def test_a_worker_with_another_simulator_computes_nothing():
 
 
 class Slow:
-    """Ray as far as batches need it, on a clock of its own: a cell takes as long as it is told."""
+    """Ray as far as batches need it, on a clock of its own: each cell takes `cell_s`."""
 
     def __init__(self, cores: int, cell_s: float):
         self.cores, self.cell_s = cores, cell_s

@@ -385,7 +385,7 @@ def test_a_disk_that_cannot_be_written_is_a_failure_in_words(
 
 
 class Killed(BaseException):
-    """What no cleaning up follows."""
+    """Stands for SIGKILL: `except Exception` does not catch it, so nothing cleans up."""
 
 
 @pytest.mark.parametrize("longer", [False, True])

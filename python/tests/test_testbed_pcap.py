@@ -30,7 +30,7 @@ BOTH = "bottleneck+reverse"
 
 
 def comments(seen: pl.DataFrame, kind: str) -> dict[str, int]:
-    """How many packets have such a comment, by what it says."""
+    """Counts packets by the text of their comment, for comments that match."""
     said = seen.filter(pl.col("frame.comment").str.contains(kind))
     return dict(said["frame.comment"].value_counts().iter_rows())
 
