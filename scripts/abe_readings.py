@@ -29,20 +29,20 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 RESULTS = DOCS / "abe-readings" / "results.csv"
 
-#: What stands before the name of a reading in a label, and after one that is switched off.
+#: Controllers, which prefix the labels of readings; and the suffix of a reading without ABE.
 CONTROLLERS = ("NewReno", "CUBIC")
 OFF = ", off"
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is told of a point."""
+    """A quantity of a point, as tables and figures show it."""
 
     name: str
     #: For the head of a table and the axis of a figure.
     label: str
     digits: int = 1
-    #: Whether it is a difference, which is written with its sign.
+    #: `true` if it is a difference, which is written with its sign.
     signed: bool = False
 
     def written(self, estimate: Estimate) -> str:
@@ -73,7 +73,7 @@ QUANTITIES = {
 
 #: A point: labels of the axes in order, the reading last.
 Point = tuple[str, ...]
-#: What one scenario gave: point → name of the quantity → estimate.
+#: Results of one scenario: point → name of the quantity → estimate.
 Table = dict[Point, dict[str, Estimate]]
 
 
@@ -291,7 +291,7 @@ def told(table: Table) -> list[str]:
 
 
 def off_table(results: Mapping[str, Table]) -> str:
-    """What is compared with: the controllers without ABE."""
+    """Returns the table of the references: the controllers without ABE."""
     table = results[GRID.name]
     shown = ("goodput", "p50", "p90")
     head = ["Without ABE", "RTT", "Queue", *(QUANTITIES[name].label for name in shown)]
@@ -346,7 +346,7 @@ def share_table(against: str) -> Callable[[Mapping[str, Table]], str]:
 
 
 def gigabit_table(results: Mapping[str, Table]) -> str:
-    """All that is told at 1 Gbit/s."""
+    """Returns the table of all results at 1 Gbit/s."""
     table = results[GIGABIT.name]
     shown = ("goodput", "gain", "p50", "dp50", "p90", "dp90")
     head = ["RTT", "Queue", "Reading", *(QUANTITIES[name].label for name in shown)]
@@ -417,7 +417,7 @@ def grid_figure(table: Table, name: str, left_out: Sequence[str] = ()) -> Pictur
 
 
 def shared_figure(table: Table) -> Picture:
-    """What the plain flow loses: one row a plain controller, one column an RTT."""
+    """Draws the loss of the plain flow: one row per plain controller, one column per RTT."""
     queues, rtts = labels(table, 0), labels(table, 1)
     shown = [reading for reading in readings(table) if reading not in LEFT_OUT]
     panels = []

@@ -62,11 +62,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIOS = ROOT / "scenarios" / "agree"
 DATA, IMAGES, PAGE = ROOT / "docs" / "agreement", ROOT / "docs" / "images", "agreement.md"
-#: What the numbers of points that were run more often are called after.
+#: Suffix of the files with points that ran more often.
 AGAIN = "-repeated"
-#: Where runs stay, so that an interrupted comparison goes on.
+#: Directory of runs, so that an interrupted comparison goes on.
 RESULTS = ROOT / "out" / "agree"
-#: Which engines the simulator's runs are of, by comparison.
+#: File with the engine of the simulator's runs, by comparison.
 ENGINES = "simulator.json"
 #: Counts within tolerances by builds and seeds, and what is found in them; written by hand.
 RESEEDED = "reseeded"
@@ -75,7 +75,7 @@ PAPER_RESULTS = ROOT / "out" / "reproduce"
 #: Runs of each world at points where the scenario's three scatter too far to tell.
 UP_TO = 30
 
-#: Where figures of papers are.
+#: Directory of the papers' figures.
 FIGURES = paper_pages.IMAGES
 
 PAPER_HEAD = """\
@@ -132,7 +132,7 @@ class Group:
     """Comparisons that are about one thing."""
 
     name: str
-    #: Where on the page it stands.
+    #: Position on the page.
     order: int
     title: str
     about: str
@@ -142,7 +142,7 @@ class Group:
 
     @property
     def notes(self) -> str:
-        """What the page says of the differences; written by hand."""
+        """Text of the page about the differences, written by hand."""
         file = DATA / f"{self.name}.md"
         return file.read_text(encoding="utf-8") if file.exists() else ""
 
@@ -202,7 +202,7 @@ def _simulate(only: set[str]) -> None:
 
 
 def _moved(found: Agreement, recorded: Path) -> bool:
-    """Whether the simulator's side is another than a table has, which is then written again."""
+    """Writes a table again if the simulator's side changed, and returns `True` then."""
     text = table(found)
     before, after = (
         [(row["simulator"], row["simulator_ci95"]) for row in csv.DictReader(io.StringIO(each))]
@@ -284,7 +284,7 @@ def run_figures(name: str) -> None:
 
 
 def _results(name: str) -> Path:
-    """Where `cwnd reproduce NAME --on linux` leaves what it runs."""
+    """Returns the directory with the runs of `cwnd reproduce NAME --on linux`."""
     return PAPER_RESULTS / f"{name}-{LINUX}"
 
 
@@ -425,7 +425,7 @@ def _set(each: Set, numbers: _Numbers) -> list[str]:
 
 
 def _verdict(numbers: _Numbers) -> str:
-    """What holds in a group, by the three runs of each point, and by all runs."""
+    """Counts rows within their tolerances in a group: by three runs of each point, and by all."""
     best = numbers.best
     lines = [
         "| within their tolerances | three runs of each point | and more where three scatter |",

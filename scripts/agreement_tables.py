@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-#: What the metrics are called in the tables.
+#: Names of the metrics in the tables.
 GOODPUT_CALLED, COMPLETION_CALLED, TIMEOUTS_CALLED = (
     METRICS[name].label for name in (GOODPUT, COMPLETION, TIMEOUTS)
 )
@@ -33,18 +33,18 @@ def deciding(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def decides(row: dict[str, str], by: str | None = None) -> bool:
-    """Whether a row is of what decides: goodput or completion time, or the one that is given."""
+    """`true` if a row has a tolerance and the metric `by`, or else goodput or completion time."""
     names = (GOODPUT_CALLED, COMPLETION_CALLED) if by is None else (by,)
     return bool(row["within"]) and row["metric"] in names
 
 
 def is_timeouts(row: dict[str, str]) -> bool:
-    """Whether a row is of timeouts."""
+    """`true` if a row counts timeouts."""
     return row["metric"] == TIMEOUTS_CALLED
 
 
 def within(rows: Iterable[dict[str, str]], *, share: bool = False) -> str:
-    """How many rows are within their tolerances."""
+    """Counts rows within their tolerances; with `share` also in per cent."""
     mine = list(rows)
     within = sum(row["within"] == "true" for row in mine)
     if not share:
@@ -60,19 +60,19 @@ def axes_of(rows: list[dict[str, str]]) -> list[str]:
 
 
 def key_of(row: dict[str, str], axes: Sequence[str]) -> tuple[str, ...]:
-    """Which point a row is of, as it is shown."""
+    """Returns the labels of a row's point, with `all` for `*`."""
     return tuple("all" if row[axis] == "*" else row[axis] for axis in axes)
 
 
-#: What is shown beside goodput: the metric, how it is called, decimals; where arms have gains, and
-#: elsewhere.
+#: Columns beside the deciding metric: the metric, its head, its decimals. The first are for
+#: comparisons with gains, the second for others, the last for all.
 _BESIDE_GAINS = (("Queueing delay, mean", "delay, ms", 1), ("Marks", "marks", 0))
 _BESIDE = (("Retransmissions", "retransmissions", 0),)
 _LAST = (("Drops", "drops", 0),)
 
 
 def points(rows: list[dict[str, str]]) -> str:
-    """What decides at each point, and what else was seen there."""
+    """Returns a table: the deciding metric and further ones at each point."""
     what, axes = deciding(rows)[0], axes_of(rows)
     gains = any(map(is_gain, rows))
     beside = (*(_BESIDE_GAINS if gains else _BESIDE), *_LAST)
@@ -117,7 +117,7 @@ _MANY = 10
 
 
 def ran(rows: list[dict[str, str]]) -> str:
-    """How often points ran whose runs scatter."""
+    """Returns a sentence with the number of runs of points that scatter."""
     runs = max(int(row["runs"]) for row in rows)
     return (
         "Where the 95 % confidence interval of a difference is wider than its tolerance after three"
@@ -133,7 +133,7 @@ def overlaid(rows: list[dict[str, str]], again: list[dict[str, str]]) -> Iterato
 
 
 def place(row: dict[str, str]) -> tuple[str, ...]:
-    """What a row is of: its axes, group and metric."""
+    """Returns the identity of a row: its axes, group and metric."""
     return tuple(list(row.values())[: list(row).index("metric") + 1])
 
 
@@ -146,7 +146,7 @@ def _percent(part: int, whole: Sequence[object]) -> str:
 
 
 def about(world: dict[str, Any], engine: str | None = None) -> str:
-    """Which kernel it was, how well the router kept time, and which simulator."""
+    """Describes the kernel, the timing of the router, and the simulator."""
     rows = world.get("calibration", [])
     worst = max(
         (abs(r["measured"] / r["set"] - 1) for r in rows if r["unit"] == "Mbit/s"), default=0.0
@@ -162,12 +162,12 @@ def about(world: dict[str, Any], engine: str | None = None) -> str:
 
 
 def is_gain(row: dict[str, str]) -> bool:
-    """Whether a row is of what an arm wins."""
+    """`true` if a row is the gain of an arm over its base."""
     return row["metric"].startswith(GAIN_OVER)
 
 
 def arms(rows: list[dict[str, str]]) -> str:
-    """What gains are of: arms, or what they have besides their bases."""
+    """Returns the names of arms with gains, without the names of their bases."""
     gains = list(filter(is_gain, rows))
     names = dict.fromkeys(
         next(
@@ -194,7 +194,7 @@ def _both(row: dict[str, str] | None, places: int) -> str:
 
 
 def gains(rows: list[dict[str, str]]) -> str:
-    """What arms win over their bases."""
+    """Returns the table of the arms' gains over their bases."""
     axes = axes_of(rows)
     lines = [
         f"| {' | '.join(axes)} | over | simulator | Linux | difference |",

@@ -1,4 +1,4 @@
-"""What BECN's choices do, and BECN beyond its paper: tables of two pages.
+"""Effects of BECN's choices, and BECN beyond its paper: tables of two pages.
 
 They are docs/messengers/quench.md and docs/becn.md. `scripts/becn_choices.py --page` measures again
 and writes them, and draws the map of docs/becn.md; with names, only these. The tests run a part
@@ -39,7 +39,7 @@ def choices(overrides: Mapping[str, object] | None = None) -> list[str]:
 
 
 def beside(overrides: Mapping[str, object] | None = None) -> list[str]:
-    """How much more goodput flows have than as many plain ones beside them."""
+    """Gain in goodput over as many plain flows beside them, per cent, by choice."""
     run = cwnd.run(PAGE.parent / "beside.toml", set=dict(overrides or {}))
     (choice,) = (axis.column for axis in run.axes)
     goodput = pl.col("goodput_bit_s")
@@ -129,7 +129,7 @@ def before(overrides: Mapping[str, object] | None = None) -> list[str]:
 
 
 def mixtures(overrides: Mapping[str, object] | None = None) -> list[str]:
-    """How much more goodput BECN flows have than others beside them."""
+    """Gain in goodput of BECN flows over other flows beside them, per cent."""
     run = _run("mixtures", overrides)
     becn, other, delay = (axis.column for axis in run.axes)
     goodput, group = pl.col("goodput_bit_s"), pl.col("group").cast(pl.String)
@@ -200,10 +200,10 @@ def draw_map() -> Picture:
     return Picture([panel], 3.2, 5.2)
 
 
-#: What stands side by side.
+#: Columns under each number of flows.
 _COMPARED = ("ECN", "BECN", "goodput")
 
-#: What makes each table, and the page that has it.
+#: Table → the function that measures it, and its page.
 TABLES = {
     "choices": (choices, PAGE),
     "beside": (beside, PAGE),

@@ -1,8 +1,8 @@
-"""What a sender takes for the round trip, three ways, from a capture of both links of a dumbbell.
+"""Round-trip samples of senders, by several methods, from a capture of both dumbbell links.
 
 Times are those at which segments leave the bottleneck, so that its queue is behind them: what an
-ACK shows beyond the shortest way back is how long the receiver held it. When segments were sent
-is told by their timestamps, in ticks of the sender's clock.
+ACK shows beyond the shortest way back is how long the receiver held it. The send times of segments
+are their timestamps, in ticks of the sender's clock.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class Segment(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What an ACK of new data tells."""
+    """A round-trip sample: an ACK of new data."""
 
     time_s: float
     #: Segments that it acknowledges.
     segments: int
     #: From the departure of the newest of them at the bottleneck, s.
     back_s: float
-    #: How much earlier than the newest the oldest was sent, and what is echoed; ticks.
+    #: Ages of the oldest and of the echoed timestamp against the newest segment, ticks.
     oldest: int
     echoed: int
-    #: When the newest was sent, ticks.
+    #: Send time of the newest, ticks.
     sent: int
 
 
@@ -65,7 +65,7 @@ class Flow:
     #: Ticks of its clock in a second.
     hz: int = 0
     samples: list[Sample] = field(default_factory=list)
-    #: When new segments were sent, in their order, ticks.
+    #: Send times of new segments, in their order, ticks.
     sent: list[int] = field(default_factory=list)
 
     def noise_ms(self, way: str) -> list[float]:
@@ -147,7 +147,7 @@ def mean_and_95(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _ahead(one: int, other: int) -> int:
-    """How far `one` is ahead of `other`, where both wrap."""
+    """Returns `one - other` for 32-bit numbers that wrap, negative if `one` is behind."""
     return (one - other + _WRAP // 2) % _WRAP - _WRAP // 2
 
 

@@ -1,4 +1,4 @@
-"""What controllers get of a cellular link: a table of docs/controllers/delay-aimd.md.
+"""Controllers over a cellular link: a table of docs/controllers/delay-aimd.md.
 
 The traces are drawn by the model of a cellular link of Winstein, Sivaraman, Balakrishnan,
 *Stochastic Forecasts Achieve High Throughput and Low Delay over Cellular Networks*, NSDI 2013,

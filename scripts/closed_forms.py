@@ -36,7 +36,7 @@ class Point:
     x: float
     model: float
     found: Estimate
-    #: Whether the bound holds here; what lies outside the model's range is drawn hollow.
+    #: `true` if the bound applies; points outside the model's range are drawn hollow.
     judged: bool
     #: Largest relative error allowed, and no more than the confidence interval beyond it.
     bound: float
@@ -48,7 +48,7 @@ class Point:
 
     @property
     def holds(self) -> bool:
-        """Whether the error is within its bound."""
+        """`true` if the error is within its bound, or if the point is not judged."""
         interval = (self.found.half_width or 0.0) / self.model
         return not self.judged or abs(self.error) <= self.bound + interval
 
@@ -73,7 +73,7 @@ class Comparison:
         return self.points(runs)
 
     def caption(self, points: list[Point]) -> str:
-        """What is seen, with the largest relative error."""
+        """Returns the caption of the figure, with the largest relative error."""
         judged = [p for p in points if p.judged]
         text = f"Lines: the model. Points: the simulation. Largest relative error {worst(judged)}"
         if self.logarithmic:

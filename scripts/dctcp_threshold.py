@@ -1,4 +1,4 @@
-"""What a switch's threshold does to DCTCP: the table and the figure of docs/controllers/dctcp.md.
+"""DCTCP by a switch's marking threshold: table and figure of docs/controllers/dctcp.md.
 
 `scenarios/dctcp.toml` is run; `--page` writes them again, a test runs a part.
 """

@@ -1,4 +1,4 @@
-"""How many flows fit below one segment a round trip: a table of docs/controllers/delay-aimd.md.
+"""Flows with less than a segment in flight: a table of docs/controllers/delay-aimd.md.
 
 `scenarios/delay-below-one.toml` is run; `make docs` writes the table again, a test runs a
 part of it.

@@ -1,4 +1,4 @@
-"""What delay noise costs those who heed delay: a table of docs/controllers/delay-aimd.md.
+"""Cost of delay noise for delay-based controllers: a table of docs/controllers/delay-aimd.md.
 
 `scenarios/delay-noise.toml` is run; `make docs` writes the table again, a test runs a part of it.
 """

@@ -1,7 +1,7 @@
-"""What each part of preset `linux` does: the table of docs/endpoint.md.
+"""Effect of each part of preset `linux`: the table of docs/endpoint.md.
 
-`scripts/endpoint_parts.py --page` runs `docs/endpoint/parts.toml` and writes it. What Linux does
-over the same paths is what docs/agreement has of it.
+`scripts/endpoint_parts.py --page` runs `docs/endpoint/parts.toml` and writes it. Linux's
+numbers over the same paths come from docs/agreement.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "endpoint.md"
 SCENARIO = DOCS / "endpoint" / "parts.toml"
 TABLE = "scripts/endpoint_parts.py"
-#: What is counted where, and the row of docs/agreement that Linux has there.
 REPEATED = "50mbit-repeated.csv"
+#: Setting → file of docs/agreement and the queue, round-trip time and arm of Linux's row there.
 LINUX = {
     "CUBIC, FIFO, 20 ms": ("10mbit.csv", "FIFO 1 BDP", "20 ms", "CUBIC"),
     "CUBIC, FIFO, 200 ms": ("10mbit.csv", "FIFO 1 BDP", "200 ms", "CUBIC"),
@@ -36,7 +36,7 @@ LINUX = {
 
 
 def again(setting: str) -> bool:
-    """Whether what goes again is counted: over FIFO all fill the path, and differ by that."""
+    """`true` if retransmissions are compared: over FIFO the goodput of all fills the path."""
     return "FIFO" in setting
 
 
@@ -46,7 +46,7 @@ def text(setting: str, mean: float, error: float) -> str:
 
 
 def linux(setting: str) -> str:
-    """What Linux does there."""
+    """Returns Linux's mean and interval in a setting."""
     file, *of = LINUX[setting]
     metric = "Retransmissions" if again(setting) else "Goodput"
     whose = dict(zip(("queue", "rtt", "arm"), of, strict=True), group="*", metric=metric)
@@ -55,7 +55,7 @@ def linux(setting: str) -> str:
 
 
 def measure(overrides: Mapping[str, object] | None = None) -> dict[str, dict[str, str]]:
-    """What each setting comes to, by the part that is left out."""
+    """Returns setting → part that is left out → mean and interval."""
     run = cwnd.run(SCENARIO, set=dict(overrides or {}))
     names = [pl.col(axis.column).cast(pl.String) for axis in run.axes]
     found: dict[str, dict[str, str]] = {}

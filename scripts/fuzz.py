@@ -30,13 +30,13 @@ TOOLS = ROOT / "target" / "tools"
 BUILT = ROOT / "target" / "fuzz"
 CORPUS = ROOT / "fuzz" / "corpus"
 PAGE = ROOT / "docs" / "fuzzing.md"
-#: Where `make fuzz` puts atheris.
+#: Directory into which `make fuzz` installs atheris.
 ATHERIS = TOOLS / "python"
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is tried, with inputs of so many bytes at most: longer ones take time, find little.
+    """A fuzz target. `most_bytes` bounds its inputs: longer ones take time and find little.
 
     Files may be long: what makes a reader slow, or nests too deeply, needs thousands of bytes.
     """
@@ -45,8 +45,7 @@ class Target:
     about: str
     most_bytes: int
     python: bool = False
-    #: How often each edge was taken is looked at, too; where there are many that takes half of the
-    #: time.
+    #: Compares counts of taken edges, too; with many edges that takes half of the time.
     counters: bool = True
     #: JSON Schema of the inputs, whose keys and values libFuzzer puts into them.
     schema: Path | None = None
@@ -84,7 +83,7 @@ NAMES = tuple(target.name for target in TARGETS)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to."""
+    """Counts of one run of a target."""
 
     executions: int
     seconds: float
@@ -143,7 +142,7 @@ def main() -> int:
 
 
 def last(target: Target) -> Path:
-    """Where the outcome of a target's last run is."""
+    """Returns the file with the outcome of a target's last run."""
     return BUILT / f"{target.name}.json"
 
 
@@ -160,7 +159,7 @@ def build() -> None:
 
 
 def command_of(target: Target) -> tuple[list[str], dict[str, str]]:
-    """How a target is started, and in what environment."""
+    """Returns the command that starts a target, and its environment."""
     if target.python:
         path = os.pathsep.join([str(ATHERIS), str(ROOT / "python"), str(ROOT / "python/tests")])
         body = ROOT / "python" / "tests" / "fuzzing.py"

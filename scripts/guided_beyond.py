@@ -1,4 +1,4 @@
-"""What the papers of BMCC, VCP, XCP and RCP don't show: tables of docs/controllers/bmcc.md.
+"""Experiments that the papers of BMCC, VCP, XCP and RCP lack: tables of docs/controllers/bmcc.md.
 
 Several bottlenecks beside max-min shares, links that lose packets, senders that know nothing of
 load, receivers that lie, routers that are wrong, datacentres, a million short transfers:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SCENARIOS = PAGE.with_name("bmcc")
 
-#: Which links a flow of each group of `bottlenecks.toml` crosses, and how many flows it has.
+#: Group of `bottlenecks.toml` → the links that its flows cross, and their number.
 CROSSES = {
     "long": (("a-b", "b-c", "c-d"), 2),
     "first": (("a-b",), 1),
@@ -94,7 +94,7 @@ def _largest(
 
 
 def _flows(scenario: str, overrides: Mapping[str, object] | None) -> pl.DataFrame:
-    """What each group got in each run, Mbit/s of the wire, beside the axes of the sweep."""
+    """Throughput of each group in each run, Mbit/s on the wire, with the axes of the sweep."""
     run = cwnd.run(SCENARIOS / f"{scenario}.toml", set=dict(overrides or {}))
     axes = [a for a in run.runs.columns if a in AXES]
     runs = run.runs.select("run_id", pl.col(axes).cast(pl.String))
@@ -111,7 +111,7 @@ def _flows(scenario: str, overrides: Mapping[str, object] | None) -> pl.DataFram
 
 
 def _transfers(overrides: Mapping[str, object] | None) -> pl.DataFrame:
-    """How long transfers took with each scheme, and what the bottleneck was like."""
+    """Completion times of transfers with each scheme, and measures of the bottleneck."""
     run = cwnd.run(SCENARIOS / "million.toml", set=dict(overrides or {}))
     numbers = run.runs.select("run_id", "scheme", "requests")
     joined = numbers.join(run.summary(), on="scheme").join(bottleneck(run), on="run_id")
@@ -161,7 +161,7 @@ LOSSY_MBIT_S = 50
 
 
 def beside(found: pl.DataFrame) -> list[str]:
-    """What two flows of BMCC and two others have, and the queue."""
+    """Throughputs of two flows of BMCC beside two others, and the queue."""
     lines = page_tables.head(
         ["queue", "beside", "BMCC, Mbit/s", "the others, Mbit/s", "mean queue", "lost"]
     )
@@ -186,7 +186,7 @@ def _by_scheme(found: pl.DataFrame, axis: str, cell: Callable[[dict[str, Any]], 
 
 
 def lossy(found: pl.DataFrame) -> list[str]:
-    """How much of the link one flow uses."""
+    """Utilisation of the link by one flow, by scheme and loss."""
     return _by_scheme(found, "loss", lambda row: f"{100 * row['mbit_s'] / LOSSY_MBIT_S:.0f} %")
 
 

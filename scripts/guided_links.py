@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "controllers" / "bmcc.md"
 SCENARIO = PAGE.with_name("bmcc") / "links.toml"
 TABLE = "scripts/guided_links.py"
 
-#: What the paper says of BMCC (§ VII a to c): use, queue, loss.
+#: The paper's results for BMCC (§ VII a to c): utilisation, queue, loss.
 OF_RATES = "≥ 90 %, < 20 % of the BDP, negligible"
 OF_ROUND_TRIPS = "≥ 80 %, ≤ 25 % of the BDP, negligible"
 OF_FLOWS = "≥ 90 %, < 10 % of the BDP"
@@ -31,9 +31,9 @@ PAPER = {
     **dict.fromkeys(("2 ms", "500 ms", "2 s"), OF_ROUND_TRIPS),
     **dict.fromkeys(("100 flows", "1000 flows"), OF_FLOWS),
 }
-#: A shorter queue is told with two digits.
+#: Shorter queues are shown with two digits.
 TEN_MS = 10
-#: Per cent; less is told as none.
+#: Loss in per cent below which none is shown.
 LEAST_LOSS = 0.005
 HEADS = {"bmcc": "BMCC", "bmcc unpaced": "without pacing", "vcp": "VCP", "mlcp": "MLCP"}
 

@@ -1,4 +1,4 @@
-"""What controllers meet that heed delay: tables of docs/rtt.md and of pages in docs/controllers.
+"""Delay-based controllers: tables of docs/rtt.md and of pages in docs/controllers.
 
 `scripts/heeding_delay.py --page` measures again and writes them; the tests run a part again.
 """
@@ -92,7 +92,7 @@ def late(overrides: Mapping[str, object] | None = None) -> list[str]:
     return _grid("the last of", run.axes[0].labels, run.axes[1].labels, texts)
 
 
-#: What makes each table, and the page that has it.
+#: Table → the function that measures it, and its page.
 TABLES = {
     "reverse": (reverse, ROUND_TRIPS),
     "beside": (beside, CONTROLLER),
@@ -102,7 +102,7 @@ TABLES = {
 
 
 def named(table: str) -> str:
-    """How the page calls a table."""
+    """Returns the name of a table on its page."""
     return f"scripts/heeding_delay.py: {table}"
 
 

@@ -40,7 +40,7 @@ CWND = Path(sys.executable).with_name("cwnd")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "infer.md"
 BEGIN, END = "<!-- scripts/inference.py -->\n", "<!-- end -->\n"
 
-#: Who waits longer gives up.
+#: Timeout of a client's socket, s.
 MOST_S = 15.0
 
 
@@ -203,17 +203,17 @@ class Score:
 
 @dataclass
 class Outcome:
-    """What a case came to."""
+    """Scores of a case: inferred against true."""
 
     silences: Score = field(default_factory=Score)
     timeouts: Score = field(default_factory=Score)
     rows: Score = field(default_factory=Score)
     growth: Score = field(default_factory=Score)
-    #: Silences with a timeout of which it is said that it cannot be told.
+    #: Silences with a timeout that the inference reports as ambiguous.
     untold: int = 0
 
     def add(self, other: Outcome) -> None:
-        """Counts what another came to as well."""
+        """Adds the scores of another outcome."""
         for name in ("silences", "timeouts", "rows", "growth"):
             score: Score = getattr(other, name)
             getattr(self, name).add(score.right, score.there, score.said)

@@ -31,15 +31,15 @@ TIMESTAMP_SPACE = socket.CMSG_SPACE(16)
 #: Bytes of a packet that are looked at, of them its IPv4 header, and what may wait to be looked at.
 HEADERS, IP_HEADER, TAP_BUFFER = 64, 20, 1 << 24
 SYN = 0x02
-#: How often the kernel is asked: well below a round trip.
+#: Interval of `tcp_info` readings, s: well below a round trip.
 LOOK_S = 0.003
 
 
 @dataclass(frozen=True)
 class Told:
-    """What the kernel said of a socket when it had counted another timeout."""
+    """`tcp_info` of a socket, read when the kernel had counted another timeout."""
 
-    #: When it was asked, and when it had been asked before.
+    #: Times of this reading and of the one before.
     at: float
     before: float
     acked: int
@@ -54,14 +54,14 @@ class Sent:
     #: Its first byte in the stream, and the first that was not acknowledged by then.
     offset: int
     acked: int
-    #: Whether it had been sent before, and for how long nothing had been heard.
+    #: `true` for a retransmission; and the time since the last arrival, s.
     again: bool
     idle: float
 
 
 @dataclass
 class Truth:
-    """What is true of a connection."""
+    """Ground truth of a connection: its segments and timeouts."""
 
     told: list[Told] = field(default_factory=list)
     #: Bytes that the server wrote.
@@ -75,11 +75,11 @@ class Truth:
     heard: float = 0.0
 
     def places(self) -> Iterator[tuple[float, int, int]]:
-        """When it timed out, what it sent then, and how often it did since it was asked before.
+        """Yields each timeout: its time, the offset of the retransmission, and a count.
 
         The segment that a timeout sends again is the first that was not acknowledged (RFC 6298
-        § 5.4). Who is asked later says what was acknowledged later, too: the segment itself is
-        looked for, between both times of asking.
+        § 5.4). A later reading of `tcp_info` includes later ACKs, so the segment itself is searched
+        for, among those sent between two readings.
         """
         for before, after in pairwise(self.told):
             again = [
@@ -88,7 +88,7 @@ class Truth:
                 if after.before <= sent.at <= after.at and sent.again and sent.offset == sent.acked
             ]
             count = after.timeouts - before.timeouts
-            # What answers something heard is no timeout.
+            # One that answers an arrival is not by timeout: those after the longest silences are.
             again = sorted(again, key=lambda sent: sent.idle)[-count:]
             for sent in again:
                 yield sent.at, sent.offset, 1
@@ -128,7 +128,7 @@ class Connection:
 
     socket: socket.socket
     asked: bytes = b""
-    #: What is to be written, and not before when.
+    #: Writes that are due: the earliest time, and the bytes.
     parts: list[tuple[float, int]] = field(default_factory=list)
     truth: Truth = field(default_factory=Truth)
     looked: float = field(default_factory=time.time)

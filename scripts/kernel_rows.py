@@ -1,4 +1,4 @@
-"""What Linux's own Vegas and H-TCP do, beside the simulator: tables of their pages.
+"""Linux's own Vegas and H-TCP beside the simulator's: tables of their pages.
 
 `crates/linux/kernel/tests/kernels/record.py` ran `linux.toml` of a page on Linux in QEMU and wrote
 `linux.csv`; here the simulator runs it. `make docs` writes the tables again, the tests run it.
@@ -36,7 +36,7 @@ class Page:
 
     @property
     def scenario(self) -> Path:
-        """What both worlds ran."""
+        """The scenario that Linux and the simulator run."""
         return PAGES / self.controller / "linux.toml"
 
 

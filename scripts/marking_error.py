@@ -1,6 +1,6 @@
-"""How well one mark a packet tells a number: tables and a figure of docs/meters/marking.md.
+"""Error of a number encoded in one mark per packet: tables and a figure of docs/meters/marking.md.
 
-`scripts/marking_error.py --page` draws lots again and writes them; the tests do a part again.
+`scripts/marking_error.py --page` repeats the random draws and writes them; the tests repeat a part.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PERIODS = (100, 300, 1000, 3000, 10_000, 100_000)
 #: Of the bits of static marking.
 BITS = (4, 8, 16)
 PHI = 10.0
-#: How many packets random marking may look back on; for each period the best of them counts.
+#: Windows of random marking, packets; for each period the best of them counts.
 WINDOWS = (3, 10, 30, 100, 300, 1000, 3000, 10_000)
 
 

@@ -1,4 +1,4 @@
-"""Where TCP loses without exponential backoff: docs/no-backoff.md, its figures and its numbers.
+"""Conditions in which TCP without exponential backoff loses: figures of docs/no-backoff.md.
 
 Eight scenarios are run; what they give is written to docs/no-backoff/results.csv, and the page and
 the figures are made from that file alone. `make docs` runs this; the tests run some points again.
@@ -30,7 +30,7 @@ RESULTS = DOCS / "no-backoff" / "results.csv"
 TIMESTAMPS = ("without timestamps", "with timestamps")
 WITH, WITHOUT = "TCP", "TCP*(∞)"
 
-#: What is told of a point: a column, its name, and digits after the point.
+#: Quantities of a point: column → its name, and digits after the decimal point.
 GAIN, P99 = "goodput_change", "p99_change"
 QUANTITIES = {
     GAIN: ("Change of goodput (%)", 1),
@@ -95,7 +95,7 @@ class Map:
         return pl.DataFrame(found).with_columns(pl.col("x", "y", "timestamps").cast(pl.String))
 
 
-#: What finds timeouts that were spurious, or makes them needless.
+#: Axis of mechanisms that detect spurious timeouts or avoid timeouts.
 REPAIR = ("repair", "What the endpoint has")
 
 MAPS = {
@@ -144,7 +144,7 @@ def _by_run(run: cwnd.Run) -> pl.DataFrame:
 
 
 def read() -> pl.DataFrame:
-    """What was measured."""
+    """Reads the recorded results."""
     texts = dict.fromkeys(("map", "x", "y", "timestamps"), pl.String)
     return pl.read_csv(RESULTS, schema_overrides=texts)
 

@@ -1,4 +1,4 @@
-"""What pacing and chunks change, on Linux and in the simulator: docs/pacing.md.
+"""Effects of pacing and of TSO chunks, on Linux and in the simulator: docs/pacing.md.
 
     pacing.py record    # as root: what this kernel does behind `cwnd link`, docs/pacing/linux.csv
     pacing.py page      # the simulator beside it, into the page
@@ -46,7 +46,7 @@ RUNS, RUNS_BESIDE = 2, 5
 #: A run counts if the router was never later than this.
 LATEST_US = 20_000.0
 SO_MAX_PACING_RATE = 47
-#: What `cwnd link` calls the device of those inside.
+#: Name of the device inside the namespace of `cwnd link`.
 DEVICE = "cwnd0"
 QUANTILES = ("mean", "p50", "p90")
 
@@ -88,7 +88,7 @@ PATHS = (
     Bottleneck("100 Mbit/s, 10 ms, 0.1 BDP", 100, 10, _bdp(100, 10, 0.1)),
 )
 
-#: Where BBR is beside CUBIC: paths of docs/controllers/bbr/linux.toml, but both start together.
+#: Bottlenecks for BBR beside CUBIC, as in docs/controllers/bbr/linux.toml; both start together.
 BESIDE = tuple(
     Bottleneck(f"10 Mbit/s, 40 ms, {x} BDP", 10, 40, _bdp(10, 40, x), 10.0, 60.0) for x in (2, 4)
 )
@@ -96,13 +96,13 @@ BESIDE = tuple(
 
 @dataclass(frozen=True)
 class Setting:
-    """How a sender sends."""
+    """Segmentation and pacing of a sender."""
 
     #: Its device takes no more segments at once; none is the kernel's default.
     segments: int | None = None
     #: The kernel paces it.
     paced: bool = False
-    #: What it is in a scenario, beside the endpoint's preset.
+    #: Keys of the endpoint in a scenario, beside its preset.
     endpoint: dict[str, str] = field(default_factory=dict)
 
 
@@ -114,7 +114,7 @@ SETTINGS = {
     ),
     "chunks, paced": Setting(paced=True, endpoint={"tso": "64 kB", "tso_sizing": "rate"}),
 }
-#: What is asked of whom: BBR paces itself, and what pacing does to CUBIC it does to Reno.
+#: Controller → its settings. BBR paces itself; pacing changes Reno as it changes CUBIC.
 ASKED = {
     "cubic": ("chunks", "segments", "chunks, paced", "segments, paced"),
     "reno": ("chunks", "segments", "chunks, paced"),
@@ -144,7 +144,7 @@ class Job:
 
 
 def jobs() -> list[Job]:
-    """What is recorded."""
+    """Returns the runs that are recorded."""
     alone = [
         Job(path, controller, name, run)
         for run in range(1, RUNS + 1)
@@ -339,7 +339,7 @@ def scenario(path: Bottleneck, controllers: str, setting: str) -> cwnd.Scenario:
 
 
 def _controller(name: str, setting: str) -> dict[str, str]:
-    """As Linux has it: where the kernel paces, HyStart waits for trains of a whole round trip."""
+    """Linux's controller: with pacing by the kernel, HyStart's trains last a whole round trip."""
     paced = name == "cubic" and SETTINGS[setting].paced
     trains = {"slow_start": "hystart-paced"} if paced else {}
     return {"kind": KINDS[name], "preset": "linux", **trains}

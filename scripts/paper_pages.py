@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Where the small copies are.
+#: Directory of the small copies of figures.
 IMAGES = ROOT / "docs" / "images" / "papers"
 
 
@@ -48,7 +48,7 @@ def write_linux(name: str) -> None:
 
 
 def images_of(name: str) -> str:
-    """Where the small copies are, seen from a paper's page."""
+    """Returns the path from a paper's page to the small copies of its figures."""
     return f"../../../../docs/images/papers/{name}"
 
 

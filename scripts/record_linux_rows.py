@@ -30,7 +30,7 @@ from cwnd.running.worlds import Linux
 #: A router that stood still for longer lost a round trip or more to other work on the machine.
 LATEST_US = 20_000.0
 TRIES = 3
-#: What the arms of the sweep are: the controller, ECN, and the queue.
+#: Arm of the sweep → its controller, ECN, and queue.
 ARMS = {
     "reno codel": ("reno", 1, "codel"),
     "cubic codel": ("cubic", 1, "codel"),
@@ -72,7 +72,7 @@ class _Kept:
         self._file, self._runs = file, runs
         self._lock = threading.Lock()
         self._done, self._begun = 0, time.monotonic()
-        #: Whether a run was never what was asked for.
+        #: `true` once a run did not count in any of its tries.
         self.incomplete = False
 
     def record(self, cell: _core.Cell) -> None:
@@ -96,7 +96,7 @@ class _Kept:
 
 
 def setting(cell: _core.Cell) -> dict[str, Any]:
-    """What was run."""
+    """Returns the columns of a row that describe its run."""
     controller, ecn, queue = ARMS[cell.axes["arm"]]
     resolved = tomllib.loads(cell.resolved)
     group = resolved["flow"]["main"]
@@ -144,12 +144,12 @@ def recorded(cell: _core.Cell, result: _core.Result) -> dict[str, Any]:
 
 
 def worst(row: dict[str, Any]) -> float:
-    """How late the router was at most."""
+    """Returns the largest lateness of the router, µs."""
     return max(float(late["max"] or 0) for late in row["late_us"].values())
 
 
 def counts(row: dict[str, Any]) -> bool:
-    """Whether a run is what was asked for."""
+    """`true` if a run is valid and the router was never later than `LATEST_US`."""
     return bool(row["valid"]) and worst(row) <= LATEST_US
 
 

@@ -1,4 +1,4 @@
-"""What a round-trip time measures, on Linux and in the simulator: docs/rtt.md.
+"""Content of round-trip samples, on Linux and in the simulator: docs/rtt.md.
 
     rtt_linux.py record [EXPERIMENT…]    # as root: this kernel, docs/rtt/linux.csv
     rtt_linux.py simulate [EXPERIMENT…]  # the simulator beside it, the same file
@@ -94,11 +94,11 @@ def chunks(run: cwnd.Run, row: Mapping[str, Any], captured: Path) -> Iterator[Va
         yield flow["group"], "largest chunk", at_once[-1]
 
 
-#: What is captured: of delayed ACKs real ones.
+#: Experiments whose packets are captured, each with its world.
 CAPTURED = (("ack_noise", "Linux"), ("chunks", "Linux"))
 #: Of chunks the page has the simulator's elsewhere.
 ONLY_ON_LINUX = ("chunks",)
-#: What is read of each run.
+#: Experiment → the function that reads its values from a run.
 EXPERIMENTS: dict[str, Callable[[cwnd.Run, Mapping[str, Any], Path], Iterator[Value]]] = {
     "cheat": cheat,
     "ack_noise": ack_noise,
@@ -301,7 +301,7 @@ PANELS = (
 
 
 def draw(rows: pl.DataFrame) -> Picture:
-    """What a cheat takes, what a delayed ACK looks like, and the saw-tooth of chunks."""
+    """Draws shares of misbehaving receivers, noise by delayed ACKs, and the saw-tooth of chunks."""
     panels = [_panel(rows, *asked) for asked in PANELS]
     share = panels[0]
     share.marks, share.x_limits = [Rule(x=50), *share.marks], (0, 100)

@@ -21,11 +21,11 @@ class Case:
 
     name: str
     claim: str
-    #: What the scenario has in place of its own, for each group.
+    #: Workload and arrivals that replace the scenario's, for each group.
     workload: str = '{ kind = "web", size = "mondal-trace-1" }'
     arrivals: str = '{ kind = "poisson", load = 0.275 }'
     rto_min_ms: int = 200
-    #: What the server is told besides.
+    #: Further directives of the server's configuration.
     nginx: str = ""
     stars: tuple[str, ...] = tuple(STARS)
     seeds: int = 3

@@ -1,7 +1,7 @@
-"""Clients of a web server, each with a connection of its own: they begin when they are told to.
+"""Clients of a web server, each with its own connection; they begin when a file appears.
 
-Run behind a link by scripts/tcpstar_linux.py. What is to be asked for, and when, comes in a file;
-what became of it goes into another. Its event loop is uvloop's, where that is installed.
+Run behind a link by scripts/tcpstar_linux.py. A file has the requests and their times;
+the answers are written to another. Its event loop is uvloop's, where that is installed.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class Client(asyncio.Protocol):
 async def one(
     plan: dict[str, Any], begin: float, at: float, size: int
 ) -> tuple[float, int, float, float]:
-    """When and for how much it asks, how long that took, and how late it began.
+    """Sends one request; returns its planned time, size, response time and lateness, s and bytes.
 
-    A negative time is an error.
+    A negative response time is an error.
     """
     await asyncio.sleep(begin + at - time.monotonic())
     loop = asyncio.get_running_loop()

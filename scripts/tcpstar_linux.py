@@ -36,7 +36,7 @@ PORT = 8080
 #: The groups of the scenario, and their round-trip times.
 GROUPS = {"near": "33.75ms", "middle": "81.25ms", "far": "128.75ms", "farthest": "176.25ms"}
 RED = '{ kind = "red", limit = "262.5 kB", min_th = "43.7 kB", max_th = "131.25 kB" }'
-#: When the last clients come, and when nobody waits any longer, s.
+#: Time of the last arrivals of clients, and end of the run, s.
 UNTIL_S, END_S = 40, 80
 #: Server and clients come before what else the machine does, as the testbed's.
 REAL_TIME = "chrt -r 10"
@@ -108,7 +108,7 @@ def on_linux(case: Case, star: str, seed: int, options: argparse.Namespace) -> N
 
 
 def groups_of_processes() -> Path:
-    """Where control groups of version 2 are."""
+    """Returns the mount point of control groups of version 2."""
     for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines():
         _, path, kind, *_ = line.split()
         if kind == "cgroup2":

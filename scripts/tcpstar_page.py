@@ -31,7 +31,7 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 
 def waits(file: Path) -> tuple[pl.Series, dict[str, Any]]:
-    """How long each request waited, s, null for those without an answer; and what else is known."""
+    """Returns response times, s, null for requests without an answer; and facts about the run."""
     if file.suffix == ".parquet":
         return pl.read_parquet(file)["response_s"], {"valid": True}
     told = json.loads(file.read_text(encoding="utf-8"))
@@ -54,7 +54,7 @@ def waits(file: Path) -> tuple[pl.Series, dict[str, Any]]:
 
 
 def beyond(waited: pl.Series, share: float) -> float | None:
-    """How long the slowest `share` of all wait at least; `None` where these have no answer."""
+    """Least response time of the slowest `share` of requests, s; infinite without an answer."""
     return waited.fill_null(float("inf")).quantile(1 - share, "higher")
 
 
@@ -97,7 +97,7 @@ def collect() -> None:
 
 
 def _row(case: Case, where: dict[str, Any], seed: int, waited: pl.Series) -> dict[str, Any]:
-    """What a run came to."""
+    """Returns the row of a run: counts, mean and quantiles of response times."""
     row = {"claim": case.claim, **where, "seed": seed, "asked": len(waited)}
     row |= {"answered": len(waited) - waited.null_count(), "mean_s": waited.mean()}
     return row | {f"p{100 * q:g}_s": beyond(waited, 1 - q) for q in QUANTILES}

@@ -88,7 +88,7 @@ def row(trace: distributions.Distribution) -> list[str]:
 
 
 def quantile(trace: distributions.Distribution, p: float) -> float:
-    """What a share p does not exceed, by bisection of the logarithm."""
+    """Returns the quantile `p` of a trace, by bisection of the logarithm."""
     low, high = 1.0, 1e12
     while high / low > 1 + 1e-9:
         middle = (low * high) ** 0.5

@@ -27,7 +27,7 @@ CONTROLLERS = {"reno": b"reno", "cubic": b"cubic"}
 
 @dataclass(frozen=True)
 class Options:
-    """What the ends agree on, and the kernel's controller."""
+    """Options that the ends negotiate, and the kernel's controller."""
 
     cc: str = "reno"
     sack: bool = True
@@ -54,7 +54,7 @@ class Left:
 
 @dataclass
 class Event:
-    """What happened `after` ms, what left then and the state that it left behind."""
+    """A stimulus `after` ms, the segments sent in response, and the state after it."""
 
     after: float
     what: str
@@ -193,7 +193,7 @@ class Connection:
         return False
 
     def sees(self, within: float) -> bool:
-        """Whether something leaves by itself within so many ms: an event, then."""
+        """`true` if a timer sends something within so many ms, which becomes an event."""
         until = self.now + within / 1000
         while kernel.wait(self.tun, until):
             if self._timer():
@@ -203,7 +203,7 @@ class Connection:
     # What they are made of.
 
     def _sleep(self, after: float) -> float:
-        """What leaves meanwhile is an event of its own; how long after the last of these it is."""
+        """Waits, noting what timers send as events; returns the time since the last event, ms."""
         until = self.now + after / 1000
         while kernel.wait(self.tun, until):
             self._timer()
@@ -212,7 +212,7 @@ class Connection:
         return after
 
     def _timer(self) -> bool:
-        """What waits at the device left by itself, if it is of this connection."""
+        """Notes packets at the device as sent by a timer; `true` if this connection has some."""
         at, found = time.monotonic(), self._take()
         if found:
             began, self.now = self.now, at

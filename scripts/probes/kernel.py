@@ -86,7 +86,7 @@ INFINITE = 0x7FFF_FFFF
 
 @dataclass(frozen=True)
 class State:
-    """What `tcp_info` tells; times in ms. What it calls rttvar is the mean deviation."""
+    """Fields of `tcp_info`; times in ms. Its `tcpi_rttvar` is the mean deviation."""
 
     phase: str
     cwnd: int

@@ -187,7 +187,7 @@ def frto() -> Iterator[Probe]:
 
 
 def after_undo() -> Iterator[Probe]:
-    """How windows go on growing after a reduction was taken back."""
+    """Growth of the window after an undone reduction."""
     yield from each(
         "after-undo",
         {

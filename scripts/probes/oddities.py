@@ -32,7 +32,7 @@ def odd_acks() -> Iterator[Probe]:
             connection.ack(10, n)
 
     def old_with_sack(rtt: float) -> Callable[[Connection], None]:
-        """What goes again is acknowledged after 40 ms: sooner than any round trip, or later."""
+        """Retransmissions are acknowledged after 40 ms: sooner than any round trip, or later."""
 
         def play(connection: Connection) -> None:
             connection.write(60, 10)

@@ -12,17 +12,17 @@ from probes.connection import MSS, Connection
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Which copy of which segment: `(3, 1)` is segment 3 as it goes first.
+#: A copy of a segment: `(3, 1)` is the first transmission of segment 3.
 Copy = tuple[int, int]
 
 
 @dataclass
 class Path:
-    """What happens to segments and ACKs; times in ms."""
+    """Delays, losses and marks of segments and ACKs on a path; times in ms."""
 
-    #: Of the way there and back, without the queue.
+    #: Round-trip time without the queue.
     rtt: float = 60
-    #: What a segment takes in the queue.
+    #: Time of a segment in the queue.
     gap: float = 5.2
     lost: set[Copy] = field(default_factory=set)
     #: Those that are late, and by how much.
@@ -34,7 +34,7 @@ class Path:
     every: int = 1
     delay: float = 40
     dsack: bool = True
-    #: Whether a copy is lost that nothing is said of.
+    #: Decides on losses and delays of copies that `lost` and `late` do not name.
     loses: Callable[[Copy], bool] | None = None
     delays: Callable[[Copy], float] | None = None
 
@@ -91,7 +91,7 @@ class Journey:
         self.due: list[tuple[float, int, tuple[str, object]]] = []
         self.idle_from = 0.0
         self.seen = 0
-        #: Whether ACKs carry ECE: from a mark until a segment with CWR (RFC 3168 § 6.1.3).
+        #: `true` if ACKs carry ECE: from a mark until a segment with CWR (RFC 3168 § 6.1.3).
         self.marks = False
         self.cwr: set[Copy] = set()
 
@@ -123,7 +123,7 @@ class Journey:
         heapq.heappush(self.due, (when, next(self.numbers), what))
 
     def _collect(self) -> None:
-        """What left since the last time is under way now."""
+        """Puts segments that left since the last call under way."""
         path = self.path
         for event in self.connection.events[self.seen :]:
             for left in event.left:

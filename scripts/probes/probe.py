@@ -1,4 +1,4 @@
-"""What a probe is, and what most of them are made of."""
+"""Probes, and the building blocks of most of them."""
 
 from __future__ import annotations
 

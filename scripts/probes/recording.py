@@ -1,4 +1,4 @@
-"""What is written of a probe, and when two takes of it are alike."""
+"""Text format of probes, and the comparison of two takes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ HEADER = """\
 LEFT = r"(?:probe|\d+:\d+w?e?)"
 STATE = r"(?:open|disorder|cwr|recovery|loss) \d+ (?:-|\d+)(?: \d+){6}(?: \d+\.\d){2}"
 ACK = r"ack \d+(?: sack(?: \d+:\d+)+)?(?: echo (?:syn|\d+#\d+))?(?: ece)?(?: win \d+)?"
-#: What a line of an event looks like.
+#: Pattern of the line of an event.
 LINE = re.compile(
     rf"\+\d+(?:\.\d)? (?:synack|write \d+|pause|timer|{ACK}) \|(?: {LEFT}(?: {LEFT})*)? \| {STATE}"
 )
 
 
 def header(times: int) -> str:
-    """What the file begins with."""
+    """Returns the header of the file."""
     return HEADER.format(release=os.uname().release, times=times, window=WINDOW)
 
 
@@ -70,7 +70,7 @@ def _continues(last: Left, part: Left) -> bool:
 
 
 def differ(one: list[Event], other: list[Event]) -> str:
-    """Where two takes of a probe are not alike."""
+    """Describes the first difference of two takes of a probe; empty if they are alike."""
     # What follows a timer may be earlier or later than it was, too.
     timers = 0.0
     for n, (a, b) in enumerate(zip(one, other, strict=False), 1):
@@ -97,7 +97,7 @@ def _differ(a: Event, b: Event, slack: float) -> str:
 
 
 def same_lines(one: str, other: str) -> bool:
-    """Whether two texts of a probe tell the same but for times."""
+    """`true` if two texts of a probe differ in times at most."""
 
     def told(text: str) -> list[tuple[str, ...]]:
         rows = [line.split("|") for line in text.splitlines()]

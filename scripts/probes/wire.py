@@ -10,7 +10,7 @@ SYN, RST, PSH, ACK, ECE, CWR = 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
 ECT0 = 2
 #: Bits that the peer's window is shifted by.
 SCALE = 3
-#: What timestamps take of each segment, padding included.
+#: Bytes of the timestamps option, padding included.
 STAMPS = 12
 
 
