@@ -29,7 +29,7 @@ use reassembly::{Arrival, Reassembly};
 /// Cost: a segment in order takes O(1), one behind a hole amortised O(log n) in the ranges that
 /// wait ([`cwnd_packet::Ranges`]). SACK blocks are kept as they were last seen, so an ACK searches
 /// for none.
-// What each segment reads lies together: `READ_BYTES` from `READ_FROM` on.
+// Fields that each segment reads are adjacent: `READ_BYTES` from `READ_FROM` on.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Receiver {
@@ -41,13 +41,13 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Offset of what each segment reads, in bytes.
+    /// Offset in bytes of the fields that each segment reads.
     pub const READ_FROM: usize = ReceiverCounters::READ_FROM;
-    /// Bytes that each segment reads: they should lie in two cache lines.
+    /// Size in bytes of the fields that each segment reads; they should lie in two cache lines.
     pub const READ_BYTES: usize =
         core::mem::offset_of!(Self, data) + Reassembly::READ_BYTES - Self::READ_FROM;
 
-    /// A receiver that waits for the first segment.
+    /// Creates a receiver that has received nothing.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
         Self {
@@ -59,52 +59,54 @@ impl Receiver {
         }
     }
 
-    /// Asks for what the next segment reads of the receiver.
+    /// Prefetches the cache lines of configuration and reassembly that the next segment reads.
     #[inline]
     pub fn lines_soon(&self) {
         cwnd_memory::line_soon(&self.config);
         cwnd_memory::line_soon(&self.data);
     }
 
-    /// Prefetches what it points to.
+    /// Prefetches the out-of-order ranges, which lie behind a pointer.
     #[inline]
     pub fn soon(&self) {
         self.data.soon();
     }
 
-    /// Its counters.
+    /// Returns the receiver's counters.
     #[inline]
     #[must_use]
     pub const fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
-    /// One-way delays of data packets, where they are noted (`note_delays`).
+    /// Returns the one-way delays of data packets; `None` without `note_delays`.
     #[must_use]
     pub fn delays(&self) -> Option<&Delays> {
         self.feedback.delays()
     }
 
-    /// `true` if it acknowledges data that has not arrived, and perhaps never does (`cheat_ahead`).
+    /// `true` if the receiver acknowledges data before it arrives, so that losses stay concealed
+    /// (`cheat_ahead`).
     #[must_use]
     pub fn conceals(&self) -> bool {
         self.feedback.conceals()
     }
 
-    /// Counting begins.
+    /// Begins the counting period of the one-way delays.
     pub fn begin_counting(&mut self) {
         self.feedback.begin_counting();
     }
 
-    /// Time at which [`Receiver::on_timer`] wants to be called; `Time::NEVER` if not at all.
+    /// Returns the time at which [`Receiver::on_timer`] is due; `Time::NEVER` if no ACK waits.
     #[inline]
     #[must_use]
     pub const fn next_timer(&self) -> Time {
         self.acks.deadline()
     }
 
-    /// A data segment or SYN arrived; returns the ACK to send now, if any.
-    // Inlined where it is called for every packet, though it is called elsewhere, too.
+    /// Processes an arriving data segment or SYN; returns the ACK to send now, if any.
+    // Forced, as the compiler would not inline a function with several callers: one of them calls
+    // it for every packet.
     #[inline(always)]
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         if segment.flags.has(Flags::SYN) {
@@ -115,7 +117,7 @@ impl Receiver {
         let new = segment.end() > rcv_nxt;
         let echoed = self.feedback.on_header(segment, new, self.acks.last_ack_sent(rcv_nxt));
         if self.data.is_next(segment.seq) && !self.feedback.misbehaves() {
-            // Nothing arrives twice, and no ACK waits behind a hole.
+            // The next segment without holes: no duplicate to report, and no compressed ACK waits.
             self.counters.delivered_bytes += segment.end() - rcv_nxt;
             self.data.deliver(segment.end());
             let hurries = self.on_data(now, segment, new, echoed);
@@ -134,8 +136,8 @@ impl Receiver {
         self.answer(now)
     }
 
-    /// A segment arrived that is not the next one, or the receiver misbehaves, and there is more
-    /// to it than RFC 5681.
+    /// Processes a segment out of order, or any segment of a misbehaving receiver, with quick ACKs
+    /// or feedback beyond RFC 5681.
     #[inline(never)]
     fn on_other(
         &mut self,
@@ -150,8 +152,9 @@ impl Receiver {
         self.acknowledge(now, arrival, hurries, held)
     }
 
-    /// Data was taken in, `new` if it brought any; `echoed` if ACKs carried ECE before. Returns
-    /// `true` if its ACK must not wait.
+    /// Updates echoes and quick ACKs after a segment was accepted; `new` if it ends above the next
+    /// byte expected before, `echoed` if ACKs carried ECE before it. Returns `true` if its ACK must
+    /// not wait.
     #[inline(always)]
     fn on_data(&mut self, now: Time, segment: &Segment, new: bool, echoed: bool) -> bool {
         let told = self.feedback.on_data(now, segment);
@@ -164,7 +167,8 @@ impl Receiver {
         told || quick
     }
 
-    /// Sends the ACK of a segment, or lets it wait. `held` goes before an ACK that waits.
+    /// Returns the ACK of a segment if it is due, else delays or compresses it. `held` is the ACK
+    /// to send in place of the one that begins to wait.
     fn acknowledge(
         &mut self,
         now: Time,
@@ -183,7 +187,7 @@ impl Receiver {
         }
     }
 
-    /// A SYN arrived; returns the SYN-ACK.
+    /// Counts a SYN and returns the SYN-ACK.
     #[cold]
     fn on_syn(&mut self, now: Time, segment: &Segment) -> Segment {
         self.counters.syns += 1;
@@ -193,7 +197,7 @@ impl Receiver {
         reply
     }
 
-    /// Counts a data segment.
+    /// Counts a data segment, its wire bytes and its CE mark.
     #[inline(always)]
     fn count(&mut self, segment: &Segment) {
         self.counters.segments += 1;
@@ -203,19 +207,20 @@ impl Receiver {
         }
     }
 
-    /// Looks at a segment that is not taken in yet. Returns the ACK that goes before those that
-    /// report it.
+    /// Prepares feedback for a segment before it is accepted. Returns an ACK of the state before
+    /// it, if compressed ACKs wait and this segment is not next to the blocks that they report.
     fn before(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let rcv_nxt = self.data.rcv_nxt();
         self.feedback.on_arrival(now, segment, rcv_nxt);
-        // What is missing is passed over. That it is behind the window must be seen first.
+        // A concealing receiver skips missing data. The window is checked here, as skipping moves
+        // `rcv_nxt`.
         let window = u64::from(self.config.receive_window);
         if self.feedback.conceals() && segment.end() <= rcv_nxt + window {
             self.data.pass_over(segment.seq);
         }
-        // ACKs that wait go before a segment that the blocks which they report first do not reach
-        // (`tcp_sack_new_ofo_skb`). Departs from Linux, which takes it in first if it lengthens a
-        // later block.
+        // Compressed ACKs are sent before a segment that their first blocks do not touch
+        // (`tcp_sack_new_ofo_skb`). Departs from Linux, which accepts the segment first if it
+        // extends a later block.
         let apart = self.acks.is_compressing() && self.data.is_apart(segment, AckPolicy::BLOCKS);
         let held = apart.then(|| {
             let mut ack = self.ack();
@@ -226,22 +231,24 @@ impl Receiver {
         held
     }
 
-    /// Takes in a payload that may be out of order, and counts it.
+    /// Passes a payload that may be out of order to reassembly, and counts delivered bytes and
+    /// duplicates.
     #[inline(never)]
     fn accept(&mut self, segment: &Segment) -> Arrival {
         let before = self.data.rcv_nxt();
         let window = u64::from(self.config.receive_window);
         let (arrival, duplicate) = self.data.accept(segment, window);
         self.counters.delivered_bytes += self.data.rcv_nxt() - before;
-        // Asked, as this counter lies in a line that few segments read.
+        // A branch in place of an addition, as this counter lies in a cache line that few segments
+        // read.
         if duplicate {
             self.counters.duplicates += 1;
         }
         arrival
     }
 
-    /// A segment left a hole, or filled one of several: its ACK goes, or waits for others after
-    /// `held` has gone.
+    /// Compresses the ACK of a segment behind a hole. Returns the ACK if it must be sent now; if it
+    /// waits, returns `held` completed.
     fn compress(&mut self, now: Time, held: Option<Segment>) -> Option<Segment> {
         if held.is_some() {
             self.note_ack();
@@ -254,7 +261,7 @@ impl Receiver {
         Some(held)
     }
 
-    /// The delayed-ACK timer may have expired; returns the ACK if it has.
+    /// Returns the ACK that waited, or the next piece of a divided one, if the timer has expired.
     pub fn on_timer(&mut self, now: Time) -> Option<Segment> {
         if now < self.acks.deadline() {
             return None;
@@ -267,22 +274,23 @@ impl Receiver {
         self.answer(now)
     }
 
-    /// Drops a waiting ACK: data of this end carries what it would report (RFC 9293 § 3.8.6.3).
+    /// Drops a waiting ACK, as data of this end carries its acknowledgement number (RFC 9293 §
+    /// 3.8.6.3).
     pub fn carried(&mut self) {
         if self.acks.deadline() != Time::NEVER {
             self.note_ack();
         }
     }
 
-    /// The acknowledgement of all bytes below `number` that data of this end carries, without an
-    /// echo.
+    /// Returns the acknowledgement that data of this end carries: of all bytes received in order,
+    /// at most those below `number`, without SACK blocks and echo.
     #[must_use]
     pub fn carries(&self, number: u64) -> Segment {
         let seq = number.min(self.data.rcv_nxt());
         Segment { seq, body: Body::ack(self.config.receive_window), ..self.ack() }
     }
 
-    /// The ACK that is due; `None` if the timer sends it in pieces.
+    /// Counts and returns the ACK that is due; `None` if the timer sends it in pieces.
     #[inline]
     fn answer(&mut self, now: Time) -> Option<Segment> {
         if self.feedback.has_extras() {
@@ -309,7 +317,8 @@ impl Receiver {
         self.counters.acks_sent += 1;
     }
 
-    /// An ACK of all that arrived in order, without an echo.
+    /// Returns an ACK of all data received in order, with SACK blocks if SACK is on, without an
+    /// echo.
     #[inline(always)]
     fn ack(&self) -> Segment {
         let sack =

@@ -1,5 +1,5 @@
-//! Times at which a receiver acknowledges: delayed ACKs (RFC 5681 § 4.2), and those that Linux
-//! sends at once or holds back behind a hole.
+//! Timing of ACKs: delayed ACKs (RFC 5681 § 4.2), Linux's quick ACKs, and Linux's compressed ACKs
+//! behind a hole.
 
 mod ack_timer;
 mod compressed_acks;
@@ -14,33 +14,36 @@ use crate::segment::Segment;
 use quick_acks::QuickAcks;
 pub(super) use quick_acks::Taken;
 
-/// Decides when an ACK goes: at once, after a delay, or for several duplicates.
+/// Decides when an ACK is sent: at once, after a delay, or once for several duplicates.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct AckPolicy {
-    /// Time when a delayed ACK must go; `Time::NEVER` if none is held.
+    /// Time at which a waiting ACK must be sent; `Time::NEVER` if none waits.
     deadline: Time,
     /// Segments received in order since the last ACK.
     segments: u32,
-    /// Last.ACK.sent (RFC 7323 § 4.3), its low 32 bits as on the wire: a window spans fewer.
+    /// Low 32 bits of Last.ACK.sent (RFC 7323 § 4.3), as on the wire; a window is smaller than
+    /// 2^32.
     acked: u32,
     /// Linux's quick and compressed ACKs; `None` if RFC 5681 alone decides.
     quick: Option<Box<QuickAcks>>,
 }
 
-/// Time at which the ACK of a segment goes.
+/// Decision when the ACK of a segment is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// At once.
     Now,
-    /// With those of other segments behind the same hole, unless too few or too many went before.
+    /// Compressed with other duplicate ACKs of the same hole, unless too few were sent or too many
+    /// wait.
     Compressed,
     /// With the ACK of a later segment, or when the timer expires.
     Later,
 }
 
 impl AckPolicy {
-    /// SACK blocks whose neighbourhood a segment must be in to be reported with ACKs that wait.
+    /// Number of first SACK blocks; a segment that touches none of them makes compressed ACKs go
+    /// before it is accepted.
     pub const BLOCKS: usize = compressed_acks::BLOCKS;
 
     pub fn new(config: &Config) -> Self {
@@ -51,7 +54,7 @@ impl AckPolicy {
         Self { deadline: Time::NEVER, segments: 0, acked: 0, quick }
     }
 
-    /// Time at which the timer expires; `Time::NEVER` if no ACK waits.
+    /// Returns the expiry of the ACK timer; `Time::NEVER` if no ACK waits.
     #[inline]
     pub const fn deadline(&self) -> Time {
         self.deadline
@@ -63,24 +66,24 @@ impl AckPolicy {
         rcv_nxt - (rcv_nxt as u32).wrapping_sub(self.acked) as u64
     }
 
-    /// `true` if it departs from RFC 5681 as Linux does.
+    /// `true` if the receiver sends quick and compressed ACKs as Linux does.
     pub const fn is_quick(&self) -> bool {
         self.quick.is_some()
     }
 
-    /// `true` if an ACK that waits reports several duplicates.
+    /// `true` if compressed ACKs wait.
     pub fn is_compressing(&self) -> bool {
         self.quick.as_ref().is_some_and(|quick| quick.is_compressing())
     }
 
-    /// A SYN was answered.
+    /// Records the time of the SYN-ACK.
     pub fn on_syn(&mut self, now: Time) {
         if let Some(quick) = &mut self.quick {
             quick.on_syn(now);
         }
     }
 
-    /// A data segment was taken in. Returns `true` if its ACK must not wait.
+    /// Updates quick ACKs after a segment was accepted. Returns `true` if its ACK must not wait.
     #[inline]
     pub fn on_segment(
         &mut self,
@@ -91,36 +94,36 @@ impl AckPolicy {
         self.quick.as_mut().is_some_and(|quick| quick.on_segment(now, segment, &taken()))
     }
 
-    /// Counts a segment in order. Returns `true` if its ACK goes now: it must not wait, or it
-    /// is the `every`th (RFC 5681 § 4.2: at least every second full-sized segment; departs from it
-    /// in that short segments count alike).
+    /// Counts a segment in order. Returns `true` if its ACK is sent now: it hurries, or it is the
+    /// `every`th since the last ACK. Departs from RFC 5681 § 4.2 (at least every second full-sized
+    /// segment): short segments count alike.
     #[inline(always)]
     pub const fn count_in_order(&mut self, hurries: bool, every: u32) -> bool {
         self.segments += 1;
         hurries || self.segments >= every
     }
 
-    /// Time of the ACK of the segment just taken in; `hurries` if it must not wait. Every `every`th
-    /// segment is acknowledged.
+    /// Decides when the ACK of the segment just accepted is sent; `hurries` if it must not wait.
+    /// Every `every`th segment in order is acknowledged.
     pub fn due(&mut self, arrival: Arrival, hurries: bool, rcv_nxt: u64, every: u32) -> Due {
         match arrival {
             Arrival::InOrder if self.count_in_order(hurries, every) => Due::Now,
             Arrival::InOrder => Due::Later,
             Arrival::BehindHole if !hurries && self.may_compress(rcv_nxt) => Due::Compressed,
-            // RFC 5681 § 4.2: at once for a segment out of order, a duplicate, and one that fills
-            // a gap.
+            // RFC 5681 § 4.2: an immediate ACK for a segment out of order, a duplicate, and one
+            // that fills a gap.
             Arrival::BehindHole | Arrival::Else => Due::Now,
         }
     }
 
-    /// `true` unless more than a full segment was delivered since the last ACK (Linux,
-    /// `__tcp_ack_snd_check`).
+    /// `true` if duplicate ACKs may be compressed: with SACK, and with at most a full segment in
+    /// order since the last ACK (Linux, `__tcp_ack_snd_check`).
     fn may_compress(&self, rcv_nxt: u64) -> bool {
         let quick = self.quick.as_ref();
         quick.is_some_and(|quick| quick.may_compress(rcv_nxt - self.last_ack_sent(rcv_nxt)))
     }
 
-    /// An ACK waits until the timer expires, which `delay` sets unless pauses between segments do.
+    /// Starts the ACK timer unless it runs: `delay` from now, or by Linux's adaptive timer.
     #[inline]
     pub fn wait(&mut self, now: Time, delay: Duration) {
         if self.deadline == Time::NEVER {
@@ -128,13 +131,14 @@ impl AckPolicy {
         }
     }
 
-    /// Deadline of an ACK that begins to wait (RFC 9293 § 3.8.6.3).
+    /// Deadline of a delayed ACK that begins to wait (RFC 9293 § 3.8.6.3).
     #[inline]
     fn delayed(&self, now: Time, delay: Duration) -> Time {
         self.quick.as_ref().map_or_else(|| now + delay, |quick| quick.deadline(now))
     }
 
-    /// A duplicate ACK is due. Returns `true` if it waits to be sent with others.
+    /// Compresses a duplicate ACK that is due. Returns `true` if it waits for others, `false` if it
+    /// is sent now.
     pub fn compress(&mut self, now: Time, rcv_nxt: u64) -> bool {
         let Some(quick) = &mut self.quick else { return false };
         let waits = quick.compress(now, rcv_nxt);
@@ -142,7 +146,7 @@ impl AckPolicy {
         waits.is_some()
     }
 
-    /// An ACK of all below `rcv_nxt` goes: nothing waits any more.
+    /// Records an ACK of all below `rcv_nxt`, and stops the ACK timer.
     #[inline]
     pub fn on_ack_sent(&mut self, rcv_nxt: u64) {
         self.segments = 0;
@@ -153,19 +157,20 @@ impl AckPolicy {
         }
     }
 
-    /// The timer sends the ACK that waited.
+    /// Backs off Linux's ACK timer as it sends a delayed ACK.
     pub fn on_expiry(&mut self) {
         if let Some(quick) = &mut self.quick {
             quick.on_expiry();
         }
     }
 
-    /// An ACK was divided: the timer sends its pieces at this instant.
+    /// Sets the timer to now, to send the pieces of a divided ACK.
     pub const fn send_pieces(&mut self, now: Time) {
         self.deadline = now;
     }
 
-    /// A piece was sent, and there are more, or segments wait that came since.
+    /// Sets the timer after a piece of a divided ACK: now if `more` follow, by the delayed-ACK
+    /// timer if segments arrived since, else off.
     pub fn on_piece_sent(&mut self, now: Time, more: bool, delay: Duration) {
         self.deadline = match (more, self.segments) {
             (true, _) => now,

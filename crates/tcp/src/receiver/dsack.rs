@@ -1,4 +1,4 @@
-//! Data that arrived twice, and the SACK block that reports it (RFC 2883).
+//! D-SACK: duplicate data and the SACK block that reports it (RFC 2883).
 
 use cwnd_packet::{Range, Ranges};
 
@@ -7,22 +7,23 @@ use crate::segment::{SackBlock, SackBlocks, Segment};
 /// Duplicate data that the next ACK reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Dsack {
-    /// The newest data that arrived again since the last ACK.
+    /// The last duplicate range received since the last ACK.
     again: Option<Range>,
 }
 
 impl Dsack {
-    /// A segment arrives, and is not taken in yet.
+    /// Finds the part of a segment that was received before; called before the segment is accepted.
     pub fn on_segment(&mut self, segment: &Segment, rcv_nxt: u64, out_of_order: &Ranges) {
         let (start, end) = (segment.seq, segment.end());
         let again = if start < rcv_nxt {
-            // Below the next byte expected all is there (RFC 2883 § 4.1).
+            // All below the next byte expected was received (RFC 2883 § 4.1).
             start..end.min(rcv_nxt)
         } else {
             match out_of_order.hole_from(start, end) {
                 None => start..end,
                 Some(hole) if hole.start > start => start..hole.start,
-                // What is new comes first: the piece behind it is reported (RFC 2883 § 4.2).
+                // The segment begins with new data: the duplicate part behind it is reported (RFC
+                // 2883 § 4.2).
                 Some(hole) => {
                     let next = out_of_order.hole_from(hole.end, end);
                     hole.end..next.map_or(end, |next| next.start)
@@ -34,8 +35,8 @@ impl Dsack {
         }
     }
 
-    /// An ACK of all below `ack` goes: what arrived again is reported once, before what is behind
-    /// holes (RFC 2883 § 4).
+    /// Inserts the duplicate range as the first SACK block of an ACK of all below `ack`, once (RFC
+    /// 2883 § 4).
     pub fn report(&mut self, ack: u64, blocks: &mut SackBlocks) {
         if let Some(Range { start, end }) = self.again.take() {
             blocks.rotate_right(1);

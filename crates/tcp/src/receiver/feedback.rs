@@ -1,5 +1,5 @@
-//! Contents of ACKs beside the acknowledgement number: ECE (RFC 3168 § 6.1.3), timestamps (RFC 7323
-//! § 4.3), D-SACK (RFC 2883), and echoes of marks and of header fields that routers wrote.
+//! Feedback in ACKs beside the acknowledgement number: ECE (RFC 3168 § 6.1.3), timestamps (RFC 7323
+//! § 4.3), D-SACK (RFC 2883), echoes of marks, and echoes of header fields that routers wrote.
 
 use cwnd_packet::{Ecn, Header, Ranges};
 use cwnd_quantity::Time;
@@ -13,7 +13,8 @@ use crate::params::Recovery;
 use crate::segment::{Body, Flags, Segment};
 use crate::signed::Signer;
 
-/// Reads feedback from data, and writes it into ACKs.
+/// Feedback state of a receiver: reads marks, timestamps and headers of data, and writes them into
+/// ACKs.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Feedback {
@@ -21,28 +22,28 @@ pub(super) struct Feedback {
     ts_recent: Time,
     /// `true` if ACKs carry ECE: from a CE mark until CWR (RFC 3168 § 6.1.3).
     ece: bool,
-    /// `true` if there are `extras` that read each segment.
+    /// `true` if `extras` read each segment (an echo policy or one-way delays).
     reads_each: bool,
     /// `true` if the receiver misbehaves.
     misbehaves: bool,
     extras: Option<Box<Extras>>,
 }
 
-/// Feedback that most receivers do without.
+/// Feedback that most receivers lack; boxed to keep [`Feedback`] small.
 #[derive(Clone, Debug)]
 struct Extras {
-    /// Policy of echoes in place of ECE.
+    /// Echo policy in place of ECE; `None` for classic ECE (RFC 3168).
     echo: Option<Box<dyn DynEcho>>,
     dsack: Option<Dsack>,
     misbehaviour: Option<Box<Misbehaviour>>,
     delays: Option<Box<OneWayDelays>>,
 }
 
-/// One-way delays of data, for results: no algorithm reads them.
+/// One-way delays of data, for results only: no algorithm reads them.
 #[derive(Clone, Debug)]
 struct OneWayDelays {
     delays: Delays,
-    /// Reads signed timestamps.
+    /// Recovers the send time from signed timestamps.
     signer: Signer,
 }
 
@@ -65,16 +66,16 @@ impl Feedback {
         Self { ts_recent: Time::ZERO, ece: false, reads_each, misbehaves, extras }
     }
 
-    /// Timestamp of an ACK (RFC 7323 § 4.3, TSecr).
+    /// Timestamp that an ACK echoes (RFC 7323 § 4.3, TSecr).
     #[inline]
     pub const fn ts_recent(&self) -> Time {
         self.ts_recent
     }
 
-    /// Flags of an ACK.
+    /// Flags of an ACK: ECE or none.
     #[inline]
     pub const fn flags(&self) -> Flags {
-        // RFC 3168 § 6.1.3: in every ACK until a segment with CWR comes.
+        // RFC 3168 § 6.1.3: in every ACK until a segment with CWR arrives.
         if self.ece { Flags::ECE } else { Flags(0) }
     }
 
@@ -84,7 +85,7 @@ impl Feedback {
         self.ece
     }
 
-    /// `true` if an ACK is to be completed ([`Feedback::complete`]).
+    /// `true` if ACKs must pass through [`Feedback::complete`].
     #[inline]
     pub const fn has_extras(&self) -> bool {
         self.extras.is_some()
@@ -96,18 +97,18 @@ impl Feedback {
         self.misbehaves
     }
 
-    /// `true` if ACKs report data that has not arrived, and perhaps never does.
+    /// `true` if ACKs acknowledge data before it arrives (optimistic ACKs).
     pub fn conceals(&self) -> bool {
         let misbehaviour = self.extras.as_ref().and_then(|extras| extras.misbehaviour.as_ref());
         misbehaviour.is_some_and(|misbehaviour| misbehaviour.conceals())
     }
 
-    /// Delays of data, if they are noted.
+    /// One-way delays of data; `None` without `note_delays`.
     pub fn delays(&self) -> Option<&Delays> {
         Some(&self.extras.as_ref()?.delays.as_ref()?.delays)
     }
 
-    /// Counting begins.
+    /// Begins the counting period of the one-way delays.
     pub fn begin_counting(&mut self) {
         let delays = self.extras.as_mut().and_then(|extras| extras.delays.as_mut());
         if let Some(one_way) = delays {
@@ -115,7 +116,7 @@ impl Feedback {
         }
     }
 
-    /// A SYN arrived, which `reply` answers: echoes what routers wrote into it, if it asked them.
+    /// Echoes in the SYN-ACK `reply` the header that routers wrote into the SYN, if it carried one.
     pub fn on_syn(&mut self, now: Time, segment: &Segment, reply: &mut Segment) {
         let Some(extras) = &mut self.extras else { return };
         if segment.header().is_some_and(|header| header != Header::None) {
@@ -130,12 +131,13 @@ impl Feedback {
         }
     }
 
-    /// Reads CWR, the ECN field and the timestamp of data, `new` if it brings any. Returns `true`
-    /// if ACKs carried ECE before a mark of this segment.
+    /// Reads CWR, the ECN field and the timestamp of a data segment; `new` if it ends above the
+    /// next byte expected. Returns `true` if ACKs already carried ECE when this segment's mark was
+    /// read.
     #[inline(always)]
     pub fn on_header(&mut self, segment: &Segment, new: bool, last_ack_sent: u64) -> bool {
-        // RFC 7323 § 4.3 (2), § 5.3 R2: echo what will be acknowledged first; no duplicates, and
-        // never an older time.
+        // RFC 7323 § 4.3 (2), § 5.3 R2: echo the segment that the next ACK acknowledges first, no
+        // duplicate, and never an older timestamp.
         if new && segment.seq <= last_ack_sent && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
@@ -144,19 +146,19 @@ impl Feedback {
         }
         let echoed = self.ece;
         if segment.ecn == Ecn::Ce {
-            // After CWR was looked at: a segment with both begins a new episode (RFC 3168
-            // § 6.1.3). Not for a duplicate (§ 6.1.5).
+            // CE is read after CWR: a segment with both begins a new episode (RFC 3168 § 6.1.3). A
+            // mark on a duplicate is ignored (§ 6.1.5).
             self.ece |= new && self.is_classic();
         }
         echoed
     }
 
-    /// `true` if marks are echoed as RFC 3168 says.
+    /// `true` if marks are echoed by ECE (RFC 3168 § 6.1.3).
     fn is_classic(&self) -> bool {
         self.extras.as_ref().is_none_or(|extras| extras.echo.is_none())
     }
 
-    /// Data out of order, or any for a receiver that misbehaves, arrived and is not taken in yet.
+    /// Shows a segment to a misbehaving receiver before it is accepted.
     pub fn on_arrival(&mut self, now: Time, segment: &Segment, rcv_nxt: u64) {
         let misbehaviour = self.extras.as_mut().and_then(|extras| extras.misbehaviour.as_mut());
         if let Some(misbehaviour) = misbehaviour {
@@ -164,38 +166,40 @@ impl Feedback {
         }
     }
 
-    /// Notes what of such data had arrived before (RFC 2883 § 4).
+    /// Records the duplicate part of a segment before it is accepted (RFC 2883 § 4).
     pub fn note_duplicate(&mut self, segment: &Segment, rcv_nxt: u64, out_of_order: &Ranges) {
         if let Some(dsack) = self.extras.as_mut().and_then(|extras| extras.dsack.as_mut()) {
             dsack.on_segment(segment, rcv_nxt, out_of_order);
         }
     }
 
-    /// Data was taken in. Returns `true` if its echo must not wait.
+    /// Passes an accepted segment to the echo policy and the delay statistics. Returns `true` if
+    /// its echo must not wait.
     #[inline]
     pub fn on_data(&mut self, now: Time, segment: &Segment) -> bool {
         self.reads_each && self.extras.as_mut().is_some_and(|extras| extras.on_data(now, segment))
     }
 
-    /// Completes an ACK that goes after one of all below `from`. Returns `true` if it became
-    /// several, which are owed ([`Feedback::owed`]).
+    /// Adds echo, D-SACK and misreports to an ACK; the ACK before acknowledged all below `from`.
+    /// Returns `true` if the ACK was divided into pieces ([`Feedback::owed`]).
     pub fn complete(&mut self, ack: &mut Segment, from: u64) -> bool {
         self.extras.as_mut().is_some_and(|extras| extras.complete(ack, from))
     }
 
-    /// The next ACK that is owed, and `true` if there are more.
+    /// Returns the next piece of a divided ACK, and `true` if there are more.
     pub fn owed(&mut self) -> Option<(Segment, bool)> {
         self.extras.as_mut()?.misbehaviour.as_mut()?.owes()
     }
 
-    /// Reports in an ACK what arrived twice.
+    /// Adds the D-SACK block to an ACK.
     pub fn report_duplicate(&mut self, ack: &mut Segment) {
         if let Some(extras) = &mut self.extras {
             extras.report_duplicate(ack);
         }
     }
 
-    /// Completes an ACK that reports what had arrived twice before the newest data came.
+    /// Adds echo and misreports to a held ACK, whose D-SACK block was added before the last segment
+    /// arrived.
     pub fn complete_held(&mut self, ack: &mut Segment) {
         let Some(extras) = &mut self.extras else { return };
         extras.echo(ack);
@@ -229,7 +233,7 @@ impl Extras {
         }
     }
 
-    /// Writes the echo into the ACK that goes now, which its option makes longer.
+    /// Writes the echo into an ACK, and adds the option's bytes to its wire size.
     fn echo(&mut self, ack: &mut Segment) {
         if let (Some(policy), Body::Ack { echo, .. }) = (&mut self.echo, &mut ack.body) {
             *echo = policy.take();

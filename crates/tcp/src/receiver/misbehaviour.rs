@@ -1,5 +1,5 @@
-//! Receivers that misreport to get more than their share (McCullagh 2008 § 5.1; Savage, Cardwell,
-//! Wetherall, Anderson 1999).
+//! Misbehaving receivers, which misreport to get more than their share (McCullagh 2008 § 5.1;
+//! Savage, Cardwell, Wetherall, Anderson 1999).
 
 use std::collections::VecDeque;
 
@@ -55,23 +55,23 @@ pub(super) struct Misbehaviour {
     load: f64,
     divides: u64,
     ahead: Duration,
-    /// Time at which the newest data arrived.
+    /// Time of the last arrival.
     newest: Time,
-    /// Queueing delay of the newest data.
+    /// Queueing delay of the last segment: its one-way delay less the least one.
     waited: Duration,
-    /// Least one-way delay of any data.
+    /// Least one-way delay of any segment.
     least: Duration,
-    /// Times and bytes of data that arrived within `ahead`, where ACKs run ahead.
+    /// Arrival times and bytes of data that arrived within the last `ahead` (optimistic ACKs only).
     recent: VecDeque<(Time, u64)>,
     recent_bytes: u64,
-    /// The highest number that was acknowledged ahead.
+    /// The highest number that an optimistic ACK acknowledged.
     claimed: u64,
-    /// ACKs that are to go at once after the one that went.
+    /// Pieces of a divided ACK that are still to be sent.
     owed: VecDeque<Segment>,
 }
 
 impl Misbehaviour {
-    /// `None` if the receiver is honest.
+    /// Creates the state for these parameters; `None` if the receiver is honest.
     pub fn new(params: &Params) -> Option<Self> {
         let honest = *params == Params::default();
         (!honest).then(|| Self {
@@ -90,12 +90,13 @@ impl Misbehaviour {
         })
     }
 
-    /// `true` if ACKs run ahead, so that holes must not be reported.
+    /// `true` if ACKs are optimistic, so that holes must not be reported.
     pub const fn conceals(&self) -> bool {
         self.ahead.0 > 0
     }
 
-    /// Data arrived, or a SYN; new, if it brings anything.
+    /// Measures the one-way delay of data or a SYN, and counts its bytes for optimistic ACKs; `new`
+    /// if it ends above all received in order.
     pub fn arrived(&mut self, now: Time, segment: &Segment, new: bool) {
         let took = now.since(segment.ts);
         self.least = self.least.min(took);
@@ -105,7 +106,8 @@ impl Misbehaviour {
             return;
         }
         if !new {
-            // The sender's timer expired: what was claimed was not there.
+            // A retransmission of acknowledged data means that the sender's timer expired: the
+            // estimate begins anew.
             (self.recent_bytes, self.claimed) = (0, 0);
             self.recent.clear();
             return;
@@ -121,11 +123,12 @@ impl Misbehaviour {
         }
     }
 
-    /// Makes an ACK say what the receiver wants.
+    /// Rewrites the timestamp, load and acknowledgement number of an ACK, and drops its SACK blocks
+    /// if losses are concealed.
     pub fn forge(&mut self, ack: &mut Segment) {
         let hidden = Duration((self.waited.0 as f64 * self.hides) as u64);
         let ts = Time(ack.ts.0.saturating_sub(self.timestamps.0)) + hidden;
-        // Nothing is echoed that is yet to come.
+        // The echo is never later than the last arrival.
         ack.ts = ts.min(self.newest.max(ack.ts));
         if let Body::Ack { echo: Echo::Load { value, .. }, .. } = &mut ack.body {
             *value = (f64::from(*value) * (1.0 - self.load)) as u16;
@@ -139,7 +142,8 @@ impl Misbehaviour {
         }
     }
 
-    /// Divides an ACK of what is above `from`; true if it is several now, which are owed.
+    /// Divides an ACK of the bytes above `from` into pieces, which [`Misbehaviour::owes`] returns;
+    /// `true` if there are at least two.
     pub fn divide(&mut self, from: u64, ack: &Segment) -> bool {
         let bytes = ack.seq.saturating_sub(from);
         let pieces = self.divides.min(bytes);
@@ -148,7 +152,7 @@ impl Misbehaviour {
         }
         for n in 1..pieces {
             let mut piece = Segment { seq: from + bytes * n / pieces, ..*ack };
-            // What is told once is told by the last of them.
+            // Echo and SACK blocks are reported once, by the last piece.
             if let Body::Ack { echo, sack, .. } = &mut piece.body {
                 (*echo, *sack) = (Echo::None, SackBlocks::default());
             }
@@ -158,7 +162,7 @@ impl Misbehaviour {
         true
     }
 
-    /// The next ACK that is owed, and whether there are more.
+    /// Returns the next piece of a divided ACK, and `true` if there are more.
     pub fn owes(&mut self) -> Option<(Segment, bool)> {
         let ack = self.owed.pop_front()?;
         Some((ack, !self.owed.is_empty()))

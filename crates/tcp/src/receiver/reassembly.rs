@@ -4,27 +4,29 @@ use cwnd_packet::{Range, Ranges};
 
 use crate::segment::{MAX_SACK_BLOCKS, SackBlock, SackBlocks, Segment};
 
-/// Data that arrived.
-// What each segment reads comes first: `READ_BYTES`.
+/// Received data: the next byte expected and the ranges above it.
+// Fields that each segment reads come first: `READ_BYTES`.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Reassembly {
-    /// Next byte expected.
+    /// Next byte expected (RCV.NXT).
     rcv_nxt: u64,
     out_of_order: Ranges,
-    /// The most recently changed blocks, newest first (RFC 2018 § 4). Once two have become one it
-    /// stands here twice.
+    /// The most recently changed blocks, newest first (RFC 2018 § 4). A block that absorbed another
+    /// may be listed twice.
     recent: [Range; MAX_SACK_BLOCKS],
 }
 
-/// Place of a segment. RFC 5681 § 4.2 wants an ACK at once for all but the first.
+/// Position of a segment relative to holes. RFC 5681 § 4.2 requires an immediate ACK for all but
+/// the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// As it should.
+    /// The next byte expected, with no hole.
     InOrder,
-    /// Behind a hole, or it filled one and another is left.
+    /// A hole is left: the segment lies behind one, or filled another.
     BehindHole,
-    /// It filled the last hole, or brought nothing.
+    /// The segment filled the last hole, was a duplicate, had no payload, or ended beyond the
+    /// window.
     Else,
 }
 
@@ -36,63 +38,63 @@ impl Default for Reassembly {
 }
 
 impl Reassembly {
-    /// Bytes that each segment reads.
+    /// Size in bytes of the fields that each segment reads.
     pub const READ_BYTES: usize = core::mem::offset_of!(Self, recent);
 
-    /// Prefetches what it points to.
+    /// Prefetches the out-of-order ranges, which lie behind a pointer.
     #[inline]
     pub fn soon(&self) {
         self.out_of_order.soon();
     }
 
-    /// Next byte expected.
+    /// Next byte expected (RCV.NXT).
     #[inline]
     pub const fn rcv_nxt(&self) -> u64 {
         self.rcv_nxt
     }
 
-    /// `true` if a segment that begins there is the next one, and none is missing.
+    /// `true` if a segment that begins at `seq` is the next one and there are no holes.
     #[inline]
     pub fn is_next(&self, seq: u64) -> bool {
         seq == self.rcv_nxt && self.out_of_order.is_empty()
     }
 
-    /// `true` if something is missing.
+    /// `true` if data waits behind a hole.
     #[inline]
     pub fn has_holes(&self) -> bool {
         !self.out_of_order.is_empty()
     }
 
-    /// Data behind holes.
+    /// Ranges received behind holes.
     pub const fn out_of_order(&self) -> &Ranges {
         &self.out_of_order
     }
 
-    /// One past the highest byte that arrived.
+    /// One past the highest byte received.
     pub fn highest(&self) -> u64 {
         self.out_of_order.highest().map_or(self.rcv_nxt, |range| range.end)
     }
 
-    /// Takes what is missing below `seq` for arrived.
+    /// Counts missing data below `seq` as received (a receiver that conceals losses).
     pub fn pass_over(&mut self, seq: u64) {
         self.rcv_nxt = self.rcv_nxt.max(seq);
     }
 
-    /// The next segment came in order, which ends at `end`.
+    /// Delivers the next segment in order, which ends at `end`.
     #[inline]
     pub const fn deliver(&mut self, end: u64) {
         self.rcv_nxt = end;
     }
 
-    /// Takes the payload of a segment in, within a receive window of so many bytes unless it is the
-    /// next one. Returns `true` with its place if all of its data had arrived before.
+    /// Accepts the payload of a segment, if it ends within a receive window of `window` bytes or is
+    /// the next one. Returns its position, and `true` if all of its data had arrived before.
     pub fn accept(&mut self, segment: &Segment, window: u64) -> (Arrival, bool) {
         if self.is_next(segment.seq) {
             self.deliver(segment.end());
             return (Arrival::InOrder, false);
         }
-        // Departs from RFC 9293 § 3.10.7.4, which trims what reaches beyond the window: a sender
-        // that keeps to the window never sends it, and it is refused whole.
+        // Departs from RFC 9293 § 3.10.7.4, which trims data beyond the window. Here such a segment
+        // is refused whole; senders that respect the window never send one.
         let beyond = segment.end() > self.rcv_nxt + window;
         let old = segment.end() <= self.rcv_nxt;
         if beyond || segment.len == 0 || old {
@@ -113,14 +115,14 @@ impl Reassembly {
         (arrival, duplicate)
     }
 
-    /// `block` becomes the most recent one.
+    /// Moves `block` to the front of the recent blocks, in place of those within it.
     fn remember(&mut self, block: Range) {
         for slot in &mut self.recent {
             if block.start <= slot.start && slot.end <= block.end {
                 *slot = block;
             }
         }
-        // What was first moves down; an older entry of the same block falls out.
+        // Earlier entries move down by one; an older entry of the same block is overwritten.
         let mut carried = block;
         for slot in &mut self.recent {
             core::mem::swap(slot, &mut carried);
@@ -130,8 +132,8 @@ impl Reassembly {
         }
     }
 
-    /// `true` if a segment lies behind a hole and the first `count` blocks are there and do not
-    /// reach it.
+    /// `true` if a segment lies behind a hole, there are `count` SACK blocks, and the first `count`
+    /// of them do not touch it.
     pub fn is_apart(&self, segment: &Segment, count: usize) -> bool {
         if segment.seq <= self.rcv_nxt {
             return false;
@@ -142,12 +144,13 @@ impl Reassembly {
         })
     }
 
-    /// The most recently changed blocks, each once, the newest first (RFC 2018 § 4).
+    /// Returns the most recently changed blocks as SACK blocks, each once, the newest first (RFC
+    /// 2018 § 4).
     pub fn sack_blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let mut n = 0;
         for (i, range) in self.recent.iter().enumerate() {
-            // Most of it was delivered since, or it is there.
+            // Skips blocks that were delivered since, empty slots, and repeated blocks.
             if range.start < self.rcv_nxt || range.end == 0 || self.recent[..i].contains(range) {
                 continue;
             }

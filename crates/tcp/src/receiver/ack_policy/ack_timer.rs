@@ -1,15 +1,14 @@
-//! Delayed-ACK timer of Linux (`icsk_ack.ato`): longer after each ACK that the timer had to send,
-//! by the pauses between segments, and for a round trip at most. All of it counts ticks of the
-//! kernel's clock, and that decides whether an ACK that waited comes back as a pause: the segment
-//! that it let go is as late as it was.
+//! Delayed-ACK timer of Linux (`icsk_ack.ato`). It doubles after each ACK that it sends, follows
+//! the pauses between segments, and is bounded by a round trip. All of it counts whole ticks of the
+//! kernel's clock. The rounding matters: an ACK that waited delays the next segment, and that pause
+//! is measured in turn.
 
 use cwnd_quantity::{Duration, Time};
 
-/// The wait of delayed ACKs, in ticks.
+/// Adaptive wait of delayed ACKs, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct AckTimer {
-    /// Least wait in ticks: the first, and that after short pauses (`TCP_ATO_MIN`,
-    /// `TCP_DELACK_MIN`).
+    /// Least wait in ticks, also the first one (`TCP_ATO_MIN`, `TCP_DELACK_MIN`).
     least: u32,
     wait: u32,
 }
@@ -20,16 +19,19 @@ impl AckTimer {
         Self { least, wait: least }
     }
 
-    /// ACKs went at once, or do from now on (`tcp_dec_quickack_mode`, `tcp_enter_quickack_mode`).
+    /// Resets the wait when quick ACKs end or begin (`tcp_dec_quickack_mode`,
+    /// `tcp_enter_quickack_mode`).
     pub const fn reset(&mut self) {
         self.wait = self.least;
     }
 
-    /// A segment came in order; the one before at `last`. `timeout` is the receiver's own
+    /// Adapts the wait to the pause since `last`, the arrival of the previous segment in order.
+    /// `timeout` is the receiver's own retransmission timeout, an upper bound
     /// (`tcp_event_data_recv`).
     pub fn on_segment(&mut self, last: Time, now: Time, timeout: impl FnOnce() -> Duration) {
         let half = self.least / 2;
-        // Within a time of so many ticks no more begin: nothing need be divided.
+        // A pause of less than `half` ticks spans at most `half` tick boundaries, so the divisions
+        // are skipped.
         let is_short = now.since(last).0 <= TICK.0 * u64::from(half);
         let pause = if is_short { 0 } else { now.0 / TICK.0 - last.0 / TICK.0 };
         let pause = u32::try_from(pause).unwrap_or(u32::MAX);
@@ -40,7 +42,7 @@ impl AckTimer {
         }
     }
 
-    /// It sent an ACK for which no second segment came (`tcp_delack_timer_handler`).
+    /// Doubles the wait, up to `timeout`, after the timer sent an ACK (`tcp_delack_timer_handler`).
     pub fn on_expiry(&mut self, timeout: Duration) {
         self.wait = self.wait.saturating_mul(2).min(ticks(timeout));
     }
@@ -56,14 +58,14 @@ impl AckTimer {
     }
 }
 
-/// Whole ticks, the last of which need not be over (`usecs_to_jiffies`).
+/// Converts a duration to ticks, rounded up (`usecs_to_jiffies`).
 fn ticks(time: Duration) -> u32 {
     u32::try_from(time.0.div_ceil(TICK.0)).unwrap_or(u32::MAX)
 }
 
-/// The clock of a kernel at 250 Hz, as Debian's and that of the runs of docs/agreement are.
+/// Tick of a kernel at 250 Hz, like Debian's and those of the runs in docs/agreement.
 const TICK: Duration = Duration::from_millis(4);
-/// `tcp_delack_max`: the least timeout of 200 ms less a tick.
+/// `tcp_delack_max` in ticks: the least timeout of 200 ms less a tick.
 const LONGEST: u32 = 49;
 
 #[cfg(test)]
@@ -74,13 +76,14 @@ mod tests {
         Duration::from_millis(count)
     }
 
-    /// Wait of an ACK that begins to wait with a tick, ms; one of these is the tick that has begun.
+    /// Wait in ms of an ACK that begins to wait at a tick boundary, without the tick that has
+    /// begun.
     fn wait(timer: &AckTimer, rtt: u64) -> u64 {
         (timer.deadline(Time(8_000_000), ms(rtt)).0 - 8_000_000) / 1_000_000 - 4
     }
 
-    /// By hand: 40, 80, 160 ms, and no more than the timeout of 300; no ACK waits for more than 196
-    /// ms, or a round trip of 100.
+    /// By hand: 40, 80, 160 ms, and at most the timeout of 300 ms; no ACK waits for more than 196
+    /// ms, or a round trip of 100 ms.
     #[test]
     fn each_ack_that_the_timer_sends_doubles_the_wait() {
         let mut timer = AckTimer::new(ms(40));
@@ -93,8 +96,8 @@ mod tests {
         assert_eq!(waits, [(40, 40, 40, 40), (80, 80, 80, 40), (160, 160, 100, 40), last, last]);
     }
 
-    /// By hand, in ticks: pauses of 7 are 10 / 2 + 7 and so on, towards 14; one of 20 says nothing;
-    /// of up to 5 it goes back to 10.
+    /// By hand, in ticks: a pause of 7 gives 10 / 2 + 7, the next ones approach 14; a pause of 20
+    /// changes nothing; pauses of up to 5 bring the wait back to 10.
     #[test]
     fn pauses_shorter_than_the_wait_move_it() {
         let mut timer = AckTimer::new(ms(40));
@@ -109,7 +112,7 @@ mod tests {
         assert_eq!([12, 5, 0, 1, 1, 1].map(&mut after), [18, 14, 12, 11, 10, 10]);
     }
 
-    /// A pause of 38.8 ms is nine or ten ticks, and ten are not below the wait of ten.
+    /// A pause of 38.8 ms spans nine or ten ticks, and ten are not below the wait of ten.
     #[test]
     fn pauses_count_ticks_that_begin() {
         for (last, ticks) in [(3_900_000, 10), (100_000, 14)] {
@@ -119,7 +122,8 @@ mod tests {
         }
     }
 
-    /// A timer does not expire early: within a tick all go at the same instant.
+    /// A timer does not expire early: ACKs that begin to wait within one tick are sent at the same
+    /// instant.
     #[test]
     fn an_ack_waits_for_whole_ticks() {
         let timer = AckTimer::new(ms(40));

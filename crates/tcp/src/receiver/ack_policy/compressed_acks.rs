@@ -1,15 +1,15 @@
-//! Duplicate ACKs that Linux's receiver holds back (tcp_input.c, `__tcp_ack_snd_check` and
-//! `tcp_sack_new_ofo_skb`): after the first duplicates an ACK waits, and reports what came in a
+//! Compressed ACKs of Linux's receiver (tcp_input.c, `__tcp_ack_snd_check` and
+//! `tcp_sack_new_ofo_skb`): after the first duplicates, one ACK reports the arrivals of up to a
 //! millisecond.
 
 use cwnd_quantity::Duration;
 
-/// The duplicate ACKs that wait to be sent as one.
+/// Counts of duplicate ACKs sent and compressed.
 #[derive(Clone, Copy, Debug)]
 pub struct CompressedAcks {
-    /// Number of those that wait (`compressed_ack`).
+    /// Duplicate ACKs that wait to be sent as one (`compressed_ack`).
     waiting: u32,
-    /// Duplicates that went at once (`dup_ack_counter`), and their acknowledgement number.
+    /// Duplicate ACKs sent at once (`dup_ack_counter`), and their acknowledgement number.
     sent: u32,
     of: u64,
 }
@@ -19,8 +19,8 @@ impl CompressedAcks {
         Self { waiting: 0, sent: 0, of: 0 }
     }
 
-    /// A segment arrived and a hole is left, the first at `rcv_nxt`. Returns `true` if its ACK goes
-    /// at once; else it waits.
+    /// Counts the ACK of a segment behind a hole at `rcv_nxt`. Returns `true` if it is sent at
+    /// once; else it waits.
     pub const fn goes_at_once(&mut self, rcv_nxt: u64) -> bool {
         if self.waiting >= MOST_WAITING {
             return true;
@@ -46,25 +46,25 @@ impl CompressedAcks {
     }
 }
 
-/// Time that the first of them waits, given the round-trip time.
+/// Time for which the first compressed ACK waits, from the round-trip time.
 pub fn delay(rtt: Duration) -> Duration {
     LONGEST.min(Duration(rtt.0 / PART_OF_RTT)) + SLACK
 }
 
-/// SACK blocks that must report a segment's neighbourhood already: else the ACK that waits goes
-/// first, so that a lost ACK takes little with it (`TCP_SACK_BLOCKS_EXPECTED`).
+/// Number of first SACK blocks one of which must touch a new segment. Else the waiting ACK is sent
+/// first, so that a lost ACK loses little information (`TCP_SACK_BLOCKS_EXPECTED`).
 pub const BLOCKS: usize = 2;
 
 // Linux 6.18, net/ipv4/tcp_ipv4.c (tcp_sk_init) and Documentation/networking/ip-sysctl.rst.
-/// Duplicates that go at once, for the sender's fast retransmit (`TCP_FASTRETRANS_THRESH`).
+/// Duplicate ACKs sent at once, for the sender's fast retransmit (`TCP_FASTRETRANS_THRESH`).
 const FIRST_DUPLICATES: u32 = 3;
-/// The most that wait (`tcp_comp_sack_nr`).
+/// Duplicate ACKs that may wait (`tcp_comp_sack_nr`).
 const MOST_WAITING: u32 = 44;
-/// The longest wait (`tcp_comp_sack_delay_ns`), and the part of a round trip that it is at most.
+/// Longest wait (`tcp_comp_sack_delay_ns`), and its bound as a fraction of a round trip.
 const LONGEST: Duration = Duration::from_millis(1);
 const PART_OF_RTT: u64 = 20;
-/// Delay by which the timer may expire late (`tcp_comp_sack_slack_ns`), and does when nothing else
-/// wakes the host.
+/// Slack of the timer (`tcp_comp_sack_slack_ns`); it expires that late when nothing else wakes the
+/// host.
 const SLACK: Duration = Duration::from_micros(100);
 
 #[cfg(test)]

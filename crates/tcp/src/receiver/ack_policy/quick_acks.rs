@@ -1,6 +1,5 @@
-//! ACKs that Linux's receiver sends at once (tcp_input.c, tcp.c): in the first round trips, while
-//! its receive window grows, after a mark, and where the sender says that it has no more to send
-//! now.
+//! Quick ACKs of Linux's receiver (tcp_input.c, tcp.c): ACKs sent at once in the first round trips,
+//! while the receive window grows, after a mark, and at the end of the sender's bursts (PSH).
 
 use cwnd_packet::Ecn;
 use cwnd_quantity::{Duration, Time};
@@ -10,54 +9,55 @@ use super::compressed_acks::{self, CompressedAcks};
 use crate::segment::{Flags, Segment};
 
 /// Count of quick ACKs (`icsk_ack.quick`), and the growth of the receive window that feeds it.
-// Two cache lines, which each segment reads.
+// Two cache lines, which each segment reads: hence the alignment.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct QuickAcks {
     left: u32,
-    /// Duplicate ACKs that wait.
+    /// Duplicate ACKs that wait (ACK compression).
     compressed: CompressedAcks,
-    /// `true` if they may: there is SACK.
+    /// `true` if duplicate ACKs may be compressed, which needs SACK.
     compresses: bool,
     timer: AckTimer,
-    /// `true` once data was ECN-capable: a segment that is not then counts as a retransmission.
+    /// `true` once data was ECN-capable: a segment without ECT then counts as a retransmission.
     seen_ect: bool,
     mss: u64,
-    /// Window that is allowed already (`rcv_ssthresh`), and what the buffer has room for
-    /// (`window_clamp`).
+    /// Window that may be advertised (`rcv_ssthresh`), and the window that the buffer holds
+    /// (`window_clamp`), in bytes.
     allowed: u64,
     clamp: u64,
-    /// The most that the application read in a round trip (`rcvq_space`).
+    /// Most bytes that the application read in a round trip (`rcvq_space`).
     space: u64,
-    /// Number and time at which the current measurement of it began.
+    /// Sequence number and time at which the current measurement of `space` began.
     from: u64,
     since: Time,
-    /// The round trip as the receiver sees it (`rcv_rtt_est`); none before the first sample.
+    /// Round-trip time estimated by the receiver (`rcv_rtt_est`); `None` before the first sample.
     rtt: Option<Duration>,
-    /// The least one-way delay seen.
+    /// Least one-way delay of data.
     least_delay: Duration,
-    /// Time of the SYN-ACK, and the delay of its way back.
+    /// Time of the SYN-ACK, and the delay on the path of ACKs that it measured.
     opened: Time,
     way_back: Duration,
-    /// Time of the last data in order (`lrcvtime`).
+    /// Arrival time of the last data in order (`lrcvtime`).
     last_data: Time,
 }
 
-/// A data segment as the receiver took it in.
+/// State of the receiver after it accepted a data segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
-    /// Next byte expected now.
+    /// Next byte expected after the segment.
     pub rcv_nxt: u64,
-    /// One past the highest byte that arrived.
+    /// One past the highest byte received.
     pub highest: u64,
-    /// `true` if it brought nothing new.
+    /// `true` if the segment brought no new data.
     pub duplicate: bool,
-    /// `true` if it begins an episode of marks.
+    /// `true` if the segment's mark begins an episode of ECE.
     pub first_mark: bool,
 }
 
 impl QuickAcks {
-    /// ACKs are delayed by `delay` at first; duplicates may wait with `compresses`.
+    /// Creates the state at the start of a connection: ACKs are delayed by `delay` at first, and
+    /// `compresses` allows compressed ACKs.
     pub fn new(mss: u64, delay: Duration, compresses: bool) -> Self {
         Self {
             left: FIRST_QUICK_ACKS,
@@ -83,11 +83,12 @@ impl QuickAcks {
         self.opened = now;
     }
 
-    /// A data segment was taken in. Returns `true` if its ACK goes at once.
+    /// Updates counts, estimates and window after a segment was accepted. Returns `true` if its ACK
+    /// is sent at once.
     pub fn on_segment(&mut self, now: Time, segment: &Segment, taken: &Taken) -> bool {
         self.least_delay = self.least_delay.min(now.since(segment.ts));
         if self.rtt.is_none() {
-            // Data follows the last ACK of the handshake, with which the first measurement begins.
+            // The first measurement begins with the last ACK of the handshake, which data follows.
             self.since = now;
             if self.opened < segment.ts {
                 self.way_back = segment.ts.since(self.opened);
@@ -99,7 +100,7 @@ impl QuickAcks {
             || segment.flags.has(Flags::CWR) && segment.len > 0;
         self.take_rtt(now, segment.ts);
         if taken.rcv_nxt < taken.highest {
-            // What waits behind a hole needs room, too (`tcp_data_queue_ofo`).
+            // Data behind a hole occupies the buffer, too (`tcp_data_queue_ofo`).
             self.make_room(2 * self.space + (taken.highest - taken.rcv_nxt));
         }
         self.on_read(now, taken.rcv_nxt);
@@ -116,31 +117,31 @@ impl QuickAcks {
         self.compressed.on_ack_sent();
     }
 
-    /// Deadline of an ACK that begins to wait for a second segment.
+    /// Deadline of a delayed ACK that begins to wait now.
     pub fn deadline(&self, now: Time) -> Time {
         self.timer.deadline(now, self.handshake())
     }
 
-    /// The timer sends the ACK that waited.
+    /// Backs off the timer as it sends a delayed ACK; compressed ACKs leave it alone.
     pub fn on_expiry(&mut self) {
         if !self.compressed.is_waiting() {
             self.timer.on_expiry(timeout(self.handshake()));
         }
     }
 
-    /// `true` if duplicate ACKs wait.
+    /// `true` if compressed ACKs wait.
     pub const fn is_compressing(&self) -> bool {
         self.compressed.is_waiting()
     }
 
-    /// `true` if a duplicate ACK may wait with so many bytes in order that no ACK has reported:
-    /// without SACK, or with more than a full segment, it goes (`__tcp_ack_snd_check`).
+    /// `true` if a duplicate ACK may wait while `unacked` bytes in order are not acknowledged: with
+    /// SACK and at most a full segment (`__tcp_ack_snd_check`).
     pub const fn may_compress(&self, unacked: u64) -> bool {
         self.compresses && unacked <= self.mss
     }
 
-    /// A duplicate ACK of all below `rcv_nxt` is due. Returns the time until which it waits,
-    /// `Time::NEVER` if another one has set it; `None` if it goes at once.
+    /// Compresses a duplicate ACK of all below `rcv_nxt`. Returns the time until which it waits,
+    /// `Time::NEVER` if an earlier one set the timer; `None` if it is sent at once.
     pub fn compress(&mut self, now: Time, rcv_nxt: u64) -> Option<Time> {
         let first = !self.compressed.is_waiting();
         if self.compressed.goes_at_once(rcv_nxt) {
@@ -149,19 +150,20 @@ impl QuickAcks {
         Some(if first { now + self.compression() } else { Time::NEVER })
     }
 
-    /// Time that a duplicate ACK waits for others.
+    /// Time for which the first compressed ACK waits.
     fn compression(&self) -> Duration {
         let handshake = self.handshake();
         compressed_acks::delay(self.rtt.map_or(handshake, |rtt| rtt.min(handshake)))
     }
 
-    /// The round trip that the handshake measured.
+    /// Round-trip time of the handshake: least one-way delay of data plus the delay on the path of
+    /// ACKs.
     fn handshake(&self) -> Duration {
         self.least_delay + self.way_back.min(self.least_delay)
     }
 
-    /// Grants quick ACKs, and keeps those that there are (`tcp_event_data_recv`,
-    /// `tcp_data_queue`).
+    /// Grants quick ACKs for a duplicate, a mark, a retransmission or a larger window
+    /// (`tcp_event_data_recv`, `tcp_data_queue`).
     fn count(&mut self, now: Time, segment: &Segment, taken: &Taken) {
         if taken.duplicate {
             self.left = self.left.max(FIRST_QUICK_ACKS);
@@ -177,7 +179,7 @@ impl QuickAcks {
             self.timer.reset();
         }
         self.seen_ect |= capable;
-        // What is not read yet takes its room (`tcp_space`): this segment, or all behind a hole.
+        // Unread data occupies the buffer (`tcp_space`): this segment, or all behind a hole.
         let unread = (taken.highest - taken.rcv_nxt).max(self.mss);
         let room = self.clamp.saturating_sub(unread);
         if self.allowed < room && segment.len >= LEAST_TO_GROW {
@@ -187,13 +189,14 @@ impl QuickAcks {
         }
     }
 
-    /// What came is in order, or filled a hole.
+    /// Adapts the ACK timer to data in order, and grants quick ACKs after a pause longer than the
+    /// timeout.
     fn on_data(&mut self, now: Time) {
         if self.last_data != Time::NEVER {
             let handshake = self.handshake();
             self.timer.on_segment(self.last_data, now, || timeout(handshake));
             let pause = now.since(self.last_data);
-            // No timeout is shorter: most pauses need none to be compared with.
+            // The least timeout is compared first, so that most pauses skip computing the timeout.
             if pause > LEAST_TIMEOUT && pause > timeout(handshake) {
                 self.left = self.left.max(FIRST_QUICK_ACKS);
             }
@@ -201,12 +204,13 @@ impl QuickAcks {
         self.last_data = now;
     }
 
-    /// Falls at once, rises by an eighth (`tcp_rcv_rtt_update`).
+    /// Updates the receiver's RTT estimate: it falls at once and rises by an eighth
+    /// (`tcp_rcv_rtt_update`).
     ///
-    /// Departs from Linux, which learns it from its own timestamps: the way back is assumed to last
-    /// as long as in the handshake, or as the least way here.
+    /// Departs from Linux, which reads its own echoed timestamps: the delay on the path of ACKs is
+    /// taken from the handshake, at most the least one-way delay of data.
     fn take_rtt(&mut self, now: Time, sent: Time) {
-        // Timestamps are of whole milliseconds (`tcp_rtt_tsopt_us`).
+        // Linux's timestamps have a resolution of 1 ms (`tcp_rtt_tsopt_us`).
         let asked = sent.0.saturating_sub(self.way_back.min(self.least_delay).0);
         let sample = Duration::from_millis((now.0 / TICK.0).saturating_sub(asked / TICK.0).max(1));
         self.rtt = Some(match self.rtt {
@@ -215,9 +219,9 @@ impl QuickAcks {
         });
     }
 
-    /// The application reads at once; each round trip in which it read more than in any before
-    /// makes the buffer twice that, and more if it grew by much (`tcp_rcv_space_adjust`,
-    /// `tcp_rcvbuf_grow`).
+    /// Grows the buffer once a round trip: to twice the bytes read, and more after fast growth, if
+    /// the application read more than in any round trip before (`tcp_rcv_space_adjust`,
+    /// `tcp_rcvbuf_grow`). The application reads at once.
     fn on_read(&mut self, now: Time, rcv_nxt: u64) {
         if self.rtt.is_none_or(|rtt| now.since(self.since) < rtt) {
             return;
@@ -225,7 +229,7 @@ impl QuickAcks {
         let read = rcv_nxt - self.from;
         if read > self.space {
             let doubled = 2 * read;
-            // Counts are of a round trip: far below 2^32, so that the product fits.
+            // Both factors are bytes of a round trip, far below 2^32: the product fits in 64 bits.
             let growth = doubled * (read - self.space) / self.space;
             self.space = read;
             self.make_room(doubled + 2 * growth);
@@ -243,37 +247,39 @@ impl QuickAcks {
     }
 }
 
-/// The receiver's own retransmission timeout, which it has from the handshake.
+/// The receiver's own retransmission timeout, from the round-trip time of the handshake.
 fn timeout(handshake: Duration) -> Duration {
     handshake + (handshake + handshake).max(LEAST_TIMEOUT)
 }
 
-/// The window that a buffer of so many bytes allows: memory holds headers and gaps, too
+/// Window in bytes that a buffer of `buffer` bytes allows, less the memory of headers and padding
 /// (`scaling_ratio`).
 const fn in_window(buffer: u64) -> u64 {
     buffer * SEGMENT_IN_MEMORY / 256
 }
 
 // Linux, include/net/tcp.h, net/ipv4/tcp_input.c and tcp_output.c.
-/// ACKs at once when a connection begins, after an idle time and after a duplicate
+/// Quick ACKs at the start of a connection, after an idle time and after a duplicate
 /// (`TCP_MAX_QUICKACKS`).
 const FIRST_QUICK_ACKS: u32 = 16;
-/// ACKs at once after the first mark of an episode (`tcp_data_ecn_check`).
+/// Quick ACKs after the first mark of an episode (`tcp_data_ecn_check`).
 const QUICK_ACKS_OF_A_MARK: u32 = 2;
-/// First receive window, bytes: the whole segments below this (`tcp_select_initial_window`).
+/// Bound of the first receive window, bytes; the window is rounded down to whole segments
+/// (`tcp_select_initial_window`).
 const FIRST_WINDOW: u64 = 65_535;
 /// First and largest receive buffer, bytes (`tcp_rmem`).
 const FIRST_BUFFER: u64 = 131_072;
 const LARGEST_BUFFER: u64 = 33_554_432;
-/// Payload in 256 bytes of buffer: a full segment of 1448 B lies in 2304 B (2 KiB and its
+/// Payload bytes in 256 bytes of buffer: a full segment of 1448 B occupies 2304 B (2 KiB and its
 /// descriptor).
 const SEGMENT_IN_MEMORY: u64 = 160;
-/// Segments that are assumed to be read in a round trip at first (`tcp_init_buffer_space`).
+/// Segments assumed to be read in the first round trip (`tcp_init_buffer_space`).
 const FIRST_SPACE: u64 = 10;
-/// Segments that the window grows for each that arrives, unless it is short (`tcp_grow_window`).
+/// Segments by which the window grows for each segment of at least `LEAST_TO_GROW` bytes
+/// (`tcp_grow_window`).
 const GROWTH: u64 = 2;
 const LEAST_TO_GROW: u32 = 128;
-/// The clock of timestamps (`TCP_TS_HZ`).
+/// Resolution of Linux's timestamp clock (`TCP_TS_HZ`).
 const TICK: Duration = Duration::from_millis(1);
 /// `TCP_RTO_MIN`.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
@@ -304,7 +310,8 @@ mod tests {
         Taken { rcv_nxt, highest: rcv_nxt, duplicate: false, first_mark }
     }
 
-    /// Segment n is sent n ms after the first second, and 10 ms on its way.
+    /// Delivers segment n, sent at 1 s + n ms with a delay of 10 ms; returns `true` if its ACK is
+    /// sent at once.
     fn arrives(acks: &mut QuickAcks, n: u64, flags: Flags, first_mark: bool) -> bool {
         let sent = Time((1000 + n) * 1_000_000);
         let at = segment(n * MSS, sent, flags);
@@ -316,16 +323,16 @@ mod tests {
         at_once
     }
 
-    /// Number of ACKs at once among so many segments.
+    /// Number of quick ACKs among `count` segments.
     fn quick(acks: &mut QuickAcks, from: u64, count: u64) -> usize {
         (from..from + count).filter(|&n| arrives(acks, n, Flags::default(), false)).count()
     }
 
-    /// The window may grow from 65 000 B, the segments in 64 KiB, to 81 920 B less the segment that
-    /// is not read yet: 8 segments of 2000 B, each of which keeps the sixteen. 20 ms after the
-    /// first segment 21 were read where ten were assumed: 42 000 + 2 · (42 000 · 11/10) =
-    /// 134 400 B, less a segment 52 480 B more, which 27 segments fill; of the sixteen two are left
-    /// then. Later round trips bring no more.
+    /// By hand: the window may grow from 65 000 B, the whole segments in 64 KiB, to 81 920 B less
+    /// one unread segment. That is 8 segments of 2000 B each, which use up none of the sixteen
+    /// quick ACKs. After 20 ms, 21 segments were read where ten were assumed: 42 000 + 2 · (42 000
+    /// · 11/10) = 134 400 B, less a segment 52 480 B more, which 27 segments fill. Two of the
+    /// sixteen are left then, and later round trips grant none.
     #[test]
     fn sixteen_acks_go_at_once_and_one_for_each_segment_while_the_window_grows() {
         let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
@@ -358,7 +365,7 @@ mod tests {
         assert_eq!(quick(&mut acks, 301, 100), 15);
     }
 
-    /// The first segment is there, after 50 ms on its way: so a round trip is 100 ms.
+    /// State after a first segment with a one-way delay of 50 ms, so that a round trip is 100 ms.
     fn begun() -> (QuickAcks, Segment, Time) {
         let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
         let sent = Time(1_000_000_000);
@@ -375,7 +382,7 @@ mod tests {
             acks.on_expiry();
             wait
         });
-        // The tick that has begun has two milliseconds left.
+        // Plus 2 ms, the rest of the tick that has begun.
         assert_eq!(waits, [42, 82, 102, 102].map(Duration::from_millis));
     }
 
@@ -386,7 +393,7 @@ mod tests {
             acks.on_expiry();
             assert_eq!(acks.deadline(now).since(now), Duration::from_millis(82));
         };
-        // The last that goes at once, one more for the window that grew; before that it stays.
+        // The last quick ACK resets the timer: sixteen, and one more for the growth of the window.
         expire(&mut acks);
         for _ in 0..=FIRST_QUICK_ACKS {
             assert_eq!(acks.deadline(now).since(now), Duration::from_millis(82));
@@ -433,7 +440,8 @@ mod tests {
         assert_eq!(quick(&mut acks, 301, 100), 1);
     }
 
-    /// As much as was read in a round trip twice, and what waits: 21 000 · 2 + 200 000 B.
+    /// Room for twice the bytes read in a round trip and the data that waits: 21 000 · 2 + 200 000
+    /// B.
     #[test]
     fn what_waits_behind_a_hole_needs_room() {
         let mut acks = QuickAcks::new(MSS, Duration::from_millis(40), true);
@@ -442,7 +450,7 @@ mod tests {
         let far = Taken { highest: 500 * MSS, ..taken(300, false) };
         let now = sent + Duration::from_millis(10);
         let _ = acks.on_segment(now, &segment(499 * MSS, sent, Flags::default()), &far);
-        // From 133 400 B to 242 000 B less the segment that is not read.
+        // The window grows from 133 400 B to 242 000 B less one unread segment.
         assert_eq!(quick(&mut acks, 301, 100), 54);
     }
 }
