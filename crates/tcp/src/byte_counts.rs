@@ -1,17 +1,16 @@
-//! Counts for ranges of bytes: how often each byte was retransmitted, or lost.
+//! Counts per byte, such as retransmissions or losses, stored as ranges.
 
 use cwnd_packet::SortedMap;
 
 /// Counts per byte of a connection, as disjoint pieces with one count each.
 ///
-/// Cost: each method takes O(log n) in the number of pieces, and [`ByteCounts::add`] and
-/// [`ByteCounts::forget_below`] one step more for each piece that they count up or drop. An added
-/// range is a segment at most and adds one piece to those within it, or a few: both are amortised
-/// O(log n).
+/// Cost: each method takes O(log n) in the number of pieces; [`ByteCounts::add`] and
+/// [`ByteCounts::forget_below`] take one more step for each piece that they increment or drop. An
+/// added range is at most a segment and adds a few pieces, so both are amortised O(log n).
 #[derive(Clone, Debug, Default)]
 pub struct ByteCounts(SortedMap<u64, Piece>);
 
-/// The end of a piece that begins at its key, and its count.
+/// A piece, whose start is its key: its end and the count of its bytes.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     end: u64,
@@ -19,14 +18,14 @@ struct Piece {
 }
 
 impl ByteCounts {
-    /// Counts `[start, end)` once more, and forgets all below `una`.
+    /// Increments the counts of `[start, end)`, and drops the pieces below `una`.
     #[cold]
     pub fn add(&mut self, start: u64, end: u64, una: u64) {
         self.forget_below(una);
         if start >= end {
             return;
         }
-        // Retransmissions and losses mostly go upwards.
+        // Most ranges are added upwards.
         if self.end().is_none_or(|last| last <= start) {
             self.0.insert(start, Piece { end, times: 1 });
             return;
@@ -45,7 +44,7 @@ impl ByteCounts {
         }
     }
 
-    /// Makes two pieces of one that has `byte` inside.
+    /// Splits the piece that contains `byte` in its inside.
     fn split_at(&mut self, byte: u64) {
         if let Some((start, piece)) = self.0.below(byte).filter(|(_, piece)| piece.end > byte) {
             self.0.insert(start, Piece { end: byte, ..piece });
@@ -60,19 +59,19 @@ impl ByteCounts {
         }
     }
 
-    /// The number of pieces that it holds.
+    /// Returns the number of pieces.
     #[must_use]
     pub fn pieces(&self) -> usize {
         self.0.len()
     }
 
-    /// One past the highest byte that was added and is not forgotten.
+    /// Returns one past the highest byte that was added and is not dropped.
     #[must_use]
     pub fn end(&self) -> Option<u64> {
         self.0.last().map(|(_, piece)| piece.end)
     }
 
-    /// The pieces that end above `byte`, cut there, as pairs of start and end.
+    /// Returns the pieces above `byte`, cut there, as pairs of start and end.
     pub(crate) fn above(&self, byte: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let across = self.0.below(byte).filter(|(_, piece)| piece.end > byte);
         let pieces = across.into_iter().chain(self.0.range(byte, u64::MAX));
@@ -85,7 +84,7 @@ impl ByteCounts {
         self.0.below(end).is_some_and(|(_, piece)| piece.end > start)
     }
 
-    /// The count of `byte`.
+    /// Returns the count of `byte`.
     #[must_use]
     #[inline]
     pub fn of(&self, byte: u64) -> u64 {
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a count for each byte.
+        /// Checks the pieces against one count per byte.
         #[test]
         fn each_byte_is_counted(
             adds in prop::collection::vec((0u64..40, 1u64..12, 0u64..50), 1..40),

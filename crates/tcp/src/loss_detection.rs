@@ -1,5 +1,5 @@
-//! Loss detection rules. Those by sequence numbers have no state; that of RACK is a part of the
-//! sender.
+//! Loss detection rules. Rules by sequence numbers are stateless; the state of RACK is a part of
+//! the sender.
 
 mod fack;
 mod overtaken;
@@ -10,21 +10,21 @@ pub use fack::Fack;
 pub use overtaken::{Arrived, InFlight, Overtaken};
 pub use rfc6675::Rfc6675;
 
-/// Loss detection rule of a group's senders.
+/// Loss detection rule of the senders of a group.
 #[derive(Clone, Copy, Debug)]
 pub enum Detection {
-    /// Duplicate ACKs (RFC 5681 § 3.2), without SACK.
+    /// By duplicate ACKs (RFC 5681 § 3.2), without SACK.
     DupAck,
-    /// Data SACKed above (RFC 6675 § 4).
+    /// By the data SACKed above a byte (RFC 6675 § 4).
     Rfc6675(Rfc6675),
-    /// The highest SACKed byte (FACK).
+    /// By the distance to the highest SACKed byte (FACK).
     Fack(Fack),
-    /// Send times, by the state that a sender keeps (RACK, RFC 8985 § 6).
+    /// By send times, with state in the sender (RACK, RFC 8985 § 6).
     Rack,
 }
 
 impl Overtaken {
-    /// Rule for lost retransmissions; `None` if RACK or the timer finds them.
+    /// Returns the rule for lost retransmissions; `None` if RACK or the timer finds them.
     pub fn of(params: &Params) -> Option<Self> {
         let Params { detection, recovery, .. } = params;
         let by_order = detection.loss_rule != LossRule::Rack;

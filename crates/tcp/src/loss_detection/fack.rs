@@ -1,9 +1,10 @@
-//! Loss detection by the highest SACKed data: forward acknowledgement (Mathis & Mahdavi 1996).
+//! FACK: loss detection by the highest SACKed byte, forward acknowledgement (Mathis & Mahdavi
+//! 1996).
 
 use cwnd_packet::Ranges;
 
-/// Rule of FACK: data is lost that lies `distance` or more below the highest SACKed byte, however
-/// much between them was SACKed.
+/// Rule of FACK: a byte is lost if it lies `distance` or more below the highest SACKed byte,
+/// however much is SACKed in between.
 #[derive(Clone, Copy, Debug)]
 pub struct Fack {
     distance: u64,
@@ -14,7 +15,7 @@ impl Fack {
         Self { distance: dup_thresh as u64 * mss }
     }
 
-    /// The number below which all that was not SACKed is lost.
+    /// Returns the lost edge: all bytes below it are lost unless SACKed.
     pub fn edge(self, sacked: &Ranges) -> u64 {
         sacked.highest().map_or(0, |top| top.end.saturating_sub(self.distance))
     }

@@ -1,9 +1,9 @@
-//! Loss detection of retransmissions by their order, as Linux had it before RACK-TLP (tcp_input.c
-//! until 4.x, `tcp_mark_lost_retrans`) and ns-2's TCP-Linux has it (scoreboard1.cc). RFC 6675
-//! leaves them to the timer.
+//! Detection of lost retransmissions by their order, as in Linux before RACK-TLP (tcp_input.c until
+//! 4.x, `tcp_mark_lost_retrans`) and in ns-2's TCP-Linux (scoreboard1.cc). RFC 6675 leaves them to
+//! the timer.
 
-/// Rule by order: a retransmission is lost once data that first went after it was SACKed, or once
-/// one arrived that went more than `apart` retransmissions after it.
+/// Rule by order: a retransmission is lost once data first sent after it is SACKed, or once one
+/// sent more than `apart` retransmissions later arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Overtaken {
     apart: u32,
@@ -12,18 +12,18 @@ pub struct Overtaken {
 /// A retransmission in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct InFlight {
-    /// Its number, in order of transmission.
+    /// Number of the retransmission, in order of transmission.
     pub number: u64,
-    /// One past the highest byte that had been sent when it went.
+    /// One past the highest byte sent before the retransmission.
     pub sent_up_to: u64,
 }
 
-/// Data that arrived.
+/// State of the arrivals.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrived {
-    /// One past the highest byte that was SACKed.
+    /// One past the highest SACKed byte.
     pub top: u64,
-    /// The highest number of a retransmission.
+    /// The highest number of a retransmission that arrived.
     pub number: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ impl Overtaken {
         Self { apart: dup_thresh }
     }
 
-    /// `true` if a retransmission is lost, by what arrived.
+    /// `true` if a retransmission is lost, given the arrivals.
     pub fn is_lost(self, sent: InFlight, arrived: Arrived) -> bool {
         let last = sent.number + u64::from(self.apart);
         arrived.top > sent.sent_up_to || arrived.number.is_some_and(|number| number > last)

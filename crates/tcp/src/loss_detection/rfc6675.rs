@@ -1,4 +1,4 @@
-//! Loss detection by the data that was SACKed above (RFC 6675 § 4, IsLost).
+//! Loss detection by the data SACKed above a byte (RFC 6675 § 4, IsLost).
 
 use cwnd_packet::{Range, Ranges};
 
@@ -7,7 +7,7 @@ use cwnd_packet::{Range, Ranges};
 #[derive(Clone, Copy, Debug)]
 pub struct Rfc6675 {
     dup_thresh: u32,
-    /// SACKed bytes above a byte that is not lost, at most.
+    /// Most SACKed bytes above a byte that is not lost.
     bytes: u64,
 }
 
@@ -16,10 +16,10 @@ impl Rfc6675 {
         Self { dup_thresh, bytes: (dup_thresh - 1) as u64 * mss }
     }
 
-    /// The number below which all that was not SACKed is lost; 0 if nothing is.
+    /// Returns the lost edge: all bytes below it are lost unless SACKed; 0 if none is.
     pub fn edge(self, sacked: &Ranges) -> u64 {
         let (mut ranges, mut bytes) = (0, 0);
-        // From the highest down, by one look-up each: mostly the first is enough.
+        // From the highest range down, by one look-up each: mostly the first is enough.
         let mut range = sacked.highest();
         while let Some(Range { start, end }) = range {
             (ranges, bytes) = (ranges + 1, bytes + (end - start));

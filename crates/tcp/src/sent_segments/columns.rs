@@ -1,4 +1,4 @@
-//! Notes about each outstanding segment, for round-trip times and delivery rates.
+//! Notes about each outstanding segment, for RTT samples and delivery rates.
 
 use std::collections::VecDeque;
 
@@ -7,33 +7,34 @@ use cwnd_quantity::Time;
 
 use crate::delivery_rate::{Newest, Note};
 
-/// Notes that are asked for.
+/// Kinds of notes that a sender needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Notes {
-    /// Round-trip times of first transmissions.
+    /// `true` for RTT samples of first transmissions.
     pub rtt: bool,
-    /// `true` if segments that SACK reports give such, too.
+    /// `true` if SACKed segments give RTT samples, too.
     pub rtt_from_sack: bool,
-    /// Delivery rates.
+    /// `true` for delivery rates.
     pub rates: bool,
 }
 
-/// First transmissions of segments that arrived, for round-trip times.
+/// Send times of segments that arrived, for RTT samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrivals {
-    /// Send time of the oldest segment acknowledged that SACK had not reported.
+    /// Send time of the oldest segment cumulatively acknowledged; a segment that gave a sample when
+    /// it was SACKed is left out.
     pub oldest: Option<Time>,
-    /// The same of the newest.
+    /// Send time of the newest segment cumulatively acknowledged, with the same exception.
     pub newest: Option<Time>,
-    /// Segments acknowledged.
+    /// Number of segments cumulatively acknowledged.
     pub segments: u32,
-    /// `true` if any of these went again.
+    /// `true` if any of these was retransmitted.
     pub again: bool,
-    /// Send time of the newest segment that SACK reported and that went once.
+    /// Send time of the newest segment SACKed that was sent once.
     pub sacked: Option<Time>,
 }
 
-/// Columns beside the send times of segments: one entry a segment.
+/// Per-segment columns beside the send times: marks and delivery-rate notes, one entry a segment.
 ///
 /// Cost: a segment is appended and removed in O(1), and found in O(1) where all are of one size, in
 /// O(log n) otherwise. [`Columns::report`] is amortised O(log n): it passes over a run of reported
@@ -43,7 +44,7 @@ pub struct Arrivals {
 pub(super) struct Columns {
     rtt: bool,
     rtt_from_sack: bool,
-    /// Size of the last segment.
+    /// Size of the last segment, bytes.
     size: u64,
     marks: VecDeque<Mark>,
     rates: Option<VecDeque<Note>>,
@@ -51,19 +52,19 @@ pub(super) struct Columns {
     newest: Newest,
 }
 
-/// Ends and send times of the segments.
+/// End and send time of each segment.
 type Sent = VecDeque<(u64, Time)>;
 
-/// Flags of a segment, and a link: the segment that is so many below comes next in the run of
-/// reported ones; 0 if this is not reported.
+/// Flags of a segment and a link of the disjoint-set forest: the distance in segments to the next
+/// lower candidate for an unreported segment; 0 if this segment is not reported by SACK.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark(u32);
 
 impl Mark {
-    /// It went again.
+    /// The segment was retransmitted.
     const AGAIN: u32 = 1 << 31;
-    /// It is of data that went for the first time with a retransmission, or after probes of the
-    /// window: no round trip is timed.
+    /// The segment gives no RTT sample, as its data was first sent with a retransmission or after
+    /// window probes.
     const UNTIMED: u32 = 1 << 30;
 
     const fn run(self) -> u32 {
@@ -83,7 +84,7 @@ impl Mark {
 }
 
 impl Columns {
-    /// `None` if nothing is asked for.
+    /// Creates empty columns; `None` if no notes are needed.
     pub fn new(notes: Notes) -> Option<Box<Self>> {
         (notes.rtt || notes.rates).then(|| {
             Box::new(Self {
@@ -98,7 +99,7 @@ impl Columns {
         })
     }
 
-    /// A segment of this size is appended.
+    /// Appends a segment of `size` bytes.
     pub fn push(&mut self, size: u64) {
         self.size = size.max(1);
         self.marks.push_back(Mark::default());
@@ -114,7 +115,7 @@ impl Columns {
         self.marks.front().is_some_and(|mark| mark.has(Mark::UNTIMED))
     }
 
-    /// Bytes of `[seq, end)` went again: no echo tells which of the two an ACK is for (Karn &
+    /// Marks the segments of `[seq, end)` as retransmitted: their ACKs are ambiguous (Karn &
     /// Partridge 1987).
     pub fn mark_again(&mut self, sent: &Sent, seq: u64, end: u64) {
         if !self.rtt {
@@ -129,8 +130,9 @@ impl Columns {
         }
     }
 
-    /// Notes a transmission of `[seq, end)` for delivery rates; `again` if some of it went before.
-    /// The segments are in `sent`, but for data that goes for the first time with such.
+    /// Attaches a delivery-rate note to a transmission of `range`; `again` if some of it is a
+    /// retransmission. Its segments are in `sent`, except new data sent with a retransmission: that
+    /// is appended.
     pub fn note_rate(&mut self, sent: &mut Sent, range: Range, note: Note, again: bool) {
         let Range { start: seq, end } = range;
         let first = if again { self.ended_by(sent, seq) } else { 0 };
@@ -154,9 +156,8 @@ impl Columns {
         self.marks.back_mut().into_iter().for_each(|mark| mark.0 = Mark::UNTIMED);
     }
 
-    /// Reports by SACK the segments that end above the start of `range` and not above its end, from
-    /// the highest down, until so many new bytes are accounted for. Returns how many bytes are
-    /// left.
+    /// Marks as SACKed the segments that end within `range`, from the highest down, until `new`
+    /// bytes are accounted for. Returns the number of bytes left.
     pub fn report(&mut self, sent: &Sent, range: Range, mut new: u64) -> u64 {
         let Range { start: seq, end } = range;
         if new == 0 || self.rates.is_none() && !self.rtt_from_sack {
@@ -174,7 +175,7 @@ impl Columns {
             mark.set_run(1);
             new = new.saturating_sub(ends - before.max(seq));
             if self.rtt_from_sack && mark.0 & (Mark::AGAIN | Mark::UNTIMED) == 0 {
-                // A segment that came late is below what was reported before it.
+                // A segment that arrived late is older than one reported before it.
                 self.arrivals.sacked = self.arrivals.sacked.max(Some(at));
             }
             if let Some(rates) = &self.rates {
@@ -185,15 +186,15 @@ impl Columns {
         new
     }
 
-    /// The number of segments that end at or below `byte`.
+    /// Returns the number of segments that end at or below `byte`.
     fn ended_by(&self, sent: &Sent, byte: u64) -> usize {
         let segments = sent.len();
         let last_end = sent.back().map_or(0, |&(end, _)| end);
         if last_end <= byte {
             return segments;
         }
-        // Most segments are full: the place follows from the last one, and no memory but that of
-        // the place is touched.
+        // Most segments are full: the index follows from the last segment, and only memory at that
+        // index is read.
         let above = (last_end - byte).div_ceil(self.size);
         let guess = usize::try_from(above).ok().and_then(|above| segments.checked_sub(above));
         let ends = |i: usize| sent.get(i).is_some_and(|&(end, _)| end <= byte);
@@ -204,15 +205,14 @@ impl Columns {
         }
     }
 
-    /// The highest segment at or below `i` that is not reported.
+    /// Returns the highest segment at or below `i` that SACK has not reported.
     fn unreported(&mut self, i: usize) -> Option<usize> {
         let step = |run: u32, at: usize| at.checked_sub(run as usize);
         let mut found = Some(i);
         while let Some(at) = found.filter(|&at| self.marks[at].run() > 0) {
             found = step(self.marks[at].run(), at);
         }
-        // All that were passed now lead there at once. Below the first entry nothing is left to
-        // find.
+        // Path compression: all visited links now lead to the result, or below the first entry.
         let mut at = i;
         while found.is_none_or(|found| at > found) {
             let mark = &mut self.marks[at];
@@ -226,7 +226,7 @@ impl Columns {
         found
     }
 
-    /// The first segment, which ends and went then, is acknowledged.
+    /// Removes the first segment, with this end and send time, as it is acknowledged.
     pub fn pop(&mut self, (end, at): (u64, Time)) {
         let Some(mark) = self.marks.pop_front() else { return };
         let sacked = mark.run() > 0;
@@ -244,17 +244,19 @@ impl Columns {
         }
     }
 
-    /// Segments that arrived since the last call, for round-trip times.
+    /// Takes the segments that arrived since the last call, for RTT samples.
     pub fn take_arrivals(&mut self) -> Arrivals {
         core::mem::take(&mut self.arrivals)
     }
 
-    /// Send time of the newest segment that SACK reported since the last call of either.
+    /// Takes the send time of the newest segment SACKed since the last call of this or of
+    /// [`Columns::take_arrivals`].
     pub const fn take_sacked(&mut self) -> Option<Time> {
         self.arrivals.sacked.take()
     }
 
-    /// The segment that went last of those that arrived since the last call, for delivery rates.
+    /// Takes the most recently sent segment of those that arrived since the last call, for delivery
+    /// rates.
     pub fn take_newest(&mut self) -> Newest {
         core::mem::take(&mut self.newest)
     }
@@ -267,7 +269,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a flag for each segment that is looked at one by one.
+        /// Checks the links against one flag per segment.
         #[test]
         fn each_segment_is_reported_once(
             blocks in prop::collection::vec((0u64..40, 1u64..30, 0u64..3), 1..60),
@@ -275,7 +277,7 @@ mod tests {
         ) {
             let notes = Notes { rtt: true, rtt_from_sack: true, rates: false };
             let (mut columns, mut sent) = (Columns::new(notes).unwrap(), Sent::new());
-            // Some end in the middle of others.
+            // The first segments are short, so that blocks begin and end inside others.
             let ends = (1..=70).map(|n| if n > short { n * 10 } else { n * 5 });
             let mut flags: Vec<(u64, bool)> = ends.map(|end| (end, false)).collect();
             flags.dedup();

@@ -1,4 +1,4 @@
-//! First transmissions of outstanding data: when each went, and where segments begin.
+//! First transmissions of outstanding data: send times and segment boundaries.
 
 use std::collections::VecDeque;
 
@@ -8,26 +8,27 @@ use cwnd_quantity::{Divisor, Duration, Time};
 use super::Deadline;
 use super::columns::{Columns, Notes};
 
-/// Send times of outstanding data that went once, by number.
+/// Send times of first transmissions of outstanding data, by sequence number.
 ///
-/// Cost, with n bursts outstanding: a segment is noted and acknowledged in O(1), and found in
+/// Cost, with n bursts outstanding: a segment is recorded and acknowledged in O(1), and found in
 /// O(log n) by its number or by its time, as both rise together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FirstTransmissions {
-    /// Of what is below this there are no notes.
+    /// Start of the first recorded byte; nothing is recorded below it.
     from: u64,
-    /// The ends of what went for the first time, in their order, and when; full segments of one
-    /// instant are one entry, of which the last may be short.
+    /// End and send time of each burst, in the order of transmission: consecutive full segments of
+    /// one instant share an entry, the last of them may be short.
     sent: VecDeque<(u64, Time)>,
-    /// Start of the last segment of these.
+    /// Start of the last segment sent.
     last: u64,
-    /// From here on all of them are full.
+    /// From this byte on all segments are full.
     short: u64,
-    /// Below this something went again before a timeout that forgot it.
+    /// Below this byte some data was retransmitted before a timeout, which forgot which.
     pub repeated: u64,
-    /// Segments of which the newest SACK blocks leave out the beginning, or passed over for that.
+    /// Segments whose beginning the newest SACK blocks leave out, and those skipped since for that
+    /// reason.
     pub left_out: Vec<Range>,
-    /// Notes about each segment; then each is an entry of its own.
+    /// Notes about each segment; with them each segment is an entry of its own.
     columns: Option<Box<Columns>>,
 }
 
@@ -36,7 +37,7 @@ impl FirstTransmissions {
         Self { columns: Columns::new(notes), ..Self::default() }
     }
 
-    /// Data of `[seq, end)` goes for the first time; full segments are so large.
+    /// Records the first transmission of `[seq, end)`; full segments have `mss` bytes.
     pub fn on_sent(&mut self, seq: u64, end: u64, now: Time, mss: u64) {
         let follows_full = seq == self.last + mss;
         self.last = seq;
@@ -54,7 +55,7 @@ impl FirstTransmissions {
         }
         match self.sent.back_mut() {
             Some((last, at)) if *at == now && *last == seq && follows_full => *last = end,
-            // Probes of a closed window are not noted.
+            // Window probes leave a gap, as they are not recorded.
             Some(&mut (last, at)) if last < seq => {
                 self.short = self.short.max(seq);
                 self.sent.extend([(seq, at), (end, now)]);
@@ -67,8 +68,8 @@ impl FirstTransmissions {
         }
     }
 
-    /// Beginning of the segment that this byte went with, by the size of full ones; the byte
-    /// itself, if that is not known.
+    /// Returns the start of the segment that first carried this byte, by the size of full segments;
+    /// the byte itself if that is unknown.
     pub fn begin_of(&self, byte: u64, segments: Divisor) -> u64 {
         if self.sent.back().is_none_or(|&(end, _)| byte >= end) {
             return byte;
@@ -82,7 +83,8 @@ impl FirstTransmissions {
         byte - segments.divide(byte.saturating_sub(from)).1
     }
 
-    /// The segments that went with these bytes and lie within them as a whole.
+    /// Shrinks a range to the segments that lie within it as a whole; empty (end ≤ start) if none
+    /// does.
     pub fn whole(&self, of: Range, segments: Divisor) -> Range {
         let begin = self.begin_of(of.start, segments);
         let start = if begin < of.start {
@@ -94,15 +96,15 @@ impl FirstTransmissions {
         Range { start, end: self.begin_of(of.end, segments) }
     }
 
-    /// Start of the last segment that went for the first time.
+    /// Returns the start of the last segment that was sent for the first time.
     pub const fn last(&self) -> u64 {
         self.last
     }
 
-    /// Time when this byte went first, if it is outstanding.
+    /// Returns the time of the first transmission of this byte; `None` if it is not outstanding.
     #[inline]
     pub fn sent_at(&self, byte: u64) -> Option<Time> {
-        // Mostly the first outstanding byte is asked for.
+        // Most look-ups are of the first outstanding byte.
         if let Some(&(end, at)) = self.sent.front()
             && byte < end
         {
@@ -112,7 +114,8 @@ impl FirstTransmissions {
         self.sent.get(i).map(|&(_, at)| at).filter(|_| byte >= self.from)
     }
 
-    /// The same of two bytes, the first of which is no higher.
+    /// Returns the times of the first transmission of two bytes, the first of which is no higher;
+    /// one search serves both if they were sent together.
     pub fn sent_at_both(&self, first: u64, last: u64) -> Option<(Option<Time>, Time)> {
         if last < self.from {
             return None;
@@ -123,7 +126,8 @@ impl FirstTransmissions {
         Some((first, at))
     }
 
-    /// All below `ack` has arrived, in its order: when the first and the last of it went.
+    /// Removes entries below `ack`, which arrived in order; returns the send times of the first and
+    /// the last segment acknowledged.
     #[inline]
     pub fn take_in_order(&mut self, ack: u64) -> (Option<Time>, Option<Time>) {
         if self.columns.is_some() {
@@ -142,7 +146,7 @@ impl FirstTransmissions {
         (first, None)
     }
 
-    /// Nobody will ask for what is below `una`.
+    /// Removes entries that end at or below `una`.
     pub fn forget_below(&mut self, una: u64) {
         while let Some(&entry) = self.sent.front()
             && entry.0 <= una
@@ -151,7 +155,7 @@ impl FirstTransmissions {
         }
     }
 
-    /// Forgets entries at the front that no round trip is timed by.
+    /// Removes untimed entries at the front, from which no RTT sample is taken.
     #[cold]
     fn forget_untimed(&mut self, ack: u64) {
         while let Some(&entry) = self.sent.front()
@@ -162,7 +166,7 @@ impl FirstTransmissions {
         }
     }
 
-    /// Forgets the first entry, which is this.
+    /// Removes the first entry, which is `entry`.
     #[inline(always)]
     fn forget(&mut self, entry: (u64, Time)) {
         self.sent.pop_front();
@@ -174,34 +178,35 @@ impl FirstTransmissions {
         }
     }
 
-    /// The columns, with the ends and times that they stand beside.
+    /// Returns the columns, and the ends and send times of the same segments.
     #[inline]
     pub fn columns(&mut self) -> Option<(&mut Columns, &mut VecDeque<(u64, Time)>)> {
         Some((self.columns.as_mut()?, &mut self.sent))
     }
 
-    /// End of the first `i` entries.
+    /// Returns the end of the first `i` entries.
     fn end_of_first(&self, i: usize) -> u64 {
         if i == 0 { self.from } else { self.from.max(self.sent[i - 1].0) }
     }
 
-    /// The number up to which all went at least `age` ago.
+    /// Returns the number up to which all data was first sent at least `age` ago.
     pub fn older_than(&self, now: Time, age: Duration) -> u64 {
         self.end_of_first(self.sent.partition_point(|&(_, sent)| sent + age <= now))
     }
 
-    /// The numbers up to which all that went once went before something that arrived, and up to
-    /// which its time is over, too.
+    /// Returns two numbers: up to the first, all data was first sent before the newest arrival; up
+    /// to the second, its deadline has passed, too (RACK).
     pub fn due(&self, now: Time, lost: Deadline) -> (u64, u64) {
         let (at, end) = lost.newest;
-        // Of what went at the same time the lower numbers went first.
+        // Of segments sent at the same time the lower numbers were sent first.
         let i = self.sent.partition_point(|&(last, sent)| (sent, last) <= (at, end));
         let before = match self.sent.get(i) {
             Some(&(_, sent)) if sent == at => end.max(self.end_of_first(i)),
             _ => self.end_of_first(i),
         };
         if at + lost.after <= now {
-            // The time of the newest is over, and so is that of all before it.
+            // The deadline of the newest arrival has passed, so those of all segments before it
+            // have, too.
             return (before, before);
         }
         (before, self.older_than(now, lost.after).min(before))
@@ -212,7 +217,7 @@ impl FirstTransmissions {
 mod tests {
     use super::*;
 
-    /// Of 1000, 1000, 300, 1000 and 500 bytes at one time.
+    /// A burst of segments of 1000, 1000, 300, 1000 and 500 bytes.
     #[test]
     fn of_a_burst_it_is_known_where_segments_begin() {
         let mut first = FirstTransmissions::default();
@@ -231,7 +236,7 @@ mod tests {
         assert_eq!(whole(500, 2300), (1000, 2300));
         assert_eq!(whole(2000, 3700), (2000, 3300));
         assert_eq!(whole(2100, 3800), (2300, 3800));
-        // None of it is whole.
+        // No segment lies within the range as a whole.
         assert_eq!(whole(2400, 3299), (3300, 2300));
         first.on_sent(4300, 5300, Time::ZERO, 1000);
         assert_eq!(
@@ -246,7 +251,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// An entry for each segment says the same as one for each burst.
+        /// Entries per segment give the same answers as entries per burst.
         #[test]
         fn segments_say_what_bursts_do(
             ops in proptest::collection::vec((0u8..8, 1u64..4, 0u64..200), 1..120),
@@ -271,7 +276,7 @@ mod tests {
                         let taken = [&mut bursts, &mut segments].map(|of| of.take_in_order(una));
                         proptest::prop_assert_eq!(taken[0], taken[1]);
                     }
-                    // A probe of the window, of which nothing is noted.
+                    // A window probe, which is not recorded.
                     _ if una == high => (high, una) = (high + 1, una + 1),
                     _ => {}
                 }
@@ -279,7 +284,7 @@ mod tests {
                 let lost = Deadline { newest: (Time(1000 + at), low), after: Duration(size * 7) };
                 let all = [&bursts, &segments].map(|of| {
                     let whole = of.whole(Range { start: low, end: up }, divisor);
-                    // Nobody asks about what is acknowledged.
+                    // Answers below `una` are not used.
                     let (before, over) = of.due(now, lost);
                     (
                         (of.begin_of(low, divisor), whole.start, whole.end),

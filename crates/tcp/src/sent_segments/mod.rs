@@ -1,5 +1,5 @@
-//! The record of what was sent and not yet acknowledged, which loss detection, round-trip times,
-//! delivery rates and counts of retransmissions read.
+//! Scoreboard: the record of outstanding data, which loss detection, RTT samples, delivery rates
+//! and counts of retransmissions read.
 
 mod columns;
 mod first;
@@ -24,34 +24,35 @@ pub use columns::{Arrivals, Notes};
 use first::FirstTransmissions;
 use retransmissions::Retransmissions;
 
-/// Those of an ACK and one more: a cache line.
+/// Remembered SACK blocks: those of one ACK and one more, which fill a cache line.
 const LAST_BLOCKS: usize = MAX_SACK_BLOCKS + 1;
 
-/// One record of the outstanding bytes (RFC 6675 § 3–4, RFC 8985 § 5.2): what SACK reported, what
-/// is lost, what went again and how often, and when; its counts are kept up to date, not
+/// Scoreboard of the outstanding bytes (RFC 6675 § 3–4, RFC 8985 § 5.2): SACKed and lost ranges,
+/// retransmissions with their counts, and send times. Its sums are updated incrementally, not
 /// recomputed.
 ///
-/// Two edges replace per-segment marks. `IsLost` is monotone: whatever lies below a lost byte and
-/// is not SACKed is lost too, so one number, `lost_edge`, tells all losses; retransmissions go
-/// upwards, so `high_rxt` tells them all. Parts that only some senders need are absent elsewhere.
+/// Two edges replace per-segment marks. `IsLost` is monotone: a byte below a lost one is lost, too,
+/// unless it is SACKed. So one number, `lost_edge`, gives all losses. Retransmissions proceed
+/// upwards, so `high_rxt` gives all of them. State that only some senders need is `None` in the
+/// others.
 ///
-/// Cost: an ACK takes amortised O(log n) in SACKed ranges. Both edges only rise, so each range is
-/// counted once below each. They fall once a timeout, once an undo and once a recovery without
-/// RACK.
-// In order of use, by cache lines: an ACK reads `counts` and from `READ_FROM` on, one with SACK
-// blocks what lies between, too.
+/// Cost: an ACK takes amortised O(log n) in SACKed ranges. Both edges rise, so each range is
+/// counted once below each. They fall at most once in a timeout, in an undo and in a recovery
+/// without RACK.
+// Fields are in order of use, by cache lines: an ACK reads `counts` and the fields from `READ_FROM`
+// on, an ACK with SACK blocks also those between.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct SentSegments {
     sacked_below_lost: u64,
     sacked_below_rxt: u64,
-    /// Retransmissions of each outstanding byte, also where nothing else is recorded.
+    /// Number of retransmissions of each outstanding byte; every sender keeps it.
     counts: ByteCounts,
-    /// The last blocks that told anything, the newest first: most of an ACK's are repeated (RFC
-    /// 2018 § 4), and need not be looked up.
+    /// The last SACK blocks that reported new data, the newest first. Most blocks of an ACK are
+    /// repeated (RFC 2018 § 4), and are not looked up in `sacked`.
     last_blocks: [Range; LAST_BLOCKS],
     sacked: Ranges,
-    /// Sum of their lengths; 0 if nothing is SACKed.
+    /// Sum of the lengths of `sacked`, bytes.
     sacked_bytes: u64,
     /// Bytes found lost since [`SentSegments::take_newly_lost`].
     newly_lost: u64,
@@ -59,69 +60,73 @@ pub struct SentSegments {
     lost_edge: u64,
     /// Unsacked bytes below this were retransmitted (RFC 6675 HighRxt, exclusive).
     high_rxt: u64,
-    /// The exception to that: retransmissions that were lost in turn, if they are looked for.
+    /// Retransmissions in flight and lost ones, the exception to `high_rxt`; `None` unless lost
+    /// retransmissions are detected.
     resent: Option<Box<Retransmissions>>,
-    /// Retransmissions that were SACKed, where these count until they are acknowledged
-    /// ([`PipeRule::KeepsRetransmissions`]).
+    /// Retransmitted ranges that were SACKed, which stay in the pipe until they are acknowledged
+    /// ([`PipeRule::KeepsRetransmissions`] only).
     arrived: Option<Box<Arrived>>,
-    /// First transmissions, where times are noted.
+    /// Send times of first transmissions; `None` unless RACK, RTT samples or delivery rates need
+    /// them.
     first: Option<Box<FirstTransmissions>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Arrived {
     ranges: Ranges,
-    /// The sum of their lengths.
+    /// Sum of the lengths of `ranges`.
     bytes: u64,
 }
 
-/// A segment that goes again.
+/// A retransmission that is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Retransmission {
     pub range: Range,
-    /// All below is acknowledged.
+    /// SND.UNA: all below is acknowledged.
     pub una: u64,
     /// One past the highest byte that had been sent before.
     pub high: u64,
-    /// The time, if HighRxt rises with it (RFC 6675 § 4).
+    /// Send time, if HighRxt rises with the retransmission (RFC 6675 § 4); else `None`.
     pub marked: Option<Time>,
 }
 
-/// Time after which what has not arrived is lost (RFC 8985 § 6.2, step 5).
+/// RACK's condition of loss: a segment sent before the newest arrival is lost `after` this time
+/// (RFC 8985 § 6.2, step 5).
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
-    /// Send time and end of the segment that went last of all that arrived.
+    /// Send time and end of the most recently sent segment that has arrived (RACK.xmit_ts,
+    /// RACK.end_seq).
     pub newest: (Time, u64),
-    /// Time from the transmission of a segment to its loss.
+    /// Time from the transmission of a segment to its loss (RACK.rtt + RACK.reo_wnd).
     pub after: Duration,
 }
 
 impl Deadline {
-    /// Time when a segment with this send time and end is lost; never, if nothing that went after
-    /// it arrived.
+    /// Time at which a segment with this send time and end is lost; `Time::NEVER` if no segment
+    /// sent after it has arrived.
     pub fn of(&self, sent: (Time, u64)) -> Time {
         if sent < self.newest { sent.0 + self.after } else { Time::NEVER }
     }
 }
 
-/// Data that a timeout leaves in flight: what went within the last round trip and is not the first
-/// segment (RFC 8985 § 6.3; Linux, `tcp_timeout_mark_lost`).
+/// Data that a timeout leaves in flight: segments sent within the last round trip, but for the
+/// first (RFC 8985 § 6.3; Linux, `tcp_timeout_mark_lost`).
 #[derive(Clone, Copy, Debug)]
 pub struct Young {
     pub now: Time,
     pub rtt: Duration,
-    /// All below went before that.
+    /// End of the data that was sent earlier and is lost.
     pub old: u64,
     pub mss: u64,
 }
 
 impl SentSegments {
-    /// Offset of counts of retransmissions, in bytes.
+    /// Offset of `counts`, in bytes.
     pub const COUNTS: usize = core::mem::offset_of!(Self, counts);
-    /// Offset of what each ACK reads, in bytes.
+    /// Offset in bytes of the fields that each ACK reads.
     pub const READ_FROM: usize = core::mem::offset_of!(Self, sacked_bytes);
 
-    /// A record that keeps what these parameters need, and these notes.
+    /// Creates an empty scoreboard with the state that these parameters and `notes` need.
     pub fn new(params: &Params, notes: Notes) -> Self {
         let by_time = params.detection.loss_rule == LossRule::Rack;
         let new = || Box::new(Retransmissions::new(by_time));
@@ -134,14 +139,14 @@ impl SentSegments {
         Self { resent, arrived, first, ..Self::default() }
     }
 
-    /// Prefetches what an ACK reads.
+    /// Prefetches the cache lines that an ACK reads.
     #[inline]
     pub fn lines_soon(&self) {
         cwnd_memory::line_soon(&self.counts);
         cwnd_memory::line_soon(&self.sacked_bytes);
     }
 
-    /// Prefetches what it points to.
+    /// Prefetches the SACKed ranges, which lie behind a pointer.
     #[inline]
     pub fn soon(&self) {
         if !self.is_empty() {
@@ -149,7 +154,7 @@ impl SentSegments {
         }
     }
 
-    /// Data goes for the first time; full segments have `mss` bytes.
+    /// Records a first transmission; full segments have `mss` bytes.
     #[inline]
     pub fn on_sent(&mut self, range: Range, now: Time, mss: u64) {
         if let Some(first) = &mut self.first {
@@ -157,8 +162,8 @@ impl SentSegments {
         }
     }
 
-    /// Data goes again. What of it lies above `high` goes for the first time, after a Tahoe or a
-    /// divided ACK.
+    /// Records a retransmission. Its part above `high` is sent for the first time, which happens
+    /// with Tahoe or after a divided ACK.
     #[cold]
     pub fn on_sent_again(&mut self, again: Retransmission) {
         let Retransmission { range, una, high, marked } = again;
@@ -182,8 +187,8 @@ impl SentSegments {
         self.counts.add(range.start, range.end, una);
     }
 
-    /// Everything below `una` has arrived; returns how much of it had been reported by SACK before.
-    /// `overtaken` finds lost retransmissions; `None` leaves them to RACK or the timer.
+    /// Removes all below `una`; returns how many of these bytes SACK had reported before.
+    /// `overtaken` detects lost retransmissions; `None` leaves them to RACK or the timer.
     pub fn on_ack(&mut self, una: u64, overtaken: Option<Overtaken>) -> u64 {
         let mut gone = 0;
         if !self.is_empty() {
@@ -207,15 +212,16 @@ impl SentSegments {
         gone
     }
 
-    /// Notes a transmission of `range` for delivery rates, after the writer of the transmission;
-    /// `again` if some of it went before.
+    /// Attaches a delivery-rate note to a transmission of `range`, which was recorded before;
+    /// `again` if some of it is a retransmission.
     pub fn note_rate(&mut self, range: Range, note: Note, again: bool) {
         if let Some((columns, sent)) = self.columns() {
             columns.note_rate(sent, range, note, again);
         }
     }
 
-    /// The SACK blocks of an ACK reported these ranges, some perhaps again, and so many new bytes.
+    /// Marks segments as SACKed for RTT samples and delivery rates: `ranges` are an ACK's blocks,
+    /// of which `new` bytes are reported for the first time.
     pub fn note_sacked(&mut self, ranges: impl Iterator<Item = Range>, mut new: u64) {
         let Some((columns, sent)) = self.columns() else { return };
         for range in ranges {
@@ -223,18 +229,19 @@ impl SentSegments {
         }
     }
 
-    /// Segments that arrived since the last call, for round-trip times.
+    /// Takes the segments that arrived since the last call, for RTT samples.
     pub fn take_arrivals(&mut self) -> Arrivals {
         self.columns().map_or_else(Arrivals::default, |(columns, _)| columns.take_arrivals())
     }
 
-    /// Send time of the newest segment that SACK reported since the last call of this or of
+    /// Takes the send time of the newest segment SACKed since the last call of this or of
     /// [`SentSegments::take_arrivals`].
     pub fn take_sacked(&mut self) -> Option<Time> {
         self.columns()?.0.take_sacked()
     }
 
-    /// The segment that went last of those that arrived since the last call.
+    /// Takes the most recently sent segment of those that arrived since the last call, for delivery
+    /// rates.
     pub fn take_newest(&mut self) -> Newest {
         self.columns().map_or_else(Newest::default, |(columns, _)| columns.take_newest())
     }
@@ -244,22 +251,23 @@ impl SentSegments {
         self.first.as_mut()?.columns()
     }
 
-    /// All below `ack` has arrived, in its order, and went once: when the first and the last of it
-    /// went.
+    /// Removes the data below `ack`, which arrived in order and was sent once; returns the send
+    /// times of its first and last segment.
     #[inline]
     pub fn take_in_order(&mut self, ack: u64) -> (Option<Time>, Option<Time>) {
         let Some(first) = &mut self.first else { return (None, None) };
         first.take_in_order(ack)
     }
 
-    /// Forgets when data below `una` went.
+    /// Removes the send times of data below `una`.
     pub fn forget_times_below(&mut self, una: u64) {
         if let Some(first) = &mut self.first {
             first.forget_below(una);
         }
     }
 
-    /// A timeout: all from `una` to `high` is lost and goes again, but for what is young.
+    /// Marks all from `una` to `high` lost after a timeout, but for the data that `young` leaves in
+    /// flight.
     #[cold]
     pub fn on_timeout(&mut self, una: u64, high: u64, young: Option<Young>) {
         if let Some(young) = young {
@@ -274,7 +282,8 @@ impl SentSegments {
         }
     }
 
-    /// Forgets what SACK reported (RFC 2018 § 8): nothing is lost, and nothing went again.
+    /// Forgets SACKed and lost ranges after the receiver reneged (RFC 2018 § 8); nothing counts as
+    /// retransmitted.
     pub fn restart(&mut self, una: u64) {
         let (resent, arrived) = (self.resent.take(), self.arrived.take());
         let (counts, first) = (core::mem::take(&mut self.counts), self.first.take());
@@ -283,7 +292,7 @@ impl SentSegments {
         self.on_ack(una, None);
     }
 
-    /// Forgets which bytes were retransmitted: a timeout begins anew from `una`.
+    /// Forgets which bytes were retransmitted: a timeout retransmits from `una` on.
     pub fn restart_retransmissions(&mut self, una: u64) {
         self.high_rxt = una;
         self.sacked_below_rxt = 0;
@@ -295,8 +304,8 @@ impl SentSegments {
         }
     }
 
-    /// A timeout: what went again is lost, but for what did so within the last round trip and is
-    /// not the first (Linux, `tcp_timeout_mark_lost`).
+    /// Marks retransmissions lost after a timeout, but for those sent within the last round trip
+    /// that do not begin at `una` (Linux, `tcp_timeout_mark_lost`).
     fn lose_retransmissions(&mut self, una: u64, young: Young) {
         let Young { now, rtt, mss, .. } = young;
         let Some(resent) = self.resent.as_mut().filter(|resent| resent.has_young(una, now, rtt))
@@ -312,8 +321,8 @@ impl SentSegments {
         }
     }
 
-    /// Takes losses back: nothing is lost, and what went again is in flight as often as it went
-    /// (Linux, `tcp_undo_cwnd_reduction`). Losses are found anew.
+    /// Undoes the loss marks: retransmissions and their originals are both in flight (Linux,
+    /// `tcp_undo_cwnd_reduction`). Losses are detected anew.
     pub fn undo(&mut self, una: u64) {
         self.lost_edge = una;
         self.sacked_below_lost = self.sacked.covered(0, una);
@@ -322,17 +331,17 @@ impl SentSegments {
         }
     }
 
-    /// `true` if any byte of `[start, end)` went again.
+    /// `true` if any byte of `[start, end)` was retransmitted.
     pub fn any_again(&self, start: u64, end: u64) -> bool {
         self.counts.any_in(start, end)
     }
 
-    /// Number of retransmissions of `byte`.
+    /// Returns the number of retransmissions of `byte`.
     pub fn times_again(&self, byte: u64) -> u64 {
         self.counts.of(byte)
     }
 
-    /// Bytes from `una` on that went again, as pairs of start and end.
+    /// Returns the retransmitted ranges from `una` on, as pairs of start and end.
     pub fn went_again(&self, una: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.counts.above(una)
     }

@@ -1,15 +1,16 @@
-//! Bytes in flight (RFC 6675 § 4, SetPipe), lost and sent again.
+//! Sums over the scoreboard: bytes in flight (RFC 6675 § 4, SetPipe), SACKed and lost.
 
 use super::SentSegments;
 
 impl SentSegments {
-    /// `true` if nothing arrived out of order, and nothing that is outstanding went again.
+    /// `true` if nothing is SACKed and no outstanding data was retransmitted.
     #[inline]
     pub fn is_in_order(&self, una: u64) -> bool {
         self.is_empty() && self.high_rxt <= una
     }
 
-    /// Bytes presumed in the network (RFC 6675 § 4, SetPipe).
+    /// Returns the bytes presumed in the network (RFC 6675 § 4, SetPipe), with `nxt` the next byte
+    /// to send.
     #[inline]
     pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
         if self.is_in_order(una) && self.lost_edge <= una {
@@ -28,22 +29,23 @@ impl SentSegments {
         not_lost + retransmitted + arrived + self.doubled(una) - lost_again
     }
 
-    /// Bytes below the edge that are on their way again and are not lost.
+    /// Returns the bytes of retransmissions below the lost edge whose originals are in flight, too
+    /// (after an undo).
     #[inline]
     fn doubled(&self, una: u64) -> u64 {
         let resent = self.resent.as_ref();
         resent.and_then(|resent| resent.doubled_bytes(una)).unwrap_or(0)
     }
 
-    /// `true` if more is lost than went again and is in flight: else nothing more goes again,
-    /// whatever is lost (Linux, `tcp_xmit_retransmit_queue`). The two are the same but for what is
-    /// in flight with its original.
+    /// `true` if more bytes are lost than retransmitted bytes are in flight; otherwise nothing is
+    /// retransmitted (Linux, `tcp_xmit_retransmit_queue`). It can only be `false` after an undo,
+    /// with retransmissions in flight beside their originals.
     pub fn may_repair(&self, una: u64) -> bool {
         let doubles = self.resent.as_ref().is_some_and(|r| r.doubled_bytes(una).is_some());
         !doubles || self.lost_bytes(una) > self.retransmitted_bytes(una)
     }
 
-    /// `true` if anything from `una` on, which is not SACKed, is lost.
+    /// `true` if data from `una` on is lost; byte `una` is not SACKed.
     #[inline]
     pub fn is_short(&self, una: u64) -> bool {
         self.is_lost(una) && self.lacks_more_than_doubles(una)
@@ -54,12 +56,13 @@ impl SentSegments {
         self.doubled(una) == 0 || self.lost_bytes(una) > 0
     }
 
-    /// Bytes above the cumulative ACK that are lost, whether they went again or not.
+    /// Returns the bytes above the cumulative ACK that are lost, whether retransmitted or not.
     pub fn lost_bytes(&self, una: u64) -> u64 {
         self.lost_edge.saturating_sub(una) - self.sacked_below_lost - self.doubled(una)
     }
 
-    /// Bytes above the cumulative ACK that went again and are not known to be lost again.
+    /// Returns the bytes above the cumulative ACK that were retransmitted, less lost
+    /// retransmissions.
     pub fn retransmitted_bytes(&self, una: u64) -> u64 {
         let again = self.high_rxt.saturating_sub(una) - self.sacked_below_rxt;
         again - self.resent.as_ref().map_or(0, |resent| resent.lost_bytes())

@@ -1,4 +1,4 @@
-//! Retransmissions in flight, and those that were lost in turn.
+//! Retransmissions in flight, and lost retransmissions.
 
 mod doubles;
 #[cfg(test)]
@@ -12,36 +12,37 @@ use doubles::Doubles;
 use super::Deadline;
 use crate::loss_detection::{Arrived, InFlight, Overtaken};
 
-/// Retransmissions that are in flight, and those that were lost: records what arrives, and marks
-/// lost what a rule of [`crate::loss_detection`] says.
+/// Retransmissions in flight and lost ones. Records their arrival, and marks them lost by a rule of
+/// [`crate::loss_detection`].
 ///
 /// Cost of each method, with n retransmissions outstanding: O(log n), plus one step for each
-/// retransmission that arrives or is found lost by it. A retransmission is sent, arrives and is
-/// lost once each, so an ACK costs amortised O(log n). A search steps over those that begin within
-/// a segment below its place; these are one, unless segments are short. What is linear in n happens
-/// once a timeout ([`Retransmissions::has_young`], [`Retransmissions::forget_old`],
-/// [`Retransmissions::lose_but_young`]) or once an undo ([`Retransmissions::find_again`], and the
-/// first losses after it, in [`Retransmissions::lose_originals`]).
+/// retransmission that arrives or is lost. A retransmission is sent, arrives and is lost at most
+/// once, so an ACK costs amortised O(log n). A search also visits the retransmissions that begin up
+/// to a segment below its range: one, unless segments are short. Linear in n are the steps of a
+/// timeout ([`Retransmissions::has_young`], [`Retransmissions::forget_old`],
+/// [`Retransmissions::lose_but_young`]) and those of an undo ([`Retransmissions::find_again`], and
+/// the first losses after it, in [`Retransmissions::lose_originals`]).
 #[derive(Clone, Debug)]
 pub struct Retransmissions {
-    /// `true` if they are lost in order of time (RACK), `false` in that of their numbers.
+    /// `true` if losses are detected by send times (RACK), `false` if by numbers of
+    /// retransmissions.
     by_time: bool,
-    /// In flight, by where they begin.
+    /// Retransmissions in flight, by their first byte.
     in_flight: SortedMap<u64, Retransmission>,
-    /// The same, in the order in which they are lost.
+    /// The same retransmissions, in the order in which they are lost.
     order: SortedMap<Place, ()>,
-    /// Lost again: start and end.
+    /// Lost retransmissions: start and end of disjoint ranges.
     lost: SortedMap<u64, u64>,
     lost_bytes: u64,
-    /// Number of the next.
+    /// Number of the next retransmission.
     next: u64,
-    /// The highest number that arrived, if any did since the numbers began.
+    /// The highest rank of a retransmission that arrived; `None` before the first.
     arrived: Option<u64>,
-    /// `true` if some were found lost since it was last asked.
+    /// `true` if losses were detected since the last [`Retransmissions::take_found`].
     found: bool,
-    /// SACKed since the last review.
+    /// Ranges SACKed since the last review.
     sacked: Vec<Range>,
-    /// The longest of all of them, bytes, and the highest end.
+    /// Length of the longest retransmission in bytes, and the highest end of all.
     longest: u64,
     top: u64,
     doubles: Option<Box<Doubles>>,
@@ -55,8 +56,9 @@ struct Retransmission {
     rank: u64,
 }
 
-/// With RACK the rank is when it went, in ns, so that those come first that RACK.xmit_ts and
-/// RACK.end_seq pass first (RFC 8985 § 6.2); without, it is the number of the retransmission.
+/// Key of the order of losses. With RACK the rank is the send time in ns, so that the order is that
+/// of RACK.xmit_ts and RACK.end_seq (RFC 8985 § 6.2); otherwise it is the number of the
+/// retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     rank: u64,
@@ -82,14 +84,14 @@ impl Retransmissions {
         }
     }
 
-    /// A timeout, or a new recovery, begins anew.
+    /// Forgets all retransmissions, after a timeout or at a new recovery.
     pub fn restart(&mut self) {
         *self = Self::new(self.by_time);
     }
 
-    /// Takes losses of retransmissions back. Retransmissions in flight are there twice now, with
-    /// their originals, for as long as the latter is (Linux, `tcp_undo_cwnd_reduction`: nothing is
-    /// lost any more, and `retrans_out` stays). All below `una` is acknowledged.
+    /// Undoes the losses of retransmissions. With RACK, a retransmission in flight is in flight
+    /// twice from now on, with its original (Linux, `tcp_undo_cwnd_reduction`: nothing is lost any
+    /// more, and `retrans_out` stays). All below `una` is acknowledged.
     pub fn find_again(&mut self, una: u64) {
         self.clear_lost();
         if self.by_time {
@@ -101,7 +103,7 @@ impl Retransmissions {
         }
     }
 
-    /// Originals are lost up to `edge`.
+    /// Follows the lost edge to `edge`: the doubles below it begin to count.
     #[inline]
     pub fn lose_originals(&mut self, edge: u64) {
         if let Some(doubles) = &mut self.doubles {
@@ -109,15 +111,15 @@ impl Retransmissions {
         }
     }
 
-    /// Bytes from `una` on of retransmissions whose originals are in flight, too, below the edge of
-    /// what is lost; `None` if there never were any.
+    /// Returns the bytes from `una` to the lost edge of retransmissions whose originals are in
+    /// flight, too; `None` unless an undo left any.
     #[inline]
     pub fn doubled_bytes(&self, una: u64) -> Option<u64> {
         self.doubles.as_ref().map(|doubles| doubles.bytes_from(una, self.longest))
     }
 
-    /// Notes that `range` goes again, now that everything up to `sent_up_to` has been sent. If SACK
-    /// reported some of it before, the next review takes it for arrived.
+    /// Records a retransmission of `range`, when all data up to `sent_up_to` has been sent. If SACK
+    /// already reported some of it, the next review counts it as arrived.
     pub fn sent(&mut self, range: Range, sent_up_to: u64, at: Time, sacked: &Ranges) {
         if let Some(end) = self.lost.remove(range.start) {
             self.lost_bytes -= end - range.start;
@@ -134,8 +136,7 @@ impl Retransmissions {
         }
     }
 
-    /// SACK reports `[start, end)`; the next review looks at it. New data lies above all that went
-    /// again.
+    /// Queues a SACKed range for the next review, unless it lies above all retransmissions.
     #[inline]
     pub fn sacked(&mut self, start: u64, end: u64) {
         if start < self.top {
@@ -143,7 +144,7 @@ impl Retransmissions {
         }
     }
 
-    /// Takes one out of what is in flight.
+    /// Removes the retransmission that begins at `start` from those in flight.
     fn remove(&mut self, start: u64) -> Option<Retransmission> {
         let sent = self.in_flight.remove(start)?;
         self.order.remove(Place { rank: sent.rank, end: sent.end, start });
@@ -153,7 +154,8 @@ impl Retransmissions {
         Some(sent)
     }
 
-    /// Counts bytes as lost again, each once: segments that went at other boundaries overlap.
+    /// Adds a lost retransmission; each byte counts once, as retransmissions with other boundaries
+    /// may overlap.
     fn lose(&mut self, range: Range) {
         let Range { start, end } = range;
         if start >= end {
@@ -168,7 +170,7 @@ impl Retransmissions {
                 self.lost_bytes += next - at;
                 at = next;
             } else if at == start && reaches < end {
-                // The segment that begins there is longer by now.
+                // A shorter lost retransmission began at the same byte.
                 let next = self.lost.from(at + 1).map_or(end, |(next, _)| next.min(end));
                 self.lost.insert(at, next);
                 self.lost_bytes += next - reaches;
@@ -186,10 +188,10 @@ impl Retransmissions {
         self.lost_bytes = 0;
     }
 
-    /// The first in flight from `from` on that has bytes of `range`. They may overlap: a
-    /// retransmission of a whole segment holds the shorter ones that went before it.
+    /// Returns the first retransmission in flight, from `from` on, that overlaps `range`.
+    /// Retransmissions may overlap: that of a whole segment contains earlier ones of its parts.
     fn next_in(&self, mut from: u64, range: Range) -> Option<(u64, Retransmission)> {
-        // One that begins before `range` may reach into it.
+        // A retransmission that begins before `range` may reach into it.
         from = from.max(range.start.saturating_sub(self.longest));
         loop {
             let (start, sent) = self.in_flight.from(from).filter(|&(s, _)| s < range.end)?;
@@ -200,10 +202,10 @@ impl Retransmissions {
         }
     }
 
-    /// All below `una` is acknowledged. Of what was lost again only what lies above still is.
+    /// Removes lost retransmissions and doubles below `una`, which is acknowledged.
     #[inline]
     pub fn advance(&mut self, una: u64) {
-        // Most ACKs find neither.
+        // Most ACKs find neither, so the test is inlined and the work is not.
         if !self.lost.is_empty() || self.doubles.is_some() {
             self.forget_lost_below(una);
         }
@@ -223,7 +225,8 @@ impl Retransmissions {
         }
     }
 
-    /// Records what arrived by an ACK of all below `una`.
+    /// Removes the retransmissions that arrived, by the cumulative ACK `una` and the ranges SACKed
+    /// since the last review.
     pub fn review(&mut self, una: u64, sacked: &Ranges) {
         self.advance(una);
         let mut from = 0;
@@ -241,8 +244,8 @@ impl Retransmissions {
         self.sacked = reported;
     }
 
-    /// Marks lost what was overtaken, with everything below `una` acknowledged. Returns `true` if
-    /// anything was.
+    /// Marks lost the retransmissions that later data overtook, by the rule `by`; all below `una`
+    /// is acknowledged. Returns `true` if there are any.
     pub fn lose_overtaken(&mut self, una: u64, sacked: &Ranges, by: Overtaken) -> bool {
         let top = sacked.highest().map_or(una, |range| range.end);
         let mut found = false;
@@ -265,8 +268,8 @@ impl Retransmissions {
         self.arrived = self.arrived.max(sent.map(|sent| sent.rank));
     }
 
-    /// Of what SACK reported since the last review, `range` is a part: what of it had gone again
-    /// has arrived.
+    /// Removes the retransmissions, in flight and lost, that the newly SACKed `range` reports as
+    /// arrived.
     fn take_arrived(&mut self, range: Range, sacked: &Ranges) {
         let mut from = 0;
         while let Some((start, sent)) = self.next_in(from, range) {
@@ -285,8 +288,9 @@ impl Retransmissions {
         }
     }
 
-    /// RACK: marks lost what is by now. Returns `true` if anything was, and when the last of the
-    /// others would be that something overtook; `Time::ZERO` if none.
+    /// Marks lost the retransmissions whose RACK deadline has passed. Returns `true` if there are
+    /// any, and the deadline of the last other one that was sent before the newest arrival;
+    /// `Time::ZERO` if none was.
     pub fn lose_by_time(&mut self, una: u64, now: Time, by: Deadline) -> (bool, Time) {
         let mut found = false;
         let over = |place: Place| by.of((Time(place.rank), place.end));
@@ -303,12 +307,12 @@ impl Retransmissions {
         (found, overtaken.map_or(Time::ZERO, |(place, ())| over(place)))
     }
 
-    /// `true` if anything but the first went again within `rtt`.
+    /// `true` if a retransmission was sent within the last `rtt`, apart from one at `una`.
     pub fn has_young(&self, una: u64, now: Time, rtt: Duration) -> bool {
         self.in_flight.iter().any(|(start, sent)| is_young(start, sent, una, now, rtt))
     }
 
-    /// All else is not known any more.
+    /// Forgets the retransmissions that are older than `rtt` or begin at `una`, and all lost ones.
     pub fn forget_old(&mut self, una: u64, now: Time, rtt: Duration) {
         let old =
             self.in_flight.iter().filter(|&(start, sent)| !is_young(start, sent, una, now, rtt));
@@ -319,7 +323,7 @@ impl Retransmissions {
         self.clear_lost();
     }
 
-    /// Declares lost, segment by segment, the bytes of a hole that are not in flight.
+    /// Marks lost, segment by segment, the bytes of a hole of which no retransmission is in flight.
     pub fn lose_but_young(&mut self, hole: Range, mss: u64) {
         let (mut at, mut from) = (hole.start, 0);
         while let Some((start, sent)) = self.next_in(from, hole) {
@@ -338,7 +342,8 @@ impl Retransmissions {
         }
     }
 
-    /// Send time of the first retransmission in flight that has this byte; with RACK only.
+    /// Returns the send time of the earliest retransmission in flight that contains this byte; with
+    /// RACK only.
     #[inline]
     pub fn sent_at(&self, byte: u64) -> Option<Time> {
         if self.in_flight.is_empty() {
@@ -352,13 +357,13 @@ impl Retransmissions {
         sent_at.map(Time)
     }
 
-    /// The number of retransmissions in flight.
+    /// Returns the number of retransmissions in flight.
     pub fn in_flight(&self) -> u64 {
         self.in_flight.len() as u64
     }
 
-    /// Of those that lie within `range` and that `counts` accepts by when they went, the one that
-    /// went last: when, and where it ends; with RACK only.
+    /// Returns send time and end of the most recent retransmission in flight that lies within
+    /// `range` and whose send time `counts` accepts; with RACK only.
     #[inline]
     pub fn last_within(&self, range: Range, counts: impl Fn(Time) -> bool) -> Option<(Time, u64)> {
         if range.start >= self.top {
@@ -374,22 +379,22 @@ impl Retransmissions {
         last
     }
 
-    /// `true` if reviews found lost retransmissions that nobody took note of.
+    /// `true` if losses were detected since the last [`Retransmissions::take_found`].
     pub const fn has_found(&self) -> bool {
         self.found
     }
 
-    /// `true` if reviews since the last call found lost retransmissions.
+    /// Returns `true` if losses were detected since the last call.
     pub const fn take_found(&mut self) -> bool {
         core::mem::replace(&mut self.found, false)
     }
 
-    /// The lowest that was lost again.
+    /// Returns the lowest range of lost retransmissions.
     pub fn first_lost(&self) -> Option<Range> {
         self.lost.first().map(Range::from)
     }
 
-    /// Bytes that were lost again, and are not in the network.
+    /// Returns the bytes of lost retransmissions.
     pub const fn lost_bytes(&self) -> u64 {
         self.lost_bytes
     }
@@ -413,8 +418,8 @@ mod tests {
         sacked.insert(start, end);
     }
 
-    /// Records what arrived; returns `true` if a retransmission is lost that one more than `apart`
-    /// later overtook.
+    /// Reviews arrivals; returns `true` if a retransmission is lost because one sent more than
+    /// `apart` later arrived.
     fn review(
         retransmissions: &mut Retransmissions,
         una: u64,

@@ -1,4 +1,4 @@
-//! The ranges that SACK reported (RFC 2018, RFC 6675 § 4, Update).
+//! Updates of the scoreboard by SACK blocks (RFC 2018, RFC 6675 § 4, Update).
 
 use cwnd_packet::{Range, Ranges};
 
@@ -6,18 +6,20 @@ use super::{LAST_BLOCKS, SentSegments};
 use crate::segment::{SackBlock, SackBlocks};
 
 impl SentSegments {
-    /// Takes the SACK blocks of an ACK; returns how many bytes they newly report.
+    /// Adds the SACK blocks of an ACK with the number `ack`; returns how many bytes they newly
+    /// report.
     pub fn on_sack(&mut self, blocks: &SackBlocks, ack: u64, high: u64) -> u64 {
         self.on_sack_above(blocks, ack, ack, high)
     }
 
-    /// The same of an ACK that says less than is known: all below `una` is acknowledged.
+    /// Adds the SACK blocks of an ACK that was overtaken, whose number `ack` may be below `una`;
+    /// returns how many bytes above `una` they newly report.
     pub fn on_sack_above(&mut self, blocks: &[SackBlock], ack: u64, una: u64, high: u64) -> u64 {
         let mut new = 0;
         for block in blocks.iter().filter(|block| block.len > 0) {
             let (start, end) = (block.start(ack), block.end(ack));
-            // Below the cumulative ACK are duplicates (RFC 2883 § 4), and what was never sent
-            // cannot be meant.
+            // Blocks below the cumulative ACK report duplicates (RFC 2883 § 4); blocks beyond the
+            // data sent are invalid.
             if start < ack || end > high || end <= una {
                 continue;
             }
@@ -30,13 +32,13 @@ impl SentSegments {
         new
     }
 
-    /// `true` if this block is one of the last, so that all of it is known.
+    /// `true` if this block is one of the remembered ones, so that all of it is SACKed already.
     #[inline]
     pub fn has_block(&self, block: Range) -> bool {
         self.last_blocks.contains(&block)
     }
 
-    /// A block takes the place of one that it contains, else of the one that came first.
+    /// Remembers a block as the newest, in place of one within it, else of the oldest.
     fn remember_block(&mut self, block: Range) {
         let within = |last: &Range| block.start <= last.start && last.end <= block.end;
         let place = self.last_blocks.iter().position(within).unwrap_or(LAST_BLOCKS - 1);
@@ -46,7 +48,7 @@ impl SentSegments {
 
     fn add(&mut self, start: u64, end: u64) -> u64 {
         let Some(gap) = self.sacked.hole_from(start, end) else { return 0 };
-        // All that is new begins here.
+        // Bytes before the first gap are SACKed already.
         let start = gap.start;
         let fresh_below = |edge: u64, sacked: &Ranges| {
             let end = end.min(edge);
@@ -63,7 +65,7 @@ impl SentSegments {
         self.sacked.insert(start, end).1
     }
 
-    /// Counts bytes of a range that are SACKed for the first time, as data that went again.
+    /// Counts the bytes of a retransmitted range that are SACKed for the first time.
     #[cold]
     fn note_arrived(&mut self, start: u64, end: u64) {
         let Some(arrived) = &mut self.arrived else { return };

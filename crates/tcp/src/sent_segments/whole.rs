@@ -1,4 +1,4 @@
-//! SACK blocks of senders that take segments as a whole (Linux, `tcp_match_skb_to_sack`).
+//! SACK blocks of senders that count segments as a whole (Linux, `tcp_match_skb_to_sack`).
 
 use cwnd_packet::Range;
 use cwnd_quantity::Divisor;
@@ -7,9 +7,10 @@ use super::{FirstTransmissions, SentSegments};
 use crate::segment::{SackBlock, SackBlocks};
 
 impl SentSegments {
-    /// Blocks that ACKs before did not have, from the lowest (tcp_input.c,
+    /// Returns the blocks that earlier ACKs did not have, from the lowest (tcp_input.c,
     /// `tcp_sacktag_write_queue`). With `whole`, the divisor by a full segment, they begin and end
-    /// where segments do. The list replaces them where segments are passed over.
+    /// at segment boundaries. The list, if any, replaces them: it leaves out the segments that
+    /// Linux skips.
     pub fn new_blocks(
         &mut self,
         blocks: &SackBlocks,
@@ -26,7 +27,7 @@ impl SentSegments {
         (whole, passes.then(|| self.pass_over(blocks, &whole, ack, segments)))
     }
 
-    /// The blocks but those that ACKs before told of, too; all of them while segments are left out.
+    /// Returns the blocks without the remembered ones; all blocks while `left_out` holds segments.
     fn without_known(&self, blocks: &SackBlocks, ack: u64) -> SackBlocks {
         let mut unknown = *blocks;
         if self.first.as_ref().is_some_and(|first| first.left_out.is_empty()) {
@@ -40,12 +41,12 @@ impl SentSegments {
         unknown
     }
 
-    /// A segment whose beginning the blocks before left out is passed over for as long as blocks
-    /// hold it: what they tell without such, from the lowest (`tcp_sacktag_write_queue`, which
-    /// looks only at what is not in `recv_sack_cache`).
+    /// Cuts out of the blocks the segments that earlier blocks covered only in part; returns the
+    /// pieces from the lowest. Linux skips such a segment as long as its blocks stay
+    /// (`tcp_sacktag_write_queue` visits only ranges that are not in `recv_sack_cache`).
     ///
-    /// Cost: linear in the segments that the receiver reports in part; no receiver that takes whole
-    /// segments reports any.
+    /// Cost: linear in the segments that blocks cover in part; a receiver that accepts whole
+    /// segments reports none.
     #[cold]
     fn pass_over(
         &mut self,
@@ -84,13 +85,13 @@ impl SentSegments {
 }
 
 impl FirstTransmissions {
-    /// The blocks as far as they hold segments as a whole, and `true` if one leaves out the
+    /// Shrinks each block to the whole segments in it; returns `true` if a block left out the
     /// beginning of a segment.
     fn whole_blocks(&self, blocks: &SackBlocks, ack: u64, segments: Divisor) -> (SackBlocks, bool) {
         let (mut whole, mut leaves_out) = (SackBlocks::default(), false);
         let told = blocks.iter().filter(|block| block.len > 0).map(|block| {
             let range = Range { start: block.start(ack), end: block.end(ack) };
-            // What is below the ACK arrived twice.
+            // A block below the ACK is a D-SACK, and stays.
             let of = if block.offset < 0 { range } else { self.whole(range, segments) };
             leaves_out |= of.start > range.start;
             of

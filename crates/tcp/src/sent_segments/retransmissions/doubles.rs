@@ -1,19 +1,19 @@
-//! Retransmissions whose originals are in flight, too.
+//! Doubles: retransmissions in flight beside their originals, after an undo.
 
 use cwnd_packet::SortedMap;
 
-/// Retransmissions in flight whose originals are in flight, too, as it seems: neither is lost.
+/// Retransmissions in flight whose originals are presumed in flight, too: neither is marked lost.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubles {
-    /// Their ends and starts.
+    /// End and start of each, in the order of the ends.
     by_end: SortedMap<(u64, u64), ()>,
-    /// Of those that end up to here `bytes` is the sum.
+    /// Lost edge: `bytes` is the sum of the doubles that end at or below it.
     counted_to: u64,
     bytes: u64,
 }
 
 impl Doubles {
-    /// None are counted yet: nothing above `una` is lost.
+    /// Creates an empty set, with nothing above `una` lost.
     pub fn new(una: u64) -> Self {
         Self { by_end: SortedMap::new(), counted_to: una, bytes: 0 }
     }
@@ -44,8 +44,8 @@ impl Doubles {
         }
     }
 
-    /// Bytes from `una` on, none of them longer than `longest`. Those that begin below it count in
-    /// part.
+    /// Returns the counted bytes from `una` on; a double that begins below counts in part.
+    /// `longest` bounds their length.
     pub fn bytes_from(&self, una: u64, longest: u64) -> u64 {
         let mut bytes = self.bytes;
         let mut next = self.by_end.first();

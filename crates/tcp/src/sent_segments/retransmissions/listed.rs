@@ -1,4 +1,4 @@
-//! A test against lists.
+//! Test of [`Retransmissions`] against a reference with plain lists.
 
 use cwnd_packet::{Range, Ranges};
 use cwnd_quantity::{Duration, Time};
@@ -6,7 +6,8 @@ use cwnd_quantity::{Duration, Time};
 use super::Retransmissions;
 use crate::loss_detection::Overtaken;
 
-/// The same by lists that each review goes through from end to end, as the rules are stated.
+/// Reference for [`Retransmissions`]: lists that each review scans from end to end, as the rules
+/// are stated.
 #[derive(Default)]
 struct Listed {
     in_flight: Vec<(Range, u64, u64, u64)>,
@@ -33,7 +34,7 @@ impl Listed {
 
     fn lose(&mut self, una: u64, is_lost: impl Fn(&(Range, u64, u64, u64)) -> bool) {
         for sent in self.in_flight.extract_if(.., |sent| is_lost(sent)) {
-            // Each byte once; two segments that begin at one byte end the test.
+            // Each byte counts once; the test ends at two segments that begin at the same byte.
             let (start, end) = (sent.0.start.max(una), sent.0.end);
             let same = self.lost.iter().any(|lost| lost.start == start);
             let is_new =
@@ -48,7 +49,8 @@ impl Listed {
 }
 
 proptest::proptest! {
-    /// Retransmissions of any length that overlap, too, but for those that begin at one byte.
+    /// Retransmissions of any length, also overlapping ones, but no two that begin at the same
+    /// byte.
     #[test]
     fn lists_that_are_searched_from_end_to_end_say_the_same(
         by_time in proptest::bool::ANY,
@@ -97,7 +99,7 @@ proptest::proptest! {
             let mut starts: Vec<u64> = lists.lost.iter().map(|lost| lost.start).collect();
             starts.dedup();
             if starts.len() < lists.lost.len() {
-                // Two that begin at one byte are one here.
+                // [`Retransmissions`] keeps one range per first byte.
                 return Ok(());
             }
             let lost: Vec<Range> = map.lost.iter().map(Range::from).collect();
