@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.figures import Figure, Line, Panel, Picture, line_style
 from run import measure, progress
 
 if TYPE_CHECKING:
@@ -332,9 +332,9 @@ def draw(curves: dict[str, list[Point]]) -> Picture:
         Line(
             [point.size for point in points],
             [point.ns_per_packet for point in points],
-            look.colour(index),
-            dashes=look.dashes(index),
-            marker=look.marker(index),
+            line_style.colour(index),
+            dashes=line_style.dashes(index),
+            marker=line_style.marker(index),
             label=label,
         )
         for index, (label, points) in enumerate(curves.items())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cwnd
-from cwnd.figures import Figure, Line, Panel, Picture, Rule, look
+from cwnd.figures import Figure, Line, Panel, Picture, Rule, line_style
 from cwnd.plots import save
 from cwnd.results import Estimate, groups, interval_ends
 
@@ -387,7 +387,9 @@ def panel(
         xs = [queue - 0.35 + place * width for queue in range(len(queues))]
         index = shown.index(label)
         means = [each.mean for each in estimates]
-        points = Line(xs, means, look.colour(index), joined=False, marker=look.marker(index))
+        points = Line(
+            xs, means, line_style.colour(index), joined=False, marker=line_style.marker(index)
+        )
         points.label = label
         points.interval = interval_ends(estimates)
         marks.append(points)

@@ -15,7 +15,7 @@ import polars as pl
 
 import cwnd
 import page_tables
-from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.figures import Figure, Line, Panel, Picture, line_style
 from cwnd.plots import save
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def draw(run: cwnd.Run) -> Picture:
         Line(
             rates,
             means,
-            look.colour(index),
+            line_style.colour(index),
             width=2.4 if label in UNDERNEATH else 1.0,
-            marker=look.marker(index),
+            marker=line_style.marker(index),
             label=label,
         )
         for index, (label, means) in enumerate(goodput(run).items())

@@ -14,7 +14,7 @@ import polars as pl
 
 import cwnd
 from cwnd import _core, models
-from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.figures import Figure, Line, Panel, Picture, line_style
 from cwnd.plots import save
 from cwnd.results import Estimate, interval_ends
 
@@ -383,7 +383,7 @@ def _series(comparison: Comparison, index: int, points: list[Point]) -> list[Lin
     """The model's line and the simulation's points; these alone, hollow, where it has no model."""
     points = sorted(points, key=lambda p: p.x)
     judged = all(p.judged for p in points)
-    label, colour, marker = points[0].series, look.colour(index), look.marker(index)
+    label, colour, marker = points[0].series, line_style.colour(index), line_style.marker(index)
     found = Line([p.x for p in points], [p.found.mean for p in points], colour, joined=False)
     found.interval = interval_ends(p.found for p in points)
     found.marker, found.hollow = marker, not judged
@@ -396,7 +396,7 @@ def _series(comparison: Comparison, index: int, points: list[Point]) -> list[Lin
         xs = [start * (end / start) ** s for s in steps]
     else:
         xs = [start + (end - start) * s for s in steps]
-    dashes = look.dashes(index)
+    dashes = line_style.dashes(index)
     model = Line(xs, [comparison.curve(label, x) for x in xs], colour, dashes=dashes)
     # The legend has a line through a marker.
     key = Line([], [], colour, dashes=dashes, marker=marker, label=label)

@@ -14,7 +14,7 @@ import polars as pl
 
 import cwnd
 import page_tables
-from cwnd.figures import Figure, Line, Panel, Picture, Rule, look
+from cwnd.figures import Figure, Line, Panel, Picture, Rule, line_style
 from cwnd.plots import save
 
 if TYPE_CHECKING:
@@ -58,14 +58,14 @@ def table(found: pl.DataFrame) -> list[str]:
 
 def draw(found: pl.DataFrame) -> Picture:
     """Use and mean queueing delay by K."""
-    seventh = Rule(x=1 / 7, colour=look.colour(3), label="K = 1/7 (eq. 13)")
+    seventh = Rule(x=1 / 7, colour=line_style.colour(3), label="K = 1/7 (eq. 13)")
     use = Panel([seventh], y_label="Utilisation (%)", x_log=True)
     delay = Panel([seventh], y_label="Mean queueing delay (µs)", x_log=True, y_log=True)
     for index, ((arm,), part) in enumerate(found.group_by("arm", maintain_order=True)):
         thresholds = part["threshold"].cast(pl.Float64).to_list()
-        how = {"marker": look.marker(index), "label": str(arm)}
+        how = {"marker": line_style.marker(index), "label": str(arm)}
         for panel, values in ((use, 100 * part["utilisation"]), (delay, part["qdelay_mean_us"])):
-            line = Line(thresholds, values.to_list(), look.colour(index), **how)
+            line = Line(thresholds, values.to_list(), line_style.colour(index), **how)
             panel.marks = [*panel.marks, line]
     return Picture([use, delay], 3.0, columns=2, x_label="K (BDP)", shared_y="none")
 

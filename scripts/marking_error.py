@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import page_tables
 from cwnd import models
-from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.figures import Figure, Line, Panel, Picture, line_style
 from cwnd.plots import save
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -143,7 +143,13 @@ def draw(static_rows: dict[int, list[float]], moving_rows: dict[int, list[float]
         (moving_rows, "A value that moves", "Packets in a period of the value"),
     ):
         lines = [
-            Line(list(rows), errors, look.colour(index), marker=look.marker(index), label=name)
+            Line(
+                list(rows),
+                errors,
+                line_style.colour(index),
+                marker=line_style.marker(index),
+                label=name,
+            )
             for index, (name, *errors) in enumerate(zip(NAMES, *rows.values(), strict=True))
         ]
         panels.append(Panel(lines, title, x_label=label, x_log=True, y_log=True))

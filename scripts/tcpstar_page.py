@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.figures import Figure, Line, Panel, Picture, line_style
 from tcpstar_cases import CASES, FOLDER, RESULTS, ROOT, STARS, Case, bursts, traces
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ IMAGES = ROOT / "docs" / "images" / "papers" / "tcpstar"
 WORLDS = {"Linux": "linux.json", "simulator": "after.parquet", "as Linux can": "bounded.parquet"}
 #: The same in the order of the table of bursts.
 RATIOS = ("Linux", "as Linux can", "simulator")
-DASHES = dict(zip(RATIOS, look.DASHES, strict=False))
+DASHES = dict(zip(RATIOS, line_style.DASHES, strict=False))
 #: Shares of requests that are answered later: what a curve is drawn from.
 LEVELS = [10 ** (-exponent / 15) for exponent in range(46)]
 #: Quantiles of the table.
@@ -188,7 +188,7 @@ def picture() -> Picture:
         for index, (star, n) in enumerate(STARS.items()):
             for world, label in (("Linux", star), ("simulator", None)):
                 of = curves.filter(case=case.name, n=n, world=world)
-                line = Line(of["s"].to_list(), of["share"].to_list(), look.colour(index))
+                line = Line(of["s"].to_list(), of["share"].to_list(), line_style.colour(index))
                 line.dashes, line.label = DASHES[world], label
                 lines.append(line)
         panel = Panel(lines, x_log=True, y_log=True, y_label="share that waits longer")
@@ -203,14 +203,14 @@ def _bursts(runs: pl.DataFrame) -> Panel:
     periods = [float(case.name.removeprefix("period-")) for case in bursts()]
     lines = []
     for index, world in enumerate(RATIOS):
-        how = {"dashes": DASHES[world], "marker": look.marker(index)}
+        how = {"dashes": DASHES[world], "marker": line_style.marker(index)}
         lines.append(Line([], [], "#777777", label=world, **how))
         # TCP has no such bounds.
         for star in ("TCP*(∞)",) if world == "as Linux can" else ("TCP", "TCP*(∞)"):
             of = runs.filter(claim="T5", n=STARS[star], world=world)
             found = dict(of.group_by("case").agg(pl.col("p99_s").mean()).iter_rows())
             values = [found.get(case.name) for case in bursts()]
-            lines.append(Line(periods, values, look.colour(list(STARS).index(star)), **how))
+            lines.append(Line(periods, values, line_style.colour(list(STARS).index(star)), **how))
     panel = Panel(lines, x_log=True, y_limits=(0, None), y_label="99th percentile, s")
     panel.x_label = "on and off for so many seconds (Trace I)"
     return panel

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 import cwnd
-from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.figures import Figure, Line, Panel, Picture, line_style
 from cwnd.plots import save
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -44,9 +44,9 @@ def draw(found: dict[int, list[float]]) -> Picture:
         Line(
             range(1, ROUNDS + 1),
             multiples,
-            look.colour(index),
-            dashes=look.dashes(index),
-            marker=look.marker(index),
+            line_style.colour(index),
+            dashes=line_style.dashes(index),
+            marker=line_style.marker(index),
             label={0: "TCP", ROUNDS - 1: "TCP*(∞)"}.get(n, f"TCP*({n})"),
         )
         for index, (n, multiples) in enumerate(found.items())

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 import cwnd
-from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.figures import Figure, Line, Panel, Picture, line_style
 from cwnd.plots import save
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,7 +52,7 @@ def main() -> None:
     for index, (name, trace) in enumerate(TRACES.items()):
         of_trace = run.flows.filter(pl.col("group").cast(pl.String) == name)
         xs = [10 ** (1 + i / 40) for i in range(361)]
-        colour = look.colour(index)
+        colour = line_style.colour(index)
         # A tail falls to none through the end of the axis.
         tail = [max(trace.tail(x), 1e-12) for x in xs]
         drawn.append(Line(xs, tail, colour, label=name))

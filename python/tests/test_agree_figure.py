@@ -10,7 +10,7 @@ import svgs
 
 from cwnd.agreement import Agreement, Row
 from cwnd.agreement import figure as agreement
-from cwnd.figures import Figure, look
+from cwnd.figures import Figure, line_style
 from cwnd.results.stats import Estimate
 
 
@@ -32,7 +32,7 @@ def test_marks_and_intervals_are_at_their_values(tmp_path: Path):
     picture = agreement.figure(Agreement("a", rows, [], {}, tmp_path))
     (panel,) = svgs.read(picture)
     for index, (x, x_width, y, y_width) in enumerate(values.values()):
-        colour = look.colour(index)
+        colour = line_style.colour(index)
         ((across, up),) = panel.markers[colour]
         assert panel.at((across, up)) == pytest.approx((x / 1e6, y / 1e6), rel=1e-3)
         ends = {(panel.at(a), panel.at(b)) for a, b in panel.strokes[colour]}

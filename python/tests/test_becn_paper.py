@@ -10,7 +10,7 @@ import svgs
 
 import cwnd
 from cwnd import reproduce
-from cwnd.figures import Figure, look
+from cwnd.figures import Figure, line_style
 from cwnd.papers.becn.figures import FIGURES, stated
 from cwnd.papers.becn.flows import gains, leads, numbers
 from cwnd.reproduce import shelf
@@ -55,12 +55,12 @@ def test_marks_are_at_the_means_of_the_seeds(runs: dict[str, cwnd.Run]) -> None:
         estimate = Estimate.of(numbers(runs["fig04"], "goodput", of))
         assert estimate is not None
         assert estimate.half_width
-        found = [panel.at(place) for place in panel.markers[look.colour(index)]]
+        found = [panel.at(place) for place in panel.markers[line_style.colour(index)]]
         assert pytest.approx((15, estimate.mean), rel=2e-3) in found
         low, high = estimate.mean - estimate.half_width, estimate.mean + estimate.half_width
         ends = [
             (panel.y.number(lower), panel.y.number(upper))
-            for _, lower, upper in panel.bars[look.colour(index)]
+            for _, lower, upper in panel.bars[line_style.colour(index)]
         ]
         assert pytest.approx((low, high), rel=5e-3) in ends
 
@@ -71,13 +71,15 @@ def test_readings_are_below_each_other_with_intervals_along_x(runs: dict[str, cw
     names = next(axis.labels for axis in run.axes if axis.name == "reading")
     assert [name for _, name in sorted(picture.panels[0].y_ticks or [], reverse=True)] == names
     quenches = svgs.read(picture)[2]
-    found = sorted(map(quenches.at, quenches.markers[look.colour(2)]), key=lambda each: -each[1])
+    found = sorted(
+        map(quenches.at, quenches.markers[line_style.colour(2)]), key=lambda each: -each[1]
+    )
     means = [Estimate.of(numbers(run, "quenches", {"reading": r, "mix": "BECN"})) for r in names]
     wanted = [each.mean for each in means if each is not None]
     assert [x for x, _ in found] == pytest.approx(wanted, abs=0.05)
     # What the paper states is a line from the lower to the upper edge.
     ((_, value),) = stated("quenches", {"scheme": "BECN", "delay": "40 ms", "flows": "45"})
-    upright = [(a, b) for a, b in quenches.strokes[look.colour(2)] if a[0] == b[0]]
+    upright = [(a, b) for a, b in quenches.strokes[line_style.colour(2)] if a[0] == b[0]]
     assert any(quenches.at(a)[0] == pytest.approx(value, rel=1e-2) for a, _ in upright)
 
 

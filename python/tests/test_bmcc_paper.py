@@ -12,7 +12,7 @@ import svgs
 
 import cwnd
 from cwnd import reproduce
-from cwnd.figures import Figure, look
+from cwnd.figures import Figure, line_style
 from cwnd.models import bmcc as model
 from cwnd.papers.bmcc.dynamics import Case, noticed, rounds
 from cwnd.papers.bmcc.figures import FIGURES
@@ -110,7 +110,7 @@ def test_bars_are_as_long_as_their_values(runs: dict[str, cwnd.Run]) -> None:
     names = [name for _, name in picture.panels[0].y_ticks or []]
     bars = {
         name: panel.at((right, (top + bottom) / 2))[0]
-        for boxes_of in (panel.rectangles.get(look.colour(index), []) for index in (0, 5))
+        for boxes_of in (panel.rectangles.get(line_style.colour(index), []) for index in (0, 5))
         for left, top, right, bottom in boxes_of
         if abs(panel.at((left, top))[0]) < 0.01 and bottom > panel.y.start + panel.y.length
         for name in [names[round(-panel.at((left, (top + bottom) / 2))[1])]]

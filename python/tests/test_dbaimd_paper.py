@@ -12,7 +12,7 @@ from dbaimd_points import POINTS, RULES
 
 import cwnd
 from cwnd import reproduce
-from cwnd.figures import Figure, look
+from cwnd.figures import Figure, line_style
 from cwnd.papers.dbaimd import measures, seen
 from cwnd.papers.dbaimd.figures import FIGURES
 from cwnd.papers.dbaimd.runs import aligned, bound_ms, crossing, samples
@@ -84,7 +84,7 @@ def test_every_figure_shows_the_numbers_of_its_runs(runs: dict[str, cwnd.Run], n
     panels = svgs.read(picture)
     seen = set()
     for place, index, x, y in POINTS[name](run):
-        panel, colour = panels[place], look.colour(index)
+        panel, colour = panels[place], line_style.colour(index)
         if not (panel.x.scale.holds(x) and panel.y.scale.holds(y)):
             continue
         seen.add((place, index))

@@ -27,7 +27,7 @@ from cwnd.figures import (
     Picture,
     Rule,
     Span,
-    look,
+    line_style,
     text,
 )
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from cwnd.figures import Mark
 
-BLUE, ORANGE, GREEN, *_ = look.COLOURS
+BLUE, ORANGE, GREEN, *_ = line_style.COLOURS
 #: Of numbers read back: Vega rounds paths to a thousandth of a point.
 NEAR = 1e-3
 
@@ -59,7 +59,9 @@ def near(places: Sequence[tuple[float, ...]]) -> Any:
 
 def every_kind() -> Picture:
     """Each kind of mark, linear and logarithmic axes, upright labels, a legend."""
-    steps = Line([0, 1, 3], [0, 0.5, 1], GREEN, steps=True, label="steps", dashes=look.DASHES[1])
+    steps = Line(
+        [0, 1, 3], [0, 0.5, 1], GREEN, steps=True, label="steps", dashes=line_style.DASHES[1]
+    )
     names = [(float(n), f"a controller with the name {n}") for n in range(4)]
     return Picture(
         [
@@ -256,7 +258,7 @@ def test_marks_beyond_the_limits_are_cut_at_the_panel_and_points_there_are_left_
 
 
 def test_a_line_keeps_its_dashes_unless_it_is_too_dense_in_the_panel():
-    saw = Line(range(1000), [0, 1] * 500, BLUE, dashes=look.DASHES[1])
+    saw = Line(range(1000), [0, 1] * 500, BLUE, dashes=line_style.DASHES[1])
     assert "stroke-dasharray" not in Figure(one(saw)).svg()
     assert "stroke-dasharray" in Figure(one(saw, x_limits=(0, 20))).svg()
 
@@ -302,7 +304,7 @@ def test_decades_have_short_ticks_between_their_ends_without_a_grid():
 
 def test_a_short_logarithmic_axis_has_numbers():
     for low, high in ((7.4, 9.3), (0.0061, 0.0068), (2.1e6, 2.2e6)):
-        line = Line([1, 2], [low, high], look.colour(0))
+        line = Line([1, 2], [low, high], line_style.colour(0))
         picture = Picture([Panel([line], y_log=True)], height=2.0)
         texts = {box.text for box in svgs.texts(Figure(picture).svg())[0]} - {"1.0", "2.0"}
         values = [float(text) for text in texts if low * 0.9 < float(text) < high * 1.1]
@@ -348,9 +350,9 @@ def test_a_legend_shows_each_line_through_its_marker():
         Line(
             [0, 1],
             [n, n],
-            look.colour(n),
-            dashes=look.dashes(n),
-            marker=look.marker(n),
+            line_style.colour(n),
+            dashes=line_style.dashes(n),
+            marker=line_style.marker(n),
             label=f"n{n}",
         )
         for n in range(3)
@@ -363,7 +365,7 @@ def test_a_legend_shows_each_line_through_its_marker():
         keys = [
             (kind, place)
             for kind, node, place in svgs.elements(document)
-            if look.colour(n) in (node.get("fill"), node.get("stroke"))
+            if line_style.colour(n) in (node.get("fill"), node.get("stroke"))
             and box.left - 21 < place[0] < box.left
             and abs(place[1] - middle) < 3
         ]
@@ -411,7 +413,7 @@ def test_every_text_may_be_a_word_of_vegas_language():
 
 
 def test_the_size_of_a_figure_is_that_of_its_description():
-    for width in (4.5, look.WIDTH):
+    for width in (4.5, line_style.WIDTH):
         picture = one(Line([0, 1], [0, 1], BLUE), x_label="Time (s)", y_label="Window")
         picture.width = width
         found, wide, high = svgs.texts(Figure(picture).svg())

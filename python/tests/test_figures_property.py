@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import cwnd
 from cwnd import plots
-from cwnd.figures import Figure, Line, Panel, Picture, look
+from cwnd.figures import Figure, Line, Panel, Picture, line_style
 from cwnd.report.figures import qdelay_figure, runs_figure, sweep_figure, windows_figure
 
 #: A figure that fails is named as it is: making it small would take minutes.
@@ -55,11 +55,11 @@ def lines(draw: st.DrawFn, index: int) -> Line:
     return Line(
         sorted(draw(some(st.floats(0, 1e4)))) if draw(st.booleans()) else draw(some(NUMBERS)),
         y,
-        colour=look.colour(index),
-        dashes=look.dashes(index),
+        colour=line_style.colour(index),
+        dashes=line_style.dashes(index),
         joined=draw(st.booleans()),
         steps=draw(st.booleans()),
-        marker=draw(st.sampled_from([None, *look.MARKERS])),
+        marker=draw(st.sampled_from([None, *line_style.MARKERS])),
         label=draw(st.none() | LABELS),
         interval=interval,
         band=draw(st.none() | st.tuples(some(MAYBE), some(MAYBE))),
@@ -93,7 +93,7 @@ def pictures(draw: st.DrawFn) -> Picture:
     return Picture(
         [different[index % len(different)] for index in range(count)],
         height=draw(st.floats(0.5, 8.0)),
-        width=draw(st.sampled_from([4.5, look.WIDTH])),
+        width=draw(st.sampled_from([4.5, line_style.WIDTH])),
         columns=draw(st.integers(1, 6)),
         x_label=draw(st.just("") | LABELS),
         y_label=draw(st.just("") | LABELS),

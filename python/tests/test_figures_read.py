@@ -15,7 +15,7 @@ from test_responses import WEB
 
 import cwnd
 from cwnd import plots
-from cwnd.figures import look
+from cwnd.figures import line_style
 from cwnd.plots import kinds
 from cwnd.report.figures import sweep_figure
 
@@ -281,4 +281,4 @@ def test_windows_are_those_of_the_samples_to_the_last(tmp_path: Path):
         for time, window in samples.select("time_s", "snd_cwnd_pkts").iter_rows():
             place = read.x.of(time), read.y.of(window)
             assert read.holds(place)
-            assert read.distance(look.COLOURS[0], place) <= THINNED_PT
+            assert read.distance(line_style.COLOURS[0], place) <= THINNED_PT

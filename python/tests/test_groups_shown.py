@@ -18,7 +18,7 @@ from conftest import HALF, ROOT
 import cwnd
 from cwnd import plots, report
 from cwnd.errors import InputError
-from cwnd.figures import look
+from cwnd.figures import line_style
 from cwnd.plots import sweep as sweep_of
 from cwnd.results.comparing import compare
 
@@ -36,7 +36,7 @@ path = "dumbbell.queue"
 values = ["codel", "pie"]
 """
 )
-CUBIC, ABE, TOGETHER = look.colour(0), look.colour(1), look.colour(6)
+CUBIC, ABE, TOGETHER = line_style.colour(0), line_style.colour(1), line_style.colour(6)
 
 
 @pytest.fixture(scope="module")

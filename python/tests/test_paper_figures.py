@@ -13,7 +13,7 @@ from svgs import read
 
 import cwnd
 from cwnd import reproduce
-from cwnd.figures import Figure, look
+from cwnd.figures import Figure, line_style
 from cwnd.models import backoff_multipliers, utilisation
 from cwnd.papers.abe.figures import FIGURES as ABE
 from cwnd.papers.tcpstar.figures import FIGURES as TCPSTAR
@@ -42,7 +42,7 @@ def test_utilisation_is_drawn_beside_its_model():
     rate = run.links["rate_bit_s"].drop_nulls()[0] / 1e6
     betas = next(axis.labels for axis in run.axes if axis.name == "beta")
     for index, beta in enumerate(betas):
-        colour = look.colour(index)
+        colour = line_style.colour(index)
         rows = run.per_run().filter(beta=beta)
         for size in rows["buffer_BDP"].unique():
             values = [value * rate for value in rows.filter(buffer_BDP=size)["utilisation"]]
@@ -62,7 +62,7 @@ def test_windows_are_drawn_with_the_bandwidth_delay_products():
     (panel,) = read(picture)
     series = run.series.filter(run.series["seed"] == run.series["seed"].min())
     for index, rtt in enumerate(next(axis.labels for axis in run.axes if axis.name == "rtt")):
-        colour = look.colour(index)
+        colour = line_style.colour(index)
         for time, window in series.filter(rtt=rtt).select("time_s", "snd_cwnd_pkts").iter_rows():
             place = panel.x.of(time), panel.y.of(window)
             assert panel.distance(colour, place) < 0.5
@@ -83,7 +83,7 @@ def test_distributions_of_delays_end_at_all_packets():
             whole = mine["packets"].sum()
             half = mine.filter(mine["qdelay_us"] <= 5000)["packets"].sum() / whole
             place = panel.x.of(5), panel.y.of(half)
-            assert panel.distance(look.colour(index), place) < 0.5, described.title
+            assert panel.distance(line_style.colour(index), place) < 0.5, described.title
 
 
 def test_timeouts_are_drawn_at_their_rounds():
@@ -94,10 +94,10 @@ def test_timeouts_are_drawn_at_their_rounds():
         seen = timeouts_of(run, 7)
         for at, multiplier in enumerate(multipliers, 1):
             place = panel.x.of(at), panel.y.of(multiplier)
-            assert panel.distance(look.colour(index), place) < NEAR_PT
+            assert panel.distance(line_style.colour(index), place) < NEAR_PT
             for packet in ("data", "SYN"):
                 place = panel.x.of(at), panel.y.of(seen[packet, n][at - 1])
-                assert place in Near(panel.markers[look.colour(index)])
+                assert place in Near(panel.markers[line_style.colour(index)])
     assert [text for _, text in picture.panels[0].y_ticks or []] == [
         str(2**power) for power in range(7)
     ]
@@ -107,7 +107,7 @@ def test_response_times_fall_to_none_through_the_end_of_the_axis():
     short = {"run__duration": "20 s", "flow__web__stop": "10 s", "sweep__repeat": 2}
     run, picture = drawn("tcpstar", "fig03", **short)
     (panel,) = read(picture)
-    colours = [look.colour(index) for index in range(4)]
+    colours = [line_style.colour(index) for index in range(4)]
     assert [line.label for line in picture.panels[0].lines] == [
         f"{n}, {rate}" for rate in ("10 Mbit/s", "50 Mbit/s") for n in ("TCP", "TCP*(∞)")
     ]

@@ -18,7 +18,7 @@ from conftest import QUENCHED, SHORT
 import cwnd
 from cwnd import plots
 from cwnd.errors import InputError
-from cwnd.figures import Figure, legend, look
+from cwnd.figures import Figure, legend, line_style
 from cwnd.figures.layout import lay_out
 from cwnd.plots.layout import Layout, human
 from cwnd.results.manifest import Axis
@@ -302,11 +302,11 @@ def test_neighbouring_lines_differ_in_grey():
         red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    indices = range(len(look.COLOURS))
+    indices = range(len(line_style.COLOURS))
     for one, other in pairwise(indices):
-        apart = abs(lightness(look.colour(one)) - lightness(look.colour(other)))
-        assert apart > 0.1 or look.dashes(one) != look.dashes(other)
-    assert len({look.marker(index) for index in indices}) == len(indices)
+        apart = abs(lightness(line_style.colour(one)) - lightness(line_style.colour(other)))
+        assert apart > 0.1 or line_style.dashes(one) != line_style.dashes(other)
+    assert len({line_style.marker(index) for index in indices}) == len(indices)
 
 
 def test_distributions_of_one_axis_share_a_panel(tmp_path: Path):

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from conftest import ROOT
 
-from cwnd.figures import look
+from cwnd.figures import line_style
 
 if TYPE_CHECKING:
     pass
@@ -37,7 +37,7 @@ def test_answers_of_real_servers_are_drawn_beside_those_of_the_simulator():
     for panel, case in zip(traces, tcpstar_page.traces(), strict=True):
         assert len(panel.lines) == 2 * len(stars)
         for line in panel.lines:
-            n = tcpstar_page.STARS[stars[look.COLOURS.index(line.colour)]]
+            n = tcpstar_page.STARS[stars[line_style.COLOURS.index(line.colour)]]
             world = "simulator" if line.dashes else "Linux"
             of = curves.filter(pl.col("s").is_finite(), case=case.name, n=n, world=world)
             assert (line.x, line.y) == (of["s"].to_list(), of["share"].to_list())
@@ -48,6 +48,6 @@ def test_answers_of_real_servers_are_drawn_beside_those_of_the_simulator():
     for line in bursts.lines:
         (world,) = (name for name, key in keys.items() if key.dashes == line.dashes)
         for case, value in zip(tcpstar_page.bursts(), line.y, strict=bool(line.x)):
-            n = tcpstar_page.STARS[stars[look.COLOURS.index(line.colour)]]
+            n = tcpstar_page.STARS[stars[line_style.COLOURS.index(line.colour)]]
             of = runs.filter(claim="T5", n=n, world=world, case=case.name)
             assert value == of["p99_s"].mean()

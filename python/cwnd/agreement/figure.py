@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cwnd.figures import Line, Panel, Picture, look
+from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.results import ALL, METRICS, interval_ends
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def _marks(rows: list[Row], scale: float, index: int, label: str) -> Line:
     return Line(
         ours,
         theirs,
-        colour=look.colour(index),
+        colour=line_style.colour(index),
         width=0.6,
         joined=False,
-        marker=look.marker(index),
+        marker=line_style.marker(index),
         label=label,
         interval=up,
         x_interval=across,

@@ -56,7 +56,7 @@ def plot(
         json: Machine-readable output.
     """
     from cwnd import plots
-    from cwnd.plots import parts
+    from cwnd.plots import grouping
     from cwnd.results import known_group
     from cwnd.store import PLOTS, load, open_records
 
@@ -72,7 +72,7 @@ def plot(
     run = load(directory, samples_on_disk=True)
     known_group(run, group)
     # In a figure over time, lines are flows or groups.
-    apart = parts.by_flow_or_group(run, lines)
+    apart = grouping.by_flow_or_group(run, lines)
     point = _point(run, at)
     options: dict[str, dict[str, Any]] = {
         "timeseries": {"at_point": point, "seed": seed, "link": link, "lines": apart},

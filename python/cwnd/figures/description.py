@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from cwnd.figures import look
+from cwnd.figures import line_style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,8 @@ class Line:
     joined: bool = True
     #: `True` if each value lasts until the next point.
     steps: bool = False
-    #: Shape of the markers, as a letter of `look.MARKERS`; a hollow `x` is a cross of two strokes.
+    #: Shape of the markers, as a letter of `line_style.MARKERS`; a hollow `x` is a cross of two
+    #: strokes.
     marker: str | None = None
     label: str | None = None
     #: Interval along y around each point; `None` for points without one.
@@ -96,7 +97,7 @@ class Rule:
     y: float | None = None
     colour: str = "#666666"
     width: float = 0.8
-    dashes: tuple[float, ...] = look.DASHES[1]
+    dashes: tuple[float, ...] = line_style.DASHES[1]
     label: str | None = None
 
 
@@ -161,7 +162,7 @@ class Picture:
     panels: list[Panel]
     #: Height in inches if each text has one line; further lines extend the figure, not the panels.
     height: float
-    width: float = look.WIDTH
+    width: float = line_style.WIDTH
     columns: int = 1
     #: Relative height of each row; equal heights if empty.
     heights: Sequence[float] = field(default_factory=list)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from cwnd.figures.axes import LARGEST
 from cwnd.figures.description import Bars, Image, Line, Note, Rule, Span
+from cwnd.figures.downsample import thinned
 from cwnd.figures.sizes import TEXT_PT, TICK_TEXT_PT
 from cwnd.figures.table import table
-from cwnd.figures.thin import thinned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

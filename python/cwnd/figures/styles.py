@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from cwnd.figures.description import Mark, Panel
 
-#: Vega's shapes by the letters of `look.MARKERS`. Paths are scaled to look as large as a circle
-#: with radius 1.
+#: Vega's shapes by the letters of `line_style.MARKERS`. Paths are scaled to look as large as a
+#: circle with radius 1.
 _SHAPES = {
     "o": "circle",
     "s": "square",

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd.figures import axes
 from cwnd.figures.description import Image
-from cwnd.figures.keys import INTO_LINE, legend_layers, text_layer
 from cwnd.figures.layers import Layers
 from cwnd.figures.layout import MARGIN_PT, lay_out
 from cwnd.figures.sizes import LINE_PT, TEXT_PT, TICK_LINE_PT, TICK_PT, TICK_TEXT_PT
 from cwnd.figures.styles import collected
+from cwnd.figures.text_layers import INTO_LINE, legend_layers, text_layer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

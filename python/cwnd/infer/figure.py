@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from cwnd.figures import Line, Panel, Picture, look
+from cwnd.figures import Line, Panel, Picture, line_style
 
 #: Limit of the exponential backoff: 2⁶ times the first timeout (TCP*(n), footnote 5).
 _MOST_DOUBLINGS = 6
@@ -29,7 +29,13 @@ def picture(silences: pl.DataFrame) -> Picture | None:
     doubled = [sum(2.0 ** min(i, _MOST_DOUBLINGS) for i in range(int(n))) for n in at]
     references = (("doubled each time", doubled), ("as long as the first", at))
     lines = [
-        Line(at, list(y), colour=look.colour(index), dashes=look.dashes(index), label=name)
+        Line(
+            at,
+            list(y),
+            colour=line_style.colour(index),
+            dashes=line_style.dashes(index),
+            label=name,
+        )
         for index, (name, y) in enumerate(references)
     ]
     seen = points.group_by("round").agg(
@@ -43,9 +49,9 @@ def picture(silences: pl.DataFrame) -> Picture | None:
         Line(
             seen["round"].cast(pl.Float64).to_list(),
             seen["median"].to_list(),
-            colour=look.colour(2),
+            colour=line_style.colour(2),
             joined=False,
-            marker=look.marker(0),
+            marker=line_style.marker(0),
             label="median of the capture, 10 to 90 %",
             band=(seen["low"].to_list(), seen["high"].to_list()),
         )

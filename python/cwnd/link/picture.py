@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from cwnd.figures import Line, Panel, Picture, look
+from cwnd.figures import Line, Panel, Picture, line_style
 
 _DIRECTIONS = ("downlink", "uplink")
 #: Height of a panel in inches.
@@ -35,8 +35,8 @@ def _panel(samples: pl.DataFrame, label: str, value: pl.Expr) -> Panel:
             Line(
                 mine["time_s"].to_list(),
                 mine["value"].cast(pl.Float64).to_list(),
-                colour=look.colour(index),
-                dashes=look.dashes(index),
+                colour=line_style.colour(index),
+                dashes=line_style.dashes(index),
                 steps=True,
                 label=name,
             )

@@ -10,7 +10,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.figures import Line, Panel, Picture, look
+from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.plots.layout import at, points_of, title
 from cwnd.topology import places
 
@@ -40,7 +40,7 @@ class Band:
     name: str
     #: Upper end of the range, exclusive; the lower end is that of the band before.
     below: float
-    #: Index into `look.COLOURS`.
+    #: Index into `line_style.COLOURS`.
     colour: int
     #: Width of the lines in points.
     width: float
@@ -180,7 +180,7 @@ def _lines(drawn: Map, quantity: Quantity) -> list[Line]:
             y += [y1, y2, None]
         if x:
             lines.append(
-                Line(x, y, colour=look.colour(band.colour), width=band.width, label=band.name)
+                Line(x, y, colour=line_style.colour(band.colour), width=band.width, label=band.name)
             )
     if len(drawn.nodes) <= _MARKED:
         for marker, there in (("o", set(drawn.nodes) - drawn.senders), ("s", drawn.senders)):
@@ -188,7 +188,7 @@ def _lines(drawn: Map, quantity: Quantity) -> list[Line]:
             if dots:
                 xs, ys = zip(*dots, strict=True)
                 label = "senders" if marker == "s" else None
-                black = look.COLOURS[-1]
+                black = line_style.COLOURS[-1]
                 lines.append(Line(xs, ys, colour=black, joined=False, marker=marker, label=label))
     return lines
 
@@ -199,7 +199,7 @@ def _pointed(drawn: Map) -> Line:
     middles = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) for a, b in ends]
     xs, ys = zip(*middles, *drawn.nodes.values(), strict=True)
     texts = [*(link.about for link in drawn.links), *drawn.nodes]
-    return Line(xs, ys, colour=look.COLOURS[-1], joined=False, texts=texts)
+    return Line(xs, ys, colour=line_style.COLOURS[-1], joined=False, texts=texts)
 
 
 def map_of(run: Run, at_point: dict[str, str] | None = None) -> Map:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.figures import Line, Panel, Picture, look
+from cwnd.figures import Line, Panel, Picture, line_style
 from cwnd.plots.layout import Grid, Layout, at, title
 from cwnd.results import main_link
 
@@ -44,7 +44,7 @@ def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
             for point in grid.points
         ],
         height=2.6 if single else 0.7 + 1.6 * rows,
-        width=4.5 if single else look.WIDTH,
+        width=4.5 if single else line_style.WIDTH,
         columns=grid.columns,
         x_label=f"Queueing delay of {link} (ms; below {shortest:g} ms at the left edge)",
         note=grid.left_out,
@@ -113,8 +113,8 @@ def _lines(histogram: pl.DataFrame, layout: Layout, shortest: float) -> list[Lin
             Line(
                 delay,
                 part,
-                colour=look.colour(index),
-                dashes=look.dashes(index),
+                colour=line_style.colour(index),
+                dashes=line_style.dashes(index),
                 steps=True,
                 label=layout.line_name(label),
             )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.figures import Line, Panel, Picture, look
+from cwnd.figures import Line, Panel, Picture, line_style
+from cwnd.plots.grouping import Parts, by_flow_or_group
 from cwnd.plots.layout import Grid, at, title
-from cwnd.plots.parts import Parts, by_flow_or_group
 from cwnd.results import Distribution, counts_of, distribution, known_group, survival
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def response_ccdf(run: Run, *, lines: str | None = None, group: str | None = Non
             for point, curves in found.panels
         ],
         height=2.8 if single else 0.7 + 1.7 * rows,
-        width=4.5 if single else look.WIDTH,
+        width=4.5 if single else line_style.WIDTH,
         columns=found.grid.columns,
         x_label="Response time (s)",
         note=found.grid.left_out,
@@ -110,8 +110,8 @@ def _line(curve: Curve) -> Line:
     line = Line(
         shares.times_s,
         [share if share > 0 else None for share in shares.means],
-        colour=look.colour(curve.look.colour),
-        dashes=look.dashes(curve.look.dash),
+        colour=line_style.colour(curve.look.colour),
+        dashes=line_style.dashes(curve.look.dash),
         label=curve.label,
     )
     if shares.half_widths is not None:

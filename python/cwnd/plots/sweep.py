@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
-from cwnd.figures import Line, Look, Panel, Picture, look
-from cwnd.plots.along import Along
+from cwnd.figures import Line, Look, Panel, Picture, line_style
+from cwnd.plots.grouping import TOGETHER, TOGETHER_LOOK, Parts
 from cwnd.plots.layout import MAX_COLUMNS, Layout, at, points_of, title
 from cwnd.plots.limits import OWN_AXES, share
-from cwnd.plots.parts import TOGETHER, TOGETHER_LOOK, Parts
+from cwnd.plots.x_axis import Along
 from cwnd.results import IN_FIGURES, Shown, about_spreads, known_group, metric, spreads, summarise
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def sweep(
     return Picture(
         _stacked(grid[:_MAX_ROWS], stacks, run.remarks.axes),
         height=0.75 + 1.6 * min(every, _MAX_ROWS) * len(stacks),
-        width=4.5 if len(panels) == 1 else look.WIDTH,
+        width=4.5 if len(panels) == 1 else line_style.WIDTH,
         columns=len(stacks[0]),
         note="; ".join(about),
         shared_y="none",
@@ -290,9 +290,9 @@ def _panel(summary: pl.DataFrame, row: Row, parts: Parts, exact: Shown) -> Panel
             Line(
                 along.places(mine, index, len(names)),
                 [each.value for each in values],
-                colour=look.colour(own.colour),
-                dashes=look.dashes(own.dash),
-                marker=look.marker(own.marker),
+                colour=line_style.colour(own.colour),
+                dashes=line_style.dashes(own.dash),
+                marker=line_style.marker(own.marker),
                 joined=along.numeric,
                 label=name,
                 interval=([low for low, _ in ends], [high for _, high in ends]),

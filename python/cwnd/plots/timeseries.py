@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.figures import Line, Look, Panel, Picture, look
+from cwnd.figures import Line, Look, Panel, Picture, line_style
+from cwnd.plots.grouping import TOGETHER_LOOK, Parts, by_flow_or_group
 from cwnd.plots.layout import Grid, Layout, at, title
 from cwnd.plots.limits import OWN_AXES, share
-from cwnd.plots.parts import TOGETHER_LOOK, Parts, by_flow_or_group
 from cwnd.results import known_group, main_link
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def panels_over_time(
     delay = Line(
         queue["time_s"].to_list(),
         (queue["sojourn_us"] / 1e3).to_list(),
-        colour=look.colour(queue_look(run).colour),
+        colour=line_style.colour(queue_look(run).colour),
         width=0.8,
     )
     panels = [
@@ -162,7 +162,7 @@ def _guidance(
         measured = Line(
             told["time_s"].to_list(),
             (told[of_link] / unit).to_list(),
-            colour=look.COLOURS[-1],
+            colour=line_style.COLOURS[-1],
             width=0.8,
         )
         yield Panel([*lines, measured], y_label=f"{label}\nof {link}", x_tight=True)
@@ -210,8 +210,8 @@ def overview(
             Line(
                 curve.frame["time_s"].to_list(),
                 curve.frame["value"].to_list(),
-                colour=look.colour(curve.look.colour),
-                dashes=look.dashes(curve.look.dash) if shown.parts.dashed else (),
+                colour=line_style.colour(curve.look.colour),
+                dashes=line_style.dashes(curve.look.dash) if shown.parts.dashed else (),
                 width=0.8,
                 label=curve.label,
             )
@@ -329,9 +329,9 @@ def _dashed(seen: pl.DataFrame, label: str) -> Line:
     return Line(
         seen["time_s"].to_list(),
         seen["value"].to_list(),
-        colour=look.colour(3),
+        colour=line_style.colour(3),
         width=0.9,
-        dashes=look.dashes(1),
+        dashes=line_style.dashes(1),
         label=label,
     )
 
@@ -354,7 +354,7 @@ def _lines(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> list[Line]:
         line = Line(
             frame["time_s"].to_list(),
             frame["value"].to_list(),
-            colour=look.colour(curve.look.colour),
+            colour=line_style.colour(curve.look.colour),
             width=0.9,
             label=curve.label,
         )
@@ -362,7 +362,7 @@ def _lines(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> list[Line]:
             line.band = (frame["low"].to_list(), frame["high"].to_list())
         # Overlapping bands need dashes, too.
         if "low" in frame.columns or parts.dashed:
-            line.dashes = look.dashes(curve.look.dash)
+            line.dashes = line_style.dashes(curve.look.dash)
         lines.append(line)
     return lines
 

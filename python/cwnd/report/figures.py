@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
-from cwnd.figures import Picture, look, screen_panels
+from cwnd.figures import Picture, line_style, screen_panels
 from cwnd.plots import swept
 from cwnd.plots.graph import LOSS, UTILISATION, graph
+from cwnd.plots.grouping import MAX_FLOWS, views
 from cwnd.plots.layout import points_of, title
 from cwnd.plots.limits import OWN_AXES
-from cwnd.plots.parts import MAX_FLOWS, views
 from cwnd.plots.qdelay import qdelay_cdf
 from cwnd.plots.responses import response_ccdf
 from cwnd.plots.sweep import DEFAULT_METRICS, panels_of, prepare
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cwnd.figures import Line, Panel, ScreenPanel
-    from cwnd.plots.parts import Parts
+    from cwnd.plots.grouping import Parts
     from cwnd.plots.sweep import Content
     from cwnd.plots.timeseries import OneRun
     from cwnd.results import By, Metric, Run
@@ -74,7 +74,7 @@ class Swatch:
     def of(cls, line: Line) -> Swatch:
         """Look of a line of a figure."""
         dashes = " ".join(f"{2 * part:g}" for part in line.dashes)
-        return cls(look.COLOURS.index(line.colour), dashes or "none")
+        return cls(line_style.COLOURS.index(line.colour), dashes or "none")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cwnd.errors import CwndError, InputError
-from cwnd.figures import library, look
+from cwnd.figures import library, line_style
 from cwnd.files import write_atomically
 from cwnd.plots import attempt, swept
 from cwnd.report import figures, scenario, tables
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from cwnd.report.figures import Choice, Figure
     from cwnd.results import Run, Sheet
 
-#: Colours of lines on a dark page, in the order of `cwnd.figures.look.COLOURS`: the same hues,
-#: lighter.
+#: Colours of lines on a dark page, in the order of `line_style.COLOURS`: the same hues, lighter.
 _DARK_COLOURS = ("#56A9E8", "#F0B23C", "#2CC295", "#F58447", "#A5D8F7", "#E6A6CB", "#F2F2F2")
 _CHROME = {
     "light": {"paper": "#ffffff", "ink": "#1b1f24", "muted": "#59636e", "rule": "#d5dae0"},
@@ -227,7 +226,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _palette(name: str) -> dict[str, str]:
-    lines = look.COLOURS if name == "light" else _DARK_COLOURS
+    lines = line_style.COLOURS if name == "light" else _DARK_COLOURS
     return {**_CHROME[name], **{str(index): colour for index, colour in enumerate(lines)}}
 
 

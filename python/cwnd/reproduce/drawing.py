@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd import plots
-from cwnd.figures import Figure, Line, look
+from cwnd.figures import Figure, Line, line_style
 from cwnd.results import Estimate, interval_ends
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def labels(run: Run, axis: str) -> list[str]:
 def curve(x: Iterable[float], y: Iterable[float | None], index: int, **how: Any) -> Line:
     """Builds a line with the colour and the dashes of its index."""
     return Line(
-        list(x), list(y), **{"colour": look.colour(index), "dashes": look.dashes(index)} | how
+        list(x),
+        list(y),
+        **{"colour": line_style.colour(index), "dashes": line_style.dashes(index)} | how,
     )
 
 
@@ -53,7 +55,7 @@ def marks(
         xs.append(x)
         columns.append(values)
     found, ends = means(columns)
-    shape = look.marker(index)
+    shape = line_style.marker(index)
     return curve(xs, found, index, marker=shape, joined=joined, label=label, interval=ends)
 
 
@@ -84,9 +86,9 @@ def across(
     return Line(
         found,
         [-row - shift for row in range(len(found))],
-        look.colour(index),
+        line_style.colour(index),
         joined=False,
-        marker=look.marker(index),
+        marker=line_style.marker(index),
         label=label,
         x_interval=ends,
     )

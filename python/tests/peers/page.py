@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cwnd.figures import Line, Panel, Picture, look
+from cwnd.figures import Line, Panel, Picture, line_style
 from peers import explicit, judge, linux_page, recorded, scenarios, transfers, trends, web
 from peers.explain import CONTRADICTIONS, EXPLANATIONS, Explanation
 from peers.judge import Comparison, experiment
@@ -226,7 +226,7 @@ def draw(found: Iterable[Comparison]) -> Picture:
         marks = [Line(ends, ends, "#B3B3B3", width=0.8)]
         for (index, table), (holds, shape) in product(enumerate(tables), _SHAPES):
             own = [(x, y) for each, held, x, y in pairs if (each, held) == (table, holds)]
-            points = Line([x for x, _ in own], [y for _, y in own], look.colour(index))
+            points = Line([x for x, _ in own], [y for _, y in own], line_style.colour(index))
             points.joined, points.marker, points.hollow = False, shape, True
             points.label = TABLES[table]
             marks.append(points)

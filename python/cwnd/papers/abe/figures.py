@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.figures import Line, Panel, Picture, Rule, look
+from cwnd.figures import Line, Panel, Picture, Rule, line_style
 from cwnd.models import utilisation
 from cwnd.reproduce import ONE_PANEL, curve, labels, marks, seeds_along, time_ratios
 
@@ -52,12 +52,14 @@ def fig03(run: Run) -> Picture:
             mine = run.series.filter(
                 (pl.col("seed") == first) & (pl.col("rtt") == rtt) & (pl.col("beta_ecn") == beta)
             )
-            how = {"dashes": look.dashes(dashes), "label": f"{rtt}, β_ecn = {beta}"}
+            how = {"dashes": line_style.dashes(dashes), "label": f"{rtt}, β_ecn = {beta}"}
             drawn.append(curve(mine["time_s"], mine["snd_cwnd_pkts"], colour, **how))
         flow = run.flows.filter(pl.col("rtt") == rtt)
         wire = flow["throughput_bit_s"][0] * flow["duration_s"][0] / 8 / flow["segments_sent"][0]
         bdp = rate * flow["rtt_base_us"][0] / 8e6 / wire
-        drawn.append(Rule(y=bdp, colour=look.colour(colour), width=0.6, dashes=look.DASHES[2]))
+        drawn.append(
+            Rule(y=bdp, colour=line_style.colour(colour), width=0.6, dashes=line_style.DASHES[2])
+        )
     panel = Panel(
         drawn,
         x_label="Time (s); dotted: bandwidth-delay products",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.figures import Line, Panel, Picture, Rule, look
+from cwnd.figures import Line, Panel, Picture, Rule, line_style
 from cwnd.papers.becn.flows import BOTTLENECK, leads, numbers
 from cwnd.reproduce import ONE_PANEL, across, curve, labels, marks, paper, row_ticks
 
@@ -160,7 +160,7 @@ def readings(run: Run) -> Picture:
             seeds = [leads(run, at) if what == "lead" else numbers(run, what, at) for at in places]
             drawn.append(across(seeds, _SCHEMES[scheme], scheme))
             drawn += [
-                Rule(x=value, colour=look.colour(_SCHEMES[scheme]))
+                Rule(x=value, colour=line_style.colour(_SCHEMES[scheme]))
                 for _, value in stated(what, {"scheme": scheme, **of})
             ]
         panel = Panel(drawn, x_label=_QUANTITIES[what], x_limits=(0, None))
@@ -235,7 +235,7 @@ def _queues(run: Run, setting: str, schemes: Sequence[str]) -> Picture:
             )
         )
     panels[0].y_label = "Queue (kB)"
-    return Picture(panels, 2.4, look.WIDTH if len(schemes) > 1 else 4.5, columns=len(panels))
+    return Picture(panels, 2.4, line_style.WIDTH if len(schemes) > 1 else 4.5, columns=len(panels))
 
 
 def _curve(run: Run, what: str, of: Point, index: int, **more: str) -> Line:
@@ -270,7 +270,7 @@ def _others(points: Sequence[tuple[float, float]], index: int, key: Line) -> lis
     if not points:
         return []
     xs, ys = zip(*points, strict=True)
-    return [key, replace(key, x=xs, y=ys, colour=look.colour(index), label=None)]
+    return [key, replace(key, x=xs, y=ys, colour=line_style.colour(index), label=None)]
 
 
 def stated(what: str, of: Point, group: str | None = None) -> list[tuple[float, float]]:

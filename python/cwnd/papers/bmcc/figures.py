@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.figures import Bars, Line, Panel, Picture, Rule, Span, look
+from cwnd.figures import Bars, Line, Panel, Picture, Rule, Span, line_style
 from cwnd.models import bmcc as model
 from cwnd.papers.bmcc.dynamics import SPANS_S, Case, fairness_rates, noticed, rounds, shares
 from cwnd.papers.bmcc.measures import values
@@ -120,7 +120,7 @@ def fig07(run: Run) -> Picture:
         "eq. 11 and 12": [model.start_up_window(t / _RTT_S, _BDP, eta=1.0) for t in times],
         "model of VCP": [model.vcp_start_up_window(t / _RTT_S, _BDP) for t in times],
     }
-    for (name, law), dashes in zip(laws.items(), look.DASHES[2:], strict=True):
+    for (name, law), dashes in zip(laws.items(), line_style.DASHES[2:], strict=True):
         how = {"colour": "#808080", "width": 0.8, "dashes": dashes, "label": name}
         drawn.append(curve(times, law, 0, **how))
     drawn.append(Line([10], [475], label="paper, VCP", **_CIRCLE))
@@ -210,7 +210,7 @@ def table1(run: Run) -> Picture:
     for scheme in labels(run, "scheme"):
         for pacing in labels(run, "pacing"):
             mean, ends = means([values(run, "told", {"scheme": scheme, "pacing": pacing})])
-            row, colour = -float(len(names)), look.colour(0 if pacing == "paced" else 5)
+            row, colour = -float(len(names)), line_style.colour(0 if pacing == "paced" else 5)
             drawn += [
                 Bars([row], mean, colour, width=0.6, label=pacing, upright=False),
                 Line(mean, [row], "#333333", joined=False, x_interval=ends),
@@ -286,7 +286,7 @@ def _overload(run: Run, axis: str, of: Callable[[float], tuple[int, float]], nam
         growth, packets = model.overload_growth(flows, bdp), int(bdp / flows) + 1
         unseen = model.overload_unseen(packets, growth)
         expected.append((unseen, model.packets_to_overload(packets, growth)))
-    how = {"colour": "#666666", "dashes": look.DASHES[1], "label": "model"}
+    how = {"colour": "#666666", "dashes": line_style.DASHES[1], "label": "model"}
     drawn = [[curve(xs, [each[part] for each in expected], 0, **how)] for part in (0, 1)]
     for index, pacing in enumerate(labels(run, "pacing")):
         rows = [noticed(run, {axis: label, "pacing": pacing}) for label in labels(run, axis)]
@@ -339,7 +339,7 @@ def _times(run: Run) -> Picture:
     for order, scheme in enumerate(schemes):
         heights = [times[scheme, size] / min(times[s, size] for s in schemes) for size in sizes]
         places = [i + (order - (len(schemes) - 1) / 2) * width for i in range(len(sizes))]
-        colour = look.colour(_SCHEMES[scheme])
+        colour = line_style.colour(_SCHEMES[scheme])
         drawn.append(Bars(places, heights, colour, width, label=scheme))
     panel = Panel(drawn, x_label="Mean size of files", y_label="Mean time ÷ the shortest")
     panel.ticks, panel.x_grid = [(float(i), size) for i, size in enumerate(sizes)], False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.figures import Line, Note, Panel, Picture, Rule, look
+from cwnd.figures import Line, Note, Panel, Picture, Rule, line_style
 from cwnd.papers.dbaimd.chapter5 import (
     cheat,
     fig5_1,
@@ -85,7 +85,7 @@ def fig3_3(run: Run) -> Picture:
     first, *others = samples(rows)
     found = [aligned(first, other) for other in others]
     flows = range(2, len(found) + 2)
-    correlations = Line(flows, found, look.colour(0), joined=False, marker="o", size=3)
+    correlations = Line(flows, found, line_style.colour(0), joined=False, marker="o", size=3)
     base = run.flows.select("seed", "flow_id", "rtt_base_us")
     seen = rows.join(base, on=["seed", "flow_id"]).with_columns(
         delay=(pl.col("rtt_seen_us") - pl.col("rtt_base_us")) / 1e3
@@ -134,7 +134,7 @@ def fig3_5(run: Run) -> Picture:
     for rtt in labels(run, "rtt"):
         eq_3_8 = [THRESHOLD_MS + (bound_ms(n) - THRESHOLD_MS) / (1 - _DELTA) for n in counts]
         drawn = delay_curves(run, {"rtt": rtt})
-        drawn.append(Line(counts, eq_3_8, GREY, dashes=look.DASHES[2], label="eq. 3.8"))
+        drawn.append(Line(counts, eq_3_8, GREY, dashes=line_style.DASHES[2], label="eq. 3.8"))
         panels.append(Panel(drawn, rtt, x_label="Flows", y_limits=(0, 420)))
     pipe = 100 * 10e3 / 8 / 1500
     panels[0].marks = [
@@ -145,7 +145,7 @@ def fig3_5(run: Run) -> Picture:
             [min(counts), max(counts)],
             [_eq_3_6(100)] * 2,
             GREY,
-            dashes=look.DASHES[3],
+            dashes=line_style.DASHES[3],
             label="eq. 3.6",
         ),
     ]
@@ -245,7 +245,7 @@ def _beside_reno(run: Run, rtt: str) -> Picture:
 def fig3_10(run: Run) -> Picture:
     """Delays with delayed ACKs and chunks, windows, and goodput."""
     least: list[Mark] = [
-        Rule(x=flows, colour=look.colour(index)) for index, flows in enumerate((90, 130))
+        Rule(x=flows, colour=line_style.colour(index)) for index, flows in enumerate((90, 130))
     ]
     goodputs = []
     for index, (stack, window) in enumerate(zip(labels(run, "stack"), (2, 1), strict=True)):
@@ -282,7 +282,7 @@ def recursion(run: Run) -> Picture:
         most = [seen[0]]
         while most[-1] > 0:
             most.append(max(0.0, float(delta) * most[-1] - (1 - float(delta)) * base))
-        how = {"marker": look.marker(index), "joined": False, "label": f"δ = {delta}"}
+        how = {"marker": line_style.marker(index), "joined": False, "label": f"δ = {delta}"}
         drawn += [curve(range(len(most)), most, index), curve(range(len(seen)), seen, index, **how)]
     text = "Backoff (lines: recursion of § 4.3.1)"
     panel = Panel(drawn, x_label=text, y_label=ERROR, y_limits=FROM_ZERO)
@@ -314,7 +314,7 @@ def fig4_4(run: Run) -> Picture:
     for index, start in enumerate(begins):
         worst.append(by_flows(run, {"start": start}, "error", index, f"starts within {start}"))
     circles = [
-        Line([x], [y], look.colour(index), joined=False, marker="o", hollow=True, size=9)
+        Line([x], [y], line_style.colour(index), joined=False, marker="o", hollow=True, size=9)
         for x, y, index in ((60, 60, 0), (60, 35, 1), (100, 90, 0))
     ]
     text = "Flows (dashed: the thesis' error begins to rise)"
@@ -332,7 +332,7 @@ def fig4_5(run: Run) -> Picture:
         law = [factor(base, float(queue.removesuffix(" ms"))) for base in bases]
         drawn.append(curve(bases, law, index, label=f"queueing delay {queue}"))
         seen = [backoff_factors(run, {"queue": queue, "rtt": rtt}) for rtt in rtts]
-        how = {"marker": look.marker(index), "joined": False}
+        how = {"marker": line_style.marker(index), "joined": False}
         drawn.append(curve(map(float, rtts), seen, index, **how))
     panel = Panel(drawn, x_label="baseRTT (ms)", y_label="Backoff factor β", y_limits=(0, 1))
     return Picture([panel], 2.6, 4.5)

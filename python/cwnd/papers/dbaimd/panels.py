@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.figures import Line, Panel, Picture, Rule, look
+from cwnd.figures import Line, Panel, Picture, Rule, line_style
 from cwnd.papers.dbaimd.runs import (
     BOTTLENECK,
     along_flows,
@@ -79,7 +79,7 @@ def delay_curves(run: Run, of: Point, packet_b: float = 1500.0) -> list[Mark]:
     drawn = [by_flows(run, of, what, index, what) for index, what in enumerate(("peak", "mean"))]
     counts = drawn[0].x
     bounds = [bound_ms(n, packet_b) for n in counts]
-    eq_3_7 = Line(counts, bounds, "#4D4D4D", dashes=look.DASHES[1], label="eq. 3.7")
+    eq_3_7 = Line(counts, bounds, "#4D4D4D", dashes=line_style.DASHES[1], label="eq. 3.7")
     return [*drawn, eq_3_7]
 
 
@@ -106,7 +106,7 @@ def window_panel(
         upto = [mean(share_of_windows(shares, n, most)) for n in counts]
         values = [a - b for a, b in zip(upto, below, strict=True)]
         label = f"cwnd {index + 1}{' and more' if last else ''}"
-        how = {"marker": look.marker(index), "label": label}
+        how = {"marker": line_style.marker(index), "label": label}
         drawn.append(curve(map(int, counts), values, index, **how))
         below = upto
     y_label = "Share of time (%)"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.figures import Panel, Picture, look
+from cwnd.figures import Panel, Picture, line_style
 from cwnd.models import backoff_multipliers, dead_share, rejected_connections
 from cwnd.papers.tcpstar.inference import inference
 from cwnd.papers.tcpstar.responses import (
@@ -127,7 +127,7 @@ def theorem(run: Run) -> Picture:
         if index == 0:
             bounds = rows.unique("flows").sort("flows")
             users = bounds["flows"]
-            dashed = {"colour": "#999999", "dashes": look.DASHES[1], "label": "eq. 6"}
+            dashed = {"colour": "#999999", "dashes": line_style.DASHES[1], "label": "eq. 6"}
             drawn.append(curve(users, bounds["backoff_s"], 0, **dashed))
             drawn.append(curve(users, bounds["bound_s"], 0, colour="#333333", label="eq. 3"))
         seeds = ((float(users), part["response_s"]) for users, part in _parts(rows, "flows", ""))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.figures import Panel, Picture, look
+from cwnd.figures import Panel, Picture, line_style
 from cwnd.infer import infer
 from cwnd.papers.tcpstar.responses import at
 from cwnd.reproduce import ONE_PANEL, curve, labels
@@ -57,7 +57,7 @@ def inference(run: Run) -> Picture:
     for index, n in enumerate(labels(run, "n")):
         seen = _rows_of_timeouts(at(run, silences, {"n": n}))
         ends = seen["low"].to_list(), seen["high"].to_list()
-        how = {"marker": look.marker(index), "joined": False, "interval": ends}
+        how = {"marker": line_style.marker(index), "joined": False, "interval": ends}
         drawn.append(curve(seen["round"], seen["median"], index, label=f"{n}, seen", **how))
     panel = Panel(
         drawn,
