@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Span,
     )
     from cwnd.figures.figure import Figure
-    from cwnd.figures.line_style import Look
+    from cwnd.figures.line_style import LineStyle
     from cwnd.figures.render import library, warm_up
     from cwnd.figures.screen import ScreenPanel, screen_panels
 
@@ -33,7 +33,7 @@ __all__ = [
     "Figure",
     "Image",
     "Line",
-    "Look",
+    "LineStyle",
     "Mark",
     "Note",
     "Panel",
@@ -51,7 +51,7 @@ __getattr__, __dir__ = offers(
     {
         "description": "Bars Image Line Mark Note Panel Picture Rule Span",
         "figure": "Figure",
-        "line_style": "Look",
+        "line_style": "LineStyle",
         "render": "library warm_up",
         "screen": "ScreenPanel screen_panels",
     },

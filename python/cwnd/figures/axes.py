@@ -27,7 +27,7 @@ _MARGIN = 0.05
 #: Distances of ticks, as multiples of a power of ten.
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 #: Maximum number of decimals in the label of a tick.
-_MOST_DECIMALS = 12
+_MAX_DECIMALS = 12
 #: Magnitude above which a number is not drawn: differences would vanish or overflow.
 LARGEST = 1e150
 #: Relative distance below which the ends of an axis count as equal.
@@ -86,7 +86,7 @@ class Scale:
         far = _FAR * (self.high - self.low)
         return self.value(at) if self.low - far <= at <= self.high + far else self.clamped(value)
 
-    def holds(self, value: float) -> bool:
+    def contains(self, value: float) -> bool:
         """`True` if a value lies on the axis, ends included."""
         return self.low <= drawn(value, log=self.log) <= self.high
 
@@ -210,8 +210,8 @@ def _ends(values: Iterable[float | None], *, log: bool) -> tuple[float, float] |
         numbers = pl.Series(values, dtype=pl.Float64, strict=False)
         lowest = 1 / LARGEST if log else -LARGEST
         numbers = numbers.filter(numbers.is_between(lowest, LARGEST))
-        least, most = numbers.min(), numbers.max()
-        values = [] if numbers.is_empty() else [least, most]  # type: ignore[list-item]
+        smallest, largest = numbers.min(), numbers.max()
+        values = [] if numbers.is_empty() else [smallest, largest]  # type: ignore[list-item]
     places = [at for value in values if value is not None and (at := drawn(value, log=log)) == at]
     return (min(places), max(places)) if places else None
 
@@ -230,14 +230,14 @@ def ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
 
 def _linear_ticks(scale: Scale, about: float) -> list[tuple[float, str]]:
     step = _step(scale.high - scale.low, about)
-    digits = range(_MOST_DECIMALS)
-    decimals = next((n for n in digits if _is_whole(step * 10.0**n)), _MOST_DECIMALS)
+    digits = range(_MAX_DECIMALS)
+    decimals = next((n for n in digits if _is_whole(step * 10.0**n)), _MAX_DECIMALS)
     largest = max(abs(scale.low), abs(scale.high))
     with_power = largest >= _LARGE or decimals > _DECIMALS
     power = math.floor(math.log10(step))
     # Decimals of the mantissa: 2.5 needs one more than its power says.
     half = 0 if _is_whole(step / 10.0**power) else 1
-    places = min(max(math.floor(math.log10(largest)) - power + half, 0), _MOST_DECIMALS)
+    places = min(max(math.floor(math.log10(largest)) - power + half, 0), _MAX_DECIMALS)
     first = math.ceil(scale.low / step)
     found = []
     for index in range(max(0, math.floor(scale.high / step - first + 1e-9)) + 1):
@@ -263,9 +263,9 @@ def _is_whole(number: float) -> bool:
 
 def _step(length: float, about: float) -> float:
     """Distance between two ticks."""
-    least = length / max(about, 1.0)
-    power = 10.0 ** math.floor(math.log10(least))
-    return next((m * power for m in _STEPS if m * power >= least), 10.0 * power)
+    min_step = length / max(about, 1.0)
+    power = 10.0 ** math.floor(math.log10(min_step))
+    return next((m * power for m in _STEPS if m * power >= min_step), 10.0 * power)
 
 
 def between_decades(scale: Scale, length: float) -> list[float]:
@@ -274,7 +274,7 @@ def between_decades(scale: Scale, length: float) -> list[float]:
         return []
     powers = range(math.floor(scale.low), math.ceil(scale.high) + 1)
     values = [float(f"{factor}e{power}") for power in powers for factor in range(2, 10)]
-    return [value for value in values if scale.holds(value)]
+    return [value for value in values if scale.contains(value)]
 
 
 def _log_ticks(scale: Scale, about: float) -> list[tuple[float, str]]:

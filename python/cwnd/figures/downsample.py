@@ -1,4 +1,4 @@
-"""Thinning of lines and markers to the resolution of a panel."""
+"""Downsampling of lines and markers to the resolution of a panel."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ if TYPE_CHECKING:
 
     from cwnd.figures.axes import Scale
     from cwnd.figures.description import Ends, Line, Values
-    from cwnd.figures.layout import Place
+    from cwnd.figures.layout import PanelLayout
 
 #: Width of a pixel of a PNG in points: points of a line that are closer along x are
 #: indistinguishable, as are markers that are closer along both axes.
 _COLUMN_PT = 0.36
-#: Number of values per pixel column from which a line is thinned.
+#: Number of values per pixel column from which a line is downsampled.
 _DENSE = 2
 #: Number of markers from which hidden ones are removed.
-_MOST_MARKERS = 2000
+_MAX_MARKERS = 2000
 
 
-def thinned(line: Line, place: Place) -> Line:
-    """Thins a line that is denser than the resolution of its panel.
+def downsampled(line: Line, place: PanelLayout) -> Line:
+    """Downsamples a line that is denser than the resolution of its panel.
 
     Of the points in a pixel column it keeps the first, the last, and those with the smallest and
     the largest value. Of separate markers it keeps one for each pixel.
     """
     count = min(len(line.x), len(line.y))
-    most = _DENSE * place.width / _COLUMN_PT if line.joined else _MOST_MARKERS
-    if count <= most:
+    limit = _DENSE * place.width / _COLUMN_PT if line.joined else _MAX_MARKERS
+    if count <= limit:
         return line
     columns = {"x": line.x, "y": line.y, **_named("band", line.band)}
     frame = pl.DataFrame(
         {name: _numbers(values[:count]) for name, values in columns.items()}
     ).with_row_index("row")
-    across = _bins(place.x, "x", place.width)
+    x_bin = _bins(place.x, "x", place.width)
     if line.joined:
         kept = _extremes(
-            frame.with_columns(pl.struct(across, pl.col("y").is_null()).rle_id().alias("group")),
+            frame.with_columns(pl.struct(x_bin, pl.col("y").is_null()).rle_id().alias("group")),
             list(columns)[1:],
         )
     else:
-        up = _bins(place.y, "y", place.height).alias("up")
-        kept = frame.with_columns(across, up).unique(["across", "up"], keep="first")["row"].sort()
+        y_bin = _bins(place.y, "y", place.height).alias("up")
+        kept = frame.with_columns(x_bin, y_bin).unique(["across", "up"], keep="first")["row"].sort()
     rows = kept.to_list()
 
     def chosen(values: Values) -> Values:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from cwnd.figures.axes import LARGEST
 from cwnd.figures.description import Bars, Image, Line, Note, Rule, Span
-from cwnd.figures.downsample import thinned
+from cwnd.figures.downsample import downsampled
 from cwnd.figures.sizes import TEXT_PT, TICK_TEXT_PT
 from cwnd.figures.table import table
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cwnd.figures.description import Values
-    from cwnd.figures.layout import Place
+    from cwnd.figures.layout import PanelLayout
     from cwnd.figures.styles import Styles
 
 Layer: TypeAlias = dict[str, Any]
@@ -23,7 +23,7 @@ Layer: TypeAlias = dict[str, Any]
 #: Width of the caps of an interval, in points.
 _CAP_PT = 5.0
 #: Length in points below which an interval is not drawn.
-_NOTHING_PT = 0.01
+_MIN_INTERVAL_PT = 0.01
 #: Distance in points at which a marker outside the panel still belongs to it.
 _ON_EDGE_PT = 0.5
 #: Opacity of a band.
@@ -44,7 +44,7 @@ _EDGE_PT = 0.8
 class Layers:
     """Builds the layers of a panel from its marks."""
 
-    place: Place
+    place: PanelLayout
     styles: Styles
     names: Sequence[str | None]
 
@@ -55,7 +55,7 @@ class Layers:
         for name, mark in zip(self.names, self.place.panel.marks, strict=True):
             match mark:
                 case Line():
-                    lines.append((name or "", thinned(mark, self.place)))
+                    lines.append((name or "", downsampled(mark, self.place)))
                 case Bars():
                     found.append(self._bars(mark, name or ""))
                 case Image():
@@ -77,8 +77,8 @@ class Layers:
     def _inside(self, xs: Values, ys: Values) -> bool:
         """`True` if no point lies beyond the axes."""
         for scale, values in ((self.place.x, xs), (self.place.y, ys)):
-            there = [value for value in values if value is not None]
-            if there and not (scale.holds(min(there)) and scale.holds(max(there))):
+            given = [value for value in values if value is not None]
+            if given and not (scale.contains(min(given)) and scale.contains(max(given))):
                 return False
         return True
 
@@ -93,7 +93,7 @@ class Layers:
                 edges: tuple[float | None, float | None] = (None, None)
                 if at is not None and _is_number(low) and _is_number(high):
                     edges = self.place.y.near(low), self.place.y.near(high)
-                    inside = inside and all(map(self.place.y.holds, edges))
+                    inside = inside and all(map(self.place.y.contains, edges))
                 _add(columns, name, at, *edges)
             inside = inside and self._inside(x, [])
         if not columns["x"]:
@@ -133,7 +133,7 @@ class Layers:
         height = 0.0
         before: float | None = None
         for x, y in zip(xs, ys, strict=False):
-            if x is None or y is None or not self.place.x.holds(x):
+            if x is None or y is None or not self.place.x.contains(x):
                 before = None
                 continue
             at = self.place.y.place(y) * self.place.height
@@ -152,7 +152,7 @@ class Layers:
             if style.marker is None and line.interval is None and line.x_interval is None:
                 continue
             for index, (x, y) in enumerate(zip(line.x, line.y, strict=False)):
-                if y is None or not self._holds(x, y):
+                if y is None or not self._contains(x, y):
                     continue
                 for up, ends in ((True, line.interval), (False, line.x_interval)):
                     if ends is not None:
@@ -170,7 +170,7 @@ class Layers:
             found.append({"data": table(columns), "mark": mark, "encoding": encoding})
         return found
 
-    def _holds(self, x: float, y: float) -> bool:
+    def _contains(self, x: float, y: float) -> bool:
         """`True` if a point lies in the panel, or on its edge up to rounding."""
         sides = (self.place.x, x, self.place.width), (self.place.y, y, self.place.height)
         return all(
@@ -193,9 +193,9 @@ class Layers:
         place = self.place
         scale, length = (place.y, place.height) if up else (place.x, place.width)
         ends = scale.clamped(low), scale.clamped(high)
-        if (scale.place(ends[1]) - scale.place(ends[0])) * length > _NOTHING_PT:
+        if (scale.place(ends[1]) - scale.place(ends[0])) * length > _MIN_INTERVAL_PT:
             # An interval that continues beyond the axis has no cap there.
-            caps = (end if scale.holds(end) else None for end in (low, high))
+            caps = (end if scale.contains(end) else None for end in (low, high))
             _add(columns, name, at, *ends, *caps)
 
     def _intervals(self, columns: dict[str, list[Any]], *, up: bool) -> Layer:
@@ -296,11 +296,11 @@ class Layers:
         x, y = self.place.x.domain, self.place.y.domain
         if rule.x is not None:
             ends = {"x": {"datum": rule.x}, "y": {"datum": y[0]}, "y2": {"datum": y[1]}}
-            inside = self.place.x.holds(rule.x)
+            inside = self.place.x.contains(rule.x)
         else:
             assert rule.y is not None, "a rule has a place along x or along y"
             ends = {"x": {"datum": x[0]}, "x2": {"datum": x[1]}, "y": {"datum": rule.y}}
-            inside = self.place.y.holds(rule.y)
+            inside = self.place.y.contains(rule.y)
         mark = {"type": "rule", "strokeWidth": rule.width, **_clip(inside)}
         if rule.dashes:
             mark["strokeDash"] = [round(part * rule.width, 2) for part in rule.dashes]

@@ -40,21 +40,21 @@ TITLE_GAP_PT = 1.5
 _X_TICK_PT = 22.0
 _Y_TICK_PT = 15.0
 #: Maximum number of steps between ticks.
-_MOST_STEPS = 9.0
+_MAX_STEPS = 9.0
 #: Minimum width and height of a panel.
-_LEAST_PT = 40
-_LEAST_HEIGHT_PT = 54
+_MIN_WIDTH_PT = 40
+_MIN_HEIGHT_PT = 54
 #: Maximum number of lines of a title, and of the label of an axis.
 _TITLE_LINES = 8
 _LABEL_LINES = 4
 #: Room for the colour bar of an image with its title.
 _COLOUR_BAR_PT = 48.0
 #: Iterations in which panels give up room to the labels of their ticks, and may get fewer ticks.
-_TURNS = 3
+_MAX_ITERATIONS = 3
 
 
 @dataclass
-class Place:
+class PanelLayout:
     """Position of a panel with its axes and the texts around it; sizes in points."""
 
     panel: Panel
@@ -98,7 +98,7 @@ class Layout:
     #: Height, which may exceed that of the description.
     height: float
     legend: Legend
-    places: list[Place]
+    places: list[PanelLayout]
     #: Labels below and left of all panels.
     x_label: Text
     y_label: Text
@@ -190,10 +190,12 @@ def _heights(picture: Picture, *, with_legend: bool) -> list[int]:
         taken += TICK_PT + LINE_PT if row + 1 == rows or apart else 0.0
     parts = [*picture.heights, *[1.0] * rows][:rows]
     free = picture.height_pt - taken
-    return [max(round(free * part / sum(parts)), _LEAST_HEIGHT_PT) for part in parts]
+    return [max(round(free * part / sum(parts)), _MIN_HEIGHT_PT) for part in parts]
 
 
-def _place(picture: Picture, place: int, scales: list[tuple[Scale, Scale]], height: int) -> Place:
+def _place(
+    picture: Picture, place: int, scales: list[tuple[Scale, Scale]], height: int
+) -> PanelLayout:
     """Computes the position of a panel without its width."""
     panels, columns = picture.panels, picture.columns
     panel, (x, y) = panels[place], scales[place]
@@ -210,13 +212,17 @@ def _place(picture: Picture, place: int, scales: list[tuple[Scale, Scale]], heig
         or picture.shared_y == "col"
         or (picture.shared_y == "none" and y != scales[place - 1][1])
     )
-    seen = panel.shown and not panel.bare
-    found = Place(panel, x, y, height, x_written=x_written and seen, y_written=y_written and seen)
+    drawn = panel.shown and not panel.bare
+    found = PanelLayout(
+        panel, x, y, height, x_written=x_written and drawn, y_written=y_written and drawn
+    )
     if not panel.bare:
-        about = min(height / _Y_TICK_PT, _MOST_STEPS)
+        about = min(height / _Y_TICK_PT, _MAX_STEPS)
         chosen = panel.y_ticks if panel.y_ticks is not None else axes.ticks(y, about)
         found.y_ticks = [
-            (at, Text.fitted(text, math.inf, TICK_TEXT_PT, 1)) for at, text in chosen if y.holds(at)
+            (at, Text.fitted(text, math.inf, TICK_TEXT_PT, 1))
+            for at, text in chosen
+            if y.contains(at)
         ]
     if found.y_written:
         found.y_label = Text.fitted(panel.y_label, height + _GAP_PT, TEXT_PT, _LABEL_LINES)
@@ -228,7 +234,7 @@ def _place(picture: Picture, place: int, scales: list[tuple[Scale, Scale]], heig
 class _Columns:
     """The columns of panels, all of one width."""
 
-    def __init__(self, picture: Picture, places: list[Place], left: float) -> None:
+    def __init__(self, picture: Picture, places: list[PanelLayout], left: float) -> None:
         self._columns = columns = picture.columns
         self._left = left
         rooms = [
@@ -239,65 +245,65 @@ class _Columns:
         self._rooms = rooms
         self._key = _COLOUR_BAR_PT if keyed else 0.0
         self.total = picture.width_pt
-        self._beyond = [(0.0, 0.0)] * columns
+        self._overhang = [(0.0, 0.0)] * columns
         # Labels of ticks need room that the panels give up, which may then have fewer ticks.
-        for _ in range(_TURNS):
+        for _ in range(_MAX_ITERATIONS):
             self._share_out()
             for index, place in enumerate(places):
                 place.left = self._lefts[index % columns]
                 place.width = self._width
                 place.x_ticks = _x_ticks(place)
-            beyond = [self._needed(places[column::columns]) for column in range(columns)]
-            if all(map(self._holds, range(columns), beyond)):
+            overhang = [self._needed(places[column::columns]) for column in range(columns)]
+            if all(map(self._fits, range(columns), overhang)):
                 break
-            self._beyond = beyond
+            self._overhang = overhang
         for index, place in enumerate(places):
             place.y_room = rooms[index % columns]
-            self._leave_out(place, self._room_beyond(index % columns))
+            self._drop_labels_without_room(place, self._room_for_overhang(index % columns))
 
     def _share_out(self) -> None:
-        needed = (a[1] + b[0] + 2 * MARGIN_PT for a, b in pairwise(self._beyond))
+        needed = (a[1] + b[0] + 2 * MARGIN_PT for a, b in pairwise(self._overhang))
         self.gaps = [
             math.ceil(max(_GAP_PT + room, labels) + self._key)
             for room, labels in zip(self._rooms[1:], needed, strict=True)
         ]
-        first = max(self._left + self._rooms[0], self._beyond[0][0] + MARGIN_PT)
-        last = max(self._beyond[-1][1] + MARGIN_PT, _RIGHT_PT) + self._key
+        first = max(self._left + self._rooms[0], self._overhang[0][0] + MARGIN_PT)
+        last = max(self._overhang[-1][1] + MARGIN_PT, _RIGHT_PT) + self._key
         taken = first + last + sum(self.gaps)
-        self._width = max(math.floor((self.total - taken) / self._columns), _LEAST_PT)
+        self._width = max(math.floor((self.total - taken) / self._columns), _MIN_WIDTH_PT)
         self.total = max(self.total, taken + self._width * self._columns)
         self._lefts = [first]
         for gap in self.gaps:
             self._lefts.append(self._lefts[-1] + self._width + gap)
 
     @staticmethod
-    def _needed(places: Sequence[Place]) -> tuple[float, float]:
+    def _needed(places: Sequence[PanelLayout]) -> tuple[float, float]:
         """Reach of labels beyond the panels of a column, left and right."""
-        reach = [place.x_ticks.beyond for place in places if place.x_written]
+        reach = [place.x_ticks.overhang for place in places if place.x_written]
         return (
             max((left for left, _ in reach), default=0.0),
             max((right for _, right in reach), default=0.0),
         )
 
-    def _room_beyond(self, column: int) -> tuple[float, float]:
+    def _room_for_overhang(self, column: int) -> tuple[float, float]:
         """Room for labels beyond a panel; neighbours halve the room that neither needs."""
 
         def spare(left_one: int) -> float:
-            needed = self._beyond[left_one][1] + self._beyond[left_one + 1][0]
+            needed = self._overhang[left_one][1] + self._overhang[left_one + 1][0]
             return (self.gaps[left_one] - self._key - needed) / 2 - 1.0
 
-        own = self._beyond[column]
+        own = self._overhang[column]
         left = self._lefts[0] - MARGIN_PT / 2 if column == 0 else own[0] + spare(column - 1)
         if column + 1 < self._columns:
             return left, own[1] + spare(column)
         return left, self.total - self._lefts[column] - self._width - MARGIN_PT / 2
 
-    def _holds(self, column: int, beyond: tuple[float, float]) -> bool:
-        left, right = self._room_beyond(column)
-        return beyond[0] <= left and beyond[1] <= right
+    def _fits(self, column: int, overhang: tuple[float, float]) -> bool:
+        left, right = self._room_for_overhang(column)
+        return overhang[0] <= left and overhang[1] <= right
 
     @staticmethod
-    def _leave_out(place: Place, room: tuple[float, float]) -> None:
+    def _drop_labels_without_room(place: PanelLayout, room: tuple[float, float]) -> None:
         """Leaves out labels that still have no room."""
         ticks = place.x_ticks
         for index, (at, text) in enumerate(ticks.ticks):
@@ -306,18 +312,18 @@ class _Columns:
                 ticks.ticks[index] = (at, Text())
 
 
-def _x_ticks(place: Place) -> XTicks:
+def _x_ticks(place: PanelLayout) -> XTicks:
     """Chooses the ticks along x, with their labels."""
 
     def write(ticks: list[tuple[float, str]]) -> XTicks:
-        inside = [(at, text) for at, text in ticks if place.x.holds(at)]
+        inside = [(at, text) for at, text in ticks if place.x.contains(at)]
         return labelled(inside, [place.x.place(at) * place.width for at, _ in inside], place.width)
 
     if place.panel.bare:
         return XTicks()
     if place.panel.ticks is not None:
         return write(place.panel.ticks)
-    about = min(max(place.width / _X_TICK_PT, 1.0), _MOST_STEPS)
+    about = min(max(place.width / _X_TICK_PT, 1.0), _MAX_STEPS)
     while True:
         found = write(axes.ticks(place.x, about))
         # Fewer ticks are better than ticks without a label.
@@ -326,7 +332,7 @@ def _x_ticks(place: Place) -> XTicks:
         about = max(about * 0.8, 1.0)
 
 
-def _write_title(place: Place, *, own_legend: bool) -> None:
+def _write_title(place: PanelLayout, *, own_legend: bool) -> None:
     """Places a panel's title and legend: side by side if both have room, else the legend below."""
     labels = names([place.panel]) if own_legend else []
     place.title = Text.fitted(place.panel.title, place.width, TEXT_PT, _TITLE_LINES)

@@ -19,9 +19,9 @@ KEY_PT = 20.0
 #: Gap between two columns.
 GAP_PT = 12.0
 #: Maximum number of lines of a name.
-_MOST_LINES = 3
+_MAX_LINES = 3
 #: Maximum number of names; further ones are counted, since so many lines are indistinguishable.
-_MOST_ENTRIES = 60
+_MAX_ENTRIES = 60
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ def legend(labels: Sequence[str], room: float) -> Legend:
     """Lays out names in as many columns as fit, and so in the fewest rows."""
     if not labels:
         return Legend()
-    shown = labels if len(labels) <= _MOST_ENTRIES else labels[: _MOST_ENTRIES - 1]
+    shown = labels if len(labels) <= _MAX_ENTRIES else labels[: _MAX_ENTRIES - 1]
     left_out = len(labels) - len(shown)
 
     def entry(label: str | None, text: str) -> Entry:
-        return Entry(label, Text.fitted(text, room - KEY_PT, TEXT_PT, _MOST_LINES))
+        return Entry(label, Text.fitted(text, room - KEY_PT, TEXT_PT, _MAX_LINES))
 
     entries = [entry(label, label) for label in shown]
     entries += [entry(None, f"… and {left_out} more")] if left_out else []

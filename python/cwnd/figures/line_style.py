@@ -31,7 +31,7 @@ def marker(index: int) -> str:
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """Indices of a line's colour, dashes and marker."""
 
     colour: int
@@ -39,6 +39,6 @@ class Look:
     marker: int
 
     @classmethod
-    def of(cls, index: int) -> Look:
-        """Look of the line with this index."""
+    def of(cls, index: int) -> LineStyle:
+        """Style of the line with this index."""
         return cls(index, index, index)

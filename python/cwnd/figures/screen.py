@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cwnd.figures import axes
 from cwnd.figures.description import Line
 from cwnd.figures.layers import Layers
-from cwnd.figures.layout import Place
+from cwnd.figures.layout import PanelLayout
 from cwnd.figures.sizes import TICK_TEXT_PT
 from cwnd.figures.styles import collected
 from cwnd.figures.text import Text
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 #: Pixels of a page for a point of a figure.
 _PIXELS = 11 / TICK_TEXT_PT
 #: Minimum width of an axis on a page in pixels, which limits the labels of its ticks.
-_NARROWEST_PX = 130
+_MIN_AXIS_PX = 130
 #: Maximum length of a line of an axis's label in pixels, and maximum number of lines.
 _LABEL_PX = {"x": 140, "y": 170}
 _LABEL_LINES = 4
 #: Height of a line of a tick's label.
 _LINE_PX = 14.0
 #: Room below markers at zero, as a fraction of the axis.
-_ROOM = 0.06
-#: Points that a thinned line has for each point of width, at most.
-_POINTS_EACH = 8
+_MARGIN = 0.06
+#: Points that a downsampled line has for each point of width, at most.
+_POINTS_PER_WIDTH = 8
 #: Opacity of grid lines on a logarithmic axis: full at powers of ten, faint between them.
 _DECADES = {
     "condition": {"test": "abs(log(datum.value) / LN10 % 1) < 1e-9", "value": 1},
@@ -55,7 +55,7 @@ class ScreenPanel:
     ends: dict[str, list[float]]
     log: dict[str, bool]
     #: Height in pixels of the ticks' labels beyond a single line.
-    more: float
+    extra_label_height: float
     #: Ratio of height to width; `None` if the page chooses it.
     ratio: float | None
 
@@ -66,29 +66,31 @@ class ScreenPanel:
         return title if isinstance(title, str) else " ".join(title)
 
 
-def screen_panels(picture: Picture, most: int) -> list[ScreenPanel]:
+def screen_panels(picture: Picture, max_points: int) -> list[ScreenPanel]:
     """Builds the panels of a figure for a page.
 
     A panel without labels of its axes gets those of its row, column or figure.
 
     Args:
         picture: The figure.
-        most: Approximate number of points to which longer lines are thinned.
+        max_points: Approximate number of points to which longer lines are downsampled.
     """
     named = list(dict.fromkeys(line.label or "" for p in picture.panels for line in p.lines))
-    panels = [_larger(panel, named) for panel in picture.panels]
+    panels = [_in_pixels(panel, named) for panel in picture.panels]
     styles, names = collected(panels)
     found = []
     scales = axes.scales(picture)
     for index, (panel, own) in enumerate(zip(panels, names, strict=True)):
-        place = Place(panel, *scales[index], height=1000, width=max(most // _POINTS_EACH, 1))
+        place = PanelLayout(
+            panel, *scales[index], height=1000, width=max(max_points // _POINTS_PER_WIDTH, 1)
+        )
         labels = {
             name: line.label
             for name, line in zip(own, picture.panels[index].marks, strict=True)
             if name and isinstance(line, Line) and line.label
         }
         drawn = Layers(place, styles, own).all()
-        layers = [_for_readers(layer, number) for number, layer in enumerate(drawn)]
+        layers = [_interactive(layer, number) for number, layer in enumerate(drawn)]
         texts = [
             (x, y, text, line.label)
             for line in picture.panels[index].lines
@@ -99,11 +101,13 @@ def screen_panels(picture: Picture, most: int) -> list[ScreenPanel]:
         log = {"x": place.x.log, "y": place.y.log}
         spec = _spec(place, layers, _labels(picture, index), ends)
         spec["encoding"]["color"] = styles.colour() if styles.by_name else {"value": "black"}
-        found.append(ScreenPanel(spec, labels, texts, ends, log, _more(place), _ratio(place)))
+        found.append(
+            ScreenPanel(spec, labels, texts, ends, log, _extra_label_height(place), _ratio(place))
+        )
     return found
 
 
-def _larger(panel: Panel, labels: Sequence[str]) -> Panel:
+def _in_pixels(panel: Panel, labels: Sequence[str]) -> Panel:
     """Scales a panel to pixels, and names its lines by numbers.
 
     Users' texts thus stay out of the data.
@@ -122,28 +126,28 @@ def _larger(panel: Panel, labels: Sequence[str]) -> Panel:
     return replace(panel, marks=marks)
 
 
-def _for_readers(layer: dict[str, Any], number: int) -> dict[str, Any]:
+def _interactive(layer: dict[str, Any], number: int) -> dict[str, Any]:
     """Clips a layer at the edges of the panel, and filters out hidden lines."""
     found = dict(layer)
     if "mark" in layer:
         mark = layer["mark"] if isinstance(layer["mark"], dict) else {"type": layer["mark"]}
         found["mark"] = mark | {"clip": True}
     if "layer" in layer:
-        found["layer"] = [_for_readers(each, number) for each in layer["layer"]]
+        found["layer"] = [_interactive(each, number) for each in layer["layer"]]
     if "line" in layer.get("data", {}).get("format", {}).get("parse", {}):
         found["data"] = {"name": f"values{number}", **layer["data"]}
         found["transform"] = [{"filter": "indexof(hidden, datum.line) < 0"}]
     return found
 
 
-def _y_ends(place: Place) -> list[float]:
+def _y_ends(place: PanelLayout) -> list[float]:
     low, high = place.y.domain
     marked = any(line.marker for line in place.panel.lines)
-    return [low - _ROOM * (high - low) if low == 0 and marked else low, high]
+    return [low - _MARGIN * (high - low) if low == 0 and marked else low, high]
 
 
 def _spec(
-    place: Place,
+    place: PanelLayout,
     layers: list[dict[str, Any]],
     labels: tuple[str, str],
     ends: dict[str, list[float]],
@@ -181,7 +185,7 @@ def _axis(panel: Panel, side: str, own: Scale, label: str) -> dict[str, Any]:
         axis |= {"format": ".12~g", "labelOverlap": "greedy", "labelSeparation": 4}
         return axis | ({"gridOpacity": _DECADES} if own.log else {})
     if side == "y":
-        ticks = [(at, Text.fitted(t, _NARROWEST_PX, TICK_TEXT_PT, 1)) for at, t in chosen]
+        ticks = [(at, Text.fitted(t, _MIN_AXIS_PX, TICK_TEXT_PT, 1)) for at, t in chosen]
         return axis | y_ticks(ticks)
     found = _labelled(panel, own)
     overlap = False if found.upright else "greedy"
@@ -189,19 +193,19 @@ def _axis(panel: Panel, side: str, own: Scale, label: str) -> dict[str, Any]:
 
 
 def _labelled(panel: Panel, x: Scale) -> XTicks:
-    width = _NARROWEST_PX / _PIXELS
-    ticks = [(at, text) for at, text in panel.ticks or [] if x.holds(at)]
+    width = _MIN_AXIS_PX / _PIXELS
+    ticks = [(at, text) for at, text in panel.ticks or [] if x.contains(at)]
     return labelled(ticks, [x.place(at) * width for at, _ in ticks], width)
 
 
-def _more(place: Place) -> float:
+def _extra_label_height(place: PanelLayout) -> float:
     """Height of the ticks' labels beyond a line, in pixels."""
     if place.panel.ticks is None or place.panel.bare:
         return 0.0
     return max(_labelled(place.panel, place.x).height * _PIXELS - 15, 0.0)
 
 
-def _ratio(place: Place) -> float | None:
+def _ratio(place: PanelLayout) -> float | None:
     if not place.panel.bare:
         return None
     x, y = place.x, place.y

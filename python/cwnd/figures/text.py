@@ -35,13 +35,13 @@ class Text:
 
     @classmethod
     @functools.lru_cache(4096)  # figures of a sweep repeat the labels of its points
-    def fitted(cls, text: str, width: float, size: float, most: int) -> Text:
-        """Fits a text in `most` lines of `width` points; `…` replaces its middle if necessary."""
+    def fitted(cls, text: str, width: float, size: float, max_lines: int) -> Text:
+        """Fits a text in `max_lines` lines of `width` points; `…` replaces its middle if needed."""
         text = _cleaned(text)
         if not text.strip():
             return cls()
         lines = wrapped(text, width, size)
-        if len(lines) <= most:
+        if len(lines) <= max_lines:
             return cls(tuple(lines))
         letters = text.strip().replace("\n", " ")
 
@@ -53,7 +53,9 @@ class Text:
         fits, too_many = 0, len(letters)
         while too_many - fits > 1:
             middle = (fits + too_many) // 2
-            fits, too_many = (middle, too_many) if len(kept(middle)) <= most else (fits, middle)
+            fits, too_many = (
+                (middle, too_many) if len(kept(middle)) <= max_lines else (fits, middle)
+            )
         return cls(tuple(kept(fits)), letters)
 
     @property
@@ -81,8 +83,8 @@ def is_in_font(letter: str) -> bool:
     return ord(letter) in _font()[0]
 
 
-def wrapped(text: str, most: float, size: float) -> list[str]:
-    """Divides a text into lines of at most `most` points.
+def wrapped(text: str, room: float, size: float) -> list[str]:
+    """Divides a text into lines of at most `room` points.
 
     Lines are broken between the members of a list, else between words. Words that are too long are
     broken after punctuation, or anywhere.
@@ -91,21 +93,21 @@ def wrapped(text: str, most: float, size: float) -> list[str]:
     for paragraph in text.split("\n"):
         line = ""
         for member in _members(paragraph):
-            if (joined := _joined(line, member, most, size)) is not None:
+            if (joined := _joined(line, member, room, size)) is not None:
                 line = joined
                 continue
             if line:
                 lines.append(line)
             line = ""
             for word in _words(member):
-                if (joined := _joined(line, word, most, size)) is not None:
+                if (joined := _joined(line, word, room, size)) is not None:
                     line = joined
                     continue
                 if line:
                     lines.append(line)
                 line = ""
-                for part in _parts(word, most, size):
-                    if line and width(line, size) + width(part, size) > most:
+                for part in _parts(word, room, size):
+                    if line and width(line, size) + width(part, size) > room:
                         lines.append(line)
                         line = ""
                     line += part
@@ -114,9 +116,9 @@ def wrapped(text: str, most: float, size: float) -> list[str]:
     return lines
 
 
-def _joined(line: str, text: str, most: float, size: float) -> str | None:
+def _joined(line: str, text: str, room: float, size: float) -> str | None:
     joined = f"{line} {text}" if line else text
-    return joined if width(joined, size) <= most else None
+    return joined if width(joined, size) <= room else None
 
 
 def _members(text: str) -> list[str]:
@@ -144,7 +146,7 @@ def _words(text: str) -> list[str]:
     return found
 
 
-def _parts(word: str, most: float, size: float) -> list[str]:
+def _parts(word: str, room: float, size: float) -> list[str]:
     """Splits a word at the positions where a line may be broken."""
     parts = [""]
     for letter in word:
@@ -154,7 +156,7 @@ def _parts(word: str, most: float, size: float) -> list[str]:
     return [
         piece
         for part in parts
-        for piece in ([part] if width(part, size) <= most else list(part))
+        for piece in ([part] if width(part, size) <= room else list(part))
         if piece
     ]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cwnd.figures.axes import Scale
     from cwnd.figures.description import Picture
-    from cwnd.figures.layout import Layout, Place
+    from cwnd.figures.layout import Layout, PanelLayout
     from cwnd.figures.styles import Styles
     from cwnd.figures.text import Text
     from cwnd.figures.x_ticks import XTicks
@@ -118,7 +118,7 @@ def _grid(layout: Layout, views: list[dict[str, Any]], columns: int) -> dict[str
     return {"concat": views, "columns": columns, "spacing": spacing, "bounds": "flush"}
 
 
-def _view(place: Place, layers: list[dict[str, Any]], styles: Styles) -> dict[str, Any]:
+def _view(place: PanelLayout, layers: list[dict[str, Any]], styles: Styles) -> dict[str, Any]:
     view: dict[str, Any] = {"width": place.width, "height": place.height}
     panel = place.panel
     if not panel.shown:
@@ -150,7 +150,7 @@ def scale(of: Scale) -> dict[str, Any]:
     return {"domain": of.domain, "nice": False, **kind}
 
 
-def _x_axis(place: Place) -> dict[str, Any]:
+def _x_axis(place: PanelLayout) -> dict[str, Any]:
     axis: dict[str, Any] = {"grid": place.panel.x_grid, "title": None}
     minor = axes.between_decades(place.x, place.width) if place.panel.ticks is None else []
     axis |= x_ticks(place.x_ticks, minor, written=place.x_written)
@@ -184,7 +184,7 @@ def _beside_ticks(ticks: Sequence[tuple[float, Text]], line: float) -> dict[str,
     return {"labelOffset": {"condition": conditions, "value": 0}} if conditions else {}
 
 
-def _y_axis(place: Place) -> dict[str, Any]:
+def _y_axis(place: PanelLayout) -> dict[str, Any]:
     # The grid is explicit, since a rule in front of the other marks would have none.
     axis: dict[str, Any] = {"grid": True, "title": None}
     minor = axes.between_decades(place.y, place.height) if place.panel.y_ticks is None else []
@@ -230,7 +230,7 @@ def y_ticks(
     return found | {"labelExpr": f"{lookup}[{place} < 0 ? {len(major)} : {place}]"}
 
 
-def _title(place: Place) -> list[dict[str, Any]]:
+def _title(place: PanelLayout) -> list[dict[str, Any]]:
     left = place.panel.title_left
     align = {"align": "left"} if left else {"align": "center"}
     at = 0.0 if left else place.width / 2

@@ -31,7 +31,7 @@ class XTicks:
     #: Height of the labels in points.
     height: float = 0.0
     #: Reach of labels beyond the axis, left and right.
-    beyond: tuple[float, float] = (0.0, 0.0)
+    overhang: tuple[float, float] = (0.0, 0.0)
 
     def width(self, text: Text) -> float:
         """Width of a label along the axis in points."""
@@ -43,8 +43,8 @@ def labelled(ticks: Sequence[tuple[float, str]], places: Sequence[float], width:
     spacing = min((b - a for a, b in pairwise(sorted(places))), default=width)
     spacing = min(spacing, width)
 
-    def texts(most_width: float, most_lines: int) -> list[Text]:
-        return [Text.fitted(text, most_width, TICK_TEXT_PT, most_lines) for _, text in ticks]
+    def texts(max_width: float, max_lines: int) -> list[Text]:
+        return [Text.fitted(text, max_width, TICK_TEXT_PT, max_lines) for _, text in ticks]
 
     def apart(texts: list[Text]) -> bool:
         return all(text.width(TICK_TEXT_PT) + _GAP_PT <= spacing for text in texts)
@@ -97,6 +97,6 @@ def _placed(
         found.height = max(found.height, down)
         left, right = max(left, across / 2 - at), max(right, end - width)
         kept[index] = text
-    found.beyond = left, right
+    found.overhang = left, right
     found.ticks = list(zip(values, kept, strict=True))
     return found

@@ -56,11 +56,13 @@ class Quantity:
 
 #: Colour and width of each band: from cold to warm and from thin to thick, which colour-blind
 #: readers can distinguish.
-_LOOKS = ((4, 0.5), (0, 0.9), (2, 1.3), (1, 1.8), (3, 2.4))
+_BAND_STYLES = ((4, 0.5), (0, 0.9), (2, 1.3), (1, 1.8), (3, 2.4))
 
 
 def _bands(*named: tuple[str, float]) -> tuple[Band, ...]:
-    return tuple(Band(name, below, *own) for (name, below), own in zip(named, _LOOKS, strict=True))
+    return tuple(
+        Band(name, below, *own) for (name, below), own in zip(named, _BAND_STYLES, strict=True)
+    )
 
 
 UTILISATION = Quantity(
@@ -183,8 +185,8 @@ def _lines(drawn: Map, quantity: Quantity) -> list[Line]:
                 Line(x, y, colour=line_style.colour(band.colour), width=band.width, label=band.name)
             )
     if len(drawn.nodes) <= _MARKED:
-        for marker, there in (("o", set(drawn.nodes) - drawn.senders), ("s", drawn.senders)):
-            dots = [place for node, place in drawn.nodes.items() if node in there]
+        for marker, group in (("o", set(drawn.nodes) - drawn.senders), ("s", drawn.senders)):
+            dots = [place for node, place in drawn.nodes.items() if node in group]
             if dots:
                 xs, ys = zip(*dots, strict=True)
                 label = "senders" if marker == "s" else None

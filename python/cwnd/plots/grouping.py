@@ -1,4 +1,4 @@
-"""Flows, groups or their total as the lines of a figure, and their looks."""
+"""Flows, groups or their total as the lines of a figure, and their line styles."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.figures import Look
+from cwnd.figures import LineStyle
 from cwnd.plots.layout import MAX_LINES, Layout
 from cwnd.results import ALL, Axis, known_group
 
 if TYPE_CHECKING:
     from cwnd.results import By, Run
 
-#: Number of flows with distinct looks: by colour and dashes in one group, by dashes and marker in
-#: several groups.
+#: Number of flows with distinct line styles: by colour and dashes in one group, by dashes and
+#: marker in several groups.
 MAX_FLOWS = 28
-#: Name and look of the line of all flows beside those of groups.
-TOGETHER = "all flows"
-TOGETHER_LOOK = Look(6, 0, 6)
+#: Name and style of the line of all flows beside those of groups.
+ALL_FLOWS = "all flows"
+ALL_FLOWS_STYLE = LineStyle(6, 0, 6)
 _GROUP, _FLOW = "group", "flow_id"
 
 
 @dataclass(frozen=True)
-class Parts:
+class Grouping:
     """Subject of a figure: all flows together, groups, or flows."""
 
     by: By
@@ -34,8 +34,8 @@ class Parts:
     group: str | None = None
     #: Groups or flows, as an axis beside those of the sweep.
     axis: Axis | None = None
-    #: Look of each group or flow, equal in all figures of a result.
-    looks: dict[str, Look] = field(default_factory=dict)
+    #: Style of each group or flow, equal in all figures of a result.
+    styles: dict[str, LineStyle] = field(default_factory=dict)
     #: Group and number of each flow, by its label.
     flows: dict[str, tuple[str, int]] = field(default_factory=dict)
     #: `True` if a group has more than one flow.
@@ -51,7 +51,7 @@ class Parts:
         group: str | None = None,
         by: By | None = None,
         only: pl.DataFrame | None = None,
-    ) -> Parts:
+    ) -> Grouping:
         """Chooses the subject: the one that the named axes ask for, or groups if there are several.
 
         Args:
@@ -84,7 +84,7 @@ class Parts:
     def layout(self, run: Run, x: str | None = None, lines: str | None = None) -> Layout:
         """Assigns roles to the axes of the sweep, and to the axis of groups or flows."""
         axes = run.remarks.axes
-        return Layout.of(axes, _part(run, x), _part(run, lines), self.axis, self.looks)
+        return Layout.of(axes, _part(run, x), _part(run, lines), self.axis, self.styles)
 
     def labelled(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Selects the rows of these groups or flows, and labels them in the axis's column."""
@@ -109,8 +109,8 @@ def views(run: Run) -> list[By]:
     """Subjects among which a reader can choose: groups, all flows, and flows if they are few."""
     if len(run.groups) < 2:  # noqa: PLR2004 - nothing to choose from
         return ["all"]
-    apart: list[By] = ["flow"] if len(_numbers(run.flows)) <= MAX_FLOWS else []
-    return ["group", "all", *apart]
+    by_flow: list[By] = ["flow"] if len(_numbers(run.flows)) <= MAX_FLOWS else []
+    return ["group", "all", *by_flow]
 
 
 def by_flow_or_group(run: Run, lines: str | None) -> By | None:
@@ -124,18 +124,20 @@ def _part(run: Run, name: str | None) -> str | None:
     return _FLOW if name == "flow" and name not in run.axis_columns else name
 
 
-def _groups(run: Run, numbers: list[tuple[str, int]], chosen: str | None, *, every: bool) -> Parts:
-    looks = {name: Look.of(index) for index, name in enumerate(run.groups)}
+def _groups(
+    run: Run, numbers: list[tuple[str, int]], chosen: str | None, *, every: bool
+) -> Grouping:
+    styles = {name: LineStyle.of(index) for index, name in enumerate(run.groups)}
     counts = Counter(group for group, _ in numbers)
     # A group may have flows without rows.
-    there = [name for name in run.groups if every or name in counts]
-    labels = [name for name in there if chosen in (None, name)]
+    with_flows = [name for name in run.groups if every or name in counts]
+    labels = [name for name in with_flows if chosen in (None, name)]
     several = any(counts[label] != 1 for label in labels)
     axis = run.remarks.groups(Axis(_GROUP, _GROUP, None, None, labels))
-    return Parts("group", chosen, axis, looks, several=several)
+    return Grouping("group", chosen, axis, styles, several=several)
 
 
-def _flows(run: Run, numbers: list[tuple[str, int]], chosen: str | None) -> Parts:
+def _flows(run: Run, numbers: list[tuple[str, int]], chosen: str | None) -> Grouping:
     mine = [(group, number) for group, number in numbers if chosen in (None, group)]
     if len(mine) > MAX_FLOWS:
         raise InputError(
@@ -144,17 +146,19 @@ def _flows(run: Run, numbers: list[tuple[str, int]], chosen: str | None) -> Part
         )
     numbered = len(numbers) > len({group for group, _ in numbers})
     grouped = len(run.groups) > 1
-    flows, looks = {}, {}
-    places: Counter[str] = Counter()
+    flows, styles = {}, {}
+    positions: Counter[str] = Counter()
     for group, number in mine:
         label = f"{group}, flow {number}" if numbered else group
-        place = places[group]
+        place = positions[group]
         # All flows of a group have one colour in all figures.
-        looks[label] = Look(run.groups.index(group), place, place) if grouped else Look.of(place)
+        styles[label] = (
+            LineStyle(run.groups.index(group), place, place) if grouped else LineStyle.of(place)
+        )
         flows[label] = (group, number)
-        places[group] += 1
+        positions[group] += 1
     axis = Axis("flow", _FLOW, None, None, list(flows))
-    return Parts("flow", chosen, axis, looks, flows, dashed=grouped)
+    return Grouping("flow", chosen, axis, styles, flows, dashed=grouped)
 
 
 def _numbers(flows: pl.DataFrame) -> list[tuple[str, int]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.figures import Look
+from cwnd.figures import LineStyle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ MAX_LINES = 7
 MAX_PANELS = 36
 MAX_COLUMNS = 6
 #: Minimum number of columns, as fewer would waste the width of a page.
-_LEAST_COLUMNS = 3
+_MIN_COLUMNS = 3
 #: Units of SI base units for people: smallest value, unit, and factor.
 _HUMAN: dict[str, tuple[tuple[float, str, float], ...]] = {
     "s": ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6)),
@@ -40,8 +40,8 @@ class Layout:
     x: Axis | None
     lines: Axis | None
     panels: tuple[Axis, ...]
-    #: Looks of lines by label, for those with the same look in all figures.
-    looks: Mapping[str, Look] = field(default_factory=dict)
+    #: Styles of lines by label, for those with the same style in all figures.
+    styles: Mapping[str, LineStyle] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -49,8 +49,8 @@ class Layout:
         axes: Sequence[Axis],
         x: str | None = None,
         lines: str | None = None,
-        parts: Axis | None = None,
-        looks: Mapping[str, Look] | None = None,
+        grouping: Axis | None = None,
+        styles: Mapping[str, LineStyle] | None = None,
     ) -> Layout:
         """Assigns roles to axes; the numeric axis with the most values is x.
 
@@ -58,31 +58,31 @@ class Layout:
             axes: Axes of the sweep.
             x: Name of the axis along x.
             lines: Name of the axis whose labels are lines; the longest remaining one if not given.
-            parts: Axis of groups or flows, whose labels are lines if no other axis is left for
+            grouping: Axis of groups or flows, whose labels are lines if no other axis is left for
                 them.
-            looks: Looks of the lines of `parts`.
+            styles: Styles of the lines of `grouping`.
 
         Raises:
             InputError: There is no axis of that name.
         """
-        every = [*axes, *([parts] if parts is not None else [])]
+        every = [*axes, *([grouping] if grouping is not None else [])]
         varied = [axis for axis in axes if len(axis.labels) > 1]
         asked = _named(every, lines) if lines is not None else None
         free = [axis for axis in varied if axis is not asked]
-        along = _named(every, x) if x is not None else _along(free or varied)
-        rest = [axis for axis in varied if axis is not along]
+        x_axis = _named(every, x) if x is not None else _longest(free or varied)
+        rest = [axis for axis in varied if axis is not x_axis]
         if asked is not None:
             drawn: Axis | None = asked
         else:
             fitting = [axis for axis in rest if len(axis.labels) <= MAX_LINES]
             drawn = max(fitting, key=lambda axis: len(axis.labels), default=None)
-        if parts is not None and parts is not along:
+        if grouping is not None and grouping is not x_axis:
             if drawn is None:
-                drawn = parts
-            elif drawn is not parts:
-                rest.append(parts)
-        own = looks if looks is not None and drawn is parts else {}
-        return cls(along, drawn, tuple(axis for axis in rest if axis is not drawn), own)
+                drawn = grouping
+            elif drawn is not grouping:
+                rest.append(grouping)
+        own = styles if styles is not None and drawn is grouping else {}
+        return cls(x_axis, drawn, tuple(axis for axis in rest if axis is not drawn), own)
 
     def without_x(self) -> Layout:
         """Returns roles for figures whose x is no axis: x becomes the lines if there are none."""
@@ -98,9 +98,9 @@ class Layout:
             tuple(panel for panel in self.panels if panel is not axis),
         )
 
-    def look(self, index: int, label: str | None) -> Look:
-        """Look of the line of a label."""
-        return self.looks.get(label or "", Look.of(index))
+    def line_style(self, index: int, label: str | None) -> LineStyle:
+        """Style of the line of a label."""
+        return self.styles.get(label or "", LineStyle.of(index))
 
     def line_name(self, label: str | None) -> str | None:
         """Name of a line in the legend, with its axis if the label alone is meaningless."""
@@ -140,7 +140,7 @@ class Grid:
         count = len({tuple(point.values())[-1:] for point in self.every})
         if count <= MAX_COLUMNS:
             return count
-        fitting = (n for n in range(MAX_COLUMNS, _LEAST_COLUMNS - 1, -1) if count % n == 0)
+        fitting = (n for n in range(MAX_COLUMNS, _MIN_COLUMNS - 1, -1) if count % n == 0)
         return next(fitting, -(-count // -(-count // MAX_COLUMNS)))
 
     @property
@@ -186,13 +186,13 @@ def human(unit: str | None, values: Sequence[float]) -> tuple[str, float]:
     if steps is None:
         return unit or "", 1.0
     largest = max((abs(value) for value in values), default=0.0)
-    for least, name, factor in steps:
-        if largest >= least:
+    for lowest, name, factor in steps:
+        if largest >= lowest:
             return name, factor
     return unit or "", 1.0
 
 
-def _along(axes: Sequence[Axis]) -> Axis | None:
+def _longest(axes: Sequence[Axis]) -> Axis | None:
     numbers = [axis for axis in axes if axis.value_column is not None]
     return max(numbers or axes, key=lambda axis: len(axis.labels), default=None)
 

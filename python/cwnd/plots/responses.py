@@ -10,14 +10,14 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.figures import Line, Panel, Picture, line_style
-from cwnd.plots.grouping import Parts, by_flow_or_group
+from cwnd.plots.grouping import Grouping, by_flow_or_group
 from cwnd.plots.layout import Grid, at, title
 from cwnd.results import Distribution, counts_of, distribution, known_group, survival
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cwnd.figures import Look
+    from cwnd.figures import LineStyle
     from cwnd.plots.layout import Layout
     from cwnd.results import Run
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _PER_DECADE = 40
 TIMES_S = tuple(10 ** (step / _PER_DECADE) for step in range(-6 * _PER_DECADE, 6 * _PER_DECADE + 1))
 #: Smallest fraction that is drawn.
-_LEAST = 1e-6
+_MIN_FRACTION = 1e-6
 
 
 @dataclass(frozen=True)
 class Curve:
     """Distribution of the response times of a group or flow at a point of the sweep."""
 
-    look: Look
+    style: LineStyle
     label: str | None
     #: Fractions from the last time that all requests exceed to the first that none does.
     shares: Distribution
@@ -47,7 +47,7 @@ class Curves:
     panels: list[tuple[dict[str, str], list[Curve]]]
 
     @property
-    def least(self) -> float:
+    def smallest(self) -> float:
         """Smallest positive fraction of all curves; the axis ends below it."""
         found = [
             share
@@ -56,7 +56,7 @@ class Curves:
             for share in curve.shares.means
             if share > 0
         ]
-        return max(min(found, default=0.1), _LEAST)
+        return max(min(found, default=0.1), _MIN_FRACTION)
 
 
 def available(run: Run) -> bool:
@@ -92,7 +92,7 @@ def response_ccdf(run: Run, *, lines: str | None = None, group: str | None = Non
                 title=title(point, found.grid.axes),
                 x_log=True,
                 y_log=True,
-                y_limits=(found.least / 1.5, 1),
+                y_limits=(found.smallest / 1.5, 1),
             )
             for point, curves in found.panels
         ],
@@ -110,8 +110,8 @@ def _line(curve: Curve) -> Line:
     line = Line(
         shares.times_s,
         [share if share > 0 else None for share in shares.means],
-        colour=line_style.colour(curve.look.colour),
-        dashes=line_style.dashes(curve.look.dash),
+        colour=line_style.colour(curve.style.colour),
+        dashes=line_style.dashes(curve.style.dash),
         label=curve.label,
     )
     if shares.half_widths is not None:
@@ -134,20 +134,22 @@ def curves_of(run: Run, lines: str | None = None, group: str | None = None) -> C
     known_group(run, group)
     if not available(run):
         raise InputError("this result has no requests to draw: no client opened a connection")
-    asking = _asking(run, flows=by_flow_or_group(run, lines) == "flow")
-    parts = Parts.of(run, lines, group=group, only=asking)
-    layout = parts.layout(run, None, lines).without_x()
+    requesting = _requesting_flows(run, flows=by_flow_or_group(run, lines) == "flow")
+    grouping = Grouping.of(run, lines, group=group, only=requesting)
+    layout = grouping.layout(run, None, lines).without_x()
     if layout.x is layout.lines:
         layout = replace(layout, x=None)
-    grid = Grid.of(layout, [*run.remarks.axes, *([parts.axis] if parts.axis is not None else [])])
-    ordered = _ordered(run, parts, grid.points)
+    grid = Grid.of(
+        layout, [*run.remarks.axes, *([grouping.axis] if grouping.axis is not None else [])]
+    )
+    ordered = _ordered(run, grouping, grid.points)
     panels = [(point, list(_curves(at(ordered, point), layout))) for point in grid.points]
     if not any(curves for _, curves in panels):
         raise InputError(f"group `{group}` has no requests to draw")
     return Curves(grid, panels)
 
 
-def _asking(run: Run, *, flows: bool) -> pl.DataFrame:
+def _requesting_flows(run: Run, *, flows: bool) -> pl.DataFrame:
     """Flows with requests, or one for each group with requests, as there may be millions."""
     if flows:
         found = [
@@ -156,24 +158,24 @@ def _asking(run: Run, *, flows: bool) -> pl.DataFrame:
         ]
     else:
         found = [counts.select("group").unique() for counts in counts_of(run, ["group"])]
-    asking = pl.concat(found).unique(maintain_order=True)
-    return asking if flows else asking.with_row_index("flow_id")
+    requesting = pl.concat(found).unique(maintain_order=True)
+    return requesting if flows else requesting.with_row_index("flow_id")
 
 
-def _ordered(run: Run, parts: Parts, points: list[dict[str, str]]) -> pl.DataFrame:
+def _ordered(run: Run, grouping: Grouping, points: list[dict[str, str]]) -> pl.DataFrame:
     """Requests at the points to draw, sorted by time within each run and group or flow."""
     runs = run.runs.select("run_id", *run.axis_columns)
     swept = [column for column in points[0] if column in run.axis_columns]
     if swept:
         shown = pl.DataFrame(points).select(swept).unique()
         runs = runs.with_columns(pl.col(swept).cast(pl.String)).join(shown, on=swept, how="semi")
-    own = ["group", "flow_id"] if parts.by == "flow" else ["group"]
+    own = ["group", "flow_id"] if grouping.by == "flow" else ["group"]
     counts = pl.concat(counts_of(run, own, runs["run_id"].to_list()))
-    chosen = parts.group
+    chosen = grouping.group
     if chosen is not None:
         counts = counts.filter(pl.col("group") == chosen)
-    counts = parts.labelled(counts)
-    by = ["run_id", *([parts.axis.column] if parts.axis is not None else [])]
+    counts = grouping.labelled(counts)
+    by = ["run_id", *([grouping.axis.column] if grouping.axis is not None else [])]
     keys = run.runs.select("run_id", *(pl.col(c).cast(pl.String) for c in run.axis_columns))
     return survival(counts, by).join(keys, on="run_id", maintain_order="left")
 
@@ -187,7 +189,7 @@ def _curves(rows: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
             continue
         seeds = [part for _, part in mine.group_by("run_id", maintain_order=True)]
         shares = _cut(distribution(seeds, TIMES_S))
-        yield Curve(layout.look(index, label), layout.line_name(label), shares)
+        yield Curve(layout.line_style(index, label), layout.line_name(label), shares)
 
 
 def _cut(shares: Distribution) -> Distribution:

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
-from cwnd.figures import Line, Look, Panel, Picture, line_style
-from cwnd.plots.grouping import TOGETHER, TOGETHER_LOOK, Parts
+from cwnd.figures import Line, LineStyle, Panel, Picture, line_style
+from cwnd.plots.grouping import ALL_FLOWS, ALL_FLOWS_STYLE, Grouping
 from cwnd.plots.layout import MAX_COLUMNS, Layout, at, points_of, title
 from cwnd.plots.limits import OWN_AXES, share
-from cwnd.plots.x_axis import Along
+from cwnd.plots.x_axis import XAxis
 from cwnd.results import IN_FIGURES, Shown, about_spreads, known_group, metric, spreads, summarise
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ class Row:
         return replace(self.metric, label=f"{self.metric.label}{self.of}").axis_label
 
     @cached_property
-    def along(self) -> Along:
+    def x_axis(self) -> XAxis:
         """Axis along x."""
         assert self.layout.x is not None
-        return Along.of(self.layout.x, self.summary)
+        return XAxis.of(self.layout.x, self.summary)
 
     @property
     def of(self) -> str:
@@ -56,11 +56,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Content:
+class SweepData:
     """Contents of a figure of a sweep."""
 
     layout: Layout
-    parts: Parts
+    grouping: Grouping
     metrics: list[Metric]
     #: One row per point, and group or flow, from `summarise`.
     summary: pl.DataFrame
@@ -69,7 +69,7 @@ class Content:
 
     def rows(self, metric: Metric) -> list[Row]:
         """Rows of panels of a metric: one, or one for each group."""
-        axis = self.parts.axis
+        axis = self.grouping.axis
         if axis is None or metric.of == "link":
             return [Row(metric, self.layout.without(axis), self.together)]
         if axis not in self.layout.panels:
@@ -114,7 +114,7 @@ def sweep(
     content = prepare(
         run, metrics=metrics, x=x, lines=lines, link=link, group=group, relative_to=relative_to
     )
-    panels = points_of(tuple(a for a in content.layout.panels if a is not content.parts.axis))
+    panels = points_of(tuple(a for a in content.layout.panels if a is not content.grouping.axis))
     blocks = [content.rows(shown) for shown in content.metrics]
     every = sum(map(len, blocks))
     grid: list[tuple[Row, list[Panel]]] = []
@@ -122,7 +122,7 @@ def sweep(
     shown_points = [point for stack in stacks for point in stack]
     alike = True
     for block in blocks:
-        drawn, same = panels_of(block, shown_points, content.parts)
+        drawn, same = panels_of(block, shown_points, content.grouping)
         alike &= same
         grid += zip(block, drawn, strict=True)
     about = [*about_spreads(content.together, content.metrics, IN_FIGURES)]
@@ -141,21 +141,21 @@ def sweep(
 
 
 def panels_of(
-    rows: Sequence[Row], points: Sequence[dict[str, str]], parts: Parts
+    rows: Sequence[Row], points: Sequence[dict[str, str]], grouping: Grouping
 ) -> tuple[list[list[Panel]], bool]:
     """Builds a panel for each row and point of a metric; `True` if all have the same y axis."""
     means = [each.value for row in rows for each in spreads(row.summary, row.metric)]
     shown = Shown.of(rows[0].metric, means)
     panels = [
-        [_panel(at(row.summary, point), row, parts, shown) for point in points] for row in rows
+        [_panel(at(row.summary, point), row, grouping, shown) for point in points] for row in rows
     ]
     return panels, share(panels)
 
 
 def _stacks(points: list[dict[str, str]], rows: int) -> list[list[dict[str, str]]]:
     """Splits the points into stacks of panels side by side, as many as a page has room for."""
-    most = max(1, _MAX_ROWS // rows)
-    stacks = min(most, -(-len(points) // MAX_COLUMNS))
+    max_stacks = max(1, _MAX_ROWS // rows)
+    stacks = min(max_stacks, -(-len(points) // MAX_COLUMNS))
     columns = min(MAX_COLUMNS, -(-len(points) // stacks))
     return [points[n * columns : (n + 1) * columns] for n in range(stacks)]
 
@@ -175,7 +175,7 @@ def _stacked(
                 if row is grid[0][0]:
                     panel.title = title(point, axes)
                 if row is grid[-1][0]:
-                    panel.x_label = row.along.label
+                    panel.x_label = row.x_axis.label
             line[0].y_label = row.name.replace(", ", ",\n", 1)
             if row.group is not None and "\n" not in line[0].y_label:
                 line[0].y_label = row.name.replace(" (", "\n(", 1)
@@ -198,14 +198,14 @@ def prepare(
     group: str | None = None,
     relative_to: str | None = None,
     by: By | None = None,
-) -> Content:
+) -> SweepData:
     """Chooses and computes the contents of a figure.
 
     Raises:
         InputError: There is nothing to draw.
     """
-    parts = Parts.of(run, x, lines, group=group, by=by)
-    layout = parts.layout(run, x, lines)
+    grouping = Grouping.of(run, x, lines, group=group, by=by)
+    layout = grouping.layout(run, x, lines)
     if layout.x is None:
         raise InputError(
             "this result has no sweep to draw: give its scenario a [sweep.axis.…],"
@@ -213,12 +213,12 @@ def prepare(
         )
     together = run.per_run(link)
     rows = together
-    if parts.axis is not None:
-        rows = parts.labelled(run.per_run(link, by=parts.by, relative_to=relative_to))
+    if grouping.axis is not None:
+        rows = grouping.labelled(run.per_run(link, by=grouping.by, relative_to=relative_to))
     elif relative_to is not None:
         known_group(run, relative_to)
     chosen = [metric(name) for name in metrics or DEFAULT_METRICS]
-    if parts.axis is layout.x:
+    if grouping.axis is layout.x:
         # A queue has no groups along x.
         if metrics and any(m.of == "link" for m in chosen):
             names = ", ".join(m.column for m in chosen if m.of == "link")
@@ -227,7 +227,7 @@ def prepare(
     sources = {m.column: together if m.of == "link" else rows for m in chosen}
     missing = [name for name, has in sources.items() if has[name].null_count() == has.height]
     if metrics and missing:
-        beside = any(metric(name).of == "part" for name in missing) and parts.axis is None
+        beside = any(metric(name).of == "part" for name in missing) and grouping.axis is None
         remedy = ": it is a number of groups or flows, draw these (--lines group)" if beside else ""
         raise InputError(f"this result has no values of {', '.join(missing)}{remedy}")
     chosen = [m for m in chosen if m.column not in missing]
@@ -241,12 +241,12 @@ def prepare(
         else m
         for m in chosen
     ]
-    of_all = layout.without(parts.axis)
+    of_all = layout.without(grouping.axis)
     summary = summarise(rows, _by(layout), columns, together)
-    same = parts.axis is None or of_all.x is None
-    return Content(
+    same = grouping.axis is None or of_all.x is None
+    return SweepData(
         layout,
-        parts,
+        grouping,
         chosen,
         summary,
         summary if same else summarise(together, _by(of_all), columns),
@@ -261,22 +261,22 @@ def _by(layout: Layout) -> list[str]:
     return by + ([layout.x.value_column] if layout.x.value_column is not None else [])
 
 
-def line_names(row: Row, parts: Parts) -> list[tuple[str | None, str | None, Look]]:
-    """Label, name and look of each line of a row of panels."""
+def line_names(row: Row, grouping: Grouping) -> list[tuple[str | None, str | None, LineStyle]]:
+    """Label, name and style of each line of a row of panels."""
     layout = row.layout
-    if layout.lines is None and parts.axis is not None:
+    if layout.lines is None and grouping.axis is not None:
         if row.metric.of == "link":
-            return [(None, TOGETHER, TOGETHER_LOOK)]
-        return [(None, row.group, parts.looks.get(row.group or "", Look.of(0)))]
+            return [(None, ALL_FLOWS, ALL_FLOWS_STYLE)]
+        return [(None, row.group, grouping.styles.get(row.group or "", LineStyle.of(0)))]
     return [
-        (label, layout.line_name(label), layout.look(index, label))
+        (label, layout.line_name(label), layout.line_style(index, label))
         for index, label in enumerate(layout.line_labels())
     ]
 
 
-def _panel(summary: pl.DataFrame, row: Row, parts: Parts, exact: Shown) -> Panel:
-    layout, shown, along = row.layout, row.metric, row.along
-    names = line_names(row, parts)
+def _panel(summary: pl.DataFrame, row: Row, grouping: Grouping, exact: Shown) -> Panel:
+    layout, shown, x_axis = row.layout, row.metric, row.x_axis
+    names = line_names(row, grouping)
     lines = []
     for index, (label, name, own) in enumerate(names):
         mine = summary
@@ -288,25 +288,25 @@ def _panel(summary: pl.DataFrame, row: Row, parts: Parts, exact: Shown) -> Panel
         ends = [(None, None) if each.ends is None else each.ends for each in values]
         lines.append(
             Line(
-                along.places(mine, index, len(names)),
+                x_axis.positions(mine, index, len(names)),
                 [each.value for each in values],
                 colour=line_style.colour(own.colour),
                 dashes=line_style.dashes(own.dash),
                 marker=line_style.marker(own.marker),
-                joined=along.numeric,
+                joined=x_axis.numeric,
                 label=name,
                 interval=([low for low, _ in ends], [high for _, high in ends]),
                 texts=[
                     "\n".join(
-                        filter(None, (name, f"{along.axis.name} {x}", _value(exact, each, n)))
+                        filter(None, (name, f"{x_axis.axis.name} {x}", _value(exact, each, n)))
                     )
-                    for x, each, n in zip(mine[along.axis.column], found, mine["n"], strict=True)
+                    for x, each, n in zip(mine[x_axis.axis.column], found, mine["n"], strict=True)
                 ],
             )
         )
-    panel = Panel(lines, x_log=along.logarithmic, ticks=along.ticks, x_grid=along.numeric)
-    if not along.numeric:
-        panel.x_limits = (-0.5, len(along.axis.labels) - 0.5)
+    panel = Panel(lines, x_log=x_axis.logarithmic, ticks=x_axis.ticks, x_grid=x_axis.numeric)
+    if not x_axis.numeric:
+        panel.x_limits = (-0.5, len(x_axis.axis.labels) - 0.5)
     return panel
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.figures import Line, Look, Panel, Picture, line_style
-from cwnd.plots.grouping import TOGETHER_LOOK, Parts, by_flow_or_group
+from cwnd.figures import Line, LineStyle, Panel, Picture, line_style
+from cwnd.plots.grouping import ALL_FLOWS_STYLE, Grouping, by_flow_or_group
 from cwnd.plots.layout import Grid, Layout, at, title
 from cwnd.plots.limits import OWN_AXES, share
 from cwnd.results import known_group, main_link
@@ -66,13 +66,15 @@ def timeseries(
             raise InputError("this result has no windows to draw: all of its flows are datagrams")
         raise InputError('this result has no time series: its scenario has `sample = "none"`')
     link = link if link is not None else main_link(run)
-    parts = parts_over_time(run, flows, by, chosen)
-    panels = panels_over_time(run, flows, shown.links, parts, link)
+    grouping = grouping_over_time(run, flows, by, chosen)
+    panels = panels_over_time(run, flows, shown.links, grouping, link)
     # The legend of the first panel names the lines of flows and groups for all panels.
     named = {line.label for line in panels[0].lines}
     for line in chain.from_iterable(panel.lines for panel in panels[1:]):
         line.label = None if line.label in named else line.label
-    many = ": median and middle 80 % of flows" if parts.by == "group" and parts.several else ""
+    many = (
+        ": median and middle 80 % of flows" if grouping.by == "group" and grouping.several else ""
+    )
     panels[0].title, panels[0].title_left = f"{shown.name}{many}", True
     panels[-1].x_label = "Time (s)"
     below = len(panels) - 1
@@ -86,7 +88,7 @@ def timeseries(
 
 
 def panels_over_time(
-    run: Run, flows: pl.DataFrame, links: pl.DataFrame, parts: Parts, link: str | None
+    run: Run, flows: pl.DataFrame, links: pl.DataFrame, grouping: Grouping, link: str | None
 ) -> list[Panel]:
     """Builds the panels of one run: windows, RTTs, queueing delay, and feedback of routers.
 
@@ -94,24 +96,24 @@ def panels_over_time(
         run: The result.
         flows: The samples of flows.
         links: The samples of links.
-        parts: The flows or groups that have lines of their own.
+        grouping: The flows or groups that have lines of their own.
         link: The link whose queue is shown.
     """
     queue = links.filter(pl.col("link") == link)
     single = flows["flow_id"].n_unique() == 1
-    windows = _lines(flows, pl.col("snd_cwnd_pkts"), parts)
-    times = _lines(flows, pl.col("srtt_us") / 1e3, parts)
+    windows = _lines(flows, pl.col("snd_cwnd_pkts"), grouping)
+    times = _lines(flows, pl.col("srtt_us") / 1e3, grouping)
     if single:
-        windows[0].label = "cwnd" if parts.group is None else f"cwnd of {parts.group}"
+        windows[0].label = "cwnd" if grouping.group is None else f"cwnd of {grouping.group}"
         windows.append(_dashed(*thresholds_in_sight(flows)))
         times[0].label = None
-        if (least := least_estimates(flows)).height:
+        if (min_rtt := min_rtt_estimates(flows)).height:
             times[0].label = "smoothed RTT"
-            times.append(_dashed(least, "minRTT of the controller"))
+            times.append(_dashed(min_rtt, "minRTT of the controller"))
     delay = Line(
         queue["time_s"].to_list(),
         (queue["sojourn_us"] / 1e3).to_list(),
-        colour=line_style.colour(queue_look(run).colour),
+        colour=line_style.colour(queue_style(run).colour),
         width=0.8,
     )
     panels = [
@@ -125,43 +127,43 @@ def panels_over_time(
         ),
     ]
     if has_quenches(flows):
-        told = _lines(flows, pl.col("quenches"), parts)
+        quenches = _lines(flows, pl.col("quenches"), grouping)
         if single:
-            told[0].label = None
-        panels.append(Panel(told, y_label="Quenches\nso far", y_limits=(0, None), x_tight=True))
-    panels += _guidance(flows, queue, parts, link)
+            quenches[0].label = None
+        panels.append(Panel(quenches, y_label="Quenches\nso far", y_limits=(0, None), x_tight=True))
+    panels += _feedback_panels(flows, queue, grouping, link)
     return panels
 
 
 #: Feedback of routers: the column of links, that of flows, the divisor of both, and the label.
-_GUIDANCE = (
+_ROUTER_FEEDBACK = (
     ("load_factor", "load_factor_seen", 1.0, "Load factor"),
     ("offered_bit_s", "offered_bit_s", 1e6, "Rate offered\n(Mbit/s)"),
     ("feedback_bit_s", None, 1e6, "Feedback\n(Mbit/s)"),
 )
 
 
-def _guidance(
-    flows: pl.DataFrame, queue: pl.DataFrame, parts: Parts, link: str | None
+def _feedback_panels(
+    flows: pl.DataFrame, queue: pl.DataFrame, grouping: Grouping, link: str | None
 ) -> Iterator[Panel]:
     """Yields a panel for each kind of router feedback in the samples; the link's value is black."""
-    for of_link, of_flow, unit, label in _GUIDANCE:
+    for of_link, of_flow, unit, label in _ROUTER_FEEDBACK:
         if of_link not in queue.columns:
             # a result of an older version
             continue
-        told = queue.filter(pl.col(of_link).is_not_null())
-        if told.is_empty():
+        reported = queue.filter(pl.col(of_link).is_not_null())
+        if reported.is_empty():
             continue
         lines = []
         if of_flow is not None and flows[of_flow].is_not_null().any():
             lines = _lines(
-                flows.filter(pl.col(of_flow).is_not_null()), pl.col(of_flow) / unit, parts
+                flows.filter(pl.col(of_flow).is_not_null()), pl.col(of_flow) / unit, grouping
             )
         if len(lines) == 1:
             lines[0].label = None
         measured = Line(
-            told["time_s"].to_list(),
-            (told[of_link] / unit).to_list(),
+            reported["time_s"].to_list(),
+            (reported[of_link] / unit).to_list(),
             colour=line_style.COLOURS[-1],
             width=0.8,
         )
@@ -182,7 +184,7 @@ class OneRun:
 class Curve:
     """A line over time: columns `time_s` and `value`, and for a band `low` and `high`."""
 
-    look: Look
+    style: LineStyle
     label: str
     frame: pl.DataFrame
 
@@ -210,8 +212,8 @@ def overview(
             Line(
                 curve.frame["time_s"].to_list(),
                 curve.frame["value"].to_list(),
-                colour=line_style.colour(curve.look.colour),
-                dashes=line_style.dashes(curve.look.dash) if shown.parts.dashed else (),
+                colour=line_style.colour(curve.style.colour),
+                dashes=line_style.dashes(curve.style.dash) if shown.grouping.dashed else (),
                 width=0.8,
                 label=curve.label,
             )
@@ -227,7 +229,7 @@ def overview(
         columns=columns,
         x_label="Time (s)",
         note="; ".join(filter(None, (shown.grid.left_out, apart))),
-        y_label=window_label(shown.parts),
+        y_label=window_label(shown.grouping),
         shared_y="none",
     )
 
@@ -236,7 +238,7 @@ def overview(
 class Windows:
     """Subject, axes and panels of the figure of windows."""
 
-    parts: Parts
+    grouping: Grouping
     layout: Layout
     grid: Grid
 
@@ -245,11 +247,11 @@ def window_panels(run: Run, lines: str | None = None, group: str | None = None) 
     """Chooses subject and panels; groups are the lines if there are several."""
     # Datagrams have no windows.
     windowed = run.flows.filter(pl.col("controller") != "none")
-    parts = Parts.of(run, lines, group=group, only=windowed)
-    drawn = parts.axis.column if lines is None and parts.axis is not None else lines
-    layout = parts.layout(run, None, drawn)
-    axes = [*run.remarks.axes, *([parts.axis] if parts.axis is not None else [])]
-    return Windows(parts, layout, Grid.of(layout, axes))
+    grouping = Grouping.of(run, lines, group=group, only=windowed)
+    drawn = grouping.axis.column if lines is None and grouping.axis is not None else lines
+    layout = grouping.layout(run, None, drawn)
+    axes = [*run.remarks.axes, *([grouping.axis] if grouping.axis is not None else [])]
+    return Windows(grouping, layout, Grid.of(layout, axes))
 
 
 def mean_windows(series: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
@@ -261,12 +263,12 @@ def mean_windows(series: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
         mean = mine.group_by("time_s", maintain_order=True).agg(
             pl.col("snd_cwnd_pkts").mean().alias("value")
         )
-        yield Curve(layout.look(index, label), layout.line_name(label) or "", mean)
+        yield Curve(layout.line_style(index, label), layout.line_name(label) or "", mean)
 
 
-def window_label(parts: Parts) -> str:
+def window_label(grouping: Grouping) -> str:
     """Label of the y axis of windows."""
-    return "Mean congestion window (packets)" if parts.several else "Congestion window (packets)"
+    return "Mean congestion window (packets)" if grouping.several else "Congestion window (packets)"
 
 
 def windows_at(run: Run, shown: Windows, seed: int | None = None) -> pl.DataFrame:
@@ -277,11 +279,11 @@ def windows_at(run: Run, shown: Windows, seed: int | None = None) -> pl.DataFram
     if swept:
         points = pl.DataFrame(drawn).select(swept).unique()
         runs = runs.join(points, on=swept, how="semi")
-    seen = run.samples_of("series", runs["run_id"].to_list())
-    own = [] if shown.parts.axis is None else ["group"]
-    own += ["flow_id"] if shown.parts.by == "flow" else []
-    series = seen.select(*run.axis_columns, *own, "time_s", "snd_cwnd_pkts").collect()
-    return shown.parts.labelled(series)
+    samples = run.samples_of("series", runs["run_id"].to_list())
+    own = [] if shown.grouping.axis is None else ["group"]
+    own += ["flow_id"] if shown.grouping.by == "flow" else []
+    series = samples.select(*run.axis_columns, *own, "time_s", "snd_cwnd_pkts").collect()
+    return shown.grouping.labelled(series)
 
 
 def _seed(run: Run, seed: int | None) -> int:
@@ -301,10 +303,10 @@ def sampled_runs(run: Run, points: list[dict[str, str]], seed: int | None = None
     of_seed = run.runs.filter(pl.col("seed") == _seed(run, seed))
     chosen = []
     for point in points:
-        here = at(of_seed, point)
-        if here.is_empty():
+        runs = at(of_seed, point)
+        if runs.is_empty():
             raise InputError(f"this result has no run at {point}")
-        chosen.append(here.row(0, named=True))
+        chosen.append(runs.row(0, named=True))
     # A single read serves all runs.
     wanted = [row["run_id"] for row in chosen]
     flows = run.samples_of("series", wanted).collect()
@@ -325,10 +327,10 @@ def _name(run: Run, row: dict[str, Any]) -> str:
     return f"{name} (seed {row['seed']})" if len(run.manifest.seeds) > 1 else name
 
 
-def _dashed(seen: pl.DataFrame, label: str) -> Line:
+def _dashed(frame: pl.DataFrame, label: str) -> Line:
     return Line(
-        seen["time_s"].to_list(),
-        seen["value"].to_list(),
+        frame["time_s"].to_list(),
+        frame["value"].to_list(),
         colour=line_style.colour(3),
         width=0.9,
         dashes=line_style.dashes(1),
@@ -336,7 +338,7 @@ def _dashed(seen: pl.DataFrame, label: str) -> Line:
     )
 
 
-def least_estimates(flows: pl.DataFrame) -> pl.DataFrame:
+def min_rtt_estimates(flows: pl.DataFrame) -> pl.DataFrame:
     """Minimum RTT that a controller uses as the RTT without queues, over time in ms, as `value`.
 
     The table is empty if no controller uses one.
@@ -347,22 +349,22 @@ def least_estimates(flows: pl.DataFrame) -> pl.DataFrame:
     return flows.select("time_s", value).drop_nulls()
 
 
-def _lines(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> list[Line]:
+def _lines(flows: pl.DataFrame, value: pl.Expr, grouping: Grouping) -> list[Line]:
     lines = []
-    for curve in curves(flows, value, parts):
+    for curve in curves(flows, value, grouping):
         frame = curve.frame
         line = Line(
             frame["time_s"].to_list(),
             frame["value"].to_list(),
-            colour=line_style.colour(curve.look.colour),
+            colour=line_style.colour(curve.style.colour),
             width=0.9,
             label=curve.label,
         )
         if "low" in frame.columns:
             line.band = (frame["low"].to_list(), frame["high"].to_list())
         # Overlapping bands need dashes, too.
-        if "low" in frame.columns or parts.dashed:
-            line.dashes = line_style.dashes(curve.look.dash)
+        if "low" in frame.columns or grouping.dashed:
+            line.dashes = line_style.dashes(curve.style.dash)
         lines.append(line)
     return lines
 
@@ -385,26 +387,28 @@ def has_quenches(flows: pl.DataFrame) -> bool:
     return "quenches" in flows.columns and bool(flows["quenches"].sum())
 
 
-def queue_look(run: Run) -> Look:
-    """Look of a line of the queue; with several groups, one that no group has."""
-    return TOGETHER_LOOK if len(run.groups) > 1 else Look.of(0)
+def queue_style(run: Run) -> LineStyle:
+    """Style of a line of the queue; with several groups, one that no group has."""
+    return ALL_FLOWS_STYLE if len(run.groups) > 1 else LineStyle.of(0)
 
 
-def parts_over_time(
+def grouping_over_time(
     run: Run, flows: pl.DataFrame, by: By | None = None, group: str | None = None
-) -> Parts:
+) -> Grouping:
     """Chooses the lines over time: flows if they are few, else groups."""
     few = flows["flow_id"].n_unique() <= _MAX_FLOWS
-    return Parts.of(run, group=group, by=by or ("flow" if few else "group"), only=flows)
+    return Grouping.of(run, group=group, by=by or ("flow" if few else "group"), only=flows)
 
 
-def curves(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> Iterator[Curve]:
+def curves(flows: pl.DataFrame, value: pl.Expr, grouping: Grouping) -> Iterator[Curve]:
     """Yields a curve for each flow, or the median and the middle 80 % of each group."""
     frame = flows.select("time_s", "flow_id", "group", value.alias("value"))
-    for label, (group, flow) in parts.flows.items():
+    for label, (group, flow) in grouping.flows.items():
         of_flow = (pl.col("group") == group) & (pl.col("flow_id") == flow)
-        yield Curve(parts.looks[label], label, frame.filter(of_flow))
-    for group in parts.axis.labels if parts.by == "group" and parts.axis is not None else ():
+        yield Curve(grouping.styles[label], label, frame.filter(of_flow))
+    for group in (
+        grouping.axis.labels if grouping.by == "group" and grouping.axis is not None else ()
+    ):
         mine = frame.filter(pl.col("group") == group)
         if mine.is_empty():  # datagrams have no windows
             continue
@@ -417,4 +421,4 @@ def curves(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> Iterator[Curve]
             )
             .sort("time_s")
         )
-        yield Curve(parts.looks[group], group, spread)
+        yield Curve(grouping.styles[group], group, spread)

@@ -19,13 +19,13 @@ _LOG_FROM = 20.0
 #: Maximum spread of the points of all lines, as a fraction of the distance to the next value.
 _SPREAD = 0.5
 #: Offset between lines as a fraction of the x range, which keeps intervals from hiding each other.
-_NUDGE = 0.012
+_OFFSET = 0.012
 #: Maximum number of values along x with a tick each.
 _MAX_TICKS = 8
 
 
 @dataclass(frozen=True)
-class Along:
+class XAxis:
     """An axis of a sweep along x."""
 
     axis: Axis
@@ -36,7 +36,7 @@ class Along:
     factor: float
 
     @classmethod
-    def of(cls, axis: Axis, summary: pl.DataFrame) -> Along:
+    def of(cls, axis: Axis, summary: pl.DataFrame) -> XAxis:
         """Builds the x axis of a row of panels, whose points are in `summary`."""
         if axis.value_column is None:
             return cls(axis, [], "", 1.0)
@@ -69,20 +69,20 @@ class Along:
             return None
         return [(value, f"{value:g}") for value in self.values]
 
-    def places(self, rows: pl.DataFrame, line: int, lines: int) -> list[float]:
+    def positions(self, rows: pl.DataFrame, line: int, lines: int) -> list[float]:
         """Positions of the points of one of several lines, shifted by the same distance.
 
         The shift is a ratio on a logarithmic axis. It is small enough that each point is nearest to
         its own value.
         """
-        aside = (line + 0.5) / lines - 0.5
+        offset = (line + 0.5) / lines - 0.5
         if self.axis.value_column is None:
             labels = self.axis.labels
-            return [labels.index(each) + _SPREAD * aside for each in rows[self.axis.column]]
+            return [labels.index(each) + _SPREAD * offset for each in rows[self.axis.column]]
         drawn = [math.log(value) if self.logarithmic else value for value in self.values]
-        least = min((b - a for a, b in pairwise(drawn)), default=0.0)
+        min_step = min((b - a for a, b in pairwise(drawn)), default=0.0)
         span = drawn[-1] - drawn[0] if drawn else 0.0
-        shift = aside * min(_NUDGE * span * lines, _SPREAD * least)
+        shift = offset * min(_OFFSET * span * lines, _SPREAD * min_step)
         values = [value * self.factor for value in rows[self.axis.value_column]]
         if self.logarithmic:
             return [value * math.exp(shift) for value in values]

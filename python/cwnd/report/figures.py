@@ -16,15 +16,15 @@ from cwnd.plots.limits import OWN_AXES
 from cwnd.plots.qdelay import qdelay_cdf
 from cwnd.plots.responses import response_ccdf
 from cwnd.plots.sweep import DEFAULT_METRICS, panels_of, prepare
-from cwnd.plots.timeseries import overview, panels_over_time, parts_over_time, sampled_runs
+from cwnd.plots.timeseries import grouping_over_time, overview, panels_over_time, sampled_runs
 from cwnd.results import ALL, IN_FIGURES, METRICS, about_spreads, main_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cwnd.figures import Line, Panel, ScreenPanel
-    from cwnd.plots.grouping import Parts
-    from cwnd.plots.sweep import Content
+    from cwnd.plots.grouping import Grouping
+    from cwnd.plots.sweep import SweepData
     from cwnd.plots.timeseries import OneRun
     from cwnd.results import By, Metric, Run
 
@@ -37,11 +37,11 @@ _MAX_COLUMNS = 4
 #: Maximum numbers of runs to choose from, and of points with a graph.
 _MAX_RUNS = 60
 _MAX_GRAPHS = 30
-#: Links of all graphs together, which limits a page to a few megabytes, as `_BUDGET` does.
+#: Links of all graphs together, which limits a page to a few megabytes, as `_POINT_BUDGET` does.
 _MAX_LINKS = 12_000
 #: Points of all lines of a figure over time, and limits of the points of each line.
-_BUDGET = 90_000
-_FEWEST, _MOST = 200, 4000
+_POINT_BUDGET = 90_000
+_MIN_POINTS, _MAX_LINE_POINTS = 200, 4000
 #: Points of a distribution.
 _STEPS = 1600
 #: Heights of a panel in pixels: by itself, for each unit of a row's height, and of a graph.
@@ -63,7 +63,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Swatch:
-    """Look of a line in the legend."""
+    """Style of a line in the legend."""
 
     #: Index of the colour.
     colour: int
@@ -72,7 +72,7 @@ class Swatch:
 
     @classmethod
     def of(cls, line: Line) -> Swatch:
-        """Look of a line of a figure."""
+        """Style of a line of a figure."""
         dashes = " ".join(f"{2 * part:g}" for part in line.dashes)
         return cls(line_style.COLOURS.index(line.colour), dashes or "none")
 
@@ -96,7 +96,7 @@ class Figure:
     #: x.
     about: str = ""
     #: Number of points above which lines are thinned.
-    most: int = _STEPS
+    max_points: int = _STEPS
 
     @property
     def views(self) -> list[str]:
@@ -110,7 +110,7 @@ class Figure:
 
     @property
     def legends(self) -> dict[str, dict[str, Swatch]]:
-        """Names and looks of the lines of each view; empty for a single line."""
+        """Names and styles of the lines of each view; empty for a single line."""
         return {view: self._legend(view) for view in self.views}
 
     def _legend(self, view: str) -> dict[str, Swatch]:
@@ -126,14 +126,16 @@ class Figure:
     @cached_property
     def panels(self) -> list[list[ScreenPanel]]:
         """Panels of each choice as specifications."""
-        return [screen_panels(choice.picture, self.most) for choice in self.choices]
+        return [screen_panels(choice.picture, self.max_points) for choice in self.choices]
 
     def height(self, choice: Choice, index: int, panel: ScreenPanel) -> int:
         """Height of a panel in pixels."""
         if panel.ratio is not None:
             return _GRAPH_PX
         heights = choice.picture.heights
-        return round((heights[index] * _ROW_PX if heights else _PANEL_PX) + panel.more)
+        return round(
+            (heights[index] * _ROW_PX if heights else _PANEL_PX) + panel.extra_label_height
+        )
 
 
 def sentence(text: str) -> str:
@@ -169,7 +171,7 @@ def sweep_figure(run: Run) -> Figure | None:
     )
 
 
-def _metric_choices(run: Run, content: Content, view: str) -> Iterator[Choice]:
+def _metric_choices(run: Run, content: SweepData, view: str) -> Iterator[Choice]:
     points = _points(content)[:_MAX_PANELS]
     by_name = {metric.column: metric for metric in content.metrics}
     usual = [by_name[name] for name in DEFAULT_METRICS if name in by_name]
@@ -193,25 +195,25 @@ def _metric_choices(run: Run, content: Content, view: str) -> Iterator[Choice]:
 
 
 def _metric_panels(
-    run: Run, content: Content, metric: Metric, points: Sequence[dict[str, str]]
+    run: Run, content: SweepData, metric: Metric, points: Sequence[dict[str, str]]
 ) -> tuple[list[Panel], bool]:
     rows = content.rows(metric)
-    drawn, alike = panels_of(rows, points, content.parts)
+    drawn, alike = panels_of(rows, points, content.grouping)
     found = []
     for row, panels in zip(rows, drawn, strict=True):
         for panel, point in zip(panels, points, strict=True):
             panel.title = ", ".join(filter(None, (row.group, title(point, run.remarks.axes))))
-            panel.x_label, panel.y_label = row.along.label, metric.axis_label
+            panel.x_label, panel.y_label = row.x_axis.label, metric.axis_label
             found.append(panel)
     return found, alike
 
 
-def _points(content: Content) -> list[dict[str, str]]:
+def _points(content: SweepData) -> list[dict[str, str]]:
     """Points of the sweep with a panel for each metric."""
-    return points_of(tuple(a for a in content.layout.panels if a is not content.parts.axis))
+    return points_of(tuple(a for a in content.layout.panels if a is not content.grouping.axis))
 
 
-def _about(run: Run, content: Content) -> list[str]:
+def _about(run: Run, content: SweepData) -> list[str]:
     about = about_spreads(content.together, content.metrics, IN_FIGURES)
     about = about or ["one seed for each point, so there are no intervals"]
     every = len(_points(content))
@@ -274,17 +276,17 @@ def windows_figure(run: Run) -> Figure | None:
     drawn = [(by, picture) for by, picture in drawn if any(line.x for line in _lines([picture]))]
     if not drawn:
         return None
-    most, thinned = _thinning([picture for _, picture in drawn])
+    max_points, downsampled = _downsampling([picture for _, picture in drawn])
     return Figure(
         kind="windows",
         title="Windows over time",
-        caption=_joined(_seed(run), sentence(drawn[0][1].note), thinned),
+        caption=_joined(_seed(run), sentence(drawn[0][1].note), downsampled),
         choices=[
             Choice("", picture, picture.columns, VIEWS[by] if len(drawn) > 1 else "")
             for by, picture in drawn
         ],
         linked=True,
-        most=most,
+        max_points=max_points,
     )
 
 
@@ -299,8 +301,8 @@ def runs_figure(run: Run) -> Figure | None:
     ]
     choices = []
     for label, one in runs:
-        for view, parts in _views_over_time(run, one, runs):
-            panels = panels_over_time(run, one.flows, one.links, parts, link)
+        for view, grouping in _views_over_time(run, one, runs):
+            panels = panels_over_time(run, one.flows, one.links, grouping, link)
             if not one.links.filter(one.links["link"] == link).height:
                 # Without samples of the queue there is no delay.
                 panels = [panel for panel in panels if any(line.x for line in panel.lines)]
@@ -309,7 +311,7 @@ def runs_figure(run: Run) -> Figure | None:
     if not choices:
         return None
     pictures = [choice.picture for choice in choices]
-    most, thinned = _thinning(pictures)
+    max_points, downsampled = _downsampling(pictures)
     banded = any(line.band for line in _lines(pictures))
     return Figure(
         kind="timeseries",
@@ -319,26 +321,26 @@ def runs_figure(run: Run) -> Figure | None:
             f"{'By group: m' if choices[0].view else 'M'}edian and middle 80 % of the flows."
             * banded,
             f"The first {_MAX_RUNS} of {len(points)} points." * (len(points) > _MAX_RUNS),
-            thinned,
+            downsampled,
         ),
         choices=choices,
         chooses="Run" if len(runs) > 1 else "",
         linked=True,
-        most=most,
+        max_points=max_points,
     )
 
 
 def _views_over_time(
     run: Run, one: OneRun, runs: list[tuple[str, OneRun]]
-) -> list[tuple[str, Parts]]:
+) -> list[tuple[str, Grouping]]:
     """Views of flows or groups over time, the same for all runs."""
-    usual = parts_over_time(run, one.flows)
+    usual = grouping_over_time(run, one.flows)
     if len(run.groups) < 2:  # noqa: PLR2004 - nothing to choose from
         return [("", usual)]
-    most = max(each.flows["flow_id"].n_unique() for _, each in runs)
-    kinds: list[By] = ["group"] if most > MAX_FLOWS else ["flow", "group"]
-    kinds.sort(key=lambda by: by != parts_over_time(run, runs[0][1].flows).by)
-    return [(VIEWS[by], parts_over_time(run, one.flows, by)) for by in kinds]
+    flow_count = max(each.flows["flow_id"].n_unique() for _, each in runs)
+    kinds: list[By] = ["group"] if flow_count > MAX_FLOWS else ["flow", "group"]
+    kinds.sort(key=lambda by: by != grouping_over_time(run, runs[0][1].flows).by)
+    return [(VIEWS[by], grouping_over_time(run, one.flows, by)) for by in kinds]
 
 
 def graph_figure(run: Run) -> Figure | None:
@@ -370,7 +372,7 @@ def graph_figure(run: Run) -> Figure | None:
         choices=sorted(choices, key=lambda choice: choice.view == LOSS.title),
         chooses="Point",
         views_called="Of each link",
-        most=_MAX_LINKS * 3,
+        max_points=_MAX_LINKS * 3,
     )
 
 
@@ -401,14 +403,14 @@ def _lines(pictures: Iterable[Picture]) -> list[Line]:
     return [line for each in pictures for panel in each.panels for line in panel.lines]
 
 
-def _thinning(pictures: Sequence[Picture]) -> tuple[int, str]:
+def _downsampling(pictures: Sequence[Picture]) -> tuple[int, str]:
     """Returns the limit of points per line over time, and a sentence if a line exceeds it."""
     lengths = [len(line.x) for line in _lines(pictures)]
-    most = max(_FEWEST, min(_MOST, _BUDGET // max(len(lengths), 1)))
-    if max(lengths, default=0) <= most // 2:
-        return most, ""
-    return most, (
-        f"Lines of more than {most // 2} samples are thinned: of each of {most // 4} spans of time"
-        " the first, the last, the least and the greatest sample are drawn. All samples are in the"
-        " Parquet files."
+    max_points = max(_MIN_POINTS, min(_MAX_LINE_POINTS, _POINT_BUDGET // max(len(lengths), 1)))
+    if max(lengths, default=0) <= max_points // 2:
+        return max_points, ""
+    return max_points, (
+        f"Lines of more than {max_points // 2} samples are thinned: of each of {max_points // 4}"
+        " spans of time the first, the last, the least and the greatest sample are drawn."
+        " All samples are in the Parquet files."
     )

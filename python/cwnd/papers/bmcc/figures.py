@@ -31,7 +31,7 @@ _QUANTITIES = {
     "queue": "Mean queue (% of the buffer)",
     "loss": "Loss (%)",
 }
-#: Look of a number of the paper.
+#: Style of a number of the paper.
 _CIRCLE: dict[str, Any] = {
     "colour": "#4D4D4D",
     "joined": False,
