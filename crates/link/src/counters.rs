@@ -1,6 +1,6 @@
 use cwnd_aqm::Reason;
 
-use crate::faults::{LOSS, Losses};
+use crate::impairments::{LOSS, Losses};
 use crate::packet::Packet;
 
 /// Cumulative counters of a link; differences count a part of the run.

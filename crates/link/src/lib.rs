@@ -6,12 +6,12 @@
 
 mod burst_loss;
 mod counters;
-mod faults;
+mod impairments;
+mod jitter;
 mod line;
 mod middlebox;
-mod next;
-mod noise;
 mod packet;
+mod polling;
 mod results;
 mod settings;
 mod slots;
@@ -19,7 +19,7 @@ mod timeline;
 mod verdicts;
 
 pub use counters::{Counters, Tally};
-pub use faults::{Fate, Faults, LOSS, Losses};
+pub use impairments::{Fate, Faults, LOSS, Losses};
 pub use line::{Line, Pace};
 pub use middlebox::{Middlebox, Tampered};
 pub use packet::Packet;

@@ -4,7 +4,7 @@ use cwnd_aqm::{MeterParams, QueueParams};
 use cwnd_quantity::{Duration, LinkFacts, Rate, Rng, Serialiser, Streams, Time};
 use cwnd_scenario::{Impairments, Link, LinkRate};
 
-use crate::faults::Faults;
+use crate::impairments::Faults;
 use crate::line::{Line, Pace};
 use crate::packet::Packet;
 use crate::slots::Slots;

@@ -16,8 +16,8 @@ use cwnd_tcp::Segment;
 
 use crate::capture_headers::{CaptureHeaders, Connection, End, Heading};
 use crate::event::FlowId;
+use crate::indices::LinkParts;
 use crate::packet::{Packet, set_note, take_note};
-use crate::place::LinkParts;
 use crate::requests::Turn;
 use crate::segments::Segments;
 

@@ -11,14 +11,14 @@ use cwnd_tcp::Segment;
 
 use crate::capture::{Capture, Output};
 use crate::capture_headers::Connection;
+use crate::drop_log::Losses;
 use crate::event::{Event, EventQueue, FlowId};
-use crate::losses::Losses;
+use crate::indices::LinkParts;
+use crate::observers::{Watch, WayId};
 use crate::packet::{Packet, without_note};
 use crate::pipe::{Entry, Pipe};
-use crate::place::LinkParts;
 use crate::requests::Turn;
 use crate::segments::Segments;
-use crate::watch::{Watch, WayId};
 
 mod audit;
 mod dead;

@@ -4,7 +4,7 @@ use cwnd_quantity::Time;
 use cwnd_tcp::Segment;
 
 use crate::event::{FlowId, REQUESTS_BIT};
-use crate::place::Place;
+use crate::indices::Place;
 
 /// A packet as queues and pipes handle it: a handle of 16 bytes.
 ///

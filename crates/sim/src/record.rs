@@ -11,11 +11,11 @@ use cwnd_tables::{Activity, FlowSamples, Flows, LinkSamples, Records, Requests};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 
 use crate::delays::EmptyWays;
+use crate::drop_log::Load;
 use crate::fairness::{Fairness, shares_delivered};
 use crate::flow::Flow;
-use crate::losses::Load;
 use crate::network::Network;
-use crate::sparse::{SKETCHED, Sparse};
+use crate::row_sampling::{SKETCHED, Sparse};
 
 mod flows;
 mod links;

@@ -5,9 +5,9 @@ use cwnd_packet::{Ecn, Header};
 use cwnd_quantity::Time;
 use cwnd_tcp::{Body, Segment};
 
-use crate::losses::Losses;
+use crate::drop_log::Losses;
+use crate::indices::Place;
 use crate::packet::Packet;
-use crate::place::Place;
 
 /// Segments between hosts, each in its own cache line.
 ///

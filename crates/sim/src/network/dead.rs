@@ -1,7 +1,7 @@
 //! Dead packets: transmitted by one link and lost at a later one (Mondal & Kuzmanovic 2008, § 5).
 
 use super::{Hop, Network};
-use crate::losses::Load;
+use crate::drop_log::Load;
 
 impl Network {
     /// Dead packets of each link until now, in the scenario's order: those that left it and were

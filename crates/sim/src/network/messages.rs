@@ -6,9 +6,9 @@ use cwnd_scenario::{Routes, Scenario, Way};
 
 use super::{Hop, Network};
 use crate::event::{Event, EventQueue};
+use crate::observers::Office;
 use crate::packet::Packet;
 use crate::pipe::Pipe;
-use crate::watch::Office;
 
 /// Counts of routers' messages by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

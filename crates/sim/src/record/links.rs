@@ -6,8 +6,8 @@ use cwnd_scenario::Scenario;
 use cwnd_tables::{Histogram, LinkRow, Links, QueueDelays};
 
 use super::Recorder;
+use crate::indices::LinkParts;
 use crate::network::Network;
-use crate::place::LinkParts;
 
 /// The tables of links, with their drops and marks over the whole run.
 #[derive(Debug, Default)]

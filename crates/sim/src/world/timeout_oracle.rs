@@ -1,9 +1,9 @@
 //! Timeout oracle: the fate of each timed-out segment, which no sender knows.
 
 use super::World;
+use crate::drop_log::OfFlow;
 use crate::event::FlowId;
 use crate::half_connection::{Expired, HalfConnection};
-use crate::losses::OfFlow;
 use crate::requests::Requests;
 use crate::timeouts::Fate;
 

@@ -181,8 +181,8 @@ mod tests {
     use cwnd_quantity::Time;
 
     use super::*;
+    use crate::indices::Place;
     use crate::packet::data_segment;
-    use crate::place::Place;
 
     fn lose(losses: &mut Losses, id: FlowId, hop: u32, segment: Segment) {
         let packet = Packet::new(id, hop, Place::numbered(0), &segment);

@@ -3,7 +3,7 @@ use cwnd_quantity::{Duration, DurationDist, Rng, Shape, Time};
 use cwnd_scenario::Impairments;
 
 use crate::burst_loss::GilbertElliott;
-use crate::noise::Noise;
+use crate::jitter::Noise;
 use crate::timeline::Timeline;
 
 /// Random loss on the link, which is not congestion.
