@@ -114,7 +114,7 @@ fn forged_quenches_do_what_the_page_says() {
         }
         writeln!(table, "| {who} | {what} | {believed} | {reduced} | {mbit:.2} Mbit/s |").unwrap();
     }
-    // An attacker whom the check stops has no effect at all.
+    // An attacker that the check stops has no effect at all.
     assert_eq!(goodput[1], goodput[0]);
     assert_eq!(goodput[3], goodput[0]);
     // The others slow the flow down, but none stops it: one segment a round trip is 0.12 Mbit/s.

@@ -3,7 +3,8 @@
 use crate::draws::DrawLog;
 use crate::rng::Rng;
 
-/// Factory of a run's random streams: all derive from one seed and are told apart by name.
+/// Factory of a run's random streams: all derive from one seed and
+/// differ by name.
 #[derive(Clone, Debug)]
 pub struct Streams {
     seed: u64,

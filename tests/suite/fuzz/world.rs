@@ -1,4 +1,5 @@
-//! Small worlds of any shape: links, routes, queues, faults, flows, timers. At every audit each packet is somewhere once.
+//! Small worlds of any shape: links, routes, queues, faults, flows, timers. At every audit each
+//! packet is in exactly one place.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use super::objects::Objects;
 use super::sharer::{Obedient, Sharer, Summed};
 use super::shy::Shy;
 
-/// From this byte on a kind of a registry is drawn, below it a row of this file: a new kind does not
-/// change how inputs of the corpus are read.
+/// From this byte on a kind of a registry is drawn, below it a row of this file: a new kind does
+/// not change how inputs of the corpus are read.
 const REGISTERED: u8 = 240;
 const NODES: [&str; 4] = ["a", "b", "c", "d"];
 const QUEUES: [&str; 6] = [
@@ -57,8 +58,8 @@ const CONTROLLERS: [&str; 5] = [
     "{ kind = \"newreno\", preset = \"becn\", beta_quench = \"0.8, 0.6\" }",
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
-/// In some worlds each link steers and all senders obey: meter, controller and endpoint. Others have
-/// a row of [`GUIDES`].
+/// Worlds of explicit feedback: meter of each link, controller and endpoint of all senders. Others
+/// have a row of [`GUIDES`].
 const STEERED: [[&str; 3]; 6] = [
     ["xcp", "xcp", "{ echo = \"sum\" }"],
     ["rcp", "rcp", "{ echo = \"last\" }"],

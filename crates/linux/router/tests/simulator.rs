@@ -314,8 +314,7 @@ fn source_quenches_about_marks_on_arrival() {
 }
 
 #[test]
-fn source_quenches_of_several_levels_about_all_that_is_dropped_or_marked_on_departure_and_no_more_than_a_limit()
- {
+fn source_quenches_of_several_levels_about_all_drops_and_marks_on_departure_up_to_a_limit() {
     let (records, simulated, routed) = both(
         &format!(
             "rate = '9973 kbit/s'\ndelay = '3 ms'\n\
