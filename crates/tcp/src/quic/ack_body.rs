@@ -6,7 +6,7 @@ use super::{Ack, AckRange, MAX_ACK_RANGES};
 
 /// Unit of ACK Delay (RFC 9000 § 18.2: `ack_delay_exponent` 3).
 const ACK_DELAY_UNIT: Duration = Duration::from_micros(1 << 3);
-/// Ranges behind the first one.
+/// Ranges after the first one.
 const MORE: usize = MAX_ACK_RANGES - 1;
 
 /// An ACK frame but for its largest number (RFC 9000 § 19.3).
@@ -44,12 +44,12 @@ impl AckBody {
         body
     }
 
-    /// Ranges behind the first one.
+    /// Ranges after the first one.
     fn more(&self) -> impl Iterator<Item = (u16, u16)> {
         self.more.into_iter().take_while(|&(gap, _)| gap > 0)
     }
 
-    /// The frame whose largest number is `largest`.
+    /// Returns the ACK frame with the largest number `largest`.
     pub(super) fn ack(&self, largest: u64) -> Ack {
         let mut range = AckRange { first: largest - u64::from(self.first), last: largest };
         let mut ranges = [range; MAX_ACK_RANGES];
@@ -63,12 +63,12 @@ impl AckBody {
         Ack { ranges, count, delay: ACK_DELAY_UNIT * u64::from(self.delay), ce: u64::from(self.ce) }
     }
 
-    /// Bytes of the frame; with `ecn` it has the three ECN counts (§ 19.3.2).
+    /// Returns the bytes of the frame; with `ecn` it has the three ECN counts (§ 19.3.2).
     pub(super) fn bytes(&self, largest: u64, ecn: bool) -> u32 {
         let more = self.more().map(|(gap, len)| varint(u64::from(gap) - 1) + varint(len.into()));
         let count = self.more().count() as u64;
         let fixed = [largest, u64::from(self.delay), count, u64::from(self.first)].map(varint);
-        // All packets that came, but for those with CE, came with ECT(0): at most so many.
+        // The count of ECT(0) is at most the packets received, largest + 1.
         let counts = if ecn { varint(largest + 1) + varint(0) + varint(self.ce.into()) } else { 0 };
         1 + fixed.iter().sum::<u32>() + more.sum::<u32>() + counts
     }

@@ -1,16 +1,16 @@
-//! Times at which a receiver acknowledges (RFC 9000 § 13.2, draft-ietf-quic-ack-frequency).
+//! Timing of QUIC's ACKs (RFC 9000 § 13.2, draft-ietf-quic-ack-frequency).
 
 use cwnd_packet::Ranges;
 use cwnd_quantity::Time;
 
 use super::Params;
 
-/// State since the last ACK.
+/// Decides when an ACK is due; state since the last ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckPolicy {
     /// Packets received since the last ACK.
     pending: u32,
-    /// Time at which an ACK must go; `Time::NEVER` if none is due.
+    /// Time at which an ACK must be sent; `Time::NEVER` if none is due.
     deadline: Time,
     /// Largest number reported by an ACK.
     reported: Option<u64>,
@@ -19,12 +19,13 @@ pub(super) struct AckPolicy {
 impl AckPolicy {
     pub const NEW: Self = Self { pending: 0, deadline: Time::NEVER, reported: None };
 
-    /// Time at which an ACK must go.
+    /// Returns the time at which an ACK must be sent; `Time::NEVER` if none is due.
     pub const fn deadline(self) -> Time {
         self.deadline
     }
 
-    /// A packet came, which is among `received` by now; with `marked` it carries CE.
+    /// Counts a packet, which is already among `received`, and sets the deadline of its ACK;
+    /// `marked` if it carries CE.
     pub fn on_packet(
         &mut self,
         now: Time,
@@ -41,17 +42,17 @@ impl AckPolicy {
         self.deadline = self.deadline.min(deadline);
     }
 
-    /// An ACK goes, which reports this largest number.
+    /// Resets the state after an ACK with this largest number.
     pub const fn on_ack(&mut self, largest: u64) {
         *self = Self { reported: Some(largest), ..Self::NEW };
     }
 
-    /// `true` if the order of arrival demands an ACK.
+    /// `true` if reordering demands an immediate ACK.
     fn is_out_of_order(&self, number: u64, received: &Ranges, threshold: u32) -> bool {
         let largest = received.highest().map_or(number, |range| range.end - 1);
         match threshold {
             0 => false,
-            // RFC 9000 § 13.2.1: smaller than another one, or behind a gap.
+            // RFC 9000 § 13.2.1: the number is below another one, or above a gap.
             1 => {
                 number < largest
                     || received.containing(number).is_some_and(|r| r.start == number)
@@ -76,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers whose arrival is acknowledged at once.
+    /// Returns the numbers whose arrival is acknowledged at once.
     fn at_once(numbers: &[u64], params: &Params) -> Vec<u64> {
         let (mut policy, mut received) = (AckPolicy::NEW, Ranges::default());
         let mut acknowledged = Vec::new();

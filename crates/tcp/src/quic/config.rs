@@ -14,20 +14,21 @@ pub struct Config {
 }
 
 impl Config {
-    /// Connections with a controller of a registered kind.
+    /// Creates the configuration with a controller of a registered kind.
     #[must_use]
     pub fn new(params: Params, controller: &ControllerParams) -> Self {
         let controller = controller.build(&start(&params));
         Self { params: Arc::new(params), controller }
     }
 
-    /// The same with a controller of a kind of its own.
+    /// Returns the configuration with a user-defined controller, which `make` creates.
     #[must_use]
     pub fn with_controller(self, make: impl Fn(&Start) -> Box<dyn DynController>) -> Self {
         Self { controller: AnyController::Boxed(make(&self.start())), ..self }
     }
 
-    /// The rest of a sentence about a demand of the controller that no QUIC sender meets.
+    /// Returns the controller's requirement that no QUIC sender meets, as the predicate of a
+    /// sentence.
     #[must_use]
     pub fn lacks(&self) -> Option<&'static str> {
         if self.controller.by_rate() {
@@ -39,19 +40,19 @@ impl Config {
         }
     }
 
-    /// Parameters that both ends share.
+    /// Returns the parameters that both ends share.
     #[must_use]
     pub const fn params(&self) -> &Arc<Params> {
         &self.params
     }
 
-    /// Facts that a controller begins with.
+    /// Returns the sizes and windows that a controller begins with.
     #[must_use]
     pub fn start(&self) -> Start {
         start(&self.params)
     }
 
-    /// The controller of a new connection.
+    /// Returns the controller of a new connection.
     pub(super) fn new_controller(&self) -> AnyController {
         self.controller.clone()
     }

@@ -27,7 +27,7 @@ pub struct Congestion {
     reductions: [u64; Cause::COUNT],
 }
 
-/// Facts at the moment of an event.
+/// Time, RTT estimates and bytes in flight at an event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moment {
     /// The current time.
@@ -43,7 +43,7 @@ pub struct Moment {
 }
 
 impl Congestion {
-    /// A controller at the start, on a path that takes datagrams of `mds` bytes.
+    /// Creates the state of a new connection on a path for datagrams of `mds` bytes.
     #[must_use]
     pub const fn new(controller: AnyController, mds: u32) -> Self {
         Self {
@@ -59,13 +59,13 @@ impl Congestion {
         }
     }
 
-    /// Congestion window in bytes, at least kMinimumWindow (§ 7.2).
+    /// Returns the congestion window in bytes, at least kMinimumWindow (§ 7.2).
     #[must_use]
     pub fn window(&self) -> u64 {
         self.controller.window().cwnd.max(2 * u64::from(self.mds))
     }
 
-    /// The controller.
+    /// Returns the controller.
     #[must_use]
     pub const fn controller(&self) -> &AnyController {
         &self.controller
@@ -83,7 +83,8 @@ impl Congestion {
         self.reductions
     }
 
-    /// Start of the newest recovery period, unless persistent congestion came since (§ 7.6.2).
+    /// Returns the start of the newest recovery period; `None` before one, and after persistent
+    /// congestion (§ 7.6.2).
     #[must_use]
     pub const fn recovery_start(&self) -> Option<Time> {
         self.start
@@ -95,12 +96,13 @@ impl Congestion {
         self.recovers
     }
 
-    /// A packet that counts as in flight goes (§ B.4).
+    /// Counts the bytes of a packet sent in flight (§ B.4).
     pub fn on_sent(&mut self, bytes: u32) {
         self.sent += u64::from(bytes);
     }
 
-    /// OnPacketsAcked (§ B.5); `limited` by the application is a window that must not grow (§ 7.8).
+    /// Processes newly acknowledged packets (OnPacketsAcked, § B.5). If `limited` by the
+    /// application, the window must not grow (§ 7.8).
     pub fn on_acked(&mut self, at: &Moment, packets: &[SentPacket], limited: bool) {
         let counts = |packet: &&SentPacket| self.start.is_none_or(|start| packet.at > start);
         let bytes = |packet: &SentPacket| u64::from(packet.bytes);
@@ -127,21 +129,21 @@ impl Congestion {
         }
     }
 
-    /// OnPacketsLost (§ B.8): the last packet lost went at `last`; persistent congestion leaves
-    /// kMinimumWindow and ends recovery (§ 7.6.2).
+    /// Processes lost packets, the last of which was sent at `last` (OnPacketsLost, § B.8).
+    /// Persistent congestion reduces the window to kMinimumWindow and ends recovery (§ 7.6.2).
     pub fn on_lost(&mut self, at: &Moment, last: Time, persistent: bool) {
         self.on_event(at, last, Cause::Loss);
         if persistent {
             let signal = Signal::Timeout { nth: 1, reduces: false };
             self.controller.on_signal(&self.path(at), signal);
-            // A timeout leaves one datagram, kMinimumWindow is two.
+            // A controller's timeout leaves one datagram, but kMinimumWindow is two.
             self.controller.add_in_flight(u64::from(self.mds));
             (self.start, self.recovers) = (None, false);
         }
     }
 
-    /// ProcessECN (§ B.7) with the receiver's count of packets marked CE, if the largest packet
-    /// that the ACK newly acknowledges went at `sent`.
+    /// Processes the receiver's count of packets marked CE (ProcessECN, § B.7); the largest newly
+    /// acknowledged packet was sent at `sent`.
     pub fn on_ecn(&mut self, at: &Moment, ce: u64, sent: Time) {
         if ce > self.ce {
             self.ce = ce;
@@ -149,8 +151,8 @@ impl Congestion {
         }
     }
 
-    /// OnCongestionEvent (§ B.6): reduces the window unless what shows congestion was sent before
-    /// the recovery period.
+    /// Reduces the window (OnCongestionEvent, § B.6), unless the packet that shows congestion was
+    /// sent before the recovery period.
     fn on_event(&mut self, at: &Moment, sent: Time, cause: Cause) {
         if self.start.is_none_or(|start| sent > start) {
             (self.start, self.recovers) = (Some(at.now), true);

@@ -24,19 +24,20 @@ pub struct SentPacket {
     pub len: u32,
 }
 
-/// Packets in the order of their numbers, from the first that is neither acknowledged nor lost.
+/// Sent packets in the order of their numbers, from the first that is neither acknowledged nor
+/// lost.
 #[derive(Clone, Debug)]
 pub(super) struct SentPackets {
     /// Each packet, and `true` if it is acknowledged.
     packets: VecDeque<(SentPacket, bool)>,
-    /// Numbers acknowledged, from the first of these packets on.
+    /// Acknowledged numbers, from the first of these packets on.
     acked: Ranges,
     largest_sent: Option<u64>,
     largest_acked: Option<u64>,
     /// Time at which a packet below the largest acknowledged is lost by its age.
     loss_time: Time,
     bytes_in_flight: u64,
-    /// Packets outstanding that elicit ACKs.
+    /// Number of outstanding packets that elicit ACKs.
     eliciting: u64,
     /// Time at which the last packet that elicits an ACK was sent.
     last_eliciting: Time,
@@ -45,9 +46,9 @@ pub(super) struct SentPackets {
 /// Thresholds of loss detection at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thresholds {
-    /// RFC 9002 § 6.1.1.
+    /// Packet threshold (RFC 9002 § 6.1.1, kPacketThreshold).
     pub packets: u64,
-    /// RFC 9002 § 6.1.2.
+    /// Time threshold: age at which a packet is lost (RFC 9002 § 6.1.2).
     pub delay: Duration,
 }
 
@@ -82,17 +83,18 @@ impl SentPackets {
         self.bytes_in_flight
     }
 
-    /// Time of the last packet that elicits an ACK, if one of those is outstanding.
+    /// Returns the send time of the last packet that elicits an ACK, if such a packet is
+    /// outstanding.
     pub fn last_eliciting(&self) -> Option<Time> {
         (self.eliciting > 0).then_some(self.last_eliciting)
     }
 
-    /// Packets that are outstanding, the oldest first.
+    /// Returns the outstanding packets, the oldest first.
     pub fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
         self.packets.iter().filter(|(_, acked)| !acked).map(|(packet, _)| packet)
     }
 
-    /// OnPacketSent (§ A.5).
+    /// Records a sent packet (OnPacketSent, § A.5).
     pub fn on_sent(&mut self, packet: SentPacket) {
         debug_assert!(self.largest_sent < Some(packet.number));
         self.largest_sent = Some(packet.number);
@@ -104,8 +106,8 @@ impl SentPackets {
         self.packets.push_back((packet, false));
     }
 
-    /// DetectAndRemoveAckedPackets (§ A.7): adds what is newly acknowledged to `newly`, the largest
-    /// number first.
+    /// Appends the newly acknowledged packets to `newly`, the largest number first
+    /// (DetectAndRemoveAckedPackets, § A.7).
     ///
     /// An acknowledged packet stays between outstanding ones, where it ends a period of persistent
     /// congestion (§ 7.6.2).
@@ -135,8 +137,8 @@ impl SentPackets {
         }
     }
 
-    /// DetectAndRemoveLostPackets (§ A.10): adds what is lost to `lost`, the smallest number first;
-    /// returns `true` if that establishes persistent congestion.
+    /// Appends the lost packets to `lost`, the smallest number first (DetectAndRemoveLostPackets, §
+    /// A.10). Returns `true` if they establish persistent congestion.
     pub fn detect(
         &mut self,
         now: Time,

@@ -94,7 +94,7 @@ impl Params {
         Ok(())
     }
 
-    /// Sizes of the packets.
+    /// Returns the sizes of the packets.
     #[must_use]
     pub const fn sizes(&self) -> Sizes {
         let payload = self.max_datagram_size.0 as u32 - PACKET_OVERHEAD;
@@ -102,8 +102,8 @@ impl Params {
     }
 }
 
-/// ACK frames count CE, which any QUIC receiver reports (RFC 9000 § 19.3.2). A controller that asks
-/// for other feedback, for headers of its own or for delivery rates finds none.
+/// Declares the abilities of QUIC endpoints. Every QUIC receiver reports counts of CE (RFC 9000 §
+/// 19.3.2). Other feedback, headers of controllers and delivery rates are not provided.
 impl Declares for Params {
     fn contract(&self) -> Contract {
         let why = "ECN never acts";

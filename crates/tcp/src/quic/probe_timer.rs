@@ -7,7 +7,7 @@ use cwnd_quantity::{Duration, Time};
 pub(super) struct ProbeTimer {
     /// PTOs in a row (pto_count).
     count: u32,
-    /// Probes that may go whatever the window.
+    /// Probes that may still be sent, regardless of the window.
     probes: u8,
 }
 
@@ -15,33 +15,34 @@ pub(super) struct ProbeTimer {
 const PROBES: u8 = 2;
 
 impl ProbeTimer {
-    /// PTOs in a row.
+    /// Returns the number of PTOs in a row.
     pub const fn count(self) -> u32 {
         self.count
     }
 
-    /// Probes that may go whatever the window.
+    /// Probes that may still be sent, regardless of the window.
     pub const fn probes(self) -> u8 {
         self.probes
     }
 
-    /// Time of the next PTO if the last packet that elicits an ACK went at `last` (§ A.8).
+    /// Returns the time of the next PTO, if the last packet that elicits an ACK was sent at `last`
+    /// (§ A.8).
     pub fn deadline(self, last: Time, period: Duration) -> Time {
         last + period * 1_u64.checked_shl(self.count).unwrap_or(u64::MAX)
     }
 
-    /// A PTO expires (§ A.9).
+    /// Counts an expired PTO, and allows its probes (§ A.9).
     pub const fn on_expiry(&mut self) {
         self.count = self.count.saturating_add(1);
         self.probes = PROBES;
     }
 
-    /// A packet that elicits an ACK goes: a probe, if one is due.
+    /// Counts a packet that elicits an ACK as a probe, if one is due.
     pub const fn on_sent(&mut self) {
         self.probes = self.probes.saturating_sub(1);
     }
 
-    /// An ACK of something new ends the backoff (§ 6.2.1, § A.7).
+    /// Ends the backoff, at an ACK of a new packet (§ 6.2.1, § A.7).
     pub const fn on_ack(&mut self) {
         self.count = 0;
     }

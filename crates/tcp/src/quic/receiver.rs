@@ -1,4 +1,5 @@
-//! The receiving end: what arrived, and the ACK frames that report it (RFC 9000 § 13.2, § 19.3).
+//! Receiver of a QUIC connection: packets received, and the ACK frames that report them (RFC 9000 §
+//! 13.2, § 19.3).
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::counters::ReceiverCounters;
 /// Ranges that an ACK reports at most (RFC 9000 § 13.2.3 leaves the number to the receiver).
 pub const MAX_ACK_RANGES: usize = 7;
 
-/// An ACK frame on its way.
+/// An ACK frame with its ranges, as an owned value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     pub(super) ranges: [AckRange; MAX_ACK_RANGES],
@@ -22,7 +23,7 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// The frame.
+    /// Returns the frame, which borrows the ranges.
     #[must_use]
     pub fn frame(&self) -> AckFrame<'_> {
         let ranges = &self.ranges[..usize::from(self.count)];
@@ -32,18 +33,18 @@ impl Ack {
 
 /// Receiver of a stream.
 ///
-/// Call [`Receiver::on_packet`] for each packet, then and at [`Receiver::next_timer`]
+/// Call [`Receiver::on_packet`] for each packet. Then, and at [`Receiver::next_timer`], call
 /// [`Receiver::poll_ack`].
 #[derive(Clone, Debug)]
 pub struct Receiver {
     params: Arc<Params>,
-    /// Packet numbers, as far down as ACKs report them.
+    /// Packet numbers received, down to the lowest that ACKs report.
     numbers: Ranges,
-    /// Smallest number that still counts (RFC 9000 § 13.2.3).
+    /// Smallest number that is not ignored (RFC 9000 § 13.2.3).
     least: u64,
-    /// Stream bytes.
+    /// Stream bytes received.
     data: Ranges,
-    /// Time at which the largest number came.
+    /// Arrival time of the largest number.
     largest_at: Time,
     policy: AckPolicy,
     /// Counters but for the bytes delivered.
@@ -51,7 +52,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that waits for the first packet.
+    /// Creates a receiver that has received nothing.
     #[must_use]
     pub fn new(params: Arc<Params>) -> Self {
         Self {
@@ -65,12 +66,12 @@ impl Receiver {
         }
     }
 
-    /// A packet arrives; with `marked` it carries CE.
+    /// Processes a packet; `marked` if it carries CE.
     pub fn on_packet(&mut self, now: Time, packet: &Packet, marked: bool) {
         let number = packet.number;
         self.counters.segments += 1;
         self.counters.wire_bytes += self.params.header.0 + u64::from(packet.bytes);
-        // § 12.3: a packet that may have come before is dropped.
+        // § 12.3: a packet that may be a duplicate is dropped.
         if number < self.least || self.numbers.containing(number).is_some() {
             self.counters.duplicates += 1;
             return;
@@ -87,13 +88,13 @@ impl Receiver {
         self.policy.on_packet(now, number, marked, &self.numbers, &self.params);
     }
 
-    /// Time at which an ACK must go; `Time::NEVER` if none is due.
+    /// Returns the time at which an ACK must be sent; `Time::NEVER` if none is due.
     #[must_use]
     pub const fn next_timer(&self) -> Time {
         self.policy.deadline()
     }
 
-    /// The ACK that goes now, if one is due.
+    /// Returns the ACK to send now, if one is due.
     pub fn poll_ack(&mut self, now: Time) -> Option<Ack> {
         if now < self.policy.deadline() {
             return None;
@@ -116,13 +117,13 @@ impl Receiver {
         Some(Ack { ranges, count, delay, ce })
     }
 
-    /// Stream bytes received from the start without a gap.
+    /// Returns the number of stream bytes received from the start without a gap.
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.data.containing(0).map_or(0, |range| range.end)
     }
 
-    /// Counters over the whole run.
+    /// Returns the counters over the whole run.
     #[must_use]
     pub fn counters(&self) -> ReceiverCounters {
         ReceiverCounters { delivered_bytes: self.delivered(), ..self.counters }

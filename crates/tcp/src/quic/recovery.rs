@@ -12,9 +12,9 @@ use super::{AckFrame, GRANULARITY, Params, SentPacket};
 /// PTOs that persistent congestion lasts (§ 7.6.1: kPersistentCongestionThreshold).
 const PERSISTENT_CONGESTION_THRESHOLD: u64 = 3;
 
-/// Recovery of a connection after its handshake.
+/// Loss recovery and congestion control of a connection after its handshake.
 ///
-/// Drive it so: [`Recovery::on_sent`] for each packet, [`Recovery::on_ack`] for each ACK frame,
+/// Call [`Recovery::on_sent`] for each packet, [`Recovery::on_ack`] for each ACK frame, and
 /// [`Recovery::on_timer`] at or after [`Recovery::next_timer`].
 #[derive(Clone, Debug)]
 pub struct Recovery {
@@ -23,7 +23,7 @@ pub struct Recovery {
     rtt: Rtt,
     probe_timer: ProbeTimer,
     congestion: Congestion,
-    /// Packets that the last event newly acknowledged, and those that it declared lost.
+    /// Packets that the last event newly acknowledged, and packets that it declared lost.
     acked: Vec<SentPacket>,
     lost: Vec<SentPacket>,
     /// `true` if that event established persistent congestion.
@@ -44,7 +44,7 @@ pub enum Expired {
 }
 
 impl Recovery {
-    /// Recovery of a connection that begins.
+    /// Creates the state of a new connection with datagrams of `mds` bytes.
     #[must_use]
     pub fn new(params: &Params, controller: AnyController, mds: u32) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Recovery {
         }
     }
 
-    /// A packet goes (§ A.5).
+    /// Records a sent packet (§ A.5).
     pub fn on_sent(&mut self, packet: SentPacket) {
         self.packets.on_sent(packet);
         self.congestion.on_sent(packet.bytes);
@@ -69,19 +69,20 @@ impl Recovery {
         }
     }
 
-    /// The handshake measured a round trip, of which nothing is the receiver's delay (§ 5.3).
+    /// Adds the RTT sample of the handshake, which has no ACK delay (§ 5.3).
     pub fn on_handshake_rtt(&mut self, now: Time, rtt: Duration) {
         self.rtt.update(now, rtt, Duration::ZERO);
     }
 
-    /// OnAckReceived (§ A.7); with `limited` the window was not used up (§ 7.8). Afterwards
-    /// [`Recovery::acked`] and [`Recovery::lost`] are those of this ACK.
+    /// Processes an ACK frame (OnAckReceived, § A.7); `limited` if the window was underused (§
+    /// 7.8). Afterwards [`Recovery::acked`] and [`Recovery::lost`] hold the packets of this ACK.
     pub fn on_ack(&mut self, now: Time, ack: &AckFrame<'_>, limited: bool) {
         let in_flight = self.packets.bytes_in_flight();
         self.begin();
         self.packets.on_ack(ack.ranges, &mut self.acked);
         let Some(&newest) = self.acked.first() else { return };
-        // § 5.1: the largest acknowledged is new, and one of the new elicits ACKs.
+        // § 5.1: a sample needs a newly acknowledged largest number, and a new packet that elicits
+        // ACKs.
         let largest = ack.ranges.first().is_some_and(|range| range.last == newest.number);
         if largest && self.acked.iter().any(|packet| packet.ack_eliciting) {
             let delay = ack.delay.min(self.params.max_ack_delay);
@@ -99,7 +100,8 @@ impl Recovery {
         self.probe_timer.on_ack();
     }
 
-    /// OnLossDetectionTimeout (§ A.9). Afterwards [`Recovery::lost`] is that of this timer.
+    /// Processes an expired timer (OnLossDetectionTimeout, § A.9). Afterwards [`Recovery::lost`]
+    /// holds the packets that it declared lost.
     pub fn on_timer(&mut self, now: Time) -> Expired {
         self.begin();
         if now < self.next_timer() {
@@ -114,7 +116,8 @@ impl Recovery {
         Expired::Loss
     }
 
-    /// Time at which [`Recovery::on_timer`] is due (§ A.8); `Time::NEVER` if no timer runs.
+    /// Returns the time at which [`Recovery::on_timer`] is due (§ A.8); `Time::NEVER` if no timer
+    /// runs.
     #[must_use]
     pub fn next_timer(&self) -> Time {
         match (self.packets.loss_time(), self.packets.last_eliciting()) {
@@ -123,13 +126,13 @@ impl Recovery {
         }
     }
 
-    /// Packets that the last event newly acknowledged, the largest number first.
+    /// Returns the packets that the last event newly acknowledged, the largest number first.
     #[must_use]
     pub fn acked(&self) -> &[SentPacket] {
         &self.acked
     }
 
-    /// Packets that the last event declared lost, the smallest number first.
+    /// Returns the packets that the last event declared lost, the smallest number first.
     #[must_use]
     pub fn lost(&self) -> &[SentPacket] {
         &self.lost
@@ -141,66 +144,66 @@ impl Recovery {
         self.persistent
     }
 
-    /// Packets that are outstanding, the oldest first.
+    /// Returns the outstanding packets, the oldest first.
     pub fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
         self.packets.outstanding()
     }
 
-    /// Bytes in flight.
+    /// Returns the bytes in flight.
     #[must_use]
     pub const fn bytes_in_flight(&self) -> u64 {
         self.packets.bytes_in_flight()
     }
 
-    /// Probes that may go whatever the window (§ 7.5).
+    /// Returns the number of probes that may be sent regardless of the window (§ 7.5).
     #[must_use]
     pub const fn probes(&self) -> u8 {
         self.probe_timer.probes()
     }
 
-    /// PTOs in a row.
+    /// Returns the number of PTOs in a row.
     #[must_use]
     pub const fn probe_timeouts(&self) -> u32 {
         self.probe_timer.count()
     }
 
-    /// smoothed_rtt; `None` before the first sample.
+    /// Returns smoothed_rtt; `None` before the first sample.
     #[must_use]
     pub fn smoothed_rtt(&self) -> Option<Duration> {
         self.rtt.smoothed()
     }
 
-    /// smoothed_rtt and rttvar; `None` before the first sample.
+    /// Returns smoothed_rtt and rttvar; `None` before the first sample.
     #[must_use]
     pub fn rtt_estimate(&self) -> Option<(Duration, Duration)> {
         self.rtt.estimate()
     }
 
-    /// RTT sample of the last event (§ 5.1), the receiver's delay included.
+    /// Returns the RTT sample of the last event (§ 5.1), which includes the ACK delay.
     #[must_use]
     pub const fn sample(&self) -> Option<Duration> {
         self.sample
     }
 
-    /// min_rtt; `None` before the first sample.
+    /// Returns min_rtt; `None` before the first sample.
     #[must_use]
     pub fn min_rtt(&self) -> Option<Duration> {
         self.rtt.min()
     }
 
-    /// The window and its controller.
+    /// Returns the window and its controller.
     #[must_use]
     pub const fn congestion(&self) -> &Congestion {
         &self.congestion
     }
 
-    /// PTO without backoff (§ 6.2.1).
+    /// Returns the PTO without backoff (§ 6.2.1).
     #[must_use]
     pub fn probe_timeout(&self) -> Duration {
         self.rtt.probe_base() + self.params.max_ack_delay
     }
 
-    /// Forgets the results of the event before.
+    /// Clears the results of the previous event.
     fn begin(&mut self) {
         self.acked.clear();
         self.lost.clear();
@@ -254,7 +257,7 @@ mod tests {
         Recovery::new(&Params::default(), ControllerParams::default().build(&start(MDS)), MDS)
     }
 
-    /// Packets that the last event reported must have been outstanding, and are no more.
+    /// Checks that the packets reported by the last event were outstanding, and removes them.
     fn settle(recovery: &Recovery, outstanding: &mut BTreeSet<u64>) -> Result<(), TestCaseError> {
         for packet in recovery.acked().iter().chain(recovery.lost()) {
             prop_assert!(outstanding.remove(&packet.number), "{} twice", packet.number);
@@ -263,8 +266,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each packet is acknowledged or lost once, whatever ACKs say, and as long as one that
-        /// elicits an ACK is outstanding a timer runs.
+        /// Each packet is acknowledged or lost once, whatever ACKs say. A timer runs as long as a
+        /// packet that elicits an ACK is outstanding.
         #[test]
         fn packets_leave_once_and_a_timer_runs_until_they_have(
             ops in prop::collection::vec((0_u8..8, 0_u64..40, 0_u64..6, 1_u64..80_000_000), 1..200),
@@ -284,7 +287,7 @@ mod tests {
                         outstanding.insert(number);
                     }
                     4..=6 => {
-                        // Now and then an ACK reports what was never sent.
+                        // Some ACKs report packets that were never sent.
                         let last = (number + 2).saturating_sub(back);
                         let first = last.saturating_sub(len);
                         let below = AckRange { first: 0, last: first.saturating_sub(len + 2) };
@@ -311,7 +314,7 @@ mod tests {
                 prop_assert!(!waits || recovery.next_timer() < Time::NEVER);
                 prop_assert!(recovery.congestion().window() >= 2 * u64::from(MDS));
                 now += Duration(pause);
-                // Two years: a few PTOs later there is no time to wait for.
+                // About two years: a few PTOs later the deadline exceeds 64 bits of nanoseconds.
                 if now > Time(1 << 56) {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! Round-trip times (RFC 9002 § 5).
+//! RTT estimation (RFC 9002 § 5).
 
 use cwnd_quantity::{Duration, Time};
 
@@ -26,10 +26,10 @@ impl Rtt {
         }
     }
 
-    /// UpdateRtt (§ 5.3) with a sample of which the receiver explains `ack_delay`, at most
-    /// max_ack_delay.
+    /// Adds a sample, of which the receiver reports `ack_delay`, at most max_ack_delay, as its own
+    /// delay (UpdateRtt, § 5.3).
     ///
-    /// The estimate is RFC 6298's, of samples less the receiver's delay.
+    /// The estimator is RFC 6298's, with samples less the ACK delay.
     pub fn update(&mut self, now: Time, latest: Duration, ack_delay: Duration) {
         self.first_sample = self.first_sample.min(now);
         self.min = self.min.min(latest);
@@ -40,7 +40,7 @@ impl Rtt {
         self.estimator.see(latest);
     }
 
-    /// The newest sample is the least after persistent congestion (§ 5.2).
+    /// Resets min_rtt to the newest sample, after persistent congestion (§ 5.2).
     pub fn forget_min(&mut self) {
         self.min = self.latest().unwrap_or(Duration::MAX);
     }
@@ -49,33 +49,34 @@ impl Rtt {
         self.first_sample
     }
 
-    /// min_rtt; `None` before the first sample.
+    /// Returns min_rtt; `None` before the first sample.
     pub fn min(&self) -> Option<Duration> {
         (self.min != Duration::MAX).then_some(self.min)
     }
 
-    /// latest_rtt; `None` before the first sample.
+    /// Returns latest_rtt; `None` before the first sample.
     pub fn latest(&self) -> Option<Duration> {
         self.estimator.last()
     }
 
-    /// smoothed_rtt; `None` before the first sample.
+    /// Returns smoothed_rtt; `None` before the first sample.
     pub fn smoothed(&self) -> Option<Duration> {
         self.estimator.srtt()
     }
 
-    /// smoothed_rtt and rttvar; `None` before the first sample.
+    /// Returns smoothed_rtt and rttvar; `None` before the first sample.
     pub fn estimate(&self) -> Option<(Duration, Duration)> {
         self.estimator.estimate()
     }
 
-    /// Larger one of smoothed_rtt and latest_rtt (§ 6.1.2).
+    /// Returns the larger of smoothed_rtt and latest_rtt (§ 6.1.2).
     pub fn larger(&self) -> Duration {
         let smoothed = self.smoothed().unwrap_or(self.initial);
         smoothed.max(self.latest().unwrap_or(self.initial))
     }
 
-    /// smoothed_rtt + max (4 · rttvar, kGranularity) (§ 6.2.1).
+    /// Returns smoothed_rtt + max(4 · rttvar, kGranularity), the PTO without max_ack_delay (§
+    /// 6.2.1).
     pub fn probe_base(&self) -> Duration {
         let first = (self.initial, self.initial / 2);
         let (smoothed, variation) = self.estimator.estimate().unwrap_or(first);

@@ -1,5 +1,5 @@
-//! The sending end: one stream, its losses sent again under new numbers (RFC 9000 § 13.3), paced
-//! and held back by the window (RFC 9002 § 7).
+//! Sender of a QUIC connection: one stream, whose lost data is retransmitted under new packet
+//! numbers (RFC 9000 § 13.3), with pacing and window of RFC 9002 § 7.
 
 use cwnd_cc::{AnyController, Controller as _};
 use cwnd_packet::Ranges;
@@ -18,7 +18,7 @@ pub struct Sizes {
     pub overhead: u32,
 }
 
-/// A packet that goes.
+/// A packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Packet number.
@@ -29,21 +29,22 @@ pub struct Packet {
     pub len: u32,
     /// UDP payload, bytes.
     pub bytes: u32,
-    /// `true` if stream bytes of it were sent before.
+    /// `true` if its stream bytes were sent before.
     pub again: bool,
 }
 
 /// Sender of a stream.
 ///
 /// Call [`Sender::write`], [`Sender::on_ack`], and [`Sender::on_timer`] at or after
-/// [`Sender::next_timer`]; after each [`Sender::poll_transmit`] until it returns `None`.
+/// [`Sender::next_timer`]. After each of them, call [`Sender::poll_transmit`] until it returns
+/// `None`.
 #[derive(Clone, Debug)]
 pub struct Sender {
     sizes: Sizes,
     recovery: Recovery,
     pacer: Pacer,
-    /// Time up to which the pacing rate is used up, in nanoseconds; what lies between it and now
-    /// is credit. A connection begins with as much as a burst takes.
+    /// Time up to which the pacing rate is spent, in nanoseconds; the time from it to now is
+    /// credit. A connection begins with the credit of one burst.
     paid_until: i64,
     /// Next packet number.
     number: u64,
@@ -53,13 +54,13 @@ pub struct Sender {
     end: u64,
     /// Stream bytes acknowledged.
     acked: Ranges,
-    /// Stream bytes lost and not sent again since.
+    /// Stream bytes lost and not retransmitted since.
     lost: Ranges,
-    /// `true` if the application, not the window, limits what is sent (§ 7.8).
+    /// `true` if the application, not the window, limits transmission (§ 7.8).
     limited: bool,
-    /// Counters but for the window's reductions.
+    /// Counters except the reductions of the window, which [`Recovery`] keeps.
     counters: SenderCounters,
-    /// Persistent congestion, times it was established.
+    /// Number of times that persistent congestion was established.
     persistent: u64,
 }
 
@@ -69,7 +70,7 @@ const PACING: (u128, u128) = (5, 4);
 const BURST: u32 = 10;
 
 impl Sender {
-    /// A sender after its handshake.
+    /// Creates a sender after its handshake.
     #[must_use]
     pub fn new(params: &Params, controller: AnyController, sizes: Sizes) -> Self {
         Self {
@@ -88,13 +89,13 @@ impl Sender {
         }
     }
 
-    /// A sender of a group of connections.
+    /// Creates a sender with the configuration of a group of connections.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         Self::new(&config.params, config.new_controller(), config.params.sizes())
     }
 
-    /// The application wrote `bytes` more.
+    /// Adds `bytes` written by the application.
     pub const fn write(&mut self, bytes: u64) {
         self.end = self.end.saturating_add(bytes);
     }
@@ -104,12 +105,12 @@ impl Sender {
         self.end = self.next;
     }
 
-    /// The handshake measured a round trip.
+    /// Adds the RTT sample of the handshake.
     pub fn on_handshake_rtt(&mut self, now: Time, rtt: Duration) {
         self.recovery.on_handshake_rtt(now, rtt);
     }
 
-    /// An ACK frame arrives.
+    /// Processes an ACK frame.
     pub fn on_ack(&mut self, now: Time, ack: &AckFrame<'_>) {
         let marked = ack.ce > self.recovery.congestion().ce();
         self.recovery.on_ack(now, ack, self.limited);
@@ -123,7 +124,7 @@ impl Sender {
         self.take_lost();
     }
 
-    /// A timer may have expired.
+    /// Processes an expired timer, if one is due.
     pub fn on_timer(&mut self, now: Time) {
         match self.recovery.on_timer(now) {
             Expired::Nothing => {}
@@ -135,26 +136,27 @@ impl Sender {
         }
     }
 
-    /// Time at which [`Sender::on_timer`] is due; `Time::NEVER` if no timer runs.
+    /// Returns the time at which [`Sender::on_timer`] or [`Sender::poll_transmit`] is due;
+    /// `Time::NEVER` if no timer runs.
     #[must_use]
     pub fn next_timer(&self) -> Time {
         let recovery = self.recovery.next_timer();
         if self.pacer.holds() { recovery.min(self.pacer.until()) } else { recovery }
     }
 
-    /// The next packet that may go.
+    /// Returns the next packet to send, if window and pacing allow one.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         self.pacer.set_holds(false);
         let probe = self.recovery.probes() > 0;
         let Some((start, len)) = self.choose(probe) else {
-            // What is sent fills the window only if nothing more would fit.
+            // The window counts as used only if no further full packet fits.
             let full = u64::from(self.sizes.payload + self.sizes.overhead);
             self.limited = self.recovery.bytes_in_flight() + full <= self.window();
             return None;
         };
         let bytes = len + self.sizes.overhead;
         self.limited = false;
-        // § 7.5: probes go whatever the window.
+        // § 7.5: the window does not limit probes.
         let fits = self.recovery.bytes_in_flight() + u64::from(bytes) <= self.window();
         if !fits && !probe || self.is_paced(now, bytes, probe) {
             return None;
@@ -172,51 +174,51 @@ impl Sender {
         Some(Packet { number, start, len, bytes, again })
     }
 
-    /// Congestion window, bytes.
+    /// Returns the congestion window, bytes.
     #[must_use]
     pub fn window(&self) -> u64 {
         self.recovery.congestion().window()
     }
 
-    /// Bytes of a full packet, in which the window is counted (`max_datagram_size`).
+    /// Returns the bytes of a full packet, the unit of the window (`max_datagram_size`).
     #[must_use]
     pub const fn max_datagram_size(&self) -> u32 {
         self.sizes.payload + self.sizes.overhead
     }
 
-    /// Loss detection, RTT and window.
+    /// Returns loss detection, RTT and window.
     #[must_use]
     pub const fn recovery(&self) -> &Recovery {
         &self.recovery
     }
 
-    /// Counters over the whole run; their timeouts are PTOs.
+    /// Returns the counters over the whole run; their timeouts are PTOs.
     #[must_use]
     pub fn counters(&self) -> SenderCounters {
         let reductions = self.recovery.congestion().reductions();
         SenderCounters { reductions, ..self.counters }
     }
 
-    /// Persistent congestion, times it was established (§ 7.6).
+    /// Returns the number of times that persistent congestion was established (§ 7.6).
     #[must_use]
     pub const fn persistent_congestion(&self) -> u64 {
         self.persistent
     }
 
-    /// Stream bytes acknowledged from the start without a gap.
+    /// Returns the number of stream bytes acknowledged from the start without a gap.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
         self.acked.containing(0).map_or(0, |range| range.end)
     }
 
-    /// `true` if all that was written is acknowledged.
+    /// `true` if all data written is acknowledged.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.acknowledged() >= self.end
     }
 
-    /// Stream bytes that go next: lost ones, new ones, or for a probe the oldest outstanding again
-    /// (§ 6.2.4).
+    /// Chooses the stream bytes to send next: lost data, then new data, then for a probe the oldest
+    /// outstanding packet (§ 6.2.4).
     fn choose(&self, probe: bool) -> Option<(u64, u32)> {
         let most = u64::from(self.sizes.payload);
         if let Some(lost) = self.lost.lowest() {
@@ -229,7 +231,7 @@ impl Sender {
         oldest.map(|packet| (packet.start, packet.len))
     }
 
-    /// Queues what was declared lost and has not arrived by a copy.
+    /// Queues the data of lost packets, unless another packet delivered it.
     fn take_lost(&mut self) {
         for packet in self.recovery.lost() {
             let (mut from, end) = (packet.start, packet.start + u64::from(packet.len));

@@ -1,4 +1,4 @@
-//! Packets as segments, and their sizes on the wire (RFC 9000 § 17.3, § 19).
+//! Conversion of QUIC packets to segments, and their sizes on the wire (RFC 9000 § 17.3, § 19).
 
 use cwnd_packet::Ecn;
 use cwnd_quantity::Time;
@@ -14,7 +14,7 @@ const SHORT_HEADER: u32 = 1 + 8 + 2 + 16;
 pub const PACKET_OVERHEAD: u32 = SHORT_HEADER + 1 + 1 + 4;
 
 impl Packet {
-    /// The datagram with this packet.
+    /// Returns the datagram with this packet.
     #[must_use]
     pub fn segment(&self, now: Time, params: &Params) -> Segment {
         Segment {
@@ -28,7 +28,7 @@ impl Packet {
         }
     }
 
-    /// The packet of a datagram; `None` if it is another one.
+    /// Returns the packet of a datagram; `None` unless it is a QUIC packet with stream data.
     #[must_use]
     pub fn of(segment: &Segment, params: &Params) -> Option<Self> {
         let Body::Quic { number, again } = segment.body else { return None };
@@ -38,7 +38,7 @@ impl Packet {
 }
 
 impl Ack {
-    /// The datagram with this frame alone.
+    /// Returns the datagram with this frame alone.
     #[must_use]
     pub fn segment(&self, now: Time, params: &Params) -> Segment {
         let frame = self.frame();
@@ -56,7 +56,7 @@ impl Ack {
         }
     }
 
-    /// The frame of a datagram; `None` if it has none.
+    /// Returns the ACK frame of a datagram; `None` if it has none.
     #[must_use]
     pub fn of(segment: &Segment) -> Option<Self> {
         let Body::QuicAck(body) = segment.body else { return None };
