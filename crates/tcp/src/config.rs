@@ -9,26 +9,28 @@ use crate::params::Params;
 use crate::plan::{Plan, Steering};
 use crate::signed::Signer;
 
-/// What the connections of one group share, with everything derived from the parameters once.
+/// Configuration of a group of connections: parameters, first controller, and values derived from
+/// them once.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The parameters as given.
     pub params: Params,
-    /// The congestion controller each connection gets.
+    /// Parameters of each connection's congestion controller.
     pub controller: ControllerParams,
-    /// That controller at the start: each connection gets a copy, which shares with the others what stays the same.
+    /// The controller in its initial state; each connection gets a clone, which shares immutable
+    /// data with the others.
     first_controller: AnyController,
-    /// Makes controllers of somebody's own in place of that one.
+    /// Factory of user-defined controllers, in place of `controller`.
     own_controller: Option<Own>,
-    /// An echo policy of somebody's own in place of the parameters'.
+    /// A user-defined echo policy, in place of the parameters'.
     own_echo: Option<Box<dyn DynEcho>>,
-    /// Payload of a full segment.
+    /// Payload of a full segment, bytes.
     pub(crate) mss: u64,
-    /// Divides bytes by `mss`.
+    /// Divisor by `mss`.
     pub(crate) segments: Divisor,
-    /// Headers of a data segment on the wire.
+    /// Header bytes of a data segment on the wire.
     pub(crate) header: u16,
-    /// Wire size of a segment without payload.
+    /// Wire size of a segment without payload, bytes.
     pub(crate) ack_wire: u16,
     pub(crate) receive_window: u32,
     /// Resolution of the timestamp clock, at least one nanosecond.
@@ -41,7 +43,7 @@ pub struct Config {
     pub(crate) syn_rto: RtoPolicy,
 }
 
-/// Makes controllers.
+/// Factory of controllers, shared by clones of the configuration.
 #[derive(Clone)]
 struct Own(Arc<Make>);
 type Make = dyn Fn(&Start) -> Box<dyn DynController> + Send + Sync;
@@ -53,7 +55,7 @@ impl fmt::Debug for Own {
 }
 
 impl Config {
-    /// Derives what the endpoints need; `params` have passed their own check.
+    /// Derives the values that endpoints need; `params` must have passed their check.
     #[must_use]
     pub fn new(params: Params, controller: ControllerParams) -> Self {
         let small = |bytes: u64| u16::try_from(bytes).unwrap_or(u16::MAX);
@@ -80,7 +82,7 @@ impl Config {
         }
     }
 
-    /// The same with controllers of somebody's own.
+    /// Returns the configuration with user-defined controllers, which `make` creates.
     #[must_use]
     pub fn with_controller(
         self,
@@ -94,35 +96,37 @@ impl Config {
         Self { first_controller, steering, plan, own_controller, ecn_retransmissions, ..self }
     }
 
-    /// The same with an echo policy of somebody's own: each receiver begins with a copy.
+    /// Returns the configuration with a user-defined echo policy; each receiver begins with a
+    /// clone.
     #[must_use]
     pub fn with_echo(self, policy: Box<dyn DynEcho>) -> Self {
         Self { own_echo: Some(policy), ..self }
     }
 
-    /// The echo policy of a new receiver, unless it is the classic one.
+    /// Returns the echo policy of a new receiver; `None` for classic ECE.
     pub(crate) fn new_echo(&self) -> Option<Box<dyn DynEcho>> {
         let own = self.own_echo.as_ref().map(|policy| policy.boxed_clone());
         own.or_else(|| self.params.acks.echo.policy())
     }
 
-    /// What a controller begins with.
+    /// Returns the sizes and windows that a controller begins with.
     #[must_use]
     pub fn start(&self) -> Start {
         start(&self.params, self.params.windows.initial_window)
     }
 
-    /// The controller of a new connection.
+    /// Returns the controller of a new connection.
     pub(crate) fn new_controller(&self) -> AnyController {
         self.first_controller.clone()
     }
 
-    /// Whether it steers by delivery rates.
+    /// `true` if the controller steers by delivery rates.
     pub(crate) fn by_rate(&self) -> bool {
         self.steering.by_rate
     }
 
-    /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).
+    /// Returns the controller of a connection whose SYN was lost: its initial window is one segment
+    /// (RFC 5681 § 3.1).
     pub(crate) fn controller_after_syn_loss(&self) -> AnyController {
         let mut start = start(&self.params, 1);
         if let Some(ssthresh) = self.params.windows.ssthresh_after_syn_loss {
@@ -134,25 +138,26 @@ impl Config {
         }
     }
 
-    /// Signs timestamps.
+    /// Returns the signer of timestamps.
     pub(crate) const fn signer(&self) -> Signer {
         Signer::new(&self.params.signature, self.clock)
     }
 
-    /// Rounds an instant down to the timestamp clock.
+    /// Rounds a time in nanoseconds down to a tick of the timestamp clock.
     #[inline]
     pub(crate) const fn tick(&self, ns: u64) -> u64 {
         ns - self.clock.divide(ns).1
     }
 
-    /// An RTT as the clock sees it, at least one tick: both ends of the measurement are rounded down.
+    /// Returns an RTT as the timestamp clock measures it, at least one tick: both ends are rounded
+    /// down.
     #[inline]
     pub(crate) fn measured(&self, from: u64, to: u64) -> Duration {
         Duration((self.tick(to) - self.tick(from)).max(self.clock.get()))
     }
 }
 
-/// Where a controller begins, with an initial window of this many segments.
+/// Start of a controller with an initial window of this many segments.
 fn start(params: &Params, initial_segments: u32) -> Start {
     Start {
         mss: params.packets.mss.0 as u32,

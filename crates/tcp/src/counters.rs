@@ -1,11 +1,11 @@
-//! Counters of both ends, and their names.
+//! Counters of senders and receivers, and their names in results.
 
 use core::ops::AddAssign;
 
 use cwnd_cc::Cause;
 
-/// What a sender counted, over the whole run.
-// What each segment counts comes first.
+/// Counters of a sender, over the whole run.
+// Counters that each segment increments come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SenderCounters {
@@ -13,54 +13,56 @@ pub struct SenderCounters {
     pub segments_sent: u64,
     /// Their bytes on the wire.
     pub wire_bytes_sent: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmissions: u64,
-    /// Timeouts by how many in a row it was: first, second, …; the last counts that and all beyond.
+    /// Timeouts of data by their rank in a row: first, second, …; the last entry counts all higher
+    /// ranks, too.
     pub timeouts: [u64; TIMEOUT_RANKS],
     /// SYNs that timed out.
     pub syn_timeouts: u64,
-    /// Window reductions but those of timeouts, by [`Cause::index`].
+    /// Window reductions except those of timeouts, by [`Cause::index`].
     pub reductions: [u64; Cause::COUNT],
-    /// Losses found within a window that was already reduced for another cause, so that no other reduction followed.
+    /// Losses in a window that was already reduced for another cause, so that no further reduction
+    /// followed.
     pub losses_in_cwr: u64,
-    /// Reductions for a loss that were taken back, as what had been taken for lost came late.
+    /// Reductions for a loss that were undone, as the data counted as lost arrived late.
     pub undone: u64,
-    /// Probes of the tail (RFC 8985 § 7).
+    /// Tail loss probes (RFC 8985 § 7).
     pub tail_probes: u64,
-    /// Timeouts that were taken back, as they were spurious.
+    /// Spurious timeouts that were undone.
     pub timeouts_undone: u64,
     /// ACKs that carried ECE.
     pub ece_acks: u64,
-    /// Source quenches that were believed: about data that was outstanding, if that is looked at.
+    /// Source quenches accepted: those about outstanding data, if that is checked.
     pub quenches: u64,
-    /// Those that were not.
+    /// Source quenches refused.
     pub quenches_refused: u64,
-    /// Those that made the pause between packets longer (RFC 1016).
+    /// Source quenches that lengthened the pause between packets (RFC 1016).
     pub quench_pauses: u64,
-    /// Probes of a closed receive window.
+    /// Probes of a closed receive window sent.
     pub window_probes: u64,
 }
 
 impl SenderCounters {
-    /// Expiries of the retransmission timer, of SYNs and of data.
+    /// Returns the expiries of the retransmission timer, of SYNs and data.
     #[must_use]
     pub fn expiries(&self) -> u64 {
         self.syn_timeouts + self.data_timeouts()
     }
 
-    /// Those of data.
+    /// Returns the expiries of the retransmission timer of data.
     #[must_use]
     pub fn data_timeouts(&self) -> u64 {
         self.timeouts.iter().sum()
     }
 
-    /// Window reductions for a cause; those of timeouts are no part of any.
+    /// Returns the window reductions for a cause; reductions by timeouts are not included.
     #[must_use]
     pub const fn reductions_for(&self, cause: Cause) -> u64 {
         self.reductions[cause.index()]
     }
 
-    /// Window reductions for source quenches.
+    /// Returns the window reductions for source quenches, of marked and of dropped packets.
     #[must_use]
     pub const fn reductions_for_quenches(&self) -> u64 {
         let [marked, dropped] =
@@ -68,8 +70,8 @@ impl SenderCounters {
         self.reductions_for(marked) + self.reductions_for(dropped)
     }
 
-    /// Tells all that the activity of a run has of it, by name: what may happen to any connection in any case, the rest if it
-    /// happened.
+    /// Reports the counters that the activity of a run contains, by name: the common ones always,
+    /// the rare ones if they are positive.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("ece_acks", self.ece_acks);
         each("ecn_reductions", self.reductions_for(Cause::Ecn));
@@ -103,10 +105,10 @@ impl SenderCounters {
     }
 }
 
-/// Counts of two connections together.
+/// Adds the counters of two connections.
 impl AddAssign<&Self> for SenderCounters {
     fn add_assign(&mut self, other: &Self) {
-        // Whoever adds a count is asked for it here.
+        // A new counter must be added here: the pattern names all fields.
         let Self {
             segments_sent,
             wire_bytes_sent,
@@ -142,8 +144,8 @@ impl AddAssign<&Self> for SenderCounters {
     }
 }
 
-/// What a receiver counted, over the whole run.
-// What each segment and each ACK counts comes last: `READ_FROM`.
+/// Counters of a receiver, over the whole run.
+// Counters that each segment and each ACK increments come last: `READ_FROM`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ReceiverCounters {
@@ -153,7 +155,7 @@ pub struct ReceiverCounters {
     pub syns: u64,
     /// Data segments that brought nothing new.
     pub duplicates: u64,
-    /// Payload bytes handed to the application, in order, each once.
+    /// Payload bytes delivered to the application, in order, each once.
     pub delivered_bytes: u64,
     /// Data segments that arrived, duplicates included.
     pub segments: u64,
@@ -164,10 +166,10 @@ pub struct ReceiverCounters {
 }
 
 impl ReceiverCounters {
-    /// Offset of what each segment counts, in bytes.
+    /// Offset in bytes of the counters that each segment increments.
     pub(crate) const READ_FROM: usize = core::mem::offset_of!(Self, delivered_bytes);
 
-    /// Tells all that the activity of a run has of it, by name.
+    /// Reports the counters that the activity of a run contains, by name.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("ce_received", self.ce_segments);
         if self.duplicates > 0 {
@@ -176,7 +178,7 @@ impl ReceiverCounters {
     }
 }
 
-/// Counts of two connections together.
+/// Adds the counters of two connections.
 impl AddAssign<&Self> for ReceiverCounters {
     fn add_assign(&mut self, other: &Self) {
         let Self {
@@ -198,7 +200,7 @@ impl AddAssign<&Self> for ReceiverCounters {
     }
 }
 
-/// How many of [`SenderCounters::timeouts`] are told apart.
+/// Number of ranks that [`SenderCounters::timeouts`] distinguishes.
 pub const TIMEOUT_RANKS: usize = 5;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Delivery rate: draft-cheng-iccrg-delivery-rate-estimation-00 (sections and names in capitals are
-//! its), Linux `tcp_rate.c`.
+//! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation-00, which has the sections and
+//! the names in capitals; Linux `tcp_rate.c`).
 
 use cwnd_cc::RateSample;
 use cwnd_quantity::{Duration, Time};
@@ -101,7 +101,8 @@ impl Rates {
             sample.interval = plausible.then_some(took);
             sample.app_limited = sent.app_limited;
         }
-        // § 3.4: the bubble is over once what was in flight has left.
+        // § 3.4: an application-limited phase ends once the data in flight at its start is
+        // delivered.
         if self.delivered > self.app_limited {
             self.app_limited = 0;
         }

@@ -1,4 +1,4 @@
-//! Rules by which ACKs echo.
+//! Interface of echo policies: rules for the feedback in ACKs.
 
 use core::fmt;
 
@@ -7,21 +7,23 @@ use cwnd_quantity::Time;
 
 use crate::segment::Segment;
 
-/// A rule by which ACKs echo. What an ACK that never goes would have told is told by the next one.
+/// A rule for the feedback that ACKs carry. An echo is taken only for an ACK that is sent; until
+/// then it accumulates.
 pub trait EchoPolicy {
-    /// Data arrived now, be it a duplicate. Whether it is to be acknowledged at once.
+    /// Reads a data segment that arrived, also a duplicate. Returns `true` if it must be
+    /// acknowledged at once.
     fn on_data(&mut self, now: Time, segment: &Segment) -> bool;
-    /// Takes the echo of the ACK that goes now.
+    /// Takes the echo for the ACK that is sent now.
     fn take(&mut self) -> Echo;
-    /// By how many bytes of options this makes the ACK longer.
+    /// Returns the bytes of TCP options that this echo adds to the ACK.
     fn bytes_of(&self, _echo: Echo) -> u16 {
         0
     }
 }
 
-/// An echo policy of any type, behind a pointer.
+/// An echo policy behind a pointer (object-safe [`EchoPolicy`] with `Clone`).
 pub trait DynEcho: EchoPolicy + fmt::Debug + Send + Sync {
-    /// Another in the same state.
+    /// Returns a boxed copy in the same state.
     fn boxed_clone(&self) -> Box<dyn DynEcho>;
 }
 

@@ -43,7 +43,7 @@ pub enum Verdict {
     SendNew,
     /// The timeout was spurious.
     Spurious,
-    /// Something was lost: recovery goes on as usual.
+    /// Some data was lost: the repair of the timeout continues as usual.
     Lost,
 }
 
@@ -124,7 +124,7 @@ fn decide(told: Told, original: bool) -> Verdict {
         return Verdict::Spurious;
     }
     if told.new_went {
-        // Step 3a: the new data arrived before what was sent before it.
+        // Step 3a: a duplicate ACK, or a SACK of new data alone, shows that data was lost.
         return if told.sacks { Verdict::Lost } else { Verdict::Open };
     }
     match (told.advances && !told.recovers, told.new_waits) {

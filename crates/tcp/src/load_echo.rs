@@ -7,44 +7,44 @@ use cwnd_quantity::Time;
 use crate::echo_policy::EchoPolicy;
 use crate::segment::Segment;
 
-/// Bytes of the TCP option that an estimate takes: kind, length, and the place of a threshold in 16
-/// bits.
+/// Bytes of the TCP option with an estimate: kind, length, and the place of a threshold in 16 bits.
 const OPTION_BYTES: u16 = 4;
 
-/// The ACKs that carry the estimate.
+/// Schedule of the ACKs that carry the estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// All.
+    /// Every ACK.
     Every,
-    /// The first one after it has changed ("non-redundant").
+    /// The first ACK after a change of the estimate ("non-redundant").
     Changed,
-    /// The first one after it has changed, then the second after that, the third after that, and
-    /// so on (BMCC's).
+    /// The first ACK after a change, then the second after that, the third after that, and so on
+    /// (BMCC's).
     Spaced,
 }
 
-/// An estimate of the load factor at the most loaded link, as the place of a threshold.
+/// Estimate f̂ of the load factor at the most loaded link, as the place of a threshold ([`adpm`]).
 #[derive(Clone, Copy, Debug)]
 pub struct LoadEcho {
     carried: Carried,
-    /// f̂: where the last threshold lies that told something.
+    /// f̂: the place of the last threshold that tightened the estimate.
     place: u16,
     changes: u8,
     /// § VI: the counter i, "reset to 1 each time the price changes and incremented by 1 each time
     /// f̂ is sent".
     i: u32,
-    /// ACKs that have gone since one carried it.
+    /// ACKs sent since the last one that carried the estimate.
     without: u32,
 }
 
 impl LoadEcho {
-    /// "New flows initially estimate f̂ = η₀" (§ III a): below all thresholds.
+    /// Creates an estimate below all thresholds: "New flows initially estimate f̂ = η₀" (§ III a).
     #[must_use]
     pub const fn new(carried: Carried) -> Self {
         Self { carried, place: 0, changes: 0, i: 1, without: 0 }
     }
 
-    /// § II-B: the update of f̂.
+    /// Returns f̂ after a packet (§ II-B): ECT(1) bounds it from below by the packet's threshold,
+    /// ECT(0) from above, and CE gives the maximum.
     fn updated(&self, ecn: Ecn, header: Option<Header>) -> u16 {
         let threshold = match header {
             Some(Header::Id(id)) => Some(adpm::hash(id)),
@@ -125,8 +125,7 @@ mod tests {
         assert_eq!(place(&unknown), (40_000, 4), "no identification, no threshold");
     }
 
-    /// § II-B: the estimate of `vectors/load.json` after each packet, whichever router it came
-    /// through.
+    /// Checks the estimate after each packet of `vectors/load.json` (§ II-B), for any router.
     #[test]
     fn the_estimate_is_that_of_the_vectors() {
         let text = include_str!("../../../vectors/load.json");

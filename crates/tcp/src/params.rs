@@ -1,4 +1,4 @@
-//! Parameters of both ends of a connection, by the parts that have them.
+//! Parameters of both ends of a connection, grouped by the part that they belong to.
 
 use cwnd_schema::Schema;
 
@@ -140,7 +140,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// The same, changed by `set`.
+    /// Returns the parameters changed by `set`.
     #[must_use]
     pub fn with(mut self, set: impl FnOnce(&mut Self)) -> Self {
         set(&mut self);

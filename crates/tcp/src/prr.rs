@@ -276,8 +276,8 @@ mod tests {
         assert_eq!(late.quota(), mss, "nothing went and nothing may: the fast retransmit");
     }
 
-    /// tcp_cwnd_reduction by hand: ssthresh 7 of a window of 10. CEIL(7 n / 10) − out is 1 for the ACKs of segments
-    /// 1, 2, 3, 5, 6, 8 and 9, and 0 for the others.
+    /// tcp_cwnd_reduction by hand: ssthresh 7 of a window of 10. CEIL(7 n / 10) − out is 1 for the
+    /// ACKs of segments 1, 2, 3, 5, 6, 8 and 9, and 0 for the others.
     #[test]
     fn linux_rounds_the_share_up_to_whole_segments() {
         let mss = 1000;
@@ -296,8 +296,8 @@ mod tests {
         assert_eq!(sent, [1, 1, 1, 0, 1, 1, 0, 1, 1, 0]);
     }
 
-    /// tcp_do_prr_ack by hand: ssthresh 5 of 10 outstanding. The fast retransmit is the first of CEIL(n / 2), so that of the ACKs after it every
-    /// second sends a segment, the second of them first.
+    /// tcp_do_prr_ack by hand: ssthresh 5 of 10 outstanding. The fast retransmit is the first of
+    /// CEIL(n / 2), so every second ACK after it sends a segment, the second of them first.
     #[test]
     fn freebsd_counts_the_fast_retransmit_and_rounds_up() {
         let mss = 1000;

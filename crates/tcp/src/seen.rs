@@ -1,6 +1,6 @@
-//! Round-trip times that a controller sees (McCullagh 2008, chapter 5). Echoed timestamps give the
-//! send time of the oldest segment that an ACK is for, and so how long the receiver held the ACK
-//! back; the sender's own notes have each segment.
+//! Round-trip times that a controller sees (McCullagh 2008, chapter 5). An echoed timestamp is that
+//! of the oldest segment acknowledged, so its RTT includes the delay of the ACK. The sender's own
+//! log has the send time of each segment.
 
 use cwnd_quantity::Duration;
 use cwnd_schema::{Choice, Schema};
@@ -82,7 +82,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// `true` if no sample has in it for how long the receiver held an ACK back.
+    /// `true` if samples exclude the time for which the receiver delays ACKs.
     pub(crate) const fn is_prompt(&self) -> bool {
         let newest = matches!(self.rtt_from, RttFrom::Newest | RttFrom::Sack);
         newest && !self.rtt_lone_acks || matches!(self.rtt_from, RttFrom::OneWay)

@@ -3,30 +3,30 @@ use cwnd_quantity::Time;
 
 use crate::quic::AckBody;
 
-/// TCP header flags; the values are those of the header's flag byte (RFC 9293 § 3.1, RFC 3168 § 6.1).
+/// TCP header flags, as in the header's flag byte (RFC 9293 § 3.1, RFC 3168 § 6.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// Opens a connection.
+    /// Synchronise: opens a connection.
     pub const SYN: Self = Self(0x02);
     /// Push: the sender has no more to send just now.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgement number counts: in headers; of a segment its body says so.
+    /// Acknowledgement field significant. Only in headers: a segment's [`Segment::body`] gives it.
     pub const ACK: Self = Self(0x10);
     /// ECN-echo.
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced.
     pub const CWR: Self = Self(0x80);
 
-    /// Whether all flags of `other` are set.
+    /// `true` if all flags of `other` are set.
     #[inline]
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These flags and those of `other`.
+    /// Returns the union of both sets of flags.
     #[inline]
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
@@ -34,31 +34,34 @@ impl Flags {
     }
 }
 
-/// A SACK block, relative to the acknowledgement number of its segment so that three fit a small packet.
+/// A SACK block, relative to the acknowledgement number of its segment, so that a [`Segment`] with
+/// three blocks fits a cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
-    /// First byte of the block minus the acknowledgement number: below zero in a first block that tells of a duplicate (RFC 2883 § 4).
+    /// First byte of the block less the acknowledgement number; negative in a D-SACK block (RFC
+    /// 2883 § 4).
     pub offset: i32,
-    /// Bytes in the block; zero is no block.
+    /// Bytes in the block; zero means no block.
     pub len: u32,
 }
 
 impl SackBlock {
-    /// The block of `[start, end)` beside this acknowledgement number. Numbers are compared within 2 GiB (RFC 7323 § 2.3 has windows of half that).
+    /// Creates the block of `[start, end)` beside this acknowledgement number. Their distance must
+    /// be below 2 GiB (RFC 7323 § 2.3 has windows of half that).
     #[inline]
     #[must_use]
     pub const fn of(ack: u64, start: u64, end: u64) -> Self {
         Self { offset: start.wrapping_sub(ack) as i32, len: (end - start) as u32 }
     }
 
-    /// Its first byte.
+    /// Returns the first byte of the block.
     #[inline]
     #[must_use]
     pub const fn start(&self, ack: u64) -> u64 {
         ack.saturating_add_signed(self.offset as i64)
     }
 
-    /// One past its last byte.
+    /// Returns one past the last byte of the block.
     #[inline]
     #[must_use]
     pub const fn end(&self, ack: u64) -> u64 {
@@ -66,63 +69,66 @@ impl SackBlock {
     }
 }
 
-/// How many SACK blocks fit beside timestamps in the options of one segment (RFC 2018 § 3).
+/// Number of SACK blocks that fit beside timestamps in the options of one segment (RFC 2018 § 3).
 pub const MAX_SACK_BLOCKS: usize = 3;
 
-/// A packet of a connection.
+/// A packet of a connection: TCP segment, QUIC packet or source quench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Data: number of the first payload byte. ACK: number of the next byte expected. A router's message: number of the
-    /// first byte of the packet that it is about.
+    /// Data: number of the first payload byte. ACK: number of the next byte expected. Source
+    /// quench: number of the first byte of the packet that it quotes.
     pub seq: u64,
-    /// Data: when it was sent (TSval). ACK: the echo (TSecr). A router's message: the TSval of the packet that it is about.
+    /// Data: send time (TSval). ACK: echoed time (TSecr). Source quench: TSval of the packet that
+    /// it quotes.
     pub ts: Time,
     /// Payload bytes.
     pub len: u32,
-    /// Size on the wire, headers included.
+    /// Bytes on the wire, headers included.
     pub wire: u16,
-    /// Header flags, but for the ACK flag: it says what [`Segment::body`] says.
+    /// Header flags except ACK, which follows from [`Segment::body`].
     pub flags: Flags,
     /// IP ECN field.
     pub ecn: Ecn,
-    /// What kind of packet it is, with what only such packets have.
+    /// Kind of the packet, with the fields of that kind.
     pub body: Body,
 }
 
-/// The kinds of packets that hosts take. Connections carry data one way, so that none is two of them.
-// Acknowledgements stand last: one comparison tells them.
+/// Kinds of packets that hosts receive. Connections carry data in one direction, so a packet has
+/// one kind.
+// Acknowledgements come last, so that one comparison of the discriminant finds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Data, or the SYN before it.
     Data {
-        /// What routers and the ends write for each other.
+        /// Header that senders, routers and receivers write for explicit feedback.
         header: Header,
-        /// The simulator's note that these bytes were sent before: no algorithm reads it, only statistics do.
+        /// `true` if these bytes were sent before. Only statistics read it, no algorithm does.
         again: bool,
     },
-    /// A router's message to the sender of a packet that met congestion: an ICMP source quench (RFC 792).
+    /// An ICMP source quench (RFC 792): a router's message to the sender of a packet that met
+    /// congestion.
     Quench {
-        /// Whether that packet was marked and went on; else it was dropped.
+        /// `true` if that packet was marked and forwarded, `false` if it was dropped.
         marked: bool,
-        /// How bad the router says it is, from 0: multi-level BECN.
+        /// Level of congestion, from 0 (multi-level BECN).
         level: u8,
         /// Number of the router's node.
         router: u32,
-        /// What it quotes of that packet besides number and TSval.
+        /// Fields quoted of that packet, besides number and TSval.
         about: Quoted,
     },
     /// A QUIC packet with stream data from byte [`Segment::seq`] on (RFC 9000 § 17.3.1).
     Quic {
         /// Packet number.
         number: u64,
-        /// `true` if its stream data was sent before: as of [`Body::Data`].
+        /// `true` if its stream data was sent before, as in [`Body::Data`].
         again: bool,
     },
     /// An acknowledgement.
     Ack {
         /// Receive window in bytes.
         window: u32,
-        /// Feedback of routers that the data carried.
+        /// Feedback of routers that data carried to the receiver.
         echo: Echo,
         /// SACK blocks, the most recent first.
         sack: SackBlocks,
@@ -131,27 +137,28 @@ pub enum Body {
     QuicAck(AckBody),
 }
 
-/// What a router's message quotes of a packet: its IP header and the first eight bytes after it (RFC 792).
+/// Fields that a source quench quotes of a packet, from its IP header and the first eight bytes
+/// after it (RFC 792).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted {
     /// Payload bytes.
     pub len: u32,
-    /// Size on the wire, headers included.
+    /// Bytes on the wire, headers included.
     pub wire: u16,
     /// Header flags.
     pub flags: Flags,
-    /// IP ECN field, as the packet goes on or was when it was dropped.
+    /// IP ECN field of the packet as it is forwarded, or as it was when dropped.
     pub ecn: Ecn,
 }
 
-/// The SACK blocks of a segment; those of no length are none.
+/// SACK blocks of a segment; blocks of length zero are unused.
 pub type SackBlocks = [SackBlock; MAX_SACK_BLOCKS];
 
 impl Body {
-    /// Data that is sent for the first time and has nothing for routers.
+    /// Data that is sent for the first time, without a header for routers.
     pub const DATA: Self = Self::Data { header: Header::None, again: false };
 
-    /// An acknowledgement without SACK blocks that echoes nothing.
+    /// Creates an acknowledgement without SACK blocks and echo.
     #[inline]
     #[must_use]
     pub const fn ack(window: u32) -> Self {
@@ -161,14 +168,14 @@ impl Body {
 }
 
 impl Segment {
-    /// `true` for an acknowledgement, of TCP or QUIC.
+    /// `true` for an acknowledgement of TCP or QUIC.
     #[inline]
     #[must_use]
     pub const fn is_ack(&self) -> bool {
         matches!(self.body, Body::Ack { .. } | Body::QuicAck(_))
     }
 
-    /// The message of a router about this packet: a source quench.
+    /// Creates the source quench of a router about this packet.
     #[must_use]
     pub const fn quench(&self, marked: bool, level: u8, router: u32) -> Self {
         let Self { len, wire, flags, ecn, .. } = *self;
@@ -183,14 +190,14 @@ impl Segment {
         }
     }
 
-    /// Whether it is data that was sent before.
+    /// `true` for data that was sent before, of TCP or QUIC.
     #[inline]
     #[must_use]
     pub const fn is_retransmission(&self) -> bool {
         matches!(self.body, Body::Data { again: true, .. } | Body::Quic { again: true, .. })
     }
 
-    /// What data carries for routers; none for other packets.
+    /// Returns the header for routers of TCP data; `None` for other packets.
     #[inline]
     #[must_use]
     pub const fn header(&self) -> Option<Header> {
@@ -200,7 +207,7 @@ impl Segment {
         }
     }
 
-    /// Its SACK blocks; of what is no ACK empty ones.
+    /// Returns the SACK blocks; empty ones unless this is a TCP ACK.
     #[inline]
     #[must_use]
     pub const fn sack(&self) -> SackBlocks {
@@ -212,7 +219,7 @@ impl Segment {
         }
     }
 
-    /// One past the last payload byte.
+    /// Returns one past the last payload byte.
     #[inline]
     #[must_use]
     pub const fn end(&self) -> u64 {
@@ -220,7 +227,8 @@ impl Segment {
     }
 }
 
-/// Bytes of a source quench: an IPv4 header, eight of ICMP, the IPv4 header that is quoted, and eight bytes behind it (RFC 792).
+/// Bytes of a source quench: IPv4 header, ICMP header of 8 B, and the quoted IPv4 header with 8 B
+/// after it (RFC 792).
 pub const QUENCH_WIRE: u16 = 20 + 8 + 20 + 8;
 
 const _: () = assert!(size_of::<Segment>() == 64, "a segment fills one cache line");

@@ -1,4 +1,5 @@
-//! Timestamps that cannot be forged without a key: their low bits sign the rest (McCullagh 2008 § 5.1.3).
+//! Signed timestamps: their low bits sign the rest, so that a receiver cannot forge them (McCullagh
+//! 2008 § 5.1.3).
 
 use cwnd_quantity::{Divisor, Time};
 use cwnd_schema::{Choice, Schema};
@@ -33,7 +34,7 @@ pub struct Params {
     pub on_forged: OnForged,
 }
 
-/// Signs timestamps, and knows its own.
+/// Signs timestamps, and verifies echoes of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Signer {
     bits: u32,
@@ -42,12 +43,13 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// With timestamps of this clock.
+    /// Creates a signer of timestamps of this clock.
     pub const fn new(params: &Params, clock: Divisor) -> Self {
         Self { bits: params.timestamp_signature, clock, on_forged: params.on_forged }
     }
 
-    /// What is sent in place of this instant: never less than what was sent before (RFC 7323 § 5.2).
+    /// Returns the signed timestamp of a time; it never decreases as time advances (RFC 7323 §
+    /// 5.2).
     pub fn sign(&self, at: Time) -> Time {
         if self.bits == 0 {
             return at;
@@ -56,7 +58,8 @@ impl Signer {
         Time(((rest << self.bits) | self.signature(rest)) * self.clock.get())
     }
 
-    /// The instant that an echo stands for, down to what signing leaves; `None` if it was never sent.
+    /// Returns the time of an echoed timestamp, in the resolution that signing leaves; `None` if
+    /// the signature is wrong.
     pub fn verify(&self, echo: Time) -> Option<Time> {
         if self.bits == 0 {
             return Some(echo);
@@ -67,7 +70,8 @@ impl Signer {
         (signed == self.signature(rest)).then(|| Time((rest << self.bits) * self.clock.get()))
     }
 
-    /// SplitMix64's finaliser of a key and the rest. Nobody here tries keys: that no receiver can compute it is taken for granted.
+    /// Computes SplitMix64's finaliser of a key and the unsigned bits. It is no cryptographic
+    /// signature: simulated receivers do not try to break it.
     const fn signature(&self, rest: u64) -> u64 {
         let mut z = rest ^ KEY;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -76,7 +80,7 @@ impl Signer {
     }
 }
 
-/// A sender's secret.
+/// Key of the signature.
 const KEY: u64 = 0x6a09_e667_f3bc_c908;
 
 #[cfg(test)]
@@ -111,7 +115,7 @@ mod tests {
         for bits in [1, 4, 8] {
             let signer = signer(bits);
             let n = 20_000_u64;
-            // Each echo once: within a resolution they are all the same.
+            // One timestamp per resolution step, as all within a step are equal.
             let passed = (0..n).filter(|i| {
                 let sent = signer.sign(Time((i << bits) * 1_000_000 + 100_000_000_000));
                 signer.verify(Time(sent.0 - 1_000_000 * ((7 << bits) + 1))).is_some()

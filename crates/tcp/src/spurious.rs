@@ -1,4 +1,4 @@
-//! Timeouts that need not have been: nothing was lost, and the timer was early (RFC 5682, RFC 3522).
+//! Spurious timeouts: the timer was early and nothing was lost (RFC 5682, RFC 3522).
 
 use cwnd_schema::Schema;
 

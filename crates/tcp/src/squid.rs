@@ -1,9 +1,9 @@
-//! The source quench introduced delay (RFC 1016): quenches put a pause between packets.
+//! Source quench introduced delay (SQuID, RFC 1016): quenches lengthen a pause between packets.
 
 use cwnd_quantity::{Duration, Time};
 use cwnd_schema::Schema;
 
-/// RFC 1016, "The SQuID Algorithm".
+/// Parameters of RFC 1016, "The SQuID Algorithm".
 #[derive(Clone, Debug, PartialEq, Schema)]
 pub struct Params {
     /// K: by how much an increase event makes the pause longer. Serves experiments on source
@@ -28,26 +28,27 @@ pub struct Params {
     pub squid_period: Duration,
 }
 
-/// The pause between two packets of a connection.
+/// Pause between two packets of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Squid {
     /// D of RFC 1016.
     pause: Duration,
-    /// When the last increase event began.
+    /// Start of the last increase event.
     increased: Time,
-    /// When the pause was last made shorter, or else first made longer.
+    /// Time of the last decrease of the pause, or of the first quench before any.
     decreased: Time,
 }
 
 impl Squid {
-    /// At the first quench.
+    /// Creates the pause at the first quench.
     #[must_use]
     pub fn begin(now: Time, params: &Params) -> Self {
         let pause = params.squid_step.max(params.squid_least);
         Self { pause, increased: now, decreased: now }
     }
 
-    /// A later quench came: whether it is an increase event.
+    /// Processes a later quench; returns `true` if it begins an increase event, which lengthens the
+    /// pause.
     pub fn on_quench(&mut self, now: Time, params: &Params) -> bool {
         // "Receipt of one or more source quenches in a event period E."
         let begins = now.since(self.increased) >= params.squid_event;
@@ -60,7 +61,7 @@ impl Squid {
         begins
     }
 
-    /// A packet goes: how long until the next may.
+    /// Returns the pause after a packet that is sent now, shortened once a period.
     pub fn on_send(&mut self, now: Time, params: &Params) -> Duration {
         // "When S time has passed since D was decreased and there is a datagram to send."
         if now.since(self.decreased) >= params.squid_period {
@@ -74,7 +75,7 @@ impl Squid {
 
 #[cfg(test)]
 impl Squid {
-    /// D.
+    /// Returns the pause D.
     pub const fn pause(&self) -> Duration {
         self.pause
     }

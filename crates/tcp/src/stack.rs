@@ -1,6 +1,6 @@
-//! Stacks: the mechanisms that an implementation or a standard picks, each stack as one value.
+//! Stacks: the mechanisms of an implementation or a standard, each stack as one value.
 //!
-//! Outside tests, no other file of this crate has the name of a stack.
+//! Tests apart, no other file of this crate selects mechanisms by the name of a stack.
 
 use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::{PresetOf, Presets};
@@ -124,12 +124,12 @@ impl Params {
                 // RFC 5681 § 4.3: the loss of a retransmission is a second indication of
                 // congestion.
                 lost_retransmissions_reduce: true,
-                // RFC 8985 § 7 has its own answer to a lost tail.
+                // RFC 8985 § 7 repairs a lost tail by tail loss probes.
                 doubtful_holes: false,
                 ..Default::default()
             },
             prr: prr::Params { prr: true, prr_rule: PrrRule::Rfc9937, ..Default::default() },
-            // RFC 8985 § 4: recommended, to see how late segments come.
+            // RFC 8985 § 4 recommends D-SACK, to measure reordering.
             acks: acks::Params { dsack: true, ..Default::default() },
             ..Self::default()
         }
@@ -294,7 +294,7 @@ impl Params {
             // tcp_input.c, tcp_mss: tcp_do_rfc3390 = 1, 4380 B.
             windows: windows::Params { initial_window: 3, ..Default::default() },
             connection: connection::Params {
-                // The retransmissions that go in TCPTV_KEEP_INIT, 75 s.
+                // Number of SYN retransmissions within TCPTV_KEEP_INIT, 75 s.
                 syn_retries: 8,
                 // tcp_timer.h: TCP_MAXRXTSHIFT.
                 data_retries: Some(12),
@@ -366,7 +366,7 @@ impl Params {
     fn freebsd() -> Self {
         Self {
             connection: connection::Params {
-                // tcp_timer.h: the retransmissions that go in TCPTV_KEEP_INIT, 75 s.
+                // tcp_timer.h: number of SYN retransmissions within TCPTV_KEEP_INIT, 75 s.
                 syn_retries: 6,
                 // tcp_timer.c: V_tcp_retries = TCP_MAXRXTSHIFT.
                 data_retries: Some(12),
@@ -410,7 +410,8 @@ impl Params {
         }
     }
 
-    /// The same with net.inet.tcp.functions_default = rack (sys/netinet/tcp_stacks: `rack.c`).
+    /// FreeBSD 14 and 15 with net.inet.tcp.functions_default = rack (sys/netinet/tcp_stacks:
+    /// `rack.c`).
     fn freebsd_rack() -> Self {
         Self::freebsd().with(|p| {
             p.detection.loss_rule = LossRule::Rack;
@@ -418,7 +419,7 @@ impl Params {
             // rack_log_ack signals no loss in recovery; rack_update_prr cuts its share off.
             p.recovery.lost_retransmissions_reduce = false;
             p.prr.prr_rule = PrrRule::Rfc6937;
-            // newreno_cong_signal: an ECN-echo sets the window at once, and nothing spreads that.
+            // newreno_cong_signal: an ECN-echo sets the window at once, without PRR.
             p.prr.prr_on_ecn = false;
             p.rtt.clock = Duration::from_micros(1);
             // rack_rto_max, 4,000,000 µs.
@@ -426,7 +427,7 @@ impl Params {
         })
     }
 
-    /// BECN § V-A, of which quenches are one part.
+    /// Endpoints of BECN § V-A, without the response to quenches, which the presets add.
     fn becn() -> Self {
         Self::ns2().with(|p| {
             p.windows.max_window = Some(Bytes(100_000));

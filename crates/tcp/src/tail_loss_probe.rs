@@ -7,7 +7,7 @@ use cwnd_packet::Range;
 /// State of a tail loss probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TailLossProbe {
-    /// `true` if it goes now.
+    /// `true` if a probe is to be sent now.
     due: bool,
     /// End of the data whose ACK ends the probe; no other probe is sent before (TLP.end_seq).
     until: Option<u64>,
@@ -27,7 +27,7 @@ impl TailLossProbe {
         self.due
     }
 
-    /// `true` if it goes now.
+    /// `true` if a probe is to be sent now.
     pub const fn is_due(&self) -> bool {
         self.due
     }

@@ -1,5 +1,5 @@
-//! Segmentation offload: the stack hands down chunks of many segments, which leave as one burst, and waits for them to be full (McCullagh 2008
-//! § 5.3).
+//! Segmentation offload (TSO): the stack sends chunks of many segments, each as one burst, and may
+//! wait until a chunk is full (McCullagh 2008 § 5.3).
 
 use cwnd_quantity::{Bytes, Duration};
 use cwnd_schema::{Choice, Schema};

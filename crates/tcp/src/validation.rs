@@ -89,7 +89,8 @@ pub struct Params {
     pub restart_window: RestartWindow,
 }
 
-/// RFC 2861 § 3.2: a window after an idle time longer than the timeout, in whole segments, and its threshold.
+/// Window and threshold after an idle time longer than the timeout (RFC 2861 § 3.2): half for each
+/// timeout, in whole segments.
 pub fn halved(window: Window, idle: Duration, rto: Duration, initial: u64, mss: u64) -> Window {
     let least = initial.min(window.cwnd);
     let mut cwnd = window.cwnd;
@@ -103,7 +104,8 @@ pub fn halved(window: Window, idle: Duration, rto: Duration, initial: u64, mss: 
     Window { cwnd: cwnd.max(least), ssthresh: window.ssthresh.max(three_quarters) }
 }
 
-/// cc.c, `newreno_cc_after_idle`: the initial window, and a threshold that lets slow start come near the old one again.
+/// Window and threshold after an idle time (FreeBSD, cc.c, `newreno_cc_after_idle`): the initial
+/// window, with a threshold near the old one for slow start.
 pub fn initial_with_threshold(window: Window, initial: u64) -> Window {
     let three_quarters = window.cwnd - window.cwnd / 4;
     Window { cwnd: window.cwnd.min(initial), ssthresh: window.ssthresh.max(three_quarters) }

@@ -1,4 +1,5 @@
-//! The vectors of `vectors/` for the timer and F-RTO, for what a controller sees of the round-trip time and of delivery rates, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
+//! Replays of `vectors/`, computed by the reference in `tests/reference`: retransmission timer,
+//! F-RTO, PRR, delivery rates, RTTs of controllers, and RFC 1016's pause.
 
 use cwnd_cc::{Backoff, ControllerParams, RateSample, RtoPolicy};
 use cwnd_packet::{Echo, Range, Ranges};
@@ -50,8 +51,8 @@ fn policy(p: &Json) -> RtoPolicy {
     }
 }
 
-/// The timeout's tolerance: none where a bound or a tick of the clock decides, else that of the estimator, which each
-/// doubling doubles.
+/// Tolerance of the timeout: zero if a bound or a tick of the clock decides, else that of the
+/// estimator, doubled by each backoff.
 fn rto_tolerance(policy: &RtoPolicy, base: u64, doubled: u64, tolerance: u64) -> u64 {
     let before = base.saturating_sub(policy.slop.0).max(1);
     let decided = before == policy.min.0 || doubled == policy.max.0 || policy.granularity.get() > 1;
@@ -124,13 +125,13 @@ fn prr_is_that_of_rfc_6937_and_that_of_linux() {
     }
 }
 
-/// Pairs of a start and an end.
+/// Reads pairs of a start and an end.
 fn pairs(value: &Json) -> Vec<(u64, u64)> {
     let pairs = value.as_array().unwrap().iter();
     pairs.map(|pair| (number(&pair[0]), number(&pair[1]))).collect()
 }
 
-/// As an ACK has them.
+/// Converts pairs to the SACK blocks of an ACK.
 fn blocks(ack: u64, pairs: &[(u64, u64)]) -> SackBlocks {
     let mut blocks = SackBlocks::default();
     for (block, &(start, end)) in blocks.iter_mut().zip(pairs) {
@@ -185,7 +186,7 @@ fn f_rto_is_that_of_rfc_5682() {
     }
 }
 
-/// Data goes, some of it perhaps again; returns `true` if so.
+/// Records a transmission of `range`; returns `true` if some of it is a retransmission.
 fn send(segments: &mut SentSegments, range: Range, una: u64, high: &mut u64, now: Time) -> bool {
     let again = range.start < *high;
     if again {
@@ -205,7 +206,7 @@ fn delivery_rates_are_those_of_draft_cheng() {
         let notes = Notes { rates: true, ..Notes::default() };
         let mut segments = SentSegments::new(&Params::default(), notes);
         let mut sacked = Ranges::default();
-        // What is acknowledged, and of that above it what SACK reported.
+        // Bytes delivered: those acknowledged, and those SACKed above.
         let delivered = |una: u64, sacked: &Ranges| una + sacked.covered(una, u64::MAX);
         let (mut una, mut high) = (0, 0);
         for event in case["events"].as_array().unwrap() {
@@ -277,12 +278,12 @@ fn the_pause_is_that_of_rfc_1016() {
     }
 }
 
-/// An endpoint with a case's parameters.
+/// Builds the configuration with a case's parameters.
 fn endpoint(p: &Json) -> Config {
     let timing = seen::Params {
         rtt_clock: Duration(number(&p["rtt_clock_ns"])),
         rtt_lone_acks: p["rtt_lone_acks"].as_bool().unwrap(),
-        // So that the notes are there where it sees what the timer does, too.
+        // Makes the sender keep its log even if the controller sees the timer's samples.
         note_delays: true,
         ..seen::Params::default()
     };

@@ -1,4 +1,4 @@
-//! A count of CE marks.
+//! Echo of the number of CE marks.
 
 use cwnd_packet::{Ability, Echo, Ecn};
 use cwnd_quantity::Time;
@@ -16,12 +16,12 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 /// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesCount);
 
-/// The policy of a new receiver.
+/// Returns the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(CeCount::default()))
 }
 
-/// A counter that tells again what lost ACKs told.
+/// A cumulative counter, so that a lost ACK loses no mark.
 #[derive(Clone, Copy, Debug, Default)]
 struct CeCount {
     packets: u32,
@@ -29,7 +29,7 @@ struct CeCount {
 
 impl EchoPolicy for CeCount {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
-        // RFC 9768 § 3.2.2: of every packet that arrives, duplicates too.
+        // RFC 9768 § 3.2.2: every packet that arrives counts, duplicates too.
         self.packets = self.packets.wrapping_add(u32::from(segment.ecn == Ecn::Ce));
         false
     }

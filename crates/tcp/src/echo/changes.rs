@@ -1,4 +1,4 @@
-//! The ECN field of the newest data.
+//! Echo of the ECN field of the newest data.
 
 use cwnd_packet::{Ability, Echo, Header};
 use cwnd_quantity::Time;
@@ -17,12 +17,12 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 /// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesChanges);
 
-/// The policy of a new receiver.
+/// Returns the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Changes::default()))
 }
 
-/// A value of few bits that data carries: the two of ECN, or a level of load in a header.
+/// A small value that data carries: the two bits of ECN, or a level of load in a header.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Changes {
     /// `true` for levels of load, `false` for the ECN field.
@@ -32,7 +32,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// The same of levels of load.
+    /// Creates the policy for levels of load.
     pub(super) fn of_levels() -> Self {
         Self { levels: true, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! ECE by RFC 3168, which the receiver does itself.
+//! Classic ECE (RFC 3168), which the receiver implements itself.
 
 use cwnd_packet::Ability;
 use cwnd_schema::RegistryEntry;
@@ -12,7 +12,7 @@ pub const ENTRY: RegistryEntry =
 /// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEce);
 
-/// The policy of a new receiver.
+/// Returns the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     None
 }

@@ -1,4 +1,4 @@
-//! The one-way delay of the newest data.
+//! Echo of the one-way delay of the newest data.
 
 use cwnd_packet::{Ability, Echo};
 use cwnd_quantity::Time;
@@ -16,12 +16,12 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 /// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesDelay);
 
-/// The policy of a new receiver.
+/// Returns the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(OneWay::default()))
 }
 
-/// LEDBAT's feedback: data has the time when it went, and its receiver takes that from its own.
+/// LEDBAT's feedback: the receiver subtracts the send time in the data from its own time.
 #[derive(Clone, Copy, Debug, Default)]
 struct OneWay {
     us: Option<u32>,
@@ -29,7 +29,8 @@ struct OneWay {
 
 impl EchoPolicy for OneWay {
     fn on_data(&mut self, now: Time, segment: &Segment) -> bool {
-        // In a circle, so that clocks that are apart are no matter: only differences are read.
+        // Modulo 2^32 µs, so that an offset between the clocks does not matter: only differences
+        // are read.
         self.us = Some((now.0.wrapping_sub(segment.ts.0) / 1000) as u32);
         false
     }

@@ -1,4 +1,4 @@
-//! The newest header of routers.
+//! Echo of the newest rate that routers wrote.
 
 use cwnd_packet::{Ability, Echo, Header, Rate48};
 use cwnd_quantity::Time;
@@ -14,12 +14,12 @@ pub const ENTRY: RegistryEntry =
 /// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesLast);
 
-/// The policy of a new receiver.
+/// Returns the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Last::default()))
 }
 
-/// Dukkipati et al. 2005, § 3: the newest rate is the rate.
+/// Echo of RCP's rate in the newest data (Dukkipati et al. 2005, § 3).
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     rate: Option<Rate48>,

@@ -1,4 +1,4 @@
-//! The level of load in the newest data (MLCP).
+//! Echo of the level of load in the newest data (MLCP).
 
 use cwnd_packet::Ability;
 use cwnd_schema::RegistryEntry;
@@ -16,7 +16,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 /// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesLevel);
 
-/// The policy of a new receiver.
+/// Returns the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Changes::of_levels()))
 }

@@ -1,4 +1,4 @@
-//! The estimate of a load factor, in ACKs of BMCC's choice.
+//! Echo of the estimated load factor, in ACKs at growing distances after a change (BMCC § VI).
 
 use cwnd_packet::Ability;
 use cwnd_schema::RegistryEntry;
@@ -16,7 +16,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 /// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEstimate);
 
-/// The policy of a new receiver.
+/// Returns the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(LoadEcho::new(Carried::Spaced)))
 }

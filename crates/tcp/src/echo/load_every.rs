@@ -1,4 +1,4 @@
-//! The estimate of a load factor, in every ACK.
+//! Echo of the estimated load factor, in every ACK.
 
 use cwnd_packet::Ability;
 use cwnd_schema::RegistryEntry;
@@ -12,7 +12,7 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new("load-every", "The same in e
 /// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesEstimate);
 
-/// The policy of a new receiver.
+/// Returns the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(LoadEcho::new(Carried::Every)))
 }

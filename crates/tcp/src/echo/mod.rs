@@ -1,5 +1,5 @@
-//! Echoes of a receiver: the marks and headers of routers that it reports to the sender, a file for
-//! each kind.
+//! Registry of echoes: the marks and headers of routers that a receiver reports to the sender, one
+//! file for each kind.
 
 use cwnd_packet::{Ability, Contract, Declares};
 use cwnd_quantity::ParseError;
@@ -21,9 +21,9 @@ macro_rules! echoes {
         )+ }
 
         impl EchoKind {
-            /// Their names, as they are written.
+            /// Names of all kinds, as in scenarios.
             pub const NAMES: &'static [&'static str] = &[$( $module::ENTRY.name, )+];
-            /// All of them.
+            /// All kinds.
             const ALL: &'static [Self] = &[$( Self::$kind, )+];
 
             fn entry(self) -> RegistryEntry {
@@ -34,8 +34,8 @@ macro_rules! echoes {
                 match self { $( Self::$kind => $module::PROVIDES, )+ }
             }
 
-            /// The policy of a new receiver; the classic one is the receiver's own, which nearly
-            /// all connections have.
+            /// Returns the policy of a new receiver; `None` for classic ECE, which the receiver
+            /// implements itself.
             pub(crate) fn policy(self) -> Option<Box<dyn DynEcho>> {
                 match self { $( Self::$kind => $module::policy(), )+ }
             }

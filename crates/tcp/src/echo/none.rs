@@ -1,4 +1,4 @@
-//! No echo.
+//! No echo, not even ECE.
 
 use cwnd_packet::{Ability, Echo};
 use cwnd_quantity::Time;
@@ -16,12 +16,12 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 /// The ability that it provides.
 pub const PROVIDES: Option<Ability> = None;
 
-/// The policy of a new receiver.
+/// Returns the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Nothing))
 }
 
-/// Echoes nothing, ECE neither.
+/// A policy that echoes nothing, and replaces ECE.
 #[derive(Clone, Copy, Debug, Default)]
 struct Nothing;
 

@@ -1,4 +1,4 @@
-//! The sum of what routers wrote.
+//! Echo of the sum of XCP's feedback.
 
 use cwnd_packet::{Ability, Echo, Header};
 use cwnd_quantity::Time;
@@ -17,13 +17,13 @@ pub const ENTRY: RegistryEntry = RegistryEntry::new(
 /// The ability that it provides.
 pub const PROVIDES: Option<Ability> = Some(Ability::EchoesSum);
 
-/// The policy of a new receiver.
+/// Returns the policy of a new receiver.
 pub fn policy() -> Option<Box<dyn DynEcho>> {
     Some(Box::new(Sum::default()))
 }
 
-/// Katabi, Handley, Rohrs 2002, § 3.3, for receivers that delay ACKs: every packet's feedback
-/// counts once.
+/// Sum of XCP's feedback since the last ACK (Katabi, Handley, Rohrs 2002, § 3.3), for delayed ACKs:
+/// the feedback of every packet counts once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     delta: i32,
@@ -31,7 +31,8 @@ struct Sum {
 
 impl EchoPolicy for Sum {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
-        // A duplicate's too: what a router gives, it takes from what it gives others.
+        // Duplicates count, too: a router takes the bandwidth that it grants to a packet from other
+        // flows.
         if let Some(Header::Xcp { delta, .. }) = segment.header() {
             self.delta = self.delta.saturating_add(delta);
         }

@@ -1,4 +1,4 @@
-//! Values that contradict each other.
+//! Checks of parameters against each other.
 
 use cwnd_quantity::Duration;
 use cwnd_schema::{Invalid, key};
@@ -6,7 +6,7 @@ use cwnd_schema::{Invalid, key};
 use super::{Params, Recovery};
 
 impl Params {
-    /// Checks values together.
+    /// Checks values together; returns the first contradiction with its key.
     pub(super) fn consistent(&self) -> Result<(), Invalid> {
         let invalid = |key, message: &str| Err(Invalid { key, message: message.to_owned() });
         if self.packets.header.0 + self.packets.mss.0 > 65_535 {

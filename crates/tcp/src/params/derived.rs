@@ -1,4 +1,4 @@
-//! Values that follow from parameters.
+//! Values derived from parameters: contract and policies of timers.
 
 use cwnd_cc::{Backoff, RtoPolicy};
 use cwnd_packet::{Ability, Contract, Declares};
@@ -30,7 +30,7 @@ impl Declares for Params {
 }
 
 impl Params {
-    /// Policy of the retransmission timer of data.
+    /// Returns the policy of the retransmission timer of data.
     #[must_use]
     pub fn rto_policy(&self) -> RtoPolicy {
         RtoPolicy {
@@ -60,7 +60,7 @@ impl Params {
             && self.recovery.recovery == Recovery::Sack
     }
 
-    /// Policy of the retransmission timer of SYNs.
+    /// Returns the policy of the retransmission timer of SYNs.
     #[must_use]
     pub fn syn_rto_policy(&self) -> RtoPolicy {
         let data = self.rto_policy();

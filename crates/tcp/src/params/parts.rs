@@ -6,39 +6,39 @@ use super::{AckRule, LossRule, Params};
 use crate::prr::PrrRule;
 use crate::validation::{GrowBy, LimitedBy, RestartWindow};
 
-/// A mechanism of a stack.
+/// A part: a mechanism of a stack that can be added or removed.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     /// Name in `with` and `without`.
     pub name: &'static str,
     /// Description for the reference.
     pub doc: &'static str,
-    /// Part without which it has no effect.
+    /// Name of the part without which this one has no effect.
     pub needs: Option<&'static str>,
-    /// Takes it from a stack.
+    /// Removes the part from the parameters.
     off: fn(&mut Params),
-    /// Adds it to a stack.
+    /// Adds the part to the parameters.
     on: fn(&mut Params),
 }
 
 impl Part {
-    /// A part that is one parameter.
+    /// Creates a part that needs no other one, from the functions that remove and add it.
     const fn flag(name: &'static str, doc: &'static str, [off, on]: [fn(&mut Params); 2]) -> Self {
         Self { name, doc, needs: None, off, on }
     }
 
-    /// The same part, which has no effect without another one.
+    /// Returns the part, marked as without effect without the part of this name.
     const fn needing(self, part: &'static str) -> Self {
         Self { needs: Some(part), ..self }
     }
 
-    /// The part of this name.
+    /// Returns the part of this name, if there is one.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         PARTS.iter().find(|part| part.name == name)
     }
 
-    /// `true` if an endpoint would be another one without it.
+    /// `true` if its removal would change the effective parameters of an endpoint.
     #[must_use]
     pub fn is_in(&self, params: &Params) -> bool {
         let mut without = params.clone();
@@ -46,37 +46,37 @@ impl Part {
         effective(without) != effective(params.clone())
     }
 
-    /// Takes it from an endpoint.
+    /// Removes the part from an endpoint's parameters.
     pub fn take_from(&self, params: &mut Params) {
         (self.off)(params);
     }
 
-    /// Adds it to an endpoint.
+    /// Adds the part to an endpoint's parameters.
     pub fn add_to(&self, params: &mut Params) {
         (self.on)(params);
     }
 }
 
-/// Parameters without those that have no effect.
+/// Returns the parameters with those reset that have no effect.
 fn effective(mut params: Params) -> Params {
     params.idle().iter().for_each(|idle| params.reset(idle.key));
     params
 }
 
-/// Adds reductions that are spread over the recovery by this rule.
+/// Turns PRR on, with this rule.
 fn with_prr_by(params: &mut Params, rule: PrrRule) {
     params.prr.prr = true;
     params.prr.prr_rule = rule;
 }
 
-/// Takes reductions that are spread over the recovery by this rule.
+/// Turns PRR off if it is on with this rule.
 fn without_prr_by(params: &mut Params, rule: PrrRule) {
     if params.prr.prr && params.prr.prr_rule == rule {
         without_prr(params);
     }
 }
 
-/// Takes reductions that are spread over a recovery, or over a round trip for an ECN-echo.
+/// Turns PRR off, in recovery and after an ECN-echo.
 fn without_prr(params: &mut Params) {
     params.prr.prr = false;
     params.prr.prr_rule = Params::default().prr.prr_rule;

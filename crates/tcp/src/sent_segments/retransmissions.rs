@@ -51,7 +51,7 @@ pub struct Retransmissions {
 #[derive(Clone, Copy, Debug)]
 struct Retransmission {
     end: u64,
-    /// One past the highest byte that had been sent when it went.
+    /// One past the highest byte sent before the retransmission.
     sent_up_to: u64,
     rank: u64,
 }

@@ -98,7 +98,7 @@ impl SentSegments {
         &self.sacked
     }
 
-    /// `true` if the first unacknowledged byte is SACKed: then the receiver threw away what it had
+    /// `true` if the first unacknowledged byte is SACKed: the receiver discarded data that it had
     /// reported (RFC 2018 § 8).
     #[inline]
     pub fn reneged(&self, una: u64) -> bool {
