@@ -3,8 +3,7 @@
 use crate::draws::DrawLog;
 use crate::rng::Rng;
 
-/// Factory of a run's random streams: all derive from one seed and
-/// differ by name.
+/// Factory of a run's random streams: all derive from one seed, and each name has its own stream.
 #[derive(Clone, Debug)]
 pub struct Streams {
     seed: u64,

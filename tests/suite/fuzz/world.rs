@@ -1,5 +1,5 @@
-//! Small worlds of any shape: links, routes, queues, faults, flows, timers. At every audit each
-//! packet is in exactly one place.
+//! Small worlds of any shape: links, routes, queues, faults, flows, timers. Each audit finds every
+//! packet in exactly one place.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use super::objects::Objects;
 use super::sharer::{Obedient, Sharer, Summed};
 use super::shy::Shy;
 
-/// From this byte on a kind of a registry is drawn, below it a row of this file: a new kind does
-/// not change how inputs of the corpus are read.
+/// Least byte that selects a kind of a registry; smaller ones select a row of this file. A new kind
+/// does not change how inputs of the corpus are read.
 const REGISTERED: u8 = 240;
 const NODES: [&str; 4] = ["a", "b", "c", "d"];
 const QUEUES: [&str; 6] = [
@@ -58,8 +58,8 @@ const CONTROLLERS: [&str; 5] = [
     "{ kind = \"newreno\", preset = \"becn\", beta_quench = \"0.8, 0.6\" }",
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
-/// Worlds of explicit feedback: meter of each link, controller and endpoint of all senders. Others
-/// have a row of [`GUIDES`].
+/// Meter of all links, controller and endpoint of all flows, for worlds with explicit feedback.
+/// Seeds from [`REGISTERED`] on select a row of [`GUIDES`] instead.
 const STEERED: [[&str; 3]; 6] = [
     ["xcp", "xcp", "{ echo = \"sum\" }"],
     ["rcp", "rcp", "{ echo = \"last\" }"],

@@ -118,8 +118,8 @@ impl Replay {
         }
     }
 
-    /// Returns drops and marks since the last call, in order: within one call drops come first, as
-    /// a mark ends the call.
+    /// Takes the drops and marks logged since the last call, in order. Within one call of the queue
+    /// drops come first, as a mark ends the call.
     fn hits(&mut self) -> Vec<Hit> {
         let drops = self.log.drops.drain(..).map(|(_, p, r)| (p.id, "drop", Reason::name(r)));
         let marks = self.log.marks.drain(..).map(|(_, p, r)| (p.id, "mark", Reason::name(r)));
