@@ -16,7 +16,10 @@ def check(
     /,
     *,
     seed: int | None = None,
-    set_: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] = [],  # noqa: B006 - cyclopts shows an empty list as no default
+    set_: Annotated[
+        list[str],
+        Parameter(name="--set", negative=(), consume_multiple=False),
+    ] = [],  # noqa: B006 - cyclopts shows an empty list as no default
     json: output.Json = False,
 ) -> int:
     """Check scenario files without running them.

@@ -20,7 +20,10 @@ Purpose = Literal["simulator", "testbed", "kernel", "capture"]
 
 def doctor(
     *,
-    require: Annotated[list[Purpose], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006 - cyclopts shows an empty list as no default
+    require: Annotated[
+        list[Purpose],
+        Parameter(negative=(), consume_multiple=False),
+    ] = [],  # noqa: B006 - cyclopts shows an empty list as no default
     json: output.Json = False,
 ) -> int:
     """Show what this machine can do, and what to install.

@@ -31,7 +31,10 @@ def run(
     *,
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     seed: int | None = None,
-    set_: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] = [],  # noqa: B006 - cyclopts shows an empty list as no default
+    set_: Annotated[
+        list[str],
+        Parameter(name="--set", negative=(), consume_multiple=False),
+    ] = [],  # noqa: B006 - cyclopts shows an empty list as no default
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
     check: Annotated[bool, Parameter(negative=())] = False,
     on: str | None = None,

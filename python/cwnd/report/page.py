@@ -271,7 +271,9 @@ def _alt(panel: ScreenPanel, described: Panel) -> str:
 
 def _asset(name: str) -> Markup:
     # A file of the package, which is inserted unescaped.
-    return Markup((resources.files("cwnd.report") / "assets" / name).read_text("utf-8"))  # noqa: S704
+    return Markup(  # noqa: S704
+        (resources.files("cwnd.report") / "assets" / name).read_text("utf-8")
+    )
 
 
 @cache

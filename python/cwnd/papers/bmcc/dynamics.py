@@ -86,7 +86,11 @@ def rounds(run: Run, label: str, lacking: float) -> pl.DataFrame:
         # A fall over two samples is one decrease.
         falls = falls[np.diff(falls, prepend=-1.0) > 2.5 * INTERVAL_S]
         begin, end = _first(times, gap <= share), _first(times, gap <= lacking * share)
-        between = float(np.diff(falls).mean()) / INTERVAL_S if len(falls) > 2 else None  # noqa: PLR2004
+        between = (
+            float(np.diff(falls).mean()) / INTERVAL_S
+            if len(falls) > 2  # noqa: PLR2004
+            else None
+        )
         row: dict[str, object] = {"seed": seed, "m": None, "d_e": between, "r": None}
         if begin is not None and end is not None:
             row["m"] = float(((falls > begin) & (falls <= end)).sum())

@@ -297,7 +297,10 @@ def fig4_2(run: Run) -> Picture:
 
 
 def _last_wrong(part: pl.DataFrame) -> float:
-    return float(part.filter(pl.col("error") > RIGHT_MS)["time_s"].max() or 0.0)  # type: ignore[arg-type]
+    return float(
+        part.filter(pl.col("error") > RIGHT_MS)["time_s"].max()  # type: ignore[arg-type]
+        or 0.0
+    )
 
 
 def fig4_3(run: Run) -> Picture:

@@ -125,7 +125,12 @@ def rise(results: Results, figure: str, to: str, of: Point | None = None) -> lis
 def _many_and_one(results: Results, figure: str, to: str, of: Point | None = None) -> list[Sides]:
     run = results[figure]
     first = labels(run, "flows")[0]
-    return [tuple(of_runs(run, {**(of or {}), "flows": n})["mean"].to_list() for n in (to, first))]  # type: ignore[list-item]
+    return [
+        tuple(
+            of_runs(run, {**(of or {}), "flows": n})["mean"].to_list()  # type: ignore[list-item]
+            for n in (to, first)
+        )
+    ]
 
 
 def slope(results: Results, figure: str, beyond: int, of: Point | None = None) -> list[float]:
@@ -208,7 +213,11 @@ def error_at_end(
 ) -> list[float]:
     """Largest error of minRTT at the end of the run, ms."""
     return [
-        float(part.filter(pl.col("time_s") == part["time_s"].max())["error"].max())  # type: ignore[arg-type]
+        float(
+            part.filter(  # type: ignore[arg-type]
+                pl.col("time_s") == part["time_s"].max(),
+            )["error"].max()
+        )
         for _, part in of_seeds(errors(results[figure], of or {}, group))
     ]
 

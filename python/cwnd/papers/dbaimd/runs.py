@@ -26,7 +26,9 @@ _SENDING_BITS = 8 * (PACKET_B + 52)
 
 def sending_ms(run: Run, of: Point) -> float:
     """Serialisation time in ms of a data packet and its ACK, which baseRTT excludes."""
-    return float(_SENDING_BITS / at(run, run.links, of)["rate_bit_s"].max() * 1e3)  # type: ignore[operator]
+    return float(
+        _SENDING_BITS / at(run, run.links, of)["rate_bit_s"].max() * 1e3  # type: ignore[operator]
+    )
 
 
 def of_runs(run: Run, of: Point) -> pl.DataFrame:
