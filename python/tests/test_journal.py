@@ -54,7 +54,7 @@ def test_what_was_appended_is_found_in_order(writers: list[list[tuple[list[str],
         for number, frames in enumerate(writers):
             write(Path(folder, f"{number}"), frames)
         assert read(Path(folder)) == [frame for frames in writers for frame in frames]
-        assert all(journal.heads_hold(file) for file in Path(folder).iterdir())
+        assert all(journal.heads_intact(file) for file in Path(folder).iterdir())
 
 
 @settings(max_examples=30)
@@ -69,7 +69,7 @@ def test_a_file_that_ends_anywhere_has_the_frames_before_its_end(
         for length in range(len(data) + 1):
             file.write_bytes(data[:length])
             assert read(Path(folder)) == frames[: sum(end <= length for end in ends)]
-            assert journal.heads_hold(file)
+            assert journal.heads_intact(file)
 
 
 def test_any_bit_that_turns_is_noticed(tmp_path: Path):
@@ -88,7 +88,7 @@ def test_any_bit_that_turns_is_noticed(tmp_path: Path):
                 damaged += 1
         assert all(frame in FEW for frame in whole)
         assert len(whole) < len(FEW)
-        assert damaged == 1 or not journal.heads_hold(file)
+        assert damaged == 1 or not journal.heads_intact(file)
 
 
 def test_zeros_at_the_end_are_those_of_a_power_failure(tmp_path: Path):
@@ -96,7 +96,7 @@ def test_zeros_at_the_end_are_those_of_a_power_failure(tmp_path: Path):
     with (tmp_path / "a").open("ab") as out:
         out.write(bytes(4096))
     assert read(tmp_path) == FEW
-    assert journal.heads_hold(tmp_path / "a")
+    assert journal.heads_intact(tmp_path / "a")
 
 
 def test_a_damaged_head_is_an_error_for_those_who_ask(tmp_path: Path):

@@ -173,7 +173,7 @@ def test_a_statement_takes_half_of_the_memory_and_loads_nothing(dataset: Path):
 
     gib, unit = setting("memory_limit").split()
     assert unit == "GiB"
-    assert float(gib) == pytest.approx(sql.most_memory_bytes() / 2**30, abs=0.1)
+    assert float(gib) == pytest.approx(sql.memory_limit_bytes() / 2**30, abs=0.1)
     assert setting("lock_configuration") == "true"
     for name in ("autoinstall_known_extensions", "autoload_known_extensions"):
         assert setting(name) == "false"

@@ -194,11 +194,11 @@ def test_a_count_that_some_runs_know_is_none_in_the_others(
         def rows(self) -> int:
             return self.inner.rows
 
-    real, add = _core.Gathered, tables.Finished.add
+    real, add = _core.Gathered, tables.BatchBuilder.add
     monkeypatch.setattr(simulating, "PART_ROWS", rows)
     monkeypatch.setattr(tables, "GATHERED", Gathered)
     monkeypatch.setattr(
-        tables.Finished,
+        tables.BatchBuilder,
         "add",
         lambda self, text, cell, result: add(self, text, cell, Told(result, cell.index)),
     )

@@ -476,7 +476,7 @@ def test_status_tells_rate_and_time_left(dataset: Path, monkeypatch: pytest.Monk
         {"unix_s": 1020.0, "done": 30, "failed": 1, "fraction": 0.5},
     ]
     for older, rate, eta in ((False, 1.5, 20.0), (True, 2.0, 20.0)):
-        past = activity.Past("a", start, progress, older, None, live=True)
+        past = activity.SessionLog("a", start, progress, older, None, live=True)
         monkeypatch.setattr(status, "sessions", lambda _root, past=past: [past])
 
         (writer,) = status.read_status(dataset, now=1020.0).writers

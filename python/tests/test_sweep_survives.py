@@ -26,7 +26,7 @@ from cwnd.store import content, heading, journal, named, packing, write
 from cwnd.store.dataset import is_packed
 from cwnd.store.journal import frames
 from cwnd.store.layout import TABLES
-from cwnd.store.tables import Batch, Finished
+from cwnd.store.tables import Batch, BatchBuilder
 from cwnd.store.writer import Writer
 
 #: So many cells that a kill comes in the middle of them.
@@ -445,7 +445,7 @@ def test_cells_are_computed_alike_from_their_scenario_alone():
     bodies = []
     for outcome in (cells.attempt(text, cell), cells.attempt(text)):
         assert outcome.made is not None
-        finished = Finished(cells._core.engine)
+        finished = BatchBuilder(cells._core.engine)
         finished.add(*outcome.made)
         bodies.append(finished.take().packed())
 

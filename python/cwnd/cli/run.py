@@ -124,7 +124,7 @@ def run(
                 world=world,
                 replan=replan,
                 replace=True,
-                again=again,
+                recompute=again,
                 work=simulating.work_of(world, check=check, files=captured),
                 pcap=captured.directory if captured else None,
                 on_progress=on_progress,

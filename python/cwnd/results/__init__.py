@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         difference_at,
         of_seeds,
     )
-    from cwnd.results.data import Data, OnDisk, Resolved
+    from cwnd.results.data import Data, LazyTables, Resolved
     from cwnd.results.manifest import (
         AGREE,
         FORMAT,
@@ -91,9 +91,9 @@ __all__ = [
     "Distribution",
     "Estimate",
     "Header",
+    "LazyTables",
     "Manifest",
     "Metric",
-    "OnDisk",
     "Point",
     "Resolved",
     "Run",
@@ -134,7 +134,7 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "comparing": "Comparison Difference Point by_point compare difference_at of_seeds",
-        "data": "Data OnDisk Resolved",
+        "data": "Data LazyTables Resolved",
         "manifest": (
             "AGREE Axis FORMAT FORMAT_VERSION Header INFER LINK Manifest RUN described sha256"
         ),

@@ -35,7 +35,7 @@ class Resolved(Sequence[str]):
         return self._one(range(len(self))[index])
 
 
-class OnDisk(Mapping[str, "pl.LazyFrame"]):
+class LazyTables(Mapping[str, "pl.LazyFrame"]):
     """Tables on disk by name, each opened when it is requested."""
 
     def __init__(self, names: Sequence[str], one: Callable[[str], pl.LazyFrame]) -> None:
@@ -74,7 +74,7 @@ class Data:
     #: `sketches` and `unrecorded` include requests and flows without a row.
     samples: Mapping[str, pl.LazyFrame]
     #: Reads the samples of some runs; `None` if filtering the whole table is as cheap.
-    pick: Callable[[str, list[str]], pl.LazyFrame] | None = None
+    read_samples_of: Callable[[str, list[str]], pl.LazyFrame] | None = None
     #: Each run as a scenario of its own, all defaults written out.
     resolved: Sequence[str] = ()
     #: Cache of data frames derived from the tables, by name and arguments.
@@ -123,8 +123,8 @@ class Data:
 
     def samples_of(self, name: str, run_ids: list[str]) -> pl.LazyFrame:
         """Returns a table of samples, restricted to some runs."""
-        if self.pick is not None:
-            return self.pick(name, run_ids)
+        if self.read_samples_of is not None:
+            return self.read_samples_of(name, run_ids)
         import polars as pl
 
         return self.samples[name].filter(pl.col("run_id").is_in(run_ids))

@@ -18,10 +18,10 @@ from cwnd.store import (
     ACTIVITY,
     ERRORS,
     LINUX,
-    MARK,
+    RUNS,
     Dataset,
     Shard,
-    journalled,
+    journal_frames,
     load,
     packing,
     session,
@@ -139,7 +139,7 @@ def fill(
     world: World = SIMULATOR,
     replan: bool = False,
     replace: bool = False,
-    again: bool = False,
+    recompute: bool = False,
     work: Work | None = None,
     pcap: Path | None = None,
     only: Collection[int] | None = None,
@@ -156,7 +156,7 @@ def fill(
         world: Simulator or Linux.
         replan: Removes cells of another plan.
         replace: Keeps a complete result of another plan until the new one is complete.
-        again: Computes existing cells, too.
+        recompute: Computes existing cells, too.
         work: Computes the records of every run in place of the world; existing cells are not used.
         pcap: Directory of capture files beside the result, which moves into it.
         only: Indices of the wanted runs; all if not given.
@@ -180,7 +180,7 @@ def fill(
         world=world,
         replan=replan,
         replace=replace,
-        again=again or work is not None,
+        recompute=recompute or work is not None,
         work=work,
         pcap=pcap,
     )
@@ -230,7 +230,7 @@ def check_same(root: Path, plan: Plan) -> None:
     Raises:
         InputError: The directory holds the result of another scenario.
     """
-    old = write.written(root)
+    old = write.stored_manifest(root)
     if "name" not in old:
         return
     last = [past.start.get("scenario_file") for past in sessions(root)][-1:]
@@ -250,7 +250,7 @@ def check_same(root: Path, plan: Plan) -> None:
 
 def _leave_nothing(root: Path) -> None:
     """Removes the journal and activity of a session that ended before its first cell was stored."""
-    if not journalled(root) and not (root / MARK).is_dir() and not (root / ERRORS).is_dir():
+    if not journal_frames(root) and not (root / RUNS).is_dir() and not (root / ERRORS).is_dir():
         packing.remove_journal(root)
     if root.is_dir() and {entry.name for entry in root.iterdir()} == {ACTIVITY}:
         shutil.rmtree(root / ACTIVITY, ignore_errors=True)

@@ -57,7 +57,7 @@ class How:
     world: World
     replan: bool
     replace: bool
-    again: bool
+    recompute: bool
     work: Work | None
     pcap: Path | None
 
@@ -96,9 +96,9 @@ class Filling:
         policy = Policy(
             replan=how.replan,
             replace=how.replace,
-            again=how.again,
-            alone=how.shard is None,
-            partly=how.only is not None,
+            recompute=how.recompute,
+            exclusive=how.shard is None,
+            partial_plan=how.only is not None,
         )
         self._target = Target(root, planned, writing, policy)
 
@@ -110,7 +110,7 @@ class Filling:
         mine = wanted if self._how.shard is None else self._how.shard.mine(wanted)
         ready = self._target.prepare()
         if ready is not None:
-            self._writing.end(how="finished", wall_s=0.0, cpu_s=0.0)
+            self._writing.log_end(how="finished", wall_s=0.0, cpu_s=0.0)
             return Filled(self._dataset, len(mine), 0, {}, 0, 0.0, 0.0, ready)
         return self._fill(mine)
 
@@ -129,12 +129,12 @@ class Filling:
             nonlocal far
             far = now.fraction
             writer.poll()
-            writing.tell(done=made, failed=len(failed), fraction=far)
+            writing.log_progress(done=made, failed=len(failed), fraction=far)
             if how.on_progress is not None:
                 how.on_progress(Progress(far, before + made, len(failed), before + len(indices)))
 
         writer = target.writer()
-        wall, cpu, end, held = time.perf_counter(), time.process_time(), "failed", None
+        wall, cpu, end, memory_batch = time.perf_counter(), time.process_time(), "failed", None
         try:
             with writer:
                 todo = Todo(self._plan.scenario, indices, how.world, how.work)
@@ -149,7 +149,7 @@ class Filling:
                             failed[outcome.cell_id] = outcome.failure
                             self._fail(writer, outcome)
                 if not failed and target.cells.keys() <= done | set(mine):
-                    held = writer.take(PART_ROWS)
+                    memory_batch = writer.take(PART_ROWS)
                 else:
                     writer.describe()
             end = "finished"
@@ -158,10 +158,10 @@ class Filling:
             raise
         finally:
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            writing.tell(done=made, failed=len(failed), fraction=far, force=True)
-            writing.end(how=end, wall_s=wall, cpu_s=cpu)
+            writing.log_progress(done=made, failed=len(failed), fraction=far, force=True)
+            writing.log_end(how=end, wall_s=wall, cpu_s=cpu)
         hashes = how.work.of_runs(self._plan.runs) if isinstance(how.work, Checked) else None
-        missing, run = target.finish(writer, held, pcap=how.pcap, steps_hashes=hashes)
+        missing, run = target.finish(writer, memory_batch, pcap=how.pcap, steps_hashes=hashes)
         return Filled(self._dataset, before, made, failed, missing, wall, cpu, run)
 
     def _fail(self, writer: Writer, outcome: Outcome) -> None:

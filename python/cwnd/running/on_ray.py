@@ -14,7 +14,7 @@ from cwnd import _core
 from cwnd.errors import InputError, MachineError
 from cwnd.running.cells import Outcome, attempt
 from cwnd.running.progress import Progress
-from cwnd.store import Batch, Finished, content
+from cwnd.store import Batch, BatchBuilder, content
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -226,7 +226,7 @@ def _compute(engine: str, texts: list[str]) -> tuple[str, list[Outcome | Batch],
     if engine != _core.engine:
         return _core.engine, [], 0.0
     began = time.perf_counter()
-    finished, outcomes = Finished(engine), list[Outcome | Batch]()
+    finished, outcomes = BatchBuilder(engine), list[Outcome | Batch]()
     for outcome in map(attempt, texts):
         if outcome.made is None:
             outcomes.append(outcome)

@@ -17,7 +17,7 @@ from cwnd.running.planning import name_cells
 from cwnd.running.progress import bar
 from cwnd.running.scenario import run_id
 from cwnd.running.worlds import SIMULATOR, world_named
-from cwnd.store import PART_ROWS, Finished, FoundCells, assemble, content
+from cwnd.store import PART_ROWS, BatchBuilder, CellIndex, assemble, content
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cwnd.running.progress import OnProgress
     from cwnd.running.scenario import Overrides, ScenarioLike
     from cwnd.running.worlds import World
-    from cwnd.store import Held
+    from cwnd.store import MemoryBatch
 
 
 def run(
@@ -149,7 +149,7 @@ def _simulate(
     if not simulated:
         # Routers and hosts have threads of their own, so the CPU time is that of the process.
         spent.cpu_s = time.process_time() - cpu_s
-    result = assemble(name_cells(plan, world.engine), FoundCells.of(found, ""))
+    result = assemble(name_cells(plan, world.engine), CellIndex.of(found, ""))
     result.manifest = replace(
         result.manifest,
         started_at=started_at,
@@ -162,9 +162,11 @@ def _simulate(
     return result
 
 
-def _held(results: Iterator[tuple[_core.Cell, _core.Result]], world: World) -> Iterator[Held]:
+def _held(
+    results: Iterator[tuple[_core.Cell, _core.Result]], world: World
+) -> Iterator[MemoryBatch]:
     """Collects runs into parts of limited size; finished runs on Linux survive Ctrl-C."""
-    finished = Finished(world.engine)
+    finished = BatchBuilder(world.engine)
     any_yet = False
     try:
         for cell, result in results:

@@ -21,14 +21,14 @@ from cwnd.store import (
     CELL_ID,
     LINUX,
     MANIFEST,
-    MARK,
     RESOLVED,
+    RUNS,
+    BatchBuilder,
     CellFiles,
     Dataset,
-    Finished,
-    Journalled,
-    Packed,
+    JournalCells,
     Problem,
+    ResultCells,
     Verified,
     is_packed,
     listed,
@@ -82,7 +82,7 @@ def verify(
             # The damaged file lists the cells, so that none can be checked.
             problems, mended = [Problem(error.file, error.what)], 0
             if mend and error.file.name == SUMS:
-                mended = packing.take_out(path)
+                mended = packing.remove_damaged_result(path)
             return Verified(0, 0, 0, problems, mended)
         found = _sweep(cells, sample=sample, seed=seed, threads=threads)
         return replace(found, mended=cells.mend(found.problems)) if mend else found
@@ -102,9 +102,9 @@ def has_cells(path: Path) -> bool:
         return False
     if write.is_sweep(path):
         return True
-    said = write.written(path)
+    manifest = write.stored_manifest(path)
     listed = (path / SUMS).exists()
-    return listed and said.get("kind", RUN) == RUN and bool(said.get("engine"))
+    return listed and manifest.get("kind", RUN) == RUN and bool(manifest.get("engine"))
 
 
 def _with_worlds(
@@ -130,7 +130,7 @@ class StoredCells(Protocol):
 
     engine: str
     #: Identifiers of the stored cells, and the number of missing ones.
-    there: list[str]
+    stored: list[str]
     missing: int
     path: Path
 
@@ -152,9 +152,9 @@ class StoredCells(Protocol):
 
 def _cells_at(path: Path) -> StoredCells:
     if is_packed(path):
-        return Packed(path)
+        return ResultCells(path)
     dataset = Dataset.open(path)
-    return CellFiles(dataset) if dataset.is_old else Journalled(dataset)
+    return CellFiles(dataset) if dataset.is_old else JournalCells(dataset)
 
 
 def _sweep(cells: StoredCells, *, sample: int | None, seed: int, threads: int | None) -> Verified:
@@ -171,13 +171,13 @@ def _sweep(cells: StoredCells, *, sample: int | None, seed: int, threads: int | 
     count = runner.thread_count(threads)
     problems = cells.check(count)
     draw = random.Random(seed)  # noqa: S311 - no secret
-    chosen = draw.sample(cells.there, min(sample, len(cells.there)))
+    chosen = draw.sample(cells.stored, min(sample, len(cells.stored)))
     if not problems:
         count = min(count, max(1, len(chosen)))
         with Workers(len(chosen), count, lambda i: attempt(cells.text(chosen[i]))) as workers:
             for outcome in workers.results():
                 problems += _compare(cells, outcome)
-    return Verified(len(cells.there), len(chosen), cells.missing, problems)
+    return Verified(len(cells.stored), len(chosen), cells.missing, problems)
 
 
 def _compare(cells: StoredCells, outcome: Outcome) -> list[Problem]:
@@ -185,8 +185,8 @@ def _compare(cells: StoredCells, outcome: Outcome) -> list[Problem]:
     cell = outcome.cell_id
     if outcome.made is None:
         reason = outcome.failure.message if outcome.failure is not None else "no reason"
-        return [Problem(cells.file(MARK, cell), f"cannot be computed again: {reason}")]
-    finished = Finished(_core.engine)
+        return [Problem(cells.file(RUNS, cell), f"cannot be computed again: {reason}")]
+    finished = BatchBuilder(_core.engine)
     finished.add(*outcome.made)
     ours = {
         name: table.drop(_WHOSE, strict=False) for name, table in finished.take().tables.items()

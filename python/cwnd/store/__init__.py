@@ -13,11 +13,11 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.store.activity import Session, session, sessions
-    from cwnd.store.assembly import PART_ROWS, FoundCells, assemble, journalled
+    from cwnd.store.assembly import PART_ROWS, CellIndex, assemble, journal_frames
     from cwnd.store.cell import cell_id, content, heading, named
     from cwnd.store.dataset import CELL, CELL_SHA, Dataset, Info, Planned, is_packed
     from cwnd.store.frames import KEYS, axes_of
-    from cwnd.store.integrity import Journalled, Packed, Problem, Verified, listed
+    from cwnd.store.integrity import JournalCells, Problem, ResultCells, Verified, listed
     from cwnd.store.layout import (
         ACTIVITY,
         AGREEMENT,
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
         LINKED,
         LINUX,
         MANIFEST,
-        MARK,
         PCAP,
         PLOTS,
         RESOLVED,
+        RUNS,
         SCENARIO,
     )
     from cwnd.store.old_reading import CellFiles
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cwnd.store.shard import Shard
     from cwnd.store.sql import query
     from cwnd.store.status import read_status
-    from cwnd.store.tables import RUN, Batch, Finished, Held
+    from cwnd.store.tables import RUN, Batch, BatchBuilder, MemoryBatch
     from cwnd.store.target import Policy, Target
     from cwnd.store.write import save
     from cwnd.store.writer import Writer
@@ -58,26 +58,26 @@ __all__ = [
     "LINKED",
     "LINUX",
     "MANIFEST",
-    "MARK",
     "PART_ROWS",
     "PCAP",
     "PLOTS",
     "RESOLVED",
     "RUN",
+    "RUNS",
     "SCENARIO",
     "Batch",
+    "BatchBuilder",
     "CellFiles",
+    "CellIndex",
     "Dataset",
-    "Finished",
-    "FoundCells",
-    "Held",
     "Info",
-    "Journalled",
-    "Packed",
+    "JournalCells",
+    "MemoryBatch",
     "Planned",
     "Policy",
     "Problem",
     "Records",
+    "ResultCells",
     "Session",
     "Shard",
     "Target",
@@ -90,7 +90,7 @@ __all__ = [
     "content",
     "heading",
     "is_packed",
-    "journalled",
+    "journal_frames",
     "listed",
     "load",
     "named",
@@ -108,13 +108,13 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "activity": "Session session sessions",
-        "assembly": "FoundCells PART_ROWS assemble journalled",
+        "assembly": "CellIndex PART_ROWS assemble journal_frames",
         "cell": "cell_id content heading named",
         "dataset": "CELL CELL_SHA Dataset Info Planned is_packed",
         "frames": "KEYS axes_of",
-        "integrity": "Journalled Packed Problem Verified listed",
+        "integrity": "JournalCells ResultCells Problem Verified listed",
         "layout": (
-            "ACTIVITY AGREEMENT CELL_ID ERRORS INFERRED JOURNAL LINKED LINUX MANIFEST MARK "
+            "ACTIVITY AGREEMENT CELL_ID ERRORS INFERRED JOURNAL LINKED LINUX MANIFEST RUNS "
             "PCAP PLOTS RESOLVED SCENARIO"
         ),
         "old_reading": "CellFiles",
@@ -123,7 +123,7 @@ __getattr__, __dir__ = offers(
         "shard": "Shard",
         "sql": "query",
         "status": "read_status",
-        "tables": "Batch Finished Held RUN",
+        "tables": "Batch BatchBuilder MemoryBatch RUN",
         "target": "Policy Target",
         "write": "save",
         "writer": "Writer",

@@ -30,7 +30,7 @@ _LOG_SUFFIX = ".jsonl"
 #: Prefix of the folder in which a writer's files stay until they are complete.
 _PARTIAL = "partial-"
 #: Minimum interval between two progress entries of a writer, in seconds.
-_EVERY_S = 1.0
+_LOG_INTERVAL_S = 1.0
 #: Period of progress entries that a reader keeps for the rate of `cwnd status`, in seconds.
 RECENT_S = 60.0
 
@@ -43,16 +43,16 @@ class Session:
     partial: Path
     log: IO[str]
     started: float
-    _told: float = field(default=0.0)
+    _last_logged: float = field(default=0.0)
 
-    def tell(self, *, done: int, failed: int, fraction: float, force: bool = False) -> None:
+    def log_progress(self, *, done: int, failed: int, fraction: float, force: bool = False) -> None:
         """Logs the progress, at most once a second unless `force`."""
         now = time.time()
-        if force or now >= self._told + _EVERY_S:
-            self._told = now
+        if force or now >= self._last_logged + _LOG_INTERVAL_S:
+            self._last_logged = now
             self.write("progress", now, done=done, failed=failed, fraction=round(fraction, 6))
 
-    def end(self, *, wall_s: float, cpu_s: float, how: str) -> None:
+    def log_end(self, *, wall_s: float, cpu_s: float, how: str) -> None:
         """Logs the end of the session."""
         self.write("end", time.time(), how=how, wall_s=round(wall_s, 6), cpu_s=round(cpu_s, 6))
 
@@ -60,8 +60,8 @@ class Session:
         """Appends an event to the log, with its own SHA-256."""
         # On a full disk the log entry is dropped; writing the results raises the error.
         with contextlib.suppress(OSError):
-            said = {"event": event, "time": _utc(now), "unix_s": round(now, 3), **what}
-            line = f"{json.dumps(said)[:-1]}, {checksums.UNSIGNED}}}"
+            entry = {"event": event, "time": _utc(now), "unix_s": round(now, 3), **what}
+            line = f"{json.dumps(entry)[:-1]}, {checksums.UNSIGNED}}}"
             self.log.write(checksums.signed(line.encode()).decode() + "\n")
             self.log.flush()
 
@@ -73,8 +73,8 @@ def session(root: Path, shard: Shard | None, **about: object) -> Iterator[Sessio
     Raises:
         InputError: Another writer holds the same cells.
     """
-    place = root / ACTIVITY
-    place.mkdir(parents=True, exist_ok=True)
+    folder = root / ACTIVITY
+    folder.mkdir(parents=True, exist_ok=True)
     now = time.time()
     name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}-{secrets.token_hex(2)}"
     with contextlib.ExitStack() as stack:
@@ -82,12 +82,12 @@ def session(root: Path, shard: Shard | None, **about: object) -> Iterator[Sessio
         if shard is not None:
             locks.append((f"{LOCK}-{shard.number}-of-{shard.count}", fcntl.LOCK_EX))
         for lock, kind in locks:
-            held = stack.enter_context((place / lock).open("a"))
-            _take(held, kind, root)
-        _remove_abandoned(place)
-        log = stack.enter_context((place / f"{name}{_LOG_SUFFIX}").open("a", encoding="utf-8"))
+            held = stack.enter_context((folder / lock).open("a"))
+            _lock(held, kind, root)
+        _remove_abandoned(folder)
+        log = stack.enter_context((folder / f"{name}{_LOG_SUFFIX}").open("a", encoding="utf-8"))
         fcntl.flock(log, fcntl.LOCK_EX)
-        partial = place / f"{_PARTIAL}{name}"
+        partial = folder / f"{_PARTIAL}{name}"
         partial.mkdir()
         stack.callback(shutil.rmtree, partial, ignore_errors=True)
         made = Session(name, partial, log, now)
@@ -103,20 +103,20 @@ def session(root: Path, shard: Shard | None, **about: object) -> Iterator[Sessio
         yield made
 
 
-def _take(lock: IO[str], kind: int, root: Path) -> None:
+def _lock(lock: IO[str], kind: int, root: Path) -> None:
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        writers = [past for past in sessions(root) if past.live]
-        who = f" ({', '.join(past.who for past in writers)})" if writers else ""
+        writers = [log for log in sessions(root) if log.live]
+        writers_text = f" ({', '.join(log.writer for log in writers)})" if writers else ""
         raise InputError(
-            f"{root}: another sweep is writing there{who}; `cwnd status {root}` shows it,"
+            f"{root}: another sweep is writing there{writers_text}; `cwnd status {root}` shows it,"
             " and `--shard I/N` divides the cells between several"
         ) from error
 
 
 @dataclass(frozen=True)
-class Past:
+class SessionLog:
     """State of a session, read from its log."""
 
     id: str
@@ -130,7 +130,7 @@ class Past:
     live: bool
 
     @property
-    def who(self) -> str:
+    def writer(self) -> str:
         """Description of the writer: host, process and shard."""
         shard = f", shard {self.start['shard']}" if self.start.get("shard") else ""
         return f"{self.start.get('host')}, process {self.start.get('pid')}{shard}"
@@ -142,21 +142,21 @@ class Past:
         return float(last.get("unix_s", 0.0))
 
 
-def sessions(root: Path) -> list[Past]:
+def sessions(root: Path) -> list[SessionLog]:
     """Reads all sessions of a sweep, oldest first."""
     found = [_read(file) for file in sorted((root / ACTIVITY).glob(f"*{_LOG_SUFFIX}"))]
     return [each for each in found if each.start]
 
 
-def _read(file: Path) -> Past:
+def _read(file: Path) -> SessionLog:
     start: dict[str, Any] = {}
     progress: list[dict[str, Any]] = []
     end = None
     with contextlib.suppress(OSError):
         *lines, last = file.read_bytes().split(b"\n")
         # A killed writer may leave half a line.
-        whole = list(filter(_is_whole, lines))
-        if len(whole) < len(lines):
+        complete = list(filter(_is_complete, lines))
+        if len(complete) < len(lines):
             warnings.warn(
                 f"{file}: damaged: who wrote when and for how long is not all that is told;"
                 " the numbers of the sweep do not depend on it, and the file may be removed",
@@ -164,35 +164,35 @@ def _read(file: Path) -> Past:
                 stacklevel=2,
             )
         # The last line may have a damaged line break only.
-        ends = [line for line in (last, last[:-1]) if _is_whole(line)]
-        for line in [*whole, *ends[:1]]:
-            said = read_object(line)
-            event = said.get("event")
+        ends = [line for line in (last, last[:-1]) if _is_complete(line)]
+        for line in [*complete, *ends[:1]]:
+            entry = read_object(line)
+            event = entry.get("event")
             if event == "start":
-                start = said
+                start = entry
             elif event == "progress":
-                progress.append(said)
+                progress.append(entry)
             elif event == "end":
-                end = said
+                end = entry
     since = progress[-1].get("unix_s", 0.0) - RECENT_S if progress else 0.0
-    recent = [said for said in progress if said.get("unix_s", 0.0) >= since]
-    live = end is None and _held(file)
-    return Past(file.stem, start, recent, len(recent) < len(progress), end, live)
+    recent = [entry for entry in progress if entry.get("unix_s", 0.0) >= since]
+    live = end is None and _is_locked(file)
+    return SessionLog(file.stem, start, recent, len(recent) < len(progress), end, live)
 
 
-def _is_whole(line: bytes) -> bool:
+def _is_complete(line: bytes) -> bool:
     # Building the JSON error message takes forty times as long as this test.
     if not line.lstrip().startswith(b"{"):
         return False
-    holds = checksums.signature_holds(line)
-    if holds is None:  # lines of older versions have no hash
+    intact = checksums.signature_holds(line)
+    if intact is None:  # lines of older versions have no hash
         with contextlib.suppress(ValueError):
             read_object(line)
             return True
-    return bool(holds)
+    return bool(intact)
 
 
-def _held(file: Path) -> bool:
+def _is_locked(file: Path) -> bool:
     try:
         with file.open() as log:
             fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -203,17 +203,17 @@ def _held(file: Path) -> bool:
     return False
 
 
-def forget_others(root: Path, writing: Session) -> None:
+def remove_other_logs(root: Path, writing: Session) -> None:
     """Removes logs of ended sessions, whose cells are no longer there."""
     for file in (root / ACTIVITY).glob(f"*{_LOG_SUFFIX}"):
-        if file.stem != writing.id and not _held(file):
+        if file.stem != writing.id and not _is_locked(file):
             file.unlink(missing_ok=True)
 
 
-def _remove_abandoned(place: Path) -> None:
+def _remove_abandoned(folder: Path) -> None:
     """Removes incomplete files of killed writers."""
-    for partial in place.glob(f"{_PARTIAL}*"):
-        if not _held(place / f"{partial.name.removeprefix(_PARTIAL)}{_LOG_SUFFIX}"):
+    for partial in folder.glob(f"{_PARTIAL}*"):
+        if not _is_locked(folder / f"{partial.name.removeprefix(_PARTIAL)}{_LOG_SUFFIX}"):
             shutil.rmtree(partial, ignore_errors=True)
 
 

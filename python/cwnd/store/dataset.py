@@ -14,7 +14,7 @@ from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS, checksums, read_object
 from cwnd.results import Axis, described
 from cwnd.store.journal import frames
-from cwnd.store.layout import CELL_ID, DATASET, ERRORS, JOURNAL, MANIFEST, MARK, SCENARIO
+from cwnd.store.layout import CELL_ID, DATASET, ERRORS, JOURNAL, MANIFEST, RUNS, SCENARIO
 from cwnd.store.old_files import FOLDER_DIGITS, cell_file, cells_in
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Dataset:
     @property
     def is_old(self) -> bool:
         """`True` if each cell has files of its own, as in version 1."""
-        return (self.path / MARK).is_dir()
+        return (self.path / RUNS).is_dir()
 
     def plan(self) -> pl.DataFrame:
         """Reads the plan: one row for each run with its cell and its point of the sweep.
@@ -160,7 +160,7 @@ class Dataset:
     def done(self) -> set[str]:
         """Identifiers of the finished cells, of this plan or another."""
         if self.is_old:
-            return set(cells_in(self.path, MARK))
+            return set(cells_in(self.path, RUNS))
         return {cell for frame in frames(self.path / JOURNAL) for cell in frame.cells}
 
     def failed(self) -> set[str]:
@@ -170,10 +170,10 @@ class Dataset:
     def failure(self, cell: str) -> dict[str, str]:
         """Reads error and message of a failed cell."""
         try:
-            said = read_object(self.error_file(cell, "json").read_bytes())
+            fields = read_object(self.error_file(cell, "json").read_bytes())
         except (OSError, ValueError):
             return {"error": "unknown", "message": "what it said cannot be read"}
-        return {key: str(said.get(key, "")) for key in ("error", "message")}
+        return {key: str(fields.get(key, "")) for key in ("error", "message")}
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from cwnd.errors import DamageError
 from cwnd.files import Sums, checksums
 from cwnd.store import packing, read
 from cwnd.store.activity import session
-from cwnd.store.assembly import FoundCells, journalled, sound
+from cwnd.store.assembly import CellIndex, intact_frames, journal_frames
 from cwnd.store.cell import content
 from cwnd.store.dataset import REWRITTEN, Dataset
-from cwnd.store.journal import heads_hold, write_journal
-from cwnd.store.layout import CELL_ID, JOURNAL, MARK, RESOLVED, TABLES
+from cwnd.store.journal import heads_intact, write_journal
+from cwnd.store.layout import CELL_ID, JOURNAL, RESOLVED, RUNS, TABLES
 from cwnd.store.tables import RUN
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def listed(files: Sums) -> list[Problem]:
     return problems
 
 
-class Packed:
+class ResultCells:
     """A complete result, whose cells are rows of its tables."""
 
     def __init__(self, path: Path) -> None:
@@ -73,14 +73,14 @@ class Packed:
         self._tables = {
             name: pl.scan_parquet(path / f"{name}.parquet", glob=False) for name in TABLES
         }
-        self.there: list[str] = []
+        self.stored: list[str] = []
         self._run_ids: dict[str, str] = {}
         if not listed(self._files):
-            self._own = packing.own_columns(self._tables)
-            found = self._tables[MARK].select(CELL_ID, "run_id")
+            self._data_columns = packing.data_columns(self._tables)
+            found = self._tables[RUNS].select(CELL_ID, "run_id")
             found = found.unique(CELL_ID, keep="first", maintain_order=True)
             self._run_ids = dict(found.collect().iter_rows())
-            self.there = list(self._run_ids)
+            self.stored = list(self._run_ids)
 
     def check(self, threads: int) -> list[Problem]:
         """Compares all files with their hashes."""
@@ -89,15 +89,17 @@ class Packed:
 
     def text(self, cell: str) -> str:
         """Returns the content of a cell: its resolved scenario without name and description."""
-        return content(str(self._rows(MARK, cell)[RESOLVED][0]))
+        return content(str(self._rows(RUNS, cell)[RESOLVED][0]))
 
     def tables(self, cell: str) -> dict[str, pl.DataFrame]:
         """Returns the rows of a cell by table, without key columns."""
         tables = {
-            name: self._rows(name, cell).select(self._own[name]) for name in TABLES if name != MARK
+            name: self._rows(name, cell).select(self._data_columns[name])
+            for name in TABLES
+            if name != RUNS
         }
-        runs = self._rows(MARK, cell)
-        tables[MARK] = runs.select(packing.recorded(runs))
+        runs = self._rows(RUNS, cell)
+        tables[RUNS] = runs.select(packing.recorded_columns(runs))
         return tables
 
     def file(self, table: str, cell: str) -> Path:
@@ -109,37 +111,37 @@ class Packed:
         """Removes all cells if one of the tables is damaged; returns their number."""
         if not any(problem.file.suffix == ".parquet" for problem in problems):
             return 0
-        return packing.take_out(self.path)
+        return packing.remove_damaged_result(self.path)
 
     def _rows(self, table: str, cell: str) -> pl.DataFrame:
         run = pl.col("run_id") == self._run_ids[cell]
         return self._tables[table].filter(run).collect()
 
 
-class Journalled:
+class JournalCells:
     """An incomplete sweep, whose cells are in its journal."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.path = dataset.path
         self.engine = dataset.info.engine
         self._dataset = dataset
-        self._frames = journalled(self.path)
-        self._sound = sound(self._frames)
-        self._cells = FoundCells.of(self._sound, REWRITTEN.format(self.path))
+        self._frames = journal_frames(self.path)
+        self._intact = intact_frames(self._frames)
+        self._cells = CellIndex.of(self._intact, REWRITTEN.format(self.path))
         planned = dataset.plan()[CELL_ID].unique(maintain_order=True)
-        self.there = [cell for cell in planned if cell in self._cells.where]
-        self.missing = len(planned) - len(self.there)
+        self.stored = [cell for cell in planned if cell in self._cells.where]
+        self.missing = len(planned) - len(self.stored)
 
     def check(self, threads: int) -> list[Problem]:
         """Compares the frames with their hashes, and the scenario with its own."""
         del threads
         files = sorted((self.path / JOURNAL).glob("[!.]*"))
-        unsound = set(self._frames).difference(self._sound)
-        lost = {frame.file for frame in unsound}
-        damaged = [file for file in files if file in lost or not heads_hold(file)]
+        damaged_frames = set(self._frames).difference(self._intact)
+        lost = {frame.file for frame in damaged_frames}
+        damaged = [file for file in files if file in lost or not heads_intact(file)]
         return [
             *(Problem(file, checksums.DAMAGED) for file in damaged),
-            *looked(self._dataset.source),
+            *damage_of(self._dataset.source),
         ]
 
     def text(self, cell: str) -> str:
@@ -152,7 +154,7 @@ class Journalled:
         tables = {name: self._cells.table(index, name) for name in TABLES}
         return {
             name: table[run : run + 1].drop(CELL_ID, RESOLVED)
-            if name == MARK
+            if name == RUNS
             else table.filter(pl.col(RUN) == run).drop(RUN)
             for name, table in tables.items()
         }
@@ -168,22 +170,22 @@ class Journalled:
         damaged = {problem.file for problem in problems if problem.file.parent == folder}
         if not damaged:
             return 0
-        unsound = set(self._frames).difference(self._sound)
-        lost = {cell for frame in unsound for cell in frame.cells}
-        kept = [frame for frame in self._sound if frame.file in damaged]
+        damaged_frames = set(self._frames).difference(self._intact)
+        lost = {cell for frame in damaged_frames for cell in frame.cells}
+        kept = [frame for frame in self._intact if frame.file in damaged]
         with session(self.path, None, engine=self.engine, threads=1) as writing:
-            cells = FoundCells.of(kept, "")
+            cells = CellIndex.of(kept, "")
             write_journal(folder / f"{writing.id}-kept", cells.batches(cells.where.keys()))
             for file in damaged:
                 file.unlink()
-            writing.end(how="finished", wall_s=0.0, cpu_s=0.0)
+            writing.log_end(how="finished", wall_s=0.0, cpu_s=0.0)
         return len(lost - self._cells.where.keys())
 
 
-def looked(look: Callable[[], object]) -> list[Problem]:
+def damage_of(check: Callable[[], object]) -> list[Problem]:
     """Runs a check, and returns the damage that it reports."""
     try:
-        look()
+        check()
     except DamageError as error:
         return [Problem(error.file, error.what)]
     return []

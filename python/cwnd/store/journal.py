@@ -89,7 +89,7 @@ def frames(folder: Path, remedy: str | None = None) -> Iterator[Frame]:
                 raise
 
 
-def heads_hold(file: Path) -> bool:
+def heads_intact(file: Path) -> bool:
     """`True` if no head in a file is damaged; a file may end within a frame."""
     try:
         for _ in _frames(file, ""):
@@ -102,9 +102,9 @@ def heads_hold(file: Path) -> bool:
 def _frames(file: Path, remedy: str) -> Iterator[Frame]:
     with _opened(file, remedy) as opened:
         length = opened.seek(0, os.SEEK_END)
-        place = 0
+        position = 0
         while True:
-            opened.seek(place)
+            opened.seek(position)
             begin = opened.read(_BEGIN)
             # A file may end with zeros after a power failure.
             if len(begin) < _BEGIN or not any(begin):
@@ -113,7 +113,7 @@ def _frames(file: Path, remedy: str) -> Iterator[Frame]:
             magic, head_size, size = _LENGTHS.unpack(lengths)
             if magic != _MAGIC or _CRC.pack(zlib.crc32(lengths)) != begin[_LENGTHS.size :]:
                 raise DamageError(file, checksums.DAMAGED, remedy)
-            offset = place + _BEGIN + head_size + _SHA256_BYTES
+            offset = position + _BEGIN + head_size + _SHA256_BYTES
             if offset > length:
                 return
             head, digest = opened.read(head_size), opened.read(_SHA256_BYTES)
@@ -124,7 +124,7 @@ def _frames(file: Path, remedy: str) -> Iterator[Frame]:
             found: dict[str, Any] = read_object(head)
             cells, rows = tuple(found["cells"]), tuple(found["rows"])
             yield Frame(file, cells, rows, offset, size, found["sha256"])
-            place = offset + size
+            position = offset + size
 
 
 @contextlib.contextmanager
@@ -174,8 +174,8 @@ class Journal:
         """
         if self._descriptor < 0:
             self._open()
-        said = {"cells": list(cells), "rows": list(rows), "sha256": checksums.sha256(body)}
-        head = json.dumps(said).encode()
+        head_fields = {"cells": list(cells), "rows": list(rows), "sha256": checksums.sha256(body)}
+        head = json.dumps(head_fields).encode()
         lengths = _LENGTHS.pack(_MAGIC, len(head), len(body))
         begin = lengths + _CRC.pack(zlib.crc32(lengths))
         digest = hashlib.sha256(begin + head).digest()
@@ -195,11 +195,11 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._descriptor = os.open(self._file, flags, 0o666)
-        place = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(place)
+            os.fsync(descriptor)
         finally:
-            os.close(place)
+            os.close(descriptor)
 
 
 def write_journal(file: Path, batches: Iterable[Batch]) -> None:

@@ -27,7 +27,7 @@ ROWS = ("runs", "flows", "links")
 #: Name of runs on Linux in manifests and engines.
 LINUX = "linux"
 #: Table of runs, and its column with the facts of a run on Linux, as JSON.
-MARK, FACTS = "runs", "facts"
+RUNS, FACTS = "runs", "facts"
 #: Table of drops and marks of links by reason.
 REASONS = "reasons"
 #: Tables that are read on request: reasons, samples, histograms, a row for each request, and sums

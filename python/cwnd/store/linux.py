@@ -15,36 +15,36 @@ if TYPE_CHECKING:
 
 def summary(facts: Iterable[str]) -> dict[str, Any] | None:
     """Summarises the facts of runs on Linux; `None` if there are no runs."""
-    told = [json.loads(each) for each in facts]
-    if not told:
+    runs = [json.loads(each) for each in facts]
+    if not runs:
         return None
-    flaws = [flaw for each in told for flaw in each["flaws"]]
+    flaws = [flaw for each in runs for flaw in each["flaws"]]
     # Facts of older versions have no notes.
-    notes = Counter(note for each in told for note in each.get("notes", ()))
-    settings = [each["sysctls"] for each in told]
+    notes = Counter(note for each in runs for note in each.get("notes", ()))
+    settings = [each["sysctls"] for each in runs]
     return {
         "name": LINUX,
-        "kernel": sorted({each["kernel"] for each in told}),
-        "invalid_runs": sum(not each["valid"] for each in told),
+        "kernel": sorted({each["kernel"] for each in runs}),
+        "invalid_runs": sum(not each["valid"] for each in runs),
         "flaws": list(dict.fromkeys(flaws)),
         "notes": [
-            note if count == len(told) else f"{note} (in {count} of {len(told)} runs)"
+            note if count == len(runs) else f"{note} (in {count} of {len(runs)} runs)"
             for note, count in notes.items()
         ],
-        "controllers": sorted({_kernel_name(each) for run in told for each in run["controllers"]}),
+        "controllers": sorted({_kernel_name(each) for run in runs for each in run["controllers"]}),
         # Every run should have the same sysctls; one that differs has its own in its facts.
         "sysctls": settings[0],
         "sysctls_differ": any(each != settings[0] for each in settings),
-        "calibration": _worst([each["calibration"] for each in told if each["calibration"]]),
+        "calibration": _worst([each["calibration"] for each in runs if each["calibration"]]),
         "lateness_p99_us": max(
             (
                 direction["lateness_us"]["p99"] or 0.0
-                for each in told
+                for each in runs
                 for direction in each["router"]["directions"]
             ),
             default=None,
         ),
-        "idle_least": min(each["router"]["idle"] for each in told),
+        "idle_least": min(each["router"]["idle"] for each in runs),
     }
 
 

@@ -51,16 +51,16 @@ def manifest(info: Info, axes: list[Axis], runs: pl.DataFrame, *, missing: int) 
 
 def with_activity(manifest: Manifest, root: Path) -> Manifest:
     """Adds start, cost, threads and machine from the logs of the writers."""
-    past = sessions(root)
-    if not past:
+    logs = sessions(root)
+    if not logs:
         return manifest
-    ends: list[dict[str, Any]] = [each.end for each in past if each.end is not None]
+    ends: list[dict[str, Any]] = [each.end for each in logs if each.end is not None]
     return replace(
         manifest,
-        started_at=str(past[0].start.get("time")),
+        started_at=str(logs[0].start.get("time")),
         wall_s=float(sum(end.get("wall_s", 0.0) for end in ends)),
         cpu_s=float(sum(end.get("cpu_s", 0.0) for end in ends)),
-        threads=max(int(each.start.get("threads", 1)) for each in past),
-        machine=past[-1].start.get("machine", {}),
-        scenario_file=past[-1].start.get("scenario_file"),
+        threads=max(int(each.start.get("threads", 1)) for each in logs),
+        machine=logs[-1].start.get("machine", {}),
+        scenario_file=logs[-1].start.get("scenario_file"),
     )

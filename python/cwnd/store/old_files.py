@@ -13,7 +13,7 @@ import polars as pl
 from cwnd.errors import InputError
 from cwnd.files import checksums, read_object
 from cwnd.store.cell import cell_id
-from cwnd.store.layout import MARK, RESOLVED
+from cwnd.store.layout import RESOLVED, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ RECORDS = (
     *("flows", "links", "series", "link_series", "qdelay"),
     *("requests", "sketches", "unrecorded"),
 )
-FILES = (MARK, *RECORDS)
+FILES = (RUNS, *RECORDS)
 
 #: Metadata key of the mark (the file of `runs`) with the hashes of the other files.
 _METADATA = "cwnd"
@@ -40,8 +40,8 @@ def hashes(mark: bytes) -> dict[str, str] | None:
     if not checksums.signature_holds(mark):
         return None
     found = _SHA256.search(mark)
-    said = {} if found is None else read_object(found[1])
-    return said if said.keys() == set(RECORDS) else None
+    fields = {} if found is None else read_object(found[1])
+    return fields if fields.keys() == set(RECORDS) else None
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Mark:
         """
         if not checksums.signature_holds(data):
             raise InputError(checksums.DAMAGED)
-        said = read_object(pl.read_parquet_metadata(io.BytesIO(data))[_METADATA])
+        fields = read_object(pl.read_parquet_metadata(io.BytesIO(data))[_METADATA])
         text = pl.read_parquet(io.BytesIO(data), columns=[RESOLVED])[RESOLVED][0]
-        return cls(said["engine"], said["sha256"], text)
+        return cls(fields["engine"], fields["sha256"], text)
 
 
 def cell_file(root: Path, table: str, cell: str) -> Path:

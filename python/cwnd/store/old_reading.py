@@ -12,12 +12,12 @@ import polars as pl
 
 from cwnd.errors import DamageError, InputError
 from cwnd.files import Sums, checksums
-from cwnd.results import OnDisk, Resolved, Run
+from cwnd.results import LazyTables, Resolved, Run
 from cwnd.store.cell import named
 from cwnd.store.dataset import ANEW, CELL, CELL_SHA, Dataset
 from cwnd.store.frames import KEYS, RUN_COLUMNS, renamed_axes
-from cwnd.store.integrity import Problem, looked
-from cwnd.store.layout import CELL_ID, MARK, REASONS, RESOLVED, ROWS, SAMPLES
+from cwnd.store.integrity import Problem, damage_of
+from cwnd.store.layout import CELL_ID, REASONS, RESOLVED, ROWS, RUNS, SAMPLES
 from cwnd.store.manifest import ACTIVITY_COLUMN, manifest, with_activity
 from cwnd.store.old_files import FILES, RECORDS, Mark, hashes
 from cwnd.store.reasons import reasons_of
@@ -36,19 +36,19 @@ _FILES = 2048
 def load(dataset: Dataset) -> Run:
     """Reads the finished runs of a sweep."""
     plan = dataset.plan()
-    here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
-    tables = Tables(dataset, here)
+    finished = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
+    tables = Tables(dataset, finished)
     found = tables.runs()
     activity = [column for column in found.columns if column.startswith(ACTIVITY_COLUMN)]
-    told = [column for column in RUN_COLUMNS if column in found.columns]
-    runs = found.select(*tables.keys, *told, *activity)
-    rows = {name: tables.rows(name) for name in ROWS if name != MARK}
+    run_columns = [column for column in RUN_COLUMNS if column in found.columns]
+    runs = found.select(*tables.keys, *run_columns, *activity)
+    rows = {name: tables.rows(name) for name in ROWS if name != RUNS}
 
     # The files of samples are compared with their hashes when they are requested.
     def scan(name: str) -> pl.LazyFrame:
         return reasons_of(tables.table("links")) if name == REASONS else tables.table(name)
 
-    samples = OnDisk(SAMPLES, scan)
+    samples = LazyTables(SAMPLES, scan)
 
     texts: list[pl.Series] = []
 
@@ -57,20 +57,20 @@ def load(dataset: Dataset) -> Run:
             texts.append(tables.resolved())
         return named(texts[0][index], dataset.info.heading)
 
-    def pick(name: str, run_ids: list[str]) -> pl.LazyFrame:
+    def read_samples_of(name: str, run_ids: list[str]) -> pl.LazyFrame:
         if name == REASONS:
             return scan(name).filter(pl.col("run_id").is_in(run_ids))
         return tables.of(run_ids).table(name)
 
     return Run(
         manifest=with_activity(
-            manifest(dataset.info, tables.axes, runs, missing=plan.height - here.height),
+            manifest(dataset.info, tables.axes, runs, missing=plan.height - finished.height),
             dataset.path,
         ),
         source=dataset.source(),
         runs=runs,
         samples=samples,
-        pick=pick,
+        read_samples_of=read_samples_of,
         resolved=Resolved(runs.height, resolved),
         **rows,
     )
@@ -79,18 +79,18 @@ def load(dataset: Dataset) -> Run:
 class Tables:
     """Tables of all cells, concatenated in the order of the runs."""
 
-    def __init__(self, dataset: Dataset, here: pl.DataFrame) -> None:
-        if here.is_empty():
+    def __init__(self, dataset: Dataset, finished: pl.DataFrame) -> None:
+        if finished.is_empty():
             raise InputError(f"{dataset.path}: no run of this sweep is complete yet")
         self._dataset = dataset
-        self.whole = Whole(dataset)
-        self._cells = here[CELL_ID].unique(maintain_order=True).to_list()
+        self.hashes = CellHashes(dataset)
+        self._cells = finished[CELL_ID].unique(maintain_order=True).to_list()
         #: `True` if several runs share a cell: its rows then appear for each of them.
-        self._shared = len(self._cells) < here.height
+        self._shared = len(self._cells) < finished.height
         self._schemas: dict[str, pl.Schema] = {}
         self._schemas |= {name: self._schema(name) for name in FILES}
         planned = dataset.info.axes
-        taken = {column for name in FILES for column in self.own(name)}
+        taken = {column for name in FILES for column in self.data_columns(name)}
         self.axes = renamed_axes(planned, taken | {RUN})
         pairs = list(zip(planned, self.axes, strict=True))
         #: Key columns of a row, each with its name in the plan.
@@ -101,7 +101,7 @@ class Tables:
             for old, new in pairs
             if old.value_column is not None and new.value_column is not None
         }
-        self._plan = here.select(
+        self._plan = finished.select(
             pl.col(CELL_ID).alias(_KEY),
             *(pl.col(old).alias(new) for new, old in self.keys.items()),
             CELL,
@@ -119,28 +119,28 @@ class Tables:
         self._plan = plan
         self._cells = plan[_KEY].unique(maintain_order=True).to_list()
 
-    def own(self, name: str, columns: Iterable[str] | None = None) -> list[str]:
+    def data_columns(self, name: str, columns: Iterable[str] | None = None) -> list[str]:
         """Columns of a table, or of `columns`, without its keys."""
-        left_out = (CELL_ID, "seed", RESOLVED) if name == MARK else (CELL_ID,)
+        left_out = (CELL_ID, "seed", RESOLVED) if name == RUNS else (CELL_ID,)
         found = self._schemas[name] if columns is None else columns
         return [column for column in found if column not in left_out]
 
     def runs(self) -> pl.DataFrame:
         """Reads the table of runs, without scenarios."""
         try:
-            marks = self._read(MARK)
+            marks = self._read(RUNS)
         except InputError as error:
             if not isinstance(error.__cause__, pl.exceptions.SchemaError):
                 raise
             # Marks with different columns are rare; finding all columns requires reading each file.
-            self._learn_marks()
-            marks = self._read(MARK)
-        marks = marks.select(CELL_ID, *self.own(MARK))
+            self._collect_columns()
+            marks = self._read(RUNS)
+        marks = marks.select(CELL_ID, *self.data_columns(RUNS))
         return self._collect(self._joined(marks.lazy()))
 
     def resolved(self) -> pl.Series:
         """Reads the resolved scenario of each run."""
-        texts = self._read(MARK, [CELL_ID, RESOLVED]).rename({RESOLVED: _TEXT})
+        texts = self._read(RUNS, [CELL_ID, RESOLVED]).rename({RESOLVED: _TEXT})
         return self._collect(self._joined(texts.lazy()))[_TEXT]
 
     def rows(self, name: str) -> pl.DataFrame:
@@ -167,22 +167,22 @@ class Tables:
         return keyed.sort(CELL, maintain_order=True) if self._shared else keyed
 
     def _scan(self, name: str, cells: list[str]) -> pl.LazyFrame:
-        self.whole.check(name, cells)
+        self.hashes.check(name, cells)
         files = self._dataset.files(name, cells)
-        if name != MARK:
+        if name != RUNS:
             return pl.scan_parquet(files, glob=False)
         marks = pl.scan_parquet(
-            files, glob=False, schema=self._schemas.get(MARK), missing_columns="insert"
+            files, glob=False, schema=self._schemas.get(RUNS), missing_columns="insert"
         )
         return marks.with_columns(pl.col(f"^{ACTIVITY_COLUMN}.*$").fill_null(0))
 
-    def _learn_marks(self) -> None:
+    def _collect_columns(self) -> None:
         """Collects the columns of all marks: counters of named parts may be in some marks only."""
         columns: dict[str, pl.DataType] = {}
         with self._damages():
-            for file in self._dataset.files(MARK, self._cells):
+            for file in self._dataset.files(RUNS, self._cells):
                 columns |= pl.scan_parquet(file, glob=False).collect_schema()
-        self._schemas[MARK] = pl.Schema(columns)
+        self._schemas[RUNS] = pl.Schema(columns)
 
     def _read(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
         parts = []
@@ -191,20 +191,20 @@ class Tables:
             part = part if columns is None else part.select(columns)
             parts.append(self._collect(part).rechunk())
         table = pl.concat(parts)
-        if name == MARK:
-            self._at_home(table[CELL_ID].to_list())
+        if name == RUNS:
+            self._check_identity(table[CELL_ID].to_list())
         return table
 
-    def _at_home(self, found: list[str]) -> None:
+    def _check_identity(self, found: list[str]) -> None:
         """Compares the identifiers in the marks with the names of their files.
 
         Raises:
             DamageError: A mark is intact, but of another cell.
         """
-        for cell, there in zip(self._cells, found, strict=True):
-            if cell != there:
-                file = self._dataset.file(MARK, cell)
-                raise DamageError(file, f"holds another cell, {there}", self.whole.remedy)
+        for cell, found_cell in zip(self._cells, found, strict=True):
+            if cell != found_cell:
+                file = self._dataset.file(RUNS, cell)
+                raise DamageError(file, f"holds another cell, {found_cell}", self.hashes.remedy)
 
     def _schema(self, name: str) -> pl.Schema:
         with self._damages():
@@ -230,7 +230,7 @@ class Tables:
 _DIGITS = 64
 
 
-class Whole:
+class CellHashes:
     """Hashes of a sweep's files, read from the marks of its cells."""
 
     def __init__(self, dataset: Dataset) -> None:
@@ -245,9 +245,9 @@ class Whole:
             DamageError: A file is damaged; the first is named.
         """
         unknown = [cell for cell in cells if cell not in self._marks]
-        for cell, file in zip(unknown, self._dataset.files(MARK, unknown), strict=True):
+        for cell, file in zip(unknown, self._dataset.files(RUNS, unknown), strict=True):
             self._mark(cell, file)
-        if table == MARK:
+        if table == RUNS:
             return
         place = RECORDS.index(table) * _DIGITS
         for cell, file in zip(cells, self._dataset.files(table, cells), strict=True):
@@ -271,15 +271,15 @@ class CellFiles:
         self._dataset = dataset
         planned = dataset.plan()[CELL_ID].unique(maintain_order=True)
         done = dataset.done()
-        self.there = [cell for cell in planned if cell in done]
-        self.missing = len(planned) - len(self.there)
+        self.stored = [cell for cell in planned if cell in done]
+        self.missing = len(planned) - len(self.stored)
 
     def check(self, threads: int) -> list[Problem]:
         """Compares the files of all cells with the hashes in their marks."""
-        problems = looked(self._dataset.source)
-        problems += looked(lambda: listed_sums(self._dataset.path))
+        problems = damage_of(self._dataset.source)
+        problems += damage_of(lambda: check_listed_files(self._dataset.path))
         with ThreadPoolExecutor(threads) as workers:
-            for found in workers.map(self._check, self.there):
+            for found in workers.map(self._check, self.stored):
                 problems += found
         known: dict[Path, Problem] = {}
         for problem in problems:
@@ -288,7 +288,7 @@ class CellFiles:
 
     def text(self, cell: str) -> str:
         """Returns the content of a cell: its resolved scenario without name and description."""
-        return Mark.read(self.file(MARK, cell).read_bytes()).text
+        return Mark.read(self.file(RUNS, cell).read_bytes()).text
 
     def tables(self, cell: str) -> dict[str, pl.DataFrame]:
         """Returns the rows of a cell by table, without key columns."""
@@ -311,7 +311,7 @@ class CellFiles:
         raise InputError(f"{self.path}: a sweep of version 1 is not mended; {ANEW}")
 
     def _check(self, cell: str) -> list[Problem]:
-        mark_file = self.file(MARK, cell)
+        mark_file = self.file(RUNS, cell)
         try:
             mark = Mark.read(checksums.read(mark_file, None, ""))
         except DamageError as error:
@@ -324,11 +324,11 @@ class CellFiles:
         for table in RECORDS:
             file = self.file(table, cell)
             expected = mark.sha256.get(table, "none")
-            problems += looked(lambda: checksums.read(file, expected, ""))  # noqa: B023 - at once
+            problems += damage_of(lambda: checksums.read(file, expected, ""))  # noqa: B023 - at once
         return problems
 
 
-def listed_sums(root: Path) -> None:
+def check_listed_files(root: Path) -> None:
     """Compares the files that a sweep of version 1 lists with their hashes.
 
     Raises:

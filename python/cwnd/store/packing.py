@@ -21,8 +21,8 @@ from cwnd.store.layout import (
     CELL_ID,
     JOURNAL,
     MANIFEST,
-    MARK,
     RESOLVED,
+    RUNS,
     SCENARIO,
     SUMMARY,
     TABLES,
@@ -43,7 +43,7 @@ _CELLS = 2048
 
 
 @contextlib.contextmanager
-def alone(root: Path) -> Iterator[None]:
+def packing_lock(root: Path) -> Iterator[None]:
     """Waits for the exclusive lock on packing the sweep."""
     with (root / ACTIVITY / _LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -57,7 +57,7 @@ def remove_journal(root: Path) -> None:
     shutil.rmtree(root / JOURNAL, ignore_errors=True)
 
 
-def is_same(root: Path, planned: Planned, *, every_file: bool = False) -> bool:
+def is_result_of(root: Path, planned: Planned, *, every_file: bool = False) -> bool:
     """`True` if a directory holds the result of a plan, with undamaged descriptions.
 
     `every_file` also compares the tables with their hashes.
@@ -69,7 +69,7 @@ def is_same(root: Path, planned: Planned, *, every_file: bool = False) -> bool:
                 files.file(name)
             elif not name.endswith(".parquet"):
                 files.data(name)
-        runs = pl.read_parquet(files.file(f"{MARK}.parquet"), columns=["run_id", CELL_ID])
+        runs = pl.read_parquet(files.file(f"{RUNS}.parquet"), columns=["run_id", CELL_ID])
     except (DamageError, InputError, pl.exceptions.ColumnNotFoundError):
         return False
     info = planned.info
@@ -89,7 +89,7 @@ def cells_of(root: Path) -> list[str]:
     Raises:
         DamageError: The table of runs is damaged.
     """
-    runs = pl.scan_parquet(_files(root).file(f"{MARK}.parquet"), glob=False)
+    runs = pl.scan_parquet(_files(root).file(f"{RUNS}.parquet"), glob=False)
     if CELL_ID not in runs.collect_schema():
         return []
     names = runs.select(CELL_ID).collect()[CELL_ID].drop_nulls()
@@ -117,14 +117,14 @@ def unpack_result(root: Path, wanted: Collection[str]) -> Iterator[Batch]:
     """
     files = _files(root)
     tables = {name: pl.scan_parquet(files.file(f"{name}.parquet"), glob=False) for name in TABLES}
-    own = own_columns(tables)
-    runs = tables[MARK].unique(CELL_ID, keep="first", maintain_order=True)
+    data_columns_of = data_columns(tables)
+    runs = tables[RUNS].unique(CELL_ID, keep="first", maintain_order=True)
     chosen = runs.filter(pl.col(CELL_ID).is_in(list(wanted))).collect()
     for first in range(0, chosen.height, _CELLS):
-        yield _batch(chosen[first : first + _CELLS], tables, own)
+        yield _batch(chosen[first : first + _CELLS], tables, data_columns_of)
 
 
-def own_columns(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[str]]:
+def data_columns(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[str]]:
     """Columns of each table that are no keys.
 
     Keys come first in all tables, in the same order.
@@ -135,35 +135,39 @@ def own_columns(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[str]]:
     return {name: each[keys:] for name, each in columns.items()}
 
 
-def recorded(runs: pl.DataFrame) -> list[str]:
+def recorded_columns(runs: pl.DataFrame) -> list[str]:
     """Columns of the table of runs that a cell recorded, without those that identify the run."""
-    told = [name for name in RUN_COLUMNS if name in runs.columns and name not in (CELL, CELL_SHA)]
-    return told + [name for name in runs.columns if name.startswith(ACTIVITY_COLUMN)]
+    run_columns = [
+        name for name in RUN_COLUMNS if name in runs.columns and name not in (CELL, CELL_SHA)
+    ]
+    return run_columns + [name for name in runs.columns if name.startswith(ACTIVITY_COLUMN)]
 
 
-def _batch(runs: pl.DataFrame, tables: dict[str, pl.LazyFrame], own: dict[str, list[str]]) -> Batch:
+def _batch(
+    runs: pl.DataFrame, tables: dict[str, pl.LazyFrame], data_columns_of: dict[str, list[str]]
+) -> Batch:
     numbers = runs.select("run_id").with_row_index(RUN)
     others = {
         name: table.join(numbers.lazy(), on="run_id", how="inner", maintain_order="left")
-        .select(RUN, *own[name])
+        .select(RUN, *data_columns_of[name])
         .collect()
         for name, table in tables.items()
-        if name != MARK
+        if name != RUNS
     }
     counts = [0] * runs.height
     for table in others.values():
         for run, count in table.group_by(RUN).len().iter_rows():
             counts[run] += count
     texts = [content(text) for text in runs[RESOLVED]]
-    rows = runs.select(CELL_ID, *recorded(runs)).with_columns(pl.Series(RESOLVED, texts))
+    rows = runs.select(CELL_ID, *recorded_columns(runs)).with_columns(pl.Series(RESOLVED, texts))
     return Batch(list(runs[CELL_ID]), counts, pack(rows, others))
 
 
-def take_out(root: Path) -> int:
+def remove_damaged_result(root: Path) -> int:
     """Removes the result of a sweep, whose cells are then computed again; returns their number."""
     cells = 0
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
-        cells = pl.read_parquet(root / f"{MARK}.parquet", columns=[CELL_ID]).n_unique()
+        cells = pl.read_parquet(root / f"{RUNS}.parquet", columns=[CELL_ID]).n_unique()
     remove_journal(root)
     remove_result(root)
     return cells

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError, UncheckedWarning
 from cwnd.files import SUMS, Sums, read_object
-from cwnd.results import AGREE, FORMAT, INFER, LINK, RUN, Header, Manifest, OnDisk, Resolved, Run
+from cwnd.results import (
+    AGREE,
+    FORMAT,
+    INFER,
+    LINK,
+    RUN,
+    Header,
+    LazyTables,
+    Manifest,
+    Resolved,
+    Run,
+)
 from cwnd.store.layout import (
     AGREEMENT,
     CELL_ID,
@@ -35,7 +46,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Results without checksums for which a warning was printed.
-_told: set[Path] = set()
+_warned: set[Path] = set()
 
 
 def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) -> Run:
@@ -65,7 +76,7 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
             return reasons_of(_scan(files, "links"))
         return _scan(files, name)
 
-    samples: Mapping[str, pl.LazyFrame] = OnDisk(SAMPLES, scan)
+    samples: Mapping[str, pl.LazyFrame] = LazyTables(SAMPLES, scan)
     if not samples_on_disk:
         samples = {
             name: _collected(scan(name), path / f"{name}.parquet").lazy() for name in SAMPLES
@@ -84,7 +95,7 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
 def leave_on_disk(run: Run, path: Path) -> None:
     """Makes a run read its samples and scenarios from the directory that it was written to."""
     manifest, files = opened(path)
-    run.samples = OnDisk(SAMPLES, lambda name: _scan(files, name))
+    run.samples = LazyTables(SAMPLES, lambda name: _scan(files, name))
     run.resolved = _resolved(files, run.runs, columns_of_file(manifest))
 
 
@@ -139,14 +150,14 @@ def is_result(path: Path) -> bool:
 _DOCUMENTS = {LINKED: LINK, INFERRED: INFER, AGREEMENT: AGREE}
 
 
-def _kind_of_old(path: Path) -> str | None:
+def _kind_of_version_1(path: Path) -> str | None:
     return next((kind for name, kind in _DOCUMENTS.items() if (path / name).is_file()), None)
 
 
 def _opened(path: Path) -> tuple[dict[str, Any], Sums]:
     require_directory(path)
     file = path / MANIFEST
-    kind = _kind_of_old(path)
+    kind = _kind_of_version_1(path)
     remedy = None if kind is None else f"make it again with `cwnd {kind}`"
     if is_sweep(path):
         remedy = remedy_of_sweep(path)
@@ -156,7 +167,7 @@ def _opened(path: Path) -> tuple[dict[str, Any], Sums]:
             raise InputError(f"{path}: not a cwnd result (it has no {MANIFEST})")
         _warn_unchecked(path)
         tables = {found.stem: 0 for found in sorted(path.glob("*.parquet"))}
-        return {**_OLD, "kind": kind, "tables": tables}, files
+        return {**_VERSION_1_MANIFEST, "kind": kind, "tables": tables}, files
     try:
         data = read_object(files.data(MANIFEST))
     except ValueError as error:
@@ -169,7 +180,7 @@ def _opened(path: Path) -> tuple[dict[str, Any], Sums]:
 
 
 #: Substitute for the missing manifest of a result of version 1.
-_OLD: dict[str, Any] = {
+_VERSION_1_MANIFEST: dict[str, Any] = {
     "format": FORMAT,
     "format_version": 1,
     "name": "",
@@ -179,8 +190,8 @@ _OLD: dict[str, Any] = {
 
 
 def _warn_unchecked(path: Path) -> None:
-    if path not in _told:
-        _told.add(path)
+    if path not in _warned:
+        _warned.add(path)
         warnings.warn(
             f"{path}: written before results had checksums, so nobody can tell whether its"
             " numbers are what was written; run its scenario again to have them",

@@ -19,7 +19,7 @@ import polars as pl
 from cwnd.errors import CwndWarning, InputError
 from cwnd.store import read, write
 from cwnd.store.dataset import CELL, CELL_SHA, PLAN, Dataset, is_packed
-from cwnd.store.layout import CELL_ID, MARK, ROWS, TABLES
+from cwnd.store.layout import CELL_ID, ROWS, RUNS, TABLES
 from cwnd.store.manifest import ACTIVITY_COLUMN
 from cwnd.store.old_files import FILES, cells_in
 from cwnd.store.old_reading import Tables
@@ -147,9 +147,9 @@ def _views(
             orders = [f"create view {name} as {select}" for name, select in views.items()]
             _run(connection, lambda: connection.execute(";".join(orders)))
             if any(axis.column != axis.name for axis in axes):
-                there = {column for name in views for column in _columns(connection, name)}
+                existing = {column for name in views for column in _columns(connection, name)}
                 named = _run(connection, lambda: _columns_named(connection, sql))
-                _warn_of_renamed(axes, there, named)
+                _warn_of_renamed(axes, existing, named)
             yield connection
         finally:
             connection.close()
@@ -195,11 +195,15 @@ def _imports(sql: str) -> bool:
     return False
 
 
-def _confine(connection: DuckDBPyConnection, places: Iterable[Path], writes: Path | None) -> None:
+def _confine(
+    connection: DuckDBPyConnection, directories: Iterable[Path], writes: Path | None
+) -> None:
     """Restricts DuckDB to the files of the result, and the file of the answer."""
     settings: dict[str, bool | str | list[str]] = {
         # Paths in views are patterns, and DuckDB checks their text before it expands them.
-        "allowed_directories": [text for at in places for text in (str(at), glob.escape(str(at)))],
+        "allowed_directories": [
+            text for at in directories for text in (str(at), glob.escape(str(at)))
+        ],
         # DuckDB replaces an existing file by way of a file of this name.
         "allowed_paths": [str(writes), str(writes.with_name(f"tmp_{writes.name}"))]
         if writes is not None
@@ -207,7 +211,7 @@ def _confine(connection: DuckDBPyConnection, places: Iterable[Path], writes: Pat
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
-        "memory_limit": f"{most_memory_bytes()} B",
+        "memory_limit": f"{memory_limit_bytes()} B",
         "enable_external_access": False,
         # Last, as it forbids any further setting.
         "lock_configuration": True,
@@ -216,7 +220,7 @@ def _confine(connection: DuckDBPyConnection, places: Iterable[Path], writes: Pat
         connection.execute(f"set {name} = {_literal(value)}")
 
 
-def most_memory_bytes() -> int:
+def memory_limit_bytes() -> int:
     """Memory limit of a statement in bytes: half of the machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
@@ -264,16 +268,16 @@ def _columns_named(connection: DuckDBPyConnection, sql: str) -> set[str]:
     return names
 
 
-def _warn_of_renamed(axes: list[Axis], there: set[str], named: set[str]) -> None:
+def _warn_of_renamed(axes: list[Axis], existing: set[str], named: set[str]) -> None:
     """Warns of columns in a statement that are an axis's name, and no column of its views.
 
     Args:
         axes: Axes of the result.
-        there: The columns of the views that the statement reads.
+        existing: The columns of the views that the statement reads.
         named: The columns that the statement names.
     """
     for axis in axes:
-        if axis.name in named - there and axis.column not in named | {axis.name}:
+        if axis.name in named - existing and axis.column not in named | {axis.name}:
             warnings.warn(
                 f"the axis `{axis.name}` is the column `{axis.column}`, if you mean that: its own"
                 " name is that of a column or table",
@@ -285,17 +289,17 @@ def _warn_of_renamed(axes: list[Axis], there: set[str], named: set[str]) -> None
 def _of_result(header: Header, files: Sums, asked: set[str]) -> dict[str, str]:
     tables = {name: _read([files.file(f"{name}.parquet")]) for name in asked}
     own = ", ".join(map(_literal, ["", *read.columns_of_file(header)]))
-    columns = dict.fromkeys(tables, "*") | {MARK: f"columns(c -> c not in ({own}))"}
+    columns = dict.fromkeys(tables, "*") | {RUNS: f"columns(c -> c not in ({own}))"}
     return {
         name: f"select {columns[name]} from {table}"  # noqa: S608
         for name, table in tables.items()
     }
 
 
-def _of_journal(path: Path, place: Path, asked: set[str]) -> tuple[list[Axis], dict[str, str]]:
+def _of_journal(path: Path, directory: Path, asked: set[str]) -> tuple[list[Axis], dict[str, str]]:
     """Writes the tables that a statement reads from a journal to files in the order of the plan."""
     run = load(path)
-    files = {name: place / f"{name}.parquet" for name in asked}
+    files = {name: directory / f"{name}.parquet" for name in asked}
     for name, file in files.items():
         table = getattr(run, name).lazy() if name in ROWS else run.samples[name]
         write.write_table(table, file)
@@ -310,21 +314,21 @@ def _of_sweep(
     connection: DuckDBPyConnection, dataset: Dataset, asked: set[str]
 ) -> tuple[list[Axis], dict[str, str]]:
     plan = dataset.plan()
-    here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
-    tables = Tables(dataset, here)
-    cells = here[CELL_ID].unique(maintain_order=True).to_list()
+    finished = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
+    tables = Tables(dataset, finished)
+    cells = finished[CELL_ID].unique(maintain_order=True).to_list()
     # A mark belongs to its cell only if the records beside it match their hashes.
-    for name in {MARK, _LEAST, *asked}:
-        tables.whole.check(name, cells)
+    for name in {RUNS, _SMALLEST_TABLE, *asked}:
+        tables.hashes.check(name, cells)
     keys = [f"p.{_name(old)} as {_name(new)}" for new, old in tables.keys.items()]
     planned = _read([dataset.path / PLAN])
-    marks = _cells(dataset, MARK, cells)
+    marks = _cells(dataset, RUNS, cells)
     views = {}
     for name in asked:
         # Marks may have counters that others lack.
-        columns = _columns(connection, marks) if name == MARK else None
-        own = [_own(column) for column in tables.own(name, columns)]
-        if name == MARK:
+        columns = _columns(connection, marks) if name == RUNS else None
+        own = [_data_column(column) for column in tables.data_columns(name, columns)]
+        if name == RUNS:
             own = [f"p.{CELL}", f"p.{CELL_SHA}", *own]
         views[name] = (
             f"select {', '.join([*keys, *own])}"  # noqa: S608 - no one else's words
@@ -337,12 +341,12 @@ def _of_sweep(
 
 
 #: Smallest table of a cell.
-_LEAST = "links"
+_SMALLEST_TABLE = "links"
 
 
 def _cells(dataset: Dataset, name: str, cells: list[str]) -> str:
     """Formats the SQL expression that reads a table of these cells, and of no incomplete one."""
-    options = ", union_by_name = true" if name == MARK else ""
+    options = ", union_by_name = true" if name == RUNS else ""
     if set(cells_in(dataset.path, name)) == set(cells):
         return _read([dataset.path / name], "/*/*.parquet", options)
     return _read([dataset.file(name, cell) for cell in cells], options=options)
@@ -360,7 +364,7 @@ def _read(files: list[Path], pattern: str = "", options: str = "") -> str:
     return f"read_parquet([{files_of}]{options})"
 
 
-def _own(column: str) -> str:
+def _data_column(column: str) -> str:
     """Formats a column of a cell's table; counters that a mark lacks are zero."""
     if column.startswith(ACTIVITY_COLUMN):
         return f"coalesce(t.{_name(column)}, 0) as {_name(column)}"

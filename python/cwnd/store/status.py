@@ -16,10 +16,10 @@ from cwnd.store.packing import cells_of
 if TYPE_CHECKING:
     import os
 
-    from cwnd.store.activity import Past
+    from cwnd.store.activity import SessionLog
 
 #: Minimum period for a rate, in seconds.
-_LEAST_S = 0.5
+_MIN_PERIOD_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def read_status(directory: str | os.PathLike[str], now: float | None = None) -> 
         done = dataset.done() & cells
         failed = (dataset.failed() & cells) - done
     clock = time.time() if now is None else now
-    writers = [_worker(past, clock) for past in sessions(root) if past.live]
+    writers = [_worker(log, clock) for log in sessions(root) if log.live]
     rates = [each.cells_per_s for each in writers if each.cells_per_s is not None]
     times = [each.eta_s for each in writers if each.eta_s is not None]
     return Status(
@@ -93,14 +93,14 @@ def read_status(directory: str | os.PathLike[str], now: float | None = None) -> 
     )
 
 
-def _worker(past: Past, now: float) -> Worker:
-    begin = {"unix_s": past.start.get("unix_s", now), "done": 0, "failed": 0, "fraction": 0.0}
-    last = past.progress[-1] if past.progress else begin
+def _worker(log: SessionLog, now: float) -> Worker:
+    begin = {"unix_s": log.start.get("unix_s", now), "done": 0, "failed": 0, "fraction": 0.0}
+    last = log.progress[-1] if log.progress else begin
     # With older entries outside the list, the first entry in it is the start of the period.
-    first = past.progress[0] if past.older else begin
+    first = log.progress[0] if log.older else begin
     elapsed = float(last["unix_s"]) - float(first["unix_s"])
     rate = speed = None
-    if elapsed >= _LEAST_S:
+    if elapsed >= _MIN_PERIOD_S:
         rate = (int(last["done"]) - int(first["done"])) / elapsed
         speed = (float(last["fraction"]) - float(first["fraction"])) / elapsed
     fraction = float(last["fraction"])
@@ -108,9 +108,9 @@ def _worker(past: Past, now: float) -> Worker:
     if speed:
         eta = max(0.0, (1.0 - fraction) / speed - (now - float(last["unix_s"])))
     return Worker(
-        who=past.who,
-        started=str(past.start.get("time", "")),
-        threads=int(past.start.get("threads", 1)),
+        who=log.writer,
+        started=str(log.start.get("time", "")),
+        threads=int(log.start.get("threads", 1)),
         done=int(last["done"]),
         failed=int(last["failed"]),
         fraction=fraction,

@@ -11,7 +11,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.store.cell import cell_id
-from cwnd.store.layout import CELL_ID, FACTS, MARK, RESOLVED, TABLES
+from cwnd.store.layout import CELL_ID, FACTS, RESOLVED, RUNS, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Held:
+class MemoryBatch:
     """Finished cells whose tables are in memory."""
 
     cells: list[str]
@@ -43,10 +43,10 @@ class Held:
 
     def packed(self) -> Batch:
         """Packs the tables."""
-        return Batch(self.cells, self.rows, pack(self.tables[MARK], self.tables))
+        return Batch(self.cells, self.rows, pack(self.tables[RUNS], self.tables))
 
 
-class Finished:
+class BatchBuilder:
     """Collects finished cells one by one for a batch."""
 
     def __init__(self, engine: str) -> None:
@@ -85,15 +85,15 @@ class Finished:
             }
         )
 
-    def take(self) -> Held:
+    def take(self) -> MemoryBatch:
         """Returns the collected cells, and starts anew."""
         tables = {name: pl.DataFrame(table) for name, table in self._gathered.take().items()}
-        tables[MARK] = pl.DataFrame(
+        tables[RUNS] = pl.DataFrame(
             self._rows, schema_overrides={"seed": pl.UInt64}, infer_schema_length=None
         )
-        held = Held([row[CELL_ID] for row in self._rows], self._counts, tables)
+        memory_batch = MemoryBatch([row[CELL_ID] for row in self._rows], self._counts, tables)
         self._rows, self._counts = [], []
-        return held
+        return memory_batch
 
 
 def pack(runs: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> bytes:
@@ -102,19 +102,19 @@ def pack(runs: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> bytes:
     lengths = {}
     for name in TABLES:
         out = io.BytesIO()
-        (runs if name == MARK else tables[name]).write_ipc(out, compression="zstd")
+        (runs if name == RUNS else tables[name]).write_ipc(out, compression="zstd")
         parts.append(out.getvalue())
         lengths[name] = len(parts[-1])
     return b"\n".join((json.dumps(lengths).encode(), b"".join(parts)))
 
 
-def places(body: bytes) -> dict[str, slice]:
+def table_slices(body: bytes) -> dict[str, slice]:
     """Locates the tables in a body."""
     head, _, _ = body.partition(b"\n")
-    found, place = {}, len(head) + 1
+    found, offset = {}, len(head) + 1
     for name, length in json.loads(head).items():
-        found[name] = slice(place, place + length)
-        place += length
+        found[name] = slice(offset, offset + length)
+        offset += length
     return found
 
 

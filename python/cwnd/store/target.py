@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from cwnd.errors import DamageError, InputError
 from cwnd.files import SUMS
 from cwnd.store import packing, read, write
-from cwnd.store.activity import forget_others
-from cwnd.store.assembly import FoundCells, assemble, journalled, sound
+from cwnd.store.activity import remove_other_logs
+from cwnd.store.assembly import CellIndex, assemble, intact_frames, journal_frames
 from cwnd.store.dataset import REWRITTEN, Dataset, Planned, is_packed
 from cwnd.store.journal import write_journal
-from cwnd.store.layout import ERRORS, JOURNAL, LINUX, MARK
+from cwnd.store.layout import ERRORS, JOURNAL, LINUX, RUNS
 from cwnd.store.manifest import with_activity
 from cwnd.store.old_files import FILES, cells_in
 from cwnd.store.reading import load
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cwnd.results import Run
     from cwnd.store.activity import Session
     from cwnd.store.journal import Frame
-    from cwnd.store.tables import Held
+    from cwnd.store.tables import MemoryBatch
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Policy:
     #: `True` keeps a complete result of another plan until the new one is complete.
     replace: bool
     #: `True` computes existing cells again.
-    again: bool
+    recompute: bool
     #: `True` if there is no other writer.
-    alone: bool
+    exclusive: bool
     #: `True` if only some runs of the plan are wanted.
-    partly: bool
+    partial_plan: bool
 
     @property
     def removes(self) -> bool:
         """`True` if cells of another plan may be removed."""
-        return self.replan and self.alone
+        return self.replan and self.exclusive
 
 
 class Target:
@@ -61,7 +61,7 @@ class Target:
         self.cells = planned.cells()
         #: Existing frames, and those whose bodies do not match their hashes.
         self._found: list[Frame] = []
-        self._unsound: set[Frame] = set()
+        self._damaged_frames: set[Frame] = set()
 
     @property
     def done(self) -> set[str]:
@@ -79,77 +79,79 @@ class Target:
         Raises:
             InputError: The directory holds cells of another plan that must stay.
         """
-        with packing.alone(self._root):
+        with packing.packing_lock(self._root):
             return load(self._root) if self._prepare() else None
 
     def _prepare(self) -> bool:
         """`True` if the result of this plan is complete; else prepares the directory for it."""
         root, policy = self._root, self._policy
-        if Dataset.is_at(root) and (root / MARK).is_dir():
-            _leave_version_1(root, self._planned, may_go=policy.removes)
-        if policy.again:
+        if Dataset.is_at(root) and (root / RUNS).is_dir():
+            _remove_version_1(root, self._planned, allowed=policy.removes)
+        if policy.recompute:
             return False
         packed = is_packed(root)
-        found = journalled(root)
-        there = {cell for frame in found for cell in frame.cells}
-        if packed and packing.is_same(root, self._planned, every_file=policy.replace):
-            if there <= self.cells.keys() or policy.removes:
+        found = journal_frames(root)
+        existing = {cell for frame in found for cell in frame.cells}
+        if packed and packing.is_result_of(root, self._planned, every_file=policy.replace):
+            if existing <= self.cells.keys() or policy.removes:
                 packing.remove_journal(root)
             return True
         # A result without its list of hashes was being moved into the journal.
         packed = packed and ((root / SUMS).exists() or not found)
-        stays = policy.replace and policy.alone
-        self._refuse_foreign(there)
-        if there - self.cells.keys():
+        keep_result = policy.replace and policy.exclusive
+        self._refuse_foreign(existing)
+        if existing - self.cells.keys():
             _rewrite(root, self._writing, found, self.cells.keys())
-            found = journalled(root)
-        self._found = sound(found)
-        self._unsound = set(found).difference(self._found)
+            found = journal_frames(root)
+        self._found = intact_frames(found)
+        self._damaged_frames = set(found).difference(self._found)
         if packed:
-            self._take_over(stays=stays)
+            self._unpack_existing(keep_result=keep_result)
         # The description must be there for other writers, and for cells in the journal.
-        if not policy.alone or policy.partly or self._found:
+        if not policy.exclusive or policy.partial_plan or self._found:
             self._describe()
-        if not (packed and stays):
+        if not (packed and keep_result):
             packing.remove_result(root)
-        self._forget_errors()
+        self._remove_errors()
         return False
 
-    def _refuse_foreign(self, there: set[str]) -> None:
-        foreign = len(there - self.cells.keys())
+    def _refuse_foreign(self, existing: set[str]) -> None:
+        foreign = len(existing - self.cells.keys())
         if foreign and not self._policy.removes:
-            raise InputError(_refusal(self._root, self._planned, foreign, alone=self._policy.alone))
+            raise InputError(
+                _refusal(self._root, self._planned, foreign, exclusive=self._policy.exclusive)
+            )
 
-    def _take_over(self, *, stays: bool) -> None:
+    def _unpack_existing(self, *, keep_result: bool) -> None:
         """Writes the cells of a complete result into the journal, if they are of this plan."""
         try:
-            there = set(packing.cells_of(self._root))
-            if not stays:
-                self._refuse_foreign(there or {""})
-            wanted = (there & self.cells.keys()) - self.done
+            existing = set(packing.cells_of(self._root))
+            if not keep_result:
+                self._refuse_foreign(existing or {""})
+            wanted = (existing & self.cells.keys()) - self.done
             if wanted:
                 batches = packing.unpack_result(self._root, wanted)
                 write_journal(self._root / JOURNAL / f"{self._writing.id}-taken", batches)
         except (DamageError, InputError):
-            if not stays:
+            if not keep_result:
                 raise
-        seen = {*self._found, *self._unsound}
-        self._found += [frame for frame in journalled(self._root) if frame not in seen]
+        known = {*self._found, *self._damaged_frames}
+        self._found += [frame for frame in journal_frames(self._root) if frame not in known]
 
     def _describe(self) -> None:
         for name, new in self._planned.files().items():
-            _renew(self._root, name, new, self._writing)
+            _update_file(self._root, name, new, self._writing)
 
-    def _forget_errors(self) -> None:
-        there = self.done
+    def _remove_errors(self) -> None:
+        existing = self.done
         for file in _errors(self._root):
-            if file.stem in there or (self._policy.alone and file.stem not in self.cells):
+            if file.stem in existing or (self._policy.exclusive and file.stem not in self.cells):
                 file.unlink(missing_ok=True)
 
     def finish(
         self,
         writer: Writer,
-        held: Held | None,
+        memory_batch: MemoryBatch | None,
         *,
         pcap: Path | None = None,
         steps_hashes: list[str] | None = None,
@@ -158,7 +160,7 @@ class Target:
 
         Args:
             writer: The writer of the computed cells.
-            held: Computed cells that it did not write.
+            memory_batch: Computed cells that it did not write.
             pcap: Directory of capture files beside the result, which moves into it.
             steps_hashes: Hashes of the steps of checked runs.
 
@@ -167,47 +169,51 @@ class Target:
         """
 
         def packed(frames: list[Frame]) -> tuple[int, Run | None]:
-            return self._pack(frames, held, pcap, steps_hashes)
+            return self._pack(frames, memory_batch, pcap, steps_hashes)
 
         root = self._root
-        with packing.alone(root):
+        with packing.packing_lock(root):
             # Another shard may have packed the sweep in the meantime.
-            if not self._policy.alone and packing.is_same(root, self._planned):
+            if not self._policy.exclusive and packing.is_result_of(root, self._planned):
                 return 0, load(root)
             try:
                 return packed(self._frames())
             except DamageError:
-                return packed(sound(self._frames()))
+                return packed(intact_frames(self._frames()))
             except BaseException:
-                if held is not None:
+                if memory_batch is not None:
                     with writer:
-                        writer.put(held.packed())
+                        writer.put(memory_batch.packed())
                 raise
 
     def _frames(self) -> list[Frame]:
-        frames = [frame for frame in journalled(self._root) if frame not in self._unsound]
-        if self._policy.again:
+        frames = [
+            frame for frame in journal_frames(self._root) if frame not in self._damaged_frames
+        ]
+        if self._policy.recompute:
             frames = [frame for frame in frames if _is_by(frame, self._writing)]
         return frames
 
     def _pack(
         self,
         frames: list[Frame],
-        held: Held | None,
+        memory_batch: MemoryBatch | None,
         pcap: Path | None,
         steps_hashes: list[str] | None,
     ) -> tuple[int, Run | None]:
         root = self._root
-        cells = FoundCells.of([*frames, *([held] if held else ())], REWRITTEN.format(root))
+        cells = CellIndex.of(
+            [*frames, *([memory_batch] if memory_batch else ())], REWRITTEN.format(root)
+        )
         missing = len(self.cells.keys() - cells.where.keys())
         if len(cells.where.keys() & self.cells.keys()) == 0:
             return missing, None
         run = assemble(self._planned, cells)
         if not missing:
             run.manifest = replace(run.manifest, steps_hashes=steps_hashes)
-            write.put(run, root, pcap=pcap)
-            if not self._found and self._policy.alone:
-                forget_others(root, self._writing)
+            write.replace_result(run, root, pcap=pcap)
+            if not self._found and self._policy.exclusive:
+                remove_other_logs(root, self._writing)
             if frames:
                 read.leave_on_disk(run, root)
         run.manifest = with_activity(run.manifest, root)
@@ -223,15 +229,15 @@ def _errors(root: Path) -> list[Path]:
     return [*(root / ERRORS).glob("*.json"), *(root / ERRORS).glob("*.toml")]
 
 
-def _leave_version_1(root: Path, planned: Planned, *, may_go: bool) -> None:
+def _remove_version_1(root: Path, planned: Planned, *, allowed: bool) -> None:
     """Removes the cells of a sweep of version 1, if that is allowed.
 
     Raises:
         InputError: It is not.
     """
-    if not may_go:
-        cells = len(set(cells_in(root, MARK)))
-        why = _refusal(root, planned, cells, alone=True)
+    if not allowed:
+        cells = len(set(cells_in(root, RUNS)))
+        why = _refusal(root, planned, cells, exclusive=True)
         if _engine(root, planned) == planned.info.engine:
             why = (
                 f"{root}: a sweep of an earlier version, which is read but not gone on with;"
@@ -244,13 +250,13 @@ def _leave_version_1(root: Path, planned: Planned, *, may_go: bool) -> None:
 
 def _rewrite(root: Path, writing: Session, found: Sequence[Frame], wanted: Collection[str]) -> None:
     """Rewrites the journal with the wanted cells only."""
-    cells = FoundCells.of(sound(found), REWRITTEN.format(root))
+    cells = CellIndex.of(intact_frames(found), REWRITTEN.format(root))
     write_journal(root / JOURNAL / f"{writing.id}-kept", cells.batches(wanted))
     for file in {frame.file for frame in found}:
         file.unlink()
 
 
-def _renew(root: Path, name: str, new: bytes, writing: Session) -> None:
+def _update_file(root: Path, name: str, new: bytes, writing: Session) -> None:
     """Writes a file unless it has the same content already."""
     file = root / name
     if file.exists() and file.read_bytes() == new:
@@ -267,12 +273,14 @@ def _engine(root: Path, planned: Planned) -> str:
     return planned.info.engine
 
 
-def _refusal(root: Path, planned: Planned, foreign: int, *, alone: bool) -> str:
+def _refusal(root: Path, planned: Planned, foreign: int, *, exclusive: bool) -> str:
     engine = _engine(root, planned)
     if engine != planned.info.engine:
         what = "testbed" if engine.startswith(LINUX) else "simulator"
         why = f"was computed by another version of the {what} ({engine})"
     else:
         why = f"holds {foreign} cell{'s' * (foreign != 1)} that this sweep has not"
-    way = "--replan removes them" if alone else "remove them first, with --replan and no --shard"
-    return f"{root}: {why}; {way}, or give another directory with -o"
+    remedy = (
+        "--replan removes them" if exclusive else "remove them first, with --replan and no --shard"
+    )
+    return f"{root}: {why}; {remedy}, or give another directory with -o"

@@ -53,13 +53,13 @@ def save(run: Data, directory: str | os.PathLike[str], *, pcap: Path | None = No
     """
     target = Path(directory)
     try:
-        put(run, target, check=check_target, pcap=pcap)
+        replace_result(run, target, check=check_target, pcap=pcap)
     except OSError as error:
         raise CwndError(f"the result could not be written: {explain(error)}") from error
     return target
 
 
-def put(
+def replace_result(
     run: Data,
     target: Path,
     *,
@@ -77,10 +77,10 @@ def put(
     Raises:
         OSError: The write failed; the old contents are unchanged.
     """
-    with atomic_directory(target, check=check, keep=keep) as place:
+    with atomic_directory(target, check=check, keep=keep) as directory:
         if pcap is not None and pcap.exists():
-            pcap.rename(place / PCAP)
-        write_into(run, place)
+            pcap.rename(directory / PCAP)
+        write_into(run, directory)
 
 
 def check_target(directory: Path) -> None:
@@ -111,17 +111,17 @@ def check_kind(directory: Path) -> None:
     Raises:
         InputError: The directory is such a one.
     """
-    said = written(directory)
-    kind = said.get("kind", RUN)
+    manifest = stored_manifest(directory)
+    kind = manifest.get("kind", RUN)
     if kind != RUN:
         raise InputError(
             f"{directory}: holds a result of `cwnd {kind}`, which is not replaced; give another"
             " directory with -o"
         )
-    if is_sweep(directory) and not said:
+    if is_sweep(directory) and not manifest:
         return
     # A directory with a list of files is a result even if its manifest is damaged.
-    if not checksums.is_listed(directory) and said.get("format") != FORMAT:
+    if not checksums.is_listed(directory) and manifest.get("format") != FORMAT:
         raise InputError(
             f"{directory}: holds other files and is not a cwnd result, so it is not replaced;"
             " give another directory with -o"
@@ -141,7 +141,7 @@ def remedy_of_sweep(directory: Path) -> str:
     )
 
 
-def written(directory: Path) -> dict[str, Any]:
+def stored_manifest(directory: Path) -> dict[str, Any]:
     """Reads the manifest of a directory; empty if there is none, or a damaged one."""
     try:
         return read_object((directory / MANIFEST).read_text(encoding="utf-8"))
@@ -149,7 +149,7 @@ def written(directory: Path) -> dict[str, Any]:
         return {}
 
 
-def write_into(run: Data, place: Path) -> None:
+def write_into(run: Data, directory: Path) -> None:
     """Writes the files of a result into an empty directory."""
     # Callers that only check a target then do not import data frames.
     from cwnd.results import summary
@@ -159,21 +159,21 @@ def write_into(run: Data, place: Path) -> None:
     def put(name: str, text: str) -> None:
         data = text.encode()
         known[name] = checksums.sha256(data)
-        (place / name).write_bytes(data)
+        (directory / name).write_bytes(data)
 
     put(SCENARIO, run.source)
     for name in ROWS:
         frame: pl.DataFrame = getattr(run, name)
         table = _with_cells(run) if name == "runs" else frame.lazy()
-        write_table(table, place / f"{name}.parquet", _said(run, name))
+        write_table(table, directory / f"{name}.parquet", _table_metadata(run, name))
     for name in SAMPLES:
-        write_table(run.samples[name], place / f"{name}.parquet", _said(run, name))
+        write_table(run.samples[name], directory / f"{name}.parquet", _table_metadata(run, name))
     put(SUMMARY, summary(run).write_csv())
     # The manifest names the list of files, so that a reader notices its loss.
-    tables = dict(zip(TABLES, _rows(place), strict=True))
+    tables = dict(zip(TABLES, _rows(directory), strict=True))
     manifest = {**run.manifest.to_json(), "tables": tables, SUMS_KEY: checksums.SUMS}
     put(MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
-    checksums.write(place, known)
+    checksums.write(directory, known)
 
 
 def _with_cells(run: Data) -> pl.LazyFrame:
@@ -202,16 +202,16 @@ def _with_cells(run: Data) -> pl.LazyFrame:
     return pl.concat(parts)
 
 
-def _rows(place: Path) -> list[int]:
+def _rows(directory: Path) -> list[int]:
     """Number of rows of each table, read from its file."""
     import polars as pl
 
-    files = [pl.scan_parquet(place / f"{name}.parquet", glob=False) for name in TABLES]
+    files = [pl.scan_parquet(directory / f"{name}.parquet", glob=False) for name in TABLES]
     counts = pl.collect_all([file.select(pl.len()) for file in files])
     return [int(count.item()) for count in counts]
 
 
-def _said(run: Data, table: str) -> dict[str, str] | None:
+def _table_metadata(run: Data, table: str) -> dict[str, str] | None:
     """Metadata of a table in which some flows or requests have no row; `None` for others."""
     from cwnd.results import part, rows_metadata
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.store.journal import Journal
 from cwnd.store.layout import ERRORS, JOURNAL
-from cwnd.store.tables import Finished
+from cwnd.store.tables import BatchBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cwnd import _core
-    from cwnd.store.tables import Batch, Held
+    from cwnd.store.tables import Batch, MemoryBatch
 
 #: Period in seconds whose cells share a frame and one synchronisation. A crash of the machine, or
 #: of this process, loses at most the cells of one period.
@@ -42,7 +42,7 @@ class Writer:
         self._engine = engine
         #: Writes the description of the sweep; called before the first frame.
         self._describe: Callable[[], None] | None = describe
-        self._finished = Finished(engine)
+        self._finished = BatchBuilder(engine)
         self._committed = time.monotonic()
         #: Locks for adding cells and for writing them: cells that finish during a write do not
         #: wait.
@@ -73,12 +73,12 @@ class Writer:
             self._finished.add(text, cell, result)
         self.poll()
 
-    def take(self, most: int) -> Held | None:
-        """Returns the waiting cells if none was written yet and they have at most `most` rows."""
+    def take(self, max_rows: int) -> MemoryBatch | None:
+        """Returns the waiting cells if none was written yet and at most `max_rows` rows wait."""
         with self._adding:
-            if self._journal.is_begun or self._finished.table_rows > most:
+            if self._journal.is_begun or self._finished.table_rows > max_rows:
                 return None
-            finished, self._finished = self._finished, Finished(self._engine)
+            finished, self._finished = self._finished, BatchBuilder(self._engine)
         return finished.take() if len(finished) else None
 
     def describe(self) -> None:
@@ -105,15 +105,15 @@ class Writer:
     def fail(self, cell: str, error: str, message: str, scenario: str) -> None:
         """Records the error of a failed cell, and its scenario."""
         self.describe()
-        said = {"cell_id": cell, "error": error, "message": message}
-        text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
+        description = {"cell_id": cell, "error": error, "message": message}
+        text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
         for kind, content in {"toml": scenario, "json": text}.items():
             put_file(self._root / ERRORS / f"{cell}.{kind}", content.encode(), self._partial)
 
     def _commit(self) -> None:
         with self._adding:
             self._committed = time.monotonic()
-            finished, self._finished = self._finished, Finished(self._engine)
+            finished, self._finished = self._finished, BatchBuilder(self._engine)
         self.describe()
         if len(finished):
             self.put(finished.take().packed())
