@@ -66,7 +66,7 @@ fn the_order_of_files_does_not_change_it_but_each_file_does() {
 /// Removes the lines of comments as text, without the lexer.
 #[test]
 fn a_real_module_has_the_identifier_of_its_lines_without_comments() {
-    let source = fs::read_to_string("../crates/cc/src/newreno.rs").expect("NewReno is there");
+    let source = fs::read_to_string("../crates/cc/src/copa.rs").expect("Copa is there");
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
     assert!(source.lines().filter(is_comment).count() > 10);
     let code: Vec<&str> = source.lines().filter(|line| !is_comment(line)).collect();

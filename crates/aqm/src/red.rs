@@ -390,12 +390,6 @@ impl<P: Packet> Red<P> {
         }
     }
 
-    /// Returns the average queue length, in packets or bytes depending on the mode.
-    #[must_use]
-    pub const fn average(&self) -> f64 {
-        self.average
-    }
-
     /// Updates the average at an arrival (Floyd & Jacobson 1993 § 4, Fig. 2).
     #[inline]
     fn update_average(&mut self, now: Time) {
