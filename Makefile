@@ -186,6 +186,7 @@ lint-python: dev build
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
+	$(BIN)/python scripts/language.py
 
 format: dev ## Format all code
 	$(RUSTFMT)
