@@ -309,7 +309,7 @@ class Compared:
 
     @property
     def ours(self) -> Figures:
-        """Their mean."""
+        """Mean over our runs."""
         return mean(self.each)
 
     @property

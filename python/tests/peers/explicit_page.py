@@ -116,7 +116,7 @@ EXPLANATIONS: tuple[tuple[tuple[str, ...], str, tuple[Overrides, ...]], ...] = (
 
 
 def section(found: list[Compared]) -> list[str]:
-    """All of it."""
+    """Returns the section of the page."""
     return [*_rules(), *_explained(found), *_all(found)]
 
 

@@ -35,11 +35,11 @@ SIMULATORS = Bounds(goodput=0.05, qdelay=0.15, events=0.25)
 LINUX = Bounds(goodput=0.10, qdelay=0.15, events=0.25)
 #: A queueing delay this near agrees, whatever the ratio: less than one packet at 10 Mbit/s.
 QDELAY_FLOOR_MS = 1.0
-#: So do counts this near: the recorded seeds of one setting differ by up to 6 where there are 30
-#: (ns-2, CUBIC, RED, 100 ms: 35, 29, 31 drops).
+#: Difference of counts that agrees, whatever the ratio: the recorded seeds of one setting differ by
+#: up to 6 where there are 30 (ns-2, CUBIC, RED, 100 ms: 35, 29, 31 drops).
 EVENTS_FLOOR = 5.0
-#: And the lesser of drops and marks may differ by this share of both together: beside 17,200 marks,
-#: ns-2's BECN rows have 0, 9, 3 or 0, 11, 0 drops by seed.
+#: Share of drops and marks together by which either may differ: beside 17,200 marks, ns-2's BECN
+#: rows have 0, 9, 3 or 0, 11, 0 drops by seed.
 EVENTS_SHARE = 0.005
 
 

@@ -22,7 +22,7 @@ class Recorded:
 
     @property
     def row(self) -> Row:
-        """One of them."""
+        """The first of the recorded runs."""
         return self.rows[0]
 
     @property
@@ -32,7 +32,7 @@ class Recorded:
 
     @property
     def numbers(self) -> str:
-        """Its rows in the file."""
+        """Numbers of its rows in the file."""
         return ", ".join(str(row.number) for row in self.rows)
 
     @property
@@ -62,7 +62,7 @@ B = TypeVar("B", bound=Beside)
 
 
 def judged(found: Sequence[B]) -> list[B]:
-    """Those that are compared by value."""
+    """Returns those that are judged by value."""
     return [c for c in found if c.setting.by_value]
 
 
@@ -73,7 +73,7 @@ def counts(found: Sequence[Beside]) -> tuple[int, int]:
 
 
 def summary(found: Sequence[Beside]) -> list[str]:
-    """Their lines of the table of all peers, one for each file."""
+    """Returns the lines of the table of all peers, one for each file."""
     tables: dict[str, list[Beside]] = {}
     for each in found:
         tables.setdefault(each.setting.row.table, []).append(each)

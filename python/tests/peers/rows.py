@@ -60,7 +60,7 @@ class Row:
     """One recorded run."""
 
     table: str
-    #: From 1, in the order of the file.
+    #: Number from 1, in the order of the file.
     number: int
     cells: dict[str, str]
     measured: Measures

@@ -1,4 +1,4 @@
-"""From a row's columns to a scenario, one mapping for each peer."""
+"""Mappings from a row's columns to a scenario, one for each peer."""
 
 from __future__ import annotations
 

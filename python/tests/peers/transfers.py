@@ -127,7 +127,7 @@ class Setting(Recorded):
         return ", ".join([*parts, backoff, f"first RTO {cells['init_rto_s']} s"])
 
 
-#: Of files this short three seeds of a minute have enough.
+#: Size of files for which three seeds of a minute suffice.
 SHORTEST_PKTS = 30
 
 

@@ -88,7 +88,7 @@ EXPLANATIONS: dict[str, str] = {
 
 
 def section(found: list[Compared]) -> list[str]:
-    """All of it."""
+    """Returns the section of the page."""
     return [*_rules(), *_experiments(found), *_explained(found), *_orders(found), *_all(found)]
 
 

@@ -60,7 +60,7 @@ class Order:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Returns the order in words, for the page."""
         name, _ = MEASURES[self.measure]
         values = [
             f"{_value(c.ours, self.measure):.{1 if self.measure != 'drops' else 0}f} / "

@@ -38,7 +38,7 @@ def _sixth(table: Table) -> Table:
     return web.beginning_with_one(1 / 6, table)
 
 
-#: Of every setting with most bulk flows: what is changed, and how it is said.
+#: Changes to every setting with most bulk flows: a description, and the function.
 EXPERIMENTS: tuple[tuple[str, Callable[[Table], Table]], ...] = (
     ("a sixth of the sessions begins with one packet", _sixth),
     ("half of the sessions begin with one packet", _half),
@@ -52,7 +52,7 @@ HEAD = (
 
 
 def section(found: list[web.Compared]) -> list[str]:
-    """All of it."""
+    """Returns the section of the page."""
     return [*_rules(), *table(found), *_explained(found)]
 
 
