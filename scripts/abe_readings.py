@@ -39,7 +39,7 @@ class Quantity:
     """A quantity of a point, as tables and figures show it."""
 
     name: str
-    #: For the head of a table and the axis of a figure.
+    #: Head of a table's column and label of a figure's axis.
     label: str
     digits: int = 1
     #: `true` if it is a difference, which is written with its sign.
@@ -325,7 +325,7 @@ def why_table(time: str, names: Sequence[str]) -> Callable[[Mapping[str, Table]]
     return write
 
 
-#: For the heads of wide tables.
+#: Short heads for wide tables.
 SHORT = {"gain": "gain %", "dp50": "median ms", "dp90": "90th ms", "dp99": "99th ms"}
 
 
@@ -398,7 +398,7 @@ def panel(
 
 
 def grid_figure(table: Table, name: str, left_out: Sequence[str] = ()) -> Picture:
-    """One row of panels a controller, one column an RTT."""
+    """Draws panels: one row per controller, one column per RTT."""
     queues, rtts = told(table), labels(table, 1)
     # A reading looks the same for both controllers.
     shown = list(dict.fromkeys(reading.partition(": ")[2] for reading in readings(table)))
@@ -434,7 +434,7 @@ def shared_figure(table: Table) -> Picture:
     return Picture(panels, 5.4, columns=len(rtts), y_label=y_label, shared_y="none")
 
 
-#: Not in the figure of shares, which has eight markers.
+#: Readings left out of the figure of shares, which has eight markers.
 LEFT_OUT = ("NewReno: ns-3 LinuxReno", "CUBIC: ns-3")
 
 

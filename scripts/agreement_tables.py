@@ -106,13 +106,13 @@ def points(rows: list[dict[str, str]]) -> str:
 
 
 def _difference(row: dict[str, str]) -> str:
-    """By how much Linux differs, in percent; with its interval where there are many runs."""
+    """Difference of Linux, per cent; with its interval from `_MANY` runs on."""
     many = int(row["runs"]) >= _MANY
     half = float(row["difference_ci95"]) * 100 / float(row["simulator"]) if many else None
     return f"{interval(float(row['difference_percent']), half, 1, '+')} %"
 
 
-#: So many runs know the difference well enough to show its interval.
+#: Least number of runs for which an interval is shown.
 _MANY = 10
 
 

@@ -57,7 +57,7 @@ def two_way(overrides: Mapping[str, object] | None = None) -> list[str]:
 
 
 def quench_loss(overrides: Mapping[str, object] | None = None) -> list[str]:
-    """The same for BECN flows whose quenches are lost: rows of how many."""
+    """Utilisation, loss and mean queue of BECN flows by the share of lost quenches."""
     return _grid(_run("quench-loss", overrides), ("bottleneck",), _of_link)
 
 
@@ -226,7 +226,7 @@ def _run(name: str, overrides: Mapping[str, object] | None) -> cwnd.Run:
 
 
 def _means(links: pl.DataFrame, by: list[str], **more: pl.Expr) -> pl.DataFrame:
-    """Of links, over seeds: `used` and `loss` in per cent, `queue_kb`, and `carried` packets."""
+    """Means of links over seeds: `used` and `loss` in per cent, `queue_kb`, `carried` packets."""
     return links.group_by(by, maintain_order=True).agg(
         (100 * pl.col("utilisation")).mean().alias("used"),
         (100 * pl.col("dropped_pkts") / pl.col("arrived_pkts")).mean().alias("loss"),

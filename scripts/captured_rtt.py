@@ -49,7 +49,7 @@ class Sample(NamedTuple):
     time_s: float
     #: Segments that it acknowledges.
     segments: int
-    #: From the departure of the newest of them at the bottleneck, s.
+    #: Time since the departure of the newest of them at the bottleneck, s.
     back_s: float
     #: Ages of the oldest and of the echoed timestamp against the newest segment, ticks.
     oldest: int
@@ -69,7 +69,7 @@ class Flow:
     sent: list[int] = field(default_factory=list)
 
     def noise_ms(self, way: str) -> list[float]:
-        """By how much each round trip is beyond the path and the queue of the newest segment."""
+        """Excess of each sample over the least round trip of the newest segment, ms."""
         least = min(sample.back_s for sample in self.samples)
         found = []
         for sample in self.samples:
@@ -80,7 +80,7 @@ class Flow:
         return found
 
     def swings_ms(self, from_s: float) -> list[float]:
-        """By how much the newest segment's round trip goes up and down in each `WINDOW_S`."""
+        """Range of the newest segment's round trip in each `WINDOW_S`, ms."""
         rows = [
             (int(one.time_s / WINDOW_S), one.time_s - one.sent / self.hz)
             for one in self.samples
@@ -94,7 +94,7 @@ class Flow:
         return [len(list(same)) for _, same in groupby(self.sent)]
 
 
-#: In the order of the thesis.
+#: Methods of sampling, in the order of the thesis.
 WAYS = ("timestamps", "oldest segment", "newest segment", "newest, no lone ACKs")
 
 

@@ -31,7 +31,7 @@ TABLE = "scripts/cellular.py"
 STEP_S = 0.02
 #: The trace repeats after so long, s.
 TRACE_S = 60
-#: Of a rate of zero the link comes back so often a second (λ_z of § 3.1).
+#: Rate of recovery from an outage, a second (λ_z of § 3.1).
 OUTAGE_ENDS_PER_S = 1.0
 
 

@@ -30,7 +30,7 @@ MSS = 1000
 
 @dataclass(frozen=True)
 class Point:
-    """One point of the model and what the simulation has there."""
+    """One point of the model, and the simulation's estimate there."""
 
     series: str
     x: float
@@ -247,7 +247,7 @@ SAW_TOOTH = Comparison(
 #: A window that is off by a share x comes nearer by 0.7·x³ a cycle, so that x = 12 % after slow
 #: start is still 9 % after 40 cycles.
 CUBIC_BOUND = 0.1
-#: As with Mathis, times √p: recovery is not in the model.
+#: Bound times √p, as for Mathis: recovery is not in the model.
 CUBIC_RENO_BOUND = 2.0
 
 
@@ -285,7 +285,7 @@ CUBIC = Comparison(
 
 # M/D/1 -------------------------------------------------------------------------------------------
 
-#: Beyond the confidence interval. The wait is whole nanoseconds, the rate exact: nothing is left.
+#: Bound beyond the confidence interval: waits are whole nanoseconds, the rate is exact.
 MD1_BOUND = 0.005
 #: Service time of md1.toml, s.
 MD1_SERVICE = 0.001

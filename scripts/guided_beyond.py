@@ -143,7 +143,7 @@ def measure(scenario: str, overrides: Mapping[str, object] | None = None) -> pl.
 
 
 def bottlenecks(found: pl.DataFrame) -> list[str]:
-    """One flow of each group, Mbit/s, beside its max-min share."""
+    """Throughput of a flow of each group, Mbit/s, beside its max-min share."""
     schemes = found["scheme"].unique(maintain_order=True).to_list()
     lines = page_tables.head(["third link", "flow of", "max-min", *schemes])
     for third in found["third"].unique(maintain_order=True).to_list():

@@ -39,7 +39,7 @@ HEADS = {"bmcc": "BMCC", "bmcc unpaced": "without pacing", "vcp": "VCP", "mlcp":
 
 
 def bottleneck(run: cwnd.Run) -> pl.DataFrame:
-    """Of the link of that name in each run: `used`, `queue_ms`, its 99th percentile and `lost`."""
+    """Measures of the bottleneck in each run: `used`, `queue_ms`, `p99_ms` and `lost`."""
     return run.links.filter(pl.col("link").cast(pl.String) == "bottleneck").select(
         "run_id",
         used="utilisation",

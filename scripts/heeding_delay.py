@@ -49,7 +49,7 @@ def beside(overrides: Mapping[str, object] | None = None) -> list[str]:
 
 
 def beside_bbr(overrides: Mapping[str, object] | None = None) -> list[str]:
-    """The same beside as many flows of BBR."""
+    """The share of goodput of flows beside as many BBR flows, per cent, the mean over seeds."""
     return _shares(BBR, "beside BBR", overrides)
 
 

@@ -169,7 +169,7 @@ def there(truths: dict[int, Truth], last: dict[int, float]) -> Places:
 
 
 def said(found: Inferred, kind: str = "timeout") -> Places:
-    """The same as it was found in the capture."""
+    """Returns the inferred counts of a kind of silence, by client port and offset."""
     of_data = found.silences.filter((pl.col("kind") == kind) & (pl.col("what") == "data"))
     rows = of_data.join(found.connections.select("connection", "client_port"), on="connection")
     places: Places = defaultdict(int)
@@ -188,16 +188,16 @@ class Score:
 
     @property
     def recall(self) -> float | None:
-        """Of those that were there; `None` if there were none."""
+        """Share of the true ones that were inferred; `None` if there were none."""
         return self.right / self.there if self.there else None
 
     @property
     def precision(self) -> float | None:
-        """Of those that were said; `None` if there were none."""
+        """Share of the inferred ones that are true; `None` if there were none."""
         return self.right / self.said if self.said else None
 
     def add(self, right: int, there: int, said: int) -> None:
-        """Counts some more."""
+        """Adds counts."""
         self.right, self.there, self.said = self.right + right, self.there + there, self.said + said
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TCP_INFO, TCP_CLOSE = 11, 7
 INFO_BYTES = 248
 BYTES_ACKED, TOTAL_RTO = 120, 240
-#: Of captures: linux/if_ether.h, asm-generic/socket.h.
+#: Constants for captures, from linux/if_ether.h and asm-generic/socket.h.
 ETH_P_ALL = 3
 SO_ATTACH_FILTER, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 26, 33, 35
 TIMESTAMP_SPACE = socket.CMSG_SPACE(16)
@@ -51,7 +51,7 @@ class Sent:
     """A segment of data that the server's host sent."""
 
     at: float
-    #: Its first byte in the stream, and the first that was not acknowledged by then.
+    #: Stream offsets of its first byte, and of the first unacknowledged byte by then.
     offset: int
     acked: int
     #: `true` for a retransmission; and the time since the last arrival, s.
@@ -143,7 +143,7 @@ class Server:
         self.listener = socket.create_server(("0.0.0.0", 0), backlog=1000)
         self.listener.setblocking(False)
         self.port = self.listener.getsockname()[1]
-        #: By the client's port.
+        #: Ground truth by the client's port.
         self.truths: dict[int, Truth] = {}
         self.taken: dict[int, Truth] = {}
         self._open: dict[int, Connection] = {}

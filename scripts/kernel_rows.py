@@ -116,7 +116,7 @@ def compared(page: Page, **more: object) -> pl.DataFrame:
 
 
 def _numbers(flows: pl.DataFrame, series: pl.DataFrame, begin: float) -> pl.DataFrame:
-    """Of each cell, after the warm-up."""
+    """Measures of each cell, after the warm-up."""
     after = series.filter((pl.col("time_s") > begin) & (pl.col("flow") == 0)).sort("time_s")
     windows = after.group_by("cell").agg(first_window=pl.col("cwnd").mean())
     totals = flows.group_by("cell").agg(

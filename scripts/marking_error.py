@@ -31,7 +31,7 @@ Scheme = Callable[[Values, np.random.Generator], Values]
 
 PACKETS = (1, 3, 10, 30, 100, 300, 1000, 10_000)
 PERIODS = (100, 300, 1000, 3000, 10_000, 100_000)
-#: Of the bits of static marking.
+#: Numbers of bits of static marking.
 BITS = (4, 8, 16)
 PHI = 10.0
 #: Windows of random marking, packets; for each period the best of them counts.
@@ -116,7 +116,7 @@ def stays(packets: int) -> list[float]:
 
 
 def moves(period: int) -> list[float]:
-    """The same beside a wave; random schemes with the window that serves them best."""
+    """Errors of all schemes for a value that follows a wave; RAM and REM with their best window."""
     return [
         moving_mse(adpm, period),
         *(moving_mse(static(bits), period) for bits in BITS),

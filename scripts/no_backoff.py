@@ -197,7 +197,7 @@ def figure(results: pl.DataFrame, of: Map) -> Picture:
 
 
 def _grid(rows: pl.DataFrame, quantity: str, sign: int, limit: float) -> Panel:
-    """One grid: red where it is worse without backoff, blue where it is better."""
+    """Draws one grid: red where TCP without backoff is worse, blue where it is better."""
     xs, ys = (rows[name].unique(maintain_order=True).to_list() for name in ("x", "y"))
     found = {(x, y): value for x, y, value in rows.select("x", "y", quantity).iter_rows()}
     digits = QUANTITIES[quantity][1]

@@ -98,9 +98,9 @@ BESIDE = tuple(
 class Setting:
     """Segmentation and pacing of a sender."""
 
-    #: Its device takes no more segments at once; none is the kernel's default.
+    #: `gso_max_segs` of its device; `None` is the kernel's default.
     segments: int | None = None
-    #: The kernel paces it.
+    #: `true` if the kernel paces it.
     paced: bool = False
     #: Keys of the endpoint in a scenario, beside its preset.
     endpoint: dict[str, str] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class Job:
 
     path: Bottleneck
     controllers: str
-    #: One of `SETTINGS`.
+    #: Key of `SETTINGS`.
     setting: str
     run: int
 
@@ -194,7 +194,7 @@ def record(file: Path, at_once: int) -> None:
 
 
 def _run(job: Job) -> dict[str, Any]:
-    """One run on this kernel."""
+    """Runs one job on this kernel and returns its row."""
     path, setting = job.path, SETTINGS[job.setting]
     controllers = job.controllers.split("+")
     with socket.create_server(("", 0)) as server, tempfile.TemporaryDirectory() as folder:
@@ -307,7 +307,7 @@ SHOWN = (("goodput_mbit_s", 1), ("qdelay_mean_ms", 1), ("drops", 0), ("marks", 0
 
 
 def scenario(path: Bottleneck, controllers: str, setting: str) -> cwnd.Scenario:
-    """The same in a scenario. BBR paces segments itself, whatever the setting."""
+    """Returns the scenario of a setting. BBR paces segments itself, whatever the setting."""
     limit = f"{1000 if path.packets is None else path.packets} packets"
     kind = "codel" if path.packets is None else "fifo"
     return cwnd.Scenario(
@@ -371,7 +371,7 @@ def alone() -> list[str]:
 
 
 def lines_of(paths: Sequence[Bottleneck]) -> list[str]:
-    """Its lines of some paths."""
+    """Returns the lines of the table for some paths."""
     lines = []
     recorded = pl.read_csv(RECORDED)
     for path in paths:

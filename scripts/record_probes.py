@@ -18,7 +18,7 @@ from probes.connection import Connection, Event, ProbeError
 from probes.families import all_probes
 
 TIMES = 3
-#: Those that were not alike are tried so often.
+#: Attempts at a probe until its takes agree.
 ATTEMPTS = 2
 #: Probes that are played beside each other; they sleep most of the time.
 WORKERS = 12

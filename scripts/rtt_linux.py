@@ -96,7 +96,7 @@ def chunks(run: cwnd.Run, row: Mapping[str, Any], captured: Path) -> Iterator[Va
 
 #: Experiments whose packets are captured, each with its world.
 CAPTURED = (("ack_noise", "Linux"), ("chunks", "Linux"))
-#: Of chunks the page has the simulator's elsewhere.
+#: Experiments without runs of the simulator, which the page shows elsewhere.
 ONLY_ON_LINUX = ("chunks",)
 #: Experiment → the function that reads its values from a run.
 EXPERIMENTS: dict[str, Callable[[cwnd.Run, Mapping[str, Any], Path], Iterator[Value]]] = {

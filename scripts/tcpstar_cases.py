@@ -58,7 +58,7 @@ def bursts() -> list[Case]:
     ]
 
 
-#: Of what was found: T3's first with answers whose headers have no segment of their own.
+#: The first case of T3 with answers whose headers share a segment with the data.
 WHOLE = Case(
     "trace-1-whole",
     "whole answers",

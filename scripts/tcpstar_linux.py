@@ -40,7 +40,7 @@ RED = '{ kind = "red", limit = "262.5 kB", min_th = "43.7 kB", max_th = "131.25 
 UNTIL_S, END_S = 40, 80
 #: Server and clients come before what else the machine does, as the testbed's.
 REAL_TIME = "chrt -r 10"
-#: After so many seconds all links are there.
+#: Timeout until all links are up, s.
 LINKS_S = 240
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IMAGES = ROOT / "docs" / "images" / "papers" / "tcpstar"
-#: Worlds as the tables call them, and where their requests are.
+#: World, as the tables name it → the file with its requests.
 WORLDS = {"Linux": "linux.json", "simulator": "after.parquet", "as Linux can": "bounded.parquet"}
-#: The same in the order of the table of bursts.
+#: The same worlds, in the order of the table of bursts.
 RATIOS = ("Linux", "as Linux can", "simulator")
 DASHES = dict(zip(RATIOS, line_style.DASHES, strict=False))
 #: Shares of requests that are answered later: what a curve is drawn from.

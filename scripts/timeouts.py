@@ -18,7 +18,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 SCENARIO = DOCS / "timeouts" / "backoff.toml"
 #: Rounds of backoff that the paper's figure has.
 ROUNDS = 7
-#: Before the first sample the timeout of the scenario is this.
+#: Timeout of the scenario before the first sample, s.
 FIRST_S = 1.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-#: Less than this is rounding, in points.
+#: Overlap that is rounding, in points.
 _NOTHING = 0.6
 
 

@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Under these names Debian and others install it.
+#: Names under which Debian and others install it.
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-#: Longer than this nothing takes on a busy machine.
+#: Timeout that suffices on a busy machine.
 _PATIENCE_S = 60.0
 
 

@@ -48,7 +48,7 @@ controller = { kind = "newreno", preset = "abe" }
 endpoint = { ecn = true }
 """
 
-#: The same with a router that sends source quenches, and a flow that obeys them.
+#: `SHORT` with a router that sends source quenches, and a flow that obeys them.
 QUENCHED = (
     SHORT.replace('"abe"', '"becn"')
     .replace("ecn = true", 'preset = "becn"')
@@ -113,7 +113,7 @@ CWND = Path(sys.executable).with_name("cwnd")
 needs_tshark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is not installed (apt install tshark)"
 )
-#: Of tests that run on real Linux, and of those that load controllers into its kernel.
+#: `true` if tests can run on real Linux, which those with kernel controllers need, too.
 _CAN_RUN = os.geteuid() == 0 and Path("/dev/net/tun").exists()
 real = pytest.mark.skipif(not _CAN_RUN, reason="needs root and /dev/net/tun")
 with_kernel = pytest.mark.skipif(
@@ -224,7 +224,7 @@ def cli(tmp_path: Path) -> Cli:
 
 @pytest.fixture
 def saved(cli: Cli, short: cwnd.Run, sweep: cwnd.Run) -> Cli:
-    """The same with results in `short` and `sweep`, as `cwnd run --no-plots` writes them."""
+    """Command line with results in `short` and `sweep`, as `cwnd run --no-plots` writes them."""
     for run in (short, sweep):
         run.save(cli.directory / run.name, plots=False)
     return cli

@@ -378,7 +378,7 @@ PATH=${PATH#*:}
 said=$(make --no-print-directory -n -C "$ROOT" "$@") || exit
 case $1 in run) exec sh -c "$(echo "$said" | tail -n 1)" ;; esac
 """
-#: As root is asked by root, whether or not sudo is installed, with the path that it leaves.
+#: Stand-in for sudo for tests that run as root, with the PATH that sudo sets.
 _SUDO = f"""\
 #!/bin/sh
 PATH=${{PATH%%:*}}:{SECURE_PATH} exec "$@"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: By controller: the meter of each link, and what ACKs echo.
+#: Controller → the meter of each link, and the echo of ACKs.
 NEEDED = {
     "xcp": ("xcp", "sum"),
     "rcp": ("rcp", "last"),

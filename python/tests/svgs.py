@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: The widths of texts have this factor as a margin.
 _TEXT_MARGIN = 1.01
-#: Above the baseline is the ink of capitals with accents, below it that of letters with a tail.
+#: Ink above the baseline (accented capitals) and below it (descenders), in font sizes.
 _ASCENT, _DESCENT = 0.93, 0.24
 #: Rounding of Vega's paths, in points.
 NEAR = 0.05
@@ -91,7 +91,7 @@ class Read:
         return self.x.number(place[0]), self.y.number(place[1])
 
     def distance(self, colour: str, place: Place) -> float:
-        """From a place to the nearest line of a colour, in points."""
+        """Distance from a place to the nearest line of a colour, in points."""
         if colour not in self._pieces:
             ends = [
                 end for path in self.paths.get(colour, []) for end in pairwise([path[0], *path])

@@ -70,7 +70,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> cwnd.Run:
 
 
 def with_goodput(run: cwnd.Run, factor: pl.Expr) -> cwnd.Run:
-    """The same result, had the flows received another amount."""
+    """Returns a result whose flows received `factor` times as much."""
     flows = run.flows.with_columns((pl.col("delivered_bytes") * factor).round().cast(pl.UInt64))
     return replace(run, flows=flows)
 
@@ -125,7 +125,7 @@ values = [0.0, 0.1]
 
 
 def changed(run: cwnd.Run, **columns: pl.Expr) -> cwnd.Run:
-    """The same result, had its flows other values."""
+    """Returns a result with other columns of flows."""
     return replace(run, flows=run.flows.with_columns(**columns))
 
 

@@ -19,7 +19,7 @@ from cwnd.papers.dbaimd.runs import aligned, bound_ms, crossing, samples
 from cwnd.reproduce import at, shelf
 from cwnd.reproduce.page import markdown
 
-#: From a number to its mark, in points: a pixel of thinned lines, and rounding.
+#: Tolerance between a number and its mark, in points: a pixel of thinned lines, and rounding.
 NEAR_PT = 0.5
 
 #: Each scenario, small enough for a test.

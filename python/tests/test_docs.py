@@ -28,7 +28,7 @@ BLOCKS = [block for page in docblocks.pages() for block in docblocks.blocks(page
 RUN = [block for block in BLOCKS if block.language in docblocks.RUN]
 #: Pages that send real packets: one block of them does, and shares what others leave.
 TESTBED = {block.page for block in RUN if "root" in block.needs}
-#: Its controllers are for the host's own connections, those of other tests among them.
+#: Page that runs alone: its controllers apply to all connections of the host.
 ALONE = "docs/kernel.md"
 
 #: All that is not run, and why; a line more is a decision.

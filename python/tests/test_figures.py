@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cwnd.figures import Mark
 
 BLUE, ORANGE, GREEN, *_ = line_style.COLOURS
-#: Of numbers read back: Vega rounds paths to a thousandth of a point.
+#: Tolerance of numbers read back: Vega rounds paths to a thousandth of a point.
 NEAR = 1e-3
 
 

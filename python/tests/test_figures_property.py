@@ -151,7 +151,7 @@ def scenarios(draw: st.DrawFn) -> str:
 
 
 def check_report(run: cwnd.Run) -> None:
-    """Its figures, as the page gets them: JSON knows no NaN."""
+    """Checks the figures of the report: JSON has no NaN."""
     for of in (sweep_figure, runs_figure, windows_figure, qdelay_figure):
         figure = of(run)
         if figure is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cwnd.figures import Panel
 
-#: The same with another axis, whose labels become the lines.
+#: `HALF` with another axis, whose labels become the lines.
 TWO_AXES = (
     HALF
     + """

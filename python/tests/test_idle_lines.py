@@ -32,7 +32,7 @@ GUIDES = {
     "mlcp": ("mlcp", "level"),
     "bmcc": ("adpm", "load"),
 }
-#: Less of a line is not filled.
+#: Least utilisation of a line that counts as filled.
 FILLED = 0.7
 
 
@@ -119,7 +119,7 @@ def test_a_controller_alone_fills_its_line_or_a_note_names_a_checked_cause(
             assert warned or reason.cause not in ("delay", "unknown")
 
 
-#: By cause, the counts that show it.
+#: Cause → the condition on counts that shows it.
 CHECKED: dict[str, Callable[[dict[str, Any]], bool]] = {
     "overflow": lambda row: row["queue"] == "fifo" and row["overflowed"],
     "queue": lambda row: (

@@ -27,7 +27,7 @@ def test_vegas_rests_where_the_kernels_rests():
 
 
 def test_vegas_shares_with_latecomers_as_the_kernels_does():
-    """In the mean of paths up to a hundredth shorter and longer.
+    """Compares means over paths up to a hundredth shorter and longer.
 
     The first flow has four to five segments where it is shared with, and which packet finds the
     queue a segment longer decides which: at 50 ms the last has 14 to 18 times as much.

@@ -277,7 +277,7 @@ def test_curl_in_a_link_in_a_link_reaches_this_machine_over_ipv6(cli: Cli):
     assert 0.070 <= min(map(float, connected)) < 0.140
 
 
-#: Not that of systemd-resolved or any other resolver, which may be there.
+#: Address that neither systemd-resolved nor another resolver uses.
 _RESOLVER = "127.0.0.153"
 #: Runs what follows with the first argument as `/etc/resolv.conf`, which nobody else sees.
 _WITH_RESOLVER = (

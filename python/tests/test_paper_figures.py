@@ -23,7 +23,7 @@ from cwnd.results import Estimate
 if TYPE_CHECKING:
     from cwnd.figures import Picture
 
-#: From a mark to its value, in points.
+#: Tolerance between a mark and its value, in points.
 NEAR_PT = 0.15
 
 

@@ -93,7 +93,7 @@ def test_a_capture_shows_how_long_lone_acks_were_held(tmp_path: Path) -> None:
 
 
 def test_todays_linux_takes_back_what_it_did_for_losses_if_echoes_are_older() -> None:
-    """In the simulator: with timestamps of which one receiver subtracts, and without any."""
+    """Tests the simulator: with timestamps of which one receiver subtracts, and without any."""
     overrides = dict(script.points("cheat"))["Linux's CUBIC"]
     short = {"run.duration": "15 s", "run.warmup": "5 s", "run.sample": "none", "sweep.repeat": 2}
     off = {f"flow.{group}.endpoint.timestamps": False for group in ("cheat", "honest")}

@@ -29,7 +29,7 @@ from cwnd.store.layout import TABLES
 from cwnd.store.tables import Batch, BatchBuilder
 from cwnd.store.writer import Writer
 
-#: So many cells that a kill comes in the middle of them.
+#: A sweep with enough cells that a kill comes in the middle of them.
 MANY = SWEEP.replace("repeat = 3", "repeat = 50").replace('"2 s"', '"80 s"')
 
 

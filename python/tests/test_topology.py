@@ -47,7 +47,7 @@ _KEYS = """<?xml version="1.0" encoding="utf-8"?>
   <key attr.name="Longitude" attr.type="double" for="node" id="d31" />
   <key attr.name="Latitude" attr.type="double" for="node" id="d27" />
 """
-#: Of the form of the Internet Topology Zoo, with all that is odd in its files.
+#: A graph in the form of the Internet Topology Zoo, with the oddities of its files.
 GRAPHML = (
     _KEYS
     + """  <graph edgedefault="undirected">

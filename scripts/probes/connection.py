@@ -15,12 +15,12 @@ MSS = 1000
 #: The handshake takes so long, ms. A quarter of it, RACK's window, is no sum of what comes later,
 #: so that no two times are the same.
 OPENING = 43
-#: Of the peer, unless a probe says something else; nothing reaches it.
+#: The peer's window in bytes, unless a probe sets another; no probe reaches it.
 WINDOW = 500_000
 #: The first sequence number of the peer.
 THEIRS = 1_000_000
 PORT = 4000
-#: Of the kernel's clock, s.
+#: Tick of the kernel's clock, s.
 TICK = 0.004
 CONTROLLERS = {"reno": b"reno", "cubic": b"cubic"}
 
@@ -87,7 +87,7 @@ class Connection:
         self._open()
 
     def close(self) -> None:
-        """With RST, so that nothing is left behind."""
+        """Closes the socket with RST, so that no state is left behind."""
         linger = b"\1\0\0\0\0\0\0\0"
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.socket.close()
@@ -181,12 +181,12 @@ class Connection:
         self._note(after, what)
 
     def pause(self, after: float) -> None:
-        """Nothing happens for so long, but what timers do."""
+        """Waits `after` ms; only timers may act."""
         after = self._sleep(after)
         self._note(after, "pause")
 
     def wait(self, limit: float = 5000) -> bool:
-        """Until something leaves by itself; whether it did."""
+        """Waits at most `limit` ms until a timer sends something; `true` if one did."""
         if self.sees(limit):
             return True
         self.now += limit / 1000

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def all_probes() -> list[Probe]:
-    """In the order of the file."""
+    """Returns all probes, in the order of the file."""
     found = [
         *growth.slow_start(),
         *growth.avoidance(),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def slow_start() -> Iterator[Probe]:
-    """From the first window on."""
+    """Yields probes of slow start, from the first window on."""
     yield from each(
         "slow-start",
         {

@@ -39,7 +39,7 @@ SYSCTLS = {
 
 
 def enter_namespace() -> int:
-    """This process is alone with a TUN device from now on; its descriptor."""
+    """Moves this process to its own network namespace with a TUN device; returns its descriptor."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "no network namespace of its own (are you root?)")
     tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
@@ -102,7 +102,7 @@ class State:
 
     @classmethod
     def of(cls, connection: socket.socket) -> State:
-        """Of a socket, now."""
+        """Reads the current state of a socket."""
         info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
         fields = struct.unpack_from("24I", info, 8)
         ssthresh = fields[17]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from probes.connection import Connection
 
 
-#: Of what is drawn.
+#: Seed of random draws.
 SEED = 20_261
 
 

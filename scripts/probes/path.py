@@ -25,7 +25,7 @@ class Path:
     #: Time of a segment in the queue.
     gap: float = 5.2
     lost: set[Copy] = field(default_factory=set)
-    #: Those that are late, and by how much.
+    #: Late copies, and their further delay.
     late: dict[Copy, float] = field(default_factory=dict)
     marked: set[int] = field(default_factory=set)
     #: ACKs that never arrive, by number.
