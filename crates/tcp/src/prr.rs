@@ -7,20 +7,20 @@ pub enum PrrRule {
     /// (PRR-SSRB).
     #[name("rfc6937")]
     Rfc6937,
-    /// RFC 9937: a segment more than was delivered only while recovery makes good progress
-    /// (SafeACK); what was SACKed before the recovery is no part of RecoverFS.
+    /// RFC 9937: sends a segment more than was delivered only while recovery makes good progress
+    /// (SafeACK). Data SACKed before the recovery is no part of RecoverFS.
     #[name("rfc9937")]
     Rfc9937,
-    /// RFC 9937 as Linux has it: in whole segments, in proportion to the window instead of what
-    /// is in flight.
+    /// RFC 9937 as in Linux: in whole segments, in proportion to the window instead of the data in
+    /// flight.
     #[name("linux")]
     WholeSegments,
-    /// RFC 6937 as FreeBSD has it: the share is rounded up to whole segments, and the fast
-    /// retransmit is one of them.
+    /// RFC 6937 as in FreeBSD: the share is rounded up to whole segments, and includes the fast
+    /// retransmit.
     #[name("freebsd")]
     RoundedUp,
-    /// No proportion: a segment for every two delivered until no more than ssthresh is in flight,
-    /// whatever the factor; then the window holds (rate halving, as ns-2's TCP-Linux does it).
+    /// Rate halving, as in ns-2's TCP-Linux: one segment for every two delivered until at most
+    /// ssthresh is in flight, whatever the factor. Then the window limits.
     #[name("halving")]
     RateHalving,
 }

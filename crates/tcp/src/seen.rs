@@ -12,15 +12,16 @@ pub enum RttFrom {
     /// acknowledged (RFC 7323 § 4.3); without `timestamps` one segment a round trip.
     #[name("timer")]
     Timer,
-    /// The sender's own notes: the oldest segment acknowledged (Linux 2.6.22 and 2.6.23).
+    /// The sender's own log: send time of the oldest segment acknowledged (Linux 2.6.22 and
+    /// 2.6.23).
     #[name("oldest")]
     Oldest,
-    /// The sender's own notes: the newest segment acknowledged, which let the ACK go (Linux since
-    /// 2.6.24).
+    /// The sender's own log: send time of the newest segment acknowledged, which triggered the ACK
+    /// (Linux since 2.6.24).
     #[name("newest")]
     Newest,
-    /// The same, or of an ACK with SACK blocks the newest segment that they newly report (Linux
-    /// today).
+    /// The same, but for an ACK with SACK blocks the newest segment that they newly report (Linux
+    /// 6.18).
     #[name("sack")]
     Sack,
     /// One-way delay of data that its receiver reports (`echo = "delay"`), less its minimum, plus
@@ -35,8 +36,8 @@ pub enum RttEvery {
     /// With each ACK that gives one.
     #[name("ack")]
     Ack,
-    /// Once a window: until all is acknowledged that was outstanding at the last sample there is no
-    /// other (Jacobson 1988).
+    /// Once a window: the next sample follows once all data outstanding at the last sample is
+    /// acknowledged (Jacobson 1988).
     #[name("window")]
     Window,
 }

@@ -10,7 +10,8 @@ pub enum OnForged {
     /// The ACK counts, but gives no round-trip time.
     #[name("ignore")]
     Ignore,
-    /// Besides, the window is reduced as for a loss, once a round trip.
+    /// The ACK gives no round-trip time, and the window is reduced as for a loss, once a round
+    /// trip.
     #[name("reduce")]
     Reduce,
 }

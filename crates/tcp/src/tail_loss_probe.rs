@@ -15,7 +15,7 @@ pub struct TailLossProbe {
     again: bool,
     /// `true` if a D-SACK reported that the retransmitted data had arrived.
     told: bool,
-    /// Data that it sent again and when, while that is in flight.
+    /// Range and send time of the probe's retransmission, while it is in flight.
     under_way: Option<(Range, Time)>,
 }
 
@@ -60,7 +60,7 @@ impl TailLossProbe {
         *self = Self { under_way: self.under_way, ..Self::default() };
     }
 
-    /// Data that it sent again and when, while that is in flight.
+    /// Range and send time of the probe's retransmission, while it is in flight.
     pub const fn under_way(&self) -> Option<(Range, Time)> {
         self.under_way
     }

@@ -7,16 +7,15 @@ use cwnd_schema::{Choice, Schema};
 /// Maximum size of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum TsoSizing {
-    /// As large as `tso` says (Linux until 3.11).
+    /// The value of `tso` (Linux until 3.11).
     #[name("full")]
     Full,
-    /// Data that the rate passes in a millisecond, two segments at least. Pacing separates the
+    /// Data sent in a millisecond at the pacing rate, at least two segments. Pacing separates the
     /// chunks, as in Linux since 3.12 (`tcp_tso_autosize`) with pacing.
     #[name("rate")]
     Rate,
-    /// The same size, but nothing is paced, as in Linux without `fq` and SO_MAX_PACING_RATE; and
-    /// data waits for a chunk to be full only while ACKs come close to each other
-    /// (`tcp_tso_should_defer` of 6.18).
+    /// The same size without pacing, as in Linux without `fq` and SO_MAX_PACING_RATE. Data waits
+    /// for a full chunk only while ACKs arrive close together (`tcp_tso_should_defer` of 6.18).
     #[name("rate-unpaced")]
     Unpaced,
 }

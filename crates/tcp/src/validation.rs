@@ -8,15 +8,16 @@ use cwnd_schema::{Choice, Schema};
 /// Condition under which the window counts as the sender's limit, so that it may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum LimitedBy {
-    /// It was what stopped the last transmission.
+    /// The window stopped the last transmission.
     #[name("last")]
     Last,
-    /// It was at any time in the last window of data; in slow start also as long as it is less than
-    /// twice the most that was outstanding in it (Linux, `tcp_is_cwnd_limited`).
+    /// The window was the limit at any time in the last window of data. In slow start it also
+    /// counts while it is less than twice the most data outstanding in that time (Linux,
+    /// `tcp_is_cwnd_limited`).
     #[name("round")]
     Round,
-    /// Always, as long as it is no larger than the receive window, whether it is used or not
-    /// (FreeBSD, `cc_ack_received`).
+    /// Always, used or not, while the window is no larger than the receive window (FreeBSD,
+    /// `cc_ack_received`).
     #[name("always")]
     Always,
 }
@@ -27,11 +28,11 @@ pub enum RestartWindow {
     /// The initial window.
     #[name("initial")]
     Initial,
-    /// Half for each timeout that went by, but the initial window at least; the threshold is three
-    /// quarters of the old window at least.
+    /// Half the window for each timeout that has passed, at least the initial window; the threshold
+    /// is at least three quarters of the old window.
     #[name("halved")]
     Halved,
-    /// The initial window; the threshold is three quarters of the old window at least (FreeBSD,
+    /// The initial window; the threshold is at least three quarters of the old window (FreeBSD,
     /// `newreno_cc_after_idle`).
     #[name("threshold")]
     Threshold,
@@ -40,7 +41,7 @@ pub enum RestartWindow {
 /// Bytes of an ACK that count for the growth of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum GrowBy {
-    /// All that it newly acknowledges (RFC 5681 § 3.1, RFC 3465 § 2).
+    /// All bytes newly acknowledged (RFC 5681 § 3.1, RFC 3465 § 2).
     #[name("acknowledged")]
     Acknowledged,
     /// Data delivered since the previous ACK, with or without SACK (RFC 6937's DeliveredData). Data

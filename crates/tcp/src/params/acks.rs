@@ -48,12 +48,12 @@ pub struct Params {
 /// Conditions under which the receiver sends an ACK at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum AckRule {
-    /// On a gap, its filling, or a duplicate only (RFC 5681 § 4.2).
+    /// On a gap, on the filling of a gap, or on a duplicate only (RFC 5681 § 4.2).
     #[name("rfc5681")]
     Rfc5681,
     /// Also at the start, while the receive window grows, after the first mark, with CWR, and at
-    /// the end of each burst of the sender's (PSH). Behind a gap, after three duplicates, one for
-    /// what arrives in a millisecond.
+    /// the end of each burst (PSH). Behind a gap, after three duplicates, one ACK for the arrivals
+    /// of a millisecond.
     #[name("linux")]
     Quick,
 }

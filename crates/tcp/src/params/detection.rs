@@ -5,19 +5,19 @@ use cwnd_schema::{Choice, Schema};
 /// Rule by which SACK shows that a segment was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum LossRule {
-    /// `dup_thresh` segments above it were SACKed (RFC 6675 § 4).
+    /// `dup_thresh` segments above the segment are SACKed (RFC 6675 § 4).
     #[name("rfc6675")]
     Rfc6675,
-    /// The highest SACKed segment is `dup_thresh` or more above it: forward acknowledgement (Mathis
-    /// & Mahdavi 1996).
+    /// The highest SACKed segment is `dup_thresh` or more above the segment: forward
+    /// acknowledgement (Mathis & Mahdavi 1996).
     #[name("fack")]
     Fack,
-    /// It went so long before something that arrived as the last arrival took, and a reordering
-    /// window more (RFC 8985 § 6.2). With SACK the window is a quarter of the least round-trip
-    /// time, and nothing in recovery and once `dup_thresh` segments are SACKed, unless data was
-    /// seen to come out of its order. What is still lost at the end of a recovery begins the next.
-    /// With `lost_retransmissions` the same holds for what went again. With `timestamps`, NewReno
-    /// and CUBIC take a reduction back when the original came late (RFC 4015).
+    /// A segment sent later has arrived, and the latest RTT plus a reordering window has passed
+    /// since it was sent (RFC 8985 § 6.2). With SACK the reordering window is a quarter of the
+    /// least RTT. It is zero in recovery and once `dup_thresh` segments are SACKed, unless
+    /// reordering was observed. Data still lost at the end of a recovery begins the next one. With
+    /// `lost_retransmissions` the rule applies to retransmissions, too. With `timestamps`, NewReno
+    /// and CUBIC undo a reduction if the original arrived late (RFC 4015).
     #[name("rack")]
     Rack,
 }
@@ -34,8 +34,8 @@ pub enum PipeRule {
     /// anything above them is SACKed, and the tail is not rescued (Fall & Floyd 1996).
     #[name("sack1")]
     CountedByAcks,
-    /// RFC 6675's, but what was sent again stays in it until the cumulative acknowledgement, though
-    /// it was SACKed (ns-3).
+    /// RFC 6675's pipe, but retransmitted data stays in it until it is cumulatively acknowledged,
+    /// also if it is SACKed (ns-3).
     #[name("ns-3")]
     KeepsRetransmissions,
 }

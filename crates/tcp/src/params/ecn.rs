@@ -5,15 +5,15 @@ use cwnd_schema::{Choice, Schema};
 /// Response of a sender to an ECN-echo when its window cannot become smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum EchoAtOne {
-    /// It goes on with a segment a round trip (Linux).
+    /// The sender continues with one segment a round trip (Linux).
     #[name("sends")]
     Sends,
-    /// It sends the next segment when the retransmission timer has run from the echo (RFC 3168 §
-    /// 6.1.2).
+    /// The sender sends the next segment when the retransmission timer, restarted by the echo,
+    /// expires (RFC 3168 § 6.1.2).
     #[name("waits")]
     Waits,
-    /// It waits, and every echo in a row that finds exactly one segment, but the first, doubles the
-    /// time (ns-2's tcp.cc, ecn).
+    /// The sender waits for the timer; each further consecutive echo at a window of exactly one
+    /// segment doubles the timeout (ns-2's tcp.cc, ecn).
     #[name("backs-off")]
     BacksOff,
 }

@@ -7,10 +7,10 @@ use crate::squid;
 /// Response of a sender to a source quench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum QuenchAnswer {
-    /// Its controller makes the window smaller, at most once a round trip (BECN § IV-B).
+    /// The controller reduces the window, at most once a round trip (BECN § IV-B).
     #[name("reduce")]
     Reduce,
-    /// It pauses between packets (RFC 1016, SQuID); the window stays.
+    /// The sender pauses between packets (RFC 1016, SQuID); the window stays.
     #[name("pause")]
     Pause,
 }

@@ -22,8 +22,8 @@ pub enum Recovery {
 /// FlightSize that a sender reports to its controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum FlightSize {
-    /// All that is not acknowledged cumulatively (RFC 5681 § 2), without what limited transmit sent
-    /// (§ 3.2).
+    /// All data not cumulatively acknowledged (RFC 5681 § 2), without the segments of limited
+    /// transmit (§ 3.2).
     #[name("outstanding")]
     Outstanding,
     /// Data presumed in the network once the ACK is processed: RFC 6675's pipe, without SACKed or

@@ -7,11 +7,11 @@ use cwnd_schema::{Choice, Schema};
 /// Event that ends the backoff of the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum BackoffUntil {
-    /// A valid RTT sample: of a segment that went once, or by its echoed timestamp (Karn &
+    /// A valid RTT sample: of a segment that was sent once, or by an echoed timestamp (Karn &
     /// Partridge 1991; RFC 6298 § 5).
     #[name("sample")]
     Sample,
-    /// The acknowledgement of a segment that went once, whatever timestamps say.
+    /// The acknowledgement of a segment that was sent once, whatever timestamps say.
     #[name("sent-once")]
     SentOnce,
     /// Any acknowledgement of new data.
