@@ -11,12 +11,12 @@ pub struct Params {
     #[default(true, "RFC 9293 § 3.5")]
     pub handshake: bool,
     /// Retransmissions of a SYN before the sender gives up the connection. Serves experiments on
-    /// users without backoff, of whom none gives up.
+    /// users without backoff, none of which gives up.
     #[default(6, "Linux tcp_syn_retries")]
     pub syn_retries: u32,
     /// Consecutive expiries of the timer that retransmit data before the sender gives up the
-    /// connection, R2 as a count; none is never. Serves experiments on users without backoff, of
-    /// whom none gives up.
+    /// connection, R2 as a count; none is never. Serves experiments on users without backoff, none
+    /// of which gives up.
     #[default(None, "RFC 9293 § 3.8.3, R2; FreeBSD 12 (TCP_MAXRXTSHIFT)")]
     pub data_retries: Option<u32>,
     /// For how long in a row the timer sends data again before the connection is given up, R2 as a

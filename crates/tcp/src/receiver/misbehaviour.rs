@@ -25,8 +25,8 @@ pub struct Params {
     /// delay-based control.
     #[default(Share(0.0), "McCullagh 2008 § 5.1.2; RFC 7323 § 4.3 echoes them as they are")]
     pub cheat_hides: Share,
-    /// Into how many the receiver divides each ACK, as far as it has bytes: ACK division. Serves
-    /// experiments on attacks by ACK division (Savage et al. 1999).
+    /// Number of pieces into which the receiver divides each ACK, at most one per byte: ACK
+    /// division. Serves experiments on attacks by ACK division (Savage et al. 1999).
     #[default(1, "Savage et al. 1999 § 3.1; RFC 5681 § 4.2: one ACK for a segment at most")]
     #[bounds(from 1, up_to 1000; "an ACK is at least one")]
     pub cheat_divides: u32,
@@ -40,9 +40,9 @@ pub struct Params {
     )]
     #[bounds(up_to Duration::from_secs(10))]
     pub cheat_ahead: Duration,
-    /// By this part what ACKs tell of the load is less than it is, of an estimate or a level: of
-    /// BMCC's half is no overload ever. Serves experiments on receivers that understate the load to
-    /// BMCC, VCP and MLCP.
+    /// Share by which ACKs understate the load, as an estimate or a level; half of BMCC's estimate
+    /// is never an overload. Serves experiments on receivers that understate the load to BMCC, VCP
+    /// and MLCP.
     #[default(Share(0.0), "none; BMCC § II-B tells f̂ as it is")]
     pub cheat_load: Share,
 }
