@@ -35,14 +35,14 @@ from cwnd.cli import recorded
 from cwnd.errors import InputError
 from cwnd.figures import Figure
 from cwnd.results import METRICS
-from cwnd.running.worlds import Simulator
+from cwnd.running.environments import Simulator
 from cwnd.store import open_records
 from cwnd.store.linux import summary
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cwnd.running.worlds import CaptureFiles
+    from cwnd.running.environments import CaptureFiles
 
 ARMS = (
     SHORT.replace('controller = { kind = "newreno", preset = "abe" }\n', "")

@@ -12,7 +12,7 @@ import paper_pages
 from cwnd import reproduce
 from cwnd.reproduce import linux
 from cwnd.reproduce.page import with_linux
-from cwnd.running.worlds import Simulator
+from cwnd.running.environments import Simulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from conftest import ROOT, real, with_kernel
 import cwnd
 from cwnd.errors import MachineError
 from cwnd.running import plans
-from cwnd.running.worlds import Linux, kernel_helper
+from cwnd.running.environments import Linux, kernel_helper
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -323,7 +323,7 @@ def test_a_remedy_keeps_abe_and_the_scenario_then_runs_on_linux(tmp_path: Path) 
 def test_without_what_loads_abe_nothing_runs_in_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cwnd.running.worlds.kernel_helper", lambda: None)
+    monkeypatch.setattr("cwnd.running.environments.kernel_helper", lambda: None)
     with pytest.raises(cwnd.MachineError, match="make kernel"):
         cwnd.run(_readme(tmp_path), on="linux")
 

@@ -49,7 +49,7 @@ def reproduce(
         json: Machine-readable output.
     """
     from cwnd import reproduce as engine
-    from cwnd.running import worlds
+    from cwnd.running import environments
 
     if paper is None:
         known = [engine.paper(name) for name in engine.papers()]
@@ -71,7 +71,7 @@ def reproduce(
         return nullcontext(lambda *_: None)
 
     if on is not None:
-        worlds.world_named(on)
+        environments.world_named(on)
         if quick:
             raise InputError("`--quick` is of the simulator: runs on Linux take their time")
         on_linux = engine.reproduce_on_linux(

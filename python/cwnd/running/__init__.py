@@ -2,7 +2,7 @@
 
 A run is a sweep of one cell. A cell is named by its content: resolved scenario, seed and version of
 its world (`_core.engine`, or kernel and `_core.testbed`). Finished cells wait in a journal, or in
-memory if all are done within a quarter of a second (`filler`). The files do not depend on the
+memory if all are done within a quarter of a second (`fill_job`). The files do not depend on the
 number of threads.
 """
 
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import offers
 
 if TYPE_CHECKING:
+    from cwnd.running.environments import Linux
     from cwnd.running.executor import failures, fill, sweep, world_of
-    from cwnd.running.filler import Filled
+    from cwnd.running.fill_job import Filled
     from cwnd.running.pcap import Captures, captures
     from cwnd.running.plans import Plan, check
     from cwnd.running.progress import OnProgress, Progress, bar
     from cwnd.running.scenario import Scenario, ScenarioLike, read_text
     from cwnd.running.simulating import run
     from cwnd.running.verifying import verify
-    from cwnd.running.worlds import Linux
 
 __all__ = [
     "Captures",
@@ -48,13 +48,13 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "executor": "failures fill sweep world_of",
-        "filler": "Filled",
+        "fill_job": "Filled",
         "pcap": "Captures captures",
         "plans": "Plan check",
         "progress": "OnProgress Progress bar",
         "scenario": "Scenario ScenarioLike read_text",
         "simulating": "run",
         "verifying": "verify",
-        "worlds": "Linux",
+        "environments": "Linux",
     },
 )

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from cwnd import _core
 from cwnd.errors import MachineError
-from cwnd.running.worlds import SIMULATOR
+from cwnd.running.environments import SIMULATOR
 from cwnd.store import cell_id
 
 if TYPE_CHECKING:
-    from cwnd.running.worlds import World
+    from cwnd.running.environments import World
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from cwnd.errors import CwndError, InputError, explain
 from cwnd.results import sha256
 from cwnd.running import plans
-from cwnd.running.filler import Filled, Filling, How, here
+from cwnd.running.environments import SIMULATOR, world_named
+from cwnd.running.fill_job import Filled, Filling, How, here
 from cwnd.running.planning import name_cells
-from cwnd.running.worlds import SIMULATOR, world_named
 from cwnd.store import (
     ACTIVITY,
     ERRORS,
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from cwnd.results import Run
+    from cwnd.running.environments import World
     from cwnd.running.pending import Backend, Work
     from cwnd.running.plans import Plan
     from cwnd.running.progress import OnProgress
     from cwnd.running.scenario import Overrides, ScenarioLike
-    from cwnd.running.worlds import World
 
 
 def sweep(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from cwnd.running.worlds import SIMULATOR
+from cwnd.running.environments import SIMULATOR
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from cwnd import _core
     from cwnd.running.cells import Outcome
+    from cwnd.running.environments import World
     from cwnd.running.progress import OnProgress
-    from cwnd.running.worlds import World
     from cwnd.store import Batch, Writer
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cwnd import _core
 from cwnd.machine import usable_cores
+from cwnd.running.environments import at_least_one
 from cwnd.running.progress import Progress
 from cwnd.running.workers import POLL_S, Workers
-from cwnd.running.worlds import at_least_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,11 +12,11 @@ from cwnd import _core
 from cwnd.errors import DivergedError, InputError
 from cwnd.machine import machine
 from cwnd.running import plans, runner
+from cwnd.running.environments import SIMULATOR, world_named
 from cwnd.running.pcap import captures
 from cwnd.running.planning import name_cells
 from cwnd.running.progress import bar
 from cwnd.running.scenario import run_id
-from cwnd.running.worlds import SIMULATOR, world_named
 from cwnd.store import PART_ROWS, BatchBuilder, CellIndex, assemble, content
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cwnd.results import Run
+    from cwnd.running.environments import World
     from cwnd.running.pcap import Captures, LinksLike
     from cwnd.running.pending import Work
     from cwnd.running.plans import Plan
     from cwnd.running.progress import OnProgress
     from cwnd.running.scenario import Overrides, ScenarioLike
-    from cwnd.running.worlds import World
     from cwnd.store import MemoryBatch
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from cwnd.errors import CwndError
 from cwnd.machine import kernel_helper
 from cwnd.running import plans, runner
+from cwnd.running.environments import Linux
 from cwnd.running.scenario import Scenario
-from cwnd.running.worlds import Linux
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from cwnd import _core
     from cwnd.results import Run
     from cwnd.running.cells import Failure
+    from cwnd.running.environments import World
     from cwnd.running.pending import Backend, Work
     from cwnd.running.plans import Plan
     from cwnd.running.progress import OnProgress
-    from cwnd.running.worlds import World
     from cwnd.store import Planned, Session, Shard, Writer
 
 
