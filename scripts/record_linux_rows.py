@@ -25,7 +25,7 @@ import polars as pl
 from cwnd import _core
 from cwnd.machine import kernel_helper
 from cwnd.running import plans
-from cwnd.running.worlds import Linux
+from cwnd.running.environments import Linux
 
 #: A router that stood still for longer lost a round trip or more to other work on the machine.
 LATEST_US = 20_000.0

@@ -310,7 +310,8 @@ def other(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
     monkeypatch.setattr(Counting, "runs", 0)
     monkeypatch.setattr("cwnd.agreement.run.Linux", Counting)
     monkeypatch.setattr(
-        "cwnd.agreement.run.world_of", lambda on: Counting() if on is not None else Simulator()
+        "cwnd.agreement.run.environment_of",
+        lambda on: Counting() if on is not None else Simulator(),
     )
     return Counting
 

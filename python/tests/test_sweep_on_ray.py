@@ -16,7 +16,7 @@ from cwnd.errors import InputError, MachineError
 from cwnd.running import Progress, on_ray, plans
 from cwnd.running.cells import Outcome
 from cwnd.running.on_ray import Ray
-from cwnd.running.pending import Todo
+from cwnd.running.pending import PendingCells
 from cwnd.store import cell_id, content
 from cwnd.store.tables import Batch
 
@@ -144,9 +144,9 @@ def test_batches_take_a_second(tmp_path: Path, cell_s: float, size: int):
     scenario = tmp_path / "many.toml"
     scenario.write_text(SWEEP.replace("repeat = 3", "repeat = 700"))
     planned = plans.plan(scenario).scenario
-    todo = Todo(planned, list(range(planned.runs)))
+    pending = PendingCells(planned, list(range(planned.runs)))
     slow = Slow(cores=4, cell_s=cell_s)
-    batches = on_ray._Batches(slow, todo)
+    batches = on_ray._Batches(slow, pending)
 
     while batches.left:
         for _ in batches.wait():

@@ -21,7 +21,7 @@ def test_results_come_in_order_whoever_is_first():
 
 
 def test_only_so_many_results_wait_for_a_slow_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(workers, "_AHEAD", 4)
+    monkeypatch.setattr(workers, "_QUEUED_PER_WORKER", 4)
     first, begun = threading.Event(), []
 
     def work(number: int) -> int:

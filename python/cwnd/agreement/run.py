@@ -13,7 +13,7 @@ from cwnd.agreement.comparing import COMPARED, compare, unclear
 from cwnd.agreement.files import write
 from cwnd.errors import CwndError, InputError
 from cwnd.results import ALL
-from cwnd.running import Linux, failures, fill, plans, world_of
+from cwnd.running import Linux, environment_of, failures, fill, plans
 from cwnd.store import LINUX, load
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class _Worlds:
                 self.plan,
                 self.place / name,
                 threads=threads,
-                world=world_of(on),
+                environment=environment_of(on),
                 replan=True,
                 only=numbers,
                 on_progress=on_progress,

@@ -71,7 +71,7 @@ def reproduce(
         return nullcontext(lambda *_: None)
 
     if on is not None:
-        environments.world_named(on)
+        environments.environment_named(on)
         if quick:
             raise InputError("`--quick` is of the simulator: runs on Linux take their time")
         on_linux = engine.reproduce_on_linux(

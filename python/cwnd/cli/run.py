@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cwnd.results import Run
-    from cwnd.running import Captures, Filled, OnProgress, Plan
+    from cwnd.running import Captures, FillResult, OnProgress, Plan
 
 #: Parent directory of results without `-o`.
 OUT = Path("out")
@@ -96,14 +96,14 @@ def run(
     _warm_up(wanted=plots and on is None and part is None)
     from cwnd.running import captures, executor, simulating
 
-    backend, world = executor.backend_of(on), executor.world_of(on)
+    backend, environment = executor.backend_of(on), executor.environment_of(on)
     targets = _targets(plans, output_dir, on)
     for plan, target in zip(plans, targets, strict=True):
         executor.check_target(target)
         if not force:
             executor.check_same(target, plan)
     for plan in plans:
-        world.check(plan.scenario)
+        environment.check(plan.scenario)
     for plan in plans if pcap else []:
         captures(pcap, plan.points, OUT)
     documents = []
@@ -121,11 +121,11 @@ def run(
                 threads=threads,
                 shard=part,
                 backend=backend,
-                world=world,
+                environment=environment,
                 replan=replan,
                 replace=True,
                 recompute=again,
-                work=simulating.work_of(world, check=check, files=captured),
+                work=simulating.work_of(environment, check=check, files=captured),
                 pcap=captured.directory if captured else None,
                 on_progress=on_progress,
             )
@@ -184,7 +184,7 @@ def _left_behind(target: Path) -> Iterator[None]:
         raise
 
 
-def _draw(filled: Filled, target: Path, *, wanted: bool) -> None:
+def _draw(filled: FillResult, target: Path, *, wanted: bool) -> None:
     if wanted and filled.run is not None:
         from cwnd.plots import draw_result
 
@@ -221,7 +221,7 @@ def _targets(plans: list[Plan], output_dir: Path | None, on: str | None) -> list
     return [(output_dir or OUT) / f"{name}{suffix}" for name in names]
 
 
-def _show(filled: Filled, target: Path, *, quiet: bool) -> None:
+def _show(filled: FillResult, target: Path, *, quiet: bool) -> None:
     result = filled.run
     if not quiet:
         if result is not None:
@@ -240,7 +240,7 @@ def _show(filled: Filled, target: Path, *, quiet: bool) -> None:
     output.line(f"{target}")
 
 
-def _say_more(filled: Filled, plan: Plan, *, quiet: bool) -> None:
+def _say_more(filled: FillResult, plan: Plan, *, quiet: bool) -> None:
     from cwnd.running import failures
 
     if not quiet:
@@ -274,7 +274,7 @@ def _pcap_files(target: Path) -> list[Path]:
     return sorted((target / PCAP).glob("*/*"))
 
 
-def _document(filled: Filled, target: Path) -> dict[str, Any]:
+def _document(filled: FillResult, target: Path) -> dict[str, Any]:
     from cwnd.results import main_link
 
     result = filled.run

@@ -1,9 +1,9 @@
 """Execution of scenarios: plans, the simulator or Linux, threads, sweeps into a directory, Ray.
 
 A run is a sweep of one cell. A cell is named by its content: resolved scenario, seed and version of
-its world (`_core.engine`, or kernel and `_core.testbed`). Finished cells wait in a journal, or in
-memory if all are done within a quarter of a second (`fill_job`). The files do not depend on the
-number of threads.
+its environment (`_core.engine`, or kernel and `_core.testbed`). Finished cells wait in a journal,
+or in memory if all are done within a quarter of a second (`fill_job`). The files do not depend on
+the number of threads.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.running.environments import Linux
-    from cwnd.running.executor import failures, fill, sweep, world_of
-    from cwnd.running.fill_job import Filled
+    from cwnd.running.executor import environment_of, failures, fill, sweep
+    from cwnd.running.fill_job import FillResult
     from cwnd.running.pcap import Captures, captures
     from cwnd.running.plans import Plan, check
     from cwnd.running.progress import OnProgress, Progress, bar
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Captures",
-    "Filled",
+    "FillResult",
     "Linux",
     "OnProgress",
     "Plan",
@@ -35,20 +35,20 @@ __all__ = [
     "bar",
     "captures",
     "check",
+    "environment_of",
     "failures",
     "fill",
     "read_text",
     "run",
     "sweep",
     "verify",
-    "world_of",
 ]
 
 __getattr__, __dir__ = offers(
     __name__,
     {
-        "executor": "failures fill sweep world_of",
-        "fill_job": "Filled",
+        "executor": "failures fill sweep environment_of",
+        "fill_job": "FillResult",
         "pcap": "Captures captures",
         "plans": "Plan check",
         "progress": "OnProgress Progress bar",

@@ -11,7 +11,7 @@ from cwnd.running.environments import SIMULATOR
 from cwnd.store import cell_id
 
 if TYPE_CHECKING:
-    from cwnd.running.environments import World
+    from cwnd.running.environments import Environment
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def attempt(
     text: str,
     cell: _core.Cell | None = None,
     control: _core.Control | None = None,
-    world: World = SIMULATOR,
+    environment: Environment = SIMULATOR,
 ) -> Outcome:
     """Runs a cell, parsed from its content if not given, and catches its failure.
 
@@ -51,10 +51,10 @@ def attempt(
         Cancelled: The run was cancelled.
         MachineError: This machine lacks something.
     """
-    name = cell_id(text, world.engine)
+    name = cell_id(text, environment.engine)
     try:
         made = cell or _core.parse(text, name="cell.toml").cell(0)
-        run = simulate if world is SIMULATOR else world.run
+        run = simulate if environment is SIMULATOR else environment.run
         return Outcome(name, (text, made, run(made, control)))
     except (KeyboardInterrupt, SystemExit, _core.Cancelled, MachineError):
         raise

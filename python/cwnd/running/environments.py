@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 #: % of a core here, one at 50 Mbit/s 15 %, so that half of the core stays free.
 _BIT_S_PER_CORE = 160e6
 #: Maximum number of concurrent runs for each core, however slow their links.
-_MOST_PER_CORE = 16
+_MAX_PER_CORE = 16
 
 
-class World(Protocol):
+class Environment(Protocol):
     """An environment that runs a scenario and returns its tables."""
 
     @property
@@ -95,8 +95,8 @@ class Linux:
         """
         try:
             needs_helper = scenario.check_linux()
-        except _core.Unavailable as lack:
-            raise MachineError(str(lack)) from lack
+        except _core.Unavailable as missing:
+            raise MachineError(str(missing)) from missing
         if needs_helper and kernel_helper() is None:
             raise MachineError(
                 f"a controller that Linux does not have itself needs {KERNEL_HELPER}, which is not"
@@ -111,7 +111,7 @@ class Linux:
         fastest = max((rate for rate in rates if rate is not None), default=0.0)
         cores = usable_cores()
         fitting = int(cores * _BIT_S_PER_CORE / fastest) if fastest > 0 else 1
-        return max(1, min(fitting, cores * _MOST_PER_CORE))
+        return max(1, min(fitting, cores * _MAX_PER_CORE))
 
     def run(
         self, cell: _core.Cell, control: _core.Control | None, captures: CaptureFiles = ()
@@ -129,8 +129,8 @@ class Linux:
                 )
                 if json.loads(result.facts or "{}").get("valid"):
                     break
-        except _core.Unavailable as lack:
-            raise MachineError(str(lack)) from lack
+        except _core.Unavailable as missing:
+            raise MachineError(str(missing)) from missing
         except RuntimeError as error:
             raise CwndError(f"run {cell.id}: {error}") from error
         return result
@@ -139,7 +139,7 @@ class Linux:
 SIMULATOR: Simulator = Simulator()
 
 
-def world_named(on: str | None) -> World:
+def environment_named(on: str | None) -> Environment:
     """Returns the environment of this name; the simulator if not given.
 
     Raises:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from cwnd.errors import CwndError, InputError, explain
 from cwnd.results import sha256
 from cwnd.running import plans
-from cwnd.running.environments import SIMULATOR, world_named
-from cwnd.running.fill_job import Filled, Filling, How, here
+from cwnd.running.environments import SIMULATOR, environment_named
+from cwnd.running.fill_job import FillJob, FillOptions, FillResult, local_backend
 from cwnd.running.planning import name_cells
 from cwnd.store import (
     ACTIVITY,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from cwnd.results import Run
-    from cwnd.running.environments import World
+    from cwnd.running.environments import Environment
     from cwnd.running.pending import Backend, Work
     from cwnd.running.plans import Plan
     from cwnd.running.progress import OnProgress
@@ -90,7 +90,7 @@ def sweep(
             threads=threads,
             shard=part,
             backend=backend_of(on),
-            world=world_of(on),
+            environment=environment_of(on),
             replan=replan,
             on_progress=on_progress,
         )
@@ -106,19 +106,19 @@ def backend_of(on: str | None) -> Backend:
         InputError: The address of Ray is malformed.
     """
     if on in (None, LINUX):
-        return here
+        return local_backend
     assert on is not None
     from cwnd.running.on_ray import Ray
 
     return Ray.at(on)
 
 
-def world_of(on: str | None) -> World:
+def environment_of(on: str | None) -> Environment:
     """Returns Linux for `on="linux"`, and the simulator for all else, Ray included."""
-    return world_named(on if on == LINUX else None)
+    return environment_named(on if on == LINUX else None)
 
 
-def failures(filled: Filled) -> str:
+def failures(filled: FillResult) -> str:
     """Formats the number of failed cells, the first error, and the file with the others."""
     count = len(filled.failed)
     first = next(iter(filled.failed.values()))
@@ -136,7 +136,7 @@ def fill(
     threads: int | None = None,
     shard: Shard | None = None,
     backend: Backend | None = None,
-    world: World = SIMULATOR,
+    environment: Environment = SIMULATOR,
     replan: bool = False,
     replace: bool = False,
     recompute: bool = False,
@@ -144,20 +144,21 @@ def fill(
     pcap: Path | None = None,
     only: Collection[int] | None = None,
     on_progress: OnProgress | None = None,
-) -> Filled:
+) -> FillResult:
     """Computes and stores the cells of a plan, or of a part of it, that a directory lacks.
 
     Args:
         plan: The parsed scenario.
         directory: Directory of the result.
-        threads: Runs at a time; the world's default if not given.
+        threads: Runs at a time; the environment's default if not given.
         shard: The part of the cells to compute; all if not given.
         backend: Computes cells; the threads of this process if not given.
-        world: Simulator or Linux.
+        environment: Simulator or Linux.
         replan: Removes cells of another plan.
         replace: Keeps a complete result of another plan until the new one is complete.
         recompute: Computes existing cells, too.
-        work: Computes the records of every run in place of the world; existing cells are not used.
+        work: Computes the records of every run in place of the environment; existing cells are not
+            used.
         pcap: Directory of capture files beside the result, which moves into it.
         only: Indices of the wanted runs; all if not given.
         on_progress: Called with the progress.
@@ -167,17 +168,17 @@ def fill(
         CwndError: The result could not be written.
     """
     root = Path(directory)
-    world.check(plan.scenario)
-    workers = world.threads(plan.scenario, threads)
+    environment.check(plan.scenario)
+    workers = environment.threads(plan.scenario, threads)
     check_target(root)
-    planned = name_cells(plan, world.engine)
-    how = How(
+    planned = name_cells(plan, environment.engine)
+    options = FillOptions(
         threads=workers,
         shard=shard,
         only=only,
-        backend=backend or here,
+        backend=backend or local_backend,
         on_progress=on_progress,
-        world=world,
+        environment=environment,
         replan=replan,
         replace=replace,
         recompute=recompute or work is not None,
@@ -185,11 +186,15 @@ def fill(
         pcap=pcap,
     )
     made = [each for each in (root, *root.parents) if not each.exists()]
-    about = {"engine": world.engine, "threads": workers, "scenario_file": seen_from(root, plan)}
+    about = {
+        "engine": environment.engine,
+        "threads": workers,
+        "scenario_file": seen_from(root, plan),
+    }
     try:
         with session(root, shard, **about) as writing:
             try:
-                return Filling(root, plan, planned, writing, how).fill()
+                return FillJob(root, plan, planned, writing, options).fill()
             except BaseException:
                 if shard is None:
                     _leave_nothing(root)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.running import runner
 from cwnd.running.cells import Outcome, attempt
-from cwnd.running.pending import Todo
+from cwnd.running.pending import PendingCells
 from cwnd.running.progress import Progress
 from cwnd.running.simulating import Checked
 from cwnd.store import PART_ROWS, Batch, Dataset, Policy, Target, cell_id, content
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cwnd import _core
     from cwnd.results import Run
     from cwnd.running.cells import Failure
-    from cwnd.running.environments import World
+    from cwnd.running.environments import Environment
     from cwnd.running.pending import Backend, Work
     from cwnd.running.plans import Plan
     from cwnd.running.progress import OnProgress
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Filled:
+class FillResult:
     """Result of a call of `fill`: counts of cells, times in seconds, and the run if complete."""
 
     dataset: Dataset
@@ -46,7 +46,7 @@ class Filled:
 
 
 @dataclass(frozen=True)
-class How:
+class FillOptions:
     """Arguments of `fill` besides plan and directory."""
 
     threads: int
@@ -54,7 +54,7 @@ class How:
     only: Collection[int] | None
     backend: Backend
     on_progress: OnProgress | None
-    world: World
+    environment: Environment
     replan: bool
     replace: bool
     recompute: bool
@@ -62,83 +62,89 @@ class How:
     pcap: Path | None
 
 
-def here(
-    todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
+def local_backend(
+    pending: PendingCells, writer: Writer, threads: int, on_progress: OnProgress
 ) -> Generator[Outcome | Batch, None, None]:
     """Backend that computes cells on the threads of this process."""
 
     def work(cell: _core.Cell, control: _core.Control) -> Outcome:
         text = content(cell.resolved)
-        if todo.work is not None:
-            outcome = Outcome(cell_id(text, todo.world.engine))
-            writer.add(text, cell, todo.work(cell, control))
+        if pending.work is not None:
+            outcome = Outcome(cell_id(text, pending.environment.engine))
+            writer.add(text, cell, pending.work(cell, control))
             return outcome
-        outcome = attempt(text, cell, control, todo.world)
+        outcome = attempt(text, cell, control, pending.environment)
         if outcome.made is not None:
             writer.add(*outcome.made)
         return Outcome(outcome.cell_id, failure=outcome.failure)
 
-    workers = max(1, min(threads, todo.runs))
-    with runner.running(todo, work, workers, on_progress, in_order=False) as (done, _):
+    workers = max(1, min(threads, pending.runs))
+    with runner.running(pending, work, workers, on_progress, in_order=False) as (done, _):
         for _, outcome in done:
             yield outcome
 
 
-class Filling:
+class FillJob:
     """The computation of the cells that a directory lacks."""
 
     def __init__(
-        self, root: Path, plan: Plan, planned: Planned, writing: Session, how: How
+        self, root: Path, plan: Plan, planned: Planned, writing: Session, options: FillOptions
     ) -> None:
         self._plan, self._planned = plan, planned
-        self._writing, self._how = writing, how
+        self._writing, self._options = writing, options
         self._dataset = Dataset(root, planned.info)
         policy = Policy(
-            replan=how.replan,
-            replace=how.replace,
-            recompute=how.recompute,
-            exclusive=how.shard is None,
-            partial_plan=how.only is not None,
+            replan=options.replan,
+            replace=options.replace,
+            recompute=options.recompute,
+            exclusive=options.shard is None,
+            partial_plan=options.only is not None,
         )
         self._target = Target(root, planned, writing, policy)
 
-    def fill(self) -> Filled:
+    def fill(self) -> FillResult:
         """Computes the missing cells; a complete result is returned as it is."""
         wanted = set(self._target.cells)
-        if self._how.only is not None:
-            wanted = self._planned.of_runs(self._how.only)
-        mine = wanted if self._how.shard is None else self._how.shard.mine(wanted)
+        if self._options.only is not None:
+            wanted = self._planned.of_runs(self._options.only)
+        mine = wanted if self._options.shard is None else self._options.shard.mine(wanted)
         ready = self._target.prepare()
         if ready is not None:
             self._writing.log_end(how="finished", wall_s=0.0, cpu_s=0.0)
-            return Filled(self._dataset, len(mine), 0, {}, 0, 0.0, 0.0, ready)
+            return FillResult(self._dataset, len(mine), 0, {}, 0, 0.0, 0.0, ready)
         return self._fill(mine)
 
-    def _fill(self, mine: Collection[str]) -> Filled:
-        how, writing, target = self._how, self._writing, self._target
+    def _fill(self, mine: Collection[str]) -> FillResult:
+        options, writing, target = self._options, self._writing, self._target
         done = target.done
         indices = [i for cell, i in target.cells.items() if cell in mine and cell not in done]
         before = len(mine) - len(indices)
-        if how.work is not None:
+        if options.work is not None:
             # Identical runs are not merged here, as each has capture files of its own.
             indices = list(range(self._plan.runs))
         failed: dict[str, Failure] = {}
-        made, far = 0, 0.0
+        made, fraction = 0, 0.0
 
         def on_progress(now: Progress) -> None:
-            nonlocal far
-            far = now.fraction
+            nonlocal fraction
+            fraction = now.fraction
             writer.poll()
-            writing.log_progress(done=made, failed=len(failed), fraction=far)
-            if how.on_progress is not None:
-                how.on_progress(Progress(far, before + made, len(failed), before + len(indices)))
+            writing.log_progress(done=made, failed=len(failed), fraction=fraction)
+            if options.on_progress is not None:
+                options.on_progress(
+                    Progress(fraction, before + made, len(failed), before + len(indices))
+                )
 
         writer = target.writer()
         wall, cpu, end, memory_batch = time.perf_counter(), time.process_time(), "failed", None
         try:
             with writer:
-                todo = Todo(self._plan.scenario, indices, how.world, how.work)
-                with closing(how.backend(todo, writer, how.threads, on_progress)) as outcomes:
+                pending = PendingCells(
+                    self._plan.scenario, indices, options.environment, options.work
+                )
+                with closing(
+                    options.backend(pending, writer, options.threads, on_progress)
+                ) as outcomes:
                     for outcome in outcomes:
                         if isinstance(outcome, Batch):
                             writer.put(outcome)
@@ -158,11 +164,13 @@ class Filling:
             raise
         finally:
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            writing.log_progress(done=made, failed=len(failed), fraction=far, force=True)
+            writing.log_progress(done=made, failed=len(failed), fraction=fraction, force=True)
             writing.log_end(how=end, wall_s=wall, cpu_s=cpu)
-        hashes = how.work.of_runs(self._plan.runs) if isinstance(how.work, Checked) else None
-        missing, run = target.finish(writer, memory_batch, pcap=how.pcap, steps_hashes=hashes)
-        return Filled(self._dataset, before, made, failed, missing, wall, cpu, run)
+        hashes = (
+            options.work.of_runs(self._plan.runs) if isinstance(options.work, Checked) else None
+        )
+        missing, run = target.finish(writer, memory_batch, pcap=options.pcap, steps_hashes=hashes)
+        return FillResult(self._dataset, before, made, failed, missing, wall, cpu, run)
 
     def _fail(self, writer: Writer, outcome: Outcome) -> None:
         failure, cell = outcome.failure, outcome.cell_id

@@ -19,7 +19,7 @@ from cwnd.store import Batch, BatchBuilder, content
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from cwnd.running.pending import Todo
+    from cwnd.running.pending import PendingCells
     from cwnd.running.progress import OnProgress
     from cwnd.store import Writer
 
@@ -30,11 +30,11 @@ _CLIENT = "ray://"
 #: Target duration of a batch in seconds: Ray's overhead of some milliseconds is then below 1 %.
 _BATCH_S = 1.0
 #: Maximum number of cells in a batch: their results are held in memory until they are written.
-_MOST = 256
+_MAX_CELLS = 256
 #: Batches submitted for each core, so that none waits for this process.
-_AHEAD = 2
+_BATCHES_PER_CORE = 2
 #: Time limit for the first connection to a cluster, in seconds.
-_KNOCK_S = 5.0
+_CONNECT_S = 5.0
 #: Interval between polls for finished batches, in seconds.
 _POLL_S = 0.1
 
@@ -65,7 +65,7 @@ class Ray:
         )
 
     def __call__(
-        self, todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
+        self, pending: PendingCells, writer: Writer, threads: int, on_progress: OnProgress
     ) -> Generator[Outcome | Batch, None, None]:
         """Yields failures and batches of cells as they finish; the caller writes them.
 
@@ -74,23 +74,23 @@ class Ray:
             MachineError: Ray is missing, cannot be reached, or has another version of cwnd.
         """
         del writer
-        if todo.work is not None:
+        if pending.work is not None:
             raise InputError("captures and checked runs are for this machine: leave out --on ray")
-        if not todo.runs:
+        if not pending.runs:
             on_progress(Progress(1.0, 0, 0, 0))
             return
-        with self._connected(threads) as ray, closing(_Batches(ray, todo)) as batches:
-            told = done = 0.0
-            finished, total = 0, sum(map(todo.duration_s, range(todo.runs)))
+        with self._connected(threads) as ray, closing(_Batches(ray, pending)) as batches:
+            reported = done = 0.0
+            finished, total = 0, sum(map(pending.duration_s, range(pending.runs)))
             while batches.left:
                 for indices, outcomes in batches.wait():
                     yield from outcomes
                     finished += len(indices)
-                    done += sum(map(todo.duration_s, indices))
-                if time.monotonic() >= told + _POLL_S or not batches.left:
-                    told = time.monotonic()
+                    done += sum(map(pending.duration_s, indices))
+                if time.monotonic() >= reported + _POLL_S or not batches.left:
+                    reported = time.monotonic()
                     fraction = min(1.0, done / total) if batches.left and total > 0 else 1.0
-                    on_progress(Progress(fraction, finished, 0, todo.runs))
+                    on_progress(Progress(fraction, finished, 0, pending.runs))
 
     @contextmanager
     def _connected(self, threads: int) -> Iterator[Any]:
@@ -98,13 +98,13 @@ class Ray:
             import ray
         except ImportError as error:
             raise MachineError("Ray is not installed here: pip install 'cwnd[ray]'") from error
-        ours = not ray.is_initialized()
-        if ours:
+        started_here = not ray.is_initialized()
+        if started_here:
             self._connect(ray, threads)
         try:
             yield ray
         finally:
-            if ours:
+            if started_here:
                 ray.shutdown()
 
     def _connect(self, ray: Any, threads: int) -> None:
@@ -113,7 +113,7 @@ class Ray:
         handler = signal.getsignal(signal.SIGTERM)
         try:
             if self.address is not None:
-                self._knock(self.address)
+                self._check_reachable(self.address)
                 ray.init(address=self.address, **options)
                 return
             try:
@@ -129,10 +129,10 @@ class Ray:
                 signal.signal(signal.SIGTERM, handler)
 
     @staticmethod
-    def _knock(address: str) -> None:
+    def _check_reachable(address: str) -> None:
         """Opens a TCP connection to the cluster, because Ray itself would retry for minutes."""
         host, _, port = address.removeprefix(_CLIENT).rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=_KNOCK_S):
+        with socket.create_connection((host, int(port)), timeout=_CONNECT_S):
             pass
 
 
@@ -141,30 +141,32 @@ def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    said = lines[0] if len(lines) == 1 or not lines[0].endswith(":") else f"{lines[0]} {lines[-1]}"
-    if "Failed to connect" in said:
+    message = (
+        lines[0] if len(lines) == 1 or not lines[0].endswith(":") else f"{lines[0]} {lines[-1]}"
+    )
+    if "Failed to connect" in message:
         # Clusters made by `ray start` require a token; a wrong one looks like no cluster at all.
-        said += "; does it ask for a token? (RAY_AUTH_MODE, RAY_AUTH_TOKEN)"
-    return said
+        message += "; does it ask for a token? (RAY_AUTH_MODE, RAY_AUTH_TOKEN)"
+    return message
 
 
 class _Batches:
     """Batches of cells: those submitted to Ray, and those still to be made."""
 
-    def __init__(self, ray: Any, todo: Todo) -> None:
+    def __init__(self, ray: Any, pending: PendingCells) -> None:
         self._ray = ray
-        self._todo = todo
+        self._pending = pending
         # Batches of a lost machine are started again elsewhere, without a limit on retries.
         self._remote = ray.remote(_compute).options(max_retries=-1, num_cpus=1)
         self._next = 0
-        self._begun: dict[Any, range] = {}
+        self._running: dict[Any, range] = {}
         #: Measured seconds of computation per simulated second; `None` before the first batch.
-        self._pace: float | None = None
+        self._s_per_simulated_s: float | None = None
 
     @property
     def left(self) -> bool:
         """`True` while batches are to be submitted or running."""
-        return self._next < self._todo.runs or bool(self._begun)
+        return self._next < self._pending.runs or bool(self._running)
 
     def wait(self) -> Iterator[tuple[range, list[Outcome | Batch]]]:
         """Submits batches to keep all cores busy, and yields the finished ones.
@@ -173,48 +175,50 @@ class _Batches:
             MachineError: A worker has another version of cwnd.
         """
         cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        while self._next < self._todo.runs and len(self._begun) < cores * _AHEAD:
+        while self._next < self._pending.runs and len(self._running) < cores * _BATCHES_PER_CORE:
             batch = self._size(cores)
-            texts = [content(self._todo.cell(index).resolved) for index in batch]
-            self._begun[self._remote.remote(_core.engine, texts)] = batch
+            texts = [content(self._pending.cell(index).resolved) for index in batch]
+            self._running[self._remote.remote(_core.engine, texts)] = batch
             self._next = batch.stop
         ready, _ = self._ray.wait(
-            list(self._begun), num_returns=len(self._begun), timeout=_POLL_S, fetch_local=False
+            list(self._running), num_returns=len(self._running), timeout=_POLL_S, fetch_local=False
         )
         for reference in ready:
-            batch = self._begun.pop(reference)
+            batch = self._running.pop(reference)
             engine, outcomes, took_s = self._ray.get(reference)
             if engine != _core.engine:
                 raise MachineError(
                     f"a worker has cwnd {engine} and this machine {_core.engine}:"
                     " install the same on all"
                 )
-            self._learn(batch, took_s)
+            self._update_cost(batch, took_s)
             yield batch, outcomes
 
     def close(self) -> None:
         """Cancels the running batches."""
-        for reference in self._begun:
+        for reference in self._running:
             self._ray.cancel(reference, force=True)
-        self._begun.clear()
+        self._running.clear()
 
     def _size(self, cores: int) -> range:
-        left = self._todo.runs - self._next
-        if self._pace is None:
+        left = self._pending.runs - self._next
+        if self._s_per_simulated_s is None:
             return range(self._next, self._next + 1)
         # Batches become small towards the end, so that all cores finish at about the same time.
-        most = min(_MOST, max(1, left // (cores * _AHEAD)))
+        max_cells = min(_MAX_CELLS, max(1, left // (cores * _BATCHES_PER_CORE)))
         stop, expected_s = self._next, 0.0
-        while stop < self._next + most and expected_s < _BATCH_S:
-            expected_s += self._todo.duration_s(stop) * self._pace
+        while stop < self._next + max_cells and expected_s < _BATCH_S:
+            expected_s += self._pending.duration_s(stop) * self._s_per_simulated_s
             stop += 1
         return range(self._next, stop)
 
-    def _learn(self, batch: range, took_s: float) -> None:
-        simulated_s = sum(map(self._todo.duration_s, batch))
-        pace = took_s / simulated_s if simulated_s > 0 else 0.0
+    def _update_cost(self, batch: range, took_s: float) -> None:
+        simulated_s = sum(map(self._pending.duration_s, batch))
+        cost = took_s / simulated_s if simulated_s > 0 else 0.0
         # Cells differ in cost: an exponentially weighted mean smooths the estimate.
-        self._pace = pace if self._pace is None else 0.8 * self._pace + 0.2 * pace
+        self._s_per_simulated_s = (
+            cost if self._s_per_simulated_s is None else 0.8 * self._s_per_simulated_s + 0.2 * cost
+        )
 
 
 def _compute(engine: str, texts: list[str]) -> tuple[str, list[Outcome | Batch], float]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from cwnd import _core
     from cwnd.running.cells import Outcome
-    from cwnd.running.environments import World
+    from cwnd.running.environments import Environment
     from cwnd.running.progress import OnProgress
     from cwnd.store import Batch, Writer
 
@@ -20,7 +20,7 @@ class Backend(Protocol):
     """Computes cells in any order, and passes successful ones to the writer or to the caller."""
 
     def __call__(
-        self, todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
+        self, pending: PendingCells, writer: Writer, threads: int, on_progress: OnProgress
     ) -> Generator[Outcome | Batch, None, None]:
         """Yields the outcome of each cell, already written, or batches for the caller to write."""
 
@@ -32,20 +32,20 @@ class Work(Protocol):
         """Runs a cell; any exception is its failure."""
 
 
-class Todo:
+class PendingCells:
     """Pending cells; each is created when it is requested."""
 
     def __init__(
         self,
         scenario: _core.Scenario,
         indices: list[int],
-        world: World = SIMULATOR,
+        environment: Environment = SIMULATOR,
         work: Work | None = None,
     ) -> None:
         self._scenario = scenario
         self._indices = indices
-        self.world = world
-        #: Function that computes the records of a run in place of the world.
+        self.environment = environment
+        #: Function that computes the records of a run in place of the environment.
         self.work = work
 
     @property

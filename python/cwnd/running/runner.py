@@ -23,7 +23,7 @@ Made = TypeVar("Made")
 
 
 @dataclass
-class Spent:
+class Elapsed:
     """Time taken by the simulations themselves."""
 
     #: End of the last simulation, on the clock of `time.perf_counter`.
@@ -54,15 +54,15 @@ def running(
     on_progress: OnProgress | None = None,
     *,
     in_order: bool = True,
-) -> Iterator[tuple[Iterator[tuple[_core.Cell, Made]], Spent]]:
+) -> Iterator[tuple[Iterator[tuple[_core.Cell, Made]], Elapsed]]:
     """Runs `work` on every cell with several threads; yields the results and the time taken.
 
     Results come in the order of cells, or as they finish if not `in_order`. At the end of the block
     the remaining cells are cancelled, and no cell is running any more.
     """
     controls: dict[int, _core.Control] = {}
-    spent = Spent()
-    progress = _Progress(cells, controls, spent, on_progress)
+    elapsed = Elapsed()
+    progress = _Progress(cells, controls, elapsed, on_progress)
 
     def one(index: int) -> tuple[_core.Cell, Made]:
         control = controls[index] = _core.Control()
@@ -75,11 +75,11 @@ def running(
 
     def results() -> Iterator[tuple[_core.Cell, Made]]:
         yield from (workers.results if in_order else workers.as_done)(progress.poll)
-        progress.tell()
+        progress.report()
 
     with Workers(cells.runs, threads, one) as workers:
         try:
-            yield results(), spent
+            yield results(), elapsed
         finally:
             workers.stop()
             for control in list(controls.values()):
@@ -93,32 +93,32 @@ class _Progress:
         self,
         cells: CellSource,
         running: dict[int, _core.Control],
-        spent: Spent,
+        elapsed: Elapsed,
         on_progress: OnProgress | None,
     ) -> None:
         self._cells = cells
-        self._spent = spent
+        self._elapsed = elapsed
         self._running = running
         self._on_progress = on_progress
         self._total_s = sum(map(cells.duration_s, range(cells.runs))) if on_progress else 0.0
         self._lock = threading.Lock()
         self._done, self._done_s = 0, 0.0
         self._fraction = 0.0
-        self._told = time.monotonic()
+        self._last_reported = time.monotonic()
 
     def finished(self, index: int, cpu_s: float) -> None:
         with self._lock:
-            self._spent.ended = time.perf_counter()
-            self._spent.cpu_s += cpu_s
+            self._elapsed.ended = time.perf_counter()
+            self._elapsed.cpu_s += cpu_s
             del self._running[index]
             self._done += 1
             self._done_s += self._cells.duration_s(index)
 
     def poll(self) -> None:
-        if self._on_progress is not None and time.monotonic() >= self._told + POLL_S:
-            self.tell()
+        if self._on_progress is not None and time.monotonic() >= self._last_reported + POLL_S:
+            self.report()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         if self._on_progress is None:
             return
         with self._lock:
@@ -131,7 +131,7 @@ class _Progress:
         # A sum in another order may be smaller by rounding; the fraction must not decrease.
         self._fraction = max(self._fraction, min(1.0, fraction))
         self._on_progress(Progress(self._fraction, done, 0, total))
-        self._told = time.monotonic()
+        self._last_reported = time.monotonic()
 
 
 def thread_count(threads: int | None) -> int:

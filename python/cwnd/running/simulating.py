@@ -12,7 +12,7 @@ from cwnd import _core
 from cwnd.errors import DivergedError, InputError
 from cwnd.machine import machine
 from cwnd.running import plans, runner
-from cwnd.running.environments import SIMULATOR, world_named
+from cwnd.running.environments import SIMULATOR, environment_named
 from cwnd.running.pcap import captures
 from cwnd.running.planning import name_cells
 from cwnd.running.progress import bar
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cwnd.results import Run
-    from cwnd.running.environments import World
+    from cwnd.running.environments import Environment
     from cwnd.running.pcap import Captures, LinksLike
     from cwnd.running.pending import Work
     from cwnd.running.plans import Plan
@@ -73,14 +73,14 @@ def run(
     """
     plan = plans.plan(scenario, seed=seed, overrides=set or ())
     files = captures(pcap, plan.points, pcap_dir) if pcap else None
-    world = world_named(on)
-    work = work_of(world, check=check, files=files)
+    environment = environment_named(on)
+    work = work_of(environment, check=check, files=files)
     shown = bar(plan.scenario.name) if progress is True else nullcontext(progress or None)
     with shown as on_progress:
-        return _simulate(plan, world, work or world.run, threads, on_progress)
+        return _simulate(plan, environment, work or environment.run, threads, on_progress)
 
 
-def work_of(world: World, *, check: bool, files: Captures | None) -> Work | None:
+def work_of(environment: Environment, *, check: bool, files: Captures | None) -> Work | None:
     """Returns the function that runs checked or captured cells; `None` for ordinary runs.
 
     Raises:
@@ -88,11 +88,11 @@ def work_of(world: World, *, check: bool, files: Captures | None) -> Work | None
     """
     if check and files:
         raise InputError("a checked run is two runs at once: write captures with another")
-    if check and world is not SIMULATOR:
+    if check and environment is not SIMULATOR:
         raise InputError("a checked run is the simulator's: real time does not come again")
     if check:
         return Checked()
-    return Captured(world, files) if files else None
+    return Captured(environment, files) if files else None
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Checked:
 class Captured:
     """Runs cells and writes their packets to capture files."""
 
-    world: World
+    environment: Environment
     files: Captures
 
     def __call__(self, cell: _core.Cell, control: _core.Control, /) -> _core.Result:
@@ -132,29 +132,33 @@ class Captured:
         Raises:
             OSError: A capture file cannot be written.
         """
-        return self.world.run(cell, control, self.files.of(run_id(cell)))
+        return self.environment.run(cell, control, self.files.of(run_id(cell)))
 
 
 def _simulate(
-    plan: Plan, world: World, work: Work, threads: int | None, on_progress: OnProgress | None
+    plan: Plan,
+    environment: Environment,
+    work: Work,
+    threads: int | None,
+    on_progress: OnProgress | None,
 ) -> Run:
-    world.check(plan.scenario)
-    workers = min(world.threads(plan.scenario, threads), plan.runs)
+    environment.check(plan.scenario)
+    workers = min(environment.threads(plan.scenario, threads), plan.runs)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     began, cpu_s = time.perf_counter(), time.process_time()
-    simulated = world is SIMULATOR
+    simulated = environment is SIMULATOR
     with runner.running(plan.scenario, work, workers, on_progress, in_order=simulated) as made:
-        results, spent = made
-        found = list(_held(results, world))
+        results, elapsed = made
+        found = list(_collect_batches(results, environment))
     if not simulated:
         # Routers and hosts have threads of their own, so the CPU time is that of the process.
-        spent.cpu_s = time.process_time() - cpu_s
-    result = assemble(name_cells(plan, world.engine), CellIndex.of(found, ""))
+        elapsed.cpu_s = time.process_time() - cpu_s
+    result = assemble(name_cells(plan, environment.engine), CellIndex.of(found, ""))
     result.manifest = replace(
         result.manifest,
         started_at=started_at,
-        wall_s=spent.ended - began,
-        cpu_s=spent.cpu_s,
+        wall_s=elapsed.ended - began,
+        cpu_s=elapsed.cpu_s,
         threads=workers,
         machine=machine(),
         steps_hashes=work.of_runs(plan.runs) if isinstance(work, Checked) else None,
@@ -162,20 +166,20 @@ def _simulate(
     return result
 
 
-def _held(
-    results: Iterator[tuple[_core.Cell, _core.Result]], world: World
+def _collect_batches(
+    results: Iterator[tuple[_core.Cell, _core.Result]], environment: Environment
 ) -> Iterator[MemoryBatch]:
     """Collects runs into parts of limited size; finished runs on Linux survive Ctrl-C."""
-    finished = BatchBuilder(world.engine)
-    any_yet = False
+    finished = BatchBuilder(environment.engine)
+    any_finished = False
     try:
         for cell, result in results:
             finished.add(content(cell.resolved), cell, result)
-            any_yet = True
+            any_finished = True
             if finished.table_rows >= PART_ROWS:
                 yield finished.take()
     except KeyboardInterrupt:
-        if world is SIMULATOR or not any_yet:
+        if environment is SIMULATOR or not any_finished:
             raise
     if len(finished):
         yield finished.take()

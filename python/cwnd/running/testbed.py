@@ -71,8 +71,8 @@ def _controllers() -> Iterator[str]:
     program = kernel_helper()
     if program is None:
         return
-    for card in json.loads(_ask(program, "status", "--json") or "[]"):
-        name = str(card.get("name", ""))
+    for controller_info in json.loads(_ask(program, "status", "--json") or "[]"):
+        name = str(controller_info.get("name", ""))
         found = _OF_A_RUN.fullmatch(name)
         if found is None or _is_alive(int(found[1], 16)):
             continue

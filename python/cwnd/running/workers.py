@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 #: Interval in seconds between calls of `on_poll`, and between checks for Ctrl-C.
 POLL_S = 0.1
 #: Finished results for each worker that may wait for an unfinished one before them.
-_AHEAD = 64
+_QUEUED_PER_WORKER = 64
 
 
 class Workers(Generic[Result]):
@@ -28,7 +28,7 @@ class Workers(Generic[Result]):
         self._lock = threading.Lock()
         # Acquired before a number is drawn, so that the lowest unfinished number never waits for
         # it.
-        self._room = threading.Semaphore(threads * _AHEAD)
+        self._room = threading.Semaphore(threads * _QUEUED_PER_WORKER)
         self._stopped = threading.Event()
         self._done: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
         self._threads = [
@@ -55,8 +55,8 @@ class Workers(Generic[Result]):
     def results(self, on_poll: Callable[[], None] = lambda: None) -> Generator[Result, None, None]:
         """Yields the results in the order of their numbers; the first exception is raised."""
         waiting: dict[int, Result] = {}
-        following = 0
-        while following < self._count:
+        next_number = 0
+        while next_number < self._count:
             try:
                 number, result, error = self._done.get(timeout=POLL_S)
             except Empty:
@@ -65,10 +65,10 @@ class Workers(Generic[Result]):
             if error is not None:
                 raise error
             waiting[number] = result  # type: ignore[assignment]
-            while following in waiting:
-                yield waiting.pop(following)
+            while next_number in waiting:
+                yield waiting.pop(next_number)
                 self._room.release()
-                following += 1
+                next_number += 1
             on_poll()
 
     def as_done(self, on_poll: Callable[[], None]) -> Generator[Result, None, None]:
