@@ -19,7 +19,7 @@ from hypothesis import settings
 import cwnd
 from cwnd import papers
 from cwnd.machine import kernel_helper
-from cwnd.reproduce import shelf
+from cwnd.reproduce import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -288,7 +288,7 @@ def make_paper(
         texts = {"claims.toml": claims, "measures.py": measures, "figures.py": _FIGURES}
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8")
-        monkeypatch.setattr(shelf, "PAPERS", folder.parent)
+        monkeypatch.setattr(registry, "PAPERS", folder.parent)
         monkeypatch.setattr(papers, "__path__", [str(folder.parent)])
         return folder
 

@@ -18,7 +18,7 @@ from cwnd.papers.bmcc.dynamics import Case, noticed, rounds
 from cwnd.papers.bmcc.figures import FIGURES
 from cwnd.papers.bmcc.measures import values
 from cwnd.papers.bmcc.numbers import of_acks, of_flows, of_links
-from cwnd.reproduce import at, labels, shelf
+from cwnd.reproduce import at, labels, registry
 
 SHORT = {"run.duration": "8 s", "run.warmup": "4 s"}
 
@@ -154,7 +154,7 @@ def kept(run: cwnd.Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = reproduce.paper("bmcc")
-    own = shelf.own_measures("bmcc")
+    own = registry.own_measures("bmcc")
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}

@@ -18,7 +18,7 @@ from cwnd.cli import main
 from cwnd.errors import FigureWarning
 from cwnd.figures import render
 from cwnd.link import Direction, Finished, Settings, command
-from cwnd.link import picture as link_picture
+from cwnd.link import figure as link_figure
 from cwnd.plots import kinds
 from cwnd.report import page
 
@@ -160,7 +160,7 @@ def test_the_table_of_an_agreement_is_there_without_its_figure(
 def test_the_records_of_a_link_are_there_without_their_picture(
     short: cwnd.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(link_picture, "picture", broken)
+    monkeypatch.setattr(link_figure, "picture", broken)
     report = SimpleNamespace(
         summary=dict,
         links=short.links,

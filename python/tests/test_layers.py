@@ -110,7 +110,7 @@ def test_what_is_imported_by_name_is_imported_in_few_places():
         if re.search(r"import_module|__import__|runpy", file.read_text(encoding="utf-8"))
     }
     # Registered functions and offers; a paper's figures; whether the extension can be loaded.
-    assert files == {"lazy", "reproduce.shelf", "machine.doctor"}
+    assert files == {"lazy", "reproduce.registry", "machine.doctor"}
 
 
 def test_every_registered_function_is_there():

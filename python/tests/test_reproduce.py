@@ -14,7 +14,7 @@ import cwnd
 from cwnd import InputError, ScenarioError, reproduce
 from cwnd.models import utilisation
 from cwnd.papers.abe.figures import FIGURES
-from cwnd.reproduce import shelf
+from cwnd.reproduce import registry
 from cwnd.reproduce.claims import Check, read
 from cwnd.reproduce.measures import MEASURES, SIDES, convergence_s, measure, sides
 
@@ -61,14 +61,14 @@ def goodput(run: cwnd.Run, rtt: str, beta_ecn: str) -> list[float]:
 @pytest.mark.parametrize("name", reproduce.papers())
 def test_every_claim_of_a_paper_names_a_measure_and_scenarios_that_are_there(name: str) -> None:
     paper = reproduce.paper(name)
-    own = shelf.own_measures(name)
+    own = registry.own_measures(name)
     assert not set(own) & set(MEASURES), "a name is one measure"
     for claim in paper.claims:
         assert all(paper.scenario(figure).is_file() for figure in claim.figures)
         for check in claim.checks:
             assert check.measure in {**MEASURES, **own}
             # An order needs the names of both sides of its comparison.
-            assert check.kind != "order" or check.measure in {**SIDES, **shelf.own_sides(name)}
+            assert check.kind != "order" or check.measure in {**SIDES, **registry.own_sides(name)}
 
 
 def test_all_claims_are_there() -> None:
@@ -107,8 +107,8 @@ def test_the_page_of_a_paper_is_of_these_claims(name: str) -> None:
 def test_every_scenario_of_a_paper_is_valid_and_drawn(name: str) -> None:
     paper = reproduce.paper(name)
     figures = {figure for claim in paper.claims for figure in claim.figures}
-    assert figures <= set(shelf.drawings(name))
-    for figure in shelf.drawings(name):
+    assert figures <= set(registry.drawings(name))
+    for figure in registry.drawings(name):
         found = cwnd.check(paper.scenario(figure))
         # Chapter 5 of the thesis runs delay-based AIMD over delayed ACKs, and studies what follows.
         assert [p for p in found if "hold back look like a queue" not in p["message"]] == []

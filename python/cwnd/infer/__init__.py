@@ -9,7 +9,7 @@ from cwnd.lazy import offers
 if TYPE_CHECKING:
     from cwnd.infer.figure import picture
     from cwnd.infer.files import FIGURE, SUMMARY, write
-    from cwnd.infer.found import Capture, Inferred, Share
+    from cwnd.infer.inferred import Capture, Inferred, Share
     from cwnd.infer.reading import infer
 
 __all__ = [
@@ -28,7 +28,7 @@ __getattr__, __dir__ = offers(
     {
         "figure": "picture",
         "files": "FIGURE SUMMARY write",
-        "found": "Capture Inferred Share",
+        "inferred": "Capture Inferred Share",
         "reading": "infer",
     },
 )

@@ -14,7 +14,7 @@ from cwnd.store import INFERRED, pack
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cwnd.infer.found import Inferred
+    from cwnd.infer.inferred import Inferred
 
 #: Names of the summary file and of the figure.
 SUMMARY, FIGURE = INFERRED, "backoff.svg"

@@ -10,7 +10,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.infer.found import HAS_DATA, ONE_DIRECTION, Inferred
+from cwnd.infer.inferred import HAS_DATA, ONE_DIRECTION, Inferred
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.link.command import run
-    from cwnd.link.finished import Finished
+    from cwnd.link.outcome import Finished
     from cwnd.link.settings import Direction, Settings
 
 __all__ = [
@@ -22,7 +22,7 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "command": "run",
-        "finished": "Finished",
+        "outcome": "Finished",
         "settings": "Direction Settings",
     },
 )

@@ -11,7 +11,7 @@ from cwnd.results import Sheet, number
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cwnd.link.finished import Finished
+    from cwnd.link.outcome import Finished
 
 #: Units of rates; the largest unit that is at most the rate is used.
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     )
     from cwnd.reproduce.linux import Figure, OnLinux, reproduce_on_linux
     from cwnd.reproduce.measures import Measure, Point, Results, at, time_ratios
+    from cwnd.reproduce.registry import paper, papers
     from cwnd.reproduce.run import Reproduction, reproduce
-    from cwnd.reproduce.shelf import paper, papers
 
 __all__ = [
     "ONE_PANEL",
@@ -64,6 +64,6 @@ __getattr__, __dir__ = offers(
         "linux": "Figure OnLinux reproduce_on_linux",
         "measures": "Measure Point Results at time_ratios",
         "run": "Reproduction reproduce",
-        "shelf": "paper papers",
+        "registry": "paper papers",
     },
 )

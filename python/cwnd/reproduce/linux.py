@@ -11,11 +11,11 @@ from cwnd.agreement import SIMULATOR, agree
 from cwnd.errors import InputError
 from cwnd.files import write_atomically
 from cwnd.plots import attempt
-from cwnd.reproduce import shelf
+from cwnd.reproduce import registry
 from cwnd.reproduce.claims import Outcome
 from cwnd.reproduce.drawing import save
+from cwnd.reproduce.registry import drawings, paper
 from cwnd.reproduce.run import CLAIMS, FIGURES, judge
-from cwnd.reproduce.shelf import drawings, paper
 from cwnd.results import Estimate
 from cwnd.store import LINUX, load
 
@@ -76,7 +76,7 @@ def recorded(name: str) -> dict[str, list[tuple[Outcome, Outcome]]]:
 
     `scripts/agreement_page.py NAME` writes them.
     """
-    file = shelf.PAPERS / name / LINUX / CLAIMS
+    file = registry.PAPERS / name / LINUX / CLAIMS
     if not file.is_file():
         return {}
     checks = {
@@ -102,7 +102,7 @@ def _outcome(check: Check, numbers: Mapping[str, Any]) -> Outcome:
 
 def available(name: str) -> list[str]:
     """Figures of a paper that Linux can run."""
-    return sorted(file.stem for file in (shelf.PAPERS / name / LINUX).glob("*.toml"))
+    return sorted(file.stem for file in (registry.PAPERS / name / LINUX).glob("*.toml"))
 
 
 def drawn_from(name: str, figure: str) -> list[str]:
@@ -178,7 +178,7 @@ def _figure(
     threads: int | None,
     progress: Callable[[str], AbstractContextManager[OnProgress]] | None,
 ) -> Figure:
-    scenario = shelf.PAPERS / name / LINUX / f"{figure}.toml"
+    scenario = registry.PAPERS / name / LINUX / f"{figure}.toml"
     found = agree(scenario, place / figure, threads=threads, progress=progress)
     worlds = {world: load(place / figure / world) for world in (SIMULATOR, LINUX)}
     return Figure(figure, found, tuple(draw(name, figure, worlds, place / FIGURES)))

@@ -13,7 +13,7 @@ from cwnd import _core
 from cwnd.errors import CwndError
 from cwnd.files import write_atomically
 from cwnd.plots import attempt
-from cwnd.reproduce import measures, shelf
+from cwnd.reproduce import measures, registry
 from cwnd.reproduce.drawing import save
 from cwnd.running import plans, sweep
 from cwnd.store import load
@@ -97,7 +97,7 @@ def reproduce(
         InputError: There is no such paper or claim.
         CwndError: A result could not be written.
     """
-    chosen_paper = shelf.paper(name)
+    chosen_paper = registry.paper(name)
     chosen = chosen_paper.chosen(ids)
     default = Path("out") / "reproduce" / (f"{name}-quick" if quick else name)
     place = default if directory is None else Path(directory)
@@ -174,7 +174,7 @@ def _simulated(
 
 def judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcome, ...]:
     """Judges the checks of a claim by the results of its figures."""
-    own, own_sides = shelf.own_measures(paper), shelf.own_sides(paper)
+    own, own_sides = registry.own_measures(paper), registry.own_sides(paper)
 
     def measure(name: str) -> Measure:
         return own[name] if name in own else measures.measure(name)
@@ -201,7 +201,7 @@ def _draw(of: Paper, results: _Results, place: Path) -> list[Path]:
         f"runs and claims are complete in {place}, and the same command tries again without running"
         " anything twice"
     )
-    drawing = shelf.drawings(of.name)
+    drawing = registry.drawings(of.name)
     files = []
     for figure in results:
         with attempt(f"figure `{figure}`", then):
