@@ -259,8 +259,8 @@ def test_a_kind_has_a_page_and_a_result_that_it_is_held_against(part: str) -> No
     assert kinds
     pages = {page.stem for page in (ROOT / f"docs/{part}s").glob("*.md")}
     assert set(kinds) <= pages
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [kind for kind in kinds if f"(docs/{part}s/{kind}.md)" not in readme] == []
+    features = (ROOT / "docs/features.md").read_text(encoding="utf-8")
+    assert [kind for kind in kinds if f"({part}s/{kind}.md)" not in features] == []
     if part in ("controller", "queue"):
         files = [*(ROOT / "vectors").glob("*.json"), *(ROOT / "tests/golden").glob("*.txt")]
         names = {file.stem.removesuffix("-sender") for file in files}
@@ -268,3 +268,39 @@ def test_a_kind_has_a_page_and_a_result_that_it_is_held_against(part: str) -> No
         pairs = (ROOT / "tests/golden/one-flow.txt").read_text(encoding="utf-8").splitlines()[2:]
         names |= {name for pair in pairs for name in pair.split()[:2]}
         assert set(kinds) <= names
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors that code hosts give a page's headings."""
+    text = re.sub(
+        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    found: dict[str, int] = {}
+    anchors = set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+    for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        number = found[slug] = found.get(slug, -1) + 1
+        anchors.add(f"{slug}-{number}" if number else slug)
+    return anchors
+
+
+@pytest.mark.parametrize("page", docblocks.pages())
+def test_links_lead_somewhere(page: str):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+    folder = (ROOT / page).parent
+    # Texts that a script puts into a page of the folder above.
+    if page.startswith("docs/agreement/") or re.match(r"docs/[^/]+/template\.md", page):
+        folder = folder.parent
+    wrong = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = folder / name if name else ROOT / page
+        if not file.exists() or (
+            anchor and file.suffix == ".md" and anchor not in _anchors(file.resolve())
+        ):
+            wrong.append(target)
+    assert not wrong

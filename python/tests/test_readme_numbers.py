@@ -1,4 +1,4 @@
-"""Numbers in the README, against the pages and files that they come from."""
+"""Numbers of README and docs/validation.md, against the pages and files that they come from."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+VALIDATION = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
 TCP = Path("crates/tcp/tests")
 
 
@@ -20,18 +21,18 @@ def numbers(file: Path, pattern: str) -> tuple[str, ...]:
 
 def test_rows_of_peers() -> None:
     hold, judged = numbers(Path("docs/peers.md"), r"(\d+) of (\d+) recorded rows")
-    assert f"row by row ({hold} of {judged} hold" in README
+    assert f"row by row ({hold} of {judged} hold" in VALIDATION
 
 
 def test_scripts_of_the_endpoint() -> None:
     scripts = len(list((ROOT / TCP / "scripts").rglob("*.script")))
-    assert f"[{scripts} scripts]" in README
+    assert f"[{scripts} scripts]" in VALIDATION
 
 
 def test_probes_of_linux() -> None:
     equal, probes = numbers(TCP / "probes" / "differences.txt", r"equal: (\d+) of (\d+)")
-    assert f"[{probes} stimuli]" in README
-    assert f"event by event, in {equal}," in README
+    assert f"[{probes} stimuli]" in VALIDATION
+    assert f"event by event, in {equal}," in VALIDATION
     page = (ROOT / "docs" / "packetdrill.md").read_text(encoding="utf-8")
     assert f"Of the {probes} **{equal} are equal**" in page
 
@@ -39,7 +40,7 @@ def test_probes_of_linux() -> None:
 def test_other_peoples_scripts() -> None:
     pattern = r"passes (\d+) of the (\d+) scripts that Linux 6.18 passes"
     passes, of = numbers(Path("docs/packetdrill.md"), pattern)
-    assert f"preset passes {passes} of the {of} that Linux passes" in README
+    assert f"preset passes {passes} of the {of} that Linux passes" in VALIDATION
 
 
 def test_points_of_the_comparison_with_linux() -> None:
@@ -58,6 +59,7 @@ def test_points_of_the_comparison_with_linux() -> None:
     )
     timeouts, asked = numbers(page, r"all: timeouts\*\* \| .* \| \*\*(\d+) of (\d+)\*\*")
     assert int(asked) == everywhere - points
+    assert f"[{everywhere} points]" in README
     for told in (
         f"at [{points} points]",
         f"within 10 % of the kernel's at {three} ",
@@ -67,7 +69,7 @@ def test_points_of_the_comparison_with_linux() -> None:
         f"within 10 % at {everything - best} of them",
         f"one a run at {timeouts}.",
     ):
-        assert told in " ".join(README.split()), told
+        assert told in " ".join(VALIDATION.split()), told
 
 
 def test_mechanisms_that_linux_was_given() -> None:
@@ -78,7 +80,7 @@ def test_mechanisms_that_linux_was_given() -> None:
     _, *groups = re.findall(row, page, flags=re.MULTILINE)
     assert groups
     for told in groups:
-        assert f"| {' | '.join(told)} |\n" in README, told
+        assert f"| {' | '.join(told)} |\n" in VALIDATION, told
 
 
 @pytest.mark.parametrize("paper", ["abe", "tcpstar", "becn", "dbaimd", "bmcc"])
@@ -86,7 +88,15 @@ def test_claims_of_papers(paper: str) -> None:
     page = Path("python/cwnd/papers") / paper / "README.md"
     pattern = r"(\d+) of (\d+) claims are reproduced in full, (\d+) of their (\d+) numbers"
     claims, of, right, asked = numbers(page, pattern)
-    line = re.search(rf"[^\n]*papers/{paper}/README\.md[^\n]*\n[^\n]*", README)
+    line = re.search(rf"[^\n]*papers/{paper}/README\.md[^\n]*\n[^\n]*", VALIDATION)
     assert line is not None
     assert re.search(rf"\b{claims} of {of} claims", line[0])
     assert f"{right} of their {asked} numbers" in line[0]
+
+
+def test_speed_beside_ns3() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    times = re.search(r"\[(\d+) to (\d+) times as fast as ns-3\]", README)
+    assert times is not None
+    beside = page[page.index("## Beside ns-3 and ns-2") :]
+    assert all(re.search(rf"\b{each}\b", beside) for each in times.groups())
