@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.lazy import offers, register
+from cwnd.lazy import lazy_exports, register
 
 if TYPE_CHECKING:
     from cwnd._core import Cancelled, ScenarioError, __version__, json_schema, reference_markdown
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # Names are imported at first use: `cwnd --help` then imports no polars.
-__getattr__, __dir__ = offers(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "_core": "Cancelled ScenarioError __version__ json_schema reference_markdown",

@@ -18,14 +18,14 @@ def main() -> NoReturn:
     gc.set_threshold(_OBJECTS)
     try:
         if sys.platform == "linux":
-            _settle()
+            _drop_privileges()
         from cwnd.cli import main as command_line
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     command_line()
 
 
-def _settle() -> None:
+def _drop_privileges() -> None:
     """Drops root privileges that the command does not need, before anything else runs.
 
     Exits with a message if the privileges cannot be dropped.
@@ -36,7 +36,7 @@ def _settle() -> None:
     from cwnd.link import rights
 
     try:
-        rights.settle(sys.argv[1:])
+        rights.drop_privileges(sys.argv[1:])
     except (CwndError, OSError) as error:
         from cwnd.cli import output
 

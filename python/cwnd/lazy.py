@@ -13,23 +13,25 @@ if TYPE_CHECKING:
 _REGISTERED: dict[str, str] = {}
 
 
-def offers(
-    package: str, homes: Mapping[str, str]
+def lazy_exports(
+    package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` of a package whose names are imported at first use.
 
-    `homes` maps each module of the package to its public names, separated by spaces.
+    `modules` maps each module of the package to its public names, separated by spaces.
     """
-    home = {name: f"{package}.{file}" for file, names in homes.items() for name in names.split()}
+    module_of = {
+        name: f"{package}.{file}" for file, names in modules.items() for name in names.split()
+    }
 
     def find(name: str) -> Any:
-        if name not in home:
+        if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(home[name]), name)
+        value = getattr(import_module(module_of[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return find, lambda: list(home)
+    return find, lambda: list(module_of)
 
 
 def register(functions: Mapping[str, str]) -> None:

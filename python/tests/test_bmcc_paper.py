@@ -154,7 +154,7 @@ def kept(run: cwnd.Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
     paper = reproduce.paper("bmcc")
-    own = registry.own_measures("bmcc")
+    own = registry.paper_measures("bmcc")
     for claim in paper.claims:
         for check in claim.checks:
             arguments = {"figure": claim.figures[0], **check.arguments}

@@ -17,7 +17,7 @@ from cwnd.agreement import figure as agreement
 from cwnd.cli import main
 from cwnd.errors import FigureWarning
 from cwnd.figures import render
-from cwnd.link import Direction, Finished, Settings, command
+from cwnd.link import Direction, LinkOutcome, Settings, command
 from cwnd.link import figure as link_figure
 from cwnd.plots import kinds
 from cwnd.report import page
@@ -168,7 +168,7 @@ def test_the_records_of_a_link_are_there_without_their_picture(
         link_series=short.link_series,
         qdelay=short.qdelay,
     )
-    finished = Finished(
+    finished = LinkOutcome(
         0,
         report,  # type: ignore[arg-type]
         Settings(Direction("1 Mbit/s")).scenario(),

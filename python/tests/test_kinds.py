@@ -16,7 +16,7 @@ from cwnd.agreement import write as write_agreement
 from cwnd.errors import DamageError, InputError
 from cwnd.infer import infer
 from cwnd.infer import write as write_inferred
-from cwnd.link import Direction, Finished, Settings
+from cwnd.link import Direction, LinkOutcome, Settings
 from cwnd.link.command import Records
 from cwnd.running import verify
 
@@ -30,7 +30,7 @@ def link(short: cwnd.Run, place: Path) -> None:
         qdelay=short.qdelay,
     )
     scenario = Settings(Direction("1 Mbit/s")).scenario()
-    Records(place).save(Finished(0, report, scenario, ["true"]))  # type: ignore[arg-type]
+    Records(place).save(LinkOutcome(0, report, scenario, ["true"]))  # type: ignore[arg-type]
 
 
 def inferred(short: cwnd.Run, place: Path) -> None:

@@ -58,10 +58,10 @@ MODULES = {*FILES, ("_core",)}
 
 
 #: Packages that offer names.
-OFFERING = sorted(
+EXPORTING = sorted(
     module[0]
     for module, file in FILES.items()
-    if file.name == "__init__.py" and "offers(" in file.read_text(encoding="utf-8")
+    if file.name == "__init__.py" and "lazy_exports(" in file.read_text(encoding="utf-8")
 )
 
 
@@ -161,7 +161,7 @@ def test_names_are_imported_from_the_package_that_offers_them():
     assert not wrong, "imported from inside a package:\n" + "\n".join(wrong)
 
 
-@pytest.mark.parametrize("package", OFFERING)
+@pytest.mark.parametrize("package", EXPORTING)
 def test_what_a_package_offers_is_there(package: str):
     place = () if package == "__init__" else (package,)
     module = import_module(".".join(("cwnd", *place)))

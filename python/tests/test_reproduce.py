@@ -61,14 +61,14 @@ def goodput(run: cwnd.Run, rtt: str, beta_ecn: str) -> list[float]:
 @pytest.mark.parametrize("name", reproduce.papers())
 def test_every_claim_of_a_paper_names_a_measure_and_scenarios_that_are_there(name: str) -> None:
     paper = reproduce.paper(name)
-    own = registry.own_measures(name)
+    own = registry.paper_measures(name)
     assert not set(own) & set(MEASURES), "a name is one measure"
     for claim in paper.claims:
         assert all(paper.scenario(figure).is_file() for figure in claim.figures)
         for check in claim.checks:
             assert check.measure in {**MEASURES, **own}
             # An order needs the names of both sides of its comparison.
-            assert check.kind != "order" or check.measure in {**SIDES, **registry.own_sides(name)}
+            assert check.kind != "order" or check.measure in {**SIDES, **registry.paper_sides(name)}
 
 
 def test_all_claims_are_there() -> None:

@@ -13,7 +13,7 @@ from cwnd.errors import InputError
 
 if TYPE_CHECKING:
     from cwnd._core import Link
-    from cwnd.link import Finished
+    from cwnd.link import LinkOutcome
 
 #: Interval of the time series in the directory of `--output`.
 _SAMPLE = "20 ms"
@@ -130,7 +130,7 @@ def link(
         seed=seed,
         sample=_SAMPLE if output_dir is not None else None,
     )
-    finished = run(
+    outcome = run(
         command,
         settings,
         user=user,
@@ -143,10 +143,10 @@ def link(
         on_start=None if quiet or json else _say,
     )
     if json:
-        output.document(finished.to_json())
+        output.document(outcome.to_json())
     elif not quiet:
-        _show(finished, output_dir)
-    return finished.code
+        _show(outcome, output_dir)
+    return outcome.code
 
 
 def _say(link: Link) -> None:
@@ -174,17 +174,17 @@ def _has_way_out6() -> bool:
     return True
 
 
-def _show(finished: Finished, place: Path | None) -> None:
+def _show(outcome: LinkOutcome, place: Path | None) -> None:
     from cwnd.link import table
 
     console = output.stderr()
-    summary = finished.summary
-    console.print(table.table(finished))
+    summary = outcome.summary
+    console.print(table.table(outcome))
     if summary["valid"]:
         console.print(
             f"valid: the router waited {summary['idle']:.0%} of the time", highlight=False
         )
-    if not finished.own_proc:
+    if not outcome.own_proc:
         output.note("/proc can't be mounted here: COMMAND saw none, or that of others", console)
     for flaw in summary["flaws"]:
         console.print(f"[bold red]invalid[/]: {flaw}", highlight=False, soft_wrap=True)

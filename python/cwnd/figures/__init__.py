@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.lazy import offers
+from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.figures.description import (
@@ -46,7 +46,7 @@ __all__ = [
     "warm_up",
 ]
 
-__getattr__, __dir__ = offers(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "description": "Bars Image Line Mark Note Panel Picture Rule Span",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.lazy import offers
+from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.files.atomic import (
@@ -30,7 +30,7 @@ __all__ = [
     "write_atomically",
 ]
 
-__getattr__, __dir__ = offers(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "atomic": ("PARTIAL atomic_directory sync_all write_atomically"),

@@ -7,9 +7,9 @@ import polars as pl
 from cwnd.figures import Line, Panel, Picture, line_style
 
 #: Limit of the exponential backoff: 2⁶ times the first timeout (TCP*(n), footnote 5).
-_MOST_DOUBLINGS = 6
+_MAX_DOUBLINGS = 6
 #: Number of consecutive timeouts that the axis shows; longer rows are rare and would compress it.
-_LONGEST = 7
+_MAX_ROUNDS = 7
 
 
 def picture(silences: pl.DataFrame) -> Picture | None:
@@ -23,10 +23,10 @@ def picture(silences: pl.DataFrame) -> Picture | None:
     rounds = _rounds(silences)
     if rounds.is_empty():
         return None
-    last = min(int(rounds["round"].max() or 1), _LONGEST)  # type: ignore[arg-type]
+    last = min(int(rounds["round"].max() or 1), _MAX_ROUNDS)  # type: ignore[arg-type]
     points = rounds.filter(pl.col("round") <= last)
     at = [float(each) for each in range(1, last + 1)]
-    doubled = [sum(2.0 ** min(i, _MOST_DOUBLINGS) for i in range(int(n))) for n in at]
+    doubled = [sum(2.0 ** min(i, _MAX_DOUBLINGS) for i in range(int(n))) for n in at]
     references = (("doubled each time", doubled), ("as long as the first", at))
     lines = [
         Line(
@@ -38,25 +38,25 @@ def picture(silences: pl.DataFrame) -> Picture | None:
         )
         for index, (name, y) in enumerate(references)
     ]
-    seen = points.group_by("round").agg(
+    by_round = points.group_by("round").agg(
         pl.col("times").median().alias("median"),
         pl.col("times").quantile(0.1).alias("low"),
         pl.col("times").quantile(0.9).alias("high"),
         pl.len(),
     )
-    seen = seen.sort("round")
+    by_round = by_round.sort("round")
     lines.append(
         Line(
-            seen["round"].cast(pl.Float64).to_list(),
-            seen["median"].to_list(),
+            by_round["round"].cast(pl.Float64).to_list(),
+            by_round["median"].to_list(),
             colour=line_style.colour(2),
             joined=False,
             marker=line_style.marker(0),
             label="median of the capture, 10 to 90 %",
-            band=(seen["low"].to_list(), seen["high"].to_list()),
+            band=(by_round["low"].to_list(), by_round["high"].to_list()),
         )
     )
-    ticks = [(x, f"{int(x)} ({n})") for x, n in zip(at, _counts(seen, last), strict=True)]
+    ticks = [(x, f"{int(x)} ({n})") for x, n in zip(at, _counts(by_round, last), strict=True)]
     panel = Panel(
         lines,
         x_label="Timeouts in a row (how many silences)",
@@ -67,8 +67,8 @@ def picture(silences: pl.DataFrame) -> Picture | None:
     return Picture([panel], height=3.2)
 
 
-def _counts(seen: pl.DataFrame, last: int) -> list[int]:
-    counts = dict(seen.select("round", "len").iter_rows())
+def _counts(by_round: pl.DataFrame, last: int) -> list[int]:
+    counts = dict(by_round.select("round", "len").iter_rows())
     return [counts.get(n, 0) for n in range(1, last + 1)]
 
 

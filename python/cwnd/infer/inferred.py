@@ -138,7 +138,7 @@ class Inferred:
         return Capture.of(self.connections, self.counts["tcp_segments"])
 
     @cached_property
-    def heard(self) -> pl.DataFrame:
+    def with_server_data(self) -> pl.DataFrame:
         """Connections whose server sent data."""
         return self.connections.filter(pl.col("server_bytes") > 0)
 
@@ -149,9 +149,9 @@ class Inferred:
         def share(name: str, timeouts: str, row: str) -> Share:
             return Share(
                 name,
-                self.heard.height,
-                self.heard.filter(pl.col(timeouts) > 0).height,
-                self.heard.filter(pl.col(row) > 1).height,
+                self.with_server_data.height,
+                self.with_server_data.filter(pl.col(timeouts) > 0).height,
+                self.with_server_data.filter(pl.col(row) > 1).height,
             )
 
         return (
@@ -166,7 +166,7 @@ class Inferred:
 
     def backoff(self) -> dict[str, int]:
         """Number of connections with consecutive timeouts, by kind of backoff."""
-        counted = self.heard.filter(pl.col("consecutive") > 1).group_by("backoff").len()
+        counted = self.with_server_data.filter(pl.col("consecutive") > 1).group_by("backoff").len()
         return dict(sorted(counted.with_columns(pl.col("backoff").cast(pl.String)).iter_rows()))
 
     def handshakes(self) -> dict[str, int]:
@@ -198,14 +198,14 @@ class Inferred:
                 f"{sent / (sent + answered):.0%} of the data go from clients to servers, which are"
                 " the ends farther away: timeouts of clients are not looked for"
             )
-        placed = self.heard["position"].drop_nulls()
+        placed = self.with_server_data["position"].drop_nulls()
         near = int((placed < _HALF_WAY).sum())
         if near:
             notes.append(
                 f"{near} of {placed.len()} connections were captured nearer to their server than to"
                 " the client: what a client sees cannot be told there"
             )
-        unknown = self.heard.filter(pl.col("rtt_ms").is_null()).height
+        unknown = self.with_server_data.filter(pl.col("rtt_ms").is_null()).height
         if unknown:
             notes.append(
                 f"of {unknown} connections no round-trip time is known: no gap is too long for it"
@@ -229,7 +229,7 @@ class Inferred:
         return {
             "capture": self.capture.to_json(),
             "shares": [share.to_json() for share in self.shares],
-            "timeouts": int(self.heard["timeouts"].sum()),
+            "timeouts": int(self.with_server_data["timeouts"].sum()),
             "silences": self.kinds(),
             "backoff": self.backoff(),
             **self.handshakes(),

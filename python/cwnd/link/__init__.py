@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.lazy import offers
+from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.link.command import run
-    from cwnd.link.outcome import Finished
+    from cwnd.link.outcome import LinkOutcome
     from cwnd.link.settings import Direction, Settings
 
 __all__ = [
     "Direction",
-    "Finished",
+    "LinkOutcome",
     "Settings",
     "run",
 ]
 
-__getattr__, __dir__ = offers(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "command": "run",
-        "outcome": "Finished",
+        "outcome": "LinkOutcome",
         "settings": "Direction Settings",
     },
 )

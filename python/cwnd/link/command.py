@@ -13,7 +13,7 @@ from cwnd import _core
 from cwnd.errors import InputError, MachineError, explain
 from cwnd.files import SUMS
 from cwnd.link import rights
-from cwnd.link.outcome import Finished
+from cwnd.link.outcome import LinkOutcome
 from cwnd.plots import attempt
 from cwnd.results import LINK
 from cwnd.store import LINKED, pack
@@ -39,7 +39,7 @@ def run(
     allow_sudo: bool = False,
     output_to_errors: bool = False,
     on_start: Callable[[_core.Link], object] | None = None,
-) -> Finished:
+) -> LinkOutcome:
     """Runs a command behind a link and waits for its end; call it from the main thread.
 
     As root with another `user` this process becomes that user permanently.
@@ -63,41 +63,41 @@ def run(
     """
     if not hasattr(_core, "Link"):
         raise MachineError("cwnd link needs Linux: it works with its network namespaces")
-    who = rights.user(user)
-    if who.pw_uid != os.geteuid():
+    command_user = rights.user(user)
+    if command_user.pw_uid != os.geteuid():
         # Files of this user are opened only after root's privileges are gone.
-        keeper = rights.keeper()
-        rights.become(who)
+        privileged = rights.privileged_process()
+        rights.switch_user(command_user)
     else:
-        keeper = None
-    place = Records(records) if records is not None else None
+        privileged = None
+    directory = Records(records) if records is not None else None
     try:
         text = settings.scenario().to_toml()
         cell = _core.parse(text, name="the link", base_dir=str(Path.cwd())).cell(0)
     except _core.ScenarioError as error:
         raise InputError(settings.explain(error)) from error
-    with _machine():
-        keeper = keeper or rights.keeper()
-        link = _core.Link(cell, keeper, who.pw_uid, settings.ecn, pcap, pcap_at, dns)
+    with _translate_errors():
+        privileged = privileged or rights.privileged_process()
+        link = _core.Link(cell, privileged, command_user.pw_uid, settings.ecn, pcap, pcap_at, dns)
     try:
         if on_start is not None:
             on_start(link)
         environment = list(_environment(link).items())
-        with _machine():
+        with _translate_errors():
             code, own_proc = link.run(list(command), environment, allow_sudo, output_to_errors)
     except BaseException:
         link.finish()
         raise
     report = link.finish()
     scenario = settings.scenario_of(report.summary())
-    finished = Finished(code, report, scenario, list(command), own_proc)
-    if place is not None:
-        place.save(finished)
-    return finished
+    outcome = LinkOutcome(code, report, scenario, list(command), own_proc)
+    if directory is not None:
+        directory.save(outcome)
+    return outcome
 
 
 @contextlib.contextmanager
-def _machine() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Translates errors of the extension into `InputError` or `MachineError`."""
     try:
         yield
@@ -149,18 +149,18 @@ class Records:
         self._directory = directory
         self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def save(self, finished: Finished) -> None:
+    def save(self, outcome: LinkOutcome) -> None:
         """Writes `link.json`, the link as a scenario, the tables, their hashes and a figure."""
         import polars as pl
 
-        report = finished.report
+        report = outcome.report
         tables = {
             name: pl.DataFrame(getattr(report, name))
             for name in ("links", "reasons", "link_series", "qdelay")
         }
         documents = {
-            "scenario.toml": finished.scenario.to_toml().encode(),
-            LINKED: (json.dumps(finished.to_json(), indent=2) + "\n").encode(),
+            "scenario.toml": outcome.scenario.to_toml().encode(),
+            LINKED: (json.dumps(outcome.to_json(), indent=2) + "\n").encode(),
         }
         with contextlib.suppress(FileNotFoundError):
             os.unlink(SUMS, dir_fd=self._descriptor)
@@ -177,14 +177,14 @@ class Records:
 
     def _write(self, name: str, content: bytes) -> None:
         """Writes a file and renames it over an existing one; symbolic links are not followed."""
-        partial, place = f".{name}.{secrets.token_hex(4)}", self._descriptor
+        partial, directory_fd = f".{name}.{secrets.token_hex(4)}", self._descriptor
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         try:
-            with os.fdopen(os.open(partial, flags, 0o666, dir_fd=place), "wb") as file:
+            with os.fdopen(os.open(partial, flags, 0o666, dir_fd=directory_fd), "wb") as file:
                 file.write(content)
-            os.rename(partial, name, src_dir_fd=place, dst_dir_fd=place)
+            os.rename(partial, name, src_dir_fd=directory_fd, dst_dir_fd=directory_fd)
         except OSError as error:
             with contextlib.suppress(OSError):
-                os.unlink(partial, dir_fd=place)
+                os.unlink(partial, dir_fd=directory_fd)
             error.filename = str(self._directory / name)
             raise

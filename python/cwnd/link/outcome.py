@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Finished:
+class LinkOutcome:
     """Results of a link and its command after the command has ended."""
 
     #: Exit code of the command, in the convention of a shell.

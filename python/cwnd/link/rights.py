@@ -22,23 +22,23 @@ _CALLERS = ("SUDO_UID", "PKEXEC_UID", "DOAS_USER")
 #: Commands that always use Linux's TCP; others do with `--on linux`.
 _RUN_ON_LINUX = ("agree", "testbed")
 #: Commands that inspect or change the machine as root, and open no file that their caller names.
-_OF_ROOT = ("doctor", "kernel")
+_ROOT_COMMANDS = ("doctor", "kernel")
 #: Exit code for a missing requirement of the machine, documented in the README.
-_LACKING = 3
+_MISSING_CODE = 3
 #: Prefix that runs cwnd as root on a fresh machine: sudo searches only its own secure path.
 WITH_SUDO = 'sudo "$(command -v cwnd)"'
 
 
-class _Standing:
+class _ProcessState:
     """Identity and privileges that this process had at its start."""
 
     #: User on whose behalf the process was root.
     caller: pwd.struct_passwd | None = None
     #: Process that holds the privileges given up here.
-    keeper: _core.Keeper | None = None
+    privileged_process: _core.Keeper | None = None
 
 
-def settle(arguments: Sequence[str]) -> None:
+def drop_privileges(arguments: Sequence[str]) -> None:
     """Drops the privileges that a command does not need, before any file of its caller is opened.
 
     Raises:
@@ -47,47 +47,47 @@ def settle(arguments: Sequence[str]) -> None:
     if not hasattr(_core, "Keeper") or os.geteuid() != 0 or not arguments:
         return
     command = arguments[0]
-    who = _called_by()
+    caller = _called_by()
     if command == "link":
-        _Standing.keeper = _start()
-        if who is not None:
-            _Standing.caller = who
-            become(who)
-    elif who is None or command in _OF_ROOT:
+        _ProcessState.privileged_process = _start()
+        if caller is not None:
+            _ProcessState.caller = caller
+            switch_user(caller)
+    elif caller is None or command in _ROOT_COMMANDS:
         return
     elif command in _RUN_ON_LINUX or _asks_for_linux(arguments):
-        _core.keep_network_rights(who.pw_uid)
-        _live_as(who)
+        _core.keep_network_rights(caller.pw_uid)
+        _use_identity(caller)
     else:
-        become(who)
+        switch_user(caller)
 
 
 def _asks_for_linux(arguments: Sequence[str]) -> bool:
     return "--on=linux" in arguments or ("--on" in arguments and "linux" in arguments)
 
 
-def become(who: pwd.struct_passwd) -> None:
+def switch_user(caller: pwd.struct_passwd) -> None:
     """Changes this process to another user permanently; nothing happens if that is root."""
-    if who.pw_uid != 0:
-        _core.give_up_rights(who.pw_uid)
-        _live_as(who)
+    if caller.pw_uid != 0:
+        _core.give_up_rights(caller.pw_uid)
+        _use_identity(caller)
 
 
-def _live_as(who: pwd.struct_passwd) -> None:
-    os.environ |= {"HOME": who.pw_dir, "USER": who.pw_name, "LOGNAME": who.pw_name}
+def _use_identity(caller: pwd.struct_passwd) -> None:
+    os.environ |= {"HOME": caller.pw_dir, "USER": caller.pw_name, "LOGNAME": caller.pw_name}
     for file in (__file__, os.__file__, sys.executable):
         if not os.access(file, os.R_OK):
-            _say_unreadable(file, who.pw_name)
+            _fail_unreadable(file, caller.pw_name)
 
 
-def _say_unreadable(file: str, user: str) -> NoReturn:
+def _fail_unreadable(file: str, user: str) -> NoReturn:
     # The modules that print errors may be unreadable, too.
     sys.stderr.write(
         f"error: {user} may not read {file}, which is part of cwnd, and cwnd runs as {user} here\n"
         "  help: install it for everybody, with a Python that everybody may read: in a clone,"
         " `/usr/bin/python3 -m venv /opt/cwnd`, then `/opt/cwnd/bin/pip install .`\n"
     )
-    sys.exit(_LACKING)
+    sys.exit(_MISSING_CODE)
 
 
 def _called_by() -> pwd.struct_passwd | None:
@@ -97,11 +97,11 @@ def _called_by() -> pwd.struct_passwd | None:
         if not name:
             continue
         try:
-            who = pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)
+            caller = pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)
         except KeyError:
             raise InputError(f"{variable} is {name}: there is no such user") from None
-        if who.pw_uid != 0:
-            return who
+        if caller.pw_uid != 0:
+            return caller
     return None
 
 
@@ -115,31 +115,31 @@ def user(name: str | None) -> pwd.struct_passwd:
     Raises:
         InputError: if there is no such user, or only root may choose this one.
     """
-    own = _Standing.caller or pwd.getpwuid(os.geteuid())
+    own = _ProcessState.caller or pwd.getpwuid(os.geteuid())
     if name is None:
         return own
     try:
-        asked = pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)
+        wanted = pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)
     except KeyError:
         raise InputError(f"there is no user {name}") from None
-    if own.pw_uid not in {asked.pw_uid, 0}:
+    if own.pw_uid not in {wanted.pw_uid, 0}:
         raise InputError(
             f"--user {name}: {own.pw_name} may run COMMAND as {own.pw_name} only, even by sudo;"
             " become root first, as by `sudo -i`, and call cwnd link from there"
         )
-    return asked
+    return wanted
 
 
-def keeper() -> _core.Keeper:
+def privileged_process() -> _core.Keeper:
     """Returns a process with the privileges that a link needs, started by sudo if necessary.
 
     Raises:
         MachineError: if sudo is missing or refuses.
     """
-    found, _Standing.keeper = _Standing.keeper, None
+    found, _ProcessState.privileged_process = _ProcessState.privileged_process, None
     if found is not None:
         return found
-    return _start() if os.geteuid() == 0 else _ask()
+    return _start() if os.geteuid() == 0 else _start_by_sudo()
 
 
 def _program() -> tuple[str, Path]:
@@ -150,8 +150,8 @@ def _start() -> _core.Keeper:
     return _core.Keeper(*_program())
 
 
-def _ask() -> _core.Keeper:
-    if _may_gain_no_rights():
+def _start_by_sudo() -> _core.Keeper:
+    if _has_no_new_privs():
         raise MachineError(
             "cwnd link needs root, and programs here may not become root: behind a link they may"
             " if the link around them was started with --allow-sudo"
@@ -163,7 +163,7 @@ def _ask() -> _core.Keeper:
             f" and call {Path(sys.argv[0]).resolve()} link"
         )
     try:
-        return _core.Keeper(*_program(), [sudo], secrets.token_hex(8), _say)
+        return _core.Keeper(*_program(), [sudo], secrets.token_hex(8), _announce)
     except PermissionError as error:
         raise MachineError(
             "cwnd link needs root, and it was not granted (sudo says why); who may call cwnd link"
@@ -171,13 +171,13 @@ def _ask() -> _core.Keeper:
         ) from error
 
 
-def _say(command: list[str]) -> None:
+def _announce(command: list[str]) -> None:
     """Prints the command that is about to run as root."""
     sys.stderr.write(f"cwnd link asks for the rights it needs: {shlex.join(command)}\n")
     sys.stderr.flush()
 
 
-def _may_gain_no_rights() -> bool:
+def _has_no_new_privs() -> bool:
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     except OSError:

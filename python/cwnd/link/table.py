@@ -11,7 +11,7 @@ from cwnd.results import Sheet, number
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cwnd.link.outcome import Finished
+    from cwnd.link.outcome import LinkOutcome
 
 #: Units of rates; the largest unit that is at most the rate is used.
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
@@ -31,16 +31,16 @@ _HEADINGS = [
 ]
 
 
-def table(finished: Finished) -> Table:
+def table(outcome: LinkOutcome) -> Table:
     """Formats a row for each direction."""
-    summary = finished.summary
-    rows = [_row(row, summary["directions"][row["link"]]) for row in finished.links()]
+    summary = outcome.summary
+    rows = [_row(row, summary["directions"][row["link"]]) for row in outcome.links()]
     about = [
         f"{summary['elapsed_s']:.1f} s",
         "qdelay, late: ms",
         "late: from when a packet was due to when the router sent it",
     ]
-    title = textwrap.shorten(shlex.join(finished.command), _TITLE, placeholder=" …")
+    title = textwrap.shorten(shlex.join(outcome.command), _TITLE, placeholder=" …")
     return Sheet(title, about, 1, _HEADINGS, rows).rich()
 
 

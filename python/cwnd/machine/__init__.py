@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.lazy import offers
+from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.machine.doctor import PURPOSES, Check, examine, missing
@@ -22,7 +22,7 @@ __all__ = [
     "usable_cores",
 ]
 
-__getattr__, __dir__ = offers(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "doctor": "Check PURPOSES examine missing",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.lazy import offers
+from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.reproduce.claims import Check, Claim, Outcome, Paper, Sides
@@ -56,7 +56,7 @@ __all__ = [
     "time_ratios",
 ]
 
-__getattr__, __dir__ = offers(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "claims": "Check Claim Outcome Paper Sides",

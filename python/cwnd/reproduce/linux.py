@@ -136,34 +136,39 @@ def reproduce_on_linux(
     chosen = [figure for claim in claims for figure in claim.figures]
     figures = [each for each in available(name) if set(drawn_from(name, each)) & set(chosen)]
     if not figures:
-        there = ", ".join(available(name)) or "none"
-        raise InputError(f"Linux cannot run the figures of these claims; it can run {there}")
-    place = Path("out") / "reproduce" / f"{name}-{LINUX}" if directory is None else Path(directory)
-    found = tuple(_figure(name, figure, place, threads, progress) for figure in figures)
-    worlds = [
-        {each: load(place / runs / world) for runs in figures for each in drawn_from(name, runs)}
-        for world in (SIMULATOR, LINUX)
+        known = ", ".join(available(name)) or "none"
+        raise InputError(f"Linux cannot run the figures of these claims; it can run {known}")
+    root = Path("out") / "reproduce" / f"{name}-{LINUX}" if directory is None else Path(directory)
+    found = tuple(_figure(name, figure, root, threads, progress) for figure in figures)
+    results = [
+        {
+            each: load(root / runs / environment)
+            for runs in figures
+            for each in drawn_from(name, runs)
+        }
+        for environment in (SIMULATOR, LINUX)
     ]
-    outcomes = {claim.id: _judged(claim, worlds, name) for claim in claims}
+    outcomes = {claim.id: _judged(claim, results, name) for claim in claims}
     result = OnLinux(found, {claim: both for claim, both in outcomes.items() if both})
     text = json.dumps(result.to_json(), indent=2, ensure_ascii=False) + "\n"
-    write_atomically(place / CLAIMS, text.encode())
+    write_atomically(root / CLAIMS, text.encode())
     return result
 
 
 def _judged(
-    claim: Claim, worlds: Sequence[Mapping[str, Run]], name: str
+    claim: Claim, results: Sequence[Mapping[str, Run]], name: str
 ) -> list[tuple[Outcome, Outcome]]:
     """Judges the checks of a claim whose points these runs have."""
-    here = [each for each in claim.checks if each.linux and claim.figure_of(each) in worlds[0]]
+    checked = [each for each in claim.checks if each.linux and claim.figure_of(each) in results[0]]
     simulator, linux = (
-        map(_sided, judge(replace(claim, checks=tuple(here)), runs, name)) for runs in worlds
+        map(_judged_by_sign, judge(replace(claim, checks=tuple(checked)), runs, name))
+        for runs in results
     )
     both = zip(simulator, linux, strict=True)
     return [each for each in both if each[0].ours is not None and each[1].ours is not None]
 
 
-def _sided(outcome: Outcome) -> Outcome:
+def _judged_by_sign(outcome: Outcome) -> Outcome:
     """Judges an order of a single run, which has no interval, by its sign."""
     ours = outcome.ours
     if outcome.check.kind != "order" or ours is None or ours.n > 1:
@@ -174,23 +179,23 @@ def _sided(outcome: Outcome) -> Outcome:
 def _figure(
     name: str,
     figure: str,
-    place: Path,
+    root: Path,
     threads: int | None,
     progress: Callable[[str], AbstractContextManager[OnProgress]] | None,
 ) -> Figure:
     scenario = registry.PAPERS / name / LINUX / f"{figure}.toml"
-    found = agree(scenario, place / figure, threads=threads, progress=progress)
-    worlds = {world: load(place / figure / world) for world in (SIMULATOR, LINUX)}
-    return Figure(figure, found, tuple(draw(name, figure, worlds, place / FIGURES)))
+    found = agree(scenario, root / figure, threads=threads, progress=progress)
+    results = {environment: load(root / figure / environment) for environment in (SIMULATOR, LINUX)}
+    return Figure(figure, found, tuple(draw(name, figure, results, root / FIGURES)))
 
 
-def draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> list[Path]:
+def draw(name: str, figure: str, results: Mapping[str, Run], root: Path) -> list[Path]:
     """Draws a figure of a paper, and those of the same runs, for the simulator and for Linux."""
     drawing = drawings(name)
     files = []
-    for world, run in worlds.items():
-        then = f"its numbers are complete in {place.parent / figure / world}"
+    for environment, run in results.items():
+        then = f"its numbers are complete in {root.parent / figure / environment}"
         for each in drawn_from(name, figure):
-            with attempt(f"figure `{each}-{world}`", then):
-                files += save(drawing[each](run), place, f"{each}-{world}")
+            with attempt(f"figure `{each}-{environment}`", then):
+                files += save(drawing[each](run), root, f"{each}-{environment}")
     return files

@@ -39,7 +39,7 @@ def paper(name: str) -> Paper:
     return claims.read(PAPERS / name)
 
 
-def own_measures(name: str) -> Mapping[str, Measure]:
+def paper_measures(name: str) -> Mapping[str, Measure]:
     """Measures of this paper only: `MEASURES` of the `measures.py` in its folder."""
     if not (PAPERS / name / "measures.py").is_file():
         return {}
@@ -47,9 +47,9 @@ def own_measures(name: str) -> Mapping[str, Measure]:
     return found
 
 
-def own_sides(name: str) -> Mapping[str, Callable[..., list[Sides]]]:
+def paper_sides(name: str) -> Mapping[str, Callable[..., list[Sides]]]:
     """Values that this paper's measures of orders compare: `SIDES` of the same file."""
-    if not own_measures(name):
+    if not paper_measures(name):
         return {}
     found: Mapping[str, Callable[..., list[Sides]]] = import_module(
         f"cwnd.papers.{name}.measures"

@@ -174,14 +174,14 @@ def _simulated(
 
 def judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcome, ...]:
     """Judges the checks of a claim by the results of its figures."""
-    own, own_sides = registry.own_measures(paper), registry.own_sides(paper)
+    paper_measures, compared_values = registry.paper_measures(paper), registry.paper_sides(paper)
 
     def measure(name: str) -> Measure:
-        return own[name] if name in own else measures.measure(name)
+        return paper_measures[name] if name in paper_measures else measures.measure(name)
 
     def sides(name: str, **arguments: Any) -> list[Sides]:
-        if name in own_sides:
-            return own_sides[name](results, **arguments)
+        if name in compared_values:
+            return compared_values[name](results, **arguments)
         return measures.sides(name, results, **arguments)
 
     def outcome(check: Check) -> Outcome:
@@ -190,8 +190,8 @@ def judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcome
         if check.limit is not None:
             name, of = check.limit
             check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
-        apart = sides(check.measure, **arguments) if check.kind == "order" else ()
-        return check.judge(measure(check.measure)(results, **arguments), apart)
+        sides_of_order = sides(check.measure, **arguments) if check.kind == "order" else ()
+        return check.judge(measure(check.measure)(results, **arguments), sides_of_order)
 
     return tuple(outcome(check) for check in claim.checks)
 

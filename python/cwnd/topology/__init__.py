@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.lazy import offers
+from cwnd.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cwnd.topology.graph import Graph, Link, Node
@@ -35,7 +35,7 @@ __all__ = [
     "total_for",
 ]
 
-__getattr__, __dir__ = offers(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "graph": "Graph Link Node",
