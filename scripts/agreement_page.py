@@ -40,7 +40,7 @@ from cwnd.agreement import (
     TOLERANCE,
     Agreement,
     agree,
-    renew,
+    rerun_simulator,
     table,
 )
 from cwnd.agreement import figure as drawing
@@ -185,7 +185,7 @@ def _simulate(only: set[str]) -> None:
         scenario, runs = SCENARIOS / f"{name}.toml", RESULTS / name / SIMULATOR
         for recorded in (DATA / f"{name}.csv", DATA / f"{name}{AGAIN}.csv"):
             if recorded.exists():
-                found = renew(scenario, recorded, runs)
+                found = rerun_simulator(scenario, recorded, runs)
                 if _moved(found, recorded) and not recorded.stem.endswith(AGAIN):
                     _picture(found, name)
         _take_engine(name, runs)
@@ -194,7 +194,7 @@ def _simulate(only: set[str]) -> None:
             continue
         runs = _results(paper_name) / name / SIMULATOR
         recorded = DATA / f"{paper_name}-{name}.csv"
-        found = renew(paper(paper_name).folder / LINUX / f"{name}.toml", recorded, runs)
+        found = rerun_simulator(paper(paper_name).folder / LINUX / f"{name}.toml", recorded, runs)
         if _moved(found, recorded):
             files = draw(paper_name, name, {SIMULATOR: load(runs)}, runs)
             paper_pages.copy_pngs(files, FIGURES / paper_name / LINUX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, Any
 
-from cwnd.agreement import BESIDES, COMPLETION, GAIN_OVER, GOODPUT, TIMEOUTS
+from cwnd.agreement import ARM_SEPARATOR, COMPLETION, GAIN_OVER, GOODPUT, TIMEOUTS
 from cwnd.results import METRICS
 from page_tables import interval
 
@@ -171,7 +171,7 @@ def arms(rows: list[dict[str, str]]) -> str:
     gains = list(filter(is_gain, rows))
     names = dict.fromkeys(
         next(
-            value.removeprefix(f"{base}{BESIDES}")
+            value.removeprefix(f"{base}{ARM_SEPARATOR}")
             for axis, value in row.items()
             # The axis of the arms is the one that the base is a label of.
             if value != base and any(other.get(axis) == base for other in rows)

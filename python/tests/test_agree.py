@@ -24,7 +24,7 @@ from cwnd.agreement import (
     Agreement,
     agree,
     compare,
-    renew,
+    rerun_simulator,
     table,
     unclear,
     write,
@@ -229,7 +229,7 @@ def test_a_table_is_made_again_beside_what_it_has_of_linux(
             writer = csv.DictWriter(out, rows[0], lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-        again = renew(file, recorded, tmp_path / "again")
+        again = rerun_simulator(file, recorded, tmp_path / "again")
         assert len(again.rows) == len(made.rows)
         for new, old in zip(again.rows, made.rows, strict=True):
             assert (new.point, new.group, new.metric) == (old.point, old.group, old.metric)
@@ -429,7 +429,7 @@ def test_a_gain_is_over_the_longest_label_that_something_is_added_to(tmp_path: P
     file.write_text(arms, encoding="utf-8")
     run = cwnd.run(file)
     found = compared(run, run, tmp_path)
-    assert [(gain.base, gain.what) for gain in found.gains] == [
+    assert [(gain.base, gain.additions) for gain in found.gains] == [
         ("Reno", "ABE"),
         ("Reno+ABE", "more"),
     ] * 2
@@ -454,10 +454,10 @@ def test_an_arm_is_over_what_its_axis_says_and_made_again_over_the_same(
         ("Vegas", "Reno", "Vegas"),
         ("Vegas", "CUBIC", "Vegas"),
     ]
-    assert [(gain.arm, gain.base, gain.what) for gain in found.gains] == said * 2
+    assert [(gain.arm, gain.base, gain.additions) for gain in found.gains] == said * 2
     recorded.write_text(table(found), encoding="utf-8")
-    again = renew(file, recorded, tmp_path / "again")
-    assert [(gain.arm, gain.base, gain.what) for gain in again.gains] == said * 2
+    again = rerun_simulator(file, recorded, tmp_path / "again")
+    assert [(gain.arm, gain.base, gain.additions) for gain in again.gains] == said * 2
     assert [gain.simulator for gain in again.gains] == [gain.simulator for gain in found.gains]
     # A result of before there was `over` has none.
     run = cwnd.load(tmp_path / "out" / "simulator")

@@ -10,7 +10,7 @@ from conftest import ROOT
 
 import agreement_page as script
 import agreement_tables as tables
-from cwnd.agreement.recorded import difference_told
+from cwnd.agreement.recorded import rounded_difference
 from cwnd.results.stats import Estimate, welch
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_a_last_digit_of_a_table_takes_nothing_beyond_its_tolerance() -> None:
     assert simulator is not None
     # A third, as a table has it.
     linux = Estimate.of_interval(3, 0.3333, 1.4342)
-    found = difference_told(simulator, linux, 1)
+    found = rounded_difference(simulator, linux, 1)
     assert found.mean == -1
     # Of two equal spreads Welch's degrees of freedom are 4, not 3.
     assert found.half_width == pytest.approx(2.7764 * 0.4714, rel=1e-3)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from cwnd.agreement.comparing import COMPARED, compare, unclear
 from cwnd.agreement.files import DOCUMENT, FIGURE, GAIN_OVER, REPEATED, TABLE, table, write
-from cwnd.agreement.recorded import renew
+from cwnd.agreement.recorded import rerun_simulator
 from cwnd.agreement.run import SIMULATOR, agree
 from cwnd.agreement.verdict import (
-    BESIDES,
+    ARM_SEPARATOR,
     COMPLETION,
     GAIN_TOLERANCE,
     GOODPUT,
@@ -22,7 +22,7 @@ from cwnd.agreement.verdict import (
 )
 
 __all__ = [
-    "BESIDES",
+    "ARM_SEPARATOR",
     "COMPARED",
     "COMPLETION",
     "DOCUMENT",
@@ -43,7 +43,7 @@ __all__ = [
     "Row",
     "agree",
     "compare",
-    "renew",
+    "rerun_simulator",
     "table",
     "unclear",
     "write",

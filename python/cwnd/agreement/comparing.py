@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from cwnd.agreement.verdict import (
-    BESIDES,
+    ARM_SEPARATOR,
     COMPLETION,
     GOODPUT,
     TIMEOUTS,
@@ -66,7 +66,7 @@ def compare(
     Raises:
         InputError: There is no such group; the message names the existing ones.
     """
-    chosen = Chosen(group, relative_to, seeds, points)
+    chosen = Restrictions(group, relative_to, seeds, points)
     ours, theirs = (parts_of(run, chosen) for run in (simulated, real))
     rows = [
         row
@@ -84,7 +84,7 @@ Points: TypeAlias = "dict[Point, dict[str, pl.DataFrame]]"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Restrictions:
     """Restrictions of a comparison; `None` means everything."""
 
     group: str | None = None
@@ -93,13 +93,13 @@ class Chosen:
     points: Collection[Point] | None = None
 
 
-def parts_of(run: Run, chosen: Chosen | None = None) -> Points:
+def parts_of(run: Run, chosen: Restrictions | None = None) -> Points:
     """Rows of a result at each point, by group: one for each run, with its metrics.
 
     Raises:
         InputError: There is no such group; the message names the existing ones.
     """
-    chosen = chosen or Chosen()
+    chosen = chosen or Restrictions()
     for asked in (chosen.group, chosen.relative_to):
         known_group(run, asked)
     shown = [ALL, *(run.groups if len(run.groups) > 1 else [])]
@@ -107,9 +107,9 @@ def parts_of(run: Run, chosen: Chosen | None = None) -> Points:
     rows = rows.filter(pl.col("group").is_in(shown if chosen.group is None else [chosen.group]))
     if chosen.seeds is not None:
         rows = rows.filter(pl.col("seed").is_in(chosen.seeds))
-    besides = _besides(run)
+    timeouts = _timeouts_of(run)
     rows = rows.drop(TIMEOUTS).join(
-        besides, on=["run_id", "group"], how="left", maintain_order="left"
+        timeouts, on=["run_id", "group"], how="left", maintain_order="left"
     )
     found = by_point(run, rows, [axis.name for axis in run.axes])
     if chosen.points is None:
@@ -125,7 +125,7 @@ def _rows(
     metrics: Sequence[str],
 ) -> Iterator[Row]:
     """Compares the deciding metrics of a group at a point, and the other wanted ones."""
-    deciding = COMPLETION if _end(ours) and _end(theirs) else GOODPUT
+    deciding = COMPLETION if _all_complete(ours) and _all_complete(theirs) else GOODPUT
     for name in dict.fromkeys((GOODPUT, deciding, *metrics, TIMEOUTS)):
         first, second = (of_seeds(part["seed"], part[name]) for part in (ours, theirs))
         # Equal seeds of simulator and Linux share no random numbers, so pairing is meaningless.
@@ -135,16 +135,16 @@ def _rows(
         tolerance, least = TOLERANCE if name == deciding else None, 0.0
         if name == TIMEOUTS:
             tolerance, least = TIMEOUTS_TOLERANCE, TIMEOUTS_LEAST
-        worlds = (found.before, found.after, found.difference)
-        yield Row(point, group, name, *worlds, tolerance, least)
+        estimates = (found.before, found.after, found.difference)
+        yield Row(point, group, name, *estimates, tolerance, least)
 
 
-def _end(rows: pl.DataFrame) -> bool:
+def _all_complete(rows: pl.DataFrame) -> bool:
     """`True` if all flows of these runs are finite transfers, and some completed in each run."""
     return rows["transfers"].all() and not rows[COMPLETION].has_nulls()
 
 
-def _besides(run: Run) -> pl.DataFrame:
+def _timeouts_of(run: Run) -> pl.DataFrame:
     """Timeouts of each run and group, and of all flows together, and `transfers` if all are finite.
 
     Linux counts timeouts of SYNs and of data together (`tcpi_total_rto`), the simulator separately.
@@ -170,12 +170,12 @@ def _gains(ours: Points, theirs: Points, axes: Sequence[Axis]) -> list[Gain]:
         for axis, (name, arm) in zip(axes, point, strict=True):
             for base in bases(axis, arm):
                 other = tuple((a, base if a == name else label) for a, label in point)
-                if not all(at in world for at in (point, other) for world in (ours, theirs)):
+                if not all(at in points for at in (point, other) for points in (ours, theirs)):
                     continue
                 rest = {a: label for a, label in point if a != name}
                 for group in ours[point]:
                     simulator, linux = (
-                        gain_of(world[other], world[point], group) for world in (ours, theirs)
+                        gain_of(points[other], points[point], group) for points in (ours, theirs)
                     )
                     if simulator is not None and linux is not None:
                         difference = welch(simulator, linux)
@@ -192,8 +192,8 @@ def bases(axis: Axis, arm: str) -> list[str]:
     """
     if arm in axis.over:
         return axis.over[arm]
-    parts = arm.split(BESIDES)
-    shorter = (BESIDES.join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
+    parts = arm.split(ARM_SEPARATOR)
+    shorter = (ARM_SEPARATOR.join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
     return [base for base in shorter if base in axis.labels][:1]
 
 
@@ -216,8 +216,8 @@ def unclear(found: Agreement) -> set[Point]:
     Otherwise points that agree by chance would stay, and those that differ by chance would be
     repeated.
     """
-    points = {tuple(row.point.items()) for row in found.rows if not row.tells}
-    unknown = [gain for gain in found.gains if not gain.tells]
+    points = {tuple(row.point.items()) for row in found.rows if not row.is_decided}
+    unknown = [gain for gain in found.gains if not gain.is_decided]
     return points | {
         tuple(row.point.items()) for row in found.rows for gain in unknown if _is_of(row, gain)
     }

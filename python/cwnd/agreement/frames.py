@@ -25,12 +25,12 @@ def differences(found: Agreement) -> pl.DataFrame:
     """Builds a row for each point, group and metric: both values, their difference, the verdict."""
     rows = [
         {
-            **_shared(row, row.point, again=again),
+            **_shared(row, row.point, repeated=repeated),
             "metric": row.metric,
             "allowed": row.allowed,
             "within": row.holds,
         }
-        for again, part in _parts(found)
+        for repeated, part in _parts(found)
         for row in part.rows
     ]
     return _frame(rows, _OF_DIFFERENCES)
@@ -42,10 +42,10 @@ def stored(table: pl.DataFrame, name: str, directory: Path) -> Agreement:
 
     axes = table.columns[1 : table.columns.index("group")]
 
-    def estimate(row: dict[str, Any], world: str) -> Estimate:
-        return Estimate(row["runs"], row[world], None, row[f"{world}_ci95"])
+    def estimate(row: dict[str, Any], column: str) -> Estimate:
+        return Estimate(row["runs"], row[column], None, row[f"{column}_ci95"])
 
-    def rows(*, again: bool) -> list[Row]:
+    def rows(*, repeated: bool) -> list[Row]:
         return [
             Row(
                 {axis.removeprefix("axis_"): row[axis] for axis in axes},
@@ -58,23 +58,23 @@ def stored(table: pl.DataFrame, name: str, directory: Path) -> Agreement:
                 tolerance=None if row["allowed"] is None else 0.0,
                 least=row["allowed"] or 0.0,
             )
-            for row in table.filter(pl.col("repeated") == again).iter_rows(named=True)
+            for row in table.filter(pl.col("repeated") == repeated).iter_rows(named=True)
         ]
 
-    repeated = Agreement(name, rows(again=True), [], {}, directory)
-    again = repeated if repeated.rows else None
-    return Agreement(name, rows(again=False), [], {}, directory, again)
+    found = Agreement(name, rows(repeated=True), [], {}, directory)
+    repeated = found if found.rows else None
+    return Agreement(name, rows(repeated=False), [], {}, directory, repeated)
 
 
 def gains(found: Agreement) -> pl.DataFrame:
     """Builds a row for each arm, base, point and group, in percent of goodput."""
     rows = [
         {
-            **_shared(gain, {**gain.point, gain.axis: gain.arm}, again=again),
+            **_shared(gain, {**gain.point, gain.axis: gain.arm}, repeated=repeated),
             "over": gain.base,
             "within": gain.holds,
         }
-        for again, part in _parts(found)
+        for repeated, part in _parts(found)
         for gain in part.gains
     ]
     return _frame(rows, _OF_GAINS)
@@ -84,10 +84,10 @@ def _parts(found: Agreement) -> list[tuple[bool, Agreement]]:
     return [(False, found), *([(True, found.repeated)] if found.repeated is not None else [])]
 
 
-def _shared(what: Row | Gain, point: dict[str, str], *, again: bool) -> dict[str, Any]:
+def _shared(what: Row | Gain, point: dict[str, str], *, repeated: bool) -> dict[str, Any]:
     taken = {*_COMMON, *_OF_DIFFERENCES, *_OF_GAINS}
     axes = {f"axis_{name}" if name in taken else name: label for name, label in point.items()}
-    row: dict[str, Any] = {"repeated": again, **axes, "group": what.group}
+    row: dict[str, Any] = {"repeated": repeated, **axes, "group": what.group}
     row["runs"] = min(what.simulator.n, what.linux.n)
     for name in _ESTIMATES:
         estimate = getattr(what, name)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _COLUMN_OF = {metric.label: name for name, metric in METRICS.items()}
 
 
-def renew(scenario: ScenarioLike, recorded: Path, directory: Path) -> Agreement:
+def rerun_simulator(scenario: ScenarioLike, recorded: Path, directory: Path) -> Agreement:
     """Simulates the points of a recorded table, and compares them with Linux's values in it.
 
     Each point gets as many runs of the simulator as it had. Metrics that the table lacks are left
@@ -44,12 +44,12 @@ def renew(scenario: ScenarioLike, recorded: Path, directory: Path) -> Agreement:
     for row in rows:
         at = _point(row, axes)
         runs[at] = max(int(row["runs"]), runs.get(at, 0))
-    most = max(runs.values(), default=1)
-    plan = plans.plan(scenario, overrides={"sweep.repeat": most})
+    max_runs = max(runs.values(), default=1)
+    plan = plans.plan(scenario, overrides={"sweep.repeat": max_runs})
     numbers = [
         number
         for number in range(plan.runs)
-        if number % most < runs.get(tuple(plan.scenario.cell(number).axes.items()), 0)
+        if number % max_runs < runs.get(tuple(plan.scenario.cell(number).axes.items()), 0)
     ]
     filled = fill(plan, directory, replan=True, only=numbers)
     if filled.failed:
@@ -78,7 +78,7 @@ def _rows(recorded: list[dict[str, str]], ours: Points, axes: list[str]) -> Iter
         linux = _linux(row, scale)
         tolerance = float(row["tolerance"]) / 100 if row["tolerance"] else None
         least = float(row.get("tolerance_least") or 0)
-        difference = difference_told(simulator, linux, scale)
+        difference = rounded_difference(simulator, linux, scale)
         yield Row(
             dict(point), _group(row), name, simulator, linux, difference, tolerance, least=least
         )
@@ -96,29 +96,29 @@ def _gains(recorded: list[dict[str, str]], ours: Points, axes: Sequence[Axis]) -
             if base in bases(of, label)
         )
         other = tuple((a, base if a == axis else label) for a, label in point)
-        few = int(row["runs"])
-        before, after = ({group: ours[at][group].sort("seed").head(few)} for at in (other, point))
+        count = int(row["runs"])
+        before, after = ({group: ours[at][group].sort("seed").head(count)} for at in (other, point))
         simulator, linux = gain_of(before, after, group), _linux(row, 1)
         if simulator is None:
             continue
         rest = {a: label for a, label in point if a != axis}
         yield Gain(
-            rest, group, axis, base, arm, simulator, linux, difference_told(simulator, linux, 1)
+            rest, group, axis, base, arm, simulator, linux, rounded_difference(simulator, linux, 1)
         )
 
 
-def difference_told(simulator: Estimate, linux: Estimate, scale: float) -> Estimate:
+def rounded_difference(simulator: Estimate, linux: Estimate, scale: float) -> Estimate:
     """Computes the difference from rounded values, as tables show them.
 
     Unrounded, a value just within its tolerance could be beyond it by the last digit.
     """
 
-    def told(value: float) -> float:
+    def rounded(value: float) -> float:
         return round(value * scale, DIGITS) / scale
 
-    width = None if simulator.half_width is None else told(simulator.half_width)
-    found = welch(Estimate.of_interval(simulator.n, told(simulator.mean), width), linux)
-    return replace(found, mean=told(found.mean))
+    width = None if simulator.half_width is None else rounded(simulator.half_width)
+    found = welch(Estimate.of_interval(simulator.n, rounded(simulator.mean), width), linux)
+    return replace(found, mean=rounded(found.mean))
 
 
 def _point(row: dict[str, str], axes: list[str]) -> Point:

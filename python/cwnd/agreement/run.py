@@ -65,29 +65,27 @@ def agree(
         InputError: `up_to` is less than the scenario's own runs, or there is no such group.
         MachineError: This machine cannot run the testbed.
     """
-    place = Path(directory)
+    root = Path(directory)
     plan = plans.plan(scenario)
     Linux().check(plan.scenario)
-    _know(plan, (group, relative_to))
-    own = plan.scenario.repeat
-    if up_to is not None and up_to < own:
-        raise InputError(f"--up-to {up_to}: the scenario has {own} runs of each point already")
-    if up_to is not None and up_to > own:
+    _check_groups(plan, (group, relative_to))
+    repeat = plan.scenario.repeat
+    if up_to is not None and up_to < repeat:
+        raise InputError(f"--up-to {up_to}: the scenario has {repeat} runs of each point already")
+    if up_to is not None and up_to > repeat:
         plan = plans.plan(scenario, overrides={"sweep.repeat": up_to})
-    worlds = _Worlds(plan, place, threads, progress)
-    first = [run for run in range(plan.runs) if run % plan.scenario.repeat < own]
-    simulated, real = worlds.run(first)
-    seeds = {plan.scenario.cell(run).seed for run in first[:own]}
-    chosen = partial(
-        compare, directory=place, metrics=metrics, group=group, relative_to=relative_to
-    )
+    both_runs = _BothRuns(plan, root, threads, progress)
+    first = [run for run in range(plan.runs) if run % plan.scenario.repeat < repeat]
+    simulated, real = both_runs.run(first)
+    seeds = {plan.scenario.cell(run).seed for run in first[:repeat]}
+    chosen = partial(compare, directory=root, metrics=metrics, group=group, relative_to=relative_to)
     found = chosen(simulated, real, seeds=seeds)
     again = unclear(found)
-    if plan.scenario.repeat > own and again:
+    if plan.scenario.repeat > repeat and again:
         more = [
             run for run in range(plan.runs) if tuple(plan.scenario.cell(run).axes.items()) in again
         ]
-        simulated, real = worlds.run([*first, *more])
+        simulated, real = both_runs.run([*first, *more])
         repeated = chosen(simulated, real, points=again)
         world = real.manifest.world or {}
         found = replace(found, world=world, repeated=repeated)
@@ -95,7 +93,7 @@ def agree(
     return found
 
 
-def _know(plan: Plan, asked: Iterable[str | None]) -> None:
+def _check_groups(plan: Plan, asked: Iterable[str | None]) -> None:
     """Refuses an unknown group before anything runs.
 
     Raises:
@@ -110,9 +108,9 @@ def _know(plan: Plan, asked: Iterable[str | None]) -> None:
 
 
 @dataclass(frozen=True)
-class _Worlds:
+class _BothRuns:
     plan: Plan
-    place: Path
+    root: Path
     threads: int | None
     bars: Bars | None
 
@@ -124,7 +122,7 @@ class _Worlds:
         with nullcontext() if self.bars is None else self.bars(name) as on_progress:
             filled = fill(
                 self.plan,
-                self.place / name,
+                self.root / name,
                 threads=threads,
                 environment=environment_of(on),
                 replan=True,
@@ -133,4 +131,4 @@ class _Worlds:
             )
         if filled.failed:
             raise CwndError(failures(filled))
-        return filled.run or load(self.place / name)
+        return filled.run or load(self.root / name)

@@ -23,7 +23,7 @@ SHARE = 0.95
 #: Tolerance of the gain of an arm over its base, in percentage points.
 GAIN_TOLERANCE = 5.0
 #: Separator of a base's label and the additions of an arm, as in "Reno+ABE".
-BESIDES = "+"
+ARM_SEPARATOR = "+"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Row:
         return None if self.allowed is None else abs(self.difference.mean) <= self.allowed
 
     @property
-    def tells(self) -> bool:
+    def is_decided(self) -> bool:
         """`True` if the interval is narrower than the tolerance, or there is no tolerance."""
         half_width = self.difference.half_width
         if self.allowed is None:
@@ -88,9 +88,9 @@ class Gain:
     difference: Estimate
 
     @property
-    def what(self) -> str:
+    def additions(self) -> str:
         """Additions of the arm to its base, such as "ABE"."""
-        return self.arm.removeprefix(self.base + BESIDES)
+        return self.arm.removeprefix(self.base + ARM_SEPARATOR)
 
     @property
     def holds(self) -> bool:
@@ -98,7 +98,7 @@ class Gain:
         return abs(self.difference.mean) <= GAIN_TOLERANCE
 
     @property
-    def tells(self) -> bool:
+    def is_decided(self) -> bool:
         """`True` if the interval of the difference is narrower than the tolerance."""
         half_width = self.difference.half_width
         return half_width is not None and half_width <= GAIN_TOLERANCE
@@ -125,15 +125,15 @@ class Agreement:
     @property
     def deciding(self) -> list[Row]:
         """Rows of goodput or completion time, each with all runs of its point."""
-        return [row for row in self._asked if row.metric != TIMEOUTS]
+        return [row for row in self._with_tolerance if row.metric != TIMEOUTS]
 
     @property
     def deciding_timeouts(self) -> list[Row]:
         """Rows of timeouts, each with all runs of its point."""
-        return [row for row in self._asked if row.metric == TIMEOUTS]
+        return [row for row in self._with_tolerance if row.metric == TIMEOUTS]
 
     @property
-    def _asked(self) -> list[Row]:
+    def _with_tolerance(self) -> list[Row]:
         """Rows with a tolerance, each with all runs of its point."""
         again = {_of(row): row for row in self.repeated.rows} if self.repeated else {}
         return [again.get(_of(row), row) for row in self.rows if row.tolerance is not None]

@@ -142,7 +142,9 @@ def _silence_libraries() -> None:
 
 
 def _stopped(by: int) -> int:
-    output.fail(f"{'terminated' if by == signal.SIGTERM else 'interrupted'}; {output.left}")
+    output.fail(
+        f"{'terminated' if by == signal.SIGTERM else 'interrupted'}; {output.interrupt_message}"
+    )
     return _SIGNALLED + by
 
 

@@ -57,13 +57,13 @@ def agree(
         json: Machine-readable output.
     """
     from cwnd.agreement import COMPARED
-    from cwnd.agreement import agree as compare_worlds
+    from cwnd.agreement import agree as run_both
     from cwnd.results import metrics
     from cwnd.running import plans
 
     plan = plans.plan(file)
     target = output_dir or Path("out") / "agree" / plan.scenario.name
-    output.left = "what was finished is safe, and the same command goes on"
+    output.interrupt_message = "what was finished is safe, and the same command goes on"
     chosen = tuple(metrics.metric(name).column for name in metric) or COMPARED
 
     def bars(name: str) -> AbstractContextManager[OnProgress]:
@@ -74,7 +74,7 @@ def agree(
     def silent(_name: str) -> AbstractContextManager[OnProgress]:
         return nullcontext(lambda *_: None)
 
-    found = compare_worlds(
+    found = run_both(
         file,
         target,
         threads=threads,
@@ -96,11 +96,11 @@ def agree(
                 output.show(_rows(found.repeated))
                 if found.repeated.gains:
                     output.show(_gains(found.repeated))
-        _conclude(found)
+        _show_verdict(found)
     return 0 if found.holds else DISAGREE
 
 
-def _conclude(found: Agreement) -> None:
+def _show_verdict(found: Agreement) -> None:
     from cwnd.agreement import COMPLETION, GOODPUT
 
     points = "points, each group by itself" if found.grouped else "points"
@@ -111,7 +111,9 @@ def _conclude(found: Agreement) -> None:
         output.line(f"timeouts within 25 % or one a run at {_within(rows)} {points}")
     if found.gains:
         within = sum(gain.holds for gain in found.deciding_gains)
-        output.line(f"{_wins(found)} within 5 percentage points at {within} of {len(found.gains)}")
+        output.line(
+            f"{_gains_heading(found)} within 5 percentage points at {within} of {len(found.gains)}"
+        )
     invalid = found.world.get("invalid_runs", 0)
     if invalid:
         output.warn(f"{invalid} runs on Linux are not valid: {found.world['flaws'][0]}")
@@ -122,9 +124,9 @@ def _within(rows: list[Row]) -> str:
     return f"{sum(bool(row.holds) for row in rows)} of {len(rows)}"
 
 
-def _wins(found: Agreement) -> str:
+def _gains_heading(found: Agreement) -> str:
     """Heading of the gains: the arms and metrics that they compare."""
-    return f"gain of {', '.join(dict.fromkeys(gain.what for gain in found.gains))}"
+    return f"gain of {', '.join(dict.fromkeys(gain.additions for gain in found.gains))}"
 
 
 def _point(row: Row | Gain, *, grouped: bool) -> list[str]:
@@ -195,7 +197,10 @@ def _gains(found: Agreement) -> Table:
     from cwnd.agreement import GAIN_TOLERANCE
 
     table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=_wins(found).capitalize(), title_justify="left"
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        title=_gains_heading(found).capitalize(),
+        title_justify="left",
     )
     grouped = found.grouped
     for axis in (*found.gains[0].point, *(["group"] if grouped else [])):

@@ -28,7 +28,7 @@ Json: TypeAlias = Annotated[
 #: `True` if the command line has `--json`; set before anything can fail.
 as_json = False
 #: Description of the files that remain if the command is interrupted.
-left = "nothing was written"
+interrupt_message = "nothing was written"
 
 #: Width of tables in files and pipes, in columns: no cell is cut.
 _FILE_WIDTH = 1000
@@ -93,7 +93,7 @@ def finite(data: Any) -> Any:
 #: Words that are cut in messages, such as a long number or a label of a user's file.
 _LONG_WORD = re.compile(r"\S{300,}")
 #: Characters of a longer message that are shown.
-_MOST_SHOWN = 5000
+_MAX_SHOWN = 5000
 
 
 def brief(text: str) -> str:
@@ -104,7 +104,7 @@ def brief(text: str) -> str:
         return f"{word[:150]}…{word[-50:]} ({len(word)} characters)"
 
     text = _LONG_WORD.sub(cut, text)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} …"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]} …"
 
 
 def fail(message: str, help: str | None = None) -> None:  # noqa: A002 - as in a diagnostic
@@ -145,7 +145,7 @@ def warn(text: str) -> None:
 def warnings(scenario: Scenario) -> None:
     """Prints the warnings of a scenario, and the number of those beyond the parser's limit."""
     for each in scenario.warnings:
-        warn(_placed(each))
+        warn(_located(each))
     more = scenario.warnings_total - len(scenario.warnings)
     if more:
         warn(f"{more} more warning{'s are' if more > 1 else ' is'} not shown")
@@ -154,10 +154,10 @@ def warnings(scenario: Scenario) -> None:
 def scenario_notes(scenario: Scenario) -> None:
     """Prints the notes of a scenario to stderr."""
     for each in scenario.notes:
-        note(_placed(each), stderr())
+        note(_located(each), stderr())
 
 
-def _placed(each: Diagnostic) -> str:
+def _located(each: Diagnostic) -> str:
     """Formats a warning or note in one line: position, message, and help."""
     help_text = f" ({each['help']})" if each["help"] else ""
     return f"{each['file']}:{each['line']}:{each['column']}: {each['message']}{help_text}"

@@ -113,7 +113,7 @@ def run(
         with (
             _captures(pcap, plan, target, keep=on == _LINUX) as captured,
             nullcontext() if quiet or json else _bar(plan) as on_progress,
-            _left_behind(target),
+            _set_interrupt_message(target),
         ):
             filled = executor.fill(
                 plan,
@@ -134,7 +134,7 @@ def run(
             documents.append(_document(filled, target))
         else:
             _show(filled, target, quiet=quiet)
-            _say_more(filled, plan, quiet=quiet)
+            _show_failures(filled, plan, quiet=quiet)
         failed = failed or bool(filled.failed)
     if json:
         output.document({"results": documents})
@@ -167,12 +167,14 @@ def _captures(
                 numbered = (kept.with_name(f"{kept.name}-{n}") for n in count(2))
                 kept = next(name for name in chain([kept], numbered) if not name.exists())
                 place.rename(kept)
-                output.left = f"{output.left}; what was captured is in {kept}"
+                output.interrupt_message = (
+                    f"{output.interrupt_message}; what was captured is in {kept}"
+                )
             raise
 
 
 @contextmanager
-def _left_behind(target: Path) -> Iterator[None]:
+def _set_interrupt_message(target: Path) -> Iterator[None]:
     """Sets the message for Ctrl-C: finished runs are kept if the sweep has its journal."""
     try:
         yield
@@ -180,7 +182,7 @@ def _left_behind(target: Path) -> Iterator[None]:
         from cwnd.store import JOURNAL
 
         if (target / JOURNAL).exists():
-            output.left = "what was finished is safe, and the same command goes on"
+            output.interrupt_message = "what was finished is safe, and the same command goes on"
         raise
 
 
@@ -240,7 +242,7 @@ def _show(filled: FillResult, target: Path, *, quiet: bool) -> None:
     output.line(f"{target}")
 
 
-def _say_more(filled: FillResult, plan: Plan, *, quiet: bool) -> None:
+def _show_failures(filled: FillResult, plan: Plan, *, quiet: bool) -> None:
     from cwnd.running import failures
 
     if not quiet:
