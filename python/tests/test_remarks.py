@@ -12,7 +12,7 @@ import cwnd
 from cwnd import plots
 from cwnd.figures import Figure
 from cwnd.report.figures import sweep_figure
-from cwnd.results import group_sheet, result_sheet
+from cwnd.results import group_table, result_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def run(tmp_path: Path, *axes: str, **changed: str) -> cwnd.Run:
 def first(tmp_path: Path, *axes: str, **changed: str) -> tuple[cwnd.Run, list[str]]:
     """The result and the labels in the first column of its table."""
     found = run(tmp_path, *axes, **changed)
-    return found, [row[0] for row in result_sheet(found).rows]
+    return found, [row[0] for row in result_table(found).rows]
 
 
 def test_an_arm_that_cannot_act_says_so_in_tables_and_figures(tmp_path: Path):
@@ -97,9 +97,9 @@ def test_groups_are_arms_too(tmp_path: Path):
     picture = plots.describe(found, "sweep")
     names = {line.label for panel in picture.panels for line in panel.lines}
     assert {f"main ({CANNOT})", "plain"} <= names
-    sheet = group_sheet(found)
-    assert sheet is not None
-    assert {row[1] for row in sheet.rows} == {f"main (1), {CANNOT}", "plain (1)"}
+    text_table = group_table(found)
+    assert text_table is not None
+    assert {row[1] for row in text_table.rows} == {f"main (1), {CANNOT}", "plain (1)"}
 
 
 def test_two_silent_mechanisms_of_a_group_are_both_named_each_with_its_own_verb(tmp_path: Path):

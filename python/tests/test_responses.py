@@ -161,7 +161,7 @@ def test_the_estimate_is_that_of_kaplan_and_meier():
     # Kaplan & Meier 1958, § 2: deaths at 0.8, 3.1, 5.4 and 9.2, losses at 1.0, 2.7, 7.0 and 12.1.
     known = [(0.8, 1), (1.0, 0), (2.7, 0), (3.1, 1), (5.4, 1), (7.0, 0), (9.2, 1), (12.1, 0)]
     counts = pl.DataFrame(
-        [{"time_s": t, "answered": d, "open": 1 - d, "never": 0} for t, d in known]
+        [{"time_s": t, "answered": d, "open": 1 - d, "unanswered": 0} for t, d in known]
     )
     ordered = survival(counts, [])
     found = dict(zip(ordered["time_s"], ordered["longer"], strict=True))

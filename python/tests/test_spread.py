@@ -13,10 +13,10 @@ from cwnd import plots
 from cwnd.report.figures import sweep_figure
 from cwnd.results import (
     METRICS,
-    Shown,
+    MetricUnit,
     about_spreads,
-    group_sheet,
-    result_sheet,
+    group_table,
+    result_table,
     spreads,
     summarise,
 )
@@ -56,7 +56,7 @@ def test_counts_have_a_median_and_quartiles_and_other_metrics_a_mean():
     # 0.6 ± 2.776445 · 0.1, Student's t over four degrees of freedom.
     assert jain.value == pytest.approx(0.6)
     assert jain.ends == pytest.approx((0.6 - 0.2776445, 0.6 + 0.2776445))
-    shown = [Shown.of(METRICS[name], [1.0]) for name in ("drops", "jain")]
+    shown = [MetricUnit.of(METRICS[name], [1.0]) for name in ("drops", "jain")]
     assert [each.spread(of) for each, of in zip(shown, (drops, jain), strict=True)] == [
         "4 [2–8]",
         "0.60 ±0.28",
@@ -80,13 +80,13 @@ def test_quartiles_of_counts_are_written_as_short_as_they_are_told_apart(
         pl.DataFrame({"arm": ["a"] * len(values), "drops": values}), ["arm"], ["drops"]
     )
     (of,) = spreads(summary, METRICS["drops"])
-    assert Shown.of(METRICS["drops"], [of.value]).spread(of, named_elsewhere=True) == text
+    assert MetricUnit.of(METRICS["drops"], [of.value]).spread(of, named_elsewhere=True) == text
 
 
 def test_every_table_and_figure_says_which_spread_it_shows(sweep: cwnd.Run):
-    sheet = result_sheet(sweep)
-    assert "mean ± 95 % confidence of 3 seeds; counts: median [quartiles]" in sheet.caption
-    assert "mean of 3 seeds; counts: median; " in result_sheet(sweep, intervals=False).caption
+    text_table = result_table(sweep)
+    assert "mean ± 95 % confidence of 3 seeds; counts: median [quartiles]" in text_table.caption
+    assert "mean of 3 seeds; counts: median; " in result_table(sweep, intervals=False).caption
     drawn = plots.describe(sweep, "sweep", metrics=["goodput", "marks"])
     assert drawn.note == (
         "mean and 95 % confidence interval of 3 seeds; counts: median and quartiles"
@@ -102,10 +102,10 @@ def test_what_does_not_depend_on_the_seed_is_called_deterministic(tmp_path: Path
     still = run(tmp_path, STILL)
     assert still.runs["digest"].n_unique() == 2
     assert still.summary()["deterministic"].to_list() == [True, True]
-    sheet = result_sheet(still)
-    assert "deterministic: 3 seeds gave the same result" in sheet.caption
-    assert not any("±" in cell or "det." in cell for row in sheet.rows for cell in row)
-    assert "±" not in sheet.caption
+    text_table = result_table(still)
+    assert "deterministic: 3 seeds gave the same result" in text_table.caption
+    assert not any("±" in cell or "det." in cell for row in text_table.rows for cell in row)
+    assert "±" not in text_table.caption
     picture = plots.describe(still, "sweep")
     assert picture.note == "deterministic: 3 seeds gave the same result"
     ends = [end for panel in picture.panels for line in panel.lines for end in line.interval or ()]
@@ -123,12 +123,14 @@ def test_points_that_do_not_depend_on_the_seed_are_marked_where_others_do(tmp_pa
     ).replace("axis.rtt", "axis.loss")
     lossy = run(tmp_path, some)
     assert lossy.summary()["deterministic"].to_list() == [True, False]
-    sheet = result_sheet(lossy)
-    goodput = sheet.headings.index(next(h for h in sheet.headings if h.startswith("goodput")))
-    same, random = (row[goodput] for row in sheet.rows)
+    text_table = result_table(lossy)
+    goodput = text_table.headings.index(
+        next(h for h in text_table.headings if h.startswith("goodput"))
+    )
+    same, random = (row[goodput] for row in text_table.rows)
     assert same.endswith(" det.")
     assert "±" in random
-    assert "det.: deterministic, all seeds gave the same result" in sheet.caption
+    assert "det.: deterministic, all seeds gave the same result" in text_table.caption
     assert "deterministic where all seeds gave the same result" in (
         plots.describe(lossy, "sweep").note
     )
@@ -141,7 +143,7 @@ def test_a_figure_of_no_metric_says_nothing_about_their_spread():
 
 def test_one_seed_is_not_deterministic(short: cwnd.Run):
     assert short.summary()["deterministic"].to_list() == [False]
-    assert "deterministic" not in result_sheet(short).caption
+    assert "deterministic" not in result_table(short).caption
 
 
 def test_seeds_that_agree_in_one_metric_alone_are_not_deterministic():
@@ -180,9 +182,9 @@ values = [1, 4, 16]
         '\n[flow.call]\nrtt = "20 ms"\n'
         'workload = { kind = "udp", rate = "20 kbit/s", size = "100 B" }\n'
     )
-    sheet = group_sheet(run(tmp_path, text.replace("\n[sweep]", other + "\n[sweep]")))
-    assert sheet is not None
-    assert [row[:2] for row in sheet.rows] == [
+    text_table = group_table(run(tmp_path, text.replace("\n[sweep]", other + "\n[sweep]")))
+    assert text_table is not None
+    assert [row[:2] for row in text_table.rows] == [
         ("1", "main (1)"),
         ("1", "call (1)"),
         ("4", "main (4)"),

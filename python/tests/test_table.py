@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from cwnd.results.table import Sheet
+from cwnd.results.table import TextTable
 
 CELLS = ["0", "12.5", "9.31 ±0.25", "1234567"]
 
 
 @st.composite
-def sheets(draw: st.DrawFn) -> Sheet:
+def text_tables(draw: st.DrawFn) -> TextTable:
     keys, metrics = draw(st.integers(0, 3)), draw(st.integers(1, 12))
     letters = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1)
     label = letters.map(lambda text: text[:80]) | st.integers(1, 80).map("m".__mul__)
@@ -25,32 +25,34 @@ def sheets(draw: st.DrawFn) -> Sheet:
         for _ in range(draw(st.integers(1, 4)))
     ]
     headings = [*(f"axis {n}" for n in range(keys)), *(f"metric {n}\nms" for n in range(metrics))]
-    return Sheet("a title", ["about [it]"], keys, headings, rows)
+    return TextTable("a title", ["about [it]"], keys, headings, rows)
 
 
-def shown(sheet: Sheet, width: int) -> list[str]:
+def shown(text_table: TextTable, width: int) -> list[str]:
     console = Console(width=width, color_system=None)
     with console.capture() as captured:
-        for table in sheet.fitting(width):
+        for table in text_table.fitting(width):
             console.print(table)
     return captured.get().splitlines()
 
 
 @settings(max_examples=150, derandomize=True)
-@given(sheets(), st.sampled_from([60, 80, 200]))
-def test_no_column_is_pushed_out_and_no_number_is_cut(sheet: Sheet, width: int):
-    lines = shown(sheet, width)
+@given(text_tables(), st.sampled_from([60, 80, 200]))
+def test_no_column_is_pushed_out_and_no_number_is_cut(text_table: TextTable, width: int):
+    lines = shown(text_table, width)
     text = "\n".join(lines)
     assert max(map(cell_len, lines)) <= width
     assert "…" not in text
     words = text.split()
-    for row in sheet.rows:
-        for cell in row[sheet.keys :]:
+    for row in text_table.rows:
+        for cell in row[text_table.keys :]:
             assert cell in text
-    for number in range(len(sheet.headings) - sheet.keys):
+    for number in range(len(text_table.headings) - text_table.keys):
         assert f"metric {number}" in text
     # Each letter of a label is there, however it is broken.
-    letters = {letter for row in sheet.rows for key in row[: sheet.keys] for letter in key}
+    letters = {
+        letter for row in text_table.rows for key in row[: text_table.keys] for letter in key
+    }
     assert letters - set(" ") <= set("".join(words))
 
 
@@ -58,8 +60,8 @@ def test_a_label_that_is_too_long_is_broken_into_lines():
     label = "uniform(10 ms, 40 ms), uniform(10 ms, 41 ms)"
     row = (label, *(["95.8"] * 12))
     headings = ["rtts", *(f"number {n}" for n in range(12))]
-    sheet = Sheet("title", ["after the warm-up"], 1, headings, [row])
-    lines, parts = shown(sheet, 80), len(sheet.fitting(80))
+    text_table = TextTable("title", ["after the warm-up"], 1, headings, [row])
+    lines, parts = shown(text_table, 80), len(text_table.fitting(80))
     assert parts > 1
     first = " ".join(line[:44].strip() for line in lines[4:8])
     assert "uniform(10 ms, 40 ms)," in first
@@ -68,6 +70,6 @@ def test_a_label_that_is_too_long_is_broken_into_lines():
 
 
 def test_a_table_that_fits_is_one():
-    sheet = Sheet("title", [], 1, ["arm", "goodput"], [("[bold]x[/]", "9.5")])
-    assert len(sheet.fitting(80)) == 1
-    assert any("[bold]x[/]" in line for line in shown(sheet, 80)), "a label is no markup"
+    text_table = TextTable("title", [], 1, ["arm", "goodput"], [("[bold]x[/]", "9.5")])
+    assert len(text_table.fitting(80)) == 1
+    assert any("[bold]x[/]" in line for line in shown(text_table, 80)), "a label is no markup"

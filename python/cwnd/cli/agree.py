@@ -140,7 +140,7 @@ def _rows(found: Agreement) -> Table:
     from rich import box
     from rich.table import Table
 
-    from cwnd.results import METRICS, Shown
+    from cwnd.results import METRICS, MetricUnit
 
     grouped = found.grouped
     axes = [*(found.rows[0].point if found.rows else []), *(["group"] if grouped else [])]
@@ -156,7 +156,7 @@ def _rows(found: Agreement) -> Table:
     for heading in ("simulator", "Linux", "difference", "tolerance", ""):
         table.add_column(heading, justify="right", no_wrap=True)
     shown = {
-        name: Shown.of(
+        name: MetricUnit.of(
             METRICS[name],
             [m for r in found.rows if r.metric == name for m in (r.simulator.mean, r.linux.mean)],
         )

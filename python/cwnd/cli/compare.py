@@ -13,7 +13,7 @@ from cwnd.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cwnd.results import Comparison, Difference, Shown
+    from cwnd.results import Comparison, Difference, MetricUnit
     from cwnd.store import Records
 
 
@@ -105,7 +105,7 @@ def _compare_records(
 
 
 def _show(found: Comparison, names: tuple[str, str]) -> None:
-    from cwnd.results import METRICS, Shown
+    from cwnd.results import METRICS, MetricUnit
 
     if found.changes:
         output.show(_changes(found, names))
@@ -114,7 +114,7 @@ def _show(found: Comparison, names: tuple[str, str]) -> None:
     if found.identical:
         output.line("The records are the same, byte for byte.")
     shown = {
-        name: Shown.of(
+        name: MetricUnit.of(
             METRICS[name],
             [
                 m
@@ -150,7 +150,7 @@ def _setting(value: object) -> str:
     return "–" if value is None else str(value)
 
 
-def _differences(found: Comparison, names: tuple[str, str], shown: dict[str, Shown]) -> Table:
+def _differences(found: Comparison, names: tuple[str, str], shown: dict[str, MetricUnit]) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -187,7 +187,7 @@ def _differences(found: Comparison, names: tuple[str, str], shown: dict[str, Sho
     return table
 
 
-def _row(found: Difference, shown: Shown) -> list[str]:
+def _row(found: Difference, shown: MetricUnit) -> list[str]:
     name = f"{shown.metric.label} ({shown.unit})" if shown.unit else shown.metric.label
     before, after, difference = found.before, found.after, found.difference
     percent = ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cwnd._core import Diagnostic, Scenario, ScenarioError
-    from cwnd.results import Sheet
+    from cwnd.results import TextTable
 
 #: Option `--json`: stdout carries one JSON document and nothing else.
 Json: TypeAlias = Annotated[
@@ -57,14 +57,14 @@ def show(*renderables: RenderableType) -> None:
         console.print(each)
 
 
-def show_fitting(make: Callable[[bool], Sheet | None]) -> None:
+def show_fitting(make: Callable[[bool], TextTable | None]) -> None:
     """Prints a table with its intervals, or without them where the terminal is too narrow."""
     console = stdout()
-    sheet = make(True)
-    if sheet is not None and sheet.width > console.width:
-        sheet = make(False)
-    if sheet is not None:
-        show(*sheet.fitting(console.width))
+    text_table = make(True)
+    if text_table is not None and text_table.width > console.width:
+        text_table = make(False)
+    if text_table is not None:
+        show(*text_table.fitting(console.width))
 
 
 def line(text: str) -> None:

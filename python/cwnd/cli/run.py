@@ -257,10 +257,10 @@ def _runs(number: int) -> str:
 
 def show_tables(result: Run) -> None:
     """Prints the tables of a result: all flows together, and groups of flows."""
-    from cwnd.results import group_sheet, result_sheet
+    from cwnd.results import group_table, result_table
 
-    output.show_fitting(lambda intervals: result_sheet(result, intervals=intervals))
-    output.show_fitting(lambda intervals: group_sheet(result, intervals=intervals))
+    output.show_fitting(lambda intervals: result_table(result, intervals=intervals))
+    output.show_fitting(lambda intervals: group_table(result, intervals=intervals))
 
 
 def plot_files(target: Path) -> list[Path]:

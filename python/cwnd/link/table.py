@@ -6,7 +6,7 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from cwnd.results import Sheet, number
+from cwnd.results import TextTable, number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,7 +41,7 @@ def table(outcome: LinkOutcome) -> Table:
         "late: from when a packet was due to when the router sent it",
     ]
     title = textwrap.shorten(shlex.join(outcome.command), _TITLE, placeholder=" …")
-    return Sheet(title, about, 1, _HEADINGS, rows).rich()
+    return TextTable(title, about, 1, _HEADINGS, rows).rich()
 
 
 def _row(link: dict[str, Any], direction: dict[str, Any]) -> tuple[str, ...]:

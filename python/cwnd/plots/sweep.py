@@ -12,7 +12,15 @@ from cwnd.plots.grouping import ALL_FLOWS, ALL_FLOWS_STYLE, Grouping
 from cwnd.plots.layout import MAX_COLUMNS, Layout, at, points_of, title
 from cwnd.plots.limits import OWN_AXES, share
 from cwnd.plots.x_axis import XAxis
-from cwnd.results import IN_FIGURES, Shown, about_spreads, known_group, metric, spreads, summarise
+from cwnd.results import (
+    IN_FIGURES,
+    MetricUnit,
+    about_spreads,
+    known_group,
+    metric,
+    spreads,
+    summarise,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,13 +73,13 @@ class SweepData:
     #: One row per point, and group or flow, from `summarise`.
     summary: pl.DataFrame
     #: Summary of all flows together, for metrics of a link.
-    together: pl.DataFrame
+    all_flows: pl.DataFrame
 
     def rows(self, metric: Metric) -> list[Row]:
         """Rows of panels of a metric: one, or one for each group."""
         axis = self.grouping.axis
         if axis is None or metric.of == "link":
-            return [Row(metric, self.layout.without(axis), self.together)]
+            return [Row(metric, self.layout.without(axis), self.all_flows)]
         if axis not in self.layout.panels:
             return [Row(metric, self.layout, self.summary)]
         layout = self.layout.without(axis)
@@ -125,7 +133,7 @@ def sweep(
         drawn, same = panels_of(block, shown_points, content.grouping)
         alike &= same
         grid += zip(block, drawn, strict=True)
-    about = [*about_spreads(content.together, content.metrics, IN_FIGURES)]
+    about = [*about_spreads(content.all_flows, content.metrics, IN_FIGURES)]
     about += run.remarks.rest
     about += [] if alike else [OWN_AXES]
     about += _left_out("rows", every, _MAX_ROWS)
@@ -145,7 +153,7 @@ def panels_of(
 ) -> tuple[list[list[Panel]], bool]:
     """Builds a panel for each row and point of a metric; `True` if all have the same y axis."""
     means = [each.value for row in rows for each in spreads(row.summary, row.metric)]
-    shown = Shown.of(rows[0].metric, means)
+    shown = MetricUnit.of(rows[0].metric, means)
     panels = [
         [_panel(at(row.summary, point), row, grouping, shown) for point in points] for row in rows
     ]
@@ -211,8 +219,8 @@ def prepare(
             "this result has no sweep to draw: give its scenario a [sweep.axis.…],"
             " or draw its groups along x (--x group)"
         )
-    together = run.per_run(link)
-    rows = together
+    all_flows = run.per_run(link)
+    rows = all_flows
     if grouping.axis is not None:
         rows = grouping.labelled(run.per_run(link, by=grouping.by, relative_to=relative_to))
     elif relative_to is not None:
@@ -224,7 +232,7 @@ def prepare(
             names = ", ".join(m.column for m in chosen if m.of == "link")
             raise InputError(f"{names}: of a link, and has no values along {layout.x.name}")
         chosen = [m for m in chosen if m.of != "link"]
-    sources = {m.column: together if m.of == "link" else rows for m in chosen}
+    sources = {m.column: all_flows if m.of == "link" else rows for m in chosen}
     missing = [name for name, has in sources.items() if has[name].null_count() == has.height]
     if metrics and missing:
         beside = any(metric(name).of == "part" for name in missing) and grouping.axis is None
@@ -242,14 +250,14 @@ def prepare(
         for m in chosen
     ]
     of_all = layout.without(grouping.axis)
-    summary = summarise(rows, _by(layout), columns, together)
+    summary = summarise(rows, _by(layout), columns, all_flows)
     same = grouping.axis is None or of_all.x is None
     return SweepData(
         layout,
         grouping,
         chosen,
         summary,
-        summary if same else summarise(together, _by(of_all), columns),
+        summary if same else summarise(all_flows, _by(of_all), columns),
     )
 
 
@@ -274,7 +282,7 @@ def line_names(row: Row, grouping: Grouping) -> list[tuple[str | None, str | Non
     ]
 
 
-def _panel(summary: pl.DataFrame, row: Row, grouping: Grouping, exact: Shown) -> Panel:
+def _panel(summary: pl.DataFrame, row: Row, grouping: Grouping, exact: MetricUnit) -> Panel:
     layout, shown, x_axis = row.layout, row.metric, row.x_axis
     names = line_names(row, grouping)
     lines = []
@@ -310,7 +318,7 @@ def _panel(summary: pl.DataFrame, row: Row, grouping: Grouping, exact: Shown) ->
     return panel
 
 
-def _value(shown: Shown, each: Spread, n: int) -> str:
+def _value(shown: MetricUnit, each: Spread, n: int) -> str:
     unit = f" {shown.unit}" if shown.unit else ""
     seeds = f" ({n} seeds)" if n > 1 else ""
     return f"{shown.metric.label}: {shown.spread(each)}{unit}{seeds}"

@@ -149,8 +149,8 @@ def sweep_figure(run: Run) -> Figure | None:
     about: list[str] = []
     shown = views(run)
     for by in shown:
-        together, rows = run.per_run(), run.per_run(by=by)
-        sources = {name: together if m.of == "link" else rows for name, m in METRICS.items()}
+        all_flows, rows = run.per_run(), run.per_run(by=by)
+        sources = {name: all_flows if m.of == "link" else rows for name, m in METRICS.items()}
         valued = [n for n, has in sources.items() if has[n].null_count() < has.height]
         try:
             content = prepare(run, metrics=valued, by=by)
@@ -186,7 +186,7 @@ def _metric_choices(run: Run, content: SweepData, view: str) -> Iterator[Choice]
         # A single panel in a row would be too wide for its height.
         across = columns if columns > 1 else min(len(drawn), 3)
         note = "" if alike else OWN_AXES
-        return Choice(label, _apart(drawn, note=note), across, view)
+        return Choice(label, _separate_panels(drawn, note=note), across, view)
 
     if usual:
         yield choice("Goodput and queueing delay", usual)
@@ -214,7 +214,7 @@ def _points(content: SweepData) -> list[dict[str, str]]:
 
 
 def _about(run: Run, content: SweepData) -> list[str]:
-    about = about_spreads(content.together, content.metrics, IN_FIGURES)
+    about = about_spreads(content.all_flows, content.metrics, IN_FIGURES)
     about = about or ["one seed for each point, so there are no intervals"]
     every = len(_points(content))
     about += [f"the first {_MAX_PANELS} of {every} panels"] if every > _MAX_PANELS else []
@@ -307,7 +307,9 @@ def runs_figure(run: Run) -> Figure | None:
                 # Without samples of the queue there is no delay.
                 panels = [panel for panel in panels if any(line.x for line in panel.lines)]
             heights = [1.5, *[1.1] * (len(panels) - 1)]
-            choices.append(Choice(label, _apart(panels, heights, x_label="Time (s)"), 1, view))
+            choices.append(
+                Choice(label, _separate_panels(panels, heights, x_label="Time (s)"), 1, view)
+            )
     if not choices:
         return None
     pictures = [choice.picture for choice in choices]
@@ -357,7 +359,7 @@ def graph_figure(run: Run) -> Figure | None:
             break
         name = title(point, run.axes)
         choices += [
-            Choice(name, _apart([replace(panel, title="")]), 1, quantity.title)
+            Choice(name, _separate_panels([replace(panel, title="")]), 1, quantity.title)
             for panel, quantity in zip(picture.panels, (UTILISATION, LOSS), strict=True)
         ]
     if not choices:
@@ -376,7 +378,7 @@ def graph_figure(run: Run) -> Figure | None:
     )
 
 
-def _apart(
+def _separate_panels(
     panels: list[Panel], heights: Sequence[float] = (), *, x_label: str = "", note: str = ""
 ) -> Picture:
     """Builds a picture of panels without shared y axes, whose limits are set or independent."""

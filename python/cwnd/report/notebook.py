@@ -6,10 +6,10 @@ import base64
 from html import escape
 from typing import TYPE_CHECKING
 
-from cwnd.results import group_sheet, result_sheet
+from cwnd.results import group_table, result_table
 
 if TYPE_CHECKING:
-    from cwnd.results import Run, Sheet
+    from cwnd.results import Run, TextTable
 
 #: Maximum number of rows of a table.
 _MAX_ROWS = 200
@@ -24,8 +24,10 @@ _LINE = "border-top: 1px solid currentColor"
 
 def html(run: Run) -> str:
     """Formats the tables of results, the notes and the default figure as HTML."""
-    sheets = [result_sheet(run), group_sheet(run)]
-    tables = "".join(_table(sheet.cut(_MAX_ROWS)) for sheet in sheets if sheet is not None)
+    text_tables = [result_table(run), group_table(run)]
+    tables = "".join(
+        _table(text_table.cut(_MAX_ROWS)) for text_table in text_tables if text_table is not None
+    )
     notes = "".join(f"<p><b>Note:</b> {escape(note)}</p>" for note in run.notes)
     figure = run.plot()
     picture = base64.b64encode(figure.png()).decode()
@@ -35,28 +37,28 @@ def html(run: Run) -> str:
     )
 
 
-def _table(sheet: Sheet) -> str:
+def _table(text_table: TextTable) -> str:
     """Formats a table as an HTML table, whose columns line up in any font."""
     # Line breaks of a heading are kept.
-    headings = [escape(heading).replace("\n", "<br/>") for heading in sheet.headings]
-    rows = [_row(sheet, "th", headings)]
-    for index, cells in enumerate(sheet.rows):
-        line = index == 0 or sheet.starts_block(index)
-        rows.append(_row(sheet, "td", [escape(cell) for cell in cells], line=line))
-    caption = f'<p style="margin: 0.3em 0; opacity: 0.7">{escape(sheet.caption)}</p>'
+    headings = [escape(heading).replace("\n", "<br/>") for heading in text_table.headings]
+    rows = [_row(text_table, "th", headings)]
+    for index, cells in enumerate(text_table.rows):
+        line = index == 0 or text_table.starts_block(index)
+        rows.append(_row(text_table, "td", [escape(cell) for cell in cells], line=line))
+    caption = f'<p style="margin: 0.3em 0; opacity: 0.7">{escape(text_table.caption)}</p>'
     return (
-        f'<p style="margin: 0.3em 0"><b>{escape(sheet.title)}</b></p>'
+        f'<p style="margin: 0.3em 0"><b>{escape(text_table.title)}</b></p>'
         f'<div style="overflow-x: auto"><table style="{_TABLE}">'
         f"<thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table></div>"
-        f"{caption if sheet.about else ''}"
+        f"{caption if text_table.caption_parts else ''}"
     )
 
 
-def _row(sheet: Sheet, element: str, cells: list[str], *, line: bool = False) -> str:
+def _row(text_table: TextTable, element: str, cells: list[str], *, line: bool = False) -> str:
     """Formats a row; keys are aligned left, numbers right."""
     written = []
     for index, cell in enumerate(cells):
-        align = "left" if index < sheet.keys else "right"
+        align = "left" if index < text_table.keys else "right"
         look = f"{_CELL}; text-align: {align}; white-space: nowrap{f'; {_LINE}' if line else ''}"
         written.append(f'<{element} style="{look}">{cell}</{element}>')
     return f"<tr>{''.join(written)}</tr>"

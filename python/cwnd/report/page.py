@@ -19,7 +19,7 @@ from cwnd.files import write_atomically
 from cwnd.plots import attempt, swept
 from cwnd.report import figures, scenario, tables
 from cwnd.report.recorded import Recorded
-from cwnd.results import group_sheet, main_link, result_sheet
+from cwnd.results import group_table, main_link, result_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cwnd.figures import Panel, ScreenPanel
     from cwnd.report.figures import Choice, Figure
-    from cwnd.results import Run, Sheet
+    from cwnd.results import Run, TextTable
 
 #: Colours of lines on a dark page, in the order of `line_style.COLOURS`: the same hues, lighter.
 _DARK_COLOURS = ("#56A9E8", "#F0B23C", "#2CC295", "#F58447", "#A5D8F7", "#E6A6CB", "#F2F2F2")
@@ -49,12 +49,12 @@ class Section:
     #: Prefix of the ids of its elements.
     id: str
     run: Run
-    results: Sheet
-    groups: Sheet | None
-    links: Sheet
-    flows: Sheet
-    activity: Sheet
-    axes: list[Sheet]
+    results: TextTable
+    groups: TextTable | None
+    links: TextTable
+    flows: TextTable
+    activity: TextTable
+    axes: list[TextTable]
     figures: dict[str, Figure]
     #: `True` if an axis of the sweep has several labels.
     swept: bool
@@ -75,7 +75,7 @@ class RecordedSection:
 
     id: str
     recorded: Recorded
-    numbers: Sheet
+    numbers: TextTable
     figures: dict[str, Figure]
     is_recorded = True
 
@@ -145,7 +145,7 @@ def _part(result: Run | Recorded, prefix: str) -> Section | RecordedSection:
     with attempt("the figure of the report", _THEN, passing=(CwndError,)):
         figure = result.figure
     figures = {} if figure is None else {figure.kind: figure}
-    return RecordedSection(prefix, result, result.sheet.cut(_MAX_ROWS), figures)
+    return RecordedSection(prefix, result, result.text_table.cut(_MAX_ROWS), figures)
 
 
 def _section(run: Run, prefix: str) -> Section:
@@ -154,16 +154,16 @@ def _section(run: Run, prefix: str) -> Section:
         # Damaged files are errors of the result, not of a figure.
         with attempt(f"figure `{name}` of the report", _THEN, passing=(CwndError,)):
             found[name] = draw(run)
-    groups = group_sheet(run)
+    groups = group_table(run)
     return Section(
         id=prefix,
         run=run,
-        results=result_sheet(run).cut(_MAX_ROWS),
+        results=result_table(run).cut(_MAX_ROWS),
         groups=None if groups is None else groups.cut(_MAX_ROWS),
-        links=tables.links_sheet(run).cut(_MAX_ROWS),
-        flows=tables.flows_sheet(run).cut(_MAX_ROWS),
-        activity=tables.activity_sheet(run),
-        axes=scenario.axis_sheets(run),
+        links=tables.links_table(run).cut(_MAX_ROWS),
+        flows=tables.flows_table(run).cut(_MAX_ROWS),
+        activity=tables.activity_table(run),
+        axes=scenario.axis_tables(run),
         figures={name: figure for name, figure in found.items() if figure is not None},
         swept=swept(run),
         facts=_facts(run),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cwnd.report.figures import Choice, Figure
-from cwnd.results import Sheet, number
+from cwnd.results import TextTable, number
 from cwnd.store import numbers
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ class Recorded:
         return self.records.name or self.records.path.name
 
     @property
-    def sheet(self) -> Sheet:
+    def text_table(self) -> TextTable:
         """Table of its numbers in SI units."""
         rows: list[tuple[str, ...]] = [
             (of, quantity, "–" if value is None else number(value))
             for (of, quantity), value in numbers(self.records)
         ]
-        return Sheet("Numbers", ["SI units"], 2, ["of", "quantity", "value"], rows)
+        return TextTable("Numbers", ["SI units"], 2, ["of", "quantity", "value"], rows)
 
     @property
     def figure(self) -> Figure | None:

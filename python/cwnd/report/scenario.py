@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from cwnd import _core
-from cwnd.results import Sheet
+from cwnd.results import TextTable
 from cwnd.store import SCENARIO
 
 if TYPE_CHECKING:
@@ -22,18 +22,18 @@ _MAX_COLUMNS = 8
 _MAX_LABELS = 100
 
 
-def axis_sheets(run: Run) -> list[Sheet]:
+def axis_tables(run: Run) -> list[TextTable]:
     """Tables of the keys that each axis changes: a column per label, or a row if there are many."""
     base = {axis.column: axis.labels[0] for axis in run.axes}
     at_point: dict[tuple[str, ...], int] = {}
     for index, row in enumerate(run.runs.select(*base).iter_rows() if base else ()):
         at_point.setdefault(row, index)
-    return [_axis_sheet(run, axis, base, at_point) for axis in run.axes]
+    return [_axis_table(run, axis, base, at_point) for axis in run.axes]
 
 
-def _axis_sheet(
+def _axis_table(
     run: Run, axis: Axis, base: dict[str, str], at_point: dict[tuple[str, ...], int]
-) -> Sheet:
+) -> TextTable:
     # Compares one run per label, with the other axes at their first label; it has all defaults.
     labels = axis.labels[:_MAX_LABELS]
     columns = []
@@ -53,11 +53,11 @@ def _axis_sheet(
         about.append(f"the first {len(labels)} of {len(axis.labels)} labels")
     title, headings = f"Axis {axis.name}", ["key", *labels]
     if len(labels) <= _MAX_COLUMNS:
-        return Sheet(title, about, 1, headings, rows)
+        return TextTable(title, about, 1, headings, rows)
     _, *by_label = zip(*rows, strict=True) if rows else [()]
     changed = [row[0] for row in rows]
     lines = [(label, *values) for label, values in zip(labels, by_label, strict=False)]
-    return Sheet(title, about, 1, ["label", *changed], lines)
+    return TextTable(title, about, 1, ["label", *changed], lines)
 
 
 def rerun_command(run: Run) -> str:

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.results import METRICS, Metric, Sheet, Shown, groups, number, sheet_of, summarise
+from cwnd.results import (
+    METRICS,
+    Metric,
+    MetricUnit,
+    TextTable,
+    groups,
+    number,
+    summarise,
+    summary_table,
+)
 
 if TYPE_CHECKING:
     from cwnd.results import Run
@@ -54,7 +63,7 @@ _QUANTILES = (0.1, 0.5, 0.9)
 _ACRONYMS = ("ce", "ecn", "ece", "syn")
 
 
-def links_sheet(run: Run) -> Sheet:
+def links_table(run: Run) -> TextTable:
     """Builds a row per point of the sweep and link."""
     by = [*run.axis_columns, "link"]
     links = run.links.with_columns(pl.col("link").cast(pl.String))
@@ -63,32 +72,32 @@ def links_sheet(run: Run) -> Sheet:
     keys = run.remarks.keys(summary)
     keys["link"] = summary["link"].to_list()
     about = ["data and ACKs of all flows, after the warm-up"]
-    return sheet_of("Links", about, keys, summary, metrics)
+    return summary_table("Links", about, keys, summary, metrics)
 
 
-def flows_sheet(run: Run) -> Sheet:
+def flows_table(run: Run) -> TextTable:
     """Builds a row per point and flow; with many flows one per group, with quantiles."""
     flows = run.flows.with_columns(pl.col("group", "controller").cast(pl.String))
     by = [*run.axis_columns, "flow_id", "group", "controller"]
     if flows.select(by).n_unique() > _MAX_ROWS:
-        return _spread_sheet(run, flows)
+        return _spread_table(run, flows)
     metrics = (*_FLOW_METRICS, *_some(flows, _RARE_FLOW_METRICS))
     summary = summarise(flows, by, metrics, run.per_run())
     keys = run.remarks.keys(summary)
     keys["flow"] = [str(flow) for flow in summary["flow_id"]]
     keys["group"] = summary["group"].to_list()
     keys["controller"] = summary["controller"].to_list()
-    return sheet_of("Flows", [], keys, summary, metrics)
+    return summary_table("Flows", [], keys, summary, metrics)
 
 
 def _some(frame: pl.DataFrame, rare: tuple[Metric, ...]) -> list[Metric]:
     return [each for each in rare if each.column in frame.columns and frame[each.column].sum()]
 
 
-def _spread_sheet(run: Run, flows: pl.DataFrame) -> Sheet:
+def _spread_table(run: Run, flows: pl.DataFrame) -> TextTable:
     by = [*run.axis_columns, "group"]
     shown = [m for m in _SPREAD_METRICS if flows[m.column].null_count() < flows.height]
-    units = [Shown.of(metric, flows[metric.column].to_list()) for metric in shown]
+    units = [MetricUnit.of(metric, flows[metric.column].to_list()) for metric in shown]
     names = [f"{q:.0%} of flows below".replace("50% of flows below", "median") for q in _QUANTILES]
     headings = [
         f"{each.metric.label}, {name}{f' {each.unit}' if each.unit else ''}"
@@ -104,16 +113,18 @@ def _spread_sheet(run: Run, flows: pl.DataFrame) -> Sheet:
                 cells.append("–" if value is None else number(value * each.scale))
         labels = [str(value) for value in key.values()]
         rows.append((*labels, str(part.height), *cells))
-    return Sheet(
+    return TextTable(
         title="Flows",
-        about=["quantiles over the flows of all seeds; each flow is a row of flows.parquet"],
+        caption_parts=[
+            "quantiles over the flows of all seeds; each flow is a row of flows.parquet"
+        ],
         keys=len(by),
         headings=[*(axis.name for axis in run.axes), "group", "flows", *headings],
         rows=rows,
     )
 
 
-def activity_sheet(run: Run) -> Sheet:
+def activity_table(run: Run) -> TextTable:
     """Counts of each mechanism's actions, and the number of runs with some."""
     rows: list[tuple[str, ...]] = []
     for name, count in run.activity.items():
@@ -123,9 +134,9 @@ def activity_sheet(run: Run) -> Sheet:
             acted = f"{int((run.runs[column] > 0).sum())} of {run.runs.height}"
         words = [word.upper() if word in _ACRONYMS else word for word in name.split("_")]
         rows.append((" ".join(words), f"{count:,}".replace(",", "\u202f"), acted))
-    return Sheet(
+    return TextTable(
         title="Activity",
-        about=["a comparison rests only on mechanisms that acted"],
+        caption_parts=["a comparison rests only on mechanisms that acted"],
         keys=1,
         headings=["what happened", "times", "in runs"],
         rows=rows,

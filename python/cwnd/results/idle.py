@@ -9,7 +9,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.results.mechanisms import manages, packet_sizes, read_bytes, read_lines, where
-from cwnd.results.unsampled import part
+from cwnd.results.unsampled import row_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ _LINES = re.compile(
 IDLE = 0.7
 #: Buffer in packets below which a FIFO drops from each burst: delayed ACKs release two or three
 #: packets at once.
-_SHORT = 4
+_SHORT_BUFFER_PACKETS = 4
 #: Fraction of the measured time below which a flow counts as absent.
 _THROUGHOUT = 0.95
 #: Values of keys without loss, reordering and changed headers; jitter causes none of them.
@@ -75,7 +75,7 @@ def idle_points(run: Data) -> dict[tuple[str, ...], Idle | None]:
     known = [name for name in _OF_FLOWS if name in run.flows.columns]
     of_runs = run.flows.select(known).join(ids, on="run_id", how="semi", maintain_order="left")
     flows = of_runs.partition_by("run_id", as_dict=True) if idle.height else {}
-    recorded = part(run, "flows") is None
+    recorded = row_counts(run, "flows") is None
     for line in idle.iter_rows(named=True):
         scenario = read_lines("\n".join(_LINES.findall(run.resolved[line["n"]])))
         sending = _endless(scenario)
@@ -84,15 +84,15 @@ def idle_points(run: Data) -> dict[tuple[str, ...], Idle | None]:
         rows = flows.get((line["run_id"],), of_runs.clear())
         rows = rows.filter(pl.col("group").cast(pl.String).is_in(list(sending)))
         cause: Cause = "unknown"
-        why = ""
+        reason = ""
         if recorded and not rows.is_empty():
             line["reasons"] = dropped.get(line["run_id"], set())
             measured_s = line["duration_s"] - line["warmup_s"]
-            cause, why = _why(scenario["dumbbell"], sending, line, rows, measured_s)
+            cause, reason = _find_cause(scenario["dumbbell"], sending, line, rows, measured_s)
         percent = f"{1 - IDLE:.0%}"
         sentence = f"`bottleneck` was idle for more than {percent} of the time"
         point = tuple(line[column] for column in run.axis_columns)
-        found[point] = Idle(cause, f"{sentence}: {why}" if why else sentence)
+        found[point] = Idle(cause, f"{sentence}: {reason}" if reason else sentence)
     return found
 
 
@@ -140,7 +140,7 @@ def _endless(scenario: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return forward if endless else {}
 
 
-def _why(
+def _find_cause(
     dumbbell: Mapping[str, Any],
     groups: Mapping[str, dict[str, Any]],
     line: Mapping[str, Any],
@@ -153,9 +153,9 @@ def _why(
     """
     if flows["duration_s"].min() < _THROUGHOUT * measured_s:  # type: ignore[operator]
         return "absent", "not all of its flows sent through all of it"
-    if _most(dumbbell, groups, flows) < IDLE * line["rate_bit_s"]:
+    if _rate_bound(dumbbell, groups, flows) < IDLE * line["rate_bit_s"]:
         return "bounded", "`receive_window` or `edge_rate` of its flows allows no more"
-    if not _are(dumbbell, _LOSSLESS):
+    if not _has_values(dumbbell, _LOSSLESS):
         return (
             ("loss", "its line lost packets") if "link_loss" in line["reasons"] else ("unknown", "")
         )
@@ -163,12 +163,12 @@ def _why(
     if not isinstance(rate, dict) or rate.get("steps"):
         return "rate", "its rate changes"
     forged = any(flow.get("attacker", {}).get("kind", "none") != "none" for flow in groups.values())
-    if forged or not _are(dumbbell, _UNDISTURBED):
+    if forged or not _has_values(dumbbell, _UNDISTURBED):
         return "unknown", ""
-    return _of_queue(dumbbell, groups, line, flows)
+    return _find_queue_cause(dumbbell, groups, line, flows)
 
 
-def _of_queue(
+def _find_queue_cause(
     dumbbell: Mapping[str, Any],
     groups: Mapping[str, dict[str, Any]],
     line: Mapping[str, Any],
@@ -177,15 +177,17 @@ def _of_queue(
     """Finds the cause in the actions of queue and senders, for a link without impairments."""
     reductions, delays = _total(flows, _REDUCTIONS), _total(flows, [_BY_DELAY])
     if delays > reductions:
-        why = "its senders reduced their windows for delays more often than for drops and marks"
-        return "delay", why
+        reason = "its senders reduced their windows for delays more often than for drops and marks"
+        return "delay", reason
     if not line["dropped_pkts"] and not line["marked_pkts"]:
         return "unknown", "its queue dropped and marked nothing"
     queue = dumbbell.get("queue", {})
     if not manages(queue) and "overlimit" in line["reasons"]:
-        held = _held(queue["limit"], line["rate_bit_s"], dumbbell.get("bdp_rtt"), groups.values())
-        if held < _SHORT:
-            return "overflow", f"its queue holds {held:.1f} packets and overflowed"
+        packets = _limit_packets(
+            queue["limit"], line["rate_bit_s"], dumbbell.get("bdp_rtt"), groups.values()
+        )
+        if packets < _SHORT_BUFFER_PACKETS:
+            return "overflow", f"its queue holds {packets:.1f} packets and overflowed"
     rtt_us = flows["rtt_base_us"].min()
     longest_us = line["qdelay_max_us"]
     if reductions and rtt_us is not None and longest_us is not None and longest_us < rtt_us:
@@ -199,7 +201,7 @@ def _of_queue(
     return "unknown", ""
 
 
-def _are(section: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+def _has_values(section: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
     """`True` if the keys that are present have these values."""
     return all(section.get(key, value) == value for key, value in values.items())
 
@@ -209,7 +211,7 @@ def _total(flows: pl.DataFrame, columns: Iterable[str]) -> int:
     return sum(int(flows[column].sum() or 0) for column in columns if column in flows.columns)
 
 
-def _most(
+def _rate_bound(
     dumbbell: Mapping[str, Any], groups: Mapping[str, dict[str, Any]], flows: pl.DataFrame
 ) -> float:
     """Upper bound in bit/s of the rate that windows and interfaces allow, without queueing."""
@@ -228,7 +230,7 @@ def _most(
     return total
 
 
-def _held(
+def _limit_packets(
     limit: str, rate: float, bdp_rtt: str | None, groups: Iterable[Mapping[str, Any]]
 ) -> float:
     """Converts the limit of a queue to a number of the largest packets of these groups."""
@@ -236,9 +238,9 @@ def _held(
     if unit.startswith("packet"):
         return float(number)
     if unit == "BDP":
-        held = float(number) * rate * _core.read_quantity("time", bdp_rtt or "0 s") / 8
+        size = float(number) * rate * _core.read_quantity("time", bdp_rtt or "0 s") / 8
     elif unit.endswith("B"):
-        held = read_bytes(limit)
+        size = read_bytes(limit)
     else:
-        held = rate * _core.read_quantity("time", limit) / 8
-    return held / max(sum(packet_sizes(group["endpoint"])) for group in groups)
+        size = rate * _core.read_quantity("time", limit) / 8
+    return size / max(sum(packet_sizes(group["endpoint"])) for group in groups)

@@ -172,7 +172,7 @@ _OF_FLOWS = (
     .alias("jain"),
 )
 #: Columns of flows and links that older results lack.
-_LATER = (
+_LATER_COLUMNS = (
     "rto_under_way",
     "duplicates",
     "cwnd_reductions_quench",
@@ -264,14 +264,14 @@ def per_run(
     keys = ["run_id", *run.key_columns]
     runs = run.runs.select(keys)
     if by == "all":
-        of_link = _with_later(run.links.filter(pl.col("link") == link)).select(
+        of_link = _with_missing_columns(run.links.filter(pl.col("link") == link)).select(
             "run_id", *(pl.col(column).alias(name) for name, column in _OF_LINK.items())
         )
-        rows = runs.join(_together(run), on="run_id", how="left", maintain_order="left")
+        rows = runs.join(_all_flows(run), on="run_id", how="left", maintain_order="left")
         rows = rows.join(of_link, on="run_id", how="left", maintain_order="left")
         return _filled(rows, keys)
-    apart = ["group"] if by == "group" else ["group", "flow_id"]
-    parts = _apart(run, apart, _reference(run, relative_to))
+    by_columns = ["group"] if by == "group" else ["group", "flow_id"]
+    parts = _by_part(run, by_columns, _reference(run, relative_to))
     if by == "group":
         # A group without a flow in one of the runs has a row there, too.
         names = pl.DataFrame({"group": run.groups}, schema={"group": pl.String})
@@ -280,7 +280,7 @@ def per_run(
     else:
         rows = runs.join(parts, on="run_id", maintain_order="left_right")
     rows = rows if chosen is None else rows.filter(pl.col("group") == chosen)
-    return _filled(rows, [*keys, *apart])
+    return _filled(rows, [*keys, *by_columns])
 
 
 def known_group(run: Data, group: str | None) -> str | None:
@@ -310,40 +310,40 @@ def _reference(run: Data, relative_to: str | None) -> str | None:
     return chosen if chosen is not None else next(iter(run.groups), None)
 
 
-def _together(run: Data) -> pl.DataFrame:
+def _all_flows(run: Data) -> pl.DataFrame:
     """Metrics of all flows of each run together."""
-    sums = unsampled.added(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS), ["run_id"])
+    sums = unsampled.with_unsampled(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS), ["run_id"])
     rows = _rates(run, sums)
     return _with_requests(run, rows, [])
 
 
 def _flows(run: Data) -> pl.DataFrame:
     """The flows, each with the warm-up time of its run."""
-    flows = _with_later(run.flows)
+    flows = _with_missing_columns(run.flows)
     return flows.join(run.runs.select("run_id", "warmup_s"), on="run_id", maintain_order="left")
 
 
-def _with_later(rows: pl.DataFrame) -> pl.DataFrame:
+def _with_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """Adds columns that older results lack, filled with null."""
-    missing = (name for name in _LATER if name not in rows.columns)
+    missing = (name for name in _LATER_COLUMNS if name not in rows.columns)
     return rows.with_columns(pl.lit(None, pl.UInt64).alias(name) for name in missing)
 
 
-def _with_requests(run: Data, rows: pl.DataFrame, apart: list[str]) -> pl.DataFrame:
+def _with_requests(run: Data, rows: pl.DataFrame, by_columns: list[str]) -> pl.DataFrame:
     """Adds the metrics of requests."""
-    found = responses.metrics_of(run, apart)
+    found = responses.metrics_of(run, by_columns)
     if found.is_empty():
         return rows
-    return rows.join(found, on=["run_id", *apart], how="left", maintain_order="left")
+    return rows.join(found, on=["run_id", *by_columns], how="left", maintain_order="left")
 
 
-def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
+def _by_part(run: Data, by_columns: list[str], reference: str | None) -> pl.DataFrame:
     """Metrics of each group, or each flow, of each run, with shares and ratios."""
     delivered, rate = pl.col("delivered_bytes"), pl.col("goodput_bit_s")
     parts = (
         _flows(run)
         .with_columns(pl.col("group").cast(pl.String))
-        .group_by("run_id", *apart, maintain_order=True)
+        .group_by("run_id", *by_columns, maintain_order=True)
         .agg(
             *_OF_FLOWS,
             delivered.sum().alias("delivered"),
@@ -353,8 +353,8 @@ def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
             pl.col("throughput_bit_s").mean().alias("wire_rate"),
         )
     )
-    if "flow_id" not in apart:
-        parts = unsampled.added(run, parts, ["run_id", *apart])
+    if "flow_id" not in by_columns:
+        parts = unsampled.with_unsampled(run, parts, ["run_id", *by_columns])
     everything = pl.col("delivered").sum().over("run_id")
     theirs = pl.col("group") == reference
     total, count = (pl.col(c).filter(theirs).sum().over("run_id") for c in ("rates", "rated"))
@@ -366,9 +366,9 @@ def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
         .then(pl.col("rate") / (total / count))
         .alias("goodput_ratio"),
     )
-    parts = parts.with_columns(own) if "flow_id" in apart else _rates(run, parts)
+    parts = parts.with_columns(own) if "flow_id" in by_columns else _rates(run, parts)
     parts = parts.drop("delivered", "rate", "rates", "rated", "wire_rate")
-    return _with_requests(run, parts, apart)
+    return _with_requests(run, parts, by_columns)
 
 
 def _rates(run: Data, sums: pl.DataFrame) -> pl.DataFrame:
@@ -397,7 +397,7 @@ def summarise(
     rows: pl.DataFrame,
     by: Sequence[str],
     metrics: Sequence[str | Metric] | None = None,
-    together: pl.DataFrame | None = None,
+    all_flows: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Aggregates runs over seeds.
 
@@ -408,7 +408,7 @@ def summarise(
         rows: A row per run, or per run and part of it.
         by: Columns of the points.
         metrics: Metrics, by column or as objects; all if not given.
-        together: All flows of the runs. A point is deterministic if at least two seeds gave the
+        all_flows: All flows of the runs. A point is deterministic if at least two seeds gave the
             same in all metrics, here as well: a part may be the same by chance.
     """
     every = METRICS if metrics is None else metrics
@@ -440,11 +440,11 @@ def summarise(
         for end in QUARTILES if m.counts else ():
             summary[f"{m.column}{end}"] = points[f"{m.column}{end}"]
     found = pl.DataFrame(summary)
-    if together is None:
+    if all_flows is None:
         return found
-    axes = [name for name in by if name in together.columns]
+    axes = [name for name in by if name in all_flows.columns]
     columns = [pl.col(name).n_unique() == 1 for name in METRICS]
-    whole = together.group_by(axes or pl.lit(0)).agg(pl.all_horizontal(columns).alias("whole"))
+    whole = all_flows.group_by(axes or pl.lit(0)).agg(pl.all_horizontal(columns).alias("whole"))
     found = (
         found.join(whole, on=axes, how="left", maintain_order="left")
         if axes
@@ -512,9 +512,9 @@ def all_and_groups(
     Raises:
         InputError: There is no such link or group.
     """
-    together = per_run(run, link, by="all").with_columns(pl.lit(ALL).alias("group"))
-    apart = per_run(run, link, by="group", relative_to=relative_to)
-    return pl.concat([together, apart], how="diagonal_relaxed")
+    all_flows = per_run(run, link, by="all").with_columns(pl.lit(ALL).alias("group"))
+    parts = per_run(run, link, by="group", relative_to=relative_to)
+    return pl.concat([all_flows, parts], how="diagonal_relaxed")
 
 
 def groups(rows: pl.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, object], pl.DataFrame]]:

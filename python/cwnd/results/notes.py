@@ -26,7 +26,7 @@ from cwnd.results.mechanisms import (
     totals,
     where,
 )
-from cwnd.results.unsampled import part, unrecorded
+from cwnd.results.unsampled import row_counts, unsampled_flows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,27 +48,27 @@ _ARRIVALS = re.compile(
 
 def missing_runs(run: Data) -> list[str]:
     """Sentence for an incomplete sweep."""
-    missing, there = run.manifest.missing, run.manifest.runs
+    missing, present = run.manifest.missing, run.manifest.runs
     if not missing:
         return []
-    return [f"{missing} of {missing + there} runs are missing: the sweep is not complete"]
+    return [f"{missing} of {missing + present} runs are missing: the sweep is not complete"]
 
 
 def invalid_runs(run: Data) -> list[str]:
     """Sentence for runs on Linux that were invalid."""
-    world = run.manifest.world or {}
-    invalid = world.get("invalid_runs", 0)
+    facts = run.manifest.world or {}
+    invalid = facts.get("invalid_runs", 0)
     if not invalid:
         return []
-    first, *more = world["flaws"]
+    first, *more = facts["flaws"]
     others = f" (and {len(more)} more reasons)" if more else ""
     return [f"{invalid} of {run.manifest.runs} runs are not valid: {first}{others}"]
 
 
-def of_linux(run: Data) -> list[str]:
+def linux_notes(run: Data) -> list[str]:
     """Notes on settings that Linux applies differently."""
-    told: list[str] = (run.manifest.world or {}).get("notes", [])
-    return told
+    notes: list[str] = (run.manifest.world or {}).get("notes", [])
+    return notes
 
 
 def silent_mechanisms(run: Data) -> list[str]:
@@ -79,12 +79,12 @@ def silent_mechanisms(run: Data) -> list[str]:
     acted = OF_ECN if is_reported(run.flows, OF_ECN) else "ce_received"
     reductions = totals(run, run.flows, "group", acted)
     # Linux does not report the quenches that its senders accepted.
-    heard = is_reported(run.flows, "quenches")
-    quenches = totals(run, run.flows, "group", "quenches") if heard else None
+    quenches_reported = is_reported(run.flows, "quenches")
+    quenches = totals(run, run.flows, "group", "quenches") if quenches_reported else None
     answers = totals(run, run.flows, "group", OF_QUENCHES)
-    told_of = totals(run, run.links, "link", "quenches_total_pkts")
+    quenches_sent = totals(run, run.links, "link", "quenches_total_pkts")
     # Most links sent none; the filter saves a search through all links at each point.
-    told_of = {place: count for place, count in told_of.items() if count}
+    quenches_sent = {place: count for place, count in quenches_sent.items() if count}
     # ECN's mechanisms are not expected to act without ECN, and quenches depend on the endpoint.
     of_others = {mechanism[4] for mechanism in OF_CONTROLLERS} - {OF_ECN, OF_QUENCHES}
     acts = {c: totals(run, run.flows, "group", c) for c in of_others if is_reported(run.flows, c)}
@@ -102,12 +102,12 @@ def silent_mechanisms(run: Data) -> list[str]:
                 if quenches is not None
                 else ()
             ),
-            *_unheard_quenches(scenario, point, told_of),
+            *_ignored_quenches(scenario, point, quenches_sent),
             *_silent_queues(scenario, point, verdicts),
             *_silent_controllers(scenario, point, acts, since),
             *_silent_routers(scenario, run.manifest.activity),
         )
-        for sentence in _told(found):
+        for sentence in _join_sentences(found):
             silent.setdefault(sentence, []).append(point)
     return [f"{sentence} {where(run, found, len(points))}" for sentence, found in silent.items()]
 
@@ -118,7 +118,7 @@ def given_up(run: Data) -> list[str]:
         return []
     where = run.flows["gave_up"].cast(pl.String)
     syn, data = int((where == "syn").sum()), int((where == "data").sum())
-    flows, rest = run.flows.height, unrecorded(run)
+    flows, rest = run.flows.height, unsampled_flows(run)
     if not rest.is_empty():
         syn += int(rest["gave_up_at_syn"].sum())
         data += int(rest["gave_up_at_data"].sum())
@@ -139,7 +139,7 @@ def rows_left_out(run: Data) -> list[str]:
         ("requests", "metrics are of all, quantiles of response times to 0.4 %"),
         ("flows", "metrics are of all"),
     ):
-        found = part(run, table)
+        found = row_counts(run, table)
         if found is None:
             continue
         some, every = found
@@ -163,18 +163,18 @@ def idle_seeds(run: Data) -> list[str]:
     ]
 
 
-def _told(found: Iterable[tuple[str, str]]) -> list[str]:
+def _join_sentences(found: Iterable[tuple[str, str]]) -> list[str]:
     """Formats sentences from templates with the names of groups or links.
 
     More than a few names with the same template share one sentence: a graph of a thousand links has
     one sentence for the links that were never full.
     """
-    alike: dict[tuple[str, str], list[str]] = {}
+    names_by_template: dict[tuple[str, str], list[str]] = {}
     for words, name in found:
         before, _, after = words.partition("{}")
-        alike.setdefault((before, after), []).append(name)
+        names_by_template.setdefault((before, after), []).append(name)
     sentences = []
-    for (before, after), names in alike.items():
+    for (before, after), names in names_by_template.items():
         if len(names) <= NAMED:
             sentences += [f"{before}`{name}`{after}" for name in names]
             continue
@@ -217,7 +217,7 @@ def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: 
     seconds = float((runs["duration_s"] - runs["warmup_s"]).sum())
     if not isinstance(rate, float) or not isinstance(used, float) or seconds <= 0:
         return None
-    connections, rest = began.height, unrecorded(run)
+    connections, rest = began.height, unsampled_flows(run)
     if not rest.is_empty():
         rest = rest.filter(pl.col("run_id").is_in(ids) & (pl.col("group") == group))
         connections += int(rest["began"].sum())
@@ -274,14 +274,14 @@ def _silent_quenches(
             yield f"source quenches never acted: no window of {{}} was reduced by one{since}", name
 
 
-def _unheard_quenches(
-    scenario: dict[str, Any], point: Point, told_of: Totals
+def _ignored_quenches(
+    scenario: dict[str, Any], point: Point, quenches_sent: Totals
 ) -> Iterable[tuple[str, str]]:
     """Links whose routers sent source quenches that no flow obeys."""
     endpoints = [flow.get("endpoint") for flow in scenario.get("flow", {}).values()]
     if any(isinstance(each, dict) and each.get("obey_quench") for each in endpoints):
         return
-    for (at, link), sent in told_of.items():
+    for (at, link), sent in quenches_sent.items():
         if at == point:
             yield f"{sent} source quenches of {{}} changed nothing: no flow obeys them", link
 

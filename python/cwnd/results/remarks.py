@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Signals that mechanisms answer, with the verb for their absence, by the column that counts the
 #: answers.
-_HEARD = {OF_ECN: ("ECN", "marks"), OF_QUENCHES: ("quench", "came")}
+_SIGNALS = {OF_ECN: ("ECN", "marks"), OF_QUENCHES: ("quench", "came")}
 #: Labels of a point of the sweep.
 _Point = tuple[str, ...]
 
@@ -60,39 +60,39 @@ class Remarks:
     @classmethod
     def of(cls, run: Data) -> Remarks:
         """Finds mechanisms of controllers that did nothing, and the labels responsible for that."""
-        asking, silent = _silent(run)
+        enabling, silent = _silent(run)
         # Points with a remark on a label, by axis, label and remark, as an ordered set.
-        borne: dict[tuple[int, str, str], dict[_Point, None]] = defaultdict(dict)
+        remarked_points: dict[tuple[int, str, str], dict[_Point, None]] = defaultdict(dict)
         # Points at which no axis is responsible, by group and remark.
         rest: dict[tuple[str, str], list[_Point]] = defaultdict(list)
         # For each group, the points that enable its mechanism, and those at which it does nothing.
-        alike = {
-            group: [{at for at, there in of.items() if group in there} for of in (asking, silent)]
+        points_of = {
+            group: [{at for at, names in of.items() if group in names} for of in (enabling, silent)]
             for group in {group for groups in silent.values() for group in groups}
         }
         for point, groups in silent.items():
             for group, remark in groups.items():
-                place = _deciding(run, point, asking, alike[group])
-                if place is None:
+                index = _responsible_axis(run, point, enabling, points_of[group])
+                if index is None:
                     rest[group, remark].append(point)
                 else:
-                    borne[place, point[place], remark][point] = None
+                    remarked_points[index, point[index], remark][point] = None
         labels: dict[_Point, list[str]] = {}
         remarks: dict[int, dict[str, str]] = defaultdict(dict)
-        for (place, label, remark), points in borne.items():
+        for (index, label, remark), points in remarked_points.items():
             for point in points:
                 shown = labels.setdefault(point, list(point))
-                shown[place] += f" ({remark})"
-            if all(point in points for point in asking if point[place] == label):
-                remarks[place][label] = remark
+                shown[index] += f" ({remark})"
+            if all(point in points for point in enabling if point[index] == label):
+                remarks[index][label] = remark
             else:
                 rest[label, remark] += points
-        axes = [_with(axis, remarks[place]) for place, axis in enumerate(run.axes)]
+        axes = [_with(axis, remarks[index]) for index, axis in enumerate(run.axes)]
         return cls(
             axes,
             silent,
             {point: tuple(shown) for point, shown in labels.items()},
-            [f"{what}: {r} {where(run, at, len(asking))}" for (what, r), at in rest.items()],
+            [f"{what}: {r} {where(run, at, len(enabling))}" for (what, r), at in rest.items()],
         )
 
     def keys(self, rows: pl.DataFrame) -> dict[str, list[str]]:
@@ -120,14 +120,14 @@ class Remarks:
 
 def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, str]]]:
     """Groups at each point that enable a mechanism, and remarks on mechanisms without effect."""
-    asking: dict[_Point, set[str]] = {}
+    enabling: dict[_Point, set[str]] = {}
     found: dict[_Point, dict[str, list[str]]] = {}
     counts: dict[str, Totals] = {}
     unable: dict[tuple[str, str, str], bool] = {}
     for point, indices in run.rows_by_point.items():
         resolved = run.resolved[indices[0]]
         scenario = asked_for(resolved)
-        asking[point] = set()
+        enabling[point] = set()
         for group, flow in scenario.get("flow", {}).items():
             controller = flow.get("controller", {})
             for mechanism, column in mechanisms_of(controller):
@@ -136,48 +136,48 @@ def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, s
                 acted = "ce_received" if linux else column
                 if not is_reported(run.flows, acted):
                     continue
-                asking[point].add(group)
+                enabling[point].add(group)
                 if acted not in counts:
                     counts[acted] = totals(run, run.flows, "group", acted)
                 if counts[acted].get((point, group), 0):
                     continue
-                heard, what = _HEARD.get(column, ("", ""))
-                variant = (str(scenario), group, heard)
+                signal, what = _SIGNALS.get(column, ("", ""))
+                variant = (str(scenario), group, signal)
                 if variant not in unable:
-                    unable[variant] = bool(heard) and _cannot(resolved, group, heard)
+                    unable[variant] = bool(signal) and _lacks_signal(resolved, group, signal)
                 verb = "cannot act" if unable[variant] else "never acted"
-                why = f": no {heard} {what}" if heard else ""
+                reason = f": no {signal} {what}" if signal else ""
                 remarks = found.setdefault(point, {}).setdefault(group, [])
-                remarks.append(f"{mechanism} {verb}{why}")
+                remarks.append(f"{mechanism} {verb}{reason}")
     silent = {
         point: {group: "; ".join(remarks) for group, remarks in groups.items()}
         for point, groups in found.items()
     }
-    return asking, silent
+    return enabling, silent
 
 
-def _cannot(resolved: str, group: str, heard: str) -> bool:
+def _lacks_signal(resolved: str, group: str, signal: str) -> bool:
     """`True` if the path of a group never sends the signal that its mechanism answers.
 
     The warnings of the scenario's parser decide that.
     """
     keys = (f"flow.{group}.controller", f"flow.{group}.endpoint")
     warnings = _core.parse(resolved, name="resolved").warnings
-    return any(each["key"] in keys and heard in each["message"] for each in warnings)
+    return any(each["key"] in keys and signal in each["message"] for each in warnings)
 
 
-def _deciding(
-    run: Data, point: _Point, points: dict[_Point, set[str]], alike: Sequence[set[_Point]]
+def _responsible_axis(
+    run: Data, point: _Point, points: dict[_Point, set[str]], points_of: Sequence[set[_Point]]
 ) -> int | None:
     """Returns the index of the first axis whose other labels lead out of a set of points.
 
     The first set is tried on all axes before the second.
     """
-    for those in alike:
-        for place, axis in enumerate(run.axes):
-            others = ((*point[:place], label, *point[place + 1 :]) for label in axis.labels)
+    for those in points_of:
+        for index, axis in enumerate(run.axes):
+            others = ((*point[:index], label, *point[index + 1 :]) for label in axis.labels)
             if any(other in points and other not in those for other in others):
-                return place
+                return index
     return None
 
 

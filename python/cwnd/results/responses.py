@@ -29,7 +29,7 @@ COLUMNS = (
 #: Counts of requests by their state at a time since they were sent: answered, still open at the end
 #: of the run, or never answered because their connection was given up. The last have an infinite
 #: time.
-_COUNTS = ("answered", "open", "never")
+_COUNTS = ("answered", "open", "unanswered")
 #: Outcomes of requests.
 OUTCOMES = ("answered", "open", "rejected", "given-up")
 #: Approximate number of requests that are read at a time.
@@ -38,7 +38,7 @@ _BATCH = 4_000_000
 _ROUNDING = 1e-9
 
 
-def metrics_of(run: Data, apart: Sequence[str] = ()) -> pl.DataFrame:
+def metrics_of(run: Data, by_columns: Sequence[str] = ()) -> pl.DataFrame:
     """Computes metrics of requests, a row for each run and group or flow with requests.
 
     The mean and the largest response time are of answered requests. Quantiles are of all requests.
@@ -49,18 +49,20 @@ def metrics_of(run: Data, apart: Sequence[str] = ()) -> pl.DataFrame:
 
     Args:
         run: The result.
-        apart: Columns that separate rows within a run: none, `group`, or `group` and `flow_id`.
+        by_columns: Columns that separate rows within a run: none, `group`, or `group` and
+            `flow_id`.
     """
-    key = ("responses", *apart)
+    key = ("responses", *by_columns)
     if key not in run.derived:
-        by = ["run_id", *apart]
-        parts = [_metrics(survival(counts, by), by) for counts in counts_of(run, apart)]
+        by = ["run_id", *by_columns]
+        parts = [_metrics(survival(counts, by), by) for counts in counts_of(run, by_columns)]
         if not parts:
             run.derived[key] = pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Float64))
             return run.derived[key]
         found = pl.concat(parts)
         acked = [
-            _acked(survival(counts, by), by) for counts in counts_of(run, apart, time="acked_s")
+            _acked(survival(counts, by), by)
+            for counts in counts_of(run, by_columns, time="acked_s")
         ]
         if acked:
             found = found.join(pl.concat(acked), on=by, how="left", maintain_order="left")
@@ -72,32 +74,32 @@ def metrics_of(run: Data, apart: Sequence[str] = ()) -> pl.DataFrame:
 
 def counts_of(
     run: Data,
-    apart: Sequence[str] = (),
+    by_columns: Sequence[str] = (),
     run_ids: Sequence[str] | None = None,
     time: Literal["response_s", "acked_s"] = "response_s",
 ) -> Iterator[pl.DataFrame]:
     """Yields the response times of requests, in batches of whole runs; of these runs or of all.
 
-    Columns are `run_id`, those of `apart`, and `time_s`, the time since the request was sent.
-    `answered`, `open` and `never` count requests answered then, open at the end of the run, and
-    given up (at an infinite time). `sum_s` and `longest_s` are the sum and the largest of the
+    Columns are `run_id`, those of `by_columns`, and `time_s`, the time since the request was sent.
+    `answered`, `open` and `unanswered` count requests answered then, open at the end of the run,
+    and given up (at an infinite time). `sum_s` and `longest_s` are the sum and the largest of the
     response times. With `time="acked_s"` these are times to the last acknowledgement of the
     response, of runs in which every request has a row.
     """
     for ids in _batches(run, run_ids):
-        sketched, rowed = ([], ids) if "flow_id" in apart else _without_rows(run, ids)
+        sketched, rowed = ([], ids) if "flow_id" in by_columns else _without_rows(run, ids)
         if sketched and time == "response_s":
-            yield _sketched(run, sketched, apart)
+            yield _sketched(run, sketched, by_columns)
         if not rowed:
             continue
         requests = run.samples_of("requests", rowed)
         if time not in requests.collect_schema():
             continue
-        took, outcome = pl.col(time).alias("took_s"), pl.col("outcome").cast(pl.String)
-        rows = requests.select("run_id", *apart, "start_s", took, outcome)
+        elapsed, outcome = pl.col(time).alias("elapsed_s"), pl.col("outcome").cast(pl.String)
+        rows = requests.select("run_id", *by_columns, "start_s", elapsed, outcome)
         ends = run.runs.lazy().select("run_id", "duration_s")
         joined = rows.join(ends, on="run_id", maintain_order="left")
-        counts = _counted(joined, ["run_id", *apart]).collect()
+        counts = _counted(joined, ["run_id", *by_columns]).collect()
         if not counts.is_empty():
             yield counts
 
@@ -111,7 +113,7 @@ def _without_rows(run: Data, run_ids: list[str]) -> tuple[list[str], list[str]]:
     return [i for i in run_ids if i in lacking], [i for i in run_ids if i not in lacking]
 
 
-def _sketched(run: Data, run_ids: list[str], apart: Sequence[str]) -> pl.DataFrame:
+def _sketched(run: Data, run_ids: list[str], by_columns: Sequence[str]) -> pl.DataFrame:
     """Counts of all requests of these runs, by buckets of their histograms."""
     rows = run.samples_of("sketches", run_ids).with_columns(pl.col("what").cast(pl.String))
     what = pl.col("what")
@@ -121,11 +123,11 @@ def _sketched(run: Data, run_ids: list[str], apart: Sequence[str]) -> pl.DataFra
     return (
         rows.filter(what.is_in(OUTCOMES))
         .select(
-            *(pl.col(n).cast(pl.String) if n == "group" else n for n in ("run_id", *apart)),
+            *(pl.col(n).cast(pl.String) if n == "group" else n for n in ("run_id", *by_columns)),
             pl.when(answered | still_open).then(middle).otherwise(float("inf")).alias("time_s"),
             pl.when(answered).then("count").otherwise(none).alias("answered"),
             pl.when(still_open).then("count").otherwise(none).alias("open"),
-            pl.when(answered | still_open).then(none).otherwise("count").alias("never"),
+            pl.when(answered | still_open).then(none).otherwise("count").alias("unanswered"),
             pl.when(answered).then("sum_s").alias("sum_s"),
             pl.when(answered).then("longest_s").alias("longest_s"),
         )
@@ -134,12 +136,12 @@ def _sketched(run: Data, run_ids: list[str], apart: Sequence[str]) -> pl.DataFra
 
 
 def _counted(rows: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
-    answered = pl.col("took_s").is_not_null()
-    never = ~answered & pl.col("outcome").is_in(["rejected", "given-up"])
+    answered = pl.col("elapsed_s").is_not_null()
+    unanswered = ~answered & pl.col("outcome").is_in(["rejected", "given-up"])
     time = (
         pl.when(answered)
-        .then("took_s")
-        .when(never)
+        .then("elapsed_s")
+        .when(unanswered)
         .then(float("inf"))
         .otherwise(pl.col("duration_s") - pl.col("start_s"))
     )
@@ -147,10 +149,10 @@ def _counted(rows: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
         *(pl.col(name).cast(pl.String) if name == "group" else name for name in by),
         time.alias("time_s"),
         answered.cast(pl.UInt64).alias("answered"),
-        (~never & ~answered).cast(pl.UInt64).alias("open"),
-        never.cast(pl.UInt64).alias("never"),
-        pl.col("took_s").alias("sum_s"),
-        pl.col("took_s").alias("longest_s"),
+        (~unanswered & ~answered).cast(pl.UInt64).alias("open"),
+        unanswered.cast(pl.UInt64).alias("unanswered"),
+        pl.col("elapsed_s").alias("sum_s"),
+        pl.col("elapsed_s").alias("longest_s"),
     )
 
 
@@ -188,11 +190,11 @@ def survival(counts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     keys = list(by)
     # Without keys all rows belong together.
     own: list[Any] = keys or [pl.lit(0)]
-    together = pl.sum_horizontal(_COUNTS).cast(pl.Int64)
+    requests = pl.sum_horizontal(_COUNTS).cast(pl.Int64)
     # Of equal times, those of answered requests come first.
     return (
         counts.sort(*keys, "time_s", "open", maintain_order=True)
-        .with_columns(together.alias("together"))
+        .with_columns(requests.alias("together"))
         .with_columns(
             (
                 pl.col("together").sum().over(own)
@@ -211,7 +213,7 @@ def _metrics(ordered: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     every = pl.sum_horizontal(pl.col(_COUNTS).sum())
     return ordered.group_by(by, maintain_order=True).agg(
         every.cast(pl.Float64).alias("requests"),
-        (pl.col("never").sum() / every).alias("given_up_ratio"),
+        (pl.col("unanswered").sum() / every).alias("given_up_ratio"),
         _mean().alias("response_mean_s"),
         *_quantiles(QUANTILES),
         pl.col("longest_s").max().alias("response_max_s"),
@@ -278,7 +280,7 @@ def counts_of_times(times_s: pl.Series) -> pl.DataFrame:
         times_s.alias("time_s"),
         one.alias("answered"),
         none.alias("open"),
-        none.alias("never"),
+        none.alias("unanswered"),
         times_s.alias("sum_s"),
         times_s.alias("longest_s"),
     )

@@ -39,7 +39,7 @@ class Run(Data):
         return [
             *notes.missing_runs(self),
             *notes.invalid_runs(self),
-            *notes.of_linux(self),
+            *notes.linux_notes(self),
             *notes.silent_mechanisms(self),
             *notes.given_up(self),
             *notes.rows_left_out(self),

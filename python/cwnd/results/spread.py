@@ -87,10 +87,10 @@ def about_spreads(summary: pl.DataFrame, metrics: Sequence[Metric], words: Words
         return []
     if summary["deterministic"].all():
         return [f"deterministic: {seeds} seeds gave the same result"]
-    told = [words.mean] if any(not metric.counts for metric in metrics) else []
+    phrases = [words.mean] if any(not metric.counts for metric in metrics) else []
     if any(metric.counts for metric in metrics):
-        told.append(f"{'counts: ' if told else ''}{words.median}")
-    if not told:
+        phrases.append(f"{'counts: ' if phrases else ''}{words.median}")
+    if not phrases:
         return []
-    told[0] += f" of {seeds} seeds"
-    return told + ([words.same] if summary["deterministic"].any() else [])
+    phrases[0] += f" of {seeds} seeds"
+    return phrases + ([words.same] if summary["deterministic"].any() else [])

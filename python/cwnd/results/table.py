@@ -104,7 +104,7 @@ _WHOLE_FROM = 100
 
 
 @dataclass(frozen=True)
-class Shown:
+class MetricUnit:
     """A metric with the unit and scale of its column in a table."""
 
     metric: Metric
@@ -112,7 +112,7 @@ class Shown:
     scale: float
 
     @classmethod
-    def of(cls, metric: Metric, means: Sequence[float | None]) -> Shown:
+    def of(cls, metric: Metric, means: Sequence[float | None]) -> MetricUnit:
         """Chooses the unit of a metric from its means."""
         largest = max((abs(mean) for mean in means if mean is not None), default=0.0)
         if metric.unit != "Mbit/s" or largest == 0:
@@ -180,16 +180,16 @@ def _default_places(value: float, digits: int) -> int:
 #: Characters between two columns of a terminal's table.
 _PAD = 3
 #: Minimum width of a key column in characters, if there is room at all.
-_LEAST_KEY = 8
+_MIN_KEY_WIDTH = 8
 
 
 @dataclass(frozen=True)
-class Sheet:
+class TextTable:
     """A table before it is drawn on a terminal or on a page."""
 
     title: str
     #: Phrases of the caption.
-    about: list[str]
+    caption_parts: list[str]
     #: Number of key columns, from the left, which identify the row.
     keys: int
     headings: list[str]
@@ -198,18 +198,18 @@ class Sheet:
     @property
     def caption(self) -> str:
         """Caption of the table."""
-        return "; ".join(self.about)
+        return "; ".join(self.caption_parts)
 
     def starts_block(self, index: int) -> bool:
         """`True` if the outermost of several keys changes at this row."""
         return self.keys > 1 and index > 0 and self.rows[index][0] != self.rows[index - 1][0]
 
-    def cut(self, most: int) -> Sheet:
-        """Returns the first `most` rows, with a caption that says so."""
-        if len(self.rows) <= most:
+    def cut(self, max_rows: int) -> TextTable:
+        """Returns the first `max_rows` rows, with a caption that says so."""
+        if len(self.rows) <= max_rows:
             return self
-        about = [f"the first {most} of {len(self.rows)} rows", *self.about]
-        return replace(self, about=about, rows=self.rows[:most])
+        caption_parts = [f"the first {max_rows} of {len(self.rows)} rows", *self.caption_parts]
+        return replace(self, caption_parts=caption_parts, rows=self.rows[:max_rows])
 
     @property
     def width(self) -> int:
@@ -255,7 +255,7 @@ class Sheet:
         room = max(width // 2, width - metric - _PAD) - _PAD * self.keys
         if sum(natural.values()) <= width // 2:
             return natural
-        room = min(room, max(width // 2, _LEAST_KEY * self.keys))
+        room = min(room, max(width // 2, _MIN_KEY_WIDTH * self.keys))
         found: dict[int, int] = {}
         # Short columns come first: the width that they leave is shared by the others.
         for left, column in enumerate(sorted(natural, key=lambda each: natural[each])):
@@ -291,19 +291,19 @@ class Sheet:
         return table
 
 
-def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -> Sheet:
+def result_table(run: Run, link: str | None = None, *, intervals: bool = True) -> TextTable:
     """Builds the table of results: a row per point, each metric with its 95 % half-width.
 
     Without `intervals` it is narrower: means only.
     """
     link = link if link is not None else main_link(run)
     summary = run.summary(link=link, by="all")
-    columns = [*COLUMNS, *(c for c in OPTIONAL if _telling(summary, c))]
+    columns = [*COLUMNS, *(c for c in OPTIONAL if _has_nonzero(summary, c))]
     metrics = [METRICS[column] for column in columns]
-    about = [f"link {link}, after the warm-up"] if link is not None else []
-    about += _stacks_and_noise(run)
+    caption_parts = [f"link {link}, after the warm-up"] if link is not None else []
+    caption_parts += _stacks_and_noise(run)
     keys = run.remarks.keys(summary)
-    return sheet_of(run.name, about, keys, summary, metrics, intervals=intervals)
+    return summary_table(run.name, caption_parts, keys, summary, metrics, intervals=intervals)
 
 
 def _stacks_and_noise(run: Run) -> list[str]:
@@ -324,7 +324,7 @@ def _in_words(toml: str) -> str:
     return f"{value['base']}{''.join(parts)}"
 
 
-def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
+def group_table(run: Run, *, intervals: bool = True) -> TextTable | None:
     """Builds the table of groups: a row per point and group; `None` if there is only one group."""
     if len(run.groups) < 2:  # noqa: PLR2004
         return None
@@ -335,46 +335,51 @@ def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
         f"{group} ({number(flows.get((*point, group), 0))}){run.remarks.group(tuple(point), group)}"
         for *point, group in rows.select(*run.axis_columns, "group").iter_rows()
     ]
-    about = [
+    caption_parts = [
         "goodput of all flows of a group together",
         f"ratio of the mean goodput of a flow to that of a flow of {run.groups[0]}",
     ]
-    metrics = [METRICS[c] for c in _GROUP_COLUMNS if c not in OPTIONAL or _telling(rows, c)]
-    return sheet_of("by group of flows", about, keys, rows, metrics, intervals=intervals)
+    metrics = [METRICS[c] for c in _GROUP_COLUMNS if c not in OPTIONAL or _has_nonzero(rows, c)]
+    return summary_table(
+        "by group of flows", caption_parts, keys, rows, metrics, intervals=intervals
+    )
 
 
-def sheet_of(
+def summary_table(
     title: str,
-    about: list[str],
+    caption_parts: list[str],
     keys: dict[str, list[str]],
     rows: pl.DataFrame,
     metrics: Sequence[Metric],
     *,
     intervals: bool = True,
-) -> Sheet:
+) -> TextTable:
     """Builds a table of summaries; counts that are zero everywhere move to the caption.
 
     Args:
         title: Title of the table.
-        about: Phrases of the caption.
+        caption_parts: Phrases of the caption.
         keys: Texts of the key columns, by heading.
         rows: Summary from `summarise`.
         metrics: Metrics to show.
         intervals: `True` shows intervals and quartiles.
     """
-    silent = [metric for metric in metrics if _silent(rows, metric)]
+    zero_counts = [metric for metric in metrics if _all_zero(rows, metric)]
     shown = [
-        Shown.of(metric, rows[metric.column].to_list())
+        MetricUnit.of(metric, rows[metric.column].to_list())
         for metric in metrics
-        if metric not in silent and not _empty(rows, metric.column)
+        if metric not in zero_counts and not _empty(rows, metric.column)
     ]
-    seen = [each.metric for each in shown]
-    about = [*about, *about_spreads(rows, seen, IN_TABLES if intervals else CENTRES)]
+    shown_metrics = [each.metric for each in shown]
+    caption_parts = [
+        *caption_parts,
+        *about_spreads(rows, shown_metrics, IN_TABLES if intervals else CENTRES),
+    ]
     if not intervals and rows.height and max(rows["n"]) > 1 and not rows["deterministic"].all():
-        about.append("intervals and quartiles in summary.csv")
-    if silent:
-        labels = [metric.label for metric in silent]
-        about.append(f"no {', '.join(label[0].lower() + label[1:] for label in labels)}")
+        caption_parts.append("intervals and quartiles in summary.csv")
+    if zero_counts:
+        labels = [metric.label for metric in zero_counts]
+        caption_parts.append(f"no {', '.join(label[0].lower() + label[1:] for label in labels)}")
     all_the_same = bool(rows["deterministic"].all())
     columns = [
         [
@@ -384,9 +389,9 @@ def sheet_of(
         for each in shown
     ]
     cells = zip(*columns, strict=True) if columns else [()] * rows.height
-    return Sheet(
+    return TextTable(
         title=title,
-        about=about,
+        caption_parts=caption_parts,
         keys=len(keys),
         headings=[*keys, *(each.heading for each in shown)],
         rows=[
@@ -400,12 +405,12 @@ def _transposed(keys: dict[str, list[str]], height: int) -> list[tuple[str, ...]
     return list(zip(*keys.values(), strict=True)) if keys else [()] * height
 
 
-def _silent(rows: pl.DataFrame, metric: Metric) -> bool:
+def _all_zero(rows: pl.DataFrame, metric: Metric) -> bool:
     """`True` if a count is zero everywhere, which the caption states instead of a column."""
     return metric.counts and rows.height > 0 and all(mean == 0 for mean in rows[metric.column])
 
 
-def _telling(summary: pl.DataFrame, column: str) -> bool:
+def _has_nonzero(summary: pl.DataFrame, column: str) -> bool:
     """`True` if a value of the column is neither null nor zero."""
     return any(mean for mean in summary[column])
 

@@ -42,7 +42,7 @@ _SUMS = {
 }
 
 
-def unrecorded(run: Data) -> pl.DataFrame:
+def unsampled_flows(run: Data) -> pl.DataFrame:
     """Returns the table `unrecorded`, a row for each run and group with such flows."""
     key = ("unrecorded",)
     if key not in run.derived:
@@ -64,7 +64,7 @@ def _runs(run: Data) -> list[str]:
     return [str(run_id) for run_id in some["run_id"]]
 
 
-def added(run: Data, sums: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def with_unsampled(run: Data, sums: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Extends sums and means over flows with rows to all flows.
 
     Args:
@@ -73,23 +73,23 @@ def added(run: Data, sums: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
             flows.
         by: `run_id`, and `group` if groups have rows of their own.
     """
-    rest = unrecorded(run)
+    rest = unsampled_flows(run)
     if rest.is_empty():
         return sums
-    theirs = rest.group_by(list(by), maintain_order=True).agg(
+    unsampled = rest.group_by(list(by), maintain_order=True).agg(
         *(each.sum().cast(pl.Float64).alias(f"more {name}") for name, each in _SUMS.items()),
         *(pl.col(name).sum().alias(f"more {name}") for name in _MEANS),
         *(pl.col(n).sum().alias(f"more {n}") for n in {*_MEANS.values(), "sized"}),
         (pl.col("offered_bytes").sum() * 8.0).alias("more offered_bit_s"),
     )
-    both = sums.join(theirs, on=list(by), how="full", coalesce=True, maintain_order="left_right")
+    both = sums.join(unsampled, on=list(by), how="full", coalesce=True, maintain_order="left_right")
     columns = [
         (_some(name) + _some(f"more {name}")).alias(name) for name in _SUMS if name in sums.columns
     ]
     for name, count in _MEANS.items():
         known, more = _some(f"counted {name}"), _some(f"more {count}")
-        together = _some(name) * known + _some(f"more {name}")
-        columns.append(pl.when(known + more > 0).then(together / (known + more)).alias(name))
+        weighted_sum = _some(name) * known + _some(f"more {name}")
+        columns.append(pl.when(known + more > 0).then(weighted_sum / (known + more)).alias(name))
     offered = _some("offered_bit_s") + _some("more offered_bit_s")
     some_sized = _some("sized") + _some("more sized") > 0
     columns.append(pl.when(some_sized).then(offered).alias("offered_bit_s"))
@@ -103,10 +103,10 @@ def _some(name: str) -> pl.Expr:
     return pl.col(name).fill_null(0)
 
 
-def part(run: Data, table: str) -> tuple[int, int] | None:
+def row_counts(run: Data, table: str) -> tuple[int, int] | None:
     """Number of rows of `flows` or `requests`, and of all such items; `None` if each has a row."""
     if table == "flows":
-        rest = unrecorded(run)
+        rest = unsampled_flows(run)
         without = 0 if rest.is_empty() else int(rest["flows"].sum())
         return (run.flows.height, run.flows.height + without) if without else None
     if table == "requests" and "requests_without_row" in run.runs.columns:
@@ -119,8 +119,8 @@ def part(run: Data, table: str) -> tuple[int, int] | None:
 
 def rows_metadata(rows: int, every: int) -> dict[str, str]:
     """Builds the metadata of a table's file in which some items have no row."""
-    said = f"{rows} of {every} have a row, drawn at random"
-    return {METADATA: json.dumps({"rows": rows, "of": every, "note": said})}
+    note = f"{rows} of {every} have a row, drawn at random"
+    return {METADATA: json.dumps({"rows": rows, "of": every, "note": note})}
 
 
 def flow_counts(run: Data) -> dict[tuple[str, ...], float]:
@@ -130,7 +130,7 @@ def flow_counts(run: Data) -> dict[tuple[str, ...], float]:
     point, including those in which no flow of the group arrived.
     """
     counts = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).len("count")
-    rest = unrecorded(run)
+    rest = unsampled_flows(run)
     if not rest.is_empty():
         more = rest.select("run_id", "group", pl.col("flows").cast(pl.UInt32).alias("count"))
         counts = pl.concat([counts, more.select(counts.columns)], how="vertical_relaxed")

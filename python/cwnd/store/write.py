@@ -213,9 +213,9 @@ def _rows(directory: Path) -> list[int]:
 
 def _table_metadata(run: Data, table: str) -> dict[str, str] | None:
     """Metadata of a table in which some flows or requests have no row; `None` for others."""
-    from cwnd.results import part, rows_metadata
+    from cwnd.results import row_counts, rows_metadata
 
-    found = part(run, table)
+    found = row_counts(run, table)
     return None if found is None else rows_metadata(*found)
 
 
