@@ -1,5 +1,5 @@
-//! Two ways to drive an endpoint: by hand, one segment after the other, and as a whole connection over a path that
-//! does to each segment what a script says.
+//! Drivers of an endpoint: [`Hand`] passes it one segment at a time; [`World`] runs a whole
+//! connection over a path with scripted losses, marks and delays.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use cwnd_tcp::{
     Body, Config, Flags, Params, Receiver, Recovery, SackBlock, SackBlocks, Segment, Sender,
 };
 
-/// Segment size: round numbers read best.
+/// Segment size, bytes; round numbers are easy to read.
 pub const MSS: u64 = 1000;
 
 pub const fn ms(ms: u64) -> Duration {
@@ -23,7 +23,7 @@ pub const fn at_ms(ms: u64) -> Time {
     Time(ms * 1_000_000)
 }
 
-/// The RFCs' endpoint with round sizes, no handshake, an exact clock and an ACK for each segment.
+/// Default parameters with round sizes, no handshake, an exact clock and an ACK for each segment.
 pub fn simple() -> Params {
     Params::default().with(|p| {
         p.packets.mss = Bytes(MSS);
@@ -41,7 +41,7 @@ pub fn preset(name: &str) -> Params {
     params
 }
 
-/// NewReno, as a scenario would set it.
+/// NewReno with settings by key, as in a scenario.
 pub fn newreno(settings: &[(&str, Value)]) -> ControllerParams {
     let mut controller = ControllerParams::of_kind("newreno").unwrap();
     for (name, value) in settings {
@@ -55,12 +55,12 @@ pub fn config(params: Params) -> Arc<Config> {
     Arc::new(Config::new(params, newreno(&[])))
 }
 
-/// The number of the segment that begins at this byte.
+/// Number of a segment: its first byte in units of [`MSS`].
 pub fn number(segment: &Segment) -> u64 {
     segment.seq / MSS
 }
 
-/// A data segment.
+/// Builds a data segment.
 pub fn data(seq: u64, len: u64, ts: Time) -> Segment {
     Segment {
         seq,
@@ -73,13 +73,13 @@ pub fn data(seq: u64, len: u64, ts: Time) -> Segment {
     }
 }
 
-/// A sender whose ACKs the test writes, in numbers of segments.
+/// A sender whose ACKs the test writes, with numbers in segments.
 pub struct Hand {
     pub sender: Sender,
     pub now: Time,
-    /// ACKs echo a timestamp this old.
+    /// Age of the timestamp that ACKs echo.
     pub rtt: Duration,
-    /// What the last ACK made it send.
+    /// Segments sent after the last event.
     pub last: Vec<Segment>,
     pub params: Params,
     window: u32,
@@ -87,12 +87,12 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// A bulk sender, open.
+    /// Creates an open sender with unlimited data.
     pub fn new(params: Params) -> Self {
         Self::with(config(params), 1 << 40)
     }
 
-    /// A sender with so many segments to send, open.
+    /// Creates an open sender with `segments` segments of data.
     pub fn with(config: Arc<Config>, segments: u64) -> Self {
         let window = u32::try_from(config.params.windows.receive_window.0).unwrap();
         let has_sack = config.params.recovery.recovery == Recovery::Sack;
@@ -103,7 +103,7 @@ impl Hand {
         Self { sender, now: at_ms(1000), rtt: ms(100), last: Vec::new(), params, window, has_sack }
     }
 
-    /// The numbers of the segments that may go out now.
+    /// Sends all that may be sent now; returns the numbers of the segments.
     pub fn sends(&mut self) -> Vec<u64> {
         self.last = core::iter::from_fn(|| self.sender.poll_transmit(self.now)).collect();
         self.last.iter().map(number).collect()
@@ -113,7 +113,7 @@ impl Hand {
         self.now += span;
     }
 
-    /// All below segment `k` is acknowledged; the numbers of what is sent then.
+    /// Acknowledges all below segment `k`; returns the numbers of the segments sent then.
     pub fn ack(&mut self, k: u64) -> Vec<u64> {
         self.ack_with(k, &[], Flags::default())
     }
@@ -122,12 +122,13 @@ impl Hand {
         self.ack_with(k, &[], Flags::ECE)
     }
 
-    /// An ACK with SACK blocks, the most recent first, from one segment up to another.
+    /// Delivers an ACK with SACK blocks, the most recent first, each from a segment up to another.
     pub fn sack(&mut self, k: u64, blocks: &[(u64, u64)]) -> Vec<u64> {
         self.ack_with(k, blocks, Flags::default())
     }
 
-    /// The `nth` duplicate ACK for segment `k`: with SACK it reports the segments after it.
+    /// Delivers the `nth` duplicate ACK for segment `k`; with SACK it reports `nth` segments after
+    /// it.
     pub fn duplicate(&mut self, k: u64, nth: u64) -> Vec<u64> {
         if self.has_sack { self.sack(k, &[(k + 1, k + 1 + nth)]) } else { self.ack(k) }
     }
@@ -144,7 +145,7 @@ impl Hand {
         self.sends()
     }
 
-    /// Waits for the timer; the numbers of what it makes the sender send.
+    /// Lets the timer expire; returns the numbers of the segments sent then.
     pub fn expire(&mut self) -> Vec<u64> {
         self.now = self.sender.next_timer();
         assert_ne!(self.now, Time::NEVER, "no timer is armed");
@@ -152,7 +153,7 @@ impl Hand {
         self.sends()
     }
 
-    /// The window in segments.
+    /// Congestion window in segments.
     pub fn cwnd(&self) -> f64 {
         self.sender.window().cwnd as f64 / MSS as f64
     }
@@ -162,23 +163,24 @@ impl Hand {
     }
 }
 
-/// What the path does to a segment.
+/// Fate of a segment on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Deliver,
     Drop,
-    /// CE, if the segment is ECN-capable.
+    /// Delivered with CE if the segment is ECN-capable.
     Mark,
-    /// Arrives so much later than the others.
+    /// Delivered with this additional delay.
     Delay(Duration),
-    /// Arrives, and so much later once more.
+    /// Delivered, and a copy this much later.
     Twice(Duration),
 }
 
-/// Decides by the number of the segment (its ordinal for ACKs) and by how often it was sent, from 1.
+/// Decides the fate by the number of the segment (its ordinal for ACKs) and the number of its
+/// transmission, from 1.
 pub type Script = Box<dyn FnMut(u64, u32) -> Fate>;
 
-/// Segments lost at these transmissions.
+/// Script that drops these transmissions, given as segment and count from 1.
 pub fn drops(which: &[(u64, u32)]) -> Script {
     only(which, Fate::Drop)
 }
@@ -192,7 +194,7 @@ fn only(which: &[(u64, u32)], fate: Fate) -> Script {
     Box::new(move |k, nth| if which.contains(&(k, nth)) { fate } else { Fate::Deliver })
 }
 
-/// One transmission of a data segment.
+/// One transmission of a data segment or SYN.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     pub at: Time,
@@ -205,21 +207,21 @@ pub struct World {
     pub sender: Sender,
     pub receiver: Receiver,
     pub now: Time,
-    /// Every data segment and SYN that was sent.
+    /// Every data segment and SYN sent.
     pub sent: Vec<Sent>,
-    /// Every ACK that was sent.
+    /// Every ACK sent.
     pub acks: Vec<(Time, Segment)>,
-    /// When the last byte was handed over.
+    /// Time at which the last byte in order was delivered.
     pub finished: Time,
     pub data_fate: Script,
     pub ack_fate: Script,
-    /// The receive windows that ACKs advertise, instead of the receiver's.
+    /// Receive windows that ACKs advertise, in place of the receiver's.
     pub ack_windows: Option<Box<dyn FnMut() -> u32>>,
-    /// The quenches that come with an ACK, given the first outstanding byte.
+    /// Source quenches that arrive before an ACK, given the first outstanding byte.
     pub quenches: Option<Box<dyn FnMut(u64) -> Vec<Segment>>>,
-    /// All that was sent before the last reduction for a quench.
+    /// End of the data sent before the last reduction for a quench.
     reduced: u64,
-    /// Time the line takes for each data segment.
+    /// Serialisation time of each data segment on the link.
     pub spacing: Duration,
     one_way: Duration,
     line_free: Time,
@@ -228,13 +230,14 @@ pub struct World {
     transmissions: BTreeMap<u64, u32>,
     high: u64,
     receive_window: u64,
-    /// What arrived, byte by byte, and how far it is without a gap: an account apart from the receiver's.
+    /// Bytes that arrived, and the length of the prefix without a gap: counted independently of the
+    /// receiver.
     arrived: Vec<bool>,
     contiguous: usize,
 }
 
 impl World {
-    /// A connection that has this much to send.
+    /// Creates a connection with `bytes` bytes to send.
     pub fn new(config: Arc<Config>, bytes: u64, rtt: Duration) -> Self {
         let mut sender = Sender::new(Arc::clone(&config));
         sender.write(bytes);
@@ -268,12 +271,12 @@ impl World {
         Self::new(config(params), segments * MSS, rtt)
     }
 
-    /// Runs until nothing is left to do.
+    /// Runs until no event is left.
     pub fn run(&mut self) {
         self.run_until(Time(Time::NEVER.0 - 1));
     }
 
-    /// Runs up to and including this instant.
+    /// Runs up to and including the time `end`.
     pub fn run_until(&mut self, end: Time) {
         if self.sent.is_empty() {
             self.transmit();
@@ -319,7 +322,8 @@ impl World {
         assert_eq!(self.receiver.counters().delivered_bytes, self.contiguous as u64);
     }
 
-    /// What routers, or who poses as one, say before an ACK lands: no window is below one segment, and none of data is reduced twice.
+    /// Delivers the quenches of routers, or forged ones, before an ACK. Checks that no window falls
+    /// below one segment, and that no window of data is reduced twice.
     fn quench(&mut self) {
         let una = self.sender.acknowledged();
         let quenches = self.quenches.as_mut().map(|quenches| quenches(una)).unwrap_or_default();
@@ -386,7 +390,7 @@ impl World {
         }
     }
 
-    /// What holds whatever happened.
+    /// Checks invariants of the sender after a transmission.
     fn check(&self) {
         let una = self.sender.acknowledged();
         assert!(self.sender.window().cwnd >= self.sender.mss());
@@ -394,16 +398,18 @@ impl World {
         if self.high > una {
             assert_ne!(self.sender.next_timer(), Time::NEVER, "outstanding data and no timer");
         }
-        // Each byte is in the network at most twice: as itself, and retransmitted without having been lost.
+        // Each byte is in the network at most twice: the original, and a retransmission of data
+        // that was not lost.
         assert!(self.sender.in_flight() <= 2 * (self.high - una));
     }
 
-    /// The numbers of the segments sent at this instant.
+    /// Numbers of the segments sent at a time.
     pub fn sent_at(&self, at: Time) -> Vec<u64> {
         self.sent.iter().filter(|s| s.at == at).map(|s| s.k).collect()
     }
 
-    /// How many segments were sent in each of the first round trips, when all of one leave at once.
+    /// Number of segments sent in each of the first round trips, if all of a round trip leave at
+    /// once.
     pub fn per_round(&self, rounds: u64) -> Vec<usize> {
         let rtt = self.one_way * 2;
         (0..rounds).map(|r| self.sent_at(Time(r * rtt.0)).len()).collect()
@@ -414,5 +420,5 @@ impl World {
     }
 }
 
-/// Far more than any script needs.
+/// Bound on the steps of a run, far above what any script needs.
 const MOST_STEPS: usize = 1_000_000;

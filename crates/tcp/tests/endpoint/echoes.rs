@@ -13,7 +13,7 @@ fn receiver(echo: EchoKind, params: Params) -> Receiver {
     Receiver::new(config(params.with(|p| p.acks.echo = echo)))
 }
 
-/// Two segments for an ACK, or 40 ms.
+/// Parameters with an ACK for two segments, delayed by up to 40 ms.
 fn delayed() -> Params {
     simple().with(|p| {
         p.acks.ack_every = 2;
@@ -47,7 +47,7 @@ fn delta(ack: &Segment) -> i64 {
     }
 }
 
-/// What each ACK echoes as these arrive, a millisecond apart; none where none goes.
+/// Echoes of the ACKs for segments that arrive 1 ms apart; `None` for a segment without an ACK.
 fn told(r: &mut Receiver, arrivals: &[Segment]) -> Vec<Option<Echo>> {
     (0..).zip(arrivals).map(|(i, s)| r.on_segment(at_ms(i), s).map(|a| echo(&a))).collect()
 }
@@ -70,7 +70,7 @@ fn a_delayed_ack_tells_the_newest_rate() {
     assert_eq!(told(&mut r, &arrivals), [None, rate(5), None, rate(8)]);
 }
 
-/// RFC 9768 § 3.2.2: the counter tells again what a lost ACK told, duplicates count.
+/// RFC 9768 § 3.2.2: the counter is cumulative, so that a lost ACK loses no mark; duplicates count.
 #[test]
 fn marks_are_counted_through_delayed_acks() {
     let mut r = receiver(EchoKind::CeCount, delayed());
@@ -92,7 +92,7 @@ fn a_change_of_the_ecn_field_is_told_at_once_and_the_same_value_waits() {
     assert_eq!(told(&mut r, &arrivals), expected);
 }
 
-/// RFC 3168 § 6.1.3 is the classic policy's alone: others say in their own way what came.
+/// Only the classic policy sets ECE (RFC 3168 § 6.1.3); the others report marks in their echo.
 #[test]
 fn only_the_classic_policy_sets_ece_and_it_echoes_nothing_else() {
     for kind in [EchoKind::Sum, EchoKind::Last, EchoKind::Changes, EchoKind::CeCount] {
@@ -102,7 +102,8 @@ fn only_the_classic_policy_sets_ece_and_it_echoes_nothing_else() {
     }
     let mut r = receiver(EchoKind::Classic, delayed());
     assert_eq!(r.on_segment(at_ms(0), &with_ecn(Ecn::Ce, 0)), None);
-    // Until CWR: the mark of the first of two is echoed by the ACK for both, and by the next.
+    // ECE lasts until CWR: the ACK for two segments echoes the mark of the first, and so does the
+    // next ACK.
     for k in [1, 3] {
         let ack = r.on_segment(at_ms(k), &xcp(5, k)).or_else(|| r.on_timer(at_ms(k + 100)));
         let ack = ack.unwrap();
@@ -122,7 +123,7 @@ fn an_ack_that_goes_ahead_of_compressed_ones_hides_the_load_as_they_do() {
     });
     let mut r = receiver(EchoKind::Changes, params);
     let mut now = at_ms(1000);
-    // Every second segment: each is apart from those before.
+    // Every second segment, so that each lies behind another hole.
     for k in (0..4).chain((5..60).step_by(2)) {
         let segment = Segment { ts: now, ..with_ecn(Ecn::Ce, k) };
         if let Some(ack) = r.on_segment(now, &segment) {
@@ -132,13 +133,14 @@ fn an_ack_that_goes_ahead_of_compressed_ones_hides_the_load_as_they_do() {
     }
 }
 
-/// Long against the delay of ACKs, or short against the time for which Linux compresses them.
+/// Pauses: short against Linux's compression of ACKs, or long against the delay of ACKs.
 fn pause() -> impl Strategy<Value = Duration> {
     prop_oneof![(0u64..200).prop_map(Duration::from_micros), (0u64..60).prop_map(ms)]
 }
 
 proptest! {
-    /// Whatever arrives in whatever order, with whatever gaps, duplicates and pauses: what ACKs tell in sum is what came.
+    /// For arrivals in any order, with any gaps, duplicates and pauses, the sum of the echoes
+    /// equals the sum of the feedback that arrived.
     #[test]
     fn sums_are_conserved_by_every_way_of_holding_acks_back(
         arrivals in prop::collection::vec((0u64..60, -1000i32..1000, pause()), 1..200),
@@ -167,7 +169,7 @@ proptest! {
             let at = r.next_timer();
             told += r.on_timer(at).map_or(0, |ack| delta(&ack));
         }
-        // What no ACK has told yet waits for the next one.
+        // Feedback that no ACK has carried yet waits for the next one.
         let last = Segment { ts: now, ..xcp(0, 59) };
         while let Some(ack) = r.on_segment(now, &last).or_else(|| r.on_timer(r.next_timer())) {
             let more = delta(&ack);

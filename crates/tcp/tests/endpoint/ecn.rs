@@ -15,7 +15,8 @@ fn cwr(segment: &Segment) -> bool {
     segment.flags.has(Flags::CWR)
 }
 
-/// Segment `k` arrives with this ECN field and these flags; whether its ACK has ECE.
+/// Delivers segment `k` with an ECN field and flags; returns `true` if its ACK has ECE, `None`
+/// without an ACK.
 fn echo(r: &mut Receiver, k: u64, ecn: Ecn, flags: Flags) -> Option<bool> {
     let segment = Segment { ecn, flags, ..data(k * MSS, MSS, at_ms(0)) };
     r.on_segment(at_ms(0), &segment).map(|ack| ack.flags.has(Flags::ECE))
@@ -36,7 +37,7 @@ fn a_mark_is_echoed_until_cwr_arrives() {
     assert_eq!(r.counters().ce_segments, 3);
 }
 
-/// § 6.1.3: if any of the segments acknowledged together was marked.
+/// § 6.1.3: ECE is set if any of the segments acknowledged together was marked.
 #[test]
 fn a_delayed_ack_echoes_a_mark_on_any_of_its_segments() {
     for marked in 0..3 {
@@ -47,7 +48,7 @@ fn a_delayed_ack_echoes_a_mark_on_any_of_its_segments() {
     }
 }
 
-/// § 6.1.5: what lies outside the receive window says nothing.
+/// § 6.1.5: marks on segments outside the receive window are ignored.
 #[test]
 fn a_mark_on_a_duplicate_is_not_echoed() {
     let mut r = Receiver::new(config(ecn()));
@@ -112,7 +113,8 @@ fn the_first_new_segment_after_a_reduction_carries_cwr() {
     assert!(!cwr(&h.last[0]));
 }
 
-/// § 6.1.2: for any reduction, "because of a retransmit timeout, a Fast Retransmit, or in response to an ECN notification".
+/// § 6.1.2: CWR follows any reduction, "because of a retransmit timeout, a Fast Retransmit, or in
+/// response to an ECN notification".
 #[test]
 fn a_loss_is_followed_by_cwr_as_well() {
     for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
@@ -156,7 +158,7 @@ fn acks_with_ece_do_not_open_the_window() {
     assert!(without.cwnd() > 7.0, "{}", without.cwnd());
 }
 
-/// One reaction to marks and losses of one window.
+/// RFC 3168 § 6.1.2: one reduction for the marks and losses of one window.
 #[test]
 fn a_loss_in_a_window_that_was_reduced_for_a_mark_reduces_no_further() {
     for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
@@ -177,7 +179,8 @@ fn a_loss_in_a_window_that_was_reduced_for_a_mark_reduces_no_further() {
     }
 }
 
-/// § 6.1.2: "If that data packet is dropped … the sending TCP will have to reduce the congestion window again".
+/// § 6.1.2: "If that data packet is dropped … the sending TCP will have to reduce the congestion
+/// window again".
 #[test]
 fn the_loss_of_the_segment_with_cwr_reduces_again() {
     let mut marked = World::segments(ecn(), 200, ms(100));
@@ -200,7 +203,8 @@ fn the_loss_of_the_segment_with_cwr_reduces_again() {
     );
 }
 
-/// Reno leaves recovery with the first new ACK; an echo of the same window is no news.
+/// Reno leaves recovery with the first new ACK; an echo in the same window still does not reduce
+/// again.
 #[test]
 fn a_mark_in_a_window_that_was_reduced_for_a_loss_reduces_no_further() {
     for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
@@ -228,7 +232,8 @@ fn a_marked_connection_slows_down_without_losing_anything() {
     w.run();
     let c = w.sender.counters();
     assert_eq!((c.reductions_for(Cause::Ecn), c.retransmissions, w.timeouts()), (1, 0, 0));
-    // The echo of a mark lasts until CWR arrives, a round trip later: the ACKs of the rest of its window.
+    // The echo of a mark lasts until CWR arrives, a round trip later: on the ACKs for the rest of
+    // its window.
     let first_cwr = w.sent.iter().find(|s| cwr(&s.segment)).unwrap().k;
     assert_eq!(c.ece_acks, first_cwr - 35);
     assert_eq!(w.sent.iter().filter(|s| cwr(&s.segment)).count(), 1);

@@ -1,8 +1,9 @@
-//! Tahoe, Reno, NewReno and SACK side by side, in the setting of K. Fall, S. Floyd: Simulation-based comparisons of Tahoe,
-//! Reno, and SACK TCP. CCR 26(3), 1996, § 6: one to four losses in a slow start's window of segments 14 to 28.
+//! Tahoe, Reno, NewReno and SACK compared in the setup of K. Fall, S. Floyd: Simulation-based
+//! comparisons of Tahoe, Reno, and SACK TCP. CCR 26(3), 1996, § 6: one to four losses in a
+//! slow-start window of segments 14 to 28.
 //!
-//! The figures of the paper are time-sequence plots; `figures/` holds the same as tables, one for each number of losses.
-//! `UPDATE=1 cargo test -p cwnd-tcp --test endpoint` writes them anew.
+//! The paper's figures are time-sequence plots; `figures/` holds them as tables, one for each
+//! number of losses. `UPDATE=1 cargo test -p cwnd-tcp --test endpoint` rewrites them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,22 +14,22 @@ use cwnd_tcp::{Recovery, Segment};
 
 use crate::common::{World, drops, ms, preset};
 
-/// What became of 100 segments when some of them are lost.
+/// Result of a transfer of 100 segments with losses.
 struct Outcome {
     sent: u64,
     again: u64,
     timeouts: u64,
     reductions: u64,
     finished: Time,
-    /// What was sent again, and when.
+    /// Time and number of each retransmission.
     repaired: Vec<(Time, u64)>,
-    /// What was sent, when, and whether again.
+    /// Time and number of each segment sent, and `true` for a retransmission.
     trace: Vec<(Time, u64, bool)>,
 }
 
-/// Fall & Floyd § 6: 1000-byte segments, an ACK each, a line of 0.8 Mbit/s behind 100 ms.
+/// Fall & Floyd § 6: segments of 1000 B, an ACK each, a link of 0.8 Mbit/s with a delay of 100 ms.
 fn fall_and_floyd(recovery: Recovery, lost: &[u64]) -> Outcome {
-    // Limited transmit (RFC 3042) came five years later.
+    // Limited transmit (RFC 3042) was published five years later.
     let params = preset("ns2").with(|p| {
         p.recovery.recovery = recovery;
         p.windows.initial_window = 1;
@@ -53,7 +54,7 @@ fn fall_and_floyd(recovery: Recovery, lost: &[u64]) -> Outcome {
     }
 }
 
-/// The four kinds against one to four losses in one window of 15 segments, as the paper's § 6 has it:
+/// The four algorithms with one to four losses in one window of 15 segments (§ 6 of the paper):
 /// - one: all but Tahoe, which slow starts, recover alike;
 /// - two: Reno halves its window twice; NewReno and SACK once;
 /// - three and four: Reno waits for its timer, NewReno and SACK do not, and SACK is the quicker;
@@ -73,7 +74,7 @@ fn the_kinds_differ_as_fall_and_floyd_found() {
     assert_eq!(table, SIDE_BY_SIDE);
 }
 
-/// § 6: NewReno sends one hole a round trip, SACK the others as soon as pipe lets it.
+/// § 6: NewReno retransmits one hole a round trip, SACK the others as soon as pipe allows.
 #[test]
 fn newreno_repairs_a_hole_a_round_trip_and_sack_a_window() {
     let repairs = |kind| {
@@ -92,10 +93,11 @@ fn newreno_repairs_a_hole_a_round_trip_and_sack_a_window() {
 
 const KINDS: [Recovery; 4] = [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
 
-/// A round trip of the empty path.
+/// Time span of a table row: a round trip of the empty path.
 const ROW: Duration = ms(200);
 
-/// The trace as a table: what left in each span of time, in its order; `*` marks what was sent before.
+/// Formats the traces as a table: the segments sent in each time span, in order; `*` marks
+/// retransmissions.
 fn figure(lost: &[u64]) -> String {
     let traces = KINDS.map(|kind| fall_and_floyd(kind, lost).trace);
     let last = traces.iter().flatten().map(|(at, ..)| at.0 / ROW.0).max().unwrap();
@@ -124,7 +126,7 @@ fn figure(lost: &[u64]) -> String {
     table
 }
 
-/// Numbers in a row as a span.
+/// Formats consecutive numbers as spans.
 fn runs(sent: impl Iterator<Item = (u64, bool)>) -> String {
     let mut spans: Vec<(u64, u64, bool)> = Vec::new();
     for (k, again) in sent {
@@ -158,7 +160,8 @@ fn the_figures_are_as_before() {
     }
 }
 
-/// § 6.1: of one loss all recover by fast retransmit; Reno, NewReno and SACK do the same.
+/// § 6.1: all recover from one loss by fast retransmit; Reno, NewReno and SACK send the same
+/// segments.
 #[test]
 fn one_loss_is_the_same_to_all_but_tahoe() {
     let [tahoe, reno, newreno, sack] = KINDS.map(|kind| fall_and_floyd(kind, LOST[0]));
@@ -168,7 +171,7 @@ fn one_loss_is_the_same_to_all_but_tahoe() {
     assert!(tahoe.finished > reno.finished);
 }
 
-/// § 6.3-6.4: a timeout is the price of Reno alone, and all of them begin with the same fast retransmit.
+/// § 6.3–6.4: only Reno waits for a timeout, and all begin with the same fast retransmit.
 #[test]
 fn only_reno_waits_for_its_timer_and_from_three_losses_on() {
     for (lost, waits) in LOST.iter().zip([0, 0, 1, 1]) {
@@ -180,7 +183,7 @@ fn only_reno_waits_for_its_timer_and_from_three_losses_on() {
     }
 }
 
-/// § 4: NewReno sends again just what was lost, one segment in each round trip.
+/// § 4: NewReno retransmits only lost segments, one in each round trip.
 #[test]
 fn newreno_takes_as_many_round_trips_as_there_are_losses() {
     for lost in LOST {
@@ -193,7 +196,7 @@ fn newreno_takes_as_many_round_trips_as_there_are_losses() {
     }
 }
 
-/// § 5: SACK sends again just what was lost, in order, and all of it within two round trips.
+/// § 5: SACK retransmits only lost segments, in order, all within two round trips.
 #[test]
 fn sack_repairs_all_losses_within_two_round_trips() {
     for lost in LOST {
@@ -204,7 +207,7 @@ fn sack_repairs_all_losses_within_two_round_trips() {
     }
 }
 
-/// What is lost of a slow start's window of segments 14 to 28.
+/// Segments lost of a slow-start window of segments 14 to 28.
 const LOST: [&[u64]; 4] = [&[14], &[14, 28], &[14, 26, 28], &[14, 24, 26, 28]];
 
 const SIDE_BY_SIDE: &str = "\

@@ -1,4 +1,4 @@
-//! Invariants of both ends on any path.
+//! Properties of both ends that hold on any path.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,14 +13,14 @@ use proptest::sample::select;
 
 use crate::common::{Fate, Script, World, config, data, ms, preset, simple};
 
-/// How badly a path treats what crosses it, in parts of 100.
+/// Impairments of a path: loss and marking in percent, and a burst.
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
     loss: u64,
     mark: u64,
     late: u64,
     twice: u64,
-    /// From this segment on so many are lost in a row.
+    /// First segment and length of a burst of losses.
     burst: (u64, u64),
 }
 
@@ -51,14 +51,14 @@ fn script(trouble: Trouble, seed: u64, name: &str) -> Script {
     })
 }
 
-/// An endpoint without some of its parts and with others.
+/// Draws an endpoint's parameters, with some parts removed and others added.
 fn params() -> impl Strategy<Value = Params> {
     let drawn = proptest::collection::vec(prop::bool::weighted(0.15), PARTS.len());
     let none = Just(vec![false; PARTS.len()]);
     (endpoint(), prop_oneof![none, drawn]).prop_map(|(params, drawn)| {
         params.with(|p| {
             let drawn = PARTS.iter().zip(drawn).filter(|(_, is_drawn)| *is_drawn);
-            // The path has no place for a probe that is numbered below the window.
+            // [`World`] does not accept window probes numbered below the window.
             let parts =
                 drawn.map(|(part, _)| part).filter(|part| part.name != "zero-window-probes");
             parts.for_each(|part| {
@@ -133,32 +133,32 @@ fn endpoint() -> impl Strategy<Value = Params> {
     )
 }
 
-/// What stands for preset `freebsd`, with the rest of what it has.
+/// The drawn combination that stands for preset `freebsd` as a whole.
 const FREEBSD: (Recovery, bool, LossRule, bool) = (Recovery::Sack, true, LossRule::Rfc6675, true);
 
-/// The same of preset `linux` where the other end has no SACK.
+/// The drawn combination that stands for preset `linux` without SACK.
 const LINUX_WITHOUT_SACK: (Recovery, bool, LossRule, bool) =
     (Recovery::NewReno, true, LossRule::Rack, true);
 
-/// An endpoint that does not give up.
+/// Parameters of a preset, for an endpoint that does not give up.
 fn of_preset(name: &str) -> Params {
     preset(name).with(|p| {
         p.packets = simple().packets;
-        // The path has no place for a probe that is numbered below the window.
+        // [`World`] does not accept window probes numbered below the window.
         p.probing = Default::default();
         p.connection.data_retries = None;
         p.connection.data_retry_time = None;
     })
 }
 
-/// A stack as its preset has it.
+/// Draws the parameters of a preset.
 fn stack() -> impl Strategy<Value = Params> {
     prop_oneof![Just("linux"), Just("freebsd"), Just("ns2")].prop_map(of_preset)
 }
 
 fn controller() -> impl Strategy<Value = ControllerParams> {
     let any = select(ControllerParams::KINDS).prop_map(|kind| kind.name);
-    // Most connections have one of these.
+    // The controllers of most connections are drawn more often.
     prop_oneof![Just("newreno"), Just("cubic"), any]
         .prop_map(|kind| ControllerParams::of_kind(kind).expect("it is registered"))
 }
@@ -166,7 +166,7 @@ fn controller() -> impl Strategy<Value = ControllerParams> {
 /// Presets that answer source quenches, and one that does not.
 const QUENCHED: [&str; 3] = ["rfc", "becn", "becn-1998"];
 
-/// A controller that has all of these presets.
+/// Draws a kind of controller that has all of these presets.
 fn with_presets(presets: &'static [&str]) -> impl Strategy<Value = &'static str> {
     let has = |kind: &&str, preset: &&str| {
         let params = ControllerParams::of_kind(kind).expect("it is registered");
@@ -176,7 +176,8 @@ fn with_presets(presets: &'static [&str]) -> impl Strategy<Value = &'static str>
     select(kinds.filter(|kind| presets.iter().all(|p| has(kind, p))).collect::<Vec<_>>())
 }
 
-/// Quenches about what is outstanding, was, will be or never: some of them repeated at once, some again much later.
+/// Draws source quenches that quote data outstanding now, earlier, later or never; some are
+/// repeated at once, some much later.
 fn quenches(share: u64, seed: u64) -> Box<dyn FnMut(u64) -> Vec<Segment>> {
     let mut rng = Rng::named(seed, "quenches");
     let mut old: Vec<Segment> = Vec::new();
@@ -201,7 +202,8 @@ fn quenches(share: u64, seed: u64) -> Box<dyn FnMut(u64) -> Vec<Segment>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// Every byte arrives once and in order, and on the way each account of `World::check` and `World::land` holds.
+    /// Every byte is delivered once and in order, and the invariants of `World::check` and
+    /// `World::land` hold throughout.
     #[test]
     fn every_transfer_completes(
         params in params(),
@@ -230,7 +232,8 @@ proptest! {
         prop_assert_eq!(c.retransmissions, c.segments_sent - bytes.div_ceil(1000));
     }
 
-    /// A receive window that opens, closes and shrinks at will stops no transfer (RFC 9293 § 3.8.6, MUST-34 to -37).
+    /// A receive window that opens, closes and shrinks at random stalls no transfer (RFC 9293 §
+    /// 3.8.6, MUST-34 to -37).
     #[test]
     fn no_receive_window_stalls_a_transfer(
         params in params(),
@@ -259,8 +262,8 @@ proptest! {
         prop_assert_eq!(w.receiver.counters().delivered_bytes, bytes);
     }
 
-    /// Quenches that are right, wrong, repeated, late or forged stall no transfer, close no window and reduce none twice
-    /// (`World::quench`), whatever is done about them; each is counted once.
+    /// Valid, wrong, repeated, late or forged quenches stall no transfer, close no window and
+    /// reduce none twice (`World::quench`), whatever the response; each is counted once.
     #[test]
     fn no_quench_stalls_a_transfer(
         params in params(),
@@ -297,7 +300,8 @@ proptest! {
         prop_assert!(w.sender.is_drained());
         prop_assert_eq!(w.receiver.counters().delivered_bytes, bytes);
         let c = w.sender.counters();
-        // All that come to an open connection are believed or refused; what is done is done about believed ones.
+        // Each quench that reaches an open connection is accepted or refused; only accepted ones
+        // have an effect.
         prop_assert!(c.quenches + c.quenches_refused <= came.get());
         prop_assert!(handshake || c.quenches + c.quenches_refused == came.get());
         let most = if obeyed { c.quenches } else { 0 };
@@ -305,8 +309,8 @@ proptest! {
         prop_assert!(check == QuenchCheck::InFlight || c.quenches_refused == 0);
     }
 
-    /// The events that reach a controller do not depend on its place in the registry: behind the
-    /// pointer of a user's own it sends the same segments at the same times.
+    /// A controller receives the same events from the registry and as a user-defined one behind a
+    /// pointer: the same segments are sent at the same times.
     #[test]
     fn a_controller_of_the_registry_does_the_same_as_a_users_own(
         params in prop_oneof![params(), stack()],
@@ -336,7 +340,7 @@ proptest! {
         prop_assert_eq!((registered.1, registered.2), (users.1, users.2));
     }
 
-    /// Two runs of one seed send the same segments at the same times.
+    /// Two runs with one seed send the same segments at the same times.
     #[test]
     fn a_run_repeats_itself(params in params(), data in trouble(), seed in any::<u64>()) {
         let run = || {

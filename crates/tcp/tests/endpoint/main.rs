@@ -1,4 +1,4 @@
-//! The endpoint as scripts: segments in, segments out, in virtual time.
+//! Tests of the endpoint in virtual time: segments in, segments out.
 
 #[cfg(test)]
 mod common;

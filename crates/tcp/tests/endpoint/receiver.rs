@@ -1,4 +1,4 @@
-//! Times and contents of ACKs: RFC 5681 § 4.2, RFC 2018 § 4, RFC 7323 § 4.3.
+//! Timing and contents of ACKs: RFC 5681 § 4.2, RFC 2018 § 4, RFC 7323 § 4.3.
 
 use cwnd_quantity::{Bytes, Duration, Time};
 use cwnd_tcp::{AckRule, Body, Params, Receiver, Recovery, Segment};
@@ -9,7 +9,7 @@ fn receiver(params: Params) -> Receiver {
     Receiver::new(config(params))
 }
 
-/// Segment `k` arrives; the acknowledgement number in segments, if there is an ACK.
+/// Delivers segment `k`; returns the acknowledgement number in segments, if there is an ACK.
 fn arrive(r: &mut Receiver, now: Time, k: u64) -> Option<u64> {
     r.on_segment(now, &data(k * MSS, MSS, now)).map(|ack| ack.seq / MSS)
 }
@@ -37,7 +37,7 @@ fn a_delayed_ack_waits_for_its_timer_and_no_longer() {
     assert_eq!(r.on_timer(at_ms(49)), None);
     assert_eq!(r.on_timer(at_ms(50)).map(|ack| ack.seq), Some(MSS));
     assert_eq!(r.next_timer(), Time::NEVER);
-    // The count begins anew.
+    // The count of segments restarts after an ACK.
     assert_eq!(arrive(&mut r, at_ms(60), 1), None);
     assert_eq!(arrive(&mut r, at_ms(61), 2), Some(3));
     assert_eq!(r.next_timer(), Time::NEVER);
@@ -55,7 +55,7 @@ fn later_segments_do_not_put_the_delayed_ack_off() {
     assert_eq!(r.next_timer(), at_ms(40));
 }
 
-/// RFC 5681 § 4.2: at once for a gap, for its filling, and for what is there already.
+/// RFC 5681 § 4.2: an immediate ACK for a gap, for its filling, and for a duplicate.
 #[test]
 fn gaps_their_filling_and_duplicates_are_acknowledged_at_once() {
     let mut r = receiver(simple().with(|p| p.acks.ack_every = 4));
@@ -80,7 +80,8 @@ fn a_segment_that_overlaps_what_is_there_delivers_only_what_is_new() {
     assert_eq!(r.counters().delivered_bytes, 4000);
 }
 
-/// Segments of 500 bytes; the first 5000 bytes have arrived before, as in the examples of RFC 2018 § 4.
+/// Receiver of segments of 500 B that has received the first 5000 B, as in the examples of RFC 2018
+/// § 4.
 fn at_5000() -> Receiver {
     let mut r = receiver(simple().with(|p| p.packets.mss = Bytes(500)));
     for k in 0..10 {
@@ -89,7 +90,7 @@ fn at_5000() -> Receiver {
     r
 }
 
-/// The acknowledgement number and the SACK blocks as edges.
+/// Acknowledgement number and SACK blocks, as pairs of edges.
 fn told(ack: &Segment) -> (u64, Vec<(u64, u64)>) {
     let edges = |b: &cwnd_tcp::SackBlock| (b.start(ack.seq), b.end(ack.seq));
     (ack.seq, ack.sack().iter().filter(|b| b.len > 0).map(edges).collect())
@@ -108,7 +109,8 @@ fn when_the_first_of_eight_is_lost_one_block_grows() {
     }
 }
 
-/// RFC 2018 § 4, case 3: the second, fourth, sixth and eighth segments are lost; then the fourth arrives, then the second.
+/// RFC 2018 § 4, case 3: the second, fourth, sixth and eighth segments are lost; then the fourth
+/// arrives, then the second.
 #[test]
 fn sack_blocks_come_most_recent_first() {
     let mut r = at_5000();
@@ -127,7 +129,7 @@ fn of_four_blocks_the_three_most_recent_are_told() {
     for seq in [5500, 7000, 8000, 9000] {
         arrive_500(&mut r, seq);
     }
-    // The oldest grows and is the most recent again; the second oldest is left out.
+    // The oldest block grows and becomes the most recent; the second oldest is left out.
     let expected = vec![(5500, 6500), (9000, 9500), (8000, 8500)];
     assert_eq!(arrive_500(&mut r, 6000), (5000, expected));
 }
@@ -139,7 +141,8 @@ fn without_sack_no_blocks_are_told() {
     assert_eq!(told(&ack), (0, vec![]));
 }
 
-/// Segment `k` with this timestamp arrives; the acknowledgement number in segments and the echo.
+/// Delivers segment `k` with a timestamp; returns the acknowledgement number in segments and the
+/// echo.
 fn echoed(r: &mut Receiver, k: u64, ts: u64) -> Option<(u64, u64)> {
     r.on_segment(at_ms(100), &data(k * MSS, MSS, Time(ts))).map(|ack| (ack.seq / MSS, ack.ts.0))
 }
@@ -167,22 +170,22 @@ fn a_gap_echoes_the_last_segment_that_advanced_the_window() {
     assert_eq!(echoed(&mut r, 3, 4), Some((5, 4)));
 }
 
-/// RFC 7323 § 4.3 (2): only if TSval ≥ TS.Recent.
+/// RFC 7323 § 4.3 (2): TS.Recent is updated only if TSval ≥ TS.Recent.
 #[test]
 fn what_was_sent_before_what_was_echoed_is_not_echoed() {
     let mut r = receiver(simple());
-    // Segment 0 was sent again at 9 and overtook segment 1, sent at 5.
+    // Segment 0 was retransmitted at 9 and overtook segment 1, sent at 5.
     assert_eq!(echoed(&mut r, 0, 9), Some((1, 9)));
     assert_eq!(echoed(&mut r, 1, 5), Some((2, 9)));
     assert_eq!(echoed(&mut r, 2, 10), Some((3, 10)));
 }
 
-/// RFC 7323 § 5.3 R2: what lies outside the window says nothing.
+/// RFC 7323 § 5.3 R2: timestamps of segments outside the window are ignored.
 #[test]
 fn a_late_duplicate_does_not_set_the_echo_back() {
     let mut r = receiver(simple().with(|p| p.acks.ack_every = 2));
     assert_eq!(echoed(&mut r, 0, 9), None);
-    // The original of what was sent again at 9 comes after all.
+    // The original of the segment retransmitted at 9 arrives late.
     assert_eq!(echoed(&mut r, 0, 5), Some((1, 9)));
     assert_eq!(
         echoed(&mut r, 0, 12),
@@ -214,7 +217,8 @@ fn an_ack_delay_of_zero_acknowledges_in_the_same_instant() {
     assert!(r.on_timer(at_ms(5)).is_some());
 }
 
-/// Linux's receiver at 4 segments a millisecond over a round trip of 100 ms, when its window has long grown: all below `LOST` arrived.
+/// Linux's receiver at 4 segments/ms over a round trip of 100 ms, after its window has grown; all
+/// below `LOST` has arrived.
 fn linux() -> Receiver {
     let policy = AckRule::Quick;
     let mut r = receiver(simple().with(|p| {
@@ -234,7 +238,8 @@ fn at_quarter(k: u64) -> Time {
     at_ms(1000) + Duration::from_micros(250 * k)
 }
 
-/// Segment `k` arrives in its turn, 50 ms after it was sent. What ACKs tell that were due by then, and now: the first block.
+/// Delivers segment `k`, 50 ms after it was sent. Returns time and first SACK block of the ACKs due
+/// until then and now.
 fn arrive_late(r: &mut Receiver, k: u64) -> Vec<(Time, (u64, u64))> {
     let now = at_quarter(k);
     let mut acks = Vec::new();
@@ -252,8 +257,8 @@ fn arrive_late(r: &mut Receiver, k: u64) -> Vec<(Time, (u64, u64))> {
     acks.iter().map(|(at, ack)| (*at, newest(ack))).collect()
 }
 
-/// tcp_input.c, `__tcp_ack_snd_check`: `TCP_FASTRETRANS_THRESH` duplicates go, then one when the timer of 1 ms and its slack of
-/// 0.1 ms have run.
+/// tcp_input.c, `__tcp_ack_snd_check`: `TCP_FASTRETRANS_THRESH` duplicate ACKs are sent at once,
+/// then one when the timer of 1 ms with its slack of 0.1 ms expires.
 #[test]
 fn behind_a_hole_linux_acknowledges_three_segments_and_then_once_a_millisecond() {
     let mut r = linux();
@@ -269,14 +274,15 @@ fn behind_a_hole_linux_acknowledges_three_segments_and_then_once_a_millisecond()
             (later(9), (1, 14)),
         ]
     );
-    // What fills the hole is acknowledged at once, and no timer is left.
+    // The segment that fills the hole is acknowledged at once, and no timer is left.
     let now = at_quarter(LOST + 15);
     let ack = r.on_segment(now, &data(LOST * MSS, MSS, now)).unwrap();
     assert_eq!(ack.seq / MSS, LOST + 16);
     assert_eq!(r.next_timer(), Time::NEVER);
 }
 
-/// tcp_input.c, `tcp_sack_new_ofo_skb`: what waits goes before a third block pushes the first down.
+/// tcp_input.c, `tcp_sack_new_ofo_skb`: compressed ACKs are sent before a third block displaces the
+/// first.
 #[test]
 fn a_third_block_sends_what_waits() {
     let mut r = linux();
@@ -287,7 +293,7 @@ fn a_third_block_sends_what_waits() {
     assert_eq!(r.next_timer(), at_quarter(LOST + 8) + Duration::from_micros(1100));
 }
 
-/// Without SACK a duplicate ACK is all that the sender has to count.
+/// Without SACK the sender must count each duplicate ACK.
 #[test]
 fn without_sack_linux_acknowledges_every_segment_behind_a_hole() {
     let policy = AckRule::Quick;

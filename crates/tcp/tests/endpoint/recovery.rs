@@ -1,4 +1,4 @@
-//! Recovery without SACK.
+//! Loss recovery without SACK.
 
 use cwnd_cc::Cause;
 use cwnd_cc::Phase;
@@ -15,7 +15,7 @@ fn without_limited_transmit(recovery: Recovery) -> Params {
     })
 }
 
-/// A sender with ten segments out of which the first is lost, after its third duplicate ACK.
+/// A sender with ten segments in flight, the first of which is lost, after the third duplicate ACK.
 fn in_recovery(recovery: Recovery) -> Hand {
     let mut h = Hand::new(without_limited_transmit(recovery));
     assert_eq!(h.sends().len(), 10);
@@ -31,30 +31,32 @@ fn the_window_is_inflated_by_what_left_the_network() {
     for recovery in [Recovery::Reno, Recovery::NewReno] {
         let mut h = in_recovery(recovery);
         assert_eq!((h.cwnd(), h.ssthresh()), (5.0, 5.0));
-        // 8 may be outstanding, 10 are; the third further duplicate makes room for an eleventh.
+        // 8 segments may be outstanding, 10 are; the third further duplicate ACK allows an
+        // eleventh.
         assert_eq!(h.ack(0), NOTHING);
         assert_eq!(h.ack(0), NOTHING);
         assert_eq!(h.ack(0), [10]);
         assert_eq!(h.ack(0), [11]);
-        // § 3.2 (6): deflated, 5 may be outstanding.
+        // § 3.2 (6): after deflation 5 segments may be outstanding.
         assert_eq!(h.ack(10), [12, 13, 14]);
         assert_eq!(h.sender.phase(), Phase::Open);
         assert_eq!(h.cwnd(), 5.0);
     }
 }
 
-/// RFC 6582 § 3.2 (3), partial acknowledgment.
+/// RFC 6582 § 3.2 (3): partial acknowledgement.
 #[test]
 fn a_partial_ack_sends_the_next_hole_and_deflates_the_window() {
-    // 0 and 3 are lost.
+    // Segments 0 and 3 are lost.
     let mut h = in_recovery(Recovery::NewReno);
     for expected in [&[][..], &[], &[10], &[11], &[12]] {
         assert_eq!(h.ack(0), expected);
     }
-    // The window was 5 + 8; less the three acknowledged and plus one it is 11, and ten are outstanding.
+    // The window was 5 + 8; less the three acknowledged, plus one, it is 11, and ten are
+    // outstanding.
     assert_eq!(h.ack(3), [3, 13]);
     assert_eq!(h.sender.phase(), Phase::Recovery);
-    // A full ACK: 5 may be outstanding, one is.
+    // A full ACK: 5 segments may be outstanding, one is.
     assert_eq!(h.ack(13), [14, 15, 16, 17]);
     assert_eq!(h.sender.phase(), Phase::Open);
     assert_eq!(h.sender.counters().reductions_for(Cause::Loss), 1);
@@ -86,7 +88,7 @@ fn tahoe_slow_starts_after_its_fast_retransmit() {
     assert_eq!(h.sender.counters().timeouts, [0; 5]);
 }
 
-/// RFC 6582 § 4: three segments that were sent again without need give three duplicate ACKs.
+/// RFC 6582 § 4: three segments retransmitted without need give three duplicate ACKs.
 #[test]
 fn newreno_does_not_take_duplicates_of_a_timeout_for_a_loss() {
     for (recovery, again) in
@@ -94,7 +96,7 @@ fn newreno_does_not_take_duplicates_of_a_timeout_for_a_loss() {
     {
         let mut h = Hand::new(without_limited_transmit(recovery));
         h.sends();
-        // A spurious timeout: what was sent arrives after all.
+        // A spurious timeout: the original segments arrive late.
         assert_eq!(h.expire(), [0]);
         assert_eq!(h.ack(1), [1, 2]);
         assert_eq!(h.ack(10), [10, 11, 12]);
@@ -111,7 +113,7 @@ fn newreno_does_not_take_duplicates_of_a_timeout_for_a_loss() {
     }
 }
 
-/// RFC 3042 § 2: two segments beyond the window, however many duplicate ACKs come.
+/// RFC 3042 § 2: at most two segments beyond the window, for any number of duplicate ACKs.
 #[test]
 fn duplicates_that_start_no_recovery_send_two_segments_at_most() {
     let mut h = Hand::new(simple().with(|p| p.recovery.recovery = Recovery::NewReno));
@@ -122,7 +124,7 @@ fn duplicates_that_start_no_recovery_send_two_segments_at_most() {
     assert_eq!(sent, [12, 13]);
 }
 
-/// The guard is "covers more than recover": one byte beyond it is enough.
+/// The condition is "covers more than recover": one byte beyond it is enough.
 #[test]
 fn newreno_recovers_again_from_what_was_sent_later() {
     let mut h = in_recovery(Recovery::NewReno);
@@ -147,7 +149,7 @@ fn an_old_ack_changes_nothing() {
     assert_eq!(h.sender.acknowledged(), 5000);
 }
 
-/// The thresholds are parameters: RFC 5681's three, or any other number.
+/// The threshold of duplicate ACKs is a parameter: RFC 5681's three, or any other number.
 #[test]
 fn as_many_duplicate_acks_as_the_threshold_says_mean_a_loss() {
     for dup_thresh in 1..6 {

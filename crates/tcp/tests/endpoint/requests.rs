@@ -13,7 +13,8 @@ use cwnd_tcp::{Body, Config, Flags, Params, Recovery, Segment, Sender};
 
 use crate::common::{Hand, MSS, data, ms, newreno, preset, simple};
 
-/// A window that only signals move; it asks for what it is told to ask for, and writes down what it hears.
+/// A controller whose window only signals change. It makes the configured requests, and records the
+/// events that it receives.
 #[derive(Clone, Debug, Default)]
 struct Toy {
     cwnd: u64,
@@ -86,7 +87,7 @@ fn a_reduction_is_granted_once_a_window_of_what_was_sent() {
     let (mut h, heard) = hand(simple(), asking());
     h.ack(1);
     assert_eq!((signals(&heard), h.sender.phase()), (vec![DELAY], Phase::Cwr));
-    // Segments 0 to 11 were out; segment 12 went neither then nor at once after it: the window is 9.
+    // Segments 0 to 11 were in flight; segment 12 was not sent then, as the window is 9.
     for k in 2..=12 {
         h.ack(k);
         assert_eq!(signals(&heard).len(), 1, "segment {k} was out when the window was reduced");
@@ -109,7 +110,7 @@ fn of_linux() -> Params {
 #[test]
 fn it_is_spread_and_announced_as_one_for_a_mark_is() {
     let (mut h, heard) = hand(of_linux(), asking_for(Cause::Ecn));
-    // PRR: of 12 in flight 9 may stay; 3 of 4 ACKs send one.
+    // PRR: 9 of the 12 in flight may stay, so 3 of 4 ACKs send a segment.
     let sent: Vec<usize> = (1..=12).map(|k| h.ack(k).len()).collect();
     assert_eq!(sent.iter().sum::<usize>(), 9, "{sent:?}");
     assert!(sent.iter().all(|&n| n <= 1), "no pause, no burst: {sent:?}");
@@ -126,7 +127,7 @@ fn it_is_spread_and_announced_as_one_for_a_mark_is() {
     assert!(flags[0].has(Flags::CWR), "the first new data after it");
 }
 
-/// Linux knows no such causes: its controllers set the window by themselves.
+/// Linux has no such causes: its controllers set the window themselves.
 #[test]
 fn what_linux_knows_no_cause_for_is_at_once() {
     for cause in [Cause::Delay, Cause::Load, Cause::Quench { marked: true, level: 0 }] {

@@ -21,12 +21,12 @@ fn three_segments_sacked_above_a_hole_start_recovery() {
     assert_eq!(h.sender.phase(), Phase::Open);
     assert_eq!(h.sack(0, &[(1, 4)]), [0]);
     assert_eq!(h.sender.phase(), Phase::Recovery);
-    // FlightSize without the two of limited transmit is 10.
+    // FlightSize without the two segments of limited transmit is 10.
     assert_eq!((h.cwnd(), h.ssthresh()), (5.0, 5.0));
     assert_eq!(h.sender.in_flight(), 9000, "4 to 11, and 0 again");
 }
 
-/// RFC 6675 § 5 (2): one ACK that tells of three segments is enough (ACKs may be lost).
+/// RFC 6675 § 5 (2): one ACK that reports three segments is enough, as ACKs may be lost.
 #[test]
 fn one_ack_that_reports_three_segments_starts_recovery() {
     let mut h = Hand::new(simple());
@@ -37,7 +37,7 @@ fn one_ack_that_reports_three_segments_starts_recovery() {
     assert_eq!(h.sack(0, &[(5, 6), (3, 4), (1, 2)])[0], 0, "discontiguous ones, too");
 }
 
-/// An ACK with these blocks.
+/// Body of an ACK with these blocks.
 fn reports(sack: SackBlocks) -> Body {
     Body::Ack { window: 1 << 30, echo: Echo::None, sack }
 }
@@ -53,8 +53,8 @@ fn three_short_ranges_make_a_hole_lost() {
     assert_eq!(h.sender.phase(), Phase::Recovery);
 }
 
-/// RFC 6675 § 2: what reports anything new is a duplicate ACK even if it advances. § 5 (1): three are enough, also when
-/// the segments are so small that IsLost does not see it.
+/// RFC 6675 § 2: an ACK that reports new data by SACK is a duplicate ACK even if it advances. § 5
+/// (1): three are enough, also with segments too small for IsLost.
 #[test]
 fn an_ack_that_advances_and_reports_counts_as_a_duplicate() {
     let mut h = Hand::new(simple());
@@ -81,7 +81,7 @@ fn acks_that_report_nothing_new_start_nothing() {
     assert_eq!(h.sender.phase(), Phase::Open);
 }
 
-/// § 5 (C): with cwnd = 5 nothing goes out until less than 5 are in flight.
+/// § 5 (C): with cwnd = 5 nothing is sent until fewer than 5 segments are in flight.
 #[test]
 fn in_recovery_pipe_keeps_to_the_window() {
     let mut h = Hand::new(simple());
@@ -111,10 +111,11 @@ fn recovery_ends_when_all_that_was_outstanding_is_acknowledged() {
     assert_eq!(h.cwnd(), 5.0);
 }
 
-/// § 4, NextSeg: what is lost, then new data, then holes that may be lost, then the highest segment once.
+/// § 4, NextSeg: lost data, then new data, then holes that may be lost, then the highest segment
+/// once.
 #[test]
 fn the_next_segment_is_chosen_by_the_four_rules() {
-    // Ten segments are outstanding, of which 1, 6 and 10 are lost, and nothing else is to be sent.
+    // Ten segments are outstanding, 1, 6 and 10 are lost, and there is no more data.
     let mut h = Hand::with(config(simple()), 11);
     assert_eq!(h.sends().len(), 10);
     assert_eq!(h.ack(1), [10]);
@@ -124,9 +125,10 @@ fn the_next_segment_is_chosen_by_the_four_rules() {
     assert_eq!(h.sack(1, &[(2, 5)]), [1]);
     assert_eq!(h.sack(1, &[(2, 6)]), NOTHING, "pipe: 6 to 10, and 1");
     assert_eq!(h.sack(1, &[(7, 8), (2, 6)]), NOTHING, "pipe: 6, 8, 9, 10, and 1");
-    // Only 2000 bytes above 6 are SACKed: not lost, but nothing better can be sent (rule 3).
+    // Only 2000 bytes above 6 are SACKed: it is not lost, but rule 3 sends it, as rules 1 and 2
+    // find nothing.
     assert_eq!(h.sack(1, &[(7, 9), (2, 6)]), [6]);
-    // Rule 4 waits for the fast retransmit to arrive (§ 5, 4.3).
+    // Rule 4 waits until the fast retransmit has arrived (§ 5, 4.3).
     assert_eq!(h.sack(1, &[(7, 10), (2, 6)]), NOTHING);
     assert_eq!(h.sack(6, &[(7, 10)]), [10], "the rescue");
     assert_eq!(h.sender.in_flight(), 2000, "6 and 10: HighRxt is not updated");
@@ -136,7 +138,7 @@ fn the_next_segment_is_chosen_by_the_four_rules() {
     assert_eq!(h.sender.phase(), Phase::Open);
 }
 
-/// § 5 (4.3): HighRxt begins anew, so that what the last recovery repaired in vain is repaired again.
+/// § 5 (4.3): HighRxt is reset, so that a retransmission lost in the last recovery is repeated.
 #[test]
 fn a_new_recovery_repairs_again_what_the_last_one_repaired_in_vain() {
     let mut h = Hand::new(simple());
@@ -144,7 +146,7 @@ fn a_new_recovery_repairs_again_what_the_last_one_repaired_in_vain() {
     for to in 2..=10 {
         h.sack(0, &[(1, to)]);
     }
-    // 12 and 14, sent in recovery, are lost as well and sent again, and that is lost, too.
+    // 12 and 14, sent in recovery, are lost, and so are their retransmissions.
     assert_eq!(h.sack(0, &[(1, 12)]), [14, 15]);
     assert_eq!(h.sack(0, &[(15, 16), (13, 14), (1, 12)]), [16, 17]);
     assert_eq!(h.sack(0, &[(15, 18), (13, 14), (1, 12)]), [12, 14, 18, 19]);
@@ -156,10 +158,11 @@ fn a_new_recovery_repairs_again_what_the_last_one_repaired_in_vain() {
 fn what_is_lost_goes_before_new_data_and_new_data_before_doubtful_holes() {
     let mut h = Hand::new(window_of(20));
     h.sends();
-    // 0, 2 and 14 are missing; 14 has but two segments above it. In flight: 14, 17 to 19, and 0 again.
+    // 0, 2 and 14 are missing, but only two segments above 14 are SACKed. In flight: 14, 17 to 19,
+    // and the retransmission of 0.
     assert_eq!(h.sack(0, &[(15, 17), (3, 14), (1, 2)]), [0, 2, 20, 21, 22, 23]);
     assert_eq!(h.sender.in_flight(), 10_000);
-    // Now it is lost.
+    // Three segments above 14 are SACKed: it is lost.
     assert_eq!(h.sack(0, &[(15, 18), (3, 14), (1, 2)])[0], 14);
 }
 
@@ -175,7 +178,7 @@ fn a_burst_of_losses_is_repaired_from_below_and_each_segment_once() {
     assert!(order.next().is_none());
 }
 
-/// RFC 6675 has nothing else for it: only the timer finds that a retransmission was lost.
+/// RFC 6675 leaves a lost retransmission to the timer.
 #[test]
 fn a_lost_retransmission_waits_for_the_timer() {
     let mut w = World::segments(simple(), 200, ms(100));
@@ -196,7 +199,7 @@ fn after_a_timeout_only_what_was_not_sacked_is_sent_again() {
     assert_eq!(h.ack(5), [5, 6, 7]);
 }
 
-/// RFC 2018 § 8: the first segment after the acknowledged ones was SACKed and then thrown away.
+/// RFC 2018 § 8: the first unacknowledged segment was SACKed and then discarded.
 #[test]
 fn a_receiver_that_reneged_gets_everything_again() {
     let mut h = Hand::new(simple().with(|p| p.recovery.limited_transmit = false));
@@ -207,7 +210,7 @@ fn a_receiver_that_reneged_gets_everything_again() {
     assert_eq!(h.ack(2), [2, 3]);
 }
 
-/// A block that lies outside of what is outstanding is nonsense.
+/// Blocks outside the outstanding data are invalid.
 #[test]
 fn blocks_beyond_what_was_sent_are_ignored() {
     let mut h = Hand::new(simple());
@@ -217,7 +220,8 @@ fn blocks_beyond_what_was_sent_are_ignored() {
     assert_eq!(h.sender.phase(), Phase::Open);
 }
 
-/// The numbers sent for each ACK when segment 0 of twenty, or more, is lost and the others arrive one by one.
+/// Numbers sent for each ACK when the first `lost` of twenty segments are lost and the others
+/// arrive one by one.
 fn replies(prr: bool, lost: u64) -> Vec<Vec<u64>> {
     let mut h = Hand::new(window_of(20).with(|p| p.prr.prr = prr));
     h.sends();
@@ -230,11 +234,12 @@ fn replies(prr: bool, lost: u64) -> Vec<Vec<u64>> {
 #[test]
 fn prr_spreads_the_reduction_over_the_round_trip() {
     let counts = |prr| replies(prr, 1).iter().map(Vec::len).collect::<Vec<_>>();
-    // RFC 6675: half a window of silence. (The RFC's figure has cwnd 11, of a FlightSize with limited transmit.)
+    // RFC 6675: silence for half a window. (The RFC's figure has cwnd 11, as its FlightSize
+    // includes limited transmit.)
     let silent = [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1];
     assert_eq!(counts(false), silent);
-    // PRR: a segment whenever prr_delivered · 10 / 22 reaches the next whole one; near the end pipe falls to ssthresh
-    // and the bound takes over ("s" in the RFC's figure).
+    // PRR: a segment whenever prr_delivered · 10 / 22 reaches the next integer; near the end pipe
+    // falls to ssthresh and the bound applies ("s" in the RFC's figure).
     let spread = [1, 1, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 1, 1, 1];
     assert_eq!(counts(true), spread);
     assert_eq!(
@@ -254,7 +259,7 @@ fn prr_sends_two_segments_for_each_ack_after_a_burst_of_losses() {
     assert_eq!(replies(false, 15), [vec![20], vec![21], burst, vec![6], vec![7]]);
 }
 
-/// RFC 6937 § 3: DeliveredData counts what is acknowledged cumulatively, too.
+/// RFC 6937 § 3: DeliveredData includes cumulatively acknowledged data.
 #[test]
 fn prr_counts_what_a_partial_ack_acknowledges() {
     let mut h = Hand::new(window_of(20).with(|p| p.prr.prr = true));
@@ -263,7 +268,7 @@ fn prr_counts_what_a_partial_ack_acknowledges() {
         h.sack(0, &[(15, to)]);
     }
     assert_eq!(h.sender.in_flight(), 10_000, "0 to 9, sent again");
-    // Three arrive with one ACK: sndcnt = min(10 − 7, max(7 − 10, 3) + 1).
+    // One ACK delivers three segments: sndcnt = min(10 − 7, max(7 − 10, 3) + 1).
     assert_eq!(h.sack(3, &[(15, 22)]), [10, 11, 12]);
 }
 

@@ -1,5 +1,5 @@
-//! Headers of routers reach a controller from the SYN on, and a rate that they change holds at
-//! once.
+//! Tests of explicit feedback: headers of routers reach a controller from the SYN on, and a changed
+//! rate applies at once.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::common::{at_ms, simple};
 
 const ASKS: Header = Header::Rcp { rate: Rate(u64::MAX), rtt_us: 0 };
 
-/// A sender of RCP with much to send, and its receiver.
+/// A sender with RCP and unlimited data, and its receiver.
 fn ends(params: Params) -> (Sender, Receiver) {
     let rcp = ControllerParams::of_kind("rcp").unwrap();
     let params = params.with(|p| {
@@ -27,7 +27,7 @@ fn ends(params: Params) -> (Sender, Receiver) {
     (sender, Receiver::new(config))
 }
 
-/// A router's answer in a packet that asks.
+/// Writes a router's rate into a packet with an RCP header.
 fn answered(segment: Segment, rate: Rate) -> Segment {
     let Body::Data { header: Header::Rcp { rtt_us, .. }, again } = segment.body else {
         panic!("{segment:?} asks nobody")
@@ -67,7 +67,7 @@ fn a_syn_that_asks_nothing_is_answered_by_nothing() {
     let reply = receiver.on_segment(at_ms(50), &Segment { body: Body::DATA, ..syn }).unwrap();
     assert!(matches!(reply.body, Body::Ack { echo: Echo::None, .. }), "{reply:?}");
     sender.on_segment(at_ms(100), &reply);
-    // The first window goes unpaced, as nobody has said a rate.
+    // The first window is sent unpaced, as no router has given a rate.
     for _ in 0..4 {
         assert!(sender.poll_transmit(at_ms(100)).is_some());
     }
@@ -83,7 +83,7 @@ fn a_rate_that_changes_holds_for_the_packet_that_waits() {
         let sent = sender.poll_transmit(at_ms(100)).unwrap();
         assert_eq!(sent.wire, 1040);
         assert_eq!(sender.poll_transmit(at_ms(100)), None);
-        // Half a millisecond later another rate is told: the gap counts from the last packet.
+        // Half a millisecond later another rate arrives: the gap counts from the last packet.
         let heard = at_ms(100) + Duration::from_micros(500);
         sender.on_segment(heard, &acked(2000, Rate::from_mbit(mbit), Time::ZERO));
         let due = at_ms(100) + Duration::from_micros(wait_us);

@@ -1,4 +1,4 @@
-//! The retransmission timer: RFC 6298, Karn's rule, TCP*(n), and what a coarse clock makes of them.
+//! Retransmission timer: RFC 6298, Karn's algorithm, TCP*(n), and coarse clocks.
 
 use cwnd_cc::Backoff;
 use cwnd_quantity::{Duration, Time};
@@ -6,7 +6,7 @@ use cwnd_tcp::{Params, Recovery, RttArithmetic};
 
 use crate::common::{Hand, World, at_ms, drops, ms, preset, simple};
 
-/// Bounds that do not interfere.
+/// Parameters whose bounds of the timeout do not apply.
 fn exact() -> Params {
     simple().with(|p| p.rto.rto_min = ms(1))
 }
@@ -41,7 +41,7 @@ fn the_timeout_keeps_to_its_bounds_and_its_granularity() {
     assert_eq!(with(ms(1000), ms(60_000), ms(1)), ms(1000), "RFC 6298 § 2.4");
     assert_eq!(with(ms(1), ms(250), ms(1)), ms(250), "§ 2.5");
     assert_eq!(with(ms(1), ms(60_000), ms(70)), ms(350), "a multiple of the clock");
-    // § 2.3: K·RTTVAR counts for at least G.
+    // § 2.3: K·RTTVAR is at least G.
     assert_eq!(with(ms(1), ms(60_000), ms(500)), ms(1000));
 }
 
@@ -79,7 +79,7 @@ fn an_early_or_spurious_call_of_the_timer_is_harmless() {
     assert_eq!(h.sender.counters().timeouts, [0; 5]);
 }
 
-/// RFC 5681 § 3.1: the loss window is one segment, ssthresh half of what was in flight.
+/// RFC 5681 § 3.1: the loss window is one segment, ssthresh half of FlightSize.
 #[test]
 fn a_timeout_sends_the_first_segment_again_and_slow_starts() {
     for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
@@ -103,7 +103,7 @@ fn a_second_timeout_of_the_same_segment_keeps_the_threshold() {
     }
 }
 
-/// What was given up for lost is not in flight: another timeout halves what was sent since.
+/// Data marked lost is not in flight: another timeout halves the data sent since.
 #[test]
 fn a_timeout_in_the_slow_start_after_a_timeout_halves_what_was_sent_since() {
     for recovery in [Recovery::Tahoe, Recovery::NewReno, Recovery::Sack] {
@@ -123,7 +123,7 @@ fn a_timeout_in_the_slow_start_after_a_timeout_halves_what_was_sent_since() {
     }
 }
 
-/// Seconds between expiries when nothing is ever acknowledged.
+/// Seconds between the first `n` expiries when nothing is acknowledged.
 fn waits(rto_backoff: Backoff, rto_backoff_after: u32, n: usize) -> Vec<u64> {
     let mut h = Hand::new(simple().with(|p| {
         p.rto.rto_backoff = rto_backoff;
@@ -161,7 +161,8 @@ fn timeouts_are_counted_by_how_many_in_a_row() {
     assert_eq!(h.sender.counters().timeouts, [2, 1, 1, 1, 3]);
 }
 
-/// Karn's rule; RFC 6298 § 5, note: the backed-off timeout stays until something sent once is acknowledged.
+/// Karn's algorithm; RFC 6298 § 5, note: the backed-off timeout stays until a segment sent once is
+/// acknowledged.
 #[test]
 fn without_timestamps_the_backoff_stays_until_new_data_is_acknowledged() {
     let mut h = Hand::new(simple().with(|p| p.rtt.timestamps = false));
@@ -178,7 +179,7 @@ fn without_timestamps_the_backoff_stays_until_new_data_is_acknowledged() {
     assert_eq!(h.sender.current_rto(), Duration::from_secs(1));
 }
 
-/// RFC 7323 § 4: the echo tells which transmission it was.
+/// RFC 7323 § 4: the echo identifies the transmission.
 #[test]
 fn with_timestamps_the_ack_of_a_retransmission_ends_the_backoff() {
     let mut h = Hand::new(simple());
@@ -224,7 +225,7 @@ fn a_retransmission_ends_the_timing_under_way() {
     assert_eq!(h.sender.rtt_estimate(), None);
 }
 
-/// RFC 6582 § 3.2 (3): only the first partial ACK starts the timer anew ("impatient").
+/// RFC 6582 § 3.2 (3): only the first partial ACK restarts the timer ("impatient").
 #[test]
 fn newreno_restarts_its_timer_with_the_first_partial_ack_only() {
     let mut h = Hand::new(simple().with(|p| p.recovery.recovery = Recovery::NewReno));
@@ -251,7 +252,8 @@ fn with_sack_each_partial_ack_starts_the_timer_anew() {
     }
 }
 
-/// ns-2's 100 ms clock: an RTT of 40 ms is one tick, and the timeout a multiple of ticks above the 200 ms minimum.
+/// ns-2's 100 ms clock: an RTT of 40 ms is one tick, and the timeout a multiple of ticks above the
+/// 200 ms minimum.
 #[test]
 fn the_coarse_clock_of_ns2_lengthens_the_timeout() {
     let timeouts = |params: Params| {
@@ -266,7 +268,8 @@ fn the_coarse_clock_of_ns2_lengthens_the_timeout() {
         }
         (seen, w.sender.rtt_estimate().unwrap().0)
     };
-    // One tick, 100 ms: 1 + 4·½ = 3 ticks; counted in quarters, an RTTVAR of half a tick decays by ⌊2/4⌋: it stays.
+    // An RTT of one tick, 100 ms: 1 + 4·½ = 3 ticks. In quarters of a tick an RTTVAR of ½ decays by
+    // ⌊2/4⌋ = 0: it stays.
     let ns2 = timeouts(preset("ns2"));
     assert_eq!(ns2, (vec![ms(3000), ms(300)], ms(100)));
     // Computed exactly: 100 + max(100, 4·50) = 300, and 200 once RTTVAR is below 25 ms.

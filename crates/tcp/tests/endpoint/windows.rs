@@ -1,4 +1,4 @@
-//! Limits of what may be sent: RFC 5681 § 3.1 and § 4.1, RFC 3465, RFC 6928, RFC 3042, and the
+//! Windows that limit transmission: RFC 5681 § 3.1 and § 4.1, RFC 3465, RFC 6928, RFC 3042, and the
 //! receive window.
 
 use std::sync::Arc;
@@ -90,7 +90,8 @@ fn congestion_avoidance_adds_one_segment_a_round_trip() {
     assert_eq!(w.per_round(5), [4, 5, 6, 7, 8]);
 }
 
-/// RFC 3042 § 2: the first two duplicate ACKs send a new segment each, and the window stays as it is.
+/// RFC 3042 § 2: the first two duplicate ACKs send a new segment each, and the window does not
+/// change.
 #[test]
 fn the_first_two_duplicate_acks_send_new_data() {
     let mut h = Hand::new(simple().with(|p| p.recovery.recovery = Recovery::NewReno));
@@ -99,11 +100,11 @@ fn the_first_two_duplicate_acks_send_new_data() {
     assert_eq!(h.ack(0), [11]);
     assert_eq!(h.cwnd(), 10.0);
     assert_eq!(h.ack(0), [0], "the fast retransmit");
-    // RFC 5681 § 3.2 (2): what limited transmit sent does not count in FlightSize.
+    // RFC 5681 § 3.2 (2): segments of limited transmit do not count in FlightSize.
     assert_eq!(h.ssthresh(), 5.0);
 }
 
-/// What limited transmit sent before a timeout counts as any other data after it.
+/// Segments of limited transmit before a timeout count as any other data after it.
 #[test]
 fn limited_transmit_before_a_timeout_is_forgotten() {
     let mut h = Hand::new(simple().with(|p| p.windows.initial_window = 30));
@@ -149,7 +150,8 @@ fn limited_transmit_keeps_to_the_receive_window() {
     assert_eq!(h.ack(0), [0; 0], "an eleventh is allowed, a twelfth is not");
 }
 
-/// Data that the window allows anyway is part of FlightSize, also when it is written after a duplicate ACK.
+/// Data that the window allows anyway is part of FlightSize, also when it is written after a
+/// duplicate ACK.
 #[test]
 fn data_within_the_window_counts_in_flight_size_after_a_duplicate_ack() {
     let params = simple().with(|p| p.recovery.recovery = Recovery::NewReno);
@@ -170,7 +172,7 @@ fn no_more_than_the_receive_window_is_outstanding_and_the_window_does_not_grow()
     for k in 1..10 {
         assert_eq!(h.ack(k), [k + 2]);
     }
-    // RFC 7661: a window that was not the limit has not been tried.
+    // RFC 7661: a window that was not the limit is not validated, and does not grow.
     assert_eq!(h.cwnd(), 10.0);
 }
 
@@ -195,7 +197,7 @@ fn an_application_that_writes_little_does_not_grow_the_window() {
     assert_eq!(h.cwnd(), 10.0);
 }
 
-/// Slow start after a timeout is no exception.
+/// The window is not validated in slow start after a timeout either.
 #[test]
 fn the_window_does_not_grow_after_a_timeout_when_nothing_is_left_to_send() {
     for recovery in [Recovery::NewReno, Recovery::Sack] {
@@ -223,7 +225,7 @@ fn grown_to_twenty(idle_restart: bool) -> Hand {
     h
 }
 
-/// RFC 5681 § 4.1: RW = min(IW, cwnd) after nothing was sent for longer than the timeout, here 1 s.
+/// RFC 5681 § 4.1: RW = min(IW, cwnd) after an idle time longer than the timeout, here 1 s.
 #[test]
 fn the_window_restarts_after_an_idle_time_longer_than_the_timeout() {
     for (idle_restart, idle, expected) in [(true, 1001, 10), (true, 1000, 20), (false, 5000, 20)] {
